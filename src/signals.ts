@@ -32,6 +32,8 @@ export type SignalMap = {
   'poll.crashed': [{ subject: string; crashes: number }];
   'claims.returned': [{ surface: string; count: number }];
   'record.decided': [{ subject: string; kind: SubjectKind; outcome: RecordOutcome; reason: string | null }];
+  /** An unknown record was stored as history: it ended so long before its wallet was read that it was known then. */
+  'record.forgotten': [{ subject: string }];
   'transfer.delivered': [{ route: string; ratio: number }];
   'transfer.moved': [{ move: TransferMove; eventId: string }];
   /** An answer had so many records of a reserved kind. `id` is that of the first, as it may be logged. */
@@ -79,6 +81,8 @@ export type SignalMap = {
   'books.failed': [{ reason: string }];
   /** The config file was read: what it is to the config that runs, and what it removes where that is much. */
   'config.moved': [{ state: (typeof FILE_STATES)[number]; atMs: number; removal: RemovedCounts | null }];
+  /** The clocks were compared; `isHeld`: reminders and closings of the books wait for them. */
+  'clocks.compared': [{ isHeld: boolean }];
   /** The epoch of the data was looked at. */
   'epoch.looked': [{ epoch: number }];
   'check.ended': [{ chainId: string; state: string; corridor: string; lagSeconds: number | null }];

@@ -35,7 +35,6 @@ const SURFACE = 'status';
 const SUBSCRIPTION = 'treasury';
 const SHOWN_REST_MS = 30_000;
 const RECHECK_EVERY_MS = 15_000;
-const KEEP_MS = 3_600_000;
 const QUIET_MS = 500;
 
 /** What was learned is taken up so often: as the daemon does at first, and more rarely later, to save time. */
@@ -173,16 +172,15 @@ export class Simulation {
         ? this.#pollWallet(subject, moment)
         : this.#pollTransfer(subject, moment);
     const look = { member, subject, token, surface: SURFACE } as const;
-    const noted = { observed, keepMs: KEEP_MS };
     this.#later(
       next === null
         ? this.#plan.end(
             look,
             'finish',
             { virtualSeconds: 0, restMs: 0, latestMs: null, alarmMs: null, unseen: false },
-            noted,
+            observed,
           )
-        : this.#plan.end(look, 'next', next, noted),
+        : this.#plan.end(look, 'next', next, observed),
     );
   }
 
@@ -311,7 +309,7 @@ export class Simulation {
       if (isNew && transfer.bornAt >= 0) taken.arrived++;
       if ((this.#changedMs[transfer.id] ?? 0) <= sinceMs) taken.allMoved = false;
       if (status === 'settled') {
-        if (wallet.open.delete(subject)) this.#later(this.#plan.retire(subject, 1, KEEP_MS));
+        if (wallet.open.delete(subject)) this.#later(this.#plan.retire(subject, 1));
         continue;
       }
       taken.shown.push(subject);

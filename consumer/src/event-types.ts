@@ -86,6 +86,8 @@ export const EVENT_TYPES = [
   'intentwatch.storage_truncated',
   'intentwatch.large_removal',
   'intentwatch.storage_restored',
+  'intentwatch.clock_jumped',
+  'intentwatch.clock_differs',
   'intentwatch.test',
 ] as const;
 
@@ -104,6 +106,8 @@ export const FACTS_BY_TYPE: Readonly<Record<string, FactKind>> = {
   'intentwatch.storage_truncated': 'notice',
   'intentwatch.large_removal': 'notice',
   'intentwatch.storage_restored': 'notice',
+  'intentwatch.clock_jumped': 'notice',
+  'intentwatch.clock_differs': 'notice',
   'intentwatch.test': 'notice',
 };
 

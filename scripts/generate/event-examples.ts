@@ -513,6 +513,24 @@ const REPORTS: { readonly [word: string]: { subject: string; record: JsonObject 
         'Redis went back: an older copy of its data was put in place, or a replica that was behind was promoted',
     },
   },
+  clock_jumped: {
+    subject: 'intentwatch:clock',
+    record: {
+      clock: 'redis',
+      aheadSeconds: 3_600,
+      reason: 'Redis time went on otherwise than the monotonic clock',
+      confirmedTime: '2026-11-20T11:29:58.000Z',
+    },
+  },
+  clock_differs: {
+    subject: 'intentwatch:clock',
+    record: {
+      clock: 'upstream',
+      aheadSeconds: -7_200,
+      reason: 'the clocks have differed by more than 2 min for an hour; Redis time counts from now on',
+      confirmedTime: '2026-11-20T11:29:58.000Z',
+    },
+  },
 };
 
 /** An event as the store makes it about the upstream, a receiver or the daemon itself. */

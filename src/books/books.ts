@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { BooksConfig } from '../config/config.ts';
 import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
+import type { ActingClock } from '../store/confirmed-time.ts';
 import { redisTimeMs } from '../store/connection.ts';
 import type { Keys } from '../store/keys.ts';
 import { FencedLease } from '../store/lease.ts';
@@ -38,6 +39,7 @@ export type BooksParts = {
   database: Database;
   redis: RedisClient;
   keys: Keys;
+  clocks: ActingClock;
   sources: FeedSources;
   mornings: Mornings | null;
   signals: Signals;
@@ -91,9 +93,11 @@ export class Books {
         return IDLE_MS;
       }
       const nowMs = await redisTimeMs(redis);
-      const fed = await this.#feed.round(nowMs);
+      // A day is closed, and mailed, once for ever: not by a clock that may be wrong.
+      const mayClose = this.#parts.clocks.mayActAt(nowMs);
+      const fed = await this.#feed.round(nowMs, { mayClose });
       this.#say(fed);
-      if (fed.isAtEnd) await mornings?.send(nowMs, this.#feed.place);
+      if (mayClose && fed.isAtEnd) await mornings?.send(nowMs, this.#feed.place);
       if (this.#failures > 0) log.info('books.recovered');
       this.#failures = 0;
       return fed.isAtEnd || fed.stoppedBy !== null ? IDLE_MS : 0;

@@ -75,8 +75,8 @@ export class Feed {
     this.#place = null;
   }
 
-  /** Reads a part of the log. Throws an OvertakenError where another process feeds too. */
-  async round(nowMs: number): Promise<Fed> {
+  /** Reads a part of the log. `mayClose`: the clocks agree, which is left out where nothing else is known. Throws an OvertakenError where another process feeds too. */
+  async round(nowMs: number, { mayClose = true }: { mayClose?: boolean } = {}): Promise<Fed> {
     let place = this.#place ?? (await this.#books.place()) ?? (await this.#begin(nowMs));
     const broke = await findBreak(place, this.#sources.events);
     if (broke !== null) place = await this.#passBreak(place, broke, nowMs);
@@ -122,7 +122,7 @@ export class Feed {
     const { deliveries } = this.#sources;
     // A day whose deliveries were not all looked at is not closed: what was done in time would be named.
     const isLookedAt = await lookAtDeliveries(this.#books, { place, deliveries, nowMs, closesMs });
-    const closed = isAtEnd && isLookedAt ? await this.#atEnd(nowMs) : [];
+    const closed = mayClose && isAtEnd && isLookedAt ? await this.#atEnd(nowMs) : [];
     return { taken, isAtEnd, broke, stoppedBy: batch.stoppedBy?.id ?? null, closed };
   }
 

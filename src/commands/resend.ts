@@ -30,7 +30,7 @@ export function resendCommand(): Command {
         'in the place of an id: from then on, a time like 2026-11-20T10:00:00Z or a span like 2h',
         moment,
       )
-      .option('--until <time>', 'up to when, in the same way (default: now)', moment)
+      .option('--until <time>', 'up to when, in the same way (default: the newest)', moment)
       .addOption(new Option('--type <glob...>', 'with --since: only these types, with * and a leading !'))
       .option('--no-wait', 'do not wait until all are delivered'),
   ).action(async (id: string | undefined, options: Options) => {
@@ -41,7 +41,8 @@ export function resendCommand(): Command {
   });
 }
 
-type Asked = { receiver: string; replay: string };
+/** `log`: what the event log holds, where the events of a time are sent. */
+type Asked = { receiver: string; replay: string; log?: { from: string; until: string } | null };
 
 async function ask(client: ApiClient, id: string | undefined, options: Options): Promise<Asked[]> {
   const { to: receivers, since, until, type: types } = options;
@@ -82,13 +83,13 @@ async function watch(client: ApiClient, asked: readonly Asked[], options: Option
   for (const { receiver, replay } of asked)
     remark(`replay ${replay} to ${receiver}: waiting for its end; Ctrl-C does not stop it`);
   const ended = [];
-  for (const { receiver, replay } of asked) {
+  for (const { receiver, replay, log } of asked) {
     let now = (await client.ask(readReplay, { params: { id: replay } })).body;
     while (!now.ended && !isStopped) {
       await Promise.race([stop.wait, sleep(LOOK_EVERY_MS)]);
       now = (await client.ask(readReplay, { params: { id: replay } })).body;
     }
-    ended.push(now);
+    ended.push(log === undefined ? now : { ...now, log });
     if (now.dead > 0) process.exitCode = EXIT.failed;
     if (options.json === true) continue;
     const { opened, delivered, dead } = now;
@@ -97,7 +98,14 @@ async function watch(client: ApiClient, asked: readonly Asked[], options: Option
         ? `${receiver}: ${opened} ${opened === 1 ? 'event' : 'events'} sent once more: ${delivered} delivered, ${dead} dead letters`
         : `${receiver}: ${opened} queued, ${delivered} delivered, ${dead} dead letters; it goes on by itself (replay ${replay})`,
     );
+    if (now.ended && opened === 0) say(nothingSelected(receiver, log));
   }
   if (options.json === true) say(JSON.stringify({ replays: ended }, null, 2));
   stop.release();
+}
+
+/** Why nothing may have been sent: most often the time is another one than the log holds. */
+function nothingSelected(receiver: string, log: Asked['log']): string {
+  const held = log == null ? 'nothing' : `events from ${log.from} to ${log.until}`;
+  return `no event was selected for ${receiver}: the log holds ${held}; see --since, --until and --type, and the events that the receiver takes`;
 }

@@ -11,11 +11,13 @@ import type { EventLog } from '../store/event-log.ts';
 import type { Keys } from '../store/keys.ts';
 import type { Registry } from '../store/registry.ts';
 import type { SubjectStore } from '../store/subjects.ts';
+import type { Clocks } from './clocks.ts';
 
 /** What the books are made from. */
 type BooksAssembly = {
   redis: RedisClient;
   keys: Keys;
+  clocks: Clocks;
   stores: { events: EventLog; registry: Registry; subjects: SubjectStore; deliveries: DeliveryStore };
   directory: Directory;
   signals: Signals;
@@ -25,7 +27,7 @@ type BooksAssembly = {
 /** Constructs what keeps the books, and what reads them; null where none are kept. */
 export function assembleBooks(
   { books: config, dataDir, smtp, checkedChains }: Config,
-  { redis, keys, stores, directory, signals, log }: BooksAssembly,
+  { redis, keys, clocks, stores, directory, signals, log }: BooksAssembly,
 ): { books: Books; reader: BooksReader } | null {
   if (config === null) return null;
   const { timeZone: zone, closeAfterMs, retentionMs, report } = config;
@@ -37,7 +39,18 @@ export function assembleBooks(
   const { events, registry, subjects, deliveries } = stores;
   const sources = { events, registry, subjects, deliveries, directory };
   return {
-    books: new Books({ database, redis, keys, config, checked, sources, mornings, signals, log }),
+    books: new Books({
+      database,
+      redis,
+      keys,
+      clocks: clocks.confirmed,
+      config,
+      checked,
+      sources,
+      mornings,
+      signals,
+      log,
+    }),
     reader,
   };
 }

@@ -37,7 +37,7 @@ type DeliveringAssembly = {
 
 /** Constructs what delivers, and says what receivers are told with. */
 export function assembleDelivering(
-  { receivers: configured, retentionMs, smtp }: Config,
+  { receivers: configured, smtp }: Config,
   { connections, keys, stores, opens, directory, eventUrl, signals, log }: DeliveringAssembly,
 ): Delivering & { options: NotifierOptions } {
   const { delivering, waking } = connections;
@@ -54,7 +54,7 @@ export function assembleDelivering(
     { stores: { ...opens, registry, receivers }, directory, sender, signals, log },
     connections,
   );
-  const batches = new BatchStore(delivering, keys, { retentionMs });
+  const batches = new BatchStore(delivering, keys);
   const dropped = new DroppedStore(delivering, keys);
   const parts = { events, registry, deliveries, batches, dropped, directory, sender, signals, log };
   const options = { smtp, version: VERSION, eventUrl, directory };

@@ -26,7 +26,7 @@ export function assembleOperations(
   { retentionMs, polling, removal }: Pick<Config, 'retentionMs' | 'polling' | 'removal'>,
   { redis, keys, epoch, directory, onForeign }: OperationAssembly,
 ): OperationParts {
-  const learned = new LearnedStore(redis, keys, { retentionMs, onForeign });
+  const learned = new LearnedStore(redis, keys, { onForeign });
   const model = { rules: watchRules(polling), arrivals: arrivalRule(polling) };
   return {
     redis,

@@ -28,6 +28,7 @@ import type { OnForeign } from '../store/stored.ts';
 import { UpstreamClient } from '../upstream/client/client.ts';
 import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
 import { QuoteSigners } from '../upstream/client/quote-signers.ts';
+import type { Clocks } from './clocks.ts';
 import type { DaemonStores } from './stores.ts';
 
 /** What polls. `routes` are the config's; `budgets` are in requests per second. */
@@ -51,6 +52,7 @@ type PollingAssembly = {
   stores: Pick<DaemonStores, 'subjects' | 'registry' | 'handedQuotes' | 'health' | 'plan' | 'wallets'>;
   signals: Signals;
   log: Logger;
+  clocks: Clocks;
   onForeign: OnForeign;
 };
 
@@ -58,7 +60,16 @@ type PollingAssembly = {
 export type Client = { close(): Promise<void> };
 
 /** Constructs what polls. */
-export function assemblePolling({ config, redis, keys, stores, signals, log, onForeign }: PollingAssembly): {
+export function assemblePolling({
+  config,
+  redis,
+  keys,
+  stores,
+  signals,
+  log,
+  clocks,
+  onForeign,
+}: PollingAssembly): {
   clients: readonly Client[];
   polling: Polling;
 } {
@@ -66,7 +77,10 @@ export function assemblePolling({ config, redis, keys, stores, signals, log, onF
   const { subjects, registry, handedQuotes, health, plan, wallets } = stores;
   const client = new UpstreamClient({
     ...upstream,
-    onAnswer: (answer) => signals.emit('upstream.answered', answer),
+    onAnswer: (answer) => {
+      clocks.dates.note(answer.dateMs);
+      signals.emit('upstream.answered', answer);
+    },
   });
   const queues = new PollQueues({ redis, keys });
   const directories = new DirectoryStore(redis, keys, onForeign);
@@ -77,7 +91,7 @@ export function assemblePolling({ config, redis, keys, stores, signals, log, onF
     ? partnerPricing(config, { client, discovery, plan })
     : null;
   const learning = new Learning({
-    learned: new LearnedStore(redis, keys, { retentionMs, onForeign }),
+    learned: new LearnedStore(redis, keys, { onForeign }),
     rules: watchRules(config.polling),
     arrivals: arrivalRule(config.polling),
     log,
@@ -87,7 +101,17 @@ export function assemblePolling({ config, redis, keys, stores, signals, log, onF
   const { confirmAfterMs, finished, fullSweepEveryMs } = config.polling;
   const { requestsPerSecond } = upstream;
   const rules = { confirmAfterMs, finished, fullSweepEveryMs, requestsPerSecond, retentionMs };
-  const parts = { redis, keys, stores: pollStores, client, rules, learning, signals, log };
+  const parts = {
+    redis,
+    keys,
+    stores: pollStores,
+    client,
+    rules,
+    learning,
+    clocks: clocks.confirmed,
+    signals,
+    log,
+  };
   const signers = new QuoteSigners({ client: discovery, shared: () => discovery.signers });
   const adapters = adaptersOf(parts, {
     quotes: new QuoteVerification({ signers, stores: pollStores, learning, signals, log }),

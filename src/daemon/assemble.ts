@@ -10,16 +10,19 @@ import { tellSettled } from '../queues/deliveries/settle-suspensions.ts';
 import type { ApiParts } from '../server/api/route.ts';
 import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
+import { EndedSubjects } from '../store/ended-subjects.ts';
 import type { Epoch } from '../store/epoch.ts';
 import { HandedQuotes } from '../store/handed-quotes.ts';
 import { HealthStore } from '../store/health.ts';
 import { Keys } from '../store/keys.ts';
+import { LearnedStore } from '../store/learned.ts';
 import type { OnForeign } from '../store/stored.ts';
 import { assembleBooks } from './assemble-books.ts';
 import { assembleVerifying, chainsOf, type Verifying } from './assemble-checks.ts';
 import { assembleDelivering, type Delivering } from './assemble-delivering.ts';
 import { assembleOperations } from './assemble-operations.ts';
 import { assemblePolling, type Client, type Polling } from './assemble-polling.ts';
+import type { Clocks } from './clocks.ts';
 import { type DaemonStores, storesOn } from './stores.ts';
 
 /** The running parts of a daemon. `clients` is what speaks to the upstream. */
@@ -60,6 +63,7 @@ export type Assembly = {
   adding: AddedReceiverParts;
   eventUrl: EventUrl | null;
   epoch: Epoch;
+  clocks: Clocks;
   control: ConfigControl;
   signals: Signals;
   log: Logger;
@@ -68,7 +72,8 @@ export type Assembly = {
 
 /** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
 export function assemble(assembly: Assembly): DaemonParts {
-  const { config, connections, tail, adding, eventUrl, epoch, control, signals, log, upkeep } = assembly;
+  const { config, connections, tail, adding, eventUrl, epoch, clocks, control, signals, log, upkeep } =
+    assembly;
   const { redis, opening, delivering, asking } = connections;
   const { retentionMs } = config;
   const keys = new Keys(config.redis.prefix);
@@ -77,6 +82,10 @@ export function assemble(assembly: Assembly): DaemonParts {
   const opens = storesOn(opening, options);
   const delivers = storesOn(delivering, options);
   const { subjects, registry, tracked, plan, wallets } = storesOn(redis, options);
+  const kept = {
+    ended: new EndedSubjects(redis, keys),
+    learned: new LearnedStore(redis, keys, { onForeign }),
+  };
   const stores: DaemonStores = {
     subjects,
     registry,
@@ -92,14 +101,22 @@ export function assemble(assembly: Assembly): DaemonParts {
     wallets,
   };
   const told = { keys, signals, log };
-  const { clients, polling } = assemblePolling({ ...told, config, redis, stores, onForeign });
+  const { clients, polling } = assemblePolling({ ...told, config, redis, stores, clocks, onForeign });
   const { learning } = polling;
   const { directory } = polling.discovery;
   const delivery = assembleDelivering(config, { ...told, connections, stores, opens, directory, eventUrl });
   const reconcile = new Reconcile({
     redis,
     epoch,
-    stores: { ...stores, lease: opens.lease, dropped: delivers.dropped, unmatched: opens.unmatched },
+    confirmed: clocks.confirmed,
+    stores: {
+      ...stores,
+      ...kept,
+      lease: opens.lease,
+      dropped: delivers.dropped,
+      replays: delivers.replays,
+      unmatched: opens.unmatched,
+    },
     directory,
     process: delivery.sender.id,
     retentionMs,
@@ -113,7 +130,7 @@ export function assemble(assembly: Assembly): DaemonParts {
   const verifying = assembleVerifying({ ...told, ...chains, redis: delivering, stores: checked, learning });
   const operations = assembleOperations(config, { redis: asking, keys, epoch, directory, onForeign });
   const setup = { receivers: config.receivers, options: delivery.options };
-  const book = assembleBooks(config, { ...told, redis: opening, stores, directory });
+  const book = assembleBooks(config, { ...told, clocks, redis: opening, stores, directory });
   const endSuspended: ApiParts['endSuspended'] = async (isMeant) => {
     const settled = await operations.stores.registry.suspensions.end(isMeant);
     for (const one of settled) await tellSettled(one, { stores: operations.stores, signals, log });

@@ -34,6 +34,7 @@ import { withTimeout } from '../with-timeout.ts';
 import { AddedReceivers, rulesOf } from './added-receivers.ts';
 import { accessRulesOf, apiOptionsOf, eventUrlOf } from './api.ts';
 import type { Connections } from './assemble.ts';
+import { type Clocks, startClocks } from './clocks.ts';
 import { changesBetween, isEmpty } from './config-changes.ts';
 import { Generation } from './generation.ts';
 import { daemonMetricSources, directoryOf, metricNames } from './metric-sources.ts';
@@ -55,6 +56,7 @@ type Shared = Omit<Connections, 'blocking' | 'waking'> & {
   tail: LogTail;
   version: SchemaVersion;
   epoch: Epoch;
+  clocks: Clocks;
   added: AddedReceivers;
   adding: AddedReceiverParts;
 };
@@ -185,6 +187,7 @@ export class Daemon {
       tail: new LogTail(new EventLog(asking, this.#keys()), this.#connections.open('followers')),
       version: await this.#prepareSchema(redis),
       epoch: await this.#openEpoch(redis),
+      clocks: await startClocks({ redis, keys: this.#keys(), signals: this.signals, log: this.#log }),
       ...(await this.#newAdded(redis)),
     };
     await this.#shared.added.load();
@@ -301,7 +304,7 @@ export class Daemon {
   /** All that a config decides, on connections that it shares and two of its own, on which it waits. */
   async #generate(
     config: Config,
-    { version, epoch, tail, adding, added: _, ...shared }: Shared,
+    { version, epoch, clocks, tail, adding, added: _, ...shared }: Shared,
   ): Promise<Generation> {
     const eventUrl = await eventUrlOf(config.server);
     const own = { relay: this.#connections.open('relay'), sender: this.#connections.open('sender') };
@@ -321,6 +324,7 @@ export class Daemon {
         tail,
         adding,
         epoch,
+        clocks,
         eventUrl,
         control,
         signals,
@@ -406,6 +410,7 @@ export class Daemon {
     clearTimeout(timer);
     this.#metrics.close();
     await withTimeout(this.#server.close(), CLOSE_MS / 4);
+    await withTimeout(this.#shared?.clocks.confirmed.close() ?? Promise.resolve(), CLOSE_MS / 4);
     await withTimeout(this.#shared?.epoch.close() ?? Promise.resolve(), CLOSE_MS / 4);
     await withTimeout(this.#connections.close(), CLOSE_MS / 4);
     await this.#embedded?.close();

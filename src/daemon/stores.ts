@@ -51,7 +51,7 @@ export function storesOn(redis: RedisClient, { keys, retentionMs, epoch, onForei
     events: new EventLog(redis, keys),
     subjects,
     plan: new PlanStore(redis, keys),
-    wallets: new WalletStore(redis, keys, { retentionMs }),
+    wallets: new WalletStore(redis, keys),
     registry: new Registry(redis, keys, subjects, onForeign),
     receivers: new ReceiverStore(redis, keys, onForeign),
     deliveries: new DeliveryStore(redis, keys, kept),

@@ -46,6 +46,7 @@ export function recordSignals(
     metrics.count('records', { kind, outcome });
     if (outcome === 'stale') metrics.count('stale', { reason: reason ?? OTHER });
   });
+  on('record.forgotten', () => metrics.count('forgotten', {}));
   on('transfer.delivered', ({ route, ratio }) => {
     metrics.observe('deliveredRatio', { route }, ratio, { extra: routes.add(route) });
   });
@@ -103,6 +104,7 @@ export function recordSignals(
     for (const one of FILE_STATES) metrics.set('configState', { state: one }, one === state ? 1 : 0);
     for (const what of REMOVED_KINDS) metrics.set('configRemoval', { what }, removal?.[what].removed ?? 0);
   });
+  on('clocks.compared', ({ isHeld }) => metrics.set('clocksHeld', {}, isHeld ? 1 : 0));
   on('epoch.looked', ({ epoch }) => metrics.set('dataEpoch', {}, epoch));
   on('check.ended', ({ chainId, state, corridor, lagSeconds }) => {
     metrics.count('proofs', { chain: chainId, outcome: state });

@@ -28,7 +28,18 @@ export const REPLAY = z
   })
   .meta({ id: 'Replay' });
 
-/** Sends the events of a time to a receiver once more. Returns the id of the replay, and its range. */
+/** From which time to which the entries of the log are, as it was when they were read; null for an empty log. */
+export const LOG_RANGE = z
+  .object({ from: z.iso.datetime(), until: z.iso.datetime() })
+  .describe(
+    'From which time to which the event log holds entries: an event that a clock has dated wrongly may lie ahead.',
+  )
+  .meta({ id: 'LogRange' });
+
+/**
+ * Sends the events of a time to a receiver once more: without `until`, up to the newest of the log, whatever the clock says.
+ * Returns the id of the replay, and what the log holds.
+ */
 export async function resendTime(
   {
     name,
@@ -43,23 +54,32 @@ export async function resendTime(
     types: readonly string[] | null;
   },
   parts: OperationParts,
-): Promise<{ id: string; sinceMs: number; untilMs: number }> {
+): Promise<{ id: string; log: z.infer<typeof LOG_RANGE> | null }> {
   const { removed } = await receiverNamed(name, parts);
   if (removed) throw new RefusedError(`${name} is not in the config any more; put it back first`);
   await refuseHeld(name, parts);
   const nowMs = await redisTimeMs(parts.redis);
   const sinceMs = momentMs(since, nowMs);
-  const untilMs = until === null ? nowMs + 1 : momentMs(until, nowMs);
+  const { events } = parts.stores;
+  const end = await events.newest();
+  const [oldest] = (await events.after('0-0', 1)).entries;
+  const newestMs = msOf(end);
+  const untilMs = until === null ? Math.max(nowMs, newestMs) + 1 : momentMs(until, nowMs);
   if (sinceMs >= untilMs) throw new RefusedError('found a since that is not before until, expected it to be');
   const id = replayIdOf(key, name);
   await parts.stores.replays.request(id, {
     receiver: name,
     since: `${Math.max(0, sinceMs - 1)}-${Number.MAX_SAFE_INTEGER}`,
     until: `${Math.max(0, untilMs)}-0`,
-    end: await parts.stores.events.newest(),
+    end,
     types: types === null ? null : [...types],
   });
-  return { id, sinceMs, untilMs };
+  const log = oldest === undefined ? null : { from: isoTime(msOf(oldest.id)), until: isoTime(newestMs) };
+  return { id, log };
+}
+
+function msOf(entry: string): number {
+  return Number(entry.split('-')[0]);
 }
 
 /** To whom something is sent once more (null: all who are entitled), and the name of the request, for one that is made twice. */

@@ -87,8 +87,22 @@ export class Backlog {
     return at === undefined ? null : Number(at);
   }
 
-  /** Drops dead letters from before a moment (Redis time, ms). */
+  /** Removes dead letters from before a moment (ms), and what waits to be sent together since then; a bounded number. */
   async trim(receiver: string, beforeMs: number): Promise<void> {
-    await this.#redis.zremrangebyscore(this.#keys.dead(receiver), '-inf', `(${beforeMs}`);
+    const keys = this.#keys;
+    const most = String(MOST_OPEN);
+    await this.#redis.iwTrimDead(keys.dead(receiver), String(beforeMs), most, keys.delivery(receiver, ''));
+    await this.#redis.zremrangebyscore(keys.waiting(receiver), '-inf', `(${beforeMs}`);
+    const batches = await this.#redis.zrangebyscore(
+      keys.batches(receiver),
+      '-inf',
+      `(${beforeMs}`,
+      'LIMIT',
+      0,
+      MOST_OPEN,
+    );
+    if (batches.length === 0) return;
+    await this.#redis.del(...batches.map((batch) => keys.batch(receiver, batch)));
+    await this.#redis.zrem(keys.batches(receiver), ...batches);
   }
 }

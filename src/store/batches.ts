@@ -15,12 +15,10 @@ export type Waiting = { joinedAtMs: number; isWaiting: boolean; waiting: number 
 export class BatchStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
-  readonly #retentionMs: number;
 
-  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number }) {
+  constructor(redis: RedisClient, keys: Keys) {
     this.#redis = redis;
     this.#keys = keys;
-    this.#retentionMs = options.retentionMs;
   }
 
   /** The batch that a delivery is in, else how it waits; `joins` has it wait from now on. */
@@ -33,7 +31,6 @@ export class BatchStore {
       joins ? '1' : '',
       keys.delivery(receiver, ''),
       keys.batch(receiver, ''),
-      String(this.#retentionMs),
     );
     if (batch !== '') return { id: batch, leader: first, members: rest };
     const [isWaiting, waiting] = rest;
@@ -46,11 +43,12 @@ export class BatchStore {
     const [batch, ...members] = await this.#redis.iwCloseBatch(
       keys.delivery(receiver, id),
       keys.waiting(receiver),
+      keys.batches(receiver),
       id,
       alone ? '1' : String(MOST_IN_DIGEST),
       keys.delivery(receiver, ''),
       keys.batch(receiver, ''),
-      String(this.#retentionMs),
+      keys.clock,
     );
     return batch === undefined ? null : { id: batch, leader: id, members };
   }

@@ -7,6 +7,7 @@ import { type Statement, statementPrint } from '../domain/proof/statement.ts';
 import type { WaitingReason } from '../domain/proof/verdict.ts';
 import { asSubjectId, foldHex, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
+import { readConfirmedTime } from './confirmed-time.ts';
 import type { Keys } from './keys.ts';
 import { INTEGER_TEXT, JSON_TEXT, type OnForeign, reasonOf } from './stored.ts';
 
@@ -120,7 +121,6 @@ export type CheckEnding = {
   endpoints: object[];
   held: boolean;
   left: boolean;
-  keep: number;
 };
 
 /**
@@ -317,7 +317,6 @@ export class CheckStore {
       endpoints: endpoints.length === 0 ? [] : withoutError(endpoints),
       held: isHeld,
       left: because === CHAIN_LEFT,
-      keep: this.#retentionMs,
     };
   }
 
@@ -380,8 +379,9 @@ export class CheckStore {
 
   /** Forgets checks whose retention is over, a bounded part of them. Returns how many went. */
   async trim(): Promise<number> {
-    const kept = String(this.#retentionMs);
-    return this.#redis.iwTrimChecks(this.#keys.checks, kept, String(TRIMMED_AT_ONCE));
+    const { confirmedMs } = await readConfirmedTime(this.#redis, this.#keys);
+    const before = String(confirmedMs - this.#retentionMs);
+    return this.#redis.iwTrimChecks(this.#keys.checks, before, String(TRIMMED_AT_ONCE));
   }
 
   #read(id: string, flat: readonly string[]): Check | null {

@@ -21,6 +21,9 @@ declare module 'ioredis' {
     iwRepairPlan(...keysAndArgs: string[]): Result<string[], Context>;
     iwReadSubjects(...keysAndArgs: string[]): Result<unknown[], Context>;
     iwRecount(...keysAndArgs: string[]): Result<string[], Context>;
+    iwNoteEnded(...keysAndArgs: string[]): Result<number, Context>;
+    iwRepairEnded(...keysAndArgs: string[]): Result<number, Context>;
+    iwSettleEnded(...keysAndArgs: string[]): Result<[number, number], Context>;
     iwRetire(...keysAndArgs: string[]): Result<number, Context>;
     iwNoteAnswer(...keysAndArgs: string[]): Result<[string, string, string], Context>;
     iwReportTooLarge(...keysAndArgs: string[]): Result<number, Context>;
@@ -41,7 +44,7 @@ declare module 'ioredis' {
     iwEndSuspended(...keysAndArgs: string[]): Result<number, Context>;
     iwRecallSpare(...keysAndArgs: string[]): Result<[string, string], Context>;
     iwLongestWaiting(...keysAndArgs: string[]): Result<string, Context>;
-    iwSince(...keysAndArgs: string[]): Result<string, Context>;
+    iwSince(...keysAndArgs: string[]): Result<[string, string, string], Context>;
     iwLease(...keysAndArgs: string[]): Result<string, Context>;
     iwOpenDeliveries(...keysAndArgs: string[]): Result<string[], Context>;
     iwStanding(...keysAndArgs: string[]): Result<string[], Context>;
@@ -62,6 +65,8 @@ declare module 'ioredis' {
     iwPause(...keysAndArgs: string[]): Result<string, Context>;
     iwUnpause(...keysAndArgs: string[]): Result<string, Context>;
     iwResume(...keysAndArgs: string[]): Result<string, Context>;
+    iwTrimLog(...keysAndArgs: string[]): Result<[number, number], Context>;
+    iwTrimDead(...keysAndArgs: string[]): Result<number, Context>;
     iwDropExpired(...keysAndArgs: string[]): Result<number[], Context>;
     iwDropDeliveries(...keysAndArgs: string[]): Result<number, Context>;
     iwDropBehind(...keysAndArgs: string[]): Result<number, Context>;
@@ -83,6 +88,8 @@ declare module 'ioredis' {
     iwLookEpoch(...keysAndArgs: string[]): Result<string[], Context>;
     iwBeginEpoch(...keysAndArgs: string[]): Result<number, Context>;
     iwEndEpoch(...keysAndArgs: string[]): Result<number, Context>;
+    iwReadClock(...keysAndArgs: string[]): Result<unknown[], Context>;
+    iwConfirmTime(...keysAndArgs: string[]): Result<unknown[], Context>;
     iwReport(...keysAndArgs: string[]): Result<number, Context>;
     iwReadLog(...keysAndArgs: string[]): Result<[LogRow[], 0 | 1], Context>;
     iwReadPlaces(...keysAndArgs: string[]): Result<string[][], Context>;

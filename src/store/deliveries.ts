@@ -82,17 +82,15 @@ const ATTEMPTS_KEPT = 12;
 /** How many deliveries are looked through in one go. */
 const CHUNK = 500;
 
-/** The facts of deliveries, one per event and receiver and replay, kept as long as the event, and who sends them. */
+/** The facts of deliveries, one per event and receiver and replay, kept as long as the event or the dead letter, and who sends them. */
 export class DeliveryStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
-  readonly #retentionMs: number;
   readonly #onForeign: OnForeign;
 
-  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number; onForeign?: OnForeign }) {
+  constructor(redis: RedisClient, keys: Keys, options: { onForeign?: OnForeign } = {}) {
     this.#redis = redis;
     this.#keys = keys;
-    this.#retentionMs = options.retentionMs;
     this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
@@ -112,7 +110,6 @@ export class DeliveryStore {
       fence,
       receiver,
       cursor ?? '',
-      String(this.#retentionMs),
       keys.delivery(receiver, ''),
       keys.last(receiver),
       keys.replay(''),
@@ -260,7 +257,6 @@ export class DeliveryStore {
         isFailure ? event('disabled') : '',
         isFailure ? '' : event('recovered'),
         String(ATTEMPTS_KEPT),
-        String(this.#retentionMs),
         keys.delivery(receiver, ''),
         keys.replay(''),
         ...ids,
@@ -283,7 +279,6 @@ export class DeliveryStore {
       keys.wakes,
       fence,
       receiver,
-      String(this.#retentionMs),
       keys.delivery(receiver, ''),
       keys.replay(''),
       ...ids,
@@ -304,7 +299,6 @@ export class DeliveryStore {
         keys.delivery(receiver, ''),
         String(rank),
         String(CHUNK),
-        String(this.#retentionMs),
       );
       repaired.push(...ids);
       if (Number(looked) < CHUNK) break;

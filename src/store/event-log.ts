@@ -17,6 +17,10 @@ export const MOST_READ_BYTES = 8_388_608;
  */
 const MOST_PIECE_BYTES = 2_097_152;
 
+/** How many entries, times receivers, are trimmed by one script, which holds Redis up; and how many scripts run in one round. */
+const TRIMMED_AT_ONCE = 500;
+const MOST_TRIMMED_PIECES = 20;
+
 /** Entries of the log that follow each other. `more`: there may be more behind them that was asked for. */
 export type LogPiece = { entries: LogEntry[]; more: boolean };
 
@@ -85,15 +89,29 @@ export class EventLog {
     await this.#redis.iwAppendEvent(this.#keys.events, JSON.stringify(event));
   }
 
-  /** Removes entries older than a moment (Redis time, ms), also of what was set aside or reached nobody. Returns how many went. */
-  async trim(beforeMs: number): Promise<number> {
+  /**
+   * Removes entries older than a moment (ms), also of what was set aside or reached nobody, and what became of the deliveries
+   * of these events to some receivers; the oldest first, a bounded number. Returns how many went.
+   */
+  async trim(beforeMs: number, receivers: readonly string[] = []): Promise<number> {
     await this.#redis.zremrangebyscore(this.#keys.setAside, '-inf', `(${beforeMs}`);
     await this.#redis.zremrangebylex(this.#keys.unmatched, '-', unmatchedBefore(beforeMs));
-    const [last] = await this.#redis.xrevrange(this.#keys.events, `(${beforeMs}-0`, '-', 'COUNT', 1);
-    if (last === undefined) return 0;
-    // Said before it is done: whoever stands before it must not take the rest for all.
-    await this.#redis.set(this.#keys.trimmed, last[0]);
-    return this.#redis.xtrim(this.#keys.events, 'MINID', '=', `${beforeMs}-0`);
+    const { events, trimmed, root } = this.#keys;
+    const count = String(Math.max(1, Math.floor(TRIMMED_AT_ONCE / (1 + receivers.length))));
+    let gone = 0;
+    for (let piece = 0; piece < MOST_TRIMMED_PIECES; piece += 1) {
+      const [some, more] = await this.#redis.iwTrimLog(
+        events,
+        trimmed,
+        String(Math.max(0, Math.floor(beforeMs))),
+        count,
+        root,
+        ...receivers,
+      );
+      gone += some;
+      if (more === 0) break;
+    }
+    return gone;
   }
 
   /** The newest entry that was trimmed; null when none was. */

@@ -17,7 +17,7 @@ export class Keys {
     return `${this.root}:q`;
   }
 
-  /** hash: snapshot of a subject. Kept while it is polled, then for the retention after it was last shown. */
+  /** hash: snapshot of a subject, whole or compact; how long it is kept says store/ended-subjects.ts. */
   subject(id: SubjectId | ''): string {
     return `${this.root}:subject:${id}`;
   }
@@ -27,14 +27,19 @@ export class Keys {
     return `${this.root}:claims:${id}`;
   }
 
-  /** hash: transfer -> when an answer first showed it of a transaction or quote, ms. Kept for the retention after its last poll. */
+  /** hash: transfer -> when an answer first showed it of a transaction or quote, ms. Kept like the snapshot. */
   transfersOf(id: SubjectId): string {
     return `${this.root}:transfers-of:${id}`;
   }
 
-  /** zset: where the events of a subject are in the log, see store/subject-entries.ts. Kept for the retention after the newest. */
+  /** zset: where the events of a subject are in the log, see store/subject-entries.ts. Trimmed like the log. */
   subjectEntries(id: SubjectId): string {
     return `${this.root}:entries:${id}`;
+  }
+
+  /** zset: subject that nobody tracks any more -> since when it is in its state, ms, see store/ended-subjects.ts. */
+  get ended(): string {
+    return `${this.root}:ended`;
   }
 
   /** string: the commit counter. For ever. */
@@ -105,7 +110,7 @@ export class Keys {
     return `${this.plan(surface)}:checked`;
   }
 
-  /** hash: what was seen of a stage on a route, `<source>:<destination>:<stage>`. Kept for the retention. */
+  /** hash: what was seen of a stage on a route, `<source>:<destination>:<stage>`. Kept for the retention after the last addition. */
   learned(name: string): string {
     return `${this.root}:learned:${name}`;
   }
@@ -115,7 +120,7 @@ export class Keys {
     return `${this.root}:learned-names`;
   }
 
-  /** zset: subject with a snapshot -> when it was first seen or an event of it was made last, ms. An entry goes after its snapshot. */
+  /** zset: subject with a snapshot -> when it was first seen or an event of it was made last, ms. An entry goes when that is made compact. */
   get changedSubjects(): string {
     return `${this.root}:changed`;
   }
@@ -160,7 +165,7 @@ export class Keys {
     return `${this.wanted}:dropped`;
   }
 
-  /** hash: root -> `<at ms>:<the same moment on the upstream's clock, seconds>`. */
+  /** hash: root -> `<at ms>:<the same moment on the upstream's clock, seconds>`, or that it is not settled (commands/since-2.lua). */
   get since(): string {
     return `${this.root}:since`;
   }
@@ -210,7 +215,7 @@ export class Keys {
     return `${this.root}:promised`;
   }
 
-  /** hash: route of two chains -> how long quotes say that a delivery takes, seconds. Expires with the retention after the last. */
+  /** hash: route of two chains -> how long quotes say that a delivery takes, seconds, and `at`, when the last was noted. Kept for the retention after that. */
   get estimates(): string {
     return `${this.root}:estimates`;
   }
@@ -295,20 +300,20 @@ export class Keys {
     return `${this.root}:receiver:${name}`;
   }
 
-  /** hash: facts of one delivery. Kept for the retention. */
+  /** hash: facts of one delivery. Kept as long as its event is in the log, or as a dead letter. */
   delivery(receiver: string, delivery: string): string {
     return `${this.root}:delivery:${receiver}:${delivery}`;
   }
 
   /**
    * Prefix of strings, `<replay>:<subject>`: the newest delivery about a subject to a receiver with `ordering: subject`.
-   * Kept for the retention.
+   * Kept as long as its event is in the log.
    */
   last(receiver: string): string {
     return `${this.root}:last:${receiver}:`;
   }
 
-  /** zset: `<receiver> <replay>` of the replays that sent an event once more, all with score 0. Kept for the retention. */
+  /** zset: `<receiver> <replay>` of the replays that sent an event once more, all with score 0. Kept as long as the event is in the log. */
   replaysOf(eventId: string): string {
     return `${this.root}:replays-of:${eventId}`;
   }
@@ -326,6 +331,11 @@ export class Keys {
     return `${this.events}:epoch`;
   }
 
+  /** hash: the time that has certainly passed, and what is known of the clocks (see store/confirmed-time.ts). For ever. */
+  get clock(): string {
+    return `${this.root}:clock`;
+  }
+
   /** string: names this event log, so that a cursor of one that was lost is known as such. For ever. */
   get logName(): string {
     return `${this.root}:events:name`;
@@ -336,9 +346,14 @@ export class Keys {
     return `${this.root}:consumers`;
   }
 
-  /** hash: a replay: its range, how far it is, what became of its deliveries. Kept for the retention. */
+  /** hash: a replay: its range, how far it is, what became of its deliveries. Kept for the retention, see `replayTimes`. */
   replay(id: string): string {
     return `${this.root}:replay:${id}`;
+  }
+
+  /** zset: replay id -> when it was requested, ms. */
+  get replayTimes(): string {
+    return `${this.root}:replay-times`;
   }
 
   /** zset: replay id -> time, ms, at which it was asked for; those whose deliveries are not all opened. */
@@ -389,9 +404,14 @@ export class Keys {
     return `${this.root}:waiting:${receiver}`;
   }
 
-  /** hash: what is sent in one message: `members`, and the `leader` whose job sends it. Kept for the retention. */
+  /** hash: what is sent in one message: `members`, and the `leader` whose job sends it. Kept for the retention, see `batches`. */
   batch(receiver: string, batch: string): string {
     return `${this.root}:batch:${receiver}:${batch}`;
+  }
+
+  /** zset: batch of a receiver -> when it was frozen, ms. */
+  batches(receiver: string): string {
+    return `${this.root}:batches:${receiver}`;
   }
 
   /** zset: sweep whose pages are read back to back, as in the plan -> until when its turn lasts, ms. */
@@ -440,12 +460,12 @@ export class Keys {
     return `${this.root}:sweep:${listing}:${wallet}`;
   }
 
-  /** hash: what was observed of a wallet's pages: `looked:<listing>`, `pages`, … Kept for the retention. */
+  /** hash: what was observed of a wallet's pages: `looked:<listing>`, `pages`, … Kept for the retention after it is not watched any more. */
   wallet(wallet: SubjectId): string {
     return `${this.root}:pages:${wallet}`;
   }
 
-  /** hash: transfer of a wallet that has not ended -> its status and when it was last seen. Kept for the retention. */
+  /** hash: transfer of a wallet that has not ended -> its status and when it was last seen. Kept as long as what was observed. */
   open(wallet: SubjectId): string {
     return `${this.root}:open:${wallet}`;
   }

@@ -12,6 +12,7 @@ import type { Increment } from '../domain/cadence/learning.ts';
 import { ANY_ROUTE } from '../domain/cadence/route-name.ts';
 import { STATISTICS, type Statistic } from '../domain/cadence/watch-rules.ts';
 import type { RedisClient } from './commands.ts';
+import { readStamp } from './confirmed-time.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import type { OnForeign } from './stored.ts';
@@ -19,19 +20,24 @@ import type { OnForeign } from './stored.ts';
 /** What records say of their chains cannot make more entries than this. */
 const MOST_NAMES = 2_000;
 
+/** How many names are looked at in one go. */
+const TRIMMED_AT_ONCE = 20;
+
+/** The field that says when estimates were noted last, ms: no route is called so. */
+const ESTIMATED_AT = 'at';
+
 const STATISTIC = z.enum(STATISTICS);
 
 /** What was learned of the timing of stages and of new transfers, shared by all processes. */
 export class LearnedStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
-  readonly #keepMs: number;
   readonly #onForeign: OnForeign;
+  #cursor = '0';
 
-  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number; onForeign?: OnForeign }) {
+  constructor(redis: RedisClient, keys: Keys, options: { onForeign?: OnForeign } = {}) {
     this.#redis = redis;
     this.#keys = keys;
-    this.#keepMs = options.retentionMs;
     this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
@@ -46,7 +52,7 @@ export class LearnedStore {
       this.#keys.learnedNames,
       name,
       String(LEARNED_HALF_LIFE_MS),
-      String(this.#keepMs),
+      this.#keys.clock,
       String(MOST_NAMES),
       String(LARGEST_WEIGHT),
       ...parts,
@@ -56,9 +62,12 @@ export class LearnedStore {
   /** Notes how long quotes say that a delivery takes: route -> seconds. Only routes and quotes of a config come here. */
   async estimate(estimates: ReadonlyMap<string, number>): Promise<void> {
     if (estimates.size === 0) return;
-    const { estimates: key } = this.#keys;
-    await this.#redis.hset(key, Object.fromEntries(estimates));
-    await this.#redis.pexpire(key, this.#keepMs);
+    const atMs = await readStamp(this.#redis, this.#keys);
+    await this.#redis.hset(this.#keys.estimates, {
+      ...Object.fromEntries(estimates),
+      [ESTIMATED_AT]: String(atMs),
+    });
+    await this.#redis.persist(this.#keys.estimates);
   }
 
   /** What quotes say: route -> seconds. */
@@ -67,6 +76,19 @@ export class LearnedStore {
     return new Map(
       stored.flatMap(([route, text]) => (/^[1-9]\d{0,8}$/.test(text) ? [[route, Number(text)]] : [])),
     );
+  }
+
+  /** Removes what nothing was added to since a moment (ms), of a bounded number of names. */
+  async trim(beforeMs: number): Promise<void> {
+    const { learnedNames, estimates } = this.#keys;
+    const [cursor, names] = await this.#redis.sscan(learnedNames, this.#cursor, 'COUNT', TRIMMED_AT_ONCE);
+    this.#cursor = cursor;
+    for (const name of names) {
+      const atMs = await this.#redis.hget(this.#keys.learned(name), 'at');
+      if (atMs !== null && Number(atMs) < beforeMs) await this.#forget(name);
+    }
+    const estimatedAt = await this.#redis.hget(estimates, ESTIMATED_AT);
+    if (estimatedAt !== null && Number(estimatedAt) < beforeMs) await this.#redis.del(estimates);
   }
 
   /** What follows for now from all that was learned, and from what is expected before that. */

@@ -128,11 +128,10 @@ export class PlanStore {
     look: { member: string; subject: SubjectId; token: string; surface: Surface },
     outcome: PollEnd,
     next: PlannedPoll,
-    noted: { observed: Observed; keepMs: number },
+    observed: Observed,
   ): Promise<boolean | null> {
     const keys = this.#keys;
     const { member, subject, token, surface } = look;
-    const { observed } = noted;
     const ended = await this.#redis.iwEndPoll(
       keys.plan(surface),
       keys.surface(surface),
@@ -151,7 +150,6 @@ export class PlanStore {
       String(Math.max(0, Math.round(next.restMs))),
       next.latestMs === null ? '' : String(Math.round(next.latestMs)),
       next.alarmMs === null ? '' : String(Math.max(0, Math.round(next.alarmMs))),
-      String(noted.keepMs),
       next.unseen ? 'first' : 'fair',
       observedText(observed),
     );
@@ -215,7 +213,7 @@ export class PlanStore {
   }
 
   /** Ends the tracking of a subject that a page showed finished, as its snapshot of a commit says. False where it stays. */
-  async retire(subject: SubjectId, commit: number, keepMs: number): Promise<boolean> {
+  async retire(subject: SubjectId, commit: number): Promise<boolean> {
     const keys = this.#keys;
     const retired = await this.#redis.iwRetire(
       keys.plan(surfaceOf(subject)),
@@ -226,7 +224,6 @@ export class PlanStore {
       subject,
       this.#atMs(),
       String(commit),
-      String(keepMs),
     );
     return retired === 1;
   }

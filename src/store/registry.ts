@@ -12,7 +12,7 @@ import { asSubjectId, routeId, type SubjectId } from '../domain/subjects/subject
 import { planSuspensions } from '../domain/subjects/suspended-roots.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
-import { redisTimeMs } from './connection.ts';
+import { readStamp } from './confirmed-time.ts';
 import { Definitions, receiverText, type StoredReceiver, type StoredSubscription } from './definitions.ts';
 import type { Keys } from './keys.ts';
 import type { OnForeign } from './stored.ts';
@@ -181,7 +181,7 @@ export class Registry {
     for (const { root, from } of continued) {
       for (const left of from) next.set(left, (next.get(left) ?? new Set()).add(root));
     }
-    const nowMs = await redisTimeMs(this.#redis);
+    const nowMs = await readStamp(this.#redis, this.#keys);
     const changed: [string, string][] = [];
     const over: string[] = [];
     for (const left of new Set([...Object.keys(stored), ...next.keys()])) {
@@ -261,7 +261,7 @@ export class Registry {
   /** Definitions of subscriptions; one that left the config is marked and stays for its committed events. */
   async #syncSubscriptions(wanted: Wanted['subscriptions']): Promise<void> {
     const definitions = definitionsOf(wanted);
-    const nowMs = await redisTimeMs(this.#redis);
+    const nowMs = await readStamp(this.#redis, this.#keys);
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
       if (definitions.has(name)) continue;
       const stored = this.#definitions.subscription(name, text);
@@ -431,7 +431,7 @@ export class Registry {
     return own;
   }
 
-  /** Forgets subscriptions that left the config before a moment (Redis time, ms): their events are gone as well. */
+  /** Forgets subscriptions that left the config before a moment (ms): their events are gone as well. */
   async prune(beforeMs: number): Promise<void> {
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
       const removedAtMs = this.#definitions.subscription(name, text)?.removedAtMs ?? null;
@@ -451,13 +451,19 @@ export class Registry {
   }
 
   /**
-   * When a root was subscribed on the upstream's clock, in seconds. `dateMs` is the `Date` of an answer that has just
-   * come; the first process that can tell decides.
+   * When a root was subscribed on the upstream's clock. `dateMs` is the `Date` of an answer that has just come; the first
+   * process that can tell decides.
    */
-  async subscribedAt(claim: { root: string; atMs: number }, dateMs: number | null): Promise<number> {
-    return Number(
-      await this.#redis.iwSince(this.#keys.since, claim.root, String(claim.atMs), String(dateMs ?? '')),
+  async subscribedAt(claim: { root: string; atMs: number }, dateMs: number | null): Promise<SubscribedAt> {
+    const { since, clock } = this.#keys;
+    const reply = await this.#redis.iwSince(
+      since,
+      clock,
+      claim.root,
+      String(claim.atMs),
+      String(dateMs ?? ''),
     );
+    return SUBSCRIBED_AT.parse(reply);
   }
 
   /**
@@ -471,6 +477,16 @@ export class Registry {
     });
   }
 }
+
+const SUBSCRIBED_AT = z
+  .tuple([z.coerce.number(), z.coerce.number(), z.enum(['', 'doubted', 'believed', 'corrected'])])
+  .transform(([earliest, latest, news]) => ({ earliest, latest, news }));
+
+/**
+ * Between which times on the upstream's clock a root was subscribed, seconds; the same where that is known. `news`: what has just
+ * been found out.
+ */
+export type SubscribedAt = z.infer<typeof SUBSCRIBED_AT>;
 
 /** A root to be wanted: since when (ms as text, empty for now), and the root that it continues (empty for none). */
 type WantedRoot = { root: string; subject: SubjectId; at: string; from: string };

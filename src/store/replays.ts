@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { RedisClient } from './commands.ts';
+import { readStamp } from './confirmed-time.ts';
 import type { Keys } from './keys.ts';
 import { INTEGER_TEXT, JSON_TEXT, type OnForeign, readHash } from './stored.ts';
 
@@ -30,6 +31,9 @@ const REPLAY = z.object({
  */
 export type Replay = z.infer<typeof REPLAY>;
 
+/** How many replays are removed in one go. */
+const TRIMMED_AT_ONCE = 200;
+
 /** Some of the replays of an event to one receiver. */
 type ReplaysWanted = { receiver: string; after: string; count: number };
 
@@ -43,13 +47,11 @@ export function newReplayId(seed?: string): string {
 export class ReplayStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
-  readonly #retentionMs: number;
   readonly #onForeign: OnForeign;
 
-  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number; onForeign?: OnForeign }) {
+  constructor(redis: RedisClient, keys: Keys, options: { onForeign?: OnForeign } = {}) {
     this.#redis = redis;
     this.#keys = keys;
-    this.#retentionMs = options.retentionMs;
     this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
@@ -75,11 +77,12 @@ export class ReplayStore {
 
   async #open(id: string, fields: Record<string, string>): Promise<void> {
     const key = this.#keys.replay(id);
+    const nowMs = await readStamp(this.#redis, this.#keys);
     await this.#redis
       .multi()
       .hset(key, { ...fields, state: 'open' })
-      .pexpire(key, this.#retentionMs)
-      .zadd(this.#keys.replays, Date.now(), id)
+      .zadd(this.#keys.replayTimes, nowMs, id)
+      .zadd(this.#keys.replays, nowMs, id)
       .exec();
   }
 
@@ -94,6 +97,26 @@ export class ReplayStore {
   /** The ids of the replays whose deliveries are not all opened, the first asked for first. */
   async open(): Promise<string[]> {
     return this.#redis.zrange(this.#keys.replays, '0', '-1');
+  }
+
+  /** Removes replays that were requested before a moment (ms), a bounded number of them. */
+  async trim(beforeMs: number): Promise<void> {
+    const { replayTimes, replays } = this.#keys;
+    const ids = await this.#redis.zrangebyscore(
+      replayTimes,
+      '-inf',
+      `(${beforeMs}`,
+      'LIMIT',
+      0,
+      TRIMMED_AT_ONCE,
+    );
+    if (ids.length === 0) return;
+    await this.#redis
+      .multi()
+      .del(...ids.map((id) => this.#keys.replay(id)))
+      .zrem(replays, ...ids)
+      .zrem(replayTimes, ...ids)
+      .exec();
   }
 
   /** Takes a replay whose time is over off the list of open ones. */

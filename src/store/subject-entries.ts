@@ -36,7 +36,7 @@ export class SubjectEntries {
   }
 }
 
-/** As memberOf in commands/commit-10.lua. */
+/** As memberOf in commands/include/entries.lua. */
 function memberOf(entry: string): string {
   const [ms = '0', count = '0'] = entry.split('-');
   return `${ms.padStart(16, '0')}-${count.padStart(20, '0')}`;

@@ -61,40 +61,30 @@ export class SubjectStore {
   readonly entries: SubjectEntries;
   readonly #redis: RedisClient;
   readonly #keys: Keys;
-  readonly #retentionMs: number;
   readonly #onForeign: OnForeign;
   /** The epoch of the data. */
   readonly epoch: Epoch;
-  #trimCursor = '0';
   #countCursor = '0';
 
-  constructor(
-    redis: RedisClient,
-    keys: Keys,
-    options: { retentionMs: number; epoch: Epoch; onForeign?: OnForeign },
-  ) {
+  constructor(redis: RedisClient, keys: Keys, options: { epoch: Epoch; onForeign?: OnForeign }) {
     this.epoch = options.epoch;
     this.entries = new SubjectEntries(redis, keys);
     this.#redis = redis;
     this.#keys = keys;
-    this.#retentionMs = options.retentionMs;
     this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
-  /**
-   * Reads many subjects in one round trip, and keeps the finished ones among them: what a page still shows must not
-   * expire, or it would be seen for the first time again.
-   */
+  /** Reads many subjects that a response shows, in one round trip: those that nobody tracks are kept from now on. */
   async look(subjects: readonly SubjectId[]): Promise<Known[]> {
-    return this.#read(subjects, this.#retentionMs);
+    return this.#read(subjects, { areShown: true });
   }
 
   /** Reads many subjects in one round trip, and keeps none of them longer. */
   async peek(subjects: readonly SubjectId[]): Promise<Known[]> {
-    return this.#read(subjects, 0);
+    return this.#read(subjects, { areShown: false });
   }
 
-  async #read(subjects: readonly SubjectId[], keptMs: number): Promise<Known[]> {
+  async #read(subjects: readonly SubjectId[], { areShown }: { areShown: boolean }): Promise<Known[]> {
     if (subjects.length === 0) return [];
     const keys = this.#keys;
     const known = new Map<SubjectId, Known>();
@@ -103,7 +93,7 @@ export class SubjectStore {
       const replies = await this.#redis.iwReadSubjects(
         keys.plan(surface),
         ...prefixes,
-        String(keptMs),
+        areShown ? '1' : '',
         keys.promised,
         ...some,
       );
@@ -138,19 +128,6 @@ export class SubjectStore {
       if (rows.length < count * 2) break;
     }
     return found.slice(0, count);
-  }
-
-  /** Takes subjects whose snapshot has gone off the list of those that changed, a bounded part of it at a time. */
-  async trimChanged(beforeMs: number): Promise<void> {
-    const key = this.#keys.changedSubjects;
-    const [cursor, rows] = await this.#redis.zscan(key, this.#trimCursor, 'COUNT', TRIMMED_AT_ONCE);
-    this.#trimCursor = cursor;
-    for (let index = 0; index + 1 < rows.length; index += 2) {
-      const subject = rows[index] ?? '';
-      if (Number(rows[index + 1]) >= beforeMs) continue;
-      const isGone = (await this.#redis.exists(`${this.#keys.subject('')}${subject}`)) === 0;
-      if (isGone) await this.#redis.zrem(key, subject);
-    }
   }
 
   /**
@@ -249,7 +226,6 @@ export class SubjectStore {
           ? '-'
           : `${unconfirmed.sinceMs}|${unconfirmed.key}`,
       commit.flag ?? '',
-      String(this.#retentionMs),
       String(Math.round(commit.track?.restMs ?? 0)),
       '',
       String(Math.round(commit.track?.latestMs ?? 0)),
@@ -292,29 +268,22 @@ export class SubjectStore {
     subject: SubjectId,
     shown: readonly SubjectId[],
   ): Promise<{ newestAtMs: number | null; transfers: SubjectId[] }> {
-    const keptMs = String(this.#retentionMs);
     const [newest = '', ...transfers] = await this.#redis.iwNoteTransfers(
       this.#keys.transfersOf(subject),
-      keptMs,
       ...shown,
     );
     return { newestAtMs: newest === '' ? null : Number(newest), transfers: transfers.map(asSubjectId) };
   }
 
-  /** Lets a subject that nobody tracks go after the retention; one that is tracked is kept by its polls. */
+  /** Notes that nobody names a subject any more; the tracking of one that is tracked ends by its polls. */
   async expire(subject: SubjectId): Promise<void> {
     const keys = this.#keys;
-    if ((await this.#redis.hexists(`${keys.plan(surfaceOf(subject))}:items`, subject)) === 1) return;
-    await this.#redis.pexpire(keys.subject(subject), this.#retentionMs);
-    await this.#redis.pexpire(keys.claims(subject), this.#retentionMs);
+    await this.#redis.iwNoteEnded(keys.subject(subject), keys.plan(surfaceOf(subject)), subject);
   }
 }
 
 /** A subject with a snapshot, and when it was first seen or an event of it was made last (Redis time, ms). */
 export type ChangedSubject = { subject: string; atMs: number };
-
-/** How many of the subjects that changed are looked at in one go whether they are still there. */
-const TRIMMED_AT_ONCE = 200;
 
 /** How many tracked subjects are held against what is counted of them in one go. */
 const COUNTED_AT_ONCE = 200;
@@ -359,15 +328,22 @@ function parseSnapshot(fields: { [field: string]: string }): {
     return { snapshot: null, reason: null };
   }
   const told = eventId !== undefined;
+  if (fields.compact !== undefined) return { snapshot: { ...salvage(fields), compact: true }, reason: null };
   const { value, foreign } = readHash(SNAPSHOT, fields);
   if (value !== null) {
     const { eventId: _, ...snapshot } = value;
     return { snapshot: { ...snapshot, told }, reason: foreign?.reason ?? null };
   }
+  return { snapshot: salvage(fields), reason: foreign?.reason ?? null };
+}
+
+/** What can be read of a snapshot that is not whole. */
+function salvage(fields: { [field: string]: string }): Snapshot {
   const { shape } = SNAPSHOT;
+  const { version, sequence, status } = fields;
   const count = readMember(shape.sequence, sequence) ?? readMember(shape.version, version);
   const commit = readMember(shape.commit, fields.commit) ?? 0;
-  const salvaged: Snapshot = {
+  return {
     version: readMember(shape.version, version) ?? count ?? commit,
     sequence: count ?? commit,
     commit,
@@ -383,10 +359,9 @@ function parseSnapshot(fields: { [field: string]: string }): {
     emitted: readMember(shape.emitted, fields.emitted) ?? ['.1'],
     epoch: readMember(shape.epoch, fields.epoch) ?? 1,
     unconfirmed: null,
-    told,
+    told: fields.eventId !== undefined,
     salvaged: true,
   };
-  return { snapshot: salvaged, reason: foreign?.reason ?? null };
 }
 
 /** A member of a snapshot that cannot be read whole; null where it cannot be read either. */

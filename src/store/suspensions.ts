@@ -5,6 +5,7 @@ import { asSubjectId } from '../domain/subjects/subject.ts';
 import type { SuspendedState, SuspensionPlan } from '../domain/subjects/suspended-roots.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
+import { readStamp } from './confirmed-time.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { FencedLease } from './lease.ts';
@@ -113,7 +114,7 @@ export class Suspensions {
 
   /** Completes the suspensions of a sync, and forgets those that a sync before it began and never completed. */
   async complete(making: Making | null): Promise<void> {
-    const nowMs = await redisTimeMs(this.#redis);
+    const nowMs = await readStamp(this.#redis, this.#keys);
     for (const [suspension, sinceMs] of await this.#suspensions()) {
       if (sinceMs > 0) continue;
       if (suspension === making?.out || suspension === making?.back)
@@ -133,18 +134,25 @@ export class Suspensions {
 
   /**
    * Makes the moves that are due: releases what waits for suspensions that are back, ends those whose span is over
-   * (`spanMs`; null where another process has a newer config, which decides), and drops what leaves the log. One process at
-   * a time, and not beside a sync.
+   * (`spanMs`; null where another process has a newer config, which decides) by confirmed time, and drops what leaves the log.
+   * One process at a time, and not beside a sync.
    */
-  async settle({ spanMs, trimMs }: { spanMs: number | null; trimMs: number }): Promise<Settled[]> {
+  async settle({
+    spanMs,
+    confirmedMs,
+    trimMs,
+  }: {
+    spanMs: number | null;
+    confirmedMs: number;
+    trimMs: number;
+  }): Promise<Settled[]> {
     await this.#redis.zremrangebylex(this.#keys.droppedWithheld, '-', `(${padded(trimMs)}`);
-    const due = async (): Promise<[string, number][]> => {
-      const nowMs = await redisTimeMs(this.#redis);
-      return [...(await this.#suspensions())].filter(
+    const due = async (): Promise<[string, number][]> =>
+      [...(await this.#suspensions())].filter(
         ([suspension, sinceMs]) =>
-          sinceMs > 0 && (stateOf(suspension) === 'back' || (spanMs !== null && sinceMs + spanMs <= nowMs)),
+          sinceMs > 0 &&
+          (stateOf(suspension) === 'back' || (spanMs !== null && sinceMs + spanMs <= confirmedMs)),
       );
-    };
     const { roots, waiting } = await this.counts();
     if (roots + waiting === 0) return [];
     if ((await due()).length === 0 && !(await this.#waitsBefore(trimMs)) && !(await this.#isLeft()))

@@ -51,15 +51,13 @@ const SCANNED = z.tuple([z.string(), z.array(z.string())]);
 export class TrackedStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
-  readonly #retentionMs: number;
   readonly #onForeign: OnForeign;
   /** How far the check has come in all of them. */
   #cursor = '0';
 
-  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number; onForeign?: OnForeign }) {
+  constructor(redis: RedisClient, keys: Keys, options: { onForeign?: OnForeign } = {}) {
     this.#redis = redis;
     this.#keys = keys;
-    this.#retentionMs = options.retentionMs;
     this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
@@ -103,10 +101,8 @@ export class TrackedStore {
       keys.wanted,
       keys.since,
       keys.plan(surfaceOf(subject)),
-      keys.claims(subject),
       keys.subject(subject),
       subject,
-      String(this.#retentionMs),
       idleSinceMs,
     );
     return ended === 1;

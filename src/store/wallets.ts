@@ -16,7 +16,8 @@ export type OpenTransfers = readonly OpenTransfer[];
 /**
  * What was observed of a wallet's pages. `polled`: when each listing was polled last; `takenAtMs`: when its answer was
  * taken in last, and `same` a fingerprint of that answer, where the next like it says nothing new. `sweptAtMs`: when a
- * sweep that read all pages began, and `pages` how many there were; `orderAtMs`: when they were last seen in the order
+ * sweep that read all pages began, and `pages` how many there were; `readAtMs`: from when on all that the wallet
+ * has was shown, by a sweep that read every record; `orderAtMs`: when they were last seen in the order
  * newest first, `disorderAtMs`: in another; `unnarrowedAtMs`: when a listing of one status last showed others;
  * `missedAtMs`: when new transfers were last left unread, which only a sweep that begins later finds; `headAnsweredAtMs`:
  * when the answer came by which the head was taken in last; `cursorDiedAtMs`: when a cursor of a full sweep was refused last,
@@ -29,6 +30,7 @@ export type WalletFacts = {
   takenAtMs: { readonly [listing in Listing]?: number };
   same: { readonly [listing in Listing]?: string };
   sweptAtMs: number;
+  readAtMs: number;
   pages: number;
   orderAtMs: number;
   disorderAtMs: number;
@@ -86,6 +88,7 @@ export function parseFacts(stored: { readonly [field: string]: string }, nowMs: 
     takenAtMs,
     same,
     sweptAtMs: time('sweptAtMs'),
+    readAtMs: time('readAtMs'),
     pages: number('pages'),
     orderAtMs: time('orderAtMs'),
     disorderAtMs: time('disorderAtMs'),
@@ -139,13 +142,11 @@ const TRIMMED_AT_ONCE = 200;
 export class WalletStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
-  readonly #keepMs: number;
   #trimCursor = '0';
 
-  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number }) {
+  constructor(redis: RedisClient, keys: Keys) {
     this.#redis = redis;
     this.#keys = keys;
-    this.#keepMs = options.retentionMs;
   }
 
   /** Notes of a wallet that no sweep has read it to its end yet: it is being read, or a cursor was refused. */
@@ -180,8 +181,7 @@ export class WalletStore {
   }
 
   async note(wallet: SubjectId, facts: NotedFacts): Promise<void> {
-    const key = this.#keys.wallet(wallet);
-    await this.#redis.multi().hset(key, facts).pexpire(key, this.#keepMs).exec();
+    await this.#redis.hset(this.#keys.wallet(wallet), facts);
   }
 
   /** The transfers of a wallet that have not ended. */
@@ -207,7 +207,7 @@ export class WalletStore {
       }
       const [known] = parseOpen({ [subject]: (await this.#redis.hget(key, subject)) ?? '' });
       const text = openText({ ...transfer, headAtMs: known?.headAtMs ?? null });
-      await this.#redis.multi().hset(key, subject, text).pexpire(key, this.#keepMs).exec();
+      await this.#redis.hset(key, subject, text);
     }
   }
 }

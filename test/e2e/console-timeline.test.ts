@@ -36,7 +36,7 @@ async function desk({ later, started }: ReturnType<typeof opening>): Promise<str
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
   const keys = new Keys(config.prefix);
-  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), retentionMs: 3_600_000 });
+  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
   for (let sequence = 1; sequence <= 60; sequence += 1) {
     const id = `evt_${String(sequence).padStart(40, '0')}`;
     const record = { id: INTENT, type: 'intent', status: 'pending', step: sequence };

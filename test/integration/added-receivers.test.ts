@@ -224,7 +224,7 @@ test('one that was removed stays so, though another process starts that has read
   const registry = new Registry(
     redis,
     keys,
-    new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), retentionMs: 60_000 }),
+    new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) }),
   );
   await store.put({ ...made, events: ['*'] }, { sealed: 'x', as: 'new', before: null });
   await registry.sync(wanted, '0-0');

@@ -427,7 +427,8 @@ describe('rights, where polling has ended', () => {
 });
 
 /** Matches what an idle daemon changes by itself: its signs of life, its looks, its queues and what it learns. */
-const OWN_KEYS = /^:(senders$|events:epoch$|q:|learned:|plan:[^:]+:processes$|([^:]+:)*(lease|fence)$)/;
+const OWN_KEYS =
+  /^:(senders$|clock$|events:epoch$|q:|learned:|plan:[^:]+:processes$|([^:]+:)*(lease|fence)$)/;
 
 /** What is stored under a prefix, by the rest of each key; without what an idle daemon changes. */
 async function storedIn(redis: RedisClient, prefix: string): Promise<Map<string, string>> {

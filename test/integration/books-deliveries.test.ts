@@ -14,7 +14,7 @@ const MINUTE_MS = 60_000;
 test('looks at all that is due before a day can be closed, however much it is', async () => {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
-  const deliveries = new DeliveryStore(redis, new Keys(testPrefix()), { retentionMs: DAY_MS });
+  const deliveries = new DeliveryStore(redis, new Keys(testPrefix()));
   const books = await BooksStage.open();
   later(() => books.discard());
   const common = { sequence: 1, status: 'pending', atMs: 1_000, seenMs: 1_000, amount: 1n };
@@ -31,7 +31,7 @@ test('looks at all that is due before a day can be closed, however much it is', 
 test('looks at what is undelivered when the day is closed, however seldom by then', async () => {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
-  const deliveries = new DeliveryStore(redis, new Keys(testPrefix()), { retentionMs: DAY_MS });
+  const deliveries = new DeliveryStore(redis, new Keys(testPrefix()));
   const books = await BooksStage.open();
   later(() => books.discard());
   const seenMs = DAY_MS - MINUTE_MS;

@@ -36,14 +36,13 @@ async function stage({ retentionMs = 400 * DAY_MS } = {}) {
   const database = openSqlite(join(folder, 'books.sqlite'));
   later(() => database.close());
   await prepareTables(database);
-  const kept = { retentionMs: DAY_MS };
-  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), ...kept });
+  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
   const events = new EventLog(redis, keys);
   const sources = {
     events,
     subjects,
     registry: new Registry(redis, keys, subjects),
-    deliveries: new DeliveryStore(redis, keys, kept),
+    deliveries: new DeliveryStore(redis, keys),
     directory: COMMON,
   };
   const rules = { zone: 'UTC', closeAfterMs: 3_600_000, retentionMs, checked: new Set<string>() };
@@ -407,4 +406,12 @@ test('says of every receiver when it was told, at whichever attempt, and names w
     ['mail', 'retrying', false],
   ]);
   expect(exceptions.map(({ text }) => text)).toEqual(['intent.filled was not delivered to mail by then']);
+});
+
+test('closes no day while the clocks do not agree, and takes in what comes', async () => {
+  const { feed, append } = await stage();
+  await append(told(1, 1, 'pending', 1_000));
+  const one = feed();
+  expect(await one.round(NOW_MS, { mayClose: false })).toMatchObject({ taken: 1, isAtEnd: true, closed: [] });
+  expect((await one.round(NOW_MS)).closed).toEqual(['2026-11-21', '2026-11-22']);
 });

@@ -17,6 +17,7 @@ import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
+import { AGREEING_CLOCKS } from '../support/agreeing-clocks.ts';
 import { DAY_MS, toldEvent } from '../support/books-stage.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
@@ -35,13 +36,12 @@ async function stage() {
   later(() => rm(folder, { recursive: true, force: true }));
   const file = join(folder, 'books.sqlite');
   const database = openSqlite(file);
-  const kept = { retentionMs: 30 * DAY_MS };
-  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), ...kept });
+  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
   const sources = {
     events: new EventLog(redis, keys),
     subjects,
     registry: new Registry(redis, keys, subjects),
-    deliveries: new DeliveryStore(redis, keys, kept),
+    deliveries: new DeliveryStore(redis, keys),
     directory: COMMON,
   };
   const mailbox = await started(new Mailbox(() => 'nothing'));
@@ -63,6 +63,7 @@ async function stage() {
     database,
     redis,
     keys,
+    clocks: AGREEING_CLOCKS,
     sources,
     mornings,
     signals,

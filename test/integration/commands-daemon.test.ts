@@ -460,7 +460,7 @@ describe('what stands in Redis', () => {
       code: 0,
       out: '0 of 1 entries are back in the log',
     });
-    const learned = new LearnedStore(redis, keys, { retentionMs: 3_600_000 });
+    const learned = new LearnedStore(redis, keys);
     const increments = [{ bin: 10, ended: 40, watchedSeconds: 80 }];
     await learned.add({ route: '8453:10', statistic: 'pending', increments });
     expect((await run(url, ['learned'])).out).toMatch(/^8453:10 +pending +40 /m);

@@ -28,7 +28,7 @@ test('prints what was learned, the most observed first, and has it forgotten', a
   };
 
   expect(await learned()).toMatchObject({ code: 0, stdout: ['nothing learned yet'] });
-  const store = new LearnedStore(redis, new Keys(prefix), { retentionMs: 3_600_000 });
+  const store = new LearnedStore(redis, new Keys(prefix));
   const bins = (ended: number) => [{ bin: 10, ended, watchedSeconds: ended * 2 }];
   await store.add({ route: '8453:10', statistic: 'pending', increments: bins(40) });
   await store.add({ route: '*', statistic: 'pending', increments: bins(70) });

@@ -37,7 +37,7 @@ let parts: CommitParts;
 beforeEach(() => {
   redis = connect({ kind: 'server', url: inject('redisUrl') });
   keys = new Keys(testPrefix());
-  subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), retentionMs: 60_000 });
+  subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
   registry = new Registry(redis, keys, subjects);
   parts = commitParts(redis, keys, { subjects, plan: new PlanStore(redis, keys) });
 });
@@ -359,7 +359,7 @@ describe('an event of a transfer under way', () => {
 
   /** Has it learned that stages end after 10 s or so on a pair of chains. */
   async function teach(): Promise<void> {
-    const learned = new LearnedStore(redis, keys, { retentionMs: 60_000 });
+    const learned = new LearnedStore(redis, keys);
     const increments = [{ bin: binOf(10), ended: 500, watchedSeconds: 500 }];
     await learned.add({ route: '1:10', statistic: 'pending', increments });
     await parts.learning.start();
@@ -414,7 +414,7 @@ describe('an event of a transfer under way', () => {
     const [pending, overdue] = told.map((event) => Date.parse(event?.data.expectedBy?.at ?? ''));
     expect(overdue).toBeGreaterThanOrEqual(pending ?? 0);
     await parts.learning.close();
-    const learned = await new LearnedStore(redis, keys, { retentionMs: 60_000 }).all();
+    const learned = await new LearnedStore(redis, keys).all();
     const overdues = learned.filter(({ statistic }) => statistic === 'overdue');
     expect(overdues.map(({ route, tally }) => [route, tally.ended[0]]).sort()).toEqual([
       ['*', 1],
@@ -435,7 +435,7 @@ describe('an event of time', () => {
     await pass(known, context);
     expect(await eventTypes()).toEqual(['intent.pending']);
 
-    const learned = new LearnedStore(redis, keys, { retentionMs: 60_000 });
+    const learned = new LearnedStore(redis, keys);
     const increments = [{ bin: 10, ended: 5_000, watchedSeconds: 5_000 }];
     await learned.add({ route: '*', statistic: 'pending', increments });
     await parts.learning.start();
@@ -539,6 +539,6 @@ test('what a priced route says about the time of a delivery is known of transfer
   await want('s', routeId({ name: 'r', service: 'open' }));
   await take(routeRecord(definition, [quote]), { nowMs: T0_MS });
   await parts.learning.close();
-  const learned = new LearnedStore(redis, keys, { retentionMs: 60_000 });
+  const learned = new LearnedStore(redis, keys);
   expect(await learned.estimates()).toEqual(new Map([['8453:10', 25]]));
 });

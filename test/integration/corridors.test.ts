@@ -34,7 +34,7 @@ test('the API shows what was learned of each pair of chains, the most seen first
 
   const redis = connect({ kind: 'server', url: redisUrl });
   closers.push(async () => redis.disconnect());
-  const learned = new LearnedStore(redis, new Keys(prefix), { retentionMs: 3_600_000 });
+  const learned = new LearnedStore(redis, new Keys(prefix));
   const see = async (route: string, statistic: Statistic, ended: number) =>
     learned.add({ route, statistic, increments: [{ bin: binOf(10), ended, watchedSeconds: ended }] });
   await see('8453:10', 'pending', 200);

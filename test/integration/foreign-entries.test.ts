@@ -198,7 +198,7 @@ describe('a fact of a delivery', () => {
 });
 
 test('a batch of another shape is made anew', async () => {
-  const batches = new BatchStore(redis, keys, options());
+  const batches = new BatchStore(redis, keys);
   await redis.hset(keys.delivery('a', 'd'), { outcome: 'pending', entry: '1-1', roots: '[]', batch: 'b' });
   await redis.hset(keys.batch('a', 'b'), { leader: 'd', members: 'no JSON' });
   expect(await batches.join('a', 'd', { joins: true })).toMatchObject({ isWaiting: true, waiting: 1 });

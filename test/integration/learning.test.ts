@@ -39,7 +39,7 @@ let learned: LearnedStore;
 beforeEach(() => {
   redis = connect({ kind: 'server', url: inject('redisUrl') });
   keys = new Keys(testPrefix());
-  learned = new LearnedStore(redis, keys, { retentionMs: 60_000 });
+  learned = new LearnedStore(redis, keys);
 });
 
 afterEach(() => redis.disconnect());

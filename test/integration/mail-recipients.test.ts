@@ -58,7 +58,7 @@ test('a mail is sent again to whom the server refused for now, and to nobody els
 
   expect(mailbox.recipients).toEqual([[ANN], [BOB]]);
   expect(new Set(mailbox.mails.map(({ messageId }) => messageId)).size).toBe(1);
-  const fact = await new DeliveryStore(redis, keys, { retentionMs: 60_000 }).fact('team', event.id);
+  const fact = await new DeliveryStore(redis, keys).fact('team', event.id);
   expect(fact?.attempts.map(({ outcome, remaining }) => ({ outcome, remaining }))).toEqual([
     ...[1, 2, 3].map(() => ({ outcome: 'failed', remaining: [BOB] })),
     { outcome: 'delivered', remaining: undefined },

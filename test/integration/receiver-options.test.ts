@@ -172,7 +172,7 @@ test('after a timeout the next attempt waits at least as long as the timeout, ho
   const eventId = await new Promise<string>((resolve) =>
     signals.on('delivery.ended', (ended) => resolve(ended.eventId)),
   );
-  const store = new DeliveryStore(openRedis(), new Keys(prefix), { retentionMs: 60_000 });
+  const store = new DeliveryStore(openRedis(), new Keys(prefix));
   const [first] = (await store.fact('hook', eventId))?.attempts ?? [];
   if (first?.nextAtMs == null) throw new Error('expected a second attempt');
   expect(first.reason).toBe('no answer within 3000 ms');

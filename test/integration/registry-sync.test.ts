@@ -49,11 +49,7 @@ test('a receiver that comes back is never there before the subscriptions that na
     const keys = new Keys(testPrefix());
     const { client, sent } = cutClient(redis, cutAt);
     const registryOn = (one: typeof redis) =>
-      new Registry(
-        one,
-        keys,
-        new SubjectStore(one, keys, { epoch: firstEpoch(one, keys), retentionMs: 60_000 }),
-      );
+      new Registry(one, keys, new SubjectStore(one, keys, { epoch: firstEpoch(one, keys) }));
     const registry = registryOn(redis);
     await registry.sync(wantedOf(['backend']), '0-0');
     await registry.sync(wantedOf([]), '0-0');

@@ -193,11 +193,7 @@ test('a sync that is cut off at any command and done again ends like one that wa
     const keys = new Keys(testPrefix());
     const { client: cut, sent } = cutClient(redis, cutAt);
     const registryOn = (client: typeof redis) =>
-      new Registry(
-        client,
-        keys,
-        new SubjectStore(client, keys, { epoch: firstEpoch(client, keys), retentionMs: 60_000 }),
-      );
+      new Registry(client, keys, new SubjectStore(client, keys, { epoch: firstEpoch(client, keys) }));
     await registryOn(redis).sync(wantedOf('old', ['backend']), '0-0');
     const startMs = await redis.hget(keys.wanted, `old|${wallet}`);
     while ((await redisTimeMs(redis)) === Number(startMs));
@@ -229,7 +225,7 @@ function registryStage() {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
   const keys = new Keys(testPrefix());
-  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), retentionMs: 60_000 });
+  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
   const registry = new Registry(redis, keys, subjects);
   const [wallet, transfer] = [asSubjectId(`wallet:${WALLET}`), asSubjectId(`intent:${ONE}`)];
   const claimOf = async (name: string): Promise<Claim> => {

@@ -26,7 +26,7 @@ let parts: CommitParts;
 beforeEach(() => {
   redis = connect({ kind: 'server', url: inject('redisUrl') });
   keys = new Keys(testPrefix());
-  subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), retentionMs: 60_000 });
+  subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
   registry = new Registry(redis, keys, subjects);
   plan = new PlanStore(redis, keys);
   parts = commitParts(redis, keys, { subjects, plan });
@@ -68,7 +68,7 @@ async function show(status: string, updatedAt: number): Promise<number> {
 
 /** Retires the transfer as its snapshot of a commit says. Says whether it was, and whether it is polled on. */
 async function retire(commit: number): Promise<{ retired: boolean; polled: boolean }> {
-  const retired = await plan.retire(INTENT, commit, 60_000);
+  const retired = await plan.retire(INTENT, commit);
   return { retired, polled: await plan.isTracked(INTENT) };
 }
 
@@ -91,7 +91,8 @@ describe('a transfer that a page showed finished', () => {
     expect(await plan.isTracked(INTENT)).toBe(true);
     expect(await retire(commit)).toEqual({ retired: true, polled: false });
     expect(await claimed()).toEqual([WALLET]);
-    expect(await redis.pttl(keys.subject(INTENT))).toBeGreaterThan(0);
+    expect(await redis.pttl(keys.subject(INTENT))).toBe(-1);
+    expect(await redis.zscore(keys.ended, INTENT)).not.toBe(null);
     expect(await registry.counts()).toEqual([]);
   });
 

@@ -21,7 +21,6 @@ import { snapshotOf } from '../support/snapshot.ts';
 const { later, started } = opening();
 
 const INTENT = asSubjectId(`intent:${hashOf(1)}`);
-const HOUR_MS = 3_600_000;
 
 const TIMELINE = z.object({
   subject: z.string(),
@@ -56,7 +55,7 @@ async function desk(receiverCount: number) {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
   const keys = new Keys(config.prefix);
-  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), retentionMs: HOUR_MS });
+  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
   const get = async (path: string) => callApi(daemon.url, { path, token: null });
   return {
     keys,
@@ -291,7 +290,7 @@ test('a cursor that is none is refused, and the parameter is named', async () =>
 
 test('the replays of an event to one receiver are read in parts', async () => {
   const one = await desk(1);
-  const store = new ReplayStore(one.redis, one.keys, { retentionMs: HOUR_MS });
+  const store = new ReplayStore(one.redis, one.keys);
   const ids = Array.from({ length: 30 }, (_, n) => n.toString(16).padStart(16, '0'));
   await one.deliver(eventId(1), 'r-0', ids);
   await one.deliver(eventId(1), 'r-00', ['f'.repeat(16)]);

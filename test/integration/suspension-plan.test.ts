@@ -53,7 +53,7 @@ test('what left the config takes a twentieth of the budget at most where the oth
   // Back in the config it has its share again.
   await suspend('back', [...out, ...others]);
   await stage.redis.zrem(stage.keys.suspensions, 'out:1');
-  const [settled] = await stage.registry.suspensions.settle({ spanMs: null, trimMs: 0 });
+  const [settled] = await stage.registry.suspensions.settle({ spanMs: null, confirmedMs: 0, trimMs: 0 });
   expect(settled).toMatchObject({ move: 'released', events: 0 });
   await stage.run(10, async () => AT_ONCE);
   const back = await stage.run(60, async () => AT_ONCE);

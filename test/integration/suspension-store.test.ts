@@ -29,14 +29,10 @@ async function connected(): Promise<RedisClient> {
 /** A registry of subscriptions to one wallet, whose pages show one transfer. */
 function stageOn(redis: RedisClient) {
   const keys = new Keys(testPrefix());
-  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), retentionMs: HOUR_MS });
+  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
   const parts = commitParts(redis, keys, { subjects, plan: new PlanStore(redis, keys) });
   const registryOn = (client: RedisClient) =>
-    new Registry(
-      client,
-      keys,
-      new SubjectStore(client, keys, { epoch: firstEpoch(client, keys), retentionMs: HOUR_MS }),
-    );
+    new Registry(client, keys, new SubjectStore(client, keys, { epoch: firstEpoch(client, keys) }));
   const registry = registryOn(redis);
   const sync = async (names: readonly string[], on = registry): Promise<void> => {
     const subscriptions = names.map((name) => ({
@@ -142,7 +138,7 @@ test('a return that is cut off releases each event once, in order, before what c
     await show('settled');
     await work(async (registry) => {
       await sync(['a'], registry);
-      await registry.suspensions.settle({ spanMs: HOUR_MS, trimMs: 0 });
+      await registry.suspensions.settle({ spanMs: HOUR_MS, confirmedMs: Date.now(), trimMs: 0 });
     });
     await show('refundable');
     expect(await registry.suspensions.counts()).toEqual({ roots: 0, waiting: 0 });
@@ -168,7 +164,7 @@ test('a return under another name that is cut off releases all to that name', as
     await show('filled');
     await work(async (registry) => {
       await sync(['b'], registry);
-      await registry.suspensions.settle({ spanMs: HOUR_MS, trimMs: 0 });
+      await registry.suspensions.settle({ spanMs: HOUR_MS, confirmedMs: Date.now(), trimMs: 0 });
     });
     await show('settled');
     return log();
@@ -190,7 +186,7 @@ test('the end of a span that is cut off is reported once, with all that waited',
     await sync([]);
     await show('filled');
     await show('settled');
-    await work((registry) => registry.suspensions.settle({ spanMs: 0, trimMs: 0 }));
+    await work((registry) => registry.suspensions.settle({ spanMs: 0, confirmedMs: Date.now(), trimMs: 0 }));
     expect(await redis.hlen(keys.wanted)).toBe(0);
     expect(await registry.suspensions.counts()).toEqual({ roots: 0, waiting: 0 });
     expect(await registry.suspensions.dropped({ before: null, count: 10 })).toHaveLength(2);
@@ -216,7 +212,7 @@ test('what leaves again before all of it was released waits on, behind what came
   // Nothing was released yet: it waits behind what does.
   await show('settled');
   await sync([]);
-  await registry.suspensions.settle({ spanMs: HOUR_MS, trimMs: 0 });
+  await registry.suspensions.settle({ spanMs: HOUR_MS, confirmedMs: Date.now(), trimMs: 0 });
   await show('refundable');
   expect((await log()).slice(1)).toEqual([
     'filled to nobody without a',
@@ -224,7 +220,7 @@ test('what leaves again before all of it was released waits on, behind what came
     'refundable to nobody without a',
   ]);
   await sync(['a']);
-  await registry.suspensions.settle({ spanMs: HOUR_MS, trimMs: 0 });
+  await registry.suspensions.settle({ spanMs: HOUR_MS, confirmedMs: Date.now(), trimMs: 0 });
   expect((await log()).slice(4)).toEqual([
     'filled late to a, waited',
     'settled late to a, waited',
@@ -238,7 +234,11 @@ test('events that leave the log while they wait are named as dropped', async () 
   await show('pending');
   await sync([]);
   await show('filled');
-  const settled = await registry.suspensions.settle({ spanMs: HOUR_MS, trimMs: Date.now() + HOUR_MS });
+  const settled = await registry.suspensions.settle({
+    spanMs: HOUR_MS,
+    confirmedMs: Date.now(),
+    trimMs: Date.now() + HOUR_MS,
+  });
   expect(settled).toMatchObject([{ move: 'ended', reason: 'retention', events: 1 }]);
   expect((await log()).slice(2)).toEqual(['intentwatch.suspension_ended retention 1']);
   expect(await registry.suspensions.counts()).toEqual({ roots: 1, waiting: 0 });
@@ -258,7 +258,7 @@ test('a route that has left the config keeps its meaning until it is removed', a
   await registry.sync({ ...wanted, routes: [route], subscriptions: [named] }, '0-0');
   await registry.sync(none, '0-0');
   expect(await redis.hkeys(keys.routes)).toEqual(['usdc']);
-  await registry.suspensions.settle({ spanMs: 0, trimMs: 0 });
+  await registry.suspensions.settle({ spanMs: 0, confirmedMs: Date.now(), trimMs: 0 });
   await registry.sync(none, '0-0');
   expect(await redis.hkeys(keys.routes)).toEqual([]);
 });

@@ -20,7 +20,7 @@ function stage() {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
   const keys = new Keys(testPrefix());
-  const store = new TrackedStore(redis, keys, { retentionMs: 60_000 });
+  const store = new TrackedStore(redis, keys);
   return { redis, keys, store, quotes: new HandedQuotes(redis, keys) };
 }
 

@@ -4,7 +4,7 @@ import { EVENT, RENDERED_EVENT, TRANSFER, type TransferFacts } from '../../src/d
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { startDaemon } from '../support/daemon.ts';
-import { deliveryStage, HOUR_MS, ROOT } from '../support/delivery-stage.ts';
+import { deliveryStage, ROOT } from '../support/delivery-stage.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
@@ -183,7 +183,7 @@ test('an event with every member of its schema goes through commit, log and rela
   await redis.hset(keys.wanted, ROOT, '1');
   await redis.zadd(keys.suspensions, Date.now(), 'out:1');
   await redis.hset(keys.suspended, ROOT, 'out:1');
-  await new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), retentionMs: HOUR_MS }).commit({
+  await new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) }).commit({
     subject: asSubjectId(WHOLE.data.subject.id),
     asOf: '0',
     token: WHOLE.id,

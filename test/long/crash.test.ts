@@ -147,7 +147,7 @@ async function notedIds(client: RedisClient): Promise<Set<string>> {
     const clients = String(await client.client('LIST'));
     return clients.trim().split('\n').length === 1;
   });
-  const deliveries = new DeliveryStore(client, KEYS, { retentionMs: 1 });
+  const deliveries = new DeliveryStore(client, KEYS);
   const ids = idsOf(await logEntries(client, KEYS));
   const facts = await Promise.all(ids.map((id) => deliveries.fact(RECEIVER_NAME, id)));
   return new Set(ids.filter((_, index) => facts[index]?.outcome === 'delivered'));

@@ -11,7 +11,7 @@ import { redisTimeMs } from '../../src/store/connection.ts';
 import { SetAside } from '../../src/store/set-aside.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { configYaml, startDaemon } from '../support/daemon.ts';
-import { type DeliveryStage, deliveryStage, HOUR_MS, ROOT } from '../support/delivery-stage.ts';
+import { type DeliveryStage, deliveryStage, ROOT } from '../support/delivery-stage.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
@@ -94,7 +94,7 @@ async function intentwatch({ stage }: Running, ...args: string[]): Promise<strin
 test('an event with every member set reaches a receiver as it was committed', async () => {
   const run = await running();
   const { redis, keys } = run.stage;
-  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), retentionMs: HOUR_MS });
+  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
   await subjects.commit({
     subject: asSubjectId(SUBJECT),
     asOf: '0',

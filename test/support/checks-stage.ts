@@ -140,7 +140,6 @@ export class ChecksStage {
     this.redis = redis;
     this.subjects = new SubjectStore(redis, this.keys, {
       epoch: firstEpoch(redis, this.keys),
-      retentionMs: RETENTION_MS,
     });
     this.store = new CheckStore(redis, this.keys, { retentionMs: RETENTION_MS });
     this.log = new EventLog(redis, this.keys);
@@ -150,7 +149,6 @@ export class ChecksStage {
   parts(redis: RedisClient = this.redis): CheckParts {
     const subjects = new SubjectStore(redis, this.keys, {
       epoch: firstEpoch(redis, this.keys),
-      retentionMs: RETENTION_MS,
     });
     const { learning, signals } = commitParts(redis, this.keys, {
       subjects,

@@ -6,20 +6,27 @@ import { Signals } from '../../src/signals.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import type { Keys } from '../../src/store/keys.ts';
 import { LearnedStore } from '../../src/store/learned.ts';
+import { Registry } from '../../src/store/registry.ts';
+import { AGREEING_CLOCKS } from './agreeing-clocks.ts';
 
 /** What is learned, at the defaults; not started, so that what is known stands still. */
 export function learningOf(redis: RedisClient, keys: Keys): Learning {
   const log = pino({ level: 'silent' });
-  const learned = new LearnedStore(redis, keys, { retentionMs: 60_000 });
+  const learned = new LearnedStore(redis, keys);
   return new Learning({ learned, rules: WATCH_RULES, arrivals: ARRIVAL_RULE, log });
 }
 
 /** What records are committed with, at the defaults, into the stores of a test. */
-export function commitParts(redis: RedisClient, keys: Keys, stores: CommitParts['stores']): CommitParts {
+export function commitParts(
+  redis: RedisClient,
+  keys: Keys,
+  stores: Pick<CommitParts['stores'], 'subjects' | 'plan'>,
+): CommitParts {
   return {
-    stores,
+    stores: { ...stores, registry: new Registry(redis, keys, stores.subjects) },
     rules: { confirmAfterMs: 600_000, finished: {} },
     learning: learningOf(redis, keys),
+    clocks: AGREEING_CLOCKS,
     signals: new Signals(),
   };
 }

@@ -65,7 +65,6 @@ export async function deliveryStage(
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
   const keys = new Keys(prefix);
-  const options = { retentionMs: 24 * HOUR_MS };
   const backlog = new Backlog(redis, keys);
   const events = new EventLog(redis, keys);
   const lease = new RelayLease(redis, keys);
@@ -74,9 +73,9 @@ export async function deliveryStage(
     redis,
     keys,
     states: new ReceiverStore(redis, keys),
-    deliveries: new DeliveryStore(redis, keys, options),
+    deliveries: new DeliveryStore(redis, keys),
     backlog,
-    replays: new ReplayStore(redis, keys, options),
+    replays: new ReplayStore(redis, keys),
     events,
     lease,
     start: async () => {

@@ -54,7 +54,6 @@ export class OpenTransfersStage {
     this.redis = connect({ kind: 'server', url: redisUrl });
     this.subjects = new SubjectStore(this.redis, this.keys, {
       epoch: firstEpoch(this.redis, this.keys),
-      retentionMs: 60_000,
     });
     this.plan = new PlanStore(this.redis, this.keys);
     this.parts = commitParts(this.redis, this.keys, { subjects: this.subjects, plan: this.plan });
@@ -119,7 +118,7 @@ export class OpenTransfersStage {
   /** Ends the tracking of a transfer; nothing where it is not tracked. */
   async retire(subject: SubjectId): Promise<void> {
     const { snapshot } = await this.known(subject);
-    await this.plan.retire(subject, snapshot?.commit ?? 0, 60_000);
+    await this.plan.retire(subject, snapshot?.commit ?? 0);
   }
 
   read(): Promise<OpenTransfers> {

@@ -61,7 +61,6 @@ export class PlanStage {
     this.health = new HealthStore(this.redis, this.keys, clock);
     this.subjects = new SubjectStore(this.redis, this.keys, {
       epoch: firstEpoch(this.redis, this.keys),
-      retentionMs: 3_600_000,
     });
     this.handedQuotes = new HandedQuotes(this.redis, this.keys);
     this.registry = new Registry(this.redis, this.keys, this.subjects);
@@ -127,7 +126,7 @@ export class PlanStage {
       { ...poll, subject, surface: 'status' },
       outcome,
       { virtualSeconds, restMs, latestMs, alarmMs, unseen },
-      { observed: { ...NOTHING_OBSERVED, ...observed }, keepMs: 3_600_000 },
+      { ...NOTHING_OBSERVED, ...observed },
     );
   }
 

@@ -39,6 +39,7 @@ export const READY = `intentwatch_ready{${JOB}}`;
 export const RELOADED = `intentwatch_config_last_reload_successful{${JOB}}`;
 export const LARGE_REMOVAL = `intentwatch_config_large_removal{${JOB},what="wallets"}`;
 export const REACHABLE = `intentwatch_redis_reachable{${JOB}}`;
+export const CLOCKS_HELD = `intentwatch_clocks_held{${JOB}}`;
 export const EPOCH = `intentwatch_data_epoch{${JOB}}`;
 export const PERSISTENT = `intentwatch_redis_persistent{${JOB}}`;
 export const SOURCES = [

@@ -69,8 +69,8 @@ export class Stage {
   }
 
   /** Starts a daemon and waits until everything in it runs. */
-  async daemon(configFile: string): Promise<Program> {
-    const daemon = await this.intentwatch(['start', '--config', configFile]);
+  async daemon(configFile: string, env: Record<string, string> = {}): Promise<Program> {
+    const daemon = await this.intentwatch(['start', '--config', configFile], env);
     await daemon.line(/"msg":"daemon.started"/);
     return daemon;
   }

@@ -76,6 +76,7 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     emitted: { wallet: 'wallet:0x11', id: null, reason: 'a page of one record: found more than 9 bytes' },
     moves: { records_too_large_total: 1, 'events_total{type="upstream.record_too_large"}': 1 },
   },
+  'clocks.compared': { emitted: { isHeld: true }, moves: { clocks_held: 1 } },
   'epoch.looked': { emitted: { epoch: 3 }, moves: { data_epoch: 3 } },
   'upstream.paused': {
     emitted: { surface: 'status', seconds: 30 },
@@ -104,6 +105,7 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
       'stale_answers_total{reason="backward"}': 1,
     },
   },
+  'record.forgotten': { emitted: { subject: 'intent:0x1' }, moves: { records_forgotten_total: 1 } },
   'transfer.delivered': {
     emitted: { route: '8453:10', ratio: 0.96 },
     moves: { 'delivered_ratio_sum{route="8453:10"}': 0.96, 'delivered_ratio_count{route="8453:10"}': 1 },

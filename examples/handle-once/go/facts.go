@@ -14,6 +14,8 @@ var factsByType = map[string]string{
 	"intentwatch.storage_truncated": "notice",
 	"intentwatch.large_removal":     "notice",
 	"intentwatch.storage_restored":  "notice",
+	"intentwatch.clock_jumped":      "notice",
+	"intentwatch.clock_differs":     "notice",
 	"intentwatch.test":              "notice",
 }
 

@@ -11,6 +11,8 @@ BY_TYPE = {
     "intentwatch.storage_truncated": "notice",
     "intentwatch.large_removal": "notice",
     "intentwatch.storage_restored": "notice",
+    "intentwatch.clock_jumped": "notice",
+    "intentwatch.clock_differs": "notice",
     "intentwatch.test": "notice",
 }
 

@@ -24,7 +24,10 @@ export type DecideContext = { nowMs: number; exact: boolean; history: boolean; c
 
 /** Compares an answer with the snapshot. Pure: the caller stores and tells. */
 export function decide(snapshot: Snapshot | null, record: UpstreamRecord, context: DecideContext): Decision {
-  if (snapshot?.salvaged === true) {
+  if (snapshot?.compact === true) {
+    const compact = decideCompact(snapshot, record, context);
+    if (compact !== null) return compact;
+  } else if (snapshot?.salvaged === true) {
     const salvaged = decideSalvaged(snapshot, record);
     if (salvaged !== null) return salvaged;
   }
@@ -47,6 +50,22 @@ export function decide(snapshot: Snapshot | null, record: UpstreamRecord, contex
     return { outcome: 'stale', reason, unconfirmed };
   }
   return changed(snapshot, record, { reading: 'replaces', regression: reason !== 'unknown' });
+}
+
+/**
+ * What an answer means for a snapshot that is compact. The same state takes its place without an event; but for claims to which
+ * it is news, as its event has left the log. Null where the answer is another state, which is judged like any other.
+ */
+function decideCompact(
+  snapshot: Snapshot,
+  record: UpstreamRecord,
+  { history }: DecideContext,
+): Decision | null {
+  const isSame =
+    snapshot.status.toLowerCase() === record.status.toLowerCase() &&
+    compareTimes(snapshot.updatedAt, record.updatedAt) === 'same';
+  if (!isSame || isUnknown(record.status)) return null;
+  return history ? { outcome: 'unchanged', accepted: acceptedOf(record) } : first(record, acceptedOf(record));
 }
 
 /**

@@ -29,16 +29,21 @@ const MARK_LENGTH = 6;
  * Names an event. A state that is found again after a restore has the id that it had, since the marks of its subject went
  * back as well. A genuine return to a state has another: the mark counts how often it was reported. `restoredIn` is the
  * epoch, where this is the first state after a restore and nothing tells a return from a state that is found again.
+ * `isAgain`: the state was reported, and is reported once more to those who did not get it then, under its id.
  */
 export function identify(
   state: NamedState,
-  { emitted, restoredIn }: { emitted: readonly string[]; restoredIn: number | null },
+  {
+    emitted,
+    restoredIn,
+    isAgain = false,
+  }: { emitted: readonly string[]; restoredIn: number | null; isAgain?: boolean },
 ): EventIdentity {
   const { subject, type, record, flag = '', payment = '' } = state;
   const hash = eventId([subject, type, canonicalJson(record), flag, payment]);
   const mark = hash.slice(ID_PREFIX.length, ID_PREFIX.length + MARK_LENGTH);
   const { counts, least } = readMarks(emitted);
-  const times = counts.get(mark) ?? least;
+  const times = Math.max(0, (counts.get(mark) ?? least) - (isAgain ? 1 : 0));
   counts.delete(mark);
   counts.set(mark, times + 1);
   const id =

@@ -54,6 +54,14 @@ const OPERATOR_EVENTS: { readonly [type: string]: Telling } = {
     says: 'Redis went back to an earlier state: a new epoch of the data has begun. What is found again comes again, under the same ids.',
     isTrouble: true,
   }),
+  'intentwatch.clock_jumped': telling({
+    says: 'The clock of Redis has jumped. Nothing expires, and reminders wait, until responses of the upstream confirm its time.',
+    isTrouble: true,
+  }),
+  'intentwatch.clock_differs': telling({
+    says: 'The clocks of the processes, Redis and the upstream have differed for an hour: reminders go by the time of Redis again.',
+    isTrouble: true,
+  }),
 };
 
 export const OPERATOR_TYPES: readonly string[] = Object.keys(OPERATOR_EVENTS);

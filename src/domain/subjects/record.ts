@@ -104,6 +104,8 @@ export type Snapshot = Omit<z.output<typeof SNAPSHOT>, 'eventId'> & {
   told: boolean;
   /** It could not be read whole: its record is not known, and its status only where it is not empty. */
   salvaged?: true;
+  /** It was reduced to what recognises its state (see store/ended-subjects.ts); it is salvaged as well. */
+  compact?: true;
 };
 
 function parsed(text: string): JsonValue | undefined {

@@ -30,6 +30,12 @@ export const POLLING = {
     type: 'counter',
     labels: { kind: SUBJECT_KINDS, outcome: RECORD_OUTCOMES },
   },
+  forgotten: {
+    name: 'intentwatch_records_forgotten_total',
+    help: 'Records of wallets that were not known any more and are stored without an event: their status is final, and is older by `retention` than a sweep that has read the whole wallet before.',
+    type: 'counter',
+    labels: {},
+  },
   stale: {
     name: 'intentwatch_stale_answers_total',
     help: 'Answers behind what is known, by why: an older `updatedAt`, `unknown` for something known, a status that steps backward, a status or value that `returned`.',

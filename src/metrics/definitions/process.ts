@@ -67,6 +67,13 @@ export const PROCESS = {
     labels: {},
     series: [],
   },
+  clocksHeld: {
+    name: 'intentwatch_clocks_held',
+    help: '1 while reminders and closings of the books wait, and nothing expires, as the clocks of the processes, Redis and the upstream do not agree; for an hour at most.',
+    type: 'gauge',
+    labels: {},
+    series: [],
+  },
   foreign: {
     name: 'intentwatch_foreign_entries_total',
     help: 'Entries in Redis that had another shape than this version writes, by what they should be. They were dropped or written anew.',

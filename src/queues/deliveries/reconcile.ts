@@ -2,9 +2,12 @@ import type { Logger } from 'pino';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import type { Signals } from '../../signals.ts';
 import type { RedisClient } from '../../store/commands.ts';
+import type { ConfirmedTime } from '../../store/confirmed-time.ts';
 import { redisTimeMs } from '../../store/connection.ts';
+import type { EndedSubjects } from '../../store/ended-subjects.ts';
 import type { Epoch, Restore } from '../../store/epoch.ts';
 import type { HandedQuotes } from '../../store/handed-quotes.ts';
+import type { LearnedStore } from '../../store/learned.ts';
 import type { PlanStore } from '../../store/plan.ts';
 import type { SubjectStore } from '../../store/subjects.ts';
 import type { TrackedStore } from '../../store/tracked.ts';
@@ -30,11 +33,15 @@ export type Upkeep = {
 export type ReconcileParts = {
   redis: RedisClient;
   epoch: Epoch;
+  /** By which everything is removed. */
+  confirmed: Pick<ConfirmedTime, 'read'>;
   stores: Pick<
     RelayStores,
-    'registry' | 'events' | 'deliveries' | 'backlog' | 'lease' | 'dropped' | 'unmatched'
+    'registry' | 'events' | 'deliveries' | 'backlog' | 'lease' | 'dropped' | 'unmatched' | 'replays'
   > & {
-    subjects: Pick<SubjectStore, 'trimChanged' | 'recount'>;
+    subjects: Pick<SubjectStore, 'recount'>;
+    ended: EndedSubjects;
+    learned: LearnedStore;
     tracked: TrackedStore;
     plan: Pick<PlanStore, 'isTracked'>;
     wallets: Pick<WalletStore, 'trimUnswept'>;
@@ -116,11 +123,11 @@ export class Reconcile {
   async check(): Promise<void> {
     try {
       await this.#looking;
-      const nowMs = await redisTimeMs(this.#parts.redis);
+      const { confirmedMs } = await this.#parts.confirmed.read();
       for (const { name } of await this.#parts.stores.registry.receivers())
         await this.#repairDeliveries(name);
-      await this.#settle(nowMs);
-      await this.#trim(nowMs);
+      await this.#settle(confirmedMs);
+      await this.#trim(confirmedMs);
       for (const what of await this.#parts.stores.subjects.recount()) this.#report('count-wrong', what);
       await this.#compareConfig();
       this.#lastRoundMs = Date.now();
@@ -138,28 +145,46 @@ export class Reconcile {
   }
 
   /** Releases, ends or drops what is suspended. Whoever has the newest config says for how long. */
-  async #settle(nowMs: number): Promise<void> {
+  async #settle(confirmedMs: number): Promise<void> {
     const { stores, upkeep, graceSpanMs, retentionMs } = this.#parts;
     const isNewest = !upkeep.isReplaced() && (await stores.registry.newestDigest()) === upkeep.digest;
-    const due = { spanMs: isNewest ? graceSpanMs : null, trimMs: nowMs - retentionMs };
+    const due = { spanMs: isNewest ? graceSpanMs : null, confirmedMs, trimMs: confirmedMs - retentionMs };
     await settleSuspensions(stores.registry.suspensions, due, this.#parts);
   }
 
-  /** Trims the log to the retention, a hard cap, once what receivers lose by that is noted. */
-  async #trim(nowMs: number): Promise<void> {
+  /**
+   * Removes what is past its retention by confirmed time. The log is trimmed to it, a hard cap, once what receivers lose by
+   * that is noted.
+   */
+  async #trim(confirmedMs: number): Promise<void> {
     const { stores, retentionMs } = this.#parts;
     const { registry, events, backlog, tracked, handedQuotes } = stores;
-    const beforeMs = nowMs - retentionMs;
+    const beforeMs = confirmedMs - retentionMs;
+    if (beforeMs <= 0) return;
     await registry.prune(beforeMs);
     await tracked.prune(beforeMs, (quote) => handedQuotes.isOwn(quote));
     let trimMs = beforeMs;
-    for (const receiver of await registry.receivers()) {
+    const receivers = await registry.receivers();
+    for (const receiver of receivers) {
       await backlog.trim(receiver.name, beforeMs);
       trimMs = Math.min(trimMs, await dropExpired(this.#parts, receiver, beforeMs));
     }
-    await events.trim(trimMs);
-    await stores.subjects.trimChanged(beforeMs);
+    await events.trim(
+      trimMs,
+      receivers.map(({ name }) => name),
+    );
+    await stores.replays.trim(beforeMs);
+    await stores.learned.trim(beforeMs);
+    await this.#settleEnded(confirmedMs);
     await stores.wallets.trimUnswept((wallet) => stores.plan.isTracked(wallet));
+  }
+
+  /** Moves subjects that nobody tracks any more. */
+  async #settleEnded(confirmedMs: number): Promise<void> {
+    const { stores, retentionMs, log } = this.#parts;
+    await stores.ended.repair();
+    const moves = await stores.ended.settle({ confirmedMs, retentionMs });
+    if (moves.compacted + moves.removed > 0) log.info(moves, 'subjects.settled');
   }
 
   /** Notices a Redis that went back or was emptied, and another process that runs a newer config. */

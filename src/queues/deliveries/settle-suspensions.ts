@@ -14,7 +14,7 @@ export type SettleParts = {
 /** Makes the moves of suspensions that are due (see store/suspensions.ts), and tells of them. */
 export async function settleSuspensions(
   suspensions: Suspensions,
-  due: { spanMs: number | null; trimMs: number },
+  due: { spanMs: number | null; confirmedMs: number; trimMs: number },
   parts: SettleParts,
 ): Promise<void> {
   for (const settled of await suspensions.settle(due)) await tellSettled(settled, parts);

@@ -13,6 +13,7 @@ import {
   type SnapshotDraft,
   waitingSince,
 } from '../../domain/changes/next-snapshot.ts';
+import { unreachedRoots } from '../../domain/changes/unreached.ts';
 import { eventId, identify } from '../../domain/events/event-id.ts';
 import type { Promised } from '../../domain/events/event-schema.ts';
 import { makeEvent } from '../../domain/events/make-event.ts';
@@ -25,6 +26,7 @@ import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import { eventKind, intentId, subjectKind } from '../../domain/subjects/subject.ts';
 import { transferMove } from '../../domain/transfers/transfer-move.ts';
 import type { Signals } from '../../signals.ts';
+import type { ActingClock } from '../../store/confirmed-time.ts';
 import type { BegunEpoch } from '../../store/epoch.ts';
 import type { Commit, Known } from '../../store/subjects.ts';
 import { commitFlagged } from './commit-flagged.ts';
@@ -33,9 +35,10 @@ import type { PollRules, PollStores } from './poll-parts.ts';
 
 /** What records are committed with. */
 export type CommitParts = {
-  stores: Pick<PollStores, 'subjects' | 'plan'>;
+  stores: Pick<PollStores, 'subjects' | 'plan' | 'registry'>;
   rules: Pick<PollRules, 'confirmAfterMs' | 'finished'>;
   learning: Learning;
+  clocks: ActingClock;
   signals: Signals;
 };
 
@@ -59,15 +62,36 @@ export type Taken = {
   stored: boolean;
 };
 
-/** What is to come for a subject, by the config and by what was learned. */
+/** After how long what waits for the clocks is looked at again. */
+const CLOCKS_RETRY_MS = 30_000;
+
+/**
+ * What is to come for a subject, by the config and by what was learned. While the clocks do not agree, nothing is due by time,
+ * and tracking ends by no time that is not certain.
+ */
 export function planOf(
-  { rules: { finished }, learning }: Pick<CommitParts, 'rules' | 'learning'>,
+  { rules: { finished }, learning, clocks }: Pick<CommitParts, 'rules' | 'learning' | 'clocks'>,
   standing: Standing,
   context: Omit<PlanContext, 'model' | 'finished' | 'learnedMs'>,
 ): SubjectPlan {
   const { subject, snapshot } = standing;
+  const { nowMs } = context;
   const learnedMs = snapshot === null ? null : learning.overdueAfterMs(subject, snapshot);
-  return planSubject(standing, { ...context, learnedMs, finished, model: learning.model });
+  const whole = { ...context, learnedMs, finished, model: learning.model };
+  const plan = planSubject(standing, whole);
+  if (clocks.mayActAt(nowMs)) return plan;
+  const certain = planSubject(standing, { ...whole, nowMs: clocks.certainMs(nowMs) });
+  const isWaiting = plan.due.length > 0;
+  return {
+    due: [],
+    alarmMs: isWaiting ? CLOCKS_RETRY_MS : plan.alarmMs,
+    isOver: certain.isOver,
+    next: () => {
+      const next = plan.next() ?? certain.next();
+      if (next === null || !isWaiting) return next;
+      return { ...next, alarmMs: Math.min(next.alarmMs ?? CLOCKS_RETRY_MS, CLOCKS_RETRY_MS) };
+    },
+  };
 }
 
 /**
@@ -87,7 +111,8 @@ export async function commitRecord(
   if (promised === null || snapshot === null || outcome === 'stale' || outcome === 'superseded') return taken;
   const { subject } = record;
   const ratio = deliveredRatio(snapshot, promised);
-  if (taken.stored && ratio !== null && deliveredRatio(known.snapshot, promised) === null) {
+  const isKnown = known.snapshot?.compact === true || deliveredRatio(known.snapshot, promised) !== null;
+  if (taken.stored && ratio !== null && !isKnown) {
     parts.signals.emit('transfer.delivered', { route: routeName(snapshot.record), ratio });
   }
   const claims = merge(known.claims, sighting.claims);
@@ -133,13 +158,13 @@ async function takeRecord(
 ): Promise<Taken> {
   const record = withStatus(raw, known.snapshot);
   const { subject } = record;
-  const fresh = sighting.claims.filter((claim) => !isNotified(known.claims, claim));
-  const decision = decideRecord(parts, record, known, fresh, sighting);
+  const fresh = sighting.claims.filter((claim) => !isNotified(known, claim, record));
+  const { decision, roots } = await decideFor(parts, record, known, { fresh, ...sighting });
   if (known.snapshot === null && record.status.toLowerCase() === UNKNOWN) {
     signalDecision(parts.signals, record, decision);
     return { outcome: decision.outcome, snapshot: null, stored: false };
   }
-  const commit = commitOf(parts, record, { known, decision }, { fresh, ...sighting });
+  const commit = commitOf(parts, record, { known, decision, roots }, { fresh, ...sighting });
   if (commit === null) {
     signalDecision(parts.signals, record, decision);
     learn(parts, record, known, { decision, nowMs: sighting.nowMs });
@@ -179,7 +204,12 @@ function learn(
   { snapshot: before, seenAtMs }: Known,
   { decision, nowMs }: { decision: Decision; nowMs: number },
 ): void {
-  if (before === null || (decision.outcome !== 'unchanged' && decision.outcome !== 'changed')) return;
+  if (
+    before === null ||
+    before.compact === true ||
+    (decision.outcome !== 'unchanged' && decision.outcome !== 'changed')
+  )
+    return;
   parts.learning.saw({ subject, before, seenAtMs, status, nowMs });
 }
 
@@ -195,15 +225,41 @@ function decideRecord(
     nowMs: sighting.nowMs,
     exact: sighting.exact,
     history: fresh.every((claim) => isHistoryFor(claim, seenAt)),
-    confirmAfterMs: parts.rules.confirmAfterMs,
+    // A doubtful answer is confirmed by no time that is not certain.
+    confirmAfterMs: parts.clocks.mayActAt(sighting.nowMs)
+      ? parts.rules.confirmAfterMs
+      : Number.POSITIVE_INFINITY,
   });
+}
+
+/**
+ * Decides what a record means. `roots` are those for which alone its event is made; null for all. The state of a compact snapshot
+ * is reported to those whom it never reached.
+ */
+async function decideFor(
+  parts: CommitParts,
+  record: UpstreamRecord,
+  known: Known,
+  { fresh, ...sighting }: Sighting & { fresh: readonly Claim[] },
+): Promise<{ decision: Decision; roots: string[] | null }> {
+  const decision = decideRecord(parts, record, known, fresh, sighting);
+  const { snapshot, claims } = known;
+  if (decision.outcome !== 'first' || snapshot?.compact !== true || !snapshot.told) {
+    return { decision, roots: null };
+  }
+  const { updatedAt } = snapshot;
+  const all = [...claims, ...fresh].map(({ root }) => root);
+  const subscriptions = await parts.stores.registry.subscriptions(all);
+  const roots = unreachedRoots({ known: claims, fresh, updatedAt }, subscriptions);
+  if (roots.length > 0) return { decision, roots };
+  return { decision: { outcome: 'unchanged', accepted: decision.accepted }, roots: null };
 }
 
 /** The commit that a decision asks for; null when nothing is to be stored. */
 function commitOf(
   { learning, stores }: Pick<CommitParts, 'learning' | 'stores'>,
   record: UpstreamRecord,
-  { known, decision }: { known: Known; decision: Decision },
+  { known, decision, roots }: { known: Known; decision: Decision; roots: string[] | null },
   context: Sighting & { fresh: readonly Claim[] },
 ): Commit | null {
   const { subject } = record;
@@ -239,7 +295,11 @@ function commitOf(
       const isNew = accepted.updatedAt !== null || !mayBeFoundAgain(known, stores.subjects.epoch.begun);
       const identity = identify(
         { subject, type: transition.type, record: accepted.record },
-        { emitted: before?.emitted ?? [], restoredIn: isNew ? null : epoch },
+        {
+          emitted: before?.emitted ?? [],
+          restoredIn: isNew ? null : epoch,
+          isAgain: decision.outcome === 'first' && before?.compact === true,
+        },
       );
       const snapshot = {
         ...nextSnapshot(before, accepted, { subject, nowMs, event: true }),
@@ -255,7 +315,7 @@ function commitOf(
         record: accepted.record,
         updatedAt: accepted.updatedAt,
         waitingSince: waitingSince(subject, before),
-        before: decision.outcome === 'changed' ? (before?.record ?? null) : null,
+        before: decision.outcome === 'changed' && !before?.compact ? (before?.record ?? null) : null,
         promised: known.promised,
         fundedAt: fundedAt(subject, snapshot),
         expectedBy: learning.expectedBy(subject, snapshot, nowMs),
@@ -266,7 +326,7 @@ function commitOf(
         ...settled,
         snapshot,
         token: event.id,
-        event: { event, updatedAt: accepted.updatedAt, first: decision.outcome === 'first', roots: null },
+        event: { event, updatedAt: accepted.updatedAt, first: decision.outcome === 'first', roots },
       };
     }
   }
@@ -320,8 +380,18 @@ async function claimNamed(
   }
 }
 
-function isNotified(claims: readonly Claim[], claim: Claim): boolean {
-  return claims.some((known) => known.served && known.root === claim.root && known.atMs === claim.atMs);
+/** By how much a start may come out differently, seconds: less is no correction. */
+const SAME_START_SECONDS = 120;
+
+/** Whether a claim has been served; not where what was history for it is none any more, since its start was corrected. */
+function isNotified({ claims, snapshot }: Known, claim: Claim, record: UpstreamRecord): boolean {
+  const known = claims.find(({ served, root, atMs }) => served && root === claim.root && atMs === claim.atMs);
+  if (known === undefined) return false;
+  const { historyBefore } = known;
+  if (historyBefore === null || claim.historyBefore === null) return true;
+  const seenAt = snapshot === null ? record.updatedAt : snapshot.updatedAt;
+  const isCorrected = historyBefore - claim.historyBefore > SAME_START_SECONDS;
+  return !(isCorrected && isHistoryFor(known, seenAt) && !isHistoryFor(claim, seenAt));
 }
 
 function merge(known: readonly Claim[], fresh: readonly Claim[]): Claim[] {

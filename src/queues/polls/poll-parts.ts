@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { FinishedStatuses } from '../../domain/cadence/next-poll.ts';
 import type { Signals } from '../../signals.ts';
 import type { RedisClient } from '../../store/commands.ts';
+import type { ActingClock } from '../../store/confirmed-time.ts';
 import type { HandedQuotes } from '../../store/handed-quotes.ts';
 import type { HealthStore } from '../../store/health.ts';
 import type { Keys } from '../../store/keys.ts';
@@ -44,6 +45,7 @@ export type PollParts = {
   client: UpstreamClient;
   rules: PollRules;
   learning: Learning;
+  clocks: ActingClock;
   signals: Signals;
   log: Logger;
 };

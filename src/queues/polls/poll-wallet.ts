@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { withArrivals } from '../../domain/cadence/arrivals.ts';
 import type { Listing } from '../../domain/cadence/listing-choice.ts';
+import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
 import {
   afterFitting,
   afterTooLarge,
@@ -21,7 +22,7 @@ import { type TooLarge, UpstreamFailure } from '../../upstream/client/failure.ts
 import { noteDeadCursor, paceOfSweep } from './hurried-sweeps.ts';
 import type { PollFailure } from './poll-failures.ts';
 import type { PollParts } from './poll-parts.ts';
-import { type Adapter, answered, failed, over, type Polled } from './polled.ts';
+import { type Adapter, AT_ONCE, answered, failed, over, type Polled } from './polled.ts';
 import { INSTEAD_OF_ALL, isFull, parseSweep, type Sweep, type SweepPage, statusOf } from './sweeps.ts';
 import { type PageTaken, takePage } from './take-page.ts';
 import { reportTooLarge, reportUnreadable } from './unreadable.ts';
@@ -40,7 +41,7 @@ import {
 /** A transfer that no listing has shown for so long is left to its own look-ups. */
 const FORGOTTEN_AFTER_MS = 3_600_000;
 
-/** An answer that says the same as the one before is taken in anew after this, so that what it shows is kept. */
+/** An answer that says the same as the one before is taken in anew after this, so that it is known what was shown. */
 const TAKEN_EVERY_MS = 600_000;
 
 /** One page of a wallet that is requested: of its transfers in one status, or of all (`null`). */
@@ -54,6 +55,9 @@ type Run = { start: PollStart; signal: AbortSignal };
 
 /** What the poll has found out so far, to be noted with its end. */
 type Draft = { facts: NotedFacts; open: Map<string, OpenTransfer>; ended: string[]; shown: string[] };
+
+/** A page that waits until it is known what of it is history is read again so soon: more responses say what the time is. */
+const DOUBTED_AGAIN: PlannedPoll = { ...AT_ONCE, restMs: 2_000, latestMs: 10_000 };
 
 /** A page of a sweep that fails so often ends the sweep; the next one comes by itself. */
 const PAGE_TRIES = 5;
@@ -123,6 +127,7 @@ async function pollListing(parts: PollParts, run: Run): Promise<Polled> {
   } else {
     const sinceMs = facts.headAnsweredAtMs;
     taken = await takeIn(parts, { reading, answeredMs, atHead: listing === 'head', sinceMs }, { run, draft });
+    if (taken === null) return answered(DOUBTED_AGAIN, observedOf(parts, start, draft, null));
     draft.facts[`taken:${listing}`] = nowMs;
     if (listing === 'head') draft.facts.headAnsweredAtMs = answeredMs;
     draft.facts[`same:${listing}`] = taken.quiet ? print : '';
@@ -165,7 +170,10 @@ async function pollPage(parts: PollParts, sweep: SweepPage, run: Run): Promise<P
     { reading, answeredMs, atHead: false, sinceMs: sweep.sinceMs },
     { run, draft },
   );
+  if (taken === null) return answered(DOUBTED_AGAIN, observedOf(parts, start, draft, null));
   if (status === null) noteOrder(draft, { taken, nowMs: start.nowMs });
+  const isPartial = sweep.isPartial || reading.unreadable.length > 0;
+  if (isPartial && !sweep.isPartial) await parts.stores.sweeps.notePartial(sweep);
   const isOver = reading.nextCursor === null || (scope === 'new' && !taken.allMoved);
   if (!isOver) {
     const acceptedMs = Math.max(sweep.acceptedMs, start.nowMs - sweep.movedAtMs);
@@ -179,7 +187,10 @@ async function pollPage(parts: PollParts, sweep: SweepPage, run: Run): Promise<P
   }
   await parts.stores.sweeps.end(sweep);
   const beganMs = Number(sweep.id);
-  if (scope === 'all') await noteSwept(parts, { start, draft }, { sweptAtMs: beganMs, pages: page });
+  if (scope === 'all') {
+    await noteSwept(parts, { start, draft }, { sweptAtMs: beganMs, pages: page });
+    if (!isPartial) draft.facts.readAtMs = beganMs - TAKEN_EVERY_MS;
+  }
   if (status !== null) await recheckThoseThatLeft(parts, { draft, status, sinceMs: beganMs });
   return answered(null, observedOf(parts, start, draft, taken));
 }
@@ -304,10 +315,11 @@ async function takeIn(
   parts: PollParts,
   page: { reading: Reading; answeredMs: number; atHead: boolean; sinceMs: number },
   { run, draft }: { run: Run; draft: Draft },
-): Promise<PageTaken> {
+): Promise<PageTaken | null> {
   const { start } = run;
   const { atHead, ...read } = page;
   const taken = await takePage(parts, { ...read, start });
+  if (taken === null) return null;
   for (const transfer of taken.open) {
     const headAtMs = atHead ? start.nowMs : (draft.open.get(transfer.subject)?.headAtMs ?? null);
     draft.open.set(transfer.subject, { ...transfer, headAtMs });
@@ -321,12 +333,12 @@ async function takeIn(
 }
 
 /** What tells one answer from another: all that it says, in its order, and who wants to hear of it. */
-function fingerprint(reading: Reading, { claims }: PollStart): string {
+function fingerprint(reading: Reading, { claims, subscribedAt }: PollStart): string {
   const raw = JSON.stringify([
     reading.records.map((record) => record.raw),
     reading.nextCursor,
     reading.unreadable.length,
-    claims.map(({ root, atMs }) => [root, atMs]),
+    claims.map(({ root, atMs }) => [root, atMs, subscribedAt.get(root) ?? '']),
   ]);
   return hash('sha256', raw).slice(0, 32);
 }
@@ -362,9 +374,11 @@ async function followHead(
 ): Promise<void> {
   const { start, taken, reading, limit, draft } = head;
   const { subject: wallet, facts, nowMs } = start;
+  const isPartial = reading.unreadable.length > 0;
   if (taken !== null) noteOrder(draft, { taken, nowMs });
   if (reading.nextCursor === null) {
     await noteSwept(parts, head, { sweptAtMs: nowMs, pages: 1 });
+    if (!isPartial) draft.facts.readAtMs = nowMs - TAKEN_EVERY_MS;
     return;
   }
   if (facts.sweptAtMs === 0) await parts.stores.wallets.noteUnswept(wallet, 'reading');
@@ -380,7 +394,14 @@ async function followHead(
   if (scope === null) return;
   if (await parts.stores.sweeps.mayBegin({ wallet, scope }, nowMs)) {
     const pace = scope === 'all' ? await paceOfSweep(parts, start, scope) : 'patient';
-    const from = { cursor, limit, nowMs, sinceMs: facts.headAnsweredAtMs, isHurried: pace === 'hurried' };
+    const from = {
+      cursor,
+      limit,
+      nowMs,
+      sinceMs: facts.headAnsweredAtMs,
+      isHurried: pace === 'hurried',
+      isPartial,
+    };
     if (pace !== null) return parts.stores.sweeps.begin({ wallet, scope }, from);
   }
   // The sweep that is under way began at an earlier head: it does not read what lies between that one and this.

@@ -83,9 +83,8 @@ async function end(start: PollStart, runner: PollRunner, polled: Polled): Promis
   const { parts, failures, dispatcher } = runner;
   const { member, subject, token, surface } = start;
   const { next, observed, outcome } = polled;
-  const keepMs = parts.rules.retentionMs;
   const ended = { member, subject, token, surface };
-  const hasToHear = await parts.stores.plan.end(ended, polled.end, next, { observed, keepMs });
+  const hasToHear = await parts.stores.plan.end(ended, polled.end, next, observed);
   if (hasToHear && outcome === 'answered') await failures.answered(start);
   // Of what may have ended a process, one is polled at a time: the next one waits for this end.
   if (next.restMs === 0 || next.alarmMs === 0 || start.lane === 'suspect') dispatcher.wake();

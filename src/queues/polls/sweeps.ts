@@ -52,7 +52,7 @@ export type Sweep = { wallet: SubjectId; scope: SweepScope; id: string };
  *
  * `limit` never grows, so a sweep begins again five times at most. `isHurried`: its pages are read back to back (see
  * domain/cadence/cursor-lifetime.ts); `movedAtMs`: when the request was made whose answer had the cursor; `acceptedMs`: the age of
- * the oldest cursor that was accepted.
+ * the oldest cursor that was accepted; `isPartial`: a page had a record that could not be read.
  */
 export type SweepPage = Sweep & {
   page: number;
@@ -62,6 +62,7 @@ export type SweepPage = Sweep & {
   limit: number;
   cursorLimit: number;
   isHurried: boolean;
+  isPartial: boolean;
   movedAtMs: number;
   acceptedMs: number;
 };
@@ -118,6 +119,8 @@ export class Sweeps {
       if (nowMs - Number(moved ?? 0) >= LIFETIME_MS) return true;
       return !(await this.#plan.isTracked(pageMember(sweep.wallet, sweep.scope)));
     }
+    // One that began later than now was begun by a clock that was wrong.
+    if (nowMs < Number(id ?? 0)) return true;
     const leastMs = state === 'broken' ? BROKEN_FOR_MS : state === 'blocked' ? BLOCKED_FOR_MS : 0;
     return nowMs - Number(id ?? 0) >= Math.max(leastMs, everyMs(Number(pages ?? 0)));
   }
@@ -128,9 +131,16 @@ export class Sweeps {
    */
   async begin(
     where: Pick<Sweep, 'wallet' | 'scope'>,
-    from: { cursor: string | null; limit: number; nowMs: number; sinceMs: number; isHurried?: boolean },
+    from: {
+      cursor: string | null;
+      limit: number;
+      nowMs: number;
+      sinceMs: number;
+      isHurried?: boolean;
+      isPartial?: boolean;
+    },
   ): Promise<void> {
-    const { cursor, limit, nowMs, sinceMs, isHurried = false } = from;
+    const { cursor, limit, nowMs, sinceMs, isHurried = false, isPartial = false } = from;
     const sweep: Sweep = { ...where, id: String(nowMs) };
     await this.#write(
       {
@@ -142,6 +152,7 @@ export class Sweeps {
         limit,
         cursorLimit: limit,
         isHurried,
+        isPartial,
         movedAtMs: nowMs,
         acceptedMs: 0,
       },
@@ -154,7 +165,10 @@ export class Sweeps {
   }
 
   /** Writes a sweep from its first page on: no cursor has been followed. */
-  async #write({ id, sinceMs, limit, isHurried, ...where }: SweepPage, nowMs: number): Promise<void> {
+  async #write(
+    { id, sinceMs, limit, isHurried, isPartial, ...where }: SweepPage,
+    nowMs: number,
+  ): Promise<void> {
     const key = this.#key(where);
     await this.#redis
       .multi()
@@ -169,6 +183,7 @@ export class Sweeps {
         limit: String(limit),
         cursorLimit: String(limit),
         hurried: isHurried ? '1' : '0',
+        partial: isPartial ? '1' : '0',
       })
       .pexpire(key, LIFETIME_MS * 2)
       .exec();
@@ -216,6 +231,11 @@ export class Sweeps {
       .pexpire(key, LIFETIME_MS * 2)
       .exec();
     return true;
+  }
+
+  /** Notes that a page had a record that could not be read. */
+  async notePartial(sweep: SweepPage): Promise<void> {
+    if (await this.isPresent(sweep)) await this.#redis.hset(this.#key(sweep), 'partial', '1');
   }
 
   /** Notes that a page could not be read. */
@@ -269,6 +289,7 @@ export function parseSweep(wallet: SubjectId, scope: string, stored: StoredSweep
     limit: limitOf(stored.limit),
     cursorLimit: limitOf(stored.cursorLimit),
     isHurried: stored.hurried === '1',
+    isPartial: stored.partial === '1',
     movedAtMs: number(stored.movedAtMs ?? '') || Number(id),
     acceptedMs: number(stored.acceptedMs ?? ''),
   };

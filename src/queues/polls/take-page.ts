@@ -2,15 +2,21 @@ import { stageSinceMs } from '../../domain/cadence/next-poll.ts';
 import { routeName } from '../../domain/cadence/route-name.ts';
 import { type OpenTransfer, type Order, orderOf } from '../../domain/cadence/wallet.ts';
 import { coveredWait } from '../../domain/cadence/watched.ts';
+import {
+  claimsOnForgotten,
+  isForgotten,
+  mayBeForgotten,
+  type WalletRead,
+} from '../../domain/changes/forgotten.ts';
 import { type Claim, parseClaimRoot } from '../../domain/subjects/claim.ts';
 import { isPollable } from '../../domain/subjects/kinds.ts';
 import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { Reading } from '../../pollers/reading.ts';
+import { readConfirmedTime } from '../../store/confirmed-time.ts';
 import type { Observed } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
-import type { Registry } from '../../store/registry.ts';
-import { NOTHING_KNOWN } from '../../store/subjects.ts';
+import { type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
 import { commitRecord, planOf } from './commit-record.ts';
 import type { PollParts } from './poll-parts.ts';
 
@@ -33,25 +39,45 @@ export type PageTaken = {
 /** A page as it was answered (Redis time, ms), what was known before it was asked for, and since when news are told apart. */
 type Page = { reading: Reading; answeredMs: number; start: PollStart; sinceMs: number };
 
-/** What pages are taken in with. */
-type PageParts = Pick<PollParts, 'stores' | 'rules' | 'learning' | 'signals' | 'log'>;
+/** The start of a subscription that later responses do not change any more, see commands/since-2.lua. */
+const SETTLED = /^(\d+):(-?\d+)$/;
 
-/** Takes in every record of a wallet page, each under the claims of those who watch the wallet. */
-export async function takePage(parts: PageParts, page: Page): Promise<PageTaken> {
+/** What pages are taken in with. */
+type PageParts = Pick<
+  PollParts,
+  'redis' | 'keys' | 'stores' | 'rules' | 'learning' | 'clocks' | 'signals' | 'log'
+>;
+
+/**
+ * Takes in every record of a wallet page, each under the claims of those who watch the wallet. Null for a page that waits: it is
+ * not known yet which of its records are history.
+ */
+export async function takePage(parts: PageParts, page: Page): Promise<PageTaken | null> {
   const { reading, answeredMs, start } = page;
-  const claims = await pageClaims(parts.stores.registry, page);
+  const watching = await pageClaims(parts, page);
   const { once, again } = separate(reading.records);
   const known = await parts.stores.subjects.look(once.map((record) => record.subject));
+  if (
+    known.some(({ claims: served }) => watching.some((one) => one.isDoubtful && !isServed(served, one.claim)))
+  )
+    return null;
+  const claims = watching.map(({ claim }) => claim);
+  const forgotten = await forgottenAmong(parts, page, { records: once, known });
   const results = await Promise.allSettled(
     once.map(async (record, index) => {
       const state = known[index] ?? NOTHING_KNOWN;
+      const wallet = forgotten.has(record.subject) ? forgotten.wallet : null;
       const { outcome, snapshot, stored } = await commitRecord(parts, record, state, {
         asOf: start.asOf,
         nowMs: answeredMs,
         price: start.price,
         exact: false,
-        claims,
+        claims: wallet === null ? claims : claimsOnForgotten(claims, wallet),
       });
+      if (wallet !== null && outcome === 'history' && isForgotten(record, { claims, wallet })) {
+        parts.signals.emit('record.forgotten', { subject: record.subject });
+        parts.log.info({ subject: record.subject, status: record.status }, 'record.forgotten');
+      }
       return { outcome, snapshot, stored, isCurrent: outcome !== 'stale' && outcome !== 'superseded' };
     }),
   );
@@ -106,8 +132,7 @@ export async function takePage(parts: PageParts, page: Page): Promise<PageTaken>
     if (!isOver && before !== null && seenAtMs === null) untracked.push(subject);
     // What a page shows behind its time, or twice, has just been asked for, which must not be taken away.
     if (before === null || !isCurrent || again.includes(subject)) continue;
-    if (isOver && seenAtMs !== null)
-      await parts.stores.plan.retire(subject, snapshot.commit, parts.rules.retentionMs);
+    if (isOver && seenAtMs !== null) await parts.stores.plan.retire(subject, snapshot.commit);
     if (!isOver && isCoveredByPages({ before, snapshot, claims: others })) {
       const stage = openTransfer(subject, snapshot, nowMs);
       const wait = coveredWait(stage, { nowMs, model: parts.learning.model });
@@ -136,6 +161,22 @@ function isCoveredByPages(shown: {
   );
 }
 
+/** The unknown records of a page that may have been removed after their retention, and what is known of their wallet. */
+async function forgottenAmong(
+  { redis, keys, rules }: PageParts,
+  { start }: Page,
+  { records, known }: { records: readonly UpstreamRecord[]; known: readonly Known[] },
+): Promise<{ has: (subject: SubjectId) => boolean; wallet: WalletRead | null }> {
+  const found = records.filter(
+    (record, index) => known[index]?.snapshot === null && mayBeForgotten(record, rules.finished),
+  );
+  if (found.length === 0) return { has: () => false, wallet: null };
+  const subjects = new Set(found.map(({ subject }) => subject));
+  const { confirmedMs } = await readConfirmedTime(redis, keys);
+  const wallet = { readAtMs: start.facts.readAtMs, confirmedMs, retentionMs: rules.retentionMs };
+  return { has: (subject) => subjects.has(subject), wallet };
+}
+
 /** A transfer that an answer has just shown. */
 export function openTransfer(
   subject: SubjectId,
@@ -157,22 +198,35 @@ function separate(records: readonly UpstreamRecord[]): { once: UpstreamRecord[];
   return { once: [...first.values()], again };
 }
 
+function isServed(claims: readonly Claim[], { root, atMs }: Claim): boolean {
+  return claims.some((known) => known.served && known.root === root && known.atMs === atMs);
+}
+
+/** A claim on what a page shows; doubtful where it is not known yet what is history for it. */
+type PageClaim = { claim: Claim; isDoubtful: boolean };
+
 /**
  * The claims under which a wallet's transfers stand: what has an `updatedAt` before the subscription is history, both
  * on the upstream's clock.
  */
-async function pageClaims(registry: Registry, page: Page): Promise<Claim[]> {
+async function pageClaims({ stores: { registry }, log }: PageParts, page: Page): Promise<PageClaim[]> {
   const { reading, start } = page;
   return Promise.all(
     start.claims.map(async (claim) => {
       const { subscription } = parseClaimRoot(claim.root);
       if (start.subscriptions.get(subscription)?.history === 'emit') {
-        return { ...claim, historyBefore: null, served: false };
+        return { claim: { ...claim, historyBefore: null, served: false }, isDoubtful: false };
       }
-      const [atMs, seconds] = start.subscribedAt.get(claim.root)?.split(':') ?? [];
-      const historyBefore =
-        atMs === String(claim.atMs) ? Number(seconds) : await registry.subscribedAt(claim, reading.dateMs);
-      return { ...claim, historyBefore, served: false };
+      const [, atMs, seconds] = SETTLED.exec(start.subscribedAt.get(claim.root) ?? '') ?? [];
+      if (atMs === String(claim.atMs)) {
+        return { claim: { ...claim, historyBefore: Number(seconds), served: false }, isDoubtful: false };
+      }
+      const { earliest, latest, news } = await registry.subscribedAt(claim, reading.dateMs);
+      if (news !== '') {
+        const date = reading.dateMs === null ? null : new Date(reading.dateMs).toISOString();
+        log.warn({ root: claim.root, date, earliest, latest, news }, 'subscription.start');
+      }
+      return { claim: { ...claim, historyBefore: latest, served: false }, isDoubtful: earliest !== latest };
     }),
   );
 }

@@ -103,6 +103,7 @@ export function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
     takenAtMs,
     limits,
     sweptAtMs: number('sweptAtMs', facts.sweptAtMs),
+    readAtMs: number('readAtMs', facts.readAtMs),
     pages: number('pages', facts.pages),
     orderAtMs: number('orderAtMs', facts.orderAtMs),
     disorderAtMs: number('disorderAtMs', facts.disorderAtMs),

@@ -23,16 +23,15 @@
   ARGV[9] track      virtual seconds until its first look, if nobody tracks it yet; "" for not at all
   ARGV[10] unconfirmed     "" leaves it, "-" clears it, "<since ms>|<key>" sets it
   ARGV[11] flag      event of time to be marked as made; "" for none
-  ARGV[12] keep      ms for which a subject that nobody tracks is kept
-  ARGV[13] rest      ms that a subject which is tracked from now on rests before its first look
-  ARGV[14] the plan's time, ms; "" for that of Redis
-  ARGV[15] longest   ms that its first look may be late after that
-  ARGV[16] open      what this snapshot is counted as among open transfers (include/open-transfers.lua); "" for none
-  ARGV[17] check     JSON of the check that ends with the event: { base, id, token, state, fields, tx, logs, ... } (see
+  ARGV[12] rest      ms that a subject which is tracked from now on rests before its first look
+  ARGV[13] the plan's time, ms; "" for that of Redis
+  ARGV[14] longest   ms that its first look may be late after that
+  ARGV[15] open      what this snapshot is counted as among open transfers (include/open-transfers.lua); "" for none
+  ARGV[16] check     JSON of the check that ends with the event: { base, id, token, state, fields, tx, logs, ... } (see
                      include/check.lua); "" for none
-  ARGV[18] call      names this very call: a client library that was cut off sends it again
-  ARGV[19] epoch     of the data, as the process knows it (see store/epoch.ts)
-  ARGV[20] seen      the most commits that it has seen in it
+  ARGV[17] call      names this very call: a client library that was cut off sends it again
+  ARGV[18] epoch     of the data, as the process knows it (see store/epoch.ts)
+  ARGV[19] seen      the most commits that it has seen in it
 
   Returns { outcome, commit, entry }: outcome is
     "committed"   done, by this call
@@ -47,17 +46,20 @@
 -- @include plan
 -- @include open-transfers
 -- @include counted
+-- @include confirmed-time
 -- @include check
 -- @include claims
 -- @include suspended
+-- @include ended
+-- @include entries
 local subject, token, asOf = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local MOST_COMMITS = 1e15
-local seen, counter = tonumber(ARGV[20]), redis.call('GET', KEYS[3])
+local seen, counter = tonumber(ARGV[19]), redis.call('GET', KEYS[3])
 local isCounter = counter and string.match(counter, '^%d+$') and tonumber(counter) <= MOST_COMMITS
 local epoch = redis.call('HMGET', KEYS[4] .. ':epoch', 'epoch', 'state')
 local isEmptied = not epoch[1] and not counter and seen > 0
-if isEmptied or (epoch[1] or '1') ~= ARGV[19] or epoch[2] == 'behind' or (isCounter and tonumber(counter) < seen) then
+if isEmptied or (epoch[1] or '1') ~= ARGV[18] or epoch[2] == 'behind' or (isCounter and tonumber(counter) < seen) then
   return { 'behind', '0', '' }
 end
 
@@ -65,7 +67,7 @@ end
 local fields = ARGV[4] ~= '' and cjson.decode(ARGV[4]) or nil
 local meta = ARGV[6] ~= '' and cjson.decode(ARGV[7]) or nil
 local claims = cjson.decode(ARGV[8])
-local check = ARGV[17] ~= '' and cjson.decode(ARGV[17]) or nil
+local check = ARGV[16] ~= '' and cjson.decode(ARGV[16]) or nil
 
 local function isHistory(before, updatedAt)
   return before ~= '' and updatedAt and updatedAt ~= '' and tonumber(updatedAt) < tonumber(before)
@@ -82,7 +84,7 @@ end
 local outcome = 'committed'
 -- Where everybody was told of it, the event names the commit.
 local names = redis.call('HMGET', KEYS[1], 'token', 'eventId', 'call')
-local isResent = names[3] == ARGV[18]
+local isResent = names[3] == ARGV[17]
 if names[1] == token or names[2] == token then
   outcome = 'already'
 elseif not asOf or snapshotCommit > asOf then
@@ -132,19 +134,6 @@ local function encodeBeside(roots)
   return encode(short)
 end
 
--- An entry of the log with all its digits, so that the order of bytes is the order of the log.
-local function memberOf(entry)
-  local ms, count = string.match(entry, '^(%d+)%-(%d+)$')
-  return string.rep('0', 16 - #ms) .. ms .. '-' .. string.rep('0', 20 - #count) .. count
-end
-
--- The list goes with the log: what was trimmed leaves it. Before the event is written, for a key of another type ends the script.
-local function trimEntries()
-  local trimmed = redis.call('GET', KEYS[10]) or ''
-  local last = string.match(trimmed, '^%d+%-%d+$') and '[' .. memberOf(trimmed) or '(0'
-  redis.call('ZREMRANGEBYLEX', KEYS[9], '-', last)
-end
-
 local entry = ''
 if meta and outcome == 'committed' then
   local roots = meta.roots or freshFor(meta.updatedAt)
@@ -155,13 +144,14 @@ if meta and outcome == 'committed' then
       if isServed and not isFresh[all[i]] then roots[#roots + 1] = all[i] end
     end
   end
-  trimEntries()
+  -- Before the event is written, for a key of another type ends the script.
+  trimEntries(KEYS[9], KEYS[10])
   local told, withheld = partRoots(KEYS[7], roots)
   local beside = #withheld > 0 and { 'withheld', encodeBeside(withheld) } or {}
   entry = redis.call('XADD', KEYS[4], '*', 'v', SCHEMA_VERSION, 'kind', 'event', 'event', ARGV[6], 'roots', encodeBeside(told), unpack(beside))
   for _, root in ipairs(withheld) do await(KEYS[7], entry, meta.id, root) end
   redis.call('ZADD', KEYS[9], 0, memberOf(entry))
-  redis.call('PEXPIRE', KEYS[9], ARGV[12])
+  redis.call('PERSIST', KEYS[9])
   -- An event that was made for some claims alone is none that a later claim could be told of.
   if not meta.roots then
     local updatedAt = meta.updatedAt and string.format('%.0f', meta.updatedAt) or ''
@@ -169,7 +159,8 @@ if meta and outcome == 'committed' then
   end
 elseif #fresh > 0 then
   local latest = redis.call('HMGET', KEYS[1], 'eventId', 'eventEntry', 'eventUpdatedAt')
-  local roots, withheld = partRoots(KEYS[7], latest[1] and freshFor(latest[3]) or {})
+  -- The event of a compact snapshot has left the log.
+  local roots, withheld = partRoots(KEYS[7], latest[1] and latest[2] and freshFor(latest[3]) or {})
   if #roots > 0 then
     redis.call('XADD', KEYS[4], '*', 'v', SCHEMA_VERSION, 'kind', 'audience', 'event', latest[1], 'entry', latest[2], 'roots', encode(roots))
   end
@@ -178,7 +169,8 @@ end
 
 if fields and outcome == 'committed' then
   snapshotCommit = redis.call('INCR', KEYS[3])
-  redis.call('HSET', KEYS[1], 'commit', string.format('%.0f', snapshotCommit), 'call', ARGV[18], unpack(fields))
+  redis.call('HSET', KEYS[1], 'commit', string.format('%.0f', snapshotCommit), 'call', ARGV[17], unpack(fields))
+  redis.call('HDEL', KEYS[1], 'compact', 'shownAtMs', 'absentAtMs')
   if meta and not meta.roots then
     redis.call('HDEL', KEYS[1], 'token')
   else
@@ -187,8 +179,7 @@ if fields and outcome == 'committed' then
 end
 if check and outcome == 'committed' then endCheck(check) end
 if outcome == 'committed' and (fields or entry ~= '') then
-  local time = redis.call('TIME')
-  local at = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+  local at = string.format('%.0f', stampMs(rootOf(KEYS[1], subject) .. ':clock'))
   if entry ~= '' then redis.call('ZADD', KEYS[8], at, subject) else redis.call('ZADD', KEYS[8], 'NX', at, subject) end
 end
 
@@ -204,13 +195,13 @@ end
 local plan = { key = KEYS[5] }
 local item = getItem(plan, subject)
 if item and item.lane == 'spare' and #fresh > 0 and not isOut(KEYS[2], KEYS[7]) then
-  recall(openPlan(KEYS[5], ARGV[14]), subject)
+  recall(openPlan(KEYS[5], ARGV[13]), subject)
 end
 if ARGV[9] ~= '' and not item then
-  plan = openPlan(KEYS[5], ARGV[14])
-  local restMs = tonumber(ARGV[13])
+  plan = openPlan(KEYS[5], ARGV[13])
+  local restMs = tonumber(ARGV[12])
   local lane = isOut(KEYS[2], KEYS[7]) and 'spare' or 'fair'
-  track(plan, subject, newItem(lane, plan.v + tonumber(ARGV[9]), plan.now + restMs + tonumber(ARGV[15])), restMs)
+  track(plan, subject, newItem(lane, plan.v + tonumber(ARGV[9]), plan.now + restMs + tonumber(ARGV[14])), restMs)
 end
 if outcome ~= 'committed' then
   local answer = outcome == 'already' and isResent and 'committed' or outcome
@@ -223,24 +214,14 @@ elseif ARGV[10] ~= '' then
   redis.call('HSET', KEYS[1], 'unconfirmed', ARGV[10])
 end
 
-local function isNamed()
-  local all = currentClaims(KEYS[2], KEYS[7])
-  for i = 1, #all, 2 do
-    if string.sub(all[i], -#subject - 1) == '|' .. subject then return true end
-  end
-  return false
-end
-
--- What is tracked or named stays; the rest stays as long as pages show it, and then for the retention.
 if redis.call('HEXISTS', KEYS[5] .. ':items', subject) == 1 then
   redis.call('PERSIST', KEYS[1])
   redis.call('PERSIST', KEYS[2])
   if ARGV[5] ~= '' then
     noteCounted(KEYS[1], KEYS[6], ARGV[5])
-    noteOpen(KEYS[1], KEYS[6], subject, ARGV[16])
+    noteOpen(KEYS[1], KEYS[6], subject, ARGV[15])
   end
-elseif not isNamed() then
-  redis.call('PEXPIRE', KEYS[1], ARGV[12])
-  redis.call('PEXPIRE', KEYS[2], ARGV[12])
+elseif not isNamedBy(currentClaims(KEYS[2], KEYS[7]), subject) then
+  noteEnded(KEYS[1], subject)
 end
 return { outcome, string.format('%.0f', snapshotCommit), entry }

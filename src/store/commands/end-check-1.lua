@@ -7,6 +7,7 @@
 
   Returns "ended", "gone" or "taken" (see include/check.lua).
 ]]
+-- @include confirmed-time
 -- @include check
 local ending = cjson.decode(ARGV[1])
 local may = mayEndCheck(ending)

@@ -20,9 +20,8 @@
   ARGV[7] ms that it rests before
   ARGV[8] ms after which it is overdue; "" for never
   ARGV[9] ms after which it is asked for; "" for never
-  ARGV[10] time for which a finished subject is kept, ms
-  ARGV[11] lane          fair; first for what the upstream has not shown yet
-  ARGV[12] JSON { facts: [field, value, …], open: [subject, value, …], ended: [subject, …], shown: [subject, …],
+  ARGV[10] lane          fair; first for what the upstream has not shown yet
+  ARGV[11] JSON { facts: [field, value, …], open: [subject, value, …], ended: [subject, …], shown: [subject, …],
                   covered: [subject, ms to its alarm or "", virtual wait, longest wait in ms, …], coverMs }: subjects that
                   a page has shown, and those that need no look of their own as long as pages show them
 
@@ -33,21 +32,16 @@
 -- @include open-transfers
 -- @include claims
 -- @include suspended
+-- @include confirmed-time
+-- @include ended
 -- @include tracking
 local plan = openPlan(KEYS[1], ARGV[3])
 local member, subject, outcome = ARGV[1], ARGV[4], ARGV[5]
 local key = plan.key
-local seen = cjson.decode(ARGV[12])
-local keepMs = ARGV[10]
+local seen = cjson.decode(ARGV[11])
 
-if seen.facts and #seen.facts > 0 then
-  withAll('HSET', KEYS[7], seen.facts)
-  redis.call('PEXPIRE', KEYS[7], keepMs)
-end
-if seen.open and #seen.open > 0 then
-  withAll('HSET', KEYS[8], seen.open)
-  redis.call('PEXPIRE', KEYS[8], keepMs)
-end
+if seen.facts then withAll('HSET', KEYS[7], seen.facts) end
+if seen.open then withAll('HSET', KEYS[8], seen.open) end
 if seen.ended then withAll('HDEL', KEYS[8], seen.ended) end
 if seen.shown and #seen.shown > 0 then
   local nowText = text(plan.redisNow)
@@ -87,7 +81,7 @@ local wanted, named = wantedBy(subject, KEYS[4], KEYS[5])
 local again = item.again and wanted
 if not wanted or (outcome == 'finish' and not again) then
   if member == subject then
-    finish(plan, subject, { subject = KEYS[3], claims = KEYS[4], counts = KEYS[6] }, named, keepMs)
+    finish(plan, subject, { subject = KEYS[3], claims = KEYS[4], counts = KEYS[6] }, named)
   else
     forget(plan, member)
   end
@@ -113,7 +107,7 @@ else
   else
     if outcome == 'next' then
       item.fails = 0
-      item.lane = ARGV[11]
+      item.lane = ARGV[10]
     end
     if isSpare then item.lane = 'spare' end
     if isSuspect(plan, member) then

@@ -8,7 +8,6 @@
   ARGV[2] "1" to join those that wait, else ""
   ARGV[3] prefix of the receiver's delivery keys
   ARGV[4] prefix of the receiver's batch keys
-  ARGV[5] lifetime of the list, ms
 
   Returns { batch id, leader, members... } for a delivery that is in a batch; when the leader's delivery is not open any
   more, this one leads. Else { "", since when it waits (ms), "1" when it waits or "", number of those that wait }.
@@ -30,9 +29,6 @@ if batch then
 end
 local time = redis.call('TIME')
 local nowMs = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-if ARGV[2] == '1' then
-  redis.call('ZADD', KEYS[2], 'NX', nowMs, ARGV[1])
-  redis.call('PEXPIRE', KEYS[2], ARGV[5])
-end
+if ARGV[2] == '1' then redis.call('ZADD', KEYS[2], 'NX', nowMs, ARGV[1]) end
 local joinedAt = redis.call('ZSCORE', KEYS[2], ARGV[1])
 return { '', joinedAt or nowMs, joinedAt and '1' or '', string.format('%.0f', redis.call('ZCARD', KEYS[2])) }

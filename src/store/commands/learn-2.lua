@@ -3,18 +3,19 @@
   the hour, so that nothing has to be rewritten; when the weight grows out of hand, all sums are brought to a new
   landmark.
 
-  KEYS[1] learned    hash    landmark (ms), e<bin>: ends, s<bin>: seconds watched
+  KEYS[1] learned    hash    landmark and time of the last addition `at` (ms), e<bin>: ends, s<bin>: seconds watched
   KEYS[2] names      set     all names of which something is kept
 
   ARGV[1] name of the route and what is learned on it
   ARGV[2] half-life, ms
-  ARGV[3] time for which it is kept after the last addition, ms
+  ARGV[3] hash of the confirmed time
   ARGV[4] how many names there may be
   ARGV[5] weight at which sums are brought to a new landmark
   ARGV[6..] bin, ends, seconds, for each bin
 
   Returns 1, or 0 when there are too many names for a new one.
 ]]
+-- @include confirmed-time
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 if redis.call('SISMEMBER', KEYS[2], ARGV[1]) == 0 then
@@ -26,7 +27,7 @@ local weight = 2 ^ ((nowMs - landmark) / tonumber(ARGV[2]))
 if weight >= tonumber(ARGV[5]) then
   local all = redis.call('HGETALL', KEYS[1])
   for i = 1, #all, 2 do
-    if all[i] ~= 'landmark' then
+    if all[i] ~= 'landmark' and all[i] ~= 'at' then
       redis.call('HSET', KEYS[1], all[i], string.format('%.17g', tonumber(all[i + 1]) / weight))
     end
   end
@@ -38,5 +39,6 @@ for i = 6, #ARGV, 3 do
   redis.call('HINCRBYFLOAT', KEYS[1], 'e' .. ARGV[i], string.format('%.17g', tonumber(ARGV[i + 1]) * weight))
   redis.call('HINCRBYFLOAT', KEYS[1], 's' .. ARGV[i], string.format('%.17g', tonumber(ARGV[i + 2]) * weight))
 end
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
+redis.call('HSET', KEYS[1], 'at', string.format('%.0f', stampMs(ARGV[3])))
+redis.call('PERSIST', KEYS[1])
 return 1

@@ -3,8 +3,7 @@
 
   KEYS[1] transfers  hash    transfer -> when an answer first showed it here, ms
 
-  ARGV[1] time for which this is kept, ms
-  ARGV[2..] transfers
+  ARGV[1..] transfers
 
   Returns when it last showed a new one, ms, or ""; then all that were shown.
 ]]
@@ -13,7 +12,7 @@ local MOST = 1000
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowText = string.format('%.0f', now)
-for i = 2, #ARGV do
+for i = 1, #ARGV do
   if redis.call('HLEN', KEYS[1]) >= MOST then break end
   redis.call('HSETNX', KEYS[1], ARGV[i], nowText)
 end
@@ -29,8 +28,6 @@ for i = 1, #all, 2 do
   newest = math.max(newest or at, at)
   reply[#reply + 1] = all[i]
 end
-if newest then
-  reply[1] = string.format('%.0f', newest)
-  redis.call('PEXPIRE', KEYS[1], ARGV[1])
-end
+if newest then reply[1] = string.format('%.0f', newest) end
+redis.call('PERSIST', KEYS[1])
 return reply

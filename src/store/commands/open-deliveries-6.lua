@@ -11,14 +11,13 @@
   ARGV[1] fencing token of the relay
   ARGV[2] receiver
   ARGV[3] entry to which its cursor moves; "" when it stays
-  ARGV[4] lifetime of a fact, ms
-  ARGV[5] prefix of the receiver's delivery keys
-  ARGV[6] prefix of its keys of newest deliveries about a subject
-  ARGV[7] prefix of replay keys
-  ARGV[8] replay; "" for deliveries that are none
-  ARGV[9] the relay's process, which needs no wake
-  ARGV[10] prefix of the keys that say by which replays an event was sent once more
-  ARGV[11...] per delivery: id, entry of the event, roots of the claims that lead to the receiver (JSON array), the
+  ARGV[4] prefix of the receiver's delivery keys
+  ARGV[5] prefix of its keys of newest deliveries about a subject
+  ARGV[6] prefix of replay keys
+  ARGV[7] replay; "" for deliveries that are none
+  ARGV[8] the relay's process, which needs no wake
+  ARGV[9] prefix of the keys that say by which replays an event was sent once more
+  ARGV[10...] per delivery: id, entry of the event, roots of the claims that lead to the receiver (JSON array), the
           subject where its deliveries follow each other, else "", and "1" where the event waited for what was suspended
 
   Returns per delivery "opened" when the fact is new and "open" when it stood; "opened-waiting" and "waiting" when it
@@ -30,7 +29,7 @@
 -- @include queue
 if redis.call('GET', KEYS[4]) ~= ARGV[1] then return {} end
 local queue = openQueue(KEYS[2])
-local lifetime, prefix, replay = ARGV[4], ARGV[5], ARGV[8]
+local prefix, replay = ARGV[4], ARGV[7]
 local now = timeMs()
 -- Each turn is after all before it, also within a millisecond. Whole numbers, for Redis compares those ten times as fast.
 local turn = math.max(now * 1000, (numberOf(KEYS[3], 'turn') or 0) + 1)
@@ -50,7 +49,7 @@ local function open(id, entry, roots, subject, suspended)
   if suspended ~= '' then redis.call('HSET', key, 'suspended', suspended) end
   if subject ~= '' then
     -- The chain is kept also where the one before is dead: it can be opened again.
-    local last = ARGV[6] .. replay .. ':' .. subject
+    local last = ARGV[5] .. replay .. ':' .. subject
     local before = redis.call('GET', last)
     local other = before and redis.call('HMGET', prefix .. before, 'outcome', 'entry') or {}
     -- One that is opened anew, for its fact was lost, waits neither for itself nor for one behind it, which waits for it.
@@ -58,16 +57,14 @@ local function open(id, entry, roots, subject, suspended)
       redis.call('HSET', key, 'after', before)
       redis.call('HSET', prefix .. before, 'next', id)
     end
-    if not other[1] or not isBehind(other[2], entry) then redis.call('SET', last, id, 'PX', lifetime) end
+    if not other[1] or not isBehind(other[2], entry) then redis.call('SET', last, id) end
   end
   if replay ~= '' then
     redis.call('HSET', key, 'replay', replay)
-    add(ARGV[7] .. replay, 'opened', 1)
-    local replayed = ARGV[10] .. string.match(id, '^[^~]*')
+    add(ARGV[6] .. replay, 'opened', 1)
+    local replayed = ARGV[9] .. string.match(id, '^[^~]*')
     redis.call('ZADD', replayed, 0, ARGV[2] .. ' ' .. replay)
-    redis.call('PEXPIRE', replayed, lifetime)
   end
-  redis.call('PEXPIRE', key, lifetime)
   redis.call('ZADD', KEYS[1], whole(now), id)
   local waits = subject ~= '' and waitsForAnother(key, prefix)
   if not waits then redis.call('ZADD', queue.due, whole(turn), id) end
@@ -96,7 +93,7 @@ local function join(id, entry, more)
 end
 
 local results, isNew = {}, false
-for index = 11, #ARGV, 5 do
+for index = 10, #ARGV, 5 do
   local id, entry, roots, subject, suspended = unpack(ARGV, index, index + 4)
   local outcome = redis.call('HGET', prefix .. id, 'outcome')
   if outcome == 'delivered' or outcome == 'dead' then
@@ -112,7 +109,7 @@ end
 if ARGV[3] ~= '' then redis.call('HSET', KEYS[5], ARGV[2], ARGV[3]) end
 if isNew then
   redis.call('HSET', KEYS[3], 'turn', whole(turn))
-  wake(KEYS[6], ARGV[2], ARGV[9])
+  wake(KEYS[6], ARGV[2], ARGV[8])
 end
 -- An answer without deliveries must differ from that of a relay that is none any more.
 results[#results + 1] = 'held'

@@ -23,26 +23,26 @@
   ARGV[12] event JSON for the move to disabled
   ARGV[13] event JSON for the recovery
   ARGV[14] number of attempts that is kept
-  ARGV[15] lifetime of a fact, ms
-  ARGV[16] prefix of the receiver's delivery keys
-  ARGV[17] prefix of replay keys
-  ARGV[18...] ids of the deliveries, the one that led first
+  ARGV[15] prefix of the receiver's delivery keys
+  ARGV[16] prefix of replay keys
+  ARGV[17...] ids of the deliveries, the one that led first
 
   Returns { outcome that stands, word of what the operator is told or "", how many deliveries it released }. A delivery
   that is delivered stays so; one whose fact is gone is not noted, nor a failure by a process that the delivery was taken
   from. No delivery of a disabled receiver dies: it waits.
 ]]
 -- @include operator-event
+-- @include confirmed-time
 -- @include pace
 -- @include queue
 local queue = openQueue(KEYS[4])
-local prefix = ARGV[16]
+local prefix = ARGV[15]
 local attempt = cjson.decode(ARGV[3])
 local pace = { receiver = KEYS[1], events = KEYS[5], subject = ARGV[10], now = timeMs() }
 local nowMs = whole(pace.now)
 local isDelivered = ARGV[4] == 'delivered'
 
-local leader = ARGV[18]
+local leader = ARGV[17]
 local holder, claimedAt = holderOf(queue, leader)
 local before = redis.call('HGET', prefix .. leader, 'outcome')
 if not before then
@@ -56,7 +56,7 @@ if ARGV[1] ~= '' and holder ~= ARGV[1] and not isDelivered then return { before,
 
 local isMember, isBad = {}, false
 local lastSuccessAt = pastOf(KEYS[1], 'lastSuccessAt', pace.now) or 0
-for index = 18, #ARGV do
+for index = 17, #ARGV do
   local id = ARGV[index]
   local key = prefix .. id
   isMember[id] = true
@@ -77,7 +77,6 @@ for index = 18, #ARGV do
       if (failedAt or pace.now) < lastSuccessAt then isBad = true end
       if ARGV[5] ~= '' then redis.call('HSET', key, 'nextAt', ARGV[5]) end
     end
-    redis.call('PEXPIRE', key, ARGV[15])
   end
 end
 
@@ -91,8 +90,8 @@ local function finish(id, outcome)
   redis.call('HSET', key, 'outcome', outcome)
   redis.call('ZREM', KEYS[2], id)
   local replay = redis.call('HGET', key, 'replay')
-  if replay and stood == 'pending' and redis.call('EXISTS', ARGV[17] .. replay) == 1 then
-    add(ARGV[17] .. replay, outcome, 1)
+  if replay and stood == 'pending' and redis.call('EXISTS', ARGV[16] .. replay) == 1 then
+    add(ARGV[16] .. replay, outcome, 1)
   end
   local next = redis.call('HGET', key, 'next')
   if next and not isMember[next] and redis.call('HGET', prefix .. next, 'outcome') == 'pending' then
@@ -102,7 +101,8 @@ local function finish(id, outcome)
     end
   end
   if outcome == 'dead' then
-    redis.call('ZADD', KEYS[3], nowMs, id)
+    local clock = string.sub(KEYS[5], 1, #KEYS[5] - #':events') .. ':clock'
+    redis.call('ZADD', KEYS[3], whole(stampMs(clock)), id)
     -- Opened again, it joins a batch anew.
     redis.call('HDEL', key, 'batch', 'nextAt')
   else
@@ -115,7 +115,7 @@ end
 
 local word, forward = '', false
 if isDelivered then
-  for index = 18, #ARGV do finish(ARGV[index], 'delivered') end
+  for index = 17, #ARGV do finish(ARGV[index], 'delivered') end
 end
 if ARGV[9] ~= '' then
   if isDelivered then
@@ -135,7 +135,7 @@ local state = stateOf(KEYS[1])
 local outcome = ARGV[4]
 if outcome == 'dead' and ARGV[9] ~= '' and isHeld(state) then outcome = 'pending' end
 if outcome == 'dead' then
-  for index = 18, #ARGV do finish(ARGV[index], 'dead') end
+  for index = 17, #ARGV do finish(ARGV[index], 'dead') end
 elseif outcome == 'pending' then
   takeOff(queue, leader)
   local key = prefix .. leader

@@ -9,10 +9,9 @@
 
   ARGV[1] fencing token; "" when the caller is no relay
   ARGV[2] receiver
-  ARGV[3] lifetime of a fact, ms
-  ARGV[4] prefix of the receiver's delivery keys
-  ARGV[5] prefix of replay keys
-  ARGV[6...] ids
+  ARGV[3] prefix of the receiver's delivery keys
+  ARGV[4] prefix of replay keys
+  ARGV[5...] ids
 
   Returns how many are open again; -1 when another process relays now.
 ]]
@@ -22,22 +21,21 @@
 if ARGV[1] ~= '' and redis.call('GET', KEYS[4]) ~= ARGV[1] then return -1 end
 local queue = openQueue(KEYS[3])
 local count = 0
-for index = 6, #ARGV do
+for index = 5, #ARGV do
   local id = ARGV[index]
-  local key = ARGV[4] .. id
+  local key = ARGV[3] .. id
   redis.call('ZREM', KEYS[2], id)
   if redis.call('HGET', key, 'outcome') == 'dead' then
     redis.call('HSET', key, 'outcome', 'pending', 'earlierTries', redis.call('HGET', key, 'tries') or '0')
     redis.call('HDEL', key, 'nextAt', 'failedAt')
-    redis.call('PEXPIRE', key, ARGV[3])
     local turn = tonumber(redis.call('HGET', key, 'turn') or '')
     local openedAt = turn and turn / 1000 or tonumber(string.match(redis.call('HGET', key, 'entry') or '', '^%d+')) or 0
     redis.call('ZADD', KEYS[1], whole(math.floor(openedAt)), id)
     -- One that waits for another is found out when its turn comes.
     setDue(queue, id, key)
     local replay = redis.call('HGET', key, 'replay')
-    if replay and redis.call('EXISTS', ARGV[5] .. replay) == 1 then
-      add(ARGV[5] .. replay, 'dead', -1)
+    if replay and redis.call('EXISTS', ARGV[4] .. replay) == 1 then
+      add(ARGV[4] .. replay, 'dead', -1)
     end
     count = count + 1
   end

@@ -1,6 +1,5 @@
 --[[
-  Queues open deliveries that are nowhere in their receiver's queue, though they wait for no other. Those that do are
-  kept: when the one before them ends they are delivered, or dead letters, however long it took.
+  Queues open deliveries that are nowhere in their receiver's queue, though they wait for no other.
 
   KEYS[1] pending    zset    the receiver's open deliveries
   KEYS[2] queue              base of the receiver's queue: see include/queue.lua
@@ -10,7 +9,6 @@
   ARGV[2] prefix of the receiver's delivery keys
   ARGV[3] rank of the first that is looked at, oldest first
   ARGV[4] how many are looked at
-  ARGV[5] lifetime of a fact, ms
 
   Returns { number of those looked at, ids of those queued... }.
 ]]
@@ -21,15 +19,15 @@ local queue = openQueue(KEYS[2])
 local ids = redis.call('ZRANGE', KEYS[1], ARGV[3], ARGV[3] + ARGV[4] - 1)
 local result = { whole(#ids) }
 for _, id in ipairs(ids) do
+  -- Versions before this one had them expire.
+  redis.call('PERSIST', ARGV[2] .. id)
   if not isQueued(queue, id) then
     local key = ARGV[2] .. id
     local outcome = redis.call('HGET', key, 'outcome')
     -- One whose fact is gone is dropped, and reported, by another script.
     if outcome ~= 'pending' then
       if outcome then redis.call('ZREM', KEYS[1], id) end
-    elseif waitsForAnother(key, ARGV[2]) then
-      redis.call('PEXPIRE', key, ARGV[5])
-    else
+    elseif not waitsForAnother(key, ARGV[2]) then
       setDue(queue, id, key)
       result[#result + 1] = id
     end

@@ -10,7 +10,6 @@
   ARGV[1] subject id
   ARGV[2] the plan's time, ms; "" for that of Redis
   ARGV[3] commit of the snapshot by which it was found finished
-  ARGV[4] time for which it is kept, ms
 
   Returns 1; 0 where that is not for the caller to say: the snapshot has changed, a look is under way or asked for, or
   there is a claim that no page serves or that waits for its first answer.
@@ -18,6 +17,8 @@
 -- @include plan
 -- @include open-transfers
 -- @include claims
+-- @include confirmed-time
+-- @include ended
 -- @include tracking
 local plan = openPlan(KEYS[1], ARGV[2])
 local subject = ARGV[1]
@@ -25,5 +26,5 @@ if redis.call('HGET', KEYS[2], 'commit') ~= ARGV[3] then return 0 end
 local item = getItem(plan, subject)
 if not item or item.lane == 'asked' or isClaimed(plan, subject) then return 0 end
 if not isServedByPages(KEYS[3]) then return 0 end
-finish(plan, subject, { subject = KEYS[2], claims = KEYS[3], counts = KEYS[5] }, false, ARGV[4])
+finish(plan, subject, { subject = KEYS[2], claims = KEYS[3], counts = KEYS[5] }, false)
 return 1

@@ -17,9 +17,10 @@
   Returns { 1 when it was not tracked, else 0; since when it is, ms }. A definition that stood is replaced.
 ]]
 -- @include plan
+-- @include confirmed-time
+-- @include ended
 local subject, root = ARGV[1], '~|' .. ARGV[1]
-local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+local now = string.format('%.0f', stampMs(rootOf(KEYS[6], subject) .. ':clock'))
 local plan = openPlan(KEYS[4], ARGV[4])
 
 local createdAt = string.match(redis.call('HGET', KEYS[1], subject) or '', '^{"createdAtMs":(%d+),"removedAtMs":null,')

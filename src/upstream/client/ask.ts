@@ -29,8 +29,13 @@ export type Answer<T> = {
   durationMs: number;
 };
 
-/** How a request ended, told to whoever counts. */
-export type Outcome = { endpoint: Endpoint; outcome: 'ok' | FailureCode; durationSeconds: number };
+/** How a request ended, told to whoever counts. `dateMs`: the `Date` of a response that could be used. */
+export type Outcome = {
+  endpoint: Endpoint;
+  outcome: 'ok' | FailureCode;
+  durationSeconds: number;
+  dateMs: number | null;
+};
 
 /** One question: where, what is expected in words, and how the body is read. */
 export type Question<T> = {
@@ -70,8 +75,9 @@ export async function ask<T>(asking: Asking, question: Question<T>): Promise<Ans
       ? await interpret(question, { answer: exchange, excerpt: asking.excerpt, lists: asking.lists })
       : unanswered(question, { exchange, excerpt: asking.excerpt });
   const durationMs = performance.now() - startedMs;
-  const outcome = result instanceof UpstreamFailure ? result.code : 'ok';
-  asking.onAnswer({ endpoint, outcome, durationSeconds: durationMs / 1000 });
+  const [outcome, dateMs] =
+    result instanceof UpstreamFailure ? ([result.code, null] as const) : (['ok', result.dateMs] as const);
+  asking.onAnswer({ endpoint, outcome, durationSeconds: durationMs / 1000, dateMs });
   if (result instanceof UpstreamFailure) throw result;
   return { ...result, durationMs };
 }

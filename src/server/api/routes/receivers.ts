@@ -10,7 +10,7 @@ import {
   readReceiver,
   resumeReceiver,
 } from '../../../operations/receivers.ts';
-import { resendTime } from '../../../operations/resend.ts';
+import { LOG_RANGE, resendTime } from '../../../operations/resend.ts';
 import { testReceiver } from '../../../operations/test-receiver.ts';
 import { type Answer, type ApiParts, defineRoute, NO_INPUT } from '../route.ts';
 import { EVENT_ID, MOMENT, RECEIVER_NAME, RETRIED, TYPE_GLOB } from '../shapes.ts';
@@ -145,7 +145,7 @@ export const testOneReceiver = defineRoute({
 
 const RANGE = {
   since: MOMENT.describe('From when on.'),
-  until: MOMENT.exactOptional().describe('Up to when; left out: now.'),
+  until: MOMENT.exactOptional().describe('Up to when; left out: the newest.'),
   types: z
     .array(TYPE_GLOB, { error: 'a list of event types' })
     .min(1)
@@ -169,14 +169,16 @@ export const resendToReceiver = defineRoute({
   answers: {
     202: {
       description: 'The replay. How far it is: `GET /replays/{id}`.',
-      schema: z.object({ receiver: z.string(), replay: z.string() }).meta({ id: 'ReplayAsked' }),
+      schema: z
+        .object({ receiver: z.string(), replay: z.string(), log: LOG_RANGE.nullable() })
+        .meta({ id: 'ReplayAsked' }),
     },
   },
   problems: { 404: UNKNOWN, 409: 'It is paused or disabled, or the time is none.' },
   handle: async ({ params: { name }, body }, { parts, key }) => {
     const { since, until = null, types = null } = body;
-    const { id } = await resendTime({ name, since, until, types, key }, parts().operations);
-    return { status: 202, body: { receiver: name, replay: id } };
+    const { id, log } = await resendTime({ name, since, until, types, key }, parts().operations);
+    return { status: 202, body: { receiver: name, replay: id, log } };
   },
 });
 

@@ -2,7 +2,7 @@
 --   <base>:of:<id>            hash  the check; `state` is waiting, verified, disputed, unproven or unchecked
 --   <base>:due:<chain>        zset  id of a check that waits -> when it is asked next, or when its claim runs out, ms
 --   <base>:waiting:<chain>    zset  id of a check that waits -> since when, ms
---   <base>:ended              zset  id of a check that has ended -> when, ms
+--   <base>:ended              zset  id of a check that has ended -> when, ms (include/confirmed-time.lua)
 --   <base>:counts             hash  "<chain>|<state>" -> number of checks
 --   <base>:logs:<in or out>|<chain>|<tx>  hash  index of a log -> id of the check that it proved
 --   <base>:left:<chain>       set   checks that ended as their chain had left the config
@@ -169,6 +169,17 @@ local function releaseLogs(base, id, tx, kept)
   wakeWanting(base, tx)
 end
 
+-- Forgets what a check holds of a transaction: it is forgotten itself, and what it decided for others stays decided.
+local function forgetLogs(base, id, tx)
+  if not tx then return end
+  redis.call('SREM', base .. ':held:' .. tx, id)
+  local logs = base .. ':logs:' .. tx
+  local all = redis.call('HGETALL', logs)
+  for i = 1, #all, 2 do
+    if all[i + 1] == id then redis.call('HDEL', logs, all[i]) end
+  end
+end
+
 -- Whether a check may end as asked: "open"; "gone" where it was restated, has ended, or is another's to end; "taken" where a
 -- log that would prove it has proved another meanwhile.
 local function mayEndCheck(ending)
@@ -191,7 +202,7 @@ local function wakeFunded(base, id)
   end
 end
 
--- Ends a check that may.
+-- Ends a check that may. Wants include/confirmed-time.lua before it.
 local function endCheck(ending)
   local base, id, now = ending.base, ending.id, checkText(checkNow())
   local key = base .. ':of:' .. id
@@ -199,7 +210,8 @@ local function endCheck(ending)
   local refused = tonumber(redis.call('HGET', key, 'refused') or '0')
   unlistCheck(base, id, chain, 'waiting')
   redis.call('HSET', key, 'state', ending.state, 'claim', '', 'endedAt', now, 'tx', ending.tx, unpack(ending.fields))
-  redis.call('ZADD', base .. ':ended', now, id)
+  local clock = string.sub(base, 1, #base - #':checks') .. ':clock'
+  redis.call('ZADD', base .. ':ended', checkText(stampMs(clock)), id)
   countCheck(base, chain, ending.state, 1)
   for _, endpoint in ipairs(ending.endpoints) do noteEndpoint(base, chain, endpoint, refused) end
   wakeWanting(base, ending.tx)
@@ -208,14 +220,10 @@ local function endCheck(ending)
   local held = base .. ':held:' .. ending.tx
   redis.call('SREM', held, id)
   releaseLogs(base, id, ending.tx, ending.logs)
-  if ending.held then
-    redis.call('SADD', held, id)
-    redis.call('PEXPIRE', held, ending.keep)
-  end
+  if ending.held then redis.call('SADD', held, id) end
   if #ending.logs == 0 then return end
   local logs = base .. ':logs:' .. ending.tx
   for _, index in ipairs(ending.logs) do redis.call('HSET', logs, index, id) end
-  redis.call('PEXPIRE', logs, ending.keep)
   if #ending.from == 0 then return end
   for _, other in ipairs(ending.from) do reopenCheck(base, other) end
   reopenHeld(base, ending.tx)

@@ -29,3 +29,11 @@ local function currentClaims(claimsKey, wantedKey)
   end
   return current
 end
+
+-- Whether one of some current claims names a subject itself: none that a page or a quote shows.
+local function isNamedBy(current, subject)
+  for i = 1, #current, 2 do
+    if string.sub(current[i], -#subject - 1) == '|' .. subject then return true end
+  end
+  return false
+end

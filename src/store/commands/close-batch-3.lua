@@ -3,15 +3,17 @@
 
   KEYS[1] delivery   hash    facts of the delivery that leads
   KEYS[2] waiting    zset    the receiver's deliveries that wait to be sent together
+  KEYS[3] batches    zset    the receiver's batches -> when they were frozen, ms
 
   ARGV[1] id of the delivery that leads
   ARGV[2] how many may be in it: 1 for a message about the leader's event alone
   ARGV[3] prefix of the receiver's delivery keys
   ARGV[4] prefix of the receiver's batch keys
-  ARGV[5] lifetime of the batch, ms
+  ARGV[5] hash of the confirmed time
 
   Returns { batch id, members... }; nothing when the delivery is not open any more, or is in a batch.
 ]]
+-- @include confirmed-time
 local most = tonumber(ARGV[2])
 local members, taken = {}, {}
 
@@ -35,5 +37,5 @@ end
 local batch = redis.sha1hex(table.concat(members, ' '))
 for _, id in ipairs(members) do redis.call('HSET', ARGV[3] .. id, 'batch', batch) end
 redis.call('HSET', ARGV[4] .. batch, 'leader', ARGV[1], 'members', cjson.encode(members))
-redis.call('PEXPIRE', ARGV[4] .. batch, ARGV[5])
+redis.call('ZADD', KEYS[3], string.format('%.0f', stampMs(ARGV[5])), batch)
 return { batch, unpack(members) }

@@ -1,0 +1,183 @@
+--[[
+  Takes in what a process has measured of the clocks, and moves the confirmed time on. The table of its states is at the head
+  of store/confirmed-time.ts.
+
+  KEYS[1] clock    hash    the confirmed time
+  KEYS[2] events   stream  the event log
+  KEYS[3] reports  hash    how many events each subject of the daemon's own has
+
+  ARGV[1] process
+  ARGV[2] Redis time as the process has read it, ms
+  ARGV[3] the least that it can have been then by the monotonic clock of the process, ms; "" where nothing is measured yet
+  ARGV[4] the most that it can have been
+  ARGV[5] the least that it is by now
+  ARGV[6] the count of moves to `steady` from which these three are measured
+  ARGV[7] how far the wall clock of the process is ahead of Redis, ms
+  ARGV[8] how far the upstream is ahead of Redis by each of its newest responses, ms, with commas between
+  ARGV[9] subject id
+  ARGV[10] event of a jump, JSON  (with %SEQ%, %EPOCH%, %ID%, %FROM%, %CLOCK%, "%AHEAD%" to be filled in)
+  ARGV[11] event of a clock that differs, JSON  (the same)
+
+  Returns as read-clock does.
+]]
+-- @include operator-event
+-- @include read-clock
+local CLOCKS = {
+  -- Clocks that differ by less are taken for equal.
+  TOLERANCE = 120000,
+  -- So many responses have to agree.
+  ENOUGH = 3,
+  -- For how long what a process has measured counts after its last round.
+  LIVES = 60000,
+  -- A measurement that Redis gets later than that says nothing of its clock now.
+  LATE = 10000,
+  -- After so long by the monotonic clock Redis time counts.
+  LONGEST_HELD = 86400000,
+}
+local key = KEYS[1]
+local process, read = ARGV[1], tonumber(ARGV[2])
+local time = redis.call('TIME')
+if math.abs(time[1] * 1000 + time[2] / 1000 - read) > CLOCKS.LATE then return readClock(key) end
+
+local stored, fields = {}, redis.call('HGETALL', key)
+for index = 1, #fields, 2 do stored[fields[index]] = fields[index + 1] end
+local function number(name) return tonumber(stored[name] or '') end
+local function text(value) return string.format('%.0f', value) end
+local function put(name, value)
+  if type(value) == 'number' then value = text(value) end
+  if value == stored[name] then return end
+  stored[name] = value
+  if value then redis.call('HSET', key, name, value) else redis.call('HDEL', key, name) end
+end
+local function report(template, word, ahead, clock)
+  local sequence = text(redis.call('HINCRBY', KEYS[3], ARGV[9], 1))
+  local event = string.gsub(template, '"%%AHEAD%%"', string.format('%.0f', ahead / 1000))
+  event = string.gsub(event, '%%CLOCK%%', clock)
+  appendOperatorEvent(KEYS[2], event, { subject = ARGV[9], sequence = sequence, word = word, from = 'ok' })
+end
+
+-- Where there is none yet, Redis time counts, unless the log says that everything stood still.
+if not number('confirmedMs') then
+  local newest = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1]
+  put('confirmedMs', math.min(newest and tonumber(string.match(newest[1], '^(%d+)')) or read, read))
+  put('state', 'steady')
+  put('moves', 1)
+end
+local confirmed = number('confirmedMs')
+local before = stored.state
+
+-- Clocks were compared with Redis time as it was.
+local function forgetDates()
+  put('upstreamMs', nil)
+  for name in pairs(stored) do
+    if string.match(name, '^dates:') then put(name, nil) end
+  end
+end
+
+-- Has Redis time count. What was measured before has no meaning from then on.
+local function settle(to)
+  local by = to - confirmed
+  confirmed = to
+  for _, name in ipairs({ 'waitFromMs', 'offAtMs' }) do
+    if number(name) then put(name, number(name) + by) end
+  end
+  put('state', 'steady')
+  put('moves', number('moves') + 1)
+  for _, name in ipairs({ 'heldFromMs', 'jumpMs', 'isReported' }) do put(name, nil) end
+end
+
+-- How far Redis time is off what the process has measured.
+local isMeasured = ARGV[3] ~= '' and ARGV[6] == stored.moves
+local least, most = confirmed, confirmed
+if isMeasured then least, most = tonumber(ARGV[3]), tonumber(ARGV[4]) end
+local jump = 0
+if read > most + CLOCKS.TOLERANCE then jump = read - most end
+if read < least - CLOCKS.TOLERANCE then jump = read - least end
+
+if before == 'steady' and jump == 0 then
+  confirmed = math.max(confirmed, read)
+elseif before == 'steady' then
+  -- Ahead at a first round: nobody ran. No clock goes back by itself.
+  put('state', (isMeasured or jump < 0) and 'jumped' or 'stopped')
+  put('heldFromMs', confirmed)
+  put('jumpMs', jump)
+  forgetDates()
+  if stored.state == 'jumped' then report(ARGV[10], 'clock_jumped', jump, 'redis') end
+elseif jump == 0 then
+  forgetDates()
+  put('lastJumpMs', number('jumpMs'))
+  settle(math.max(confirmed, read))
+elseif isMeasured then
+  confirmed = math.max(confirmed, tonumber(ARGV[5]))
+end
+
+-- What the responses of late say of the upstream's clock, to all processes that live.
+put('dates:' .. process, text(confirmed) .. '|' .. ARGV[8])
+local ahead = {}
+for name, dates in pairs(stored) do
+  if string.match(name, '^dates:') then
+    local at, list = string.match(dates, '^(%d+)|(.*)$')
+    if not at or math.abs(confirmed - tonumber(at)) > CLOCKS.LIVES then
+      put(name, nil)
+    else
+      for one in string.gmatch(list, '[^,]+') do ahead[#ahead + 1] = tonumber(one) end
+    end
+  end
+end
+table.sort(ahead)
+local median, agreeing = ahead[math.floor(#ahead / 2) + 1], 0
+for _, one in ipairs(ahead) do
+  if math.abs(one - median) <= CLOCKS.TOLERANCE then agreeing = agreeing + 1 end
+end
+if agreeing >= CLOCKS.ENOUGH and agreeing * 2 > #ahead then put('upstreamMs', median) end
+local upstream = number('upstreamMs')
+local isUpstreamOff = upstream and math.abs(upstream) > CLOCKS.TOLERANCE
+
+if stored.state ~= 'steady' then
+  local heldMs = confirmed - number('heldFromMs')
+  if (upstream and not isUpstreamOff) or heldMs >= CLOCKS.LONGEST_HELD then
+    -- Also backwards: then what was confirmed was wrong.
+    settle(read)
+  elseif heldMs >= LONGEST_WAIT_MS and not stored.isReported then
+    put('isReported', 1)
+    if isUpstreamOff then report(ARGV[11], 'clock_differs', -upstream, 'redis')
+    elseif stored.state == 'jumped' then report(ARGV[11], 'clock_differs', number('jumpMs'), 'redis') end
+  end
+end
+
+-- The clock that differs though all of them go on evenly, and since when reminders and closings wait for it.
+if math.abs(tonumber(ARGV[7])) > CLOCKS.TOLERANCE then
+  put('offMs', tonumber(ARGV[7]))
+  put('offAtMs', confirmed)
+elseif number('offAtMs') and math.abs(confirmed - number('offAtMs')) > CLOCKS.LIVES then
+  put('offMs', nil)
+  put('offAtMs', nil)
+end
+local off = number('offMs')
+if stored.state == 'steady' then
+  local clock, by = nil, 0
+  if isUpstreamOff and off and math.abs(upstream - off) <= CLOCKS.TOLERANCE then
+    clock, by = 'redis', -upstream
+  elseif isUpstreamOff then
+    clock, by = 'upstream', upstream
+  elseif not upstream and stored.differs == 'upstream' then
+    -- It differed when it answered last.
+    clock, by = 'upstream', number('differsMs')
+  elseif off then
+    clock, by = 'process', off
+  end
+  put('differs', clock)
+  put('differsMs', clock and by)
+  if not clock then
+    put('waitFromMs', nil)
+    put('waits', nil)
+  elseif not number('waitFromMs') then
+    put('waitFromMs', confirmed)
+    put('waits', 1)
+  elseif stored.waits == '1' and confirmed - number('waitFromMs') >= LONGEST_WAIT_MS then
+    put('waits', 0)
+    report(ARGV[11], 'clock_differs', by, clock)
+  end
+end
+put('confirmedMs', confirmed)
+return readClock(key)

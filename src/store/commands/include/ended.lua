@@ -1,0 +1,19 @@
+-- Subjects that nobody tracks any more (see store/ended-subjects.ts for their states). Wants include/confirmed-time.lua before it.
+--   <root>:ended  zset  subject -> since when it is in its state, ms
+
+-- The common beginning of all keys, by the key of a snapshot.
+local function rootOf(subjectKey, subject) return string.sub(subjectKey, 1, #subjectKey - #subject - #':subject:') end
+
+-- Notes that a subject was shown, or that its tracking has ended, now.
+local function noteEnded(subjectKey, subject)
+  local root = rootOf(subjectKey, subject)
+  local now = string.format('%.0f', stampMs(root .. ':clock'))
+  redis.call('ZADD', root .. ':ended', 'GT', now, subject)
+  if redis.call('HEXISTS', subjectKey, 'compact') == 1 then
+    redis.call('HSET', subjectKey, 'shownAtMs', now)
+    redis.call('HDEL', subjectKey, 'absentAtMs')
+  end
+  -- Versions before this one had them expire.
+  redis.call('PERSIST', subjectKey)
+  redis.call('PERSIST', root .. ':claims:' .. subject)
+end

@@ -1,0 +1,107 @@
+--[[
+  Makes the moves of subjects that nobody tracks any more which are due (see store/ended-subjects.ts).
+
+  KEYS[1] ended      zset    subject -> since when it is in its state, ms
+  KEYS[2] plan       hash    clock of the plan of the surface of these subjects (include/plan.lua)
+  KEYS[3] wanted     hash    root -> since when a subscription names it (ms)
+  KEYS[4] changed    zset    subject -> when it changed last, ms
+
+  ARGV[1] confirmed time, ms
+  ARGV[2] retention, ms
+  ARGV[3] prefix of the keys of snapshots
+  ARGV[4..] subjects
+
+  Returns { how many were made compact, how many were removed }.
+]]
+-- @include claims
+-- @include confirmed-time
+-- @include ended
+-- @include entries
+-- What a compact snapshot has: status and time recognise the state, the marks the events that were made of it.
+local COMPACT = { 'sequence', 'status', 'updatedAt', 'pendingSince', 'flags', 'emitted', 'epoch', 'commit' }
+local confirmed, retention, prefix = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
+-- What is held may be named, or shown, for years: it is looked at once a day.
+local heldUntil = confirmed - retention + math.min(retention, 86400000)
+local compacted, removed = 0, 0
+
+local function text(ms) return string.format('%.0f', ms) end
+
+local function moveTo(subject, atMs) redis.call('ZADD', KEYS[1], text(atMs), subject) end
+
+-- What holds a subject: "named" for itself; "found" by a quote, job or vault that is named; "shown", as far as is known, on the
+-- pages of a wallet: no sweep that began after `shownAt` has read all of them; else nothing.
+local function holderOf(root, subject, shownAt)
+  local holder
+  local current = currentClaims(root .. ':claims:' .. subject, KEYS[3])
+  for i = 1, #current, 2 do
+    local named = string.match(current[i], '^[^|]*|(.*)$') or ''
+    if named == subject then return 'named' end
+    if string.sub(named, 1, 7) ~= 'wallet:' then
+      holder = 'found'
+    else
+      local swept = tonumber(redis.call('HGET', root .. ':pages:' .. named, 'readAtMs') or '') or 0
+      if swept <= shownAt or swept > confirmed then holder = holder or 'shown' end
+    end
+  end
+  return holder
+end
+
+local function compact(root, subject, shownAt)
+  local key = prefix .. subject
+  local kept = { 'compact', '1', 'shownAtMs', text(shownAt) }
+  local fields = redis.call('HMGET', key, 'eventId', unpack(COMPACT))
+  -- That there was an event for all: it has left the log.
+  if fields[1] then
+    kept[#kept + 1] = 'eventId'
+    kept[#kept + 1] = ''
+  end
+  for index, field in ipairs(COMPACT) do
+    local value = fields[index + 1]
+    if value and value ~= '' then
+      kept[#kept + 1] = field
+      kept[#kept + 1] = value
+    end
+  end
+  redis.call('DEL', key)
+  redis.call('HSET', key, unpack(kept))
+  redis.call('ZREM', KEYS[4], subject)
+  trimEntries(root .. ':entries:' .. subject, root .. ':events:trimmed')
+end
+
+local function remove(root, subject)
+  for _, of in ipairs({ ':subject:', ':claims:', ':transfers-of:', ':entries:', ':pages:', ':open:' }) do
+    redis.call('DEL', root .. of .. subject)
+  end
+  redis.call('ZREM', KEYS[1], subject)
+  redis.call('ZREM', KEYS[4], subject)
+  removed = removed + 1
+end
+
+local function settle(subject)
+  local since = tonumber(redis.call('ZSCORE', KEYS[1], subject) or '')
+  if not since or since > confirmed - retention then return end
+  local key = prefix .. subject
+  local root = rootOf(key, subject)
+  local stored = redis.call('HMGET', key, 'compact', 'shownAtMs', 'absentAtMs')
+  local isCompact = stored[1] ~= false
+  local shownAt = isCompact and tonumber(stored[2] or '') or since
+  local holder = holderOf(root, subject, shownAt)
+  if holder == 'named' or redis.call('HEXISTS', KEYS[2] .. ':items', subject) == 1 then
+    redis.call('ZREM', KEYS[1], subject)
+    return
+  end
+  if redis.call('EXISTS', key) == 0 then return remove(root, subject) end
+  if not isCompact then
+    compact(root, subject, shownAt)
+    compacted = compacted + 1
+  elseif stored[3] and not holder then
+    return remove(root, subject)
+  end
+  if holder then return moveTo(subject, heldUntil) end
+  local now = stampMs(root .. ':clock')
+  redis.call('HSET', key, 'absentAtMs', text(now))
+  moveTo(subject, now)
+end
+
+for index = 4, #ARGV do settle(ARGV[index]) end
+return { compacted, removed }

@@ -1,0 +1,73 @@
+--[[
+  Says when a subscription began to name a root on the upstream's clock. Clocks that are less than 2 min apart are taken for
+  equal; a response that is further off Redis time is believed where several agree (store/confirmed-time.ts).
+
+  | Stored              | The start                                           | Becomes                                  |
+  |---------------------|-----------------------------------------------------|------------------------------------------|
+  | nothing             | not known                                           | one of the others, with the first answer |
+  | <at>:<seconds>:p    | counts, by a response that agrees with Redis time   | settled, or corrected, once several      |
+  |                     |                                                     | responses say how far the upstream is off|
+  | <at>:d<ms>          | doubtful since then: the response is off, and no    | settled by the next response, where that |
+  |                     | others say so, or Redis' clock has jumped           | is none of it; after an hour             |
+  | <at>:<seconds>      | settled                                             |                                          |
+
+  KEYS[1] since      hash    root -> as above
+  KEYS[2] clock      hash    the confirmed time
+
+  ARGV[1] root
+  ARGV[2] at, ms of Redis time
+  ARGV[3] the upstream's clock at an answer that has just come, ms; "" when it told none
+
+  Returns { earliest, latest, what is new }: the seconds between which it began, the same where it is known; "doubted",
+  "believed" (an upstream that is off), "corrected" or "". The upstream tells whole seconds and the answer took a while, so that
+  the moment comes out early rather than late: a doubtful change is told, not taken for history.
+]]
+local TOLERANCE_MS, LONGEST_DOUBT_MS = 120000, 3600000
+local stored = redis.call('HGET', KEYS[1], ARGV[1])
+local storedAt, seconds, mark
+if stored then storedAt, seconds, mark = string.match(stored, '^(%d+):([d%-]?%d+)(:?p?)$') end
+if storedAt ~= ARGV[2] then seconds, mark = nil, nil end
+local doubtedMs = seconds and tonumber(string.match(seconds, '^d(%d+)$') or '')
+if doubtedMs then seconds = nil end
+if seconds and mark == '' then return { seconds, seconds, '' } end
+
+local time = redis.call('TIME')
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local clock = redis.call('HMGET', KEYS[2], 'state', 'upstreamMs', 'jumpMs', 'lastJumpMs')
+local hasJumped, agreed = clock[1] == 'jumped', tonumber(clock[2] or '')
+local at = tonumber(ARGV[2])
+-- It was named while Redis' clock was ahead.
+if at > nowMs then at = math.min(nowMs, at - math.max(0, tonumber(clock[4] or '') or 0)) end
+local ahead = tonumber(ARGV[3])
+local function secondsOf(offset) return string.format('%.0f', math.floor((at + offset) / 1000)) end
+local function isNear(one, other) return math.abs(one - other) <= TOLERANCE_MS end
+local function put(value) redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ':' .. value) end
+local function settle(offset, news)
+  put(secondsOf(offset))
+  return { secondsOf(offset), secondsOf(offset), news }
+end
+
+local offset = ahead and ahead - nowMs
+if seconds then
+  if not agreed or hasJumped then return { seconds, seconds, '' } end
+  local counted = tonumber(seconds) * 1000 - at
+  if isNear(counted, agreed) then return settle(counted, '') end
+  return settle(offset and isNear(offset, agreed) and offset or agreed, 'corrected')
+end
+local isDoubtOver = doubtedMs and math.abs(nowMs - doubtedMs) >= LONGEST_DOUBT_MS
+if not hasJumped then
+  if agreed and (not offset or isNear(offset, agreed)) then
+    return settle(offset or agreed, isNear(agreed, 0) and '' or 'believed')
+  end
+  if not agreed and not offset then return settle(0, '') end
+  if not agreed and isNear(offset, 0) then
+    put(secondsOf(offset) .. ':p')
+    return { secondsOf(offset), secondsOf(offset), '' }
+  end
+end
+if isDoubtOver then return settle(not hasJumped and agreed or 0, '') end
+if not doubtedMs then put('d' .. string.format('%.0f', nowMs)) end
+local offsets = { 0, offset or -(tonumber(clock[3] or '') or 0), agreed or 0 }
+return {
+  secondsOf(math.min(unpack(offsets))), secondsOf(math.max(unpack(offsets))), doubtedMs and '' or 'doubted',
+}

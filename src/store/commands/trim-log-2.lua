@@ -1,0 +1,68 @@
+--[[
+  Trims the oldest entries of the event log, a bounded number of them, and removes with each event what became of its
+  deliveries. It stops before an event of which a delivery is open: that ends, or is dropped and named, first.
+
+  KEYS[1] events     stream  the event log
+  KEYS[2] trimmed    string  the newest entry that was trimmed
+
+  ARGV[1] ms before which entries are trimmed
+  ARGV[2] how many are trimmed at most
+  ARGV[3] common beginning of all keys
+  ARGV[4..] names of receivers
+
+  Returns { how many were trimmed, 1 where there may be more, else 0 }.
+]]
+local before, most, root = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+
+-- A delivery of an event that leaves the log. Dead letters have a retention of their own.
+local function isOpen(receiver, id)
+  local outcome = redis.call('HGET', root .. ':delivery:' .. receiver .. ':' .. id, 'outcome')
+  return outcome == 'pending' and redis.call('ZSCORE', root .. ':pending:' .. receiver, id)
+end
+
+local function removeDelivery(receiver, id, subject, replay)
+  local key = root .. ':delivery:' .. receiver .. ':' .. id
+  if redis.call('HGET', key, 'outcome') ~= 'dead' or not redis.call('ZSCORE', root .. ':dead:' .. receiver, id) then
+    redis.call('DEL', key)
+  end
+  local last = root .. ':last:' .. receiver .. ':' .. replay .. ':' .. subject
+  if redis.call('GET', last) == id then redis.call('DEL', last) end
+end
+
+-- The deliveries of an event, as { receiver, id, replay }.
+local function deliveriesOf(event)
+  local all = {}
+  for index = 4, #ARGV do all[#all + 1] = { ARGV[index], event, '' } end
+  for _, member in ipairs(redis.call('ZRANGE', root .. ':replays-of:' .. event, 0, -1)) do
+    local receiver, replay = string.match(member, '^(%S+) (%S+)$')
+    if receiver then all[#all + 1] = { receiver, event .. '~' .. replay, replay } end
+  end
+  return all
+end
+
+local rows = redis.call('XRANGE', KEYS[1], '-', '(' .. before .. '-0', 'COUNT', most)
+local last, count = nil, 0
+for _, row in ipairs(rows) do
+  local kind, event
+  for i = 1, #row[2], 2 do
+    if row[2][i] == 'kind' then kind = row[2][i + 1] end
+    if row[2][i] == 'event' then event = row[2][i + 1] end
+  end
+  local id = kind ~= 'audience' and event and string.match(event, '^{"id":"([^"]+)"')
+  if id then
+    local subject = string.match(event, '"subject":{"kind":"[^"]*","id":"([^"]*)"') or ''
+    local deliveries = deliveriesOf(id)
+    local isHeld = false
+    for _, one in ipairs(deliveries) do isHeld = isHeld or isOpen(one[1], one[2]) end
+    if isHeld then break end
+    for _, one in ipairs(deliveries) do removeDelivery(one[1], one[2], subject, one[3]) end
+    redis.call('DEL', root .. ':replays-of:' .. id)
+  end
+  last, count = row[1], count + 1
+end
+if not last then return { 0, 0 } end
+-- Whoever stands before it must not take the rest for all.
+redis.call('SET', KEYS[2], last)
+local ms, place = string.match(last, '^(%d+)-(%d+)$')
+redis.call('XTRIM', KEYS[1], 'MINID', '=', ms .. '-' .. string.format('%.0f', tonumber(place) + 1))
+return { count, count == most and 1 or 0 }

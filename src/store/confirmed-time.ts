@@ -1,0 +1,272 @@
+import { performance } from 'node:perf_hooks';
+import { z } from 'zod';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
+
+/*
+ * Which time is confirmed: `confirmedMs` in Redis is a time that has certainly passed. Whatever deletes compares with it, and
+ * not with Redis' TIME. All processes share it. Each holds Redis time once a second against its own monotonic clock, the
+ * `Date` of the upstream's newest responses and its wall clock, and a script (commands/confirm-time-3.lua) moves the state.
+ * Clocks that are less than 2 min apart are taken for equal.
+ *
+ * | State   | confirmedMs       | Entered when                               | Left                                            |
+ * |---------|-------------------|--------------------------------------------|-------------------------------------------------|
+ * | steady  | Redis time; at    | there is none yet, and the log is empty or | Redis time went on otherwise than the monotonic |
+ * |         | least what it was | goes on to now                             | clock of a process ─► jumped, with an operator  |
+ * |         |                   |                                            | event. A first round finds it ahead ─► stopped, |
+ * |         |                   |                                            | or behind ─► jumped                             |
+ * | jumped, | goes on with the  | as on the right                            | the `Date` of 3 responses agrees with Redis     |
+ * | stopped | monotonic clock   |                                            | time, or a day by the monotonic clock has       |
+ * |         | of a process that |                                            | passed ─► steady, with Redis time. Redis time   |
+ * |         | lives             |                                            | is back where it was to be ─► steady            |
+ *
+ * `confirmedMs` goes back in one case: responses, or a day, have shown that it was ahead.
+ *
+ * Reminders and closings of the books wait (`isHeld`) in `jumped` and `stopped`, and in `steady` while the upstream or a
+ * process is off Redis time; each for an hour at most, by the monotonic clock. Then Redis time counts, and an operator event
+ * names the clock that differs.
+ *
+ * A process that stood still is no jump: its monotonic clock went on too. That of a machine that was suspended did not; this
+ * looks like a jump, and responses confirm it.
+ */
+export const CLOCK_STATES = ['steady', 'jumped', 'stopped'] as const;
+
+export type ClockState = (typeof CLOCK_STATES)[number];
+
+/**
+ * What is known of the clocks: Redis time; the confirmed time (0 where none is known yet); since when it is held, on its own
+ * scale (null: it is not), and by how much Redis time is off then; how far the upstream is ahead of Redis, as several responses
+ * agree (null: not known); whether reminders and closings wait.
+ */
+export type ConfirmedClock = {
+  redisMs: number;
+  confirmedMs: number;
+  state: ClockState;
+  heldSinceMs: number | null;
+  jumpMs: number | null;
+  upstreamAheadMs: number | null;
+  isHeld: boolean;
+};
+
+const MS = z.string().transform((text) => (text === '' ? null : Number(text)));
+
+const READING = z
+  .tuple([
+    z.coerce.number(),
+    MS,
+    z.enum([...CLOCK_STATES, '']).catch(''),
+    z.string(),
+    MS,
+    MS,
+    MS,
+    z.enum(['0', '1']),
+  ])
+  .transform(([redisMs, confirmedMs, state, moves, heldSinceMs, jumpMs, upstreamAheadMs, held]) => ({
+    moves,
+    clock: {
+      redisMs,
+      confirmedMs: confirmedMs ?? 0,
+      state: state === '' ? 'steady' : state,
+      heldSinceMs,
+      jumpMs,
+      upstreamAheadMs,
+      isHeld: held === '1',
+    } satisfies ConfirmedClock,
+  }));
+
+type Reading = z.infer<typeof READING>;
+
+const EVERY_MS = 1_000;
+
+/** A reading that took longer says too little of when it was made. */
+const LONGEST_READING_MS = 10_000;
+
+/** As in commands/confirm-time-3.lua. */
+const CLOCK_TOLERANCE_MS = 120_000;
+
+/** How often a process begins to measure anew while all is well: so much a clock may drift by the tolerance. */
+const MEASURED_ANEW_MS = 600_000;
+
+/** What a process measures from: Redis time as it was between two readings of its monotonic clock. */
+type Base = { redisMs: number; fromMs: number; untilMs: number; moves: string };
+
+/**
+ * Whether the time may be acted upon: reminders, closings of the books and ends of tracking go by it. `mayActAt` is told a Redis
+ * time that has just been read; `certainMs` is one that has passed, up to that.
+ */
+export type ActingClock = Pick<ConfirmedTime, 'mayActAt' | 'certainMs'>;
+
+/** The clocks of a process, which tests set. */
+export type OwnClocks = { monotonicMs: () => number; wallMs: () => number };
+
+/**
+ * What a process measures with. `upstreamAhead` says how far the upstream was ahead of Redis at its newest responses, of a
+ * Redis time and the reading of the monotonic clock at which it was read. `onCompared`: after each round, with what the one before
+ * found.
+ */
+export type ConfirmedTimeParts = {
+  redis: RedisClient;
+  keys: Keys;
+  process: string;
+  upstreamAhead: (at: { redisMs: number; monotonicMs: number }) => readonly number[];
+  onCompared: (clock: ConfirmedClock, before: ConfirmedClock) => void;
+  onError: (error: unknown) => void;
+  clocks?: OwnClocks;
+};
+
+const OWN_CLOCKS: OwnClocks = { monotonicMs: () => performance.now(), wallMs: () => Date.now() };
+
+/** Reads which time is confirmed. */
+export async function readConfirmedTime(redis: RedisClient, keys: Keys): Promise<ConfirmedClock> {
+  return READING.parse(await redis.iwReadClock(keys.clock)).clock;
+}
+
+/** The time with which something is stored that ended now (ms), as stampMs in commands/include/confirmed-time.lua. */
+export async function readStamp(redis: RedisClient, keys: Keys): Promise<number> {
+  const { redisMs, confirmedMs } = await readConfirmedTime(redis, keys);
+  return Math.max(redisMs, confirmedMs);
+}
+
+/** Keeps the confirmed time, together with all other processes. */
+export class ConfirmedTime {
+  readonly #parts: ConfirmedTimeParts;
+  readonly #clocks: OwnClocks;
+  #base: Base | null = null;
+  #known: ConfirmedClock | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #round: Promise<unknown> = Promise.resolve();
+  #isClosing = false;
+
+  constructor(parts: ConfirmedTimeParts) {
+    this.#parts = parts;
+    this.#clocks = parts.clocks ?? OWN_CLOCKS;
+  }
+
+  /** Compares the clocks once, then every second. */
+  async start(): Promise<void> {
+    await this.compare().catch(this.#parts.onError);
+    this.#plan();
+  }
+
+  #plan(): void {
+    if (this.#isClosing) return;
+    this.#timer = setTimeout(() => {
+      this.#round = this.compare()
+        .catch((error: unknown) => {
+          if (!this.#isClosing) this.#parts.onError(error);
+        })
+        .finally(() => this.#plan());
+    }, EVERY_MS);
+  }
+
+  /** Reads which time is confirmed, as it is in Redis now. */
+  async read(): Promise<ConfirmedClock> {
+    const { redis, keys } = this.#parts;
+    return READING.parse(await redis.iwReadClock(keys.clock)).clock;
+  }
+
+  /** What the last round has found; null before the first. */
+  get known(): ConfirmedClock | null {
+    return this.#known;
+  }
+
+  /**
+   * Whether a Redis time that has just been read may be acted upon, as reminders and closings do. One that has jumped since the
+   * last round may not.
+   */
+  mayActAt(redisMs: number): boolean {
+    if (this.#known === null || this.#known.isHeld) return false;
+    if (this.#known.state !== 'steady' || this.#base === null) return true;
+    const { redisMs: fromMs, untilMs } = this.#base;
+    return Math.abs(redisMs - fromMs - (this.#clocks.monotonicMs() - untilMs)) <= CLOCK_TOLERANCE_MS;
+  }
+
+  /** The time up to a Redis time that has just been read which has certainly passed, ms. */
+  certainMs(redisMs: number): number {
+    if (this.mayActAt(redisMs)) return redisMs;
+    return Math.min(redisMs, this.#known?.confirmedMs ?? 0);
+  }
+
+  /** Compares the clocks, and moves the confirmed time on by what that says. Null where Redis took too long to say anything. */
+  async compare(): Promise<ConfirmedClock | null> {
+    const { redis, keys, process, upstreamAhead } = this.#parts;
+    const { monotonicMs, wallMs } = this.#clocks;
+    const fromMs = monotonicMs();
+    const { clock } = READING.parse(await redis.iwReadClock(keys.clock));
+    const untilMs = monotonicMs();
+    const { redisMs } = clock;
+    if (untilMs - fromMs > LONGEST_READING_MS) return null;
+    const base = this.#base;
+    const measured =
+      base === null
+        ? ['', '', '', '']
+        : [
+            base.redisMs + (fromMs - base.untilMs),
+            base.redisMs + (untilMs - base.fromMs),
+            base.redisMs + (monotonicMs() - base.untilMs),
+            base.moves,
+          ];
+    const after = READING.parse(
+      await redis.iwConfirmTime(
+        keys.clock,
+        keys.events,
+        keys.reports,
+        process,
+        String(redisMs),
+        ...measured.map((value) => (typeof value === 'number' ? String(Math.floor(value)) : value)),
+        String(Math.round(wallMs() - redisMs)),
+        upstreamAhead({ redisMs, monotonicMs: untilMs }).map(Math.round).join(','),
+        operatorSubject('intentwatch', 'clock'),
+        clockEvent('clock_jumped', clock),
+        clockEvent('clock_differs', clock),
+      ),
+    );
+    this.#measureFrom(after, { redisMs, fromMs, untilMs });
+    const before = this.#known ?? { ...after.clock, state: 'steady', isHeld: false };
+    this.#known = after.clock;
+    this.#parts.onCompared(after.clock, before);
+    return after.clock;
+  }
+
+  /** Begins to measure anew where what it measured from is over. */
+  #measureFrom({ clock, moves }: Reading, read: Omit<Base, 'moves'>): void {
+    const base = this.#base;
+    const isCurrent = base !== null && base.moves === moves;
+    if (clock.state === 'steady') {
+      if (!isCurrent || read.untilMs - base.untilMs >= MEASURED_ANEW_MS) this.#base = { ...read, moves };
+      return;
+    }
+    // Nothing is known of Redis time: it goes on from what has certainly passed.
+    const nowMs = this.#clocks.monotonicMs();
+    if (!isCurrent) this.#base = { redisMs: clock.confirmedMs, fromMs: nowMs, untilMs: nowMs, moves };
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#round;
+  }
+}
+
+function clockEvent(
+  word: 'clock_jumped' | 'clock_differs',
+  { redisMs, confirmedMs }: ConfirmedClock,
+): string {
+  const reason =
+    word === 'clock_jumped'
+      ? 'Redis time went on otherwise than the monotonic clock'
+      : 'the clocks have differed by more than 2 min for an hour; Redis time counts from now on';
+  return operatorEventTemplate({
+    kind: 'intentwatch',
+    name: 'clock',
+    word,
+    nowMs: redisMs,
+    record: {
+      clock: '%CLOCK%',
+      aheadSeconds: '%AHEAD%',
+      reason,
+      confirmedTime: confirmedMs === 0 ? null : new Date(confirmedMs).toISOString(),
+    },
+  });
+}

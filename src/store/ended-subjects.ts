@@ -1,0 +1,113 @@
+import { surfaceOf } from '../domain/subjects/kinds.ts';
+import { asSubjectId } from '../domain/subjects/subject.ts';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+
+/*
+ * What is known of a subject that nobody tracks any more. Nothing of it expires by a clock of Redis: the moves are made by
+ * the repeating check, by confirmed time (see confirmed-time.ts), a bounded number at a time, oldest first.
+ *
+ *   state    | stored as                              | leaves it when
+ *   ---------|----------------------------------------|-------------------------------------------------------------------
+ *   tracked, | whole, not in `ended`                  | its tracking ends, or nobody names it any more: ended
+ *   or named |                                        |
+ *   ended    | whole; in `ended` since it was shown   | a response shows it: ended anew. The retention has passed: held,
+ *            | last, or its tracking has ended        | or absent where nothing holds it
+ *   held     | compact, with `shownAtMs`; looked at   | a response shows it: ended. No claim by what is named is left, and
+ *            | once a day                             | of each wallet that claims it all pages were read, by a sweep that
+ *            |                                        | began after `shownAtMs`: absent
+ *   absent   | compact, with `absentAtMs`; in `ended` | a response shows it: ended. The retention has passed: removed, or
+ *            | since then                             | held where something holds it by now
+ *   removed  | nothing                                | a response shows it: it is taken for new, but for old records of a
+ *            |                                        | wallet (see domain/changes/forgotten.ts)
+ *
+ * Compact: status, `updatedAt`, sequence and the marks of its events, with which the same state is recognised, and the next
+ * event has the next sequence. About 0.4 kB, an eighth of the whole.
+ */
+
+/** How many subjects are moved in one round of the check at most. */
+const MOST_MOVED = 500;
+
+/** How many of the subjects with a snapshot are looked at in one round whether `ended` has lost them. */
+const CHECKED_AT_ONCE = 200;
+
+/** What a round has moved: how many were made compact, and how many were removed. */
+export type EndedMoves = { compacted: number; removed: number };
+
+/** The subjects that nobody tracks any more. */
+export class EndedSubjects {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+  #cursor = '0';
+
+  constructor(redis: RedisClient, keys: Keys) {
+    this.#redis = redis;
+    this.#keys = keys;
+  }
+
+  /** Makes the moves that are due at a confirmed time (ms), those that wait longest first. */
+  async settle({
+    confirmedMs,
+    retentionMs,
+  }: {
+    confirmedMs: number;
+    retentionMs: number;
+  }): Promise<EndedMoves> {
+    const keys = this.#keys;
+    const due = await this.#redis.zrangebyscore(
+      keys.ended,
+      '-inf',
+      confirmedMs - retentionMs,
+      'LIMIT',
+      0,
+      MOST_MOVED,
+    );
+    const moves: EndedMoves = { compacted: 0, removed: 0 };
+    const subjects = due.map(asSubjectId);
+    for (const [surface, some] of Map.groupBy(subjects, surfaceOf)) {
+      const [compacted, removed] = await this.#redis.iwSettleEnded(
+        keys.ended,
+        keys.plan(surface),
+        keys.wanted,
+        keys.changedSubjects,
+        String(confirmedMs),
+        String(retentionMs),
+        keys.subject(''),
+        ...some,
+      );
+      moves.compacted += compacted;
+      moves.removed += removed;
+    }
+    return moves;
+  }
+
+  /** Finds subjects with a snapshot that nobody tracks and that `ended` does not have, in a bounded part of all. Returns how many. */
+  async repair(): Promise<number> {
+    const keys = this.#keys;
+    const [cursor, rows] = await this.#redis.zscan(
+      keys.changedSubjects,
+      this.#cursor,
+      'COUNT',
+      CHECKED_AT_ONCE,
+    );
+    this.#cursor = cursor;
+    const subjects = rows.filter((_, index) => index % 2 === 0).map(asSubjectId);
+    let found = 0;
+    for (const [surface, some] of Map.groupBy(subjects, surfaceOf)) {
+      found += await this.#redis.iwRepairEnded(
+        keys.ended,
+        keys.plan(surface),
+        keys.wanted,
+        keys.changedSubjects,
+        keys.subject(''),
+        ...some,
+      );
+    }
+    return found;
+  }
+
+  /** How many are known whole or compact though nobody tracks them. */
+  async count(): Promise<number> {
+    return this.#redis.zcard(this.#keys.ended);
+  }
+}
