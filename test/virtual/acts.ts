@@ -38,6 +38,9 @@ export const ACTS: Readonly<Record<string, Act>> = {
   'kill -9 while it reloads': { weight: 3, act: killAtReload },
   'stop for hours': { weight: 1, act: stopForHours },
   'start a second process with another file': { weight: 2, act: secondProcess },
+  'the clock jumps': { weight: 2, act: jumpClock },
+  'one response has another time': { weight: 1, act: otherDate },
+  'stop for longer than the retention': { weight: 1, act: stopForLong },
   'copy Redis': { weight: 2, act: (life) => life.save() },
   'restore Redis under the processes': { weight: 2, act: restore },
   'restore Redis while nobody runs': { weight: 1, act: restoreStopped },
@@ -88,7 +91,7 @@ async function truncate(life: Life): Promise<void> {
   life.stir();
   await life.reread(seat, chance(random, 0.5) ? 'looked' : 'asked');
   await life.pass(life.someSpan(), 1);
-  if (chance(random, 0.4)) {
+  if (chance(random, 0.6)) {
     await life.confirm(seat);
     await life.pass(life.someSpan(), 2);
   }
@@ -238,4 +241,27 @@ async function upstreamAway(life: Life): Promise<void> {
   await life.pass(MINUTE, 2);
   life.upstream.isAway = false;
   await life.pass(10 * MINUTE, 2);
+}
+
+/** The clock of the machine is wrong for a while, ahead or behind, and right again. */
+async function jumpClock(life: Life): Promise<void> {
+  const { random } = life;
+  life.stir();
+  life.time.setOff(pick(random, [31 * DAY, HOUR, 6 * HOUR, -HOUR, -6 * HOUR]));
+  await life.pass(pick(random, [12 * SECOND, MINUTE]), 2);
+  life.time.setOff(0);
+  await life.pass(MINUTE, 2);
+}
+
+async function otherDate({ random, upstream }: Life): Promise<void> {
+  upstream.dateOffMs = [pick(random, [6 * HOUR, -6 * HOUR]), 0];
+}
+
+/** Nobody runs for longer than the retention. */
+async function stopForLong(life: Life): Promise<void> {
+  for (const seat of life.seats) await life.end(seat, 'close');
+  life.stir();
+  life.time.advance(31 * DAY);
+  for (const seat of life.seats) await life.start(seat);
+  await life.pass(MINUTE, 2);
 }

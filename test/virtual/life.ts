@@ -178,7 +178,7 @@ export class Life {
 
   /** Starts a process on its file, which then is the newest config. Again, where it dies meanwhile. */
   async start(seat: Seat, dying: { commands: number; isLastMade: boolean } | null = null): Promise<void> {
-    const beganMs = this.time.machineMs;
+    const beganMs = this.time.nowMs;
     const process = await VirtualProcess.on(this.fileOf(seat), this.time);
     seat.process = process;
     process.onPoll = () => this.upstream.nextPoll();
@@ -200,7 +200,7 @@ export class Life {
     this.#newest = seat;
     const { settings, wants } = seat.running;
     this.model.apply(wants, {
-      atMs: this.time.machineMs,
+      atMs: this.time.nowMs,
       graceMs: GRACE_MS[settings.graceSpan] ?? 0,
       earliestMs,
     });
@@ -238,7 +238,7 @@ export class Life {
   ): Promise<void> {
     const { process } = seat;
     if (process === null) return;
-    const beganMs = this.time.machineMs;
+    const beganMs = this.time.nowMs;
     if (dying !== null) process.die(dying);
     const found =
       how === 'asked' ? await process.reload() : (await process.look()) ? process.fileState : null;
@@ -283,7 +283,7 @@ export class Life {
     const { process } = seat;
     const state = process?.fileState;
     if (process === null || state?.state !== 'held') return;
-    const beganMs = this.time.machineMs;
+    const beganMs = this.time.nowMs;
     const wrong = await process.reload('0'.repeat(32));
     if (typeof wrong !== 'string') this.problems.push(`a wrong digest was taken: ${JSON.stringify(wrong)}`);
     const found = await process.reload(state.removal.digest);
@@ -347,7 +347,7 @@ export class Life {
       } else if (dying !== null) process.die({ commands: Number.MAX_SAFE_INTEGER, isLastMade: true });
     }
     await this.#readLog();
-    if (this.#newest?.process !== null) this.model.settle(this.time.machineMs);
+    if (this.#newest?.process !== null) this.model.settle(this.time.nowMs);
   }
 
   #read(seat: Seat): void {
@@ -369,14 +369,14 @@ export class Life {
   }
 
   async save(): Promise<void> {
-    this.saved = { copy: await this.redis.copy(), dump: this.model.dump(this.time.machineMs) };
+    this.saved = { copy: await this.redis.copy(), dump: this.model.dump(this.time.nowMs) };
   }
 
   async restore(): Promise<void> {
     if (this.saved === null) return;
     await this.#readLog();
     await this.redis.restore(this.saved.copy);
-    this.model.restore(this.saved.dump, this.time.machineMs);
+    this.model.restore(this.saved.dump, this.time.nowMs);
     this.#logRead = '0-0';
   }
 
@@ -432,23 +432,15 @@ function isDeadCursor({ msg, reason }: LogLine): boolean {
   return msg === 'poll.failed' && String(reason).includes('Invalid cursor');
 }
 
-/** What operator events named as dropped, and the spans that they named as lost. */
-function reportedTo(operator: readonly Got[]): {
-  named: Map<string, string>;
-  lost: { fromMs: number; untilMs: number }[];
-} {
+/** What operator events named as dropped and why, and when each restore was reported. */
+function reportedTo(operator: readonly Got[]): { named: Map<string, string>; restoredMs: number[] } {
   const named = new Map<string, string>();
-  const lost: { fromMs: number; untilMs: number }[] = [];
-  for (const { event } of operator) {
+  const restoredMs: number[] = [];
+  for (const { event, atMs } of operator) {
     const { record } = event.data;
     const reason = String(record.reason ?? '');
     if (Array.isArray(record.eventIds)) for (const id of record.eventIds) named.set(String(id), reason);
-    if (!event.type.endsWith('storage_restored')) continue;
-    const [from, until] = [record.lostFrom, record.lostUntil];
-    lost.push({
-      fromMs: typeof from === 'string' ? Date.parse(from) : 0,
-      untilMs: typeof until === 'string' ? Date.parse(until) : Date.parse(event.timestamp),
-    });
+    if (event.type.endsWith('storage_restored')) restoredMs.push(atMs);
   }
-  return { named, lost };
+  return { named, restoredMs };
 }

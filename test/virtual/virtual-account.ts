@@ -6,7 +6,7 @@ import type { Shown, State, Transfer } from './virtual-upstream.ts';
 /** What a receiver got. */
 export type Got = { event: RenderedEvent; atMs: number };
 
-/** A life that was lived. `named` are the ids of events that an operator event named as dropped, and why; `lost` the spans that were. */
+/** A life that was lived. `named` are the ids of events that an operator event named as dropped, and why. */
 export type Lived = {
   model: PairModel;
   transfers: readonly Transfer[];
@@ -17,7 +17,8 @@ export type Lived = {
   /** Every event that stood in the log at some time. */
   logged: ReadonlyMap<string, RenderedEvent>;
   named: ReadonlyMap<string, string>;
-  lost: readonly { fromMs: number; untilMs: number }[];
+  /** When operator events reported a restore. */
+  restoredMs: readonly number[];
 };
 
 /** Why a state that was shown to a receiver that has it reached it by no event. */
@@ -38,6 +39,9 @@ export type VirtualAccount = {
   excused: Record<(typeof EXCUSES)[number], number>;
   problems: string[];
 };
+
+/** Why what was suspended is dropped. */
+const SUSPENSION_REASONS: ReadonlySet<string> = new Set(['span-over', 'removed']);
 
 /** From the second of a change to that of a start: both are rounded. */
 const SECOND_MS = 1_000;
@@ -62,6 +66,13 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     excused: Object.fromEntries(EXCUSES.map((excuse) => [excuse, 0])) as VirtualAccount['excused'],
     problems: [],
   };
+  // A span counts as named where a report came after it, before the next one was over.
+  const { restores } = model;
+  const lost = restores.flatMap(({ fromMs, atMs }, index) => {
+    const nextMs = restores[index + 1]?.atMs ?? Number.POSITIVE_INFINITY;
+    const isNamed = lived.restoredMs.some((ms) => atMs <= ms && ms <= nextMs + 60_000);
+    return isNamed ? [{ fromMs, untilMs: atMs }] : [];
+  });
   const showings = Map.groupBy(shown, ({ transfer, state }) => stateKey(transfer, state));
   account.shown = showings.size;
   const idsOf = new Map<string, Set<string>>();
@@ -165,7 +176,12 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     due: readonly Shown[],
     isLastDue: boolean,
   ): (typeof EXCUSES)[number] | null {
-    if ([...(idsOf.get(key) ?? [])].some((id) => named.has(id))) return 'named as dropped';
+    const reasons = [...(idsOf.get(key) ?? [])].flatMap((id) => named.get(id) ?? []);
+    // What was suspended may end so; what was in the config when it was shown may not.
+    const mayEnd = due.every(({ atMs, transfer }) =>
+      model.standings(receiver, transfer, atMs).some(({ state: is }) => is === 'out'),
+    );
+    if (reasons.some((reason) => mayEnd || !SUSPENSION_REASONS.has(reason))) return 'named as dropped';
     if (isLastDue) return null;
     const isGivenUp = due.every(({ atMs, transfer }) => {
       const standings = model.standings(receiver, transfer, atMs).filter((one) => isDue(one, state));
@@ -175,7 +191,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     if (due.every(({ poll }) => lived.cut.has(poll))) return 'its poll was cut off';
     const isLost = due.every(
       ({ atMs, poll }) =>
-        lived.cut.has(poll) || lived.lost.some(({ fromMs, untilMs }) => fromMs <= atMs && atMs <= untilMs),
+        lived.cut.has(poll) || lost.some(({ fromMs, untilMs }) => fromMs <= atMs && atMs <= untilMs),
     );
     return isLost ? 'in a span that was named as lost' : null;
   }

@@ -21,6 +21,7 @@ import { PollWorker } from '../../src/queues/polls/poll-worker.ts';
 import { LoopWatch } from '../../src/server/loop-watch.ts';
 import { Server } from '../../src/server/server.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
+import { ConfirmedTime } from '../../src/store/confirmed-time.ts';
 import { RedisMonitor } from '../../src/store/redis-monitor.ts';
 import { SchemaWatch } from '../../src/store/schema-watch.ts';
 import type { VirtualTime } from './virtual-time.ts';
@@ -63,6 +64,11 @@ function holdLoops(): void {
   Reconcile.prototype.start = async function (this: Reconcile) {
     await this.check();
   };
+  ConfirmedTime.prototype.start = async function (this: ConfirmedTime) {
+    const process = acting.getStore();
+    if (process !== undefined) process.clock = this;
+    await this.compare();
+  };
   Server.prototype.start = async () =>
     ({ url: '', address: { address: '', family: 'IPv4', port: 0 } }) as never;
   ConfigReloads.prototype.start = function (this: ConfigReloads) {
@@ -100,6 +106,7 @@ export class VirtualProcess {
   readonly #time: VirtualTime;
   readonly jobs: { surface: string; polls: readonly PollJob[] }[] = [];
   reloads: ConfigReloads | null = null;
+  clock: ConfirmedTime | null = null;
   readonly lines: LogLine[] = [];
   readonly #clients: RedisClient[] = [];
   #generation: Generation | null = null;
@@ -201,10 +208,12 @@ export class VirtualProcess {
   async step({ checksFirst = false } = {}): Promise<boolean> {
     return this.#do(async () => {
       const { parts } = this.#alive();
+      await this.clock?.compare();
       await parts.delivering.sender.beat();
       if (checksFirst) await parts.reconcile.check();
       await this.#poll();
       await this.#deliver();
+      await this.clock?.compare();
       await this.#alive().parts.reconcile.check();
       await this.#deliver();
     });

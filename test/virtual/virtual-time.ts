@@ -1,4 +1,5 @@
 import { syncBuiltinESMExports } from 'node:module';
+import { performance } from 'node:perf_hooks';
 import timers from 'node:timers/promises';
 import { ShiftedClock } from '../support/shifted-clock.ts';
 
@@ -9,12 +10,13 @@ type Wait = typeof timers.setTimeout;
 
 /**
  * A wall clock that stands still until it is moved: `Date.now()` of this process, and the clock of a Redis that is started
- * with its `env`. Whoever awaits `setTimeout` of `node:timers/promises` moves it on and waits no longer than that takes.
+ * with its `env`. The monotonic clock, `performance.now()`, goes with the true time. Whoever awaits `setTimeout` of `node:timers/promises` moves it on and waits no longer than that takes.
  */
 export class VirtualTime {
   readonly #clock = new ShiftedClock();
   readonly #realNow = Date.now;
   readonly #realWait = timers.setTimeout;
+  readonly #realMonotonic = performance.now;
   #nowMs = BEGIN_MS;
   /** How far the clocks of the machine are off, ms. */
   #offMs = 0;
@@ -22,6 +24,7 @@ export class VirtualTime {
   constructor() {
     this.#set();
     Date.now = () => this.#nowMs + this.#offMs;
+    performance.now = () => this.#nowMs - BEGIN_MS;
     const wait = async <T>(ms = 0, value?: T, { signal }: { signal?: AbortSignal } = {}): Promise<T> => {
       const atMs = this.#nowMs + ms;
       await new Promise<void>((resolve) => setImmediate(resolve));
@@ -65,6 +68,7 @@ export class VirtualTime {
 
   close(): void {
     Date.now = this.#realNow;
+    performance.now = this.#realMonotonic;
     timers.setTimeout = this.#realWait;
     syncBuiltinESMExports();
     this.#clock.close();
