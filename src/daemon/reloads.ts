@@ -91,15 +91,15 @@ export class ConfigReloads {
   #plan(): void {
     if (this.#closing) return;
     const everyMs = Math.max(LOOK_EVERY_MS, this.#parts.source.size * LOOK_PER_FILE_MS);
-    this.#timer = setTimeout(() => void this.#look(), everyMs);
+    this.#timer = setTimeout(() => void this.look().finally(() => this.#plan()), everyMs);
     this.#timer.unref();
   }
 
-  async #look(): Promise<void> {
+  /** Looks once whether the files have changed, a refused one is due again or a held one was confirmed, and reads them then. */
+  async look(): Promise<void> {
     const found = this.#parts.source.look();
     if (found === 'changed') await this.#inTurn(() => this.#read({ isRequested: false }));
     else if (found === 'same' && (this.#isRetryDue() || (await this.#isConfirmed()))) await this.reload();
-    this.#plan();
   }
 
   #isRetryDue(): boolean {

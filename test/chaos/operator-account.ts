@@ -52,7 +52,15 @@ export function accountOperator(run: Run): OperatorAccount {
     for (const id of lacking) account.problems.push(`${name} lacks ${id}`);
     for (const id of beyond) account.problems.push(`${first[0]} lacks ${id}, which ${name} has`);
   }
-  account.problems.push(...statesWithTwoIds(events), ...gaps(Object.values(run.taken).flat(), run.subjects));
+  account.problems.push(
+    ...statesWithTwoIds(events),
+    ...gaps(
+      Object.values(run.taken)
+        .flat()
+        .map(({ event }) => event),
+      run.subjects,
+    ),
+  );
   const told = Map.groupBy(events, ({ data }) => data.subject.id);
   const sightings = sightingsOf(run.showings);
   for (const subject of run.subjects) holdStatuses(subject);
@@ -128,7 +136,8 @@ function distinct(taken: readonly Taken[], subjects: ReadonlySet<string>): Rende
   return [...first.values()];
 }
 
-function statesWithTwoIds(events: readonly RenderedEvent[]): string[] {
+/** States of subjects that have two ids. */
+export function statesWithTwoIds(events: readonly RenderedEvent[]): string[] {
   const ids = new Map<string, string>();
   return events.flatMap(({ id, type, data }) => {
     const proof = JSON.stringify(data.proof ?? null);
@@ -140,9 +149,10 @@ function statesWithTwoIds(events: readonly RenderedEvent[]): string[] {
   });
 }
 
-function gaps(taken: readonly Taken[], subjects: ReadonlySet<string>): string[] {
+/** Sequence numbers of subjects that lack one in between. */
+export function gaps(events: readonly RenderedEvent[], subjects: ReadonlySet<string>): string[] {
   const numbers = new Map<string, Set<number>>();
-  for (const { event } of taken) {
+  for (const event of events) {
     const { subject, sequence } = event.data;
     if (!subjects.has(subject.id)) continue;
     const key = `${subject.id} in epoch ${epochOf(event)}`;

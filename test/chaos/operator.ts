@@ -27,7 +27,7 @@ import { DRAIN_MS, PREFIX, RETRIES, startSandbox, watchedOf, wholeLog } from './
 
 const RECEIVERS = ['backend', 'audit'];
 
-type Options = { acts: number; seed: number };
+type Options = { acts?: number; seed: number; seeds: number; virtual?: boolean };
 
 /** The chains whose payments may be checked from some time on: two endpoints each, on hosts of two names. */
 const CHAINS = [8453, 42161, 10];
@@ -37,14 +37,26 @@ const PAST_TRANSFERS = 1_200;
 
 await new Command('operator')
   .description('Live an operator’s life beside a daemon and account for every status.')
-  .option('--acts <number>', 'how many acts', Number, 25)
+  .option('--acts <number>', 'how many acts (25; 60 in virtual time)', Number)
   .option('--seed <number>', 'decides what the operator does', Number, 1)
-  .action(async ({ acts, seed }: Options) => {
-    if (!(await live({ acts, seed }))) process.exitCode = 1;
+  .option('--virtual', 'in virtual time, on the parts of the daemon and a real Redis')
+  .option('--seeds <number>', 'how many lives in virtual time, from `--seed` on', Number, 1)
+  .action(async ({ acts, seed, seeds, virtual }: Options) => {
+    if (virtual === true) await liveInVirtualTime({ first: seed, seeds, acts: acts ?? 60 });
+    else if (!(await live({ acts: acts ?? 25, seed }))) process.exitCode = 1;
   })
   .parseAsync();
 
-async function live({ acts, seed }: Options): Promise<boolean> {
+async function liveInVirtualTime(lives: { first: number; seeds: number; acts: number }): Promise<void> {
+  // Its clock is that of the whole process.
+  const { liveMany, liveVirtually } = await import('../virtual/run.ts');
+  const { first, seeds, acts } = lives;
+  const addsUp = seeds === 1 ? await liveVirtually(first, acts, say) : await liveMany(lives, say);
+  // Processes that were killed in it have left something open.
+  process.exit(addsUp ? EXIT.done : EXIT.failed);
+}
+
+async function live({ acts, seed }: { acts: number; seed: number }): Promise<boolean> {
   const closers: (() => Promise<unknown>)[] = [];
   const closeAll = async (): Promise<void> => {
     for (const close of closers.splice(0).reverse()) await close();

@@ -83,6 +83,14 @@ export class DeliveryWorker {
       });
   }
 
+  /** Resolves when it looks for nothing and sends nothing. */
+  async idle(): Promise<void> {
+    while (this.#looking !== null || this.#held.size > 0) {
+      await this.#looking;
+      await Promise.all(this.#held.values());
+    }
+  }
+
   /** Stops taking deliveries and waits for attempts under way; `abort` cuts them off and hands them back. */
   async close(abort: AbortSignal): Promise<void> {
     this.#state = 'closing';

@@ -88,7 +88,7 @@ export class Reconcile {
   /** Runs the check once, then every few seconds. */
   async start(): Promise<void> {
     this.#parts.epoch.onLookDue(() => this.#lookSoon());
-    await this.#check();
+    await this.check();
     this.#plan();
   }
 
@@ -115,11 +115,12 @@ export class Reconcile {
   #plan(): void {
     if (this.#closing) return;
     this.#timer = setTimeout(() => {
-      this.#round = this.#check().finally(() => this.#plan());
+      this.#round = this.check().finally(() => this.#plan());
     }, EVERY_MS);
   }
 
-  async #check(): Promise<void> {
+  /** Runs the check once. What fails is logged, and the next one does it. */
+  async check(): Promise<void> {
     try {
       await this.#looking;
       const { confirmedMs } = await this.#parts.confirmed.read();

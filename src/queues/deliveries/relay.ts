@@ -66,11 +66,9 @@ export class Relay {
   async #run(): Promise<void> {
     while (!this.#closing) {
       try {
-        const { newest, token, round } = await this.#look();
-        const { more, full, reached } = token === null ? IDLE : await this.#round(token, round);
+        const { more, full, reached } = await this.round();
         if (more || this.#closing) continue;
-        // From where all have been taken along to, not from the newest entry: more may have come amid the round.
-        await this.#wait(reached ?? newest, full ? FULL_MS : QUIET_MS);
+        await this.#wait(reached, full ? FULL_MS : QUIET_MS);
       } catch (error) {
         if (this.#closing) return;
         if (error instanceof NewerEntryError) {
@@ -113,7 +111,15 @@ export class Relay {
     this.#hold(false);
   }
 
-  async #round(token: string, view: RoundView): Promise<Round> {
+  /** One round over all receivers, under the lease; nothing where another process has it. */
+  async round(): Promise<Round & { reached: string }> {
+    const { newest, token, round } = await this.#look();
+    const came = token === null ? IDLE : await this.#relay(token, round);
+    // From where all have been taken along to, not from the newest entry: more may have come amid the round.
+    return { ...came, reached: came.reached ?? newest };
+  }
+
+  async #relay(token: string, view: RoundView): Promise<Round> {
     // It goes on while the lease under which it began still holds.
     const isHeld = (): boolean => !this.#closing && this.#token === token;
     const lease = { token, isHeld, failed: (name: string, error: unknown) => this.#note(name, error) };

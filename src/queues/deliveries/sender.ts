@@ -67,7 +67,7 @@ export class Sender {
 
   /** Says that this process lives, and then goes on saying so. */
   async start(): Promise<void> {
-    await this.#beat();
+    await this.beat();
     this.#beating = this.#beatOn();
     this.#listening = this.#listen();
   }
@@ -96,11 +96,12 @@ export class Sender {
     while (!this.#closed.signal.aborted) {
       await this.#rest(BEAT_MS);
       if (this.#closed.signal.aborted) return;
-      await this.#beat().catch((error) => this.#report(error));
+      await this.beat().catch((error) => this.#report(error));
     }
   }
 
-  async #beat(): Promise<void> {
+  /** Says once that this process lives, and takes over what others leave that do not. */
+  async beat(): Promise<void> {
     const { id, senders } = this.#parts;
     const startedAt = performance.now();
     const { nowMs, gone } = await senders.beat(id, LEASE_MS);

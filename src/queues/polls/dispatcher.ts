@@ -127,7 +127,7 @@ export class Dispatcher {
   async #run(): Promise<void> {
     while (!this.#closing) {
       try {
-        const waitMs = await this.#claim();
+        const waitMs = await this.round();
         this.#failing = null;
         await this.#sleep(waitMs);
       } catch (error) {
@@ -141,7 +141,7 @@ export class Dispatcher {
   }
 
   /** Claims what may be polled by now, and hands it on. Returns in how many ms it is worth to ask again. */
-  async #claim(): Promise<number> {
+  async round(): Promise<number> {
     const { surface, process } = this.#options;
     const now = performance.now();
     await this.#forgetLost(now);

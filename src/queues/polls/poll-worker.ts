@@ -37,14 +37,8 @@ export class PollWorker {
 
   start({ capacity }: { capacity: number }): void {
     // A processor that declares its third parameter can be cancelled at shutdown.
-    const process = async (job: Job<PollJob>, _token?: string, signal?: AbortSignal): Promise<void> => {
-      this.#count(1);
-      try {
-        await runPoll(POLL_JOB.parse(job.data), this.#runner, signal ?? new AbortController().signal);
-      } finally {
-        this.#count(-1);
-      }
-    };
+    const process = async (job: Job<PollJob>, _token?: string, signal?: AbortSignal): Promise<void> =>
+      this.run(POLL_JOB.parse(job.data), signal ?? new AbortController().signal);
     this.#capacity = capacity;
     const worker = new Worker<PollJob>(this.#runner.surface, process, {
       connection: this.#parts.redis,
@@ -54,6 +48,16 @@ export class PollWorker {
     });
     worker.on('error', (error) => this.#parts.log.debug({ error: error.message }, 'poll-worker.error'));
     this.#worker = worker;
+  }
+
+  /** Runs one poll that was claimed. */
+  async run(job: PollJob, signal: AbortSignal): Promise<void> {
+    this.#count(1);
+    try {
+      await runPoll(job, this.#runner, signal);
+    } finally {
+      this.#count(-1);
+    }
   }
 
   /** Counts polls that begin, or end. */

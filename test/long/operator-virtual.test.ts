@@ -1,0 +1,20 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { needs, PARTS } from '../support/optional-parts.ts';
+import { Program } from '../support/program.ts';
+
+const run = join(import.meta.dirname, '../chaos/operator.ts');
+const { skip, note } = needs(PARTS.gcc);
+
+// Seeds by which the model once did not add up are added here.
+test.skipIf(skip).each([
+  { seed: 19, acts: 60 },
+  { seed: 31, acts: 30 },
+  { seed: 32, acts: 30 },
+  { seed: 33, acts: 30 },
+])(`an operator’s life in virtual time adds up, by seed $seed${note}`, async ({ seed, acts }) => {
+  const life = await Program.start(run, ['--virtual', '--seed', String(seed), '--acts', String(acts)]);
+  const { code } = await life.ending();
+  expect(life.said()).toMatch(/it all adds up/);
+  expect(code).toBe(0);
+});

@@ -1,0 +1,446 @@
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
+import type { FileState } from '../../src/operations/config-state.ts';
+import { between, chance, integer, pick, type Random, randomStream } from '../../src/sandbox/world/random.ts';
+import { EventLog } from '../../src/store/event-log.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { Hook } from '../support/hook.ts';
+import { type Dump, PairModel } from './model.ts';
+import { accountVirtual, type Got, type VirtualAccount } from './virtual-account.ts';
+import { type Item, OPERATOR, VirtualConfig } from './virtual-config.ts';
+import { type LogLine, VirtualProcess } from './virtual-process.ts';
+import { type Copy, VirtualRedis } from './virtual-redis.ts';
+import { VirtualTime } from './virtual-time.ts';
+import { someLiving, VirtualUpstream } from './virtual-upstream.ts';
+
+export const SECOND = 1_000;
+export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+
+const PREFIX = 'life';
+const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+const RECEIVERS = ['backend', 'audit', 'desk', OPERATOR];
+
+const GRACE_MS: Readonly<Record<string, number>> = { '0s': 0, '1h': HOUR, '24h': DAY };
+
+/** What a log may say at level `error`: an act of the operator, or what follows from one. */
+const EXPECTED_ERRORS: ReadonlySet<string> = new Set([
+  'config.large_removal',
+  'config.reload_failed',
+  'redis.restored',
+  'receiver.events_dropped',
+  'receiver.moved',
+  'poll.crashed',
+  'upstream.moved',
+]);
+
+/** A process of a life: its config file as the operator has it, and the one that it runs by (null before its start). */
+export type Seat = {
+  name: string;
+  folder: string;
+  config: VirtualConfig;
+  running: VirtualConfig | null;
+  process: VirtualProcess | null;
+};
+
+/** A life of an operator beside one or two processes, in virtual time. */
+export class Life {
+  readonly random: Random;
+  readonly time: VirtualTime;
+  readonly model = new PairModel();
+  readonly upstream: VirtualUpstream;
+  readonly items: Item[] = [];
+  readonly seats: Seat[] = [];
+  readonly problems: string[] = [];
+  readonly story: string[] = [];
+  readonly redis: VirtualRedis;
+  readonly hooks = new Map<string, Hook>();
+  readonly #got = new Map<string, Got[]>();
+  readonly #cut = new Set<number>();
+  readonly #logged = new Map<string, RenderedEvent>();
+  readonly #folder: string;
+  readonly #log: EventLog;
+  #logRead = '0-0';
+  #newest: Seat | null = null;
+  readonly #confirmed = new Set<string>();
+  saved: { copy: Copy; dump: Dump } | null = null;
+
+  private constructor(seed: number, made: { time: VirtualTime; redis: VirtualRedis; folder: string }) {
+    this.random = randomStream('virtual-operator', seed);
+    this.time = made.time;
+    this.redis = made.redis;
+    this.#folder = made.folder;
+    this.upstream = new VirtualUpstream(this.time, randomStream('virtual-upstream', seed));
+    this.#log = new EventLog(this.redis.client, new Keys(PREFIX));
+  }
+
+  /** Begins a life: the upstream has a past, and one process watches most of it. */
+  static async begin(seed: number): Promise<Life> {
+    const time = new VirtualTime();
+    const redis = await VirtualRedis.start(time);
+    const folder = await mkdtemp(join(tmpdir(), 'intentwatch-life-'));
+    const life = new Life(seed, { time, redis, folder });
+    await life.#furnish();
+    return life;
+  }
+
+  async #furnish(): Promise<void> {
+    await this.upstream.start();
+    for (const name of RECEIVERS) {
+      const hook = new Hook();
+      hook.answer = ({ event }) => {
+        const got = this.#got.get(name) ?? [];
+        got.push({ event, atMs: this.time.nowMs });
+        this.#got.set(name, got);
+        return 204;
+      };
+      await hook.start();
+      this.hooks.set(name, hook);
+    }
+    const { random, upstream } = this;
+    for (let index = 0; index < 8; index += 1)
+      this.items.push(`wallet:0x${index.toString(16).padStart(40, 'a')}`);
+    for (let index = 0; index < 4; index += 1)
+      this.items.push(`intent:0x${index.toString(16).padStart(64, 'b')}`);
+    for (let index = 0; index < 2; index += 1)
+      this.items.push(`by-tx:source:0x${index.toString(16).padStart(64, 'e')}`);
+    for (const item of this.items) {
+      if (item.startsWith('intent:') && chance(random, 0.5))
+        upstream.bear({ hash: item.slice('intent:'.length) });
+      if (item.startsWith('wallet:'))
+        for (let count = integer(random, 12); count > 0; count -= 1)
+          upstream.bear({ wallet: item.slice('wallet:'.length) });
+    }
+    this.time.advance(HOUR);
+    const config = new VirtualConfig({
+      frame: {
+        upstream: { baseUrl: upstream.url, apiKey: 'k', requestsPerSecond: pick(random, [20, 100, 1_000]) },
+        redis: { url: this.redis.url, prefix: PREFIX },
+        server: { host: '127.0.0.1', port: 0 },
+      },
+      hooks: Object.fromEntries(
+        [...this.hooks].map(([name, { url }]) => [
+          name,
+          {
+            type: 'webhook',
+            url,
+            secrets: [SECRET],
+            retries: { delays: Array<string>(100).fill('1s') },
+            allowPrivateNetwork: true,
+            allowInsecure: true,
+            ...(name === OPERATOR ? { events: ['intentwatch.*', 'receiver.*'] } : {}),
+          },
+        ]),
+      ),
+      items: this.items,
+      settings: {
+        graceSpan: pick(random, ['0s', '1h', '24h', '24h']),
+        mode: chance(random, 0.2) ? 'manual' : 'watch',
+      },
+    });
+    config.put(
+      this.items.filter(() => chance(random, 0.8)),
+      random,
+    );
+    await this.seat('one', config);
+  }
+
+  /** Gives a process a file of its own, and starts it. */
+  async seat(name: string, config: VirtualConfig): Promise<Seat> {
+    const folder = join(this.#folder, name);
+    await mkdir(folder, { recursive: true });
+    const seat: Seat = { name, folder, config, running: null, process: null };
+    this.seats.push(seat);
+    await this.write(seat);
+    await this.start(seat);
+    return seat;
+  }
+
+  get main(): Seat {
+    const [main] = this.seats;
+    if (main === undefined) throw new Error('nobody is seated');
+    return main;
+  }
+
+  fileOf({ folder }: Seat): string {
+    return join(folder, 'intentwatch.yaml');
+  }
+
+  /** Puts the file of a process in its place, in one step. */
+  async write(seat: Seat, text?: string): Promise<void> {
+    const file = this.fileOf(seat);
+    await writeFile(`${file}.new`, text ?? seat.config.text(this.random, join(seat.folder, 'data')));
+    await rename(`${file}.new`, file);
+  }
+
+  /** Starts a process on its file, which then is the newest config. Again, where it dies meanwhile. */
+  async start(seat: Seat, dying: { commands: number; isLastMade: boolean } | null = null): Promise<void> {
+    const beganMs = this.time.nowMs;
+    const process = await VirtualProcess.on(this.fileOf(seat), this.time);
+    seat.process = process;
+    process.onPoll = () => this.upstream.nextPoll();
+    if (dying !== null) process.die(dying);
+    const isUp = await process.start();
+    this.#read(seat);
+    if (!isUp) {
+      this.#cut.add(this.upstream.poll);
+      await this.start(seat);
+      this.#applied(seat, beganMs);
+      return;
+    }
+    if (dying !== null) process.die({ commands: Number.MAX_SAFE_INTEGER, isLastMade: true });
+    this.#applied(seat, beganMs);
+  }
+
+  #applied(seat: Seat, earliestMs: number): void {
+    seat.running = seat.config.copy();
+    this.#newest = seat;
+    const { settings, wants } = seat.running;
+    this.model.apply(wants, {
+      atMs: this.time.nowMs,
+      graceMs: GRACE_MS[settings.graceSpan] ?? 0,
+      earliestMs,
+    });
+  }
+
+  /** Ends a process as a service manager does, or at once. */
+  async end(seat: Seat, how: 'close' | 'kill'): Promise<void> {
+    if (how === 'close') await seat.process?.close();
+    else seat.process?.kill();
+    this.#read(seat);
+    seat.process = null;
+  }
+
+  /** Whether a process that runs may take its new file at once, by the documents. */
+  #isLarge({ running, config }: Seat): boolean {
+    if (running === null) return false;
+    const [before, after] = [running.wants, config.wants];
+    const kinds = [
+      [before.items, after.items, (id: string) => id.startsWith('wallet:')],
+      [before.items, after.items, (id: string) => !id.startsWith('wallet:')],
+      [before.receivers, after.receivers, () => true],
+    ] as const;
+    return kinds.some(([were, are, isOf]) => {
+      const all = [...were].filter(isOf);
+      const gone = all.filter((id) => !are.has(id)).length;
+      return gone >= 3 && gone > 0.2 * all.length;
+    });
+  }
+
+  /** Has the file of a process read, as somebody asked for it or as it finds it changed, and holds what it does against the documents. */
+  async reread(
+    seat: Seat,
+    how: 'looked' | 'asked',
+    dying: { commands: number; isLastMade: boolean } | null = null,
+  ): Promise<void> {
+    const { process } = seat;
+    if (process === null) return;
+    const beganMs = this.time.nowMs;
+    if (dying !== null) process.die(dying);
+    const found =
+      how === 'asked' ? await process.reload() : (await process.look()) ? process.fileState : null;
+    this.#read(seat);
+    if (!process.isAlive) {
+      this.#cut.add(this.upstream.poll);
+      await this.start(seat);
+      this.#earlier(beganMs);
+      return;
+    }
+    if (dying !== null) process.die({ commands: Number.MAX_SAFE_INTEGER, isLastMade: true });
+    this.#hold(seat, how, found, beganMs);
+  }
+
+  #earlier(ms: number): void {
+    this.model.begunAt(ms);
+  }
+
+  #hold(seat: Seat, how: 'looked' | 'asked', found: FileState | string | null, beganMs: number): void {
+    const { running, config } = seat;
+    if (running === null || found === null) return;
+    const state = typeof found === 'string' ? found : found.state;
+    const isPassive = how === 'looked' && running.settings.mode === 'manual';
+    const text = JSON.stringify([...config.wants.desks]);
+    const isLarge = this.#isLarge(seat);
+    const wanted = isPassive
+      ? ['changed', 'running', 'held']
+      : isLarge
+        ? this.#confirmed.has(text)
+          ? ['held', 'running']
+          : ['held']
+        : ['running'];
+    if (!wanted.includes(state)) {
+      const said = typeof found === 'string' ? found : JSON.stringify(found).slice(0, 300);
+      this.problems.push(`the file of ${seat.name} is ${state}, expected ${wanted.join(' or ')}: ${said}`);
+    }
+    if (!isPassive && state === 'running') this.#applied(seat, beganMs);
+  }
+
+  /** Confirms the file that is held. */
+  async confirm(seat: Seat): Promise<void> {
+    const { process } = seat;
+    const state = process?.fileState;
+    if (process === null || state?.state !== 'held') return;
+    const beganMs = this.time.nowMs;
+    const wrong = await process.reload('0'.repeat(32));
+    if (typeof wrong !== 'string') this.problems.push(`a wrong digest was taken: ${JSON.stringify(wrong)}`);
+    const found = await process.reload(state.removal.digest);
+    this.#read(seat);
+    if (found === null || typeof found === 'string' || found.state !== 'running') {
+      this.problems.push(`a confirmed file was not applied: ${JSON.stringify(found)}`);
+      return;
+    }
+    this.#confirmed.add(JSON.stringify([...seat.config.wants.desks]));
+    this.#applied(seat, beganMs);
+  }
+
+  /** Lets time pass in pieces; processes work, and the upstream changes meanwhile. */
+  async pass(
+    ms: number,
+    pieces: number,
+    dying: { commands: number; isLastMade: boolean } | null = null,
+  ): Promise<void> {
+    for (let piece = 0; piece < pieces; piece += 1) {
+      this.stir();
+      this.time.advance(ms / pieces);
+      await this.work(piece === 0 ? dying : null);
+    }
+  }
+
+  /** The upstream changes, apart from whatever else happens: times are told in whole seconds. */
+  stir(): void {
+    const { random, upstream } = this;
+    this.time.advance(2_000);
+    for (const transfer of someLiving(upstream, random, integer(random, 4))) upstream.move(transfer);
+    for (let count = integer(random, 3); count > 0; count -= 1) this.#bear();
+    this.time.advance(2_000);
+  }
+
+  #bear(): void {
+    const { random, upstream } = this;
+    const item = pick(random, this.items);
+    const id = item.slice(item.lastIndexOf(':') + 1);
+    if (item.startsWith('wallet:')) upstream.bear({ wallet: id, isAddress: chance(random, 0.2) });
+    else if (item.startsWith('intent:')) {
+      if (!upstream.transfers.some(({ subject }) => subject === item)) upstream.bear({ hash: id });
+    } else {
+      const others = upstream.transfers.filter(({ tx }) => tx === id);
+      // A transaction is polled as long as one of its transfers is open.
+      const isPolled = others.some(({ life, states }) => states.length < life.length);
+      if (others.length === 0 || (isPolled && others.length < 3)) upstream.bear({ tx: id });
+    }
+  }
+
+  /** Every process does all that is due; one of them may die amid it, and is started again. */
+  async work(dying: { commands: number; isLastMade: boolean } | null = null): Promise<void> {
+    for (const seat of this.seats) {
+      const { process } = seat;
+      if (process === null) continue;
+      if (dying !== null && seat === this.main) process.die(dying);
+      const isUp = await process.step({ checksFirst: chance(this.random, 0.5) });
+      this.#read(seat);
+      if (!isUp) {
+        this.#cut.add(this.upstream.poll);
+        await this.start(seat);
+      } else if (dying !== null) process.die({ commands: Number.MAX_SAFE_INTEGER, isLastMade: true });
+    }
+    await this.#readLog();
+    if (this.#newest?.process !== null) this.model.settle(this.time.nowMs);
+  }
+
+  #read(seat: Seat): void {
+    for (const line of seat.process?.lines.splice(0) ?? []) {
+      if (line.level < 50 || EXPECTED_ERRORS.has(line.msg) || isDeadCursor(line)) continue;
+      this.problems.push(`${seat.name} logged ${JSON.stringify(line).slice(0, 600)}`);
+    }
+  }
+
+  async #readLog(): Promise<void> {
+    for (;;) {
+      const { entries, more } = await this.#log.after(this.#logRead, 1_000);
+      for (const entry of entries) {
+        if (entry.kind === 'event') this.#logged.set(entry.event.id, entry.event as RenderedEvent);
+        this.#logRead = entry.id;
+      }
+      if (!more) return;
+    }
+  }
+
+  async save(): Promise<void> {
+    this.saved = { copy: await this.redis.copy(), dump: this.model.dump(this.time.nowMs) };
+  }
+
+  async restore(): Promise<void> {
+    if (this.saved === null) return;
+    await this.#readLog();
+    await this.redis.restore(this.saved.copy);
+    this.model.restore(this.saved.dump, this.time.nowMs);
+    this.#logRead = '0-0';
+  }
+
+  /** Puts everything in order, lets all of it come to its end, and holds what came against what had to. */
+  async settleUp(): Promise<VirtualAccount> {
+    this.upstream.listing = { order: this.upstream.listing.order, cursorMs: Number.POSITIVE_INFINITY };
+    for (const seat of this.seats.slice(1)) await this.end(seat, 'close');
+    const { main, random } = this;
+    main.config.away.clear();
+    main.config.put(main.config.out, random);
+    main.config.settings = { graceSpan: '1h', mode: 'watch' };
+    await this.write(main);
+    if (main.process === null) await this.start(main);
+    else await this.reread(main, 'asked');
+    for (const ms of [MINUTE, MINUTE, HOUR, HOUR, 2 * HOUR, 12 * HOUR, DAY, MINUTE, MINUTE]) {
+      this.time.advance(ms);
+      await this.work();
+    }
+    const operator = this.#got.get(OPERATOR) ?? [];
+    const account = accountVirtual({
+      model: this.model,
+      transfers: this.upstream.transfers,
+      shown: this.upstream.shown,
+      cut: this.#cut,
+      got: new Map([...this.#got].filter(([name]) => name !== OPERATOR)),
+      logged: this.#logged,
+      ...reportedTo(operator),
+    });
+    account.problems.unshift(...this.problems);
+    return account;
+  }
+
+  async close(): Promise<void> {
+    for (const seat of this.seats) await this.end(seat, 'close');
+    for (const hook of this.hooks.values()) await hook.close();
+    await this.upstream.close();
+    await this.redis.close();
+    this.time.close();
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  /** One of the spans that an operator lets pass: seconds, mostly; at times a day. */
+  someSpan(): number {
+    return (
+      pick(this.random, [5 * SECOND, 20 * SECOND, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, 26 * HOUR]) *
+      between(this.random, 0.8, 1.2)
+    );
+  }
+}
+
+/** A cursor that lives no longer. */
+function isDeadCursor({ msg, reason }: LogLine): boolean {
+  return msg === 'poll.failed' && String(reason).includes('Invalid cursor');
+}
+
+/** What operator events named as dropped and why, and when each restore was reported. */
+function reportedTo(operator: readonly Got[]): { named: Map<string, string>; restoredMs: number[] } {
+  const named = new Map<string, string>();
+  const restoredMs: number[] = [];
+  for (const { event, atMs } of operator) {
+    const { record } = event.data;
+    const reason = String(record.reason ?? '');
+    if (Array.isArray(record.eventIds)) for (const id of record.eventIds) named.set(String(id), reason);
+    if (event.type.endsWith('storage_restored')) restoredMs.push(atMs);
+  }
+  return { named, restoredMs };
+}

@@ -1,0 +1,75 @@
+import { availableParallelism } from 'node:os';
+import { pick } from '../../src/sandbox/world/random.ts';
+import { Program } from '../support/program.ts';
+import { ACTS } from './acts.ts';
+import { Life } from './life.ts';
+import type { VirtualAccount } from './virtual-account.ts';
+
+/** Lives so many acts by a seed. `say` hears of each act. */
+async function live(seed: number, acts: number, say: (line: string) => void): Promise<VirtualAccount> {
+  const life = await Life.begin(seed);
+  const tell = (what: string): void =>
+    say(`  ${new Date(life.time.nowMs).toISOString().slice(5, 23)} ${what}`);
+  try {
+    const names = Object.entries(ACTS).flatMap(([name, { weight }]) => Array<string>(weight).fill(name));
+    await life.pass(20_000, 2);
+    for (let done = 0; done < acts; done += 1) {
+      const name = pick(life.random, names);
+      tell(name);
+      await ACTS[name]?.act(life);
+    }
+    tell('everything is put in order');
+    return await life.settleUp();
+  } finally {
+    await life.close();
+  }
+}
+
+/** Lives one life in virtual time, and says what it came to. Returns whether it adds up. */
+export async function liveVirtually(
+  seed: number,
+  acts: number,
+  say: (line: string) => void,
+): Promise<boolean> {
+  say(`seed ${seed}, ${acts} acts in virtual time`);
+  const { changes, shown, matched, delivered, suspended, events, excused, problems } = await live(
+    seed,
+    acts,
+    say,
+  );
+  for (const problem of problems.slice(0, 30)) say(`  ${problem}`);
+  const counts = `${changes} changes, ${shown} shown, ${matched} matched, ${delivered} delivered (${suspended} suspended), ${events} events`;
+  const reasons = Object.entries(excused).map(([reason, count]) => `${count} ${reason}`);
+  const sum = problems.length === 0 ? 'it all adds up.' : `${problems.length} problems`;
+  say(`seed ${seed}: ${counts}; ${reasons.join(', ')}: ${sum}`);
+  return problems.length === 0;
+}
+
+/** Lives many lives, each in a process of its own and as many at once as there are cores. Returns whether all add up. */
+export async function liveMany(
+  { first, seeds, acts }: { first: number; seeds: number; acts: number },
+  say: (line: string) => void,
+): Promise<boolean> {
+  const program = process.argv[1] ?? '';
+  const open = Array.from({ length: seeds }, (_, index) => first + index);
+  const failed: number[] = [];
+  const work = async (): Promise<void> => {
+    for (let seed = open.shift(); seed !== undefined; seed = open.shift()) {
+      const args = ['--virtual', '--seed', String(seed), '--acts', String(acts)];
+      const life = await Program.start(program, args);
+      const { code } = await life.ending();
+      if (code === 0) say(/^seed \d+: .*$/m.exec(life.said())?.[0] ?? '');
+      else {
+        failed.push(seed);
+        say(life.said());
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, work));
+  say(
+    failed.length === 0
+      ? `${seeds} lives: it all adds up.`
+      : `seeds that do not add up: ${failed.sort((a, b) => a - b).join(', ')}`,
+  );
+  return failed.length === 0;
+}

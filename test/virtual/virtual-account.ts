@@ -1,0 +1,252 @@
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
+import { gaps, statesWithTwoIds } from '../chaos/operator-account.ts';
+import { type PairModel, type Standing, stateKey } from './model.ts';
+import type { Shown, State, Transfer } from './virtual-upstream.ts';
+
+/** What a receiver got. */
+export type Got = { event: RenderedEvent; atMs: number };
+
+/** A life that was lived. `named` are the ids of events that an operator event named as dropped, and why. */
+export type Lived = {
+  model: PairModel;
+  transfers: readonly Transfer[];
+  shown: readonly Shown[];
+  /** The polls that were cut off by the death of their process. */
+  cut: ReadonlySet<number>;
+  got: ReadonlyMap<string, readonly Got[]>;
+  /** Every event that stood in the log at some time. */
+  logged: ReadonlyMap<string, RenderedEvent>;
+  named: ReadonlyMap<string, string>;
+  /** When operator events reported a restore. */
+  restoredMs: readonly number[];
+};
+
+/** Why a state that was shown to a receiver that has it reached it by no event. */
+export const EXCUSES = [
+  'named as dropped',
+  'in a span that was named as lost',
+  'its poll was cut off',
+  'its subscription gave up the receiver while it was suspended',
+] as const;
+
+export type VirtualAccount = {
+  changes: number;
+  shown: number;
+  matched: number;
+  delivered: number;
+  suspended: number;
+  events: number;
+  excused: Record<(typeof EXCUSES)[number], number>;
+  problems: string[];
+};
+
+/** Why what was suspended is dropped. */
+const SUSPENSION_REASONS: ReadonlySet<string> = new Set(['span-over', 'removed']);
+
+/** From the second of a change to that of a start: both are rounded. */
+const SECOND_MS = 1_000;
+
+/**
+ * Holds what receivers got against what the upstream showed and the configs of the time wanted:
+ *
+ * - each state that was shown to a poll, or is the last of its transfer, reaches each receiver that had the transfer, or is
+ *   named as dropped, or was in a span that was named as lost;
+ * - a receiver gets no state that was never shown while it had the transfer, or is older than its start;
+ * - a state has one id, an id one state; sequence numbers have no gap and stand once in an epoch.
+ */
+export function accountVirtual(lived: Lived): VirtualAccount {
+  const { model, shown, got, logged, named } = lived;
+  const account: VirtualAccount = {
+    changes: lived.transfers.reduce((sum, { states }) => sum + states.length, 0),
+    shown: 0,
+    matched: 0,
+    delivered: 0,
+    suspended: 0,
+    events: logged.size,
+    excused: Object.fromEntries(EXCUSES.map((excuse) => [excuse, 0])) as VirtualAccount['excused'],
+    problems: [],
+  };
+  // A span counts as named where a report came after it, before the next one was over.
+  const { restores } = model;
+  const lost = restores.flatMap(({ fromMs, atMs }, index) => {
+    const nextMs = restores[index + 1]?.atMs ?? Number.POSITIVE_INFINITY;
+    const isNamed = lived.restoredMs.some((ms) => atMs <= ms && ms <= nextMs + 60_000);
+    return isNamed ? [{ fromMs, untilMs: atMs }] : [];
+  });
+  const showings = Map.groupBy(shown, ({ transfer, state }) => stateKey(transfer, state));
+  account.shown = showings.size;
+  const idsOf = new Map<string, Set<string>>();
+  for (const [id, event] of logged) {
+    const key = eventKey(event);
+    idsOf.set(key, (idsOf.get(key) ?? new Set()).add(id));
+  }
+  for (const [receiver, events] of got) holdReceiver(receiver, events);
+  const all = [...got.values()].flat().map(({ event }) => event);
+  const distinct = [...new Map([...logged, ...all.map((event) => [event.id, event] as const)]).values()];
+  const subjects = new Set(lived.transfers.map(({ subject }) => subject));
+  const known = distinct.filter(({ data }) => subjects.has(data.subject.id));
+  account.problems.push(...statesWithTwoIds(known), ...gaps(known, subjects), ...placesTwice(known));
+  return account;
+
+  function holdReceiver(receiver: string, events: readonly Got[]): void {
+    const came = Map.groupBy(events, ({ event }) => eventKey(event));
+    for (const transfer of lived.transfers) {
+      for (const [index, state] of transfer.states.entries()) {
+        const key = stateKey(transfer, state);
+        const isLast = index === transfer.states.length - 1;
+        holdState({ receiver, transfer, state, key, isLast, came: came.get(key) ?? [] });
+      }
+    }
+    const keys = new Set(
+      lived.transfers.flatMap((transfer) => transfer.states.map((state) => stateKey(transfer, state))),
+    );
+    for (const key of came.keys()) {
+      if (!keys.has(key)) account.problems.push(`${receiver} was told ${key}, which never was`);
+    }
+  }
+
+  function holdState(held: {
+    receiver: string;
+    transfer: Transfer;
+    state: State;
+    key: string;
+    isLast: boolean;
+    came: readonly Got[];
+  }): void {
+    const { receiver, transfer, state, key, isLast, came } = held;
+    const sightings = showings.get(key) ?? [];
+    const standings = sightings.map((one) => ({ one, at: model.standings(receiver, transfer, one.atMs) }));
+    const isTold = came.length > 0;
+    const due = standings.filter(({ at }) => at.some((standing) => isDue(standing, state)));
+    const last = isLast
+      ? model.standings(receiver, transfer, Number.MAX_SAFE_INTEGER).filter(({ state: is }) => is === 'in')
+      : [];
+    const isLastDue = last.some(({ startMs }) => state.atMs >= startMs + SECOND_MS);
+    if (isTold) {
+      account.delivered += 1;
+      if (due.length > 0 || isLastDue) account.matched += 1;
+      const isAllowed = standings.some(
+        ({ one, at }) =>
+          model.wasAway(receiver, one.atMs) || at.some((standing) => isFor(standing, held, one.atMs)),
+      );
+      if (!isAllowed)
+        account.problems.push(`${receiver} was told ${key}, which was not for it ${describe(held)}`);
+      if (came.some(({ event }) => event.data.suspended === true)) account.suspended += 1;
+      holdWaiting(held, standings);
+      return;
+    }
+    if (due.length === 0 && !isLastDue) return;
+    account.matched += 1;
+    const excuse = excuseOf(
+      held,
+      due.map(({ one }) => one),
+      isLastDue,
+    );
+    if (excuse !== null) account.excused[excuse] += 1;
+    else account.problems.push(`${receiver} was not told ${key} ${describe(held)}`);
+  }
+
+  /** What a receiver gets of which it had heard nothing before it was suspended waited until it was back, and says so. */
+  function holdWaiting(
+    held: { receiver: string; transfer: Transfer; state: State; key: string; came: readonly Got[] },
+    standings: readonly { one: Shown; at: readonly Standing[] }[],
+  ): void {
+    const [first] = held.came;
+    if (first === undefined) return;
+    const before = standings.filter(({ one }) => one.atMs <= first.atMs);
+    const isOut = before.every(
+      ({ one, at }) =>
+        !lived.cut.has(one.poll) &&
+        at.length > 0 &&
+        at.every(({ state, isUnclear }) => state === 'out' && !isUnclear) &&
+        !model.wasAway(held.receiver, one.atMs),
+    );
+    if (!isOut || before.length === 0) return;
+    const untilMs = Math.min(...before.flatMap(({ at }) => at.map((standing) => standing.untilMs)));
+    if (first.atMs < untilMs)
+      account.problems.push(`${held.receiver} was told ${held.key} while it was suspended ${describe(held)}`);
+    else if (first.event.data.suspended !== true)
+      account.problems.push(
+        `${held.receiver} was told ${held.key} as if it had not waited ${describe(held)}`,
+      );
+  }
+
+  function excuseOf(
+    { key, receiver, state }: { key: string; receiver: string; state: State },
+    due: readonly Shown[],
+    isLastDue: boolean,
+  ): (typeof EXCUSES)[number] | null {
+    const reasons = [...(idsOf.get(key) ?? [])].flatMap((id) => named.get(id) ?? []);
+    // What was suspended may end so; what was in the config when it was shown may not.
+    const mayEnd = due.every(({ atMs, transfer }) =>
+      model.standings(receiver, transfer, atMs).some(({ state: is }) => is === 'out'),
+    );
+    if (reasons.some((reason) => mayEnd || !SUSPENSION_REASONS.has(reason))) return 'named as dropped';
+    if (isLastDue) return null;
+    const isGivenUp = due.every(({ atMs, transfer }) => {
+      const standings = model.standings(receiver, transfer, atMs).filter((one) => isDue(one, state));
+      return standings.every((one) => one.isGivenUp === true);
+    });
+    if (isGivenUp) return 'its subscription gave up the receiver while it was suspended';
+    if (due.every(({ poll }) => lived.cut.has(poll))) return 'its poll was cut off';
+    const isLost = due.every(
+      ({ atMs, poll }) =>
+        lived.cut.has(poll) || lost.some(({ fromMs, untilMs }) => fromMs <= atMs && atMs <= untilMs),
+    );
+    return isLost ? 'in a span that was named as lost' : null;
+  }
+
+  /** Whether a receiver that stands so must get a state that is shown to it. */
+  function isDue({ startMs, isUnclear }: Standing, { atMs }: State): boolean {
+    return !isUnclear && atMs >= startMs + SECOND_MS;
+  }
+
+  /** Whether a receiver that stands so may get a state that is shown to it. */
+  function isFor(
+    standing: Standing,
+    { transfer, state }: { transfer: Transfer; state: State },
+    shownMs: number,
+  ): boolean {
+    const isNamedItself = transfer.wallet === null;
+    return isNamedItself || state.atMs >= standing.earliestMs - SECOND_MS || shownMs < standing.fromMs;
+  }
+
+  function describe({
+    receiver,
+    transfer,
+    state,
+    key,
+  }: {
+    receiver: string;
+    transfer: Transfer;
+    state: State;
+    key: string;
+  }): string {
+    const at = (ms: number): string => (Number.isFinite(ms) ? new Date(ms).toISOString().slice(5, 23) : '…');
+    const spans = model
+      .history(receiver, transfer)
+      .map(
+        ({ state: is, fromMs, untilMs, startMs, isUnclear }) =>
+          `${is}${isUnclear ? '?' : ''} ${at(fromMs)}–${at(untilMs)} since ${at(startMs)}`,
+      );
+    const seen = (showings.get(key) ?? []).map(
+      ({ atMs, poll }) => `${at(atMs)}${lived.cut.has(poll) ? ' (cut)' : ''}`,
+    );
+    const places = `ids ${[...(idsOf.get(key) ?? [])].map((id) => id.slice(0, 12)).join(', ') || 'none'}`;
+    return `(changed ${at(state.atMs)}; shown ${[...seen.slice(0, 3), ...seen.slice(-1)].join(', ') || 'never'}; ${spans.join('; ')}; ${transfer.wallet ?? transfer.tx ?? 'named'}; ${places})`;
+  }
+}
+
+function eventKey({ data: { subject, status, upstreamUpdatedAt } }: RenderedEvent): string {
+  return stateKey({ subject: subject.id }, { status: status ?? '', updatedAt: upstreamUpdatedAt ?? 0 });
+}
+
+function placesTwice(events: readonly RenderedEvent[]): string[] {
+  const places = new Map<string, string>();
+  return events.flatMap(({ id, data: { subject, epoch, sequence } }) => {
+    const place = `${subject.id} #${sequence} in epoch ${epoch}`;
+    const before = places.get(place);
+    places.set(place, id);
+    return before === undefined || before === id ? [] : [`${place} is ${before} and ${id}`];
+  });
+}

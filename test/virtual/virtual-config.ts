@@ -1,0 +1,187 @@
+import { stringify } from 'yaml';
+import { chance, integer, pick, type Random } from '../../src/sandbox/world/random.ts';
+
+/** A thing that a config may name: `wallet:0x…`, `intent:0x…` or `by-tx:source:0x…`. */
+export type Item = string;
+
+/** A receiver that gets what happens to an item, as `<receiver> <item>`. */
+export type Pair = string;
+
+/** A subscription of a file. */
+export type Desk = { items: Item[]; receivers: string[] };
+
+/** What a config wants: its subscriptions by name, and the receivers that it has. */
+export type Wanted = { desks: ReadonlyMap<string, Desk>; receivers: ReadonlySet<string> };
+
+/** Whom a file gives what, and what it decides beside that. */
+export type Settings = { graceSpan: string; mode: 'watch' | 'manual' };
+
+/** The file of one process, as an operator edits it. Items that stand under no name are out. */
+export class VirtualConfig {
+  readonly #frame: Readonly<Record<string, unknown>>;
+  readonly #hooks: Readonly<Record<string, object>>;
+  readonly #items: readonly Item[];
+  desks = new Map<string, Desk>();
+  /** Receivers that the file leaves out. */
+  away = new Set<string>();
+  settings: Settings;
+  #made = 0;
+
+  constructor(parts: {
+    frame: Readonly<Record<string, unknown>>;
+    hooks: Readonly<Record<string, object>>;
+    items: readonly Item[];
+    settings: Settings;
+  }) {
+    this.#frame = parts.frame;
+    this.#hooks = parts.hooks;
+    this.#items = parts.items;
+    this.settings = { ...parts.settings };
+  }
+
+  get receivers(): string[] {
+    return Object.keys(this.#hooks).filter((name) => !this.away.has(name));
+  }
+
+  newName(): string {
+    this.#made += 1;
+    return `desk-${this.#made}`;
+  }
+
+  /** The items that stand under no name. */
+  get out(): Item[] {
+    const named = new Set([...this.desks.values()].flatMap(({ items }) => items));
+    return this.#items.filter((item) => !named.has(item));
+  }
+
+  /** What is left of the desks once the receivers that are away are. */
+  #standing(): [string, Desk][] {
+    return [...this.desks]
+      .map(([name, { items, receivers }]): [string, Desk] => [
+        name,
+        { items: [...items], receivers: receivers.filter((one) => !this.away.has(one)) },
+      ])
+      .filter(([, { items, receivers }]) => items.length > 0 && receivers.length > 0);
+  }
+
+  /** The subscriptions, items and receivers of the file. */
+  get wants(): Wanted & { items: Set<Item> } {
+    const desks = new Map(this.#standing());
+    return {
+      desks,
+      items: new Set([...desks.values()].flatMap(({ items }) => items)),
+      receivers: new Set(this.receivers),
+    };
+  }
+
+  /** The file, where a process has its data in `dataDir`. */
+  text(random: Random, dataDir: string): string {
+    const of = (items: readonly Item[], kind: string): string[] =>
+      items
+        .filter((item) => item.startsWith(kind))
+        .map((item) => item.slice(kind.length))
+        .map((id) => (chance(random, 0.5) ? id : `0x${id.slice(2).toUpperCase()}`));
+    const { graceSpan, mode } = this.settings;
+    return stringify({
+      ...this.#frame,
+      dataDir,
+      reload: { mode },
+      removal: { graceSpan },
+      receivers: Object.entries(this.#hooks)
+        .filter(([name]) => !this.away.has(name))
+        .map(([name, hook]) => ({ name, ...hook })),
+      subscriptions: this.#standing().map(([name, { items, receivers }]) => ({
+        name,
+        wallets: of(items, 'wallet:'),
+        intents: of(items, 'intent:'),
+        sourceTxs: of(items, 'by-tx:source:'),
+        receivers,
+      })),
+    });
+  }
+
+  copy(): VirtualConfig {
+    const copy = new VirtualConfig({
+      frame: this.#frame,
+      hooks: this.#hooks,
+      items: this.#items,
+      settings: this.settings,
+    });
+    copy.desks = new Map(
+      [...this.desks].map(([name, { items, receivers }]) => [
+        name,
+        { items: [...items], receivers: [...receivers] },
+      ]),
+    );
+    copy.away = new Set(this.away);
+    copy.#made = this.#made;
+    return copy;
+  }
+
+  /** Puts some items under a name, for some receivers where the name is new. */
+  put(items: readonly Item[], random: Random): void {
+    for (const item of items) {
+      const names = [...this.desks.keys()];
+      if (names.length > 0 && !chance(random, 0.3)) this.desks.get(pick(random, names))?.items.push(item);
+      else this.desks.set(this.newName(), { items: [item], receivers: this.#some(random) });
+    }
+  }
+
+  #some(random: Random): string[] {
+    const all = Object.keys(this.#hooks).filter((name) => name !== OPERATOR);
+    const some = all.filter(() => chance(random, 0.6));
+    return some.length > 0 ? some : [pick(random, all)];
+  }
+
+  rename(random: Random): void {
+    const names = [...this.desks.keys()];
+    if (names.length === 0) return;
+    const old = pick(random, names);
+    const renamed = this.newName();
+    this.desks = new Map([...this.desks].map(([name, desk]) => [name === old ? renamed : name, desk]));
+  }
+
+  /** Moves an item to another name, which may have other receivers. */
+  move(random: Random): void {
+    const item = pick(random, this.#items);
+    if (this.out.includes(item)) return;
+    this.leave([item]);
+    this.put([item], random);
+  }
+
+  /** Changes who gets what stands under a name. */
+  reassign(random: Random): void {
+    const names = [...this.desks.keys()];
+    if (names.length === 0) return;
+    const desk = this.desks.get(pick(random, names));
+    if (desk !== undefined) desk.receivers = this.#some(random);
+  }
+
+  leave(items: readonly Item[]): void {
+    for (const desk of this.desks.values()) desk.items = desk.items.filter((item) => !items.includes(item));
+    for (const [name, { items: left }] of this.desks) if (left.length === 0) this.desks.delete(name);
+  }
+
+  takeOut(random: Random): void {
+    const within = this.#items.filter((item) => !this.out.includes(item));
+    if (within.length > 0) this.leave([pick(random, within)]);
+  }
+
+  /** Takes a receiver out, or puts one back. */
+  turnReceiver(random: Random): void {
+    const all = Object.keys(this.#hooks).filter((name) => name !== OPERATOR);
+    if (this.away.size > 0) this.away.clear();
+    else this.away.add(pick(random, all));
+  }
+
+  /** Leaves all but a few items out, as a truncated file does. */
+  truncate(random: Random): void {
+    const within = this.#items.filter((item) => !this.out.includes(item));
+    const kept =
+      integer(random, 2) === 0 ? within.slice(0, 1) : within.slice(0, Math.ceil(within.length / 3));
+    this.leave(within.filter((item) => !kept.includes(item)));
+  }
+}
+
+/** The receiver that gets the events of the operator. */
+export const OPERATOR = 'operator';

@@ -1,0 +1,271 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { Redis } from 'ioredis';
+import { pino } from 'pino';
+import { ConfigFile } from '../../src/config/file/config-file.ts';
+import { AddedReceivers } from '../../src/daemon/added-receivers.ts';
+import { Daemon } from '../../src/daemon/daemon.ts';
+import { Generation } from '../../src/daemon/generation.ts';
+import { RedisConnections } from '../../src/daemon/redis-connections.ts';
+import { ConfigReloads } from '../../src/daemon/reloads.ts';
+import type { FileState } from '../../src/operations/config-state.ts';
+import { Checks } from '../../src/queues/checks/checks.ts';
+import { Reconcile } from '../../src/queues/deliveries/reconcile.ts';
+import { Relay } from '../../src/queues/deliveries/relay.ts';
+import { Sender } from '../../src/queues/deliveries/sender.ts';
+import { Discovery } from '../../src/queues/discovery.ts';
+import type { PollJob } from '../../src/queues/names.ts';
+import { Dispatcher } from '../../src/queues/polls/dispatcher.ts';
+import { Learning } from '../../src/queues/polls/learning.ts';
+import { PollQueues } from '../../src/queues/polls/poll-queues.ts';
+import { PollWorker } from '../../src/queues/polls/poll-worker.ts';
+import { LoopWatch } from '../../src/server/loop-watch.ts';
+import { Server } from '../../src/server/server.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { ConfirmedTime } from '../../src/store/confirmed-time.ts';
+import { RedisMonitor } from '../../src/store/redis-monitor.ts';
+import { SchemaWatch } from '../../src/store/schema-watch.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+/** A line of the log of a process. */
+export type LogLine = { level: number; msg: string; [field: string]: unknown };
+
+/** After how many more commands to Redis a process dies, and whether Redis still makes the last one, whose reply nobody hears. */
+export type Dying = { commands: number; isLastMade: boolean };
+
+/** The process in which something is done. */
+const acting = new AsyncLocalStorage<VirtualProcess>();
+
+/** Rounds of polls in one step: enough for all that is due, and no endless loop where something is always due. */
+const MOST_ROUNDS = 60;
+
+/** Between two rounds of polls: what is due a moment later is polled in the same step. */
+const ROUND_MS = 100;
+
+/**
+ * Keeps every loop of the daemons of this process from running, and what only serves people from being served: each round
+ * is made by a step. Polls that were claimed wait in the process instead of in BullMQ.
+ */
+function holdLoops(): void {
+  for (const held of [
+    Dispatcher,
+    PollWorker,
+    Relay,
+    Checks,
+    AddedReceivers,
+    LoopWatch,
+    RedisMonitor,
+    SchemaWatch,
+  ])
+    held.prototype.start = () => undefined;
+  for (const held of [Discovery, Learning]) held.prototype.start = async () => undefined;
+  Sender.prototype.start = async function (this: Sender) {
+    await this.beat();
+  };
+  Reconcile.prototype.start = async function (this: Reconcile) {
+    await this.check();
+  };
+  ConfirmedTime.prototype.start = async function (this: ConfirmedTime) {
+    const process = acting.getStore();
+    if (process !== undefined) process.clock = this;
+    await this.compare();
+  };
+  Server.prototype.start = async () =>
+    ({ url: '', address: { address: '', family: 'IPv4', port: 0 } }) as never;
+  ConfigReloads.prototype.start = function (this: ConfigReloads) {
+    const process = acting.getStore();
+    if (process !== undefined) process.reloads = this;
+  };
+  PollQueues.prototype.add = async (surface, polls) => void acting.getStore()?.jobs.push({ surface, polls });
+  PollQueues.prototype.missing = async () => [];
+  const { start, replace } = Generation.prototype;
+  Generation.prototype.start = async function (this: Generation) {
+    acting.getStore()?.generated(this);
+    return start.call(this);
+  };
+  Generation.prototype.replace = async function (
+    this: Generation,
+    ...given: Parameters<Generation['replace']>
+  ) {
+    const replaced = await replace.apply(this, given);
+    acting.getStore()?.generated(this);
+    return replaced;
+  };
+  const { open } = RedisConnections.prototype;
+  RedisConnections.prototype.open = function (this: RedisConnections, role: string) {
+    const redis = open.call(this, role);
+    acting.getStore()?.watch(redis);
+    return redis;
+  };
+}
+
+holdLoops();
+
+/** A daemon whose every round is made by a step, and that can die between any two commands to Redis. */
+export class VirtualProcess {
+  readonly #daemon: Daemon;
+  readonly #time: VirtualTime;
+  readonly jobs: { surface: string; polls: readonly PollJob[] }[] = [];
+  reloads: ConfigReloads | null = null;
+  clock: ConfirmedTime | null = null;
+  readonly lines: LogLine[] = [];
+  readonly #clients: RedisClient[] = [];
+  #generation: Generation | null = null;
+  #isAlive = true;
+  #dying: Dying | null = null;
+  readonly #died = Promise.withResolvers<void>();
+  /** Called before each poll. */
+  onPoll: () => void = () => undefined;
+
+  private constructor(daemon: (log: pino.Logger) => Daemon, time: VirtualTime) {
+    const write = (line: string): void => {
+      if (this.#isAlive) this.lines.push(JSON.parse(line));
+    };
+    this.#daemon = daemon(pino({ base: null }, { write }));
+    this.#time = time;
+  }
+
+  /** Makes a process on a config file. */
+  static async on(file: string, time: VirtualTime): Promise<VirtualProcess> {
+    const source = new ConfigFile(file, {});
+    const config = await source.load();
+    return new VirtualProcess((log) => new Daemon({ config, log, source }), time);
+  }
+
+  /** Starts it. Resolves with false where it died in the middle. */
+  async start(): Promise<boolean> {
+    return this.#do(() => this.#daemon.start());
+  }
+
+  get isAlive(): boolean {
+    return this.#isAlive;
+  }
+
+  get fileState(): FileState | null {
+    return this.#daemon.fileState;
+  }
+
+  generated(generation: Generation): void {
+    this.#generation = generation;
+  }
+
+  /** Counts the commands of a connection, and cuts it off when the process dies. */
+  watch(redis: RedisClient): void {
+    this.#clients.push(redis);
+    if (!(redis instanceof Redis)) throw new Error('the model has one Redis');
+    const send = redis.sendCommand.bind(redis);
+    const never = new Promise<never>(() => undefined);
+    redis.sendCommand = (...[command, stream]: Parameters<Redis['sendCommand']>) => {
+      if (!this.#isAlive) return never;
+      const isLast = this.#dying !== null && this.#dying.commands-- <= 0;
+      const isSent = !isLast || this.#dying?.isLastMade === true;
+      const reply = isSent ? send(command, stream) : never;
+      if (isLast) this.kill();
+      return new Promise((resolve, reject) => {
+        Promise.resolve(reply).then(
+          (value) => (this.#isAlive ? resolve(value) : undefined),
+          (error) => (this.#isAlive ? reject(error) : undefined),
+        );
+      });
+    };
+  }
+
+  /** Has it die soon. */
+  die(dying: Dying): void {
+    this.#dying = { ...dying };
+  }
+
+  /** Dies at once: nothing of it goes on. */
+  kill(): void {
+    if (!this.#isAlive) return;
+    this.#isAlive = false;
+    this.#died.resolve();
+    // What it has sent reaches Redis.
+    setTimeout(() => {
+      for (const redis of this.#clients) redis.disconnect();
+    }, 20).unref();
+  }
+
+  /** Looks at its config file as it does every second, twice: a file that changes is read once it has stayed the same. */
+  async look(): Promise<boolean> {
+    return this.#do(async () => {
+      await this.reloads?.look();
+      await this.reloads?.look();
+    });
+  }
+
+  /** `intentwatch reload`, also with `--confirm`. Resolves with null where it died, and the reason where it is refused. */
+  async reload(confirm?: string): Promise<FileState | string | null> {
+    let state: FileState | string | null = null;
+    await this.#do(async () => {
+      state = await this.#daemon
+        .reload(confirm === undefined ? {} : { confirm })
+        .catch((error: unknown) => String(error));
+    });
+    return state;
+  }
+
+  /** All that it does by itself in some seconds: polls whatever is due, relays, delivers and checks. */
+  async step({ checksFirst = false } = {}): Promise<boolean> {
+    return this.#do(async () => {
+      const { parts } = this.#alive();
+      await this.clock?.compare();
+      await parts.delivering.sender.beat();
+      if (checksFirst) await parts.reconcile.check();
+      await this.#poll();
+      await this.#deliver();
+      await this.clock?.compare();
+      await this.#alive().parts.reconcile.check();
+      await this.#deliver();
+    });
+  }
+
+  #alive(): Generation {
+    if (this.#generation === null) throw new Error('the process has not started');
+    return this.#generation;
+  }
+
+  async #poll(): Promise<void> {
+    const { signal } = new AbortController();
+    for (let round = 0; round < MOST_ROUNDS; round += 1) {
+      let polled = 0;
+      for (const { dispatcher, worker } of this.#alive().parts.polling.pollers) {
+        await dispatcher.round();
+        for (const job of this.jobs.splice(0).flatMap(({ polls }) => polls)) {
+          polled += 1;
+          this.onPoll();
+          await worker.run({ member: job.member, token: job.token }, signal);
+        }
+      }
+      if (polled === 0) return;
+      this.#time.advance(ROUND_MS);
+    }
+  }
+
+  async #deliver(): Promise<void> {
+    const { relay, workers, sender } = this.#alive().parts.delivering;
+    await sender.beat();
+    for (let round = 0; round < MOST_ROUNDS; round += 1) {
+      const { more } = await relay.round();
+      if (!more) break;
+    }
+    for (const worker of workers) {
+      worker.wake();
+      await worker.idle();
+    }
+  }
+
+  /** Ends it as a service manager does. */
+  async close(): Promise<void> {
+    await this.#do(() => this.#daemon.close());
+    this.#isAlive = false;
+  }
+
+  /** Does something unless it dies first. */
+  async #do(what: () => Promise<unknown>): Promise<boolean> {
+    if (!this.#isAlive) return false;
+    const done = acting.run(this, what);
+    done.catch(() => undefined);
+    await Promise.race([done, this.#died.promise]);
+    return this.#isAlive;
+  }
+}

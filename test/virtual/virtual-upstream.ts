@@ -1,0 +1,195 @@
+import type { JsonObject } from '../../src/domain/json.ts';
+import { chance, integer, pick, type Random } from '../../src/sandbox/world/random.ts';
+import { type Asked, intentRecord, type Scripted, ScriptedUpstream } from '../support/scripted-upstream.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+/** The lives that transfers lead. */
+const LIVES = [
+  ['pending', 'filled', 'settled'],
+  ['pending', 'filled', 'settled'],
+  ['pending', 'expired', 'refundable', 'refunded'],
+  ['pending', 'failed'],
+];
+
+const STATUS_PATH = '/v1/intents/status';
+
+/** A state of a transfer. `updatedAt` is Unix seconds; `atMs` is when it came. */
+export type State = { status: string; updatedAt: number; atMs: number };
+
+/** A transfer; `subject` is its id in its one form. Of a wallet (null: only whoever names it finds it), or of a transaction. */
+export type Transfer = {
+  subject: string;
+  wallet: string | null;
+  tx: string | null;
+  life: readonly string[];
+  states: State[];
+};
+
+/** An answer showed a state. `poll` is the number of the poll that it answered. */
+export type Shown = { transfer: Transfer; state: State; atMs: number; poll: number };
+
+/** In which order pages list transfers, and for how long cursors hold (ms). */
+export type Listing = { order: 'newest' | 'oldest' | 'mixed'; cursorMs: number };
+
+/** An upstream whose time is virtual, and that knows what its answers showed. */
+export class VirtualUpstream {
+  readonly #time: VirtualTime;
+  readonly #random: Random;
+  readonly transfers: Transfer[] = [];
+  readonly shown: Shown[] = [];
+  readonly #server: ScriptedUpstream;
+  #made = 0;
+  #poll = 0;
+  listing: Listing = { order: 'newest', cursorMs: Number.POSITIVE_INFINITY };
+  /** How far the `Date` of answers is off, ms: each answer takes the next, the last one stays. */
+  dateOffMs: number[] = [0];
+  isAway = false;
+
+  constructor(time: VirtualTime, random: Random) {
+    this.#time = time;
+    this.#random = random;
+    this.#server = new ScriptedUpstream((asked) => this.#answer(asked));
+  }
+
+  async start(): Promise<void> {
+    await this.#server.start();
+  }
+
+  get url(): string {
+    return this.#server.url;
+  }
+
+  async close(): Promise<void> {
+    await this.#server.close();
+  }
+
+  /** A poll begins: what is shown from now on belongs to it. */
+  nextPoll(): void {
+    this.#poll += 1;
+  }
+
+  get poll(): number {
+    return this.#poll;
+  }
+
+  /** A transfer is born. */
+  bear(of: { wallet?: string; tx?: string; hash?: string; isAddress?: boolean }): Transfer {
+    this.#made += 1;
+    const id = of.hash ?? `0x${(this.#made + 0xa0_00_00).toString(16).padStart(of.isAddress ? 40 : 64, 'c')}`;
+    const transfer: Transfer = {
+      subject: `${of.isAddress ? 'deposit-address' : 'intent'}:${id}`,
+      wallet: of.wallet ?? null,
+      tx: of.tx ?? null,
+      life: pick(this.#random, LIVES),
+      states: [],
+    };
+    this.transfers.push(transfer);
+    this.move(transfer);
+    return transfer;
+  }
+
+  /** A transfer moves on. Nothing happens to one that has ended. */
+  move(transfer: Transfer): void {
+    const status = transfer.life[transfer.states.length];
+    if (status === undefined) return;
+    const before = transfer.states.at(-1)?.updatedAt ?? 0;
+    const updatedAt = Math.max(before + 1, Math.floor(this.#time.nowMs / 1_000));
+    transfer.states.push({ status, updatedAt, atMs: this.#time.nowMs });
+  }
+
+  /** Those that have not ended. */
+  get living(): Transfer[] {
+    return this.transfers.filter(({ life, states }) => states.length < life.length);
+  }
+
+  #answer({ path, query }: Asked): Scripted {
+    if (this.isAway) return { status: 503, body: '{}' };
+    if (path !== STATUS_PATH) return { status: 404, body: '{}' };
+    const { wallet, cursor } = query;
+    if (wallet !== undefined) return this.#page(wallet.toLowerCase(), query, cursor ?? null);
+    const hash = query.intentHash?.toLowerCase();
+    const tx = query.sourceTxHash?.toLowerCase();
+    const found = this.transfers.filter((one) =>
+      hash === undefined ? tx !== undefined && one.tx === tx : one.subject === `intent:${hash}`,
+    );
+    if (found.length > 0) return this.#said(found, null);
+    const unknown = hash ?? tx ?? '';
+    return this.#json([intentRecord(unknown, 'unknown', null)], null);
+  }
+
+  #page(
+    wallet: string,
+    { status, limit }: Record<string, string | undefined>,
+    cursor: string | null,
+  ): Scripted {
+    let from = 0;
+    if (cursor !== null) {
+      const [issuedMs = 0, place = 0] = cursor.split('-').map(Number);
+      if (this.#time.nowMs - issuedMs > this.listing.cursorMs)
+        return {
+          status: 400,
+          body: JSON.stringify({
+            type: 'about:blank/invalid-request',
+            title: 'x',
+            status: 400,
+            code: 'invalid-request',
+            errors: [{ field: 'cursor', detail: 'Invalid cursor' }],
+          }),
+        };
+      from = place;
+    }
+    const all = this.transfers
+      .filter((one) => one.wallet === wallet)
+      .filter(({ states }) => status === undefined || states.at(-1)?.status === status);
+    const at = ({ states }: Transfer): number => states.at(-1)?.updatedAt ?? 0;
+    if (this.listing.order === 'newest')
+      all.sort((a, b) => at(b) - at(a) || (a.subject < b.subject ? -1 : 1));
+    if (this.listing.order === 'oldest')
+      all.sort((a, b) => at(a) - at(b) || (a.subject < b.subject ? -1 : 1));
+    if (this.listing.order === 'mixed') all.sort((a, b) => (turned(a) < turned(b) ? -1 : 1));
+    const to = from + Math.min(Number(limit ?? 20), MOST);
+    return this.#said(all.slice(from, to), to < all.length ? `${this.#time.nowMs}-${to}` : null);
+  }
+
+  #said(transfers: readonly Transfer[], nextCursor: string | null): Scripted {
+    const records = transfers.flatMap((transfer) => {
+      const state = transfer.states.at(-1);
+      if (state === undefined) return [];
+      this.shown.push({ transfer, state, atMs: this.#time.nowMs, poll: this.#poll });
+      return [this.#record(transfer, state)];
+    });
+    return this.#json(records, nextCursor);
+  }
+
+  #record({ subject, tx }: Transfer, { status, updatedAt }: State): JsonObject {
+    const colon = subject.indexOf(':');
+    const [kind, id] = [subject.slice(0, colon), subject.slice(colon + 1)];
+    // Whoever checksums an address writes the same one otherwise.
+    const spelled = chance(this.#random, 0.5) ? id : `0x${id.slice(2).toUpperCase()}`;
+    if (kind === 'deposit-address') return { id: `${kind}:${spelled}`, type: kind, status, updatedAt };
+    const more = tx === null ? {} : { sourceTx: { chainId: 1, txHash: tx, token: 'USDC', amount: '1' } };
+    return intentRecord(id, status, updatedAt, more);
+  }
+
+  #json(records: readonly JsonObject[], nextCursor: string | null): Scripted {
+    const offMs = (this.dateOffMs.length > 1 ? this.dateOffMs.shift() : this.dateOffMs[0]) ?? 0;
+    const date = new Date(this.#time.nowMs + offMs).toUTCString();
+    return { status: 200, body: JSON.stringify({ results: records, nextCursor }), headers: { date } };
+  }
+}
+
+/** The most records of a page: small, so that some wallets have several. */
+const MOST = 8;
+
+function turned({ subject }: Transfer): string {
+  return [...subject].reverse().join('');
+}
+
+/** A number of a transfer of some life that has not ended. */
+export function someLiving(upstream: VirtualUpstream, random: Random, most: number): Transfer[] {
+  const { living } = upstream;
+  return Array.from(
+    { length: Math.min(most, living.length) },
+    () => living[integer(random, living.length)],
+  ).flatMap((one) => one ?? []);
+}
