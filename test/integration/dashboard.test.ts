@@ -85,6 +85,7 @@ function emitEverything(signals: Signals): void {
       },
     });
   }
+  signals.emit('record.forgotten', { subject: 'intent:0x02' });
   signals.emit('record.reserved', { kind: 'receiver', id: 'receiver:1', count: 1 });
   signals.emit('record.too-large', {
     wallet: 'wallet:0x01',

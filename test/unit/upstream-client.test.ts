@@ -161,7 +161,12 @@ describe('asking', () => {
     expect(answer.dateMs).toBe(Date.UTC(2026, 10, 20, 11, 31));
     expect(answer.durationMs).toBeGreaterThan(0);
     expect(outcomes).toEqual([
-      { endpoint: 'status', outcome: 'ok', durationSeconds: answer.durationMs / 1000 },
+      {
+        endpoint: 'status',
+        outcome: 'ok',
+        durationSeconds: answer.durationMs / 1000,
+        dateMs: answer.dateMs,
+      },
     ]);
   });
 
