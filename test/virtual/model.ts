@@ -243,7 +243,7 @@ function itemOf(pair: Pair): Item {
 }
 
 /** The items by which a transfer is found. */
-export function itemsOf({ subject, wallet, tx }: Transfer): Item[] {
+function itemsOf({ subject, wallet, tx }: Transfer): Item[] {
   return [
     ...(wallet === null ? [] : [`wallet:${wallet}`]),
     ...(tx === null ? [] : [`by-tx:source:${tx}`]),
