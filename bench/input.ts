@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import { Agent, request } from 'undici';
 import { stringify } from 'yaml';
 import { z } from 'zod';
-import { integer, pick, type Random, randomStream } from '../src/sandbox/world/random.ts';
+import { integer, pick, type Random, randomStream } from '../sandbox/world/random.ts';
 import type { RedisClient } from '../src/store/commands.ts';
 import { connect, disconnect } from '../src/store/connection.ts';
 import { Keys } from '../src/store/keys.ts';

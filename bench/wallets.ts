@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import type { Fault } from '../src/sandbox/faults/fault.ts';
+import type { Fault } from '../sandbox/faults/fault.ts';
 import { printTargets, type Target } from './detection/targets.ts';
 import { TIME_SCALE, type Watched, type WatchedWallet, watchWallet } from './wallets/watch-wallet.ts';
 

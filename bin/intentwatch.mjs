@@ -18,5 +18,5 @@ if (Number(/\d+/.exec(found)) < oldest) {
   process.stderr.write(`intentwatch: found Node ${found}, expected ${oldest} or newer; ${advice}\n`);
   process.exitCode = 1;
 } else {
-  await import(isClone ? source.href : new URL('../dist/main.js', import.meta.url).href);
+  await import(isClone ? source.href : new URL('../dist/src/main.js', import.meta.url).href);
 }

@@ -22,9 +22,7 @@ function compile(project) {
 
 function makeDaemon() {
   compile('scripts/tsconfig.pack.json');
-  const dist = join(root, 'dist');
-  // Its receiver and its mail server are development dependencies: the demo is for a clone.
-  rmSync(join(dist, 'demo'), { recursive: true });
+  const dist = join(root, 'dist/src');
   // What is read at run time beside JavaScript: the scripts that Redis runs, and the files of the page.
   const commands = 'store/commands';
   cpSync(join(root, 'src', commands), join(dist, commands), {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
-// Read, not imported: package.json lies outside of what the package's JavaScript is made from.
-const PACKAGE = new URL('../package.json', import.meta.url);
+// Read, not imported: the package's JavaScript is made without it.
+const PACKAGE = new URL(import.meta.resolve('#package'));
 
 /** The version of this program. */
 export const VERSION: string = z

@@ -1,5 +1,5 @@
+import { exponential, logNormal, type Random, randomStream, zipf } from '../../sandbox/world/random.ts';
 import type { Expectation } from '../../src/domain/cadence/hazard.ts';
-import { exponential, logNormal, type Random, randomStream, zipf } from '../../src/sandbox/world/random.ts';
 
 /** A corridor of the workload: its share of the transfers, and how they really fill and settle. */
 type Route = { name: string; share: number; fill: Expectation; settlement: Expectation };

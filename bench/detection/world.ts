@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { DemoReceiver } from '../../src/demo/receiver.ts';
+import { DemoReceiver } from '../../demo/receiver.ts';
 import { testPrefix } from '../../test/support/daemon.ts';
 import { Program } from '../../test/support/program.ts';
 import { RedisProcess } from '../../test/support/redis-process.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { account } from '../../src/demo/account.ts';
-import type { Fault } from '../../src/sandbox/faults/fault.ts';
+import { account } from '../../demo/account.ts';
+import type { Fault } from '../../sandbox/faults/fault.ts';
 import { startDaemon, TestReceiver, testPrefix } from '../../test/support/daemon.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { Program } from '../../test/support/program.ts';

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { interrupted } from '../exit.ts';
 
 /** What a command is for, in the order in which they are listed. */
 export type Group = 'run' | 'see' | 'act' | 'data' | 'upstream';
@@ -19,9 +20,13 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   sandbox: {
     group: 'run',
     staysResident: true,
-    load: async () => (await import('./sandbox.ts')).sandboxCommand(),
+    load: async () => (await import('../../sandbox/command.ts')).sandboxCommand(interrupted),
   },
-  demo: { group: 'run', staysResident: true, load: async () => (await import('./demo.ts')).demoCommand() },
+  demo: {
+    group: 'run',
+    staysResident: true,
+    load: async () => (await import('../../demo/command.ts')).demoCommand(),
+  },
   completion: {
     group: 'run',
     load: async () => (await import('./completion.ts')).completionCommand(loadCommands),

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { FULFILMENT_ADDRESS, FULFILMENT_EVENT } from '../../src/sandbox/chains/evm-shapes.ts';
-import type { Lie } from '../../src/sandbox/chains/lies.ts';
+import { FULFILMENT_ADDRESS, FULFILMENT_EVENT } from '../../sandbox/chains/evm-shapes.ts';
+import type { Lie } from '../../sandbox/chains/lies.ts';
 import { ENDPOINTS } from '../support/lying-faults.ts';
 import { CHECKED_CHAINS, ONE_HOST, UNPINNED } from '../support/lying-orders.ts';
 import type { PostgresProcess } from '../support/postgres-process.ts';

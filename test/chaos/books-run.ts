@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { randomStream } from '../../src/sandbox/world/random.ts';
+import { randomStream } from '../../sandbox/world/random.ts';
 import { eventually } from '../support/eventually.ts';
 import { PassingFaults, startFault } from '../support/lying-faults.ts';
 import { CHECKED_CHAINS } from '../support/lying-orders.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { lieSchema } from '../../src/sandbox/chains/lies.ts';
+import { lieSchema } from '../../sandbox/chains/lies.ts';
 import type { LogEntry } from '../../src/store/log-entry.ts';
 import type { Arrival } from './reckoning.ts';
 

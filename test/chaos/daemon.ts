@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { chance, pick, type Random } from '../../src/sandbox/world/random.ts';
+import { chance, pick, type Random } from '../../sandbox/world/random.ts';
 import { Program } from '../support/program.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Command } from 'commander';
 import { z } from 'zod';
-import { between, chance, integer, pick, type Random, randomStream } from '../../src/sandbox/world/random.ts';
+import { between, chance, integer, pick, type Random, randomStream } from '../../sandbox/world/random.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import type { LogEntry } from '../../src/store/log-entry.ts';

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import { bytes, integer, pick, type Random } from '../../src/sandbox/world/random.ts';
+import { bytes, integer, pick, type Random } from '../../sandbox/world/random.ts';
 
 /** Requests of any kind under way at once, those of them that the daemon can answer at once, and how long each may take. */
 const AT_ONCE = 8;

@@ -1,5 +1,5 @@
+import { bytes, chance, integer, pick, type Random } from '../../sandbox/world/random.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { bytes, chance, integer, pick, type Random } from '../../src/sandbox/world/random.ts';
 
 const { bytes: MOST_BYTES, depth: MOST_DEPTH, members: MOST_MEMBERS } = LIMITS.upstream;
 

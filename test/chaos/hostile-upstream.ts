@@ -1,4 +1,4 @@
-import { chance, pick, type Random } from '../../src/sandbox/world/random.ts';
+import { chance, pick, type Random } from '../../sandbox/world/random.ts';
 import { RewritingProxy } from '../support/rewriting-proxy.ts';
 import { HostileTransfers } from './hostile-transfers.ts';
 

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { between, chance, pick, type Random, randomStream } from '../../src/sandbox/world/random.ts';
+import { between, chance, pick, type Random, randomStream } from '../../sandbox/world/random.ts';
 import type { RedisProcess } from '../support/redis-process.ts';
 import type { ChaosDaemon } from './daemon.ts';
 import type { MailServer } from './mail-server.ts';

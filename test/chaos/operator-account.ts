@@ -1,7 +1,7 @@
-import { hasRival, type Sighting, sightingsOf } from '../../src/demo/sighting.ts';
+import { hasRival, type Sighting, sightingsOf } from '../../demo/sighting.ts';
+import type { Showing } from '../../sandbox/control/answer-log.ts';
+import { contentOf } from '../../sandbox/world/record.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
-import type { Showing } from '../../src/sandbox/control/answer-log.ts';
-import { contentOf } from '../../src/sandbox/world/record.ts';
 import { runsOf } from './reckoning.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { getAddress } from 'viem';
 import { stringify } from 'yaml';
-import { chance, integer, pick, type Random } from '../../src/sandbox/world/random.ts';
+import { chance, integer, pick, type Random } from '../../sandbox/world/random.ts';
 
 /** What stays the same in every config of a run: all that the operator does not edit. */
 export type Frame = Record<string, unknown>;

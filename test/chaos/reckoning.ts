@@ -1,6 +1,6 @@
-import { hasRival, type Sighting, sightingsOf } from '../../src/demo/sighting.ts';
+import { hasRival, type Sighting, sightingsOf } from '../../demo/sighting.ts';
+import type { Showing } from '../../sandbox/control/answer-log.ts';
 import type { Event } from '../../src/domain/events/event.ts';
-import type { Showing } from '../../src/sandbox/control/answer-log.ts';
 
 /** An event as a receiver took it. */
 export type Arrival = { id: string; subject: string; sequence: number; atMs: number };

@@ -1,7 +1,7 @@
 import { AbiCoder, hexlify, keccak256, randomBytes, type TypedDataDomain, Wallet } from 'ethers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import { spread } from '../support/spread.ts';
 
 // Everything here is written after the standards and signed by ethers: nothing of the code under test has a part in it.

@@ -9,10 +9,10 @@ import {
 } from 'viem';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { StatedPayment } from '../../src/sandbox/chains/chains.ts';
-import { FULFILMENT_ADDRESS, FULFILMENT_EVENT } from '../../src/sandbox/chains/evm-shapes.ts';
-import type { Lie } from '../../src/sandbox/chains/lies.ts';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import type { StatedPayment } from '../../sandbox/chains/chains.ts';
+import { FULFILMENT_ADDRESS, FULFILMENT_EVENT } from '../../sandbox/chains/evm-shapes.ts';
+import type { Lie } from '../../sandbox/chains/lies.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import { eventually } from '../support/eventually.ts';
 import { orderAt, type SandboxOrder } from '../support/sandbox-order.ts';
 

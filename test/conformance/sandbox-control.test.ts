@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { Sandbox, type SandboxOptions } from '../../sandbox/sandbox.ts';
 
 const running: Sandbox[] = [];
 

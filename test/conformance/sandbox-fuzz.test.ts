@@ -4,7 +4,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { signErc2612, signErc3009, signPermit2, signPermit3 } from '../../examples/round-trip/sign.ts';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import { type Raw, type ShapeOf, wordFor } from '../support/interface-shapes.ts';
 
 /** How many requests every endpoint gets. `npm run fuzz` asks 10,000. */

@@ -9,7 +9,7 @@ import {
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { Sandbox, type SandboxOptions } from '../../sandbox/sandbox.ts';
 
 const USDC: Record<number, Hex> = {
   8453: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',

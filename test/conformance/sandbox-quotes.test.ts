@@ -1,7 +1,7 @@
 import { type Hex, recoverTypedDataAddress } from 'viem';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import { orderAt } from '../support/sandbox-order.ts';
 import { signedData } from '../support/signed-quote.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 
 const WALLET = '0x52908400098527886E0F7030069857D2E4169EE7';
 const REQUEST = {

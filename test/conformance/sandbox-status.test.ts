@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 
 const EXACT_FILTERS = ['intentHash', 'sourceTxHash', 'destinationTxHash', 'quoteId', 'jobId'] as const;
 const UNKNOWN_UUID = '00000000-0000-4000-8000-000000000000';

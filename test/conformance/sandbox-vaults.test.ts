@@ -2,7 +2,7 @@ import { type Hex, type TypedDataDefinition, toHex } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { Sandbox, type SandboxOptions } from '../../sandbox/sandbox.ts';
 import { eventually } from '../support/eventually.ts';
 
 const USDC_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';

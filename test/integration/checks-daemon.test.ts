@@ -1,6 +1,6 @@
 import { describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import { connect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { type TestConfig, TestReceiver, testPrefix } from '../support/daemon.ts';

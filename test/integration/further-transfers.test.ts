@@ -1,7 +1,7 @@
 import { expect, inject, test } from 'vitest';
 import { z } from 'zod';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { TestReceiver, testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
 import { fundAt, orderAt, quoteAt, type SandboxOrder } from '../support/sandbox-order.ts';

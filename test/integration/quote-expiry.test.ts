@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import { describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 import { now, QUOTE_ID, quoteStage, signedQuote, typesOf, UNKNOWN } from '../support/quote-stage.ts';

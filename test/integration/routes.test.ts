@@ -1,6 +1,6 @@
 import { describe, expect, inject, test } from 'vitest';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import type { SignalMap, Signals } from '../../src/signals.ts';
 import { signalled, startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
-import { account } from '../../src/demo/account.ts';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { account } from '../../demo/account.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { startDaemon, type TestConfig, TestReceiver, testPrefix } from '../support/daemon.ts';

@@ -1,7 +1,7 @@
 import { expect, inject, test } from 'vitest';
 import { z } from 'zod';
-import type { Fault } from '../../src/sandbox/faults/fault.ts';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import type { Fault } from '../../sandbox/faults/fault.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import { TestReceiver, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';

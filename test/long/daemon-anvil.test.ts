@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import { type AnvilChain, startAnvil } from '../support/anvil.ts';
 import { ChildDaemon } from '../support/child-daemon.ts';
 import { TestReceiver, testPrefix } from '../support/daemon.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import { RECEIVER_SECRET } from '../support/at-work.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';

@@ -1,5 +1,5 @@
 import { expect, inject, test } from 'vitest';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import { startDaemon, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Came, Hook } from '../support/hook.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, inject, type TestContext, test } from 'vitest';
-import { SERVICE_FAULT_TYPES } from '../../src/sandbox/faults/fault.ts';
+import { SERVICE_FAULT_TYPES } from '../../sandbox/faults/fault.ts';
 import {
   type FaultOutcome,
   type FaultRun,

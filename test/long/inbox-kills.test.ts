@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { createPostgresInbox } from '../../consumer/src/index.ts';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { killByTurns, toldAndFound } from '../support/kill-by-turns.ts';
 import { opening } from '../support/opening.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import { Alertmanager } from '../support/alertmanager.ts';
 import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import { tableDefinition } from '../../src/notifiers/postgres/table.ts';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { killByTurns, toldAndFound } from '../support/kill-by-turns.ts';
 import { opening } from '../support/opening.ts';

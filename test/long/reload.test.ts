@@ -1,8 +1,8 @@
 import { expect, inject, test } from 'vitest';
 import { z } from 'zod';
-import { account } from '../../src/demo/account.ts';
-import { sightingsOf } from '../../src/demo/sighting.ts';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { account } from '../../demo/account.ts';
+import { sightingsOf } from '../../demo/sighting.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import { Backlog } from '../../src/store/backlog.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { EventLog } from '../../src/store/event-log.ts';

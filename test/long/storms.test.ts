@@ -1,7 +1,7 @@
 import { describe, expect, inject, test } from 'vitest';
-import { account } from '../../src/demo/account.ts';
-import type { Fault } from '../../src/sandbox/faults/fault.ts';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { account } from '../../demo/account.ts';
+import type { Fault } from '../../sandbox/faults/fault.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, inject, test } from 'vitest';
-import type { Fault } from '../../src/sandbox/faults/fault.ts';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import type { Fault } from '../../sandbox/faults/fault.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
 import { endsOf, lastTold } from '../support/statuses.ts';

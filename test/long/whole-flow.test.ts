@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { account } from '../../src/demo/account.ts';
+import { account } from '../../demo/account.ts';
 import { isOperatorKind } from '../../src/domain/events/event-types.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';

@@ -1,4 +1,4 @@
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import { eventually } from './eventually.ts';
 import { Hook } from './hook.ts';
 import type { Program } from './program.ts';

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { stringify } from 'yaml';
+import { DemoReceiver } from '../../demo/receiver.ts';
 import { loadConfig } from '../../src/config/file/load.ts';
 import { Daemon } from '../../src/daemon/daemon.ts';
-import { DemoReceiver } from '../../src/demo/receiver.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { Signals } from '../../src/signals.ts';
 

@@ -1,4 +1,4 @@
-import type { Subjects } from '../../src/sandbox/world/world.ts';
+import type { Subjects } from '../../sandbox/world/world.ts';
 
 /** A config's subscriptions to everything a sandbox has, for one receiver: every second gasless job at the deposit gateway. */
 export function subscribedToAll(

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { type Account, account } from '../../src/demo/account.ts';
-import { sightingsOf } from '../../src/demo/sighting.ts';
-import type { Rules } from '../../src/demo/story.ts';
+import { type Account, account } from '../../demo/account.ts';
+import { sightingsOf } from '../../demo/sighting.ts';
+import type { Rules } from '../../demo/story.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { startDaemon, TestReceiver, testPrefix } from './daemon.ts';
 import { eventually } from './eventually.ts';
 import { subscribedToAll, watchedByAll } from './everything-watched.ts';

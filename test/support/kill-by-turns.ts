@@ -1,6 +1,6 @@
 import { inject } from 'vitest';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { isOperatorKind } from '../../src/domain/events/event-types.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { eventually } from './eventually.ts';

@@ -1,7 +1,7 @@
+import type { StatedPayment } from '../../sandbox/chains/chains.ts';
+import { TOKENS } from '../../sandbox/world/chains.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { Proof } from '../../src/domain/proof/proof.ts';
-import type { StatedPayment } from '../../src/sandbox/chains/chains.ts';
-import { TOKENS } from '../../src/sandbox/world/chains.ts';
 import { ENDPOINTS } from './lying-faults.ts';
 import { ONE_HOST, SOLANA, UNPINNED } from './lying-orders.ts';
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { StatedPayment } from '../../src/sandbox/chains/chains.ts';
-import { outcomeOf } from '../../src/sandbox/chains/moves.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
-import { CHAINS } from '../../src/sandbox/world/chains.ts';
+import type { StatedPayment } from '../../sandbox/chains/chains.ts';
+import { outcomeOf } from '../../sandbox/chains/moves.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { CHAINS } from '../../sandbox/world/chains.ts';
 import { type Place, placeKey } from './lying-account.ts';
 import { ENDPOINTS } from './lying-faults.ts';
 import { SOLANA } from './lying-orders.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { chance, integer, pick, type Random } from '../../src/sandbox/world/random.ts';
+import { chance, integer, pick, type Random } from '../../sandbox/world/random.ts';
 import { CHECKED_CHAINS } from './lying-orders.ts';
 
 /** Faults of single endpoints that pass again. */

@@ -1,6 +1,6 @@
-import type { Lie } from '../../src/sandbox/chains/lies.ts';
-import { address, transactionHash } from '../../src/sandbox/world/identifiers.ts';
-import { between, chance, integer, pick, type Random, randomStream } from '../../src/sandbox/world/random.ts';
+import type { Lie } from '../../sandbox/chains/lies.ts';
+import { address, transactionHash } from '../../sandbox/world/identifiers.ts';
+import { between, chance, integer, pick, type Random, randomStream } from '../../sandbox/world/random.ts';
 import type { SandboxOrder } from './sandbox-order.ts';
 
 export const SOLANA = 1399811149;

@@ -1,9 +1,9 @@
 import { z } from 'zod';
+import type { StatedPayment } from '../../sandbox/chains/chains.ts';
+import { FULFILMENT_ADDRESS, FULFILMENT_EVENT } from '../../sandbox/chains/evm-shapes.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
+import { randomStream } from '../../sandbox/world/random.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
-import type { StatedPayment } from '../../src/sandbox/chains/chains.ts';
-import { FULFILMENT_ADDRESS, FULFILMENT_EVENT } from '../../src/sandbox/chains/evm-shapes.ts';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
-import { randomStream } from '../../src/sandbox/world/random.ts';
 import { ChildDaemon } from './child-daemon.ts';
 import { TestReceiver, testPrefix } from './daemon.ts';
 import { eventually } from './eventually.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Lie } from '../../src/sandbox/chains/lies.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import type { Lie } from '../../sandbox/chains/lies.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
 
 const USDC: Readonly<Record<number, string>> = {
   1: '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48',

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Fault } from '../../src/sandbox/faults/fault.ts';
+import type { Fault } from '../../sandbox/faults/fault.ts';
 import type { Program } from './program.ts';
 
 export const SANDBOX_KEY = 'sandbox-key';

@@ -1,6 +1,6 @@
-import { type Sighting, sightingsOf } from '../../src/demo/sighting.ts';
-import type { Rules } from '../../src/demo/story.ts';
-import type { Showing } from '../../src/sandbox/control/answer-log.ts';
+import { type Sighting, sightingsOf } from '../../demo/sighting.ts';
+import type { Rules } from '../../demo/story.ts';
+import type { Showing } from '../../sandbox/control/answer-log.ts';
 import type { LogEntry } from '../../src/store/log-entry.ts';
 
 /** How long a machine with little else to do takes at most from the last byte of an answer to its commit. */

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { sandboxCommand } from '../../src/commands/sandbox.ts';
-import type { Fault } from '../../src/sandbox/faults/fault.ts';
-import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { sandboxCommand } from '../../sandbox/command.ts';
+import type { Fault } from '../../sandbox/faults/fault.ts';
+import { Sandbox } from '../../sandbox/sandbox.ts';
+import { interrupted } from '../../src/exit.ts';
 
 /** The faults that the command would start with; the server itself is left out. */
 async function faultsOf(...args: string[]): Promise<Fault[]> {
   let found: Fault[] | null = null;
-  const command = sandboxCommand()
+  const command = sandboxCommand(interrupted)
     .exitOverride()
     .configureOutput({ writeErr: () => {} })
     .action(({ fault }: { fault: Fault[] }) => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { accountRoute } from '../../src/demo/account-routes.ts';
+import { accountRoute } from '../../demo/account-routes.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 
 function event(word: string, output: string | null, sequence: number): RenderedEvent {

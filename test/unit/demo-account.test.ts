@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { type Account, account } from '../../src/demo/account.ts';
+import { type Account, account } from '../../demo/account.ts';
+import type { Showing } from '../../sandbox/control/answer-log.ts';
+import { contentOf } from '../../sandbox/world/record.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { Showing } from '../../src/sandbox/control/answer-log.ts';
-import { contentOf } from '../../src/sandbox/world/record.ts';
 
 const SUBJECT = 'intent:0x1';
 

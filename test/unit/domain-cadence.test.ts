@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { logNormal, randomStream } from '../../sandbox/world/random.ts';
 import { AGE_BINS, lowerEdge } from '../../src/domain/cadence/ages.ts';
 import { arrivalsPerSecond, withArrivals } from '../../src/domain/cadence/arrivals.ts';
 import { isHeavy, weightAt } from '../../src/domain/cadence/decay.ts';
@@ -13,7 +14,6 @@ import {
   waitSeconds,
 } from '../../src/domain/cadence/wait.ts';
 import { arrivalRule, watchRules } from '../../src/domain/cadence/watch-rules.ts';
-import { logNormal, randomStream } from '../../src/sandbox/world/random.ts';
 
 const TRUTH = { medianSeconds: 25, sigma: 0.5, neverShare: 0.03 };
 const LIFETIME_SECONDS = 3_600;

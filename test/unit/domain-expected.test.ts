@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { createGenerator } from '../../sandbox/world/generator.ts';
+import type { TransferPlan } from '../../sandbox/world/plan.ts';
 import { expectedBy } from '../../src/domain/cadence/expected.ts';
 import { expectedHazard } from '../../src/domain/cadence/hazard.ts';
 import { type Knowledge, knowledgeOf, type StoredTally } from '../../src/domain/cadence/knowledge.ts';
@@ -15,8 +17,6 @@ import {
   type SubjectId,
   vaultId,
 } from '../../src/domain/subjects/subject.ts';
-import { createGenerator } from '../../src/sandbox/world/generator.ts';
-import type { TransferPlan } from '../../src/sandbox/world/plan.ts';
 
 const START_MS = 1_795_174_200_000;
 const INTENT = intentId('0xaa');

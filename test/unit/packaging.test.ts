@@ -55,7 +55,15 @@ test('what the container reads comes into its build', async () => {
   // All that the package is made of, and what makes it.
   const { files } = z.object({ files: z.array(z.string()) }).parse(JSON.parse(packageJson ?? ''));
   const taken = new Set((ignored ?? '').split('\n').map((line) => line.replace(/^!/, '')));
-  const needed = [...files.filter((file) => file !== 'dist'), 'src', 'scripts', 'tsconfig.json', 'README.md'];
+  const needed = [
+    ...files.filter((file) => file !== 'dist'),
+    'src',
+    'sandbox',
+    'demo',
+    'scripts',
+    'tsconfig.json',
+    'README.md',
+  ];
   expect(needed.filter((file) => !taken.has(file))).toEqual([]);
   for (const base of dockerfile?.match(/^FROM \S+/gm) ?? []) expect(base).toMatch(/:\d+\.\d+\.\d+-/);
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createAgenda } from '../../src/sandbox/world/agenda.ts';
-import { createBoundedLog } from '../../src/sandbox/world/bounded-log.ts';
+import { createAgenda } from '../../sandbox/world/agenda.ts';
+import { createBoundedLog } from '../../sandbox/world/bounded-log.ts';
 
 test('everything due is done in the order of its time, equal times in the order they were added', () => {
   fc.assert(

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { base58, createBase58check } from '@scure/base';
 import { getAddress } from 'viem';
 import { expect, test } from 'vitest';
-import { createGenerator } from '../../src/sandbox/world/generator.ts';
-import { lifeOf } from '../../src/sandbox/world/life.ts';
-import type { TransferPlan } from '../../src/sandbox/world/plan.ts';
+import { createGenerator } from '../../sandbox/world/generator.ts';
+import { lifeOf } from '../../sandbox/world/life.ts';
+import type { TransferPlan } from '../../sandbox/world/plan.ts';
 
 function drawMany(seed: number, count: number): TransferPlan[] {
   const generator = createGenerator({ seed, wallets: 10 });

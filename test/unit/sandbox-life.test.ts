@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { createDirector } from '../../src/sandbox/faults/director.ts';
-import { createAgenda } from '../../src/sandbox/world/agenda.ts';
-import { createGenerator } from '../../src/sandbox/world/generator.ts';
-import type { StatusRecord } from '../../src/sandbox/world/record.ts';
-import { createWorld, type Happening, type Transition, type World } from '../../src/sandbox/world/world.ts';
+import { createDirector } from '../../sandbox/faults/director.ts';
+import { createAgenda } from '../../sandbox/world/agenda.ts';
+import { createGenerator } from '../../sandbox/world/generator.ts';
+import type { StatusRecord } from '../../sandbox/world/record.ts';
+import { createWorld, type Happening, type Transition, type World } from '../../sandbox/world/world.ts';
 
 const START_MS = 1_763_638_259_000;
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { decodeCursor, encodeCursor } from '../../src/sandbox/endpoints/cursor.ts';
-import type { IntentStatus } from '../../src/sandbox/world/record.ts';
-import { createWalletIndex, type WalletIndex } from '../../src/sandbox/world/wallet-index.ts';
+import { decodeCursor, encodeCursor } from '../../sandbox/endpoints/cursor.ts';
+import type { IntentStatus } from '../../sandbox/world/record.ts';
+import { createWalletIndex, type WalletIndex } from '../../sandbox/world/wallet-index.ts';
 
 function sweep(
   index: WalletIndex<string>,

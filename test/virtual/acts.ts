@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises';
-import { chance, integer, pick } from '../../src/sandbox/world/random.ts';
+import { chance, integer, pick } from '../../sandbox/world/random.ts';
 import { DAY, HOUR, type Life, MINUTE, SECOND, type Seat } from './life.ts';
 import type { VirtualConfig } from './virtual-config.ts';
 

@@ -1,9 +1,9 @@
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { between, chance, integer, pick, type Random, randomStream } from '../../sandbox/world/random.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { FileState } from '../../src/operations/config-state.ts';
-import { between, chance, integer, pick, type Random, randomStream } from '../../src/sandbox/world/random.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { Hook } from '../support/hook.ts';

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { pick } from '../../src/sandbox/world/random.ts';
+import { pick } from '../../sandbox/world/random.ts';
 import { Program } from '../support/program.ts';
 import { ACTS } from './acts.ts';
 import { Life } from './life.ts';

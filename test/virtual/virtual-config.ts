@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import { chance, integer, pick, type Random } from '../../src/sandbox/world/random.ts';
+import { chance, integer, pick, type Random } from '../../sandbox/world/random.ts';
 
 /** A thing that a config may name: `wallet:0x…`, `intent:0x…` or `by-tx:source:0x…`. */
 export type Item = string;

@@ -1,5 +1,5 @@
+import { chance, integer, pick, type Random } from '../../sandbox/world/random.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { chance, integer, pick, type Random } from '../../src/sandbox/world/random.ts';
 import { type Asked, intentRecord, type Scripted, ScriptedUpstream } from '../support/scripted-upstream.ts';
 import type { VirtualTime } from './virtual-time.ts';
 

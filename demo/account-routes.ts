@@ -1,4 +1,4 @@
-import type { RenderedEvent } from '../domain/events/event.ts';
+import type { RenderedEvent } from '../src/domain/events/event.ts';
 
 /** What an answer of the open quoting service showed: one output per quote, in base units. */
 export type GivenPrices = { outputs: readonly string[] };

@@ -1,5 +1,5 @@
-import type { RenderedEvent } from '../domain/events/event.ts';
 import { contentOf } from '../sandbox/world/record.ts';
+import type { RenderedEvent } from '../src/domain/events/event.ts';
 import { hasRival, type Sighting } from './sighting.ts';
 import { isBackward } from './steps.ts';
 

@@ -1,6 +1,6 @@
-import type { RenderedEvent } from '../domain/events/event.ts';
 import type { Showing } from '../sandbox/control/answer-log.ts';
 import type { Transition } from '../sandbox/world/world.ts';
+import type { RenderedEvent } from '../src/domain/events/event.ts';
 import { sightingsOf } from './sighting.ts';
 import { type Rules, TOLERANCES, type Tolerance, tell } from './story.ts';
 

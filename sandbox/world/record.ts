@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { canonicalJson, type JsonValue } from '../../domain/json.ts';
+import stringify from 'safe-stable-stringify';
 
 /** The bodies that the upstream's interface names; members in its order. All timestamps are Unix seconds. */
 
@@ -98,8 +98,8 @@ const digests = new WeakMap<object, string>();
 export function contentOf(record: object): string {
   const known = digests.get(record);
   if (known !== undefined) return known;
-  const said: JsonValue = JSON.parse(JSON.stringify({ ...record, updatedAt: undefined }));
-  const digest = createHash('sha256').update(canonicalJson(said)).digest('base64url').slice(0, 16);
+  const said = stringify({ ...record, updatedAt: undefined }) ?? '';
+  const digest = createHash('sha256').update(said).digest('base64url').slice(0, 16);
   digests.set(record, digest);
   return digest;
 }

@@ -1,12 +1,14 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { interrupted } from '../exit.ts';
-import { type Fault, faultSchema } from '../sandbox/faults/fault.ts';
-import { Sandbox } from '../sandbox/sandbox.ts';
+import { type Fault, faultSchema } from './faults/fault.ts';
+import { Sandbox } from './sandbox.ts';
 
 const DEFAULT_QUOTES_PORT = 8082;
 
-/** `sandbox`: a local upstream for development, with transfers that live. */
-export function sandboxCommand(): Command {
+/** Waits for the signal that ends a program: `wait` resolves at it, `release` ends the waiting. */
+type Interrupted = () => { wait: Promise<unknown>; release: () => void };
+
+/** `sandbox`: a local upstream for development, with transfers that live. It serves until it is interrupted. */
+export function sandboxCommand(interrupted: Interrupted): Command {
   return new Command('sandbox')
     .description(
       'Serve a local implementation of the upstream, with transfers that start, fill, settle and refund.',
@@ -48,7 +50,7 @@ export function sandboxCommand(): Command {
       addFault,
       [],
     )
-    .action(serve);
+    .action((flags: Flags) => serve(flags, interrupted));
 }
 
 type Flags = {
@@ -67,7 +69,7 @@ type Flags = {
   fault: Fault[];
 };
 
-async function serve({ fault: faults, ...flags }: Flags): Promise<void> {
+async function serve({ fault: faults, ...flags }: Flags, interrupted: Interrupted): Promise<void> {
   const sandbox = new Sandbox({
     ...flags,
     faults,

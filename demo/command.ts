@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { parseDuration } from '../config/fields/duration.ts';
+import { parseDuration } from '../src/config/fields/duration.ts';
 
 /** `demo`: the main job on embedded defaults, with everything that it needs on this machine. */
 export function demoCommand(): Command {
@@ -19,12 +19,7 @@ function seconds(text: string): number {
 }
 
 async function demo(options: { for?: number; seed: number }): Promise<void> {
-  // Loaded only now: the demo's receiver and mail server are development dependencies, so the package has no demo.
-  const { runDemo } = await import('../demo/run.ts').catch((error: unknown) => {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND')) throw error;
-    throw new Error(
-      'the demo needs the development dependencies; type, in a clone of the repository: npm run demo',
-    );
-  });
+  // Loaded only now: a list of the commands has no use for the daemon.
+  const { runDemo } = await import('./run.ts');
   await runDemo(options);
 }

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
-import type { RenderedEvent } from '../domain/events/event.ts';
+import type { RenderedEvent } from '../src/domain/events/event.ts';
 
 /** A webhook as it came in. `verified` is what the `standardwebhooks` library says of its signature. */
 export type ReceivedWebhook = { id: string; verified: boolean; event: RenderedEvent };
