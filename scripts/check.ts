@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { relative, resolve } from 'node:path';
+import { countsAboveCeilings } from './counts.ts';
 import { importsAgainstTheFlow } from './flow.ts';
 
 const root = resolve(import.meta.dirname, '..');
@@ -104,6 +105,7 @@ const CHECKS: Check[] = [
   { name: 'domain reads no clock and no randomness', run: impuritiesOfDomain },
   { name: 'unused files, exports and dependencies (knip)', run: () => tool('knip', ['--no-progress']) },
   { name: 'generated files are current', run: outdatedFiles },
+  { name: 'retired words and sizes stay below their ceilings', run: countsAboveCeilings },
 ];
 
 /** Runs every check, one line each, and tells whether all of them passed. */

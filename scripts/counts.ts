@@ -1,0 +1,174 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { glob, readFile } from 'node:fs/promises';
+import { basename, dirname, join, normalize, resolve } from 'node:path';
+import { z } from 'zod';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const CEILINGS = resolve(import.meta.dirname, 'ceilings.json');
+
+/** Words of a dialect that this project once had. The field's terms take their places; CONTRIBUTING.md has the table. */
+const RETIRED_WORDS = `
+  aside ask asked asking asks astray audience border draft entitled entitlement forget forgets forgotten handed hear heard
+  hears keep keeps kept known look looked looks moment moments mornings parts reading readings room rooms root roots said
+  say saying says sealing sighting sightings stand standing stands surface surfaces taken tell telling tells told torn
+`
+  .trim()
+  .split(/\s+/);
+
+/** The programs of this repository; a type name occurs once in each. */
+const PROGRAMS = ['src', 'sandbox', 'demo', 'consumer/src'];
+
+/** A file that has fewer lines and a single importer belongs in that importer. */
+const SMALL_LINES = 60;
+
+/** A source file: its path from the root, and its text. */
+export type Source = { path: string; text: string };
+
+/** A count that only goes down: its name in `ceilings.json`, and how it is taken. */
+export type Count = { name: string; of: (sources: readonly Source[]) => number };
+
+/** Every count, over all source files and pages. */
+export const COUNTS: readonly Count[] = [
+  ...RETIRED_WORDS.map((word) => ({
+    name: `word: ${word}`,
+    of: (all: readonly Source[]) => wordCount(all, word),
+  })),
+  {
+    name: 'doc comments that open with what, whether, how, where or who',
+    of: (all) => matches(all.filter(isCode), /\/\*\*\s*(?:\*\s*)?(?:What|Whether|How|Where|Who)\b/g),
+  },
+  { name: 'type names that occur twice in a program', of: duplicateTypes },
+  { name: 'types named …Parts', of: (all) => matches(all.filter(isDaemon), /\btype \w+Parts\b/g) },
+  { name: 'uses of Pick and Omit', of: (all) => matches(all.filter(isDaemon), /\b(?:Pick|Omit)</g) },
+  { name: 'arguments of scripts by position', of: (all) => matches(all.filter(isDaemon), /\bARGV\[/g) },
+  { name: 'files of src (TypeScript)', of: (all) => all.filter(isDaemon).filter(isTypeScript).length },
+  {
+    name: 'lines of src (TypeScript)',
+    of: (all) =>
+      sum(
+        all
+          .filter(isDaemon)
+          .filter(isTypeScript)
+          .map(({ text }) => linesOf(text)),
+      ),
+  },
+  { name: 'small files with a single importer', of: smallFiles },
+  {
+    name: 'files of src over 400 lines',
+    of: (all) => all.filter(isDaemon).filter(({ text }) => linesOf(text) > 400).length,
+  },
+];
+
+function isDaemon({ path }: Source): boolean {
+  return path.startsWith('src/');
+}
+
+function isTypeScript({ path }: Source): boolean {
+  return path.endsWith('.ts');
+}
+
+function isCode({ path }: Source): boolean {
+  return /\.(?:ts|mjs|js)$/.test(path);
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, one) => total + one, 0);
+}
+
+function linesOf(text: string): number {
+  return text.split('\n').length - 1;
+}
+
+function matches(sources: readonly Source[], pattern: RegExp): number {
+  return sum(sources.map(({ text }) => text.match(pattern)?.length ?? 0));
+}
+
+const tallies = new WeakMap<readonly Source[], Map<string, number>>();
+
+/** How often a word occurs, in prose and as a part of a name. */
+function wordCount(all: readonly Source[], word: string): number {
+  const known = tallies.get(all);
+  if (known !== undefined) return known.get(word) ?? 0;
+  const tally = new Map<string, number>();
+  for (const { text } of all) {
+    for (const [found] of text.matchAll(/[A-Z]?[a-z]+/g)) {
+      const lower = found.toLowerCase();
+      tally.set(lower, (tally.get(lower) ?? 0) + 1);
+    }
+  }
+  tallies.set(all, tally);
+  return tally.get(word) ?? 0;
+}
+
+function duplicateTypes(all: readonly Source[]): number {
+  return sum(
+    PROGRAMS.map((program) => {
+      const seen = new Map<string, number>();
+      for (const { text } of all.filter(
+        ({ path }) => path.startsWith(`${program}/`) && path.endsWith('.ts'),
+      )) {
+        for (const [, name = ''] of text.matchAll(/^(?:export )?(?:type|interface|class) (\w+)/gm)) {
+          seen.set(name, (seen.get(name) ?? 0) + 1);
+        }
+      }
+      return [...seen.values()].filter((count) => count > 1).length;
+    }),
+  );
+}
+
+function smallFiles(all: readonly Source[]): number {
+  const daemon = all.filter(isDaemon).filter(isTypeScript);
+  const importers = new Map<string, number>();
+  for (const { path, text } of daemon) {
+    const targets = [...text.matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(([, target = '']) =>
+      normalize(join(dirname(path), target)),
+    );
+    for (const target of new Set(targets)) importers.set(target, (importers.get(target) ?? 0) + 1);
+  }
+  return daemon.filter(({ path, text }) => linesOf(text) < SMALL_LINES && importers.get(path) === 1).length;
+}
+
+/** Every source file and page, but generated ones and the data of tests. */
+export async function readSources(root = ROOT): Promise<Source[]> {
+  const patterns = [
+    '{src,sandbox,demo,consumer,test,bench,scripts,examples,config,packaging,docs}/**/*.{ts,lua,js,mjs,md,py,go,css,html,yaml,sql}',
+    '*.md',
+  ];
+  const paths: string[] = [];
+  for await (const path of glob(patterns, {
+    cwd: root,
+    exclude: (name) => /^(?:node_modules|dist)$/.test(basename(name)),
+  })) {
+    if (path !== 'scripts/counts.ts') paths.push(path);
+  }
+  const texts = await Promise.all(paths.sort().map((path) => readFile(join(root, path), 'utf8')));
+  return paths.map((path, index) => ({ path, text: texts[index] ?? '' }));
+}
+
+const ceilingsSchema = z.record(z.string(), z.int().nonnegative());
+
+/** The counts that are above their ceilings, a line each; empty where none is. */
+export function aboveCeilings(
+  sources: readonly Source[],
+  ceilings: Readonly<Record<string, number>>,
+): string {
+  return COUNTS.flatMap(({ name, of }) => {
+    const found = of(sources);
+    const most = ceilings[name];
+    if (most === undefined) return [`${name}: found ${found}, and no ceiling in scripts/ceilings.json`];
+    return found > most ? [`${name}: found ${found}, expected ${most} or fewer`] : [];
+  }).join('\n');
+}
+
+/** Checks every count of this repository against `ceilings.json`. */
+export async function countsAboveCeilings(): Promise<string> {
+  return aboveCeilings(await readSources(), ceilingsSchema.parse(JSON.parse(readFileSync(CEILINGS, 'utf8'))));
+}
+
+// Typed by hand: lowers the ceilings to what is there now.
+if (import.meta.main) {
+  const sources = await readSources();
+  const counts = Object.fromEntries(COUNTS.map(({ name, of }) => [name, of(sources)]));
+  writeFileSync(CEILINGS, `${JSON.stringify(counts, null, 2)}\n`);
+  for (const [name, count] of Object.entries(counts)) console.log(`${String(count).padStart(7)}  ${name}`);
+}
