@@ -28,7 +28,7 @@ const LONGEST = `
   integration/checks-recovery
   conformance/sandbox-fuzz
   integration/api-desk
-  integration/handed-quotes
+  integration/imported-quotes
   integration/reload-files
   integration/reload-held
   integration/digest

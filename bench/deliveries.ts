@@ -19,7 +19,7 @@ const COUNTS = z.string().transform((text) => text.split(',').map((part) => COUN
 /** As many attempts at once as a receiver has by default, and as many as a bare worker gains anything from. */
 const BARE = { usual: 5, many: 50 };
 
-/** Twice what the wallets may be asked for at all: it is their own pace that binds. */
+/** Twice what the wallets may be requested at all: it is their own pace that binds. */
 const REQUESTS_PER_WALLET = 2;
 const WARM_SECONDS = 4;
 
@@ -41,7 +41,7 @@ type Burst = { perSecond: number; cpuMs: number };
 /** Bursts of the bare worker, with as many at once as the daemon, and with as many as it gains anything from; and ours. */
 type Bursts = Record<'bare' | 'ours' | 'many', Burst[]>;
 
-/** What a round at some rate came to: ms of each step, and what was lost, told twice or made up. */
+/** What a round at some rate came to: ms of each step, and what was lost, reported twice or made up. */
 type Latencies = {
   steps: Map<(typeof STEPS)[number], number[]>;
   lost: number;
@@ -215,7 +215,7 @@ function latencyTargets(rate: number, rounds: readonly Latencies[]): Target[] {
     rounds.reduce((total, found) => total + pick(found), 0);
   const targets: Target[] = [
     { what: `${rate} events a second: lost`, found: sum(({ lost }) => lost), most: 0 },
-    { what: `${rate} events a second: told twice`, found: sum(({ twice }) => twice), most: 0 },
+    { what: `${rate} events a second: reported twice`, found: sum(({ twice }) => twice), most: 0 },
     { what: `${rate} events a second: invented`, found: sum(({ invented }) => invented), most: 0 },
   ];
   const most = MOST_MS[rate];

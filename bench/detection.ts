@@ -85,7 +85,7 @@ async function start(seed: number): Promise<Target[]> {
     const targets: Target[] = [];
     for (const kind of ['fills', 'births'] as const) {
       const changes = await changesIn(world, kind, { fromMs, toMs });
-      const [ours, theirs] = [world.told, script].map((seen) => sumUp(seen.delays(kind, changes, toMs)));
+      const [ours, theirs] = [world.reported, script].map((seen) => sumUp(seen.delays(kind, changes, toMs)));
       if (ours === undefined || theirs === undefined) throw new Error('nobody saw anything');
       lines.push(
         `${changes.length} ${kind}: after ${ours.mean.toFixed(2)} s, the script after ${theirs.mean.toFixed(2)} s`,
@@ -136,7 +136,7 @@ async function quiet(seed: number): Promise<Target[]> {
       const toMs = Date.now();
       await wait(8_000);
       const births = await changesIn(world, 'births', { fromMs, toMs });
-      const { mean, longest } = sumUp(world.told.delays('births', births, Date.now()));
+      const { mean, longest } = sumUp(world.reported.delays('births', births, Date.now()));
       console.log(
         `  ${when}: ${births.length} new transfers, after ${mean.toFixed(2)} s, at most ${longest.toFixed(2)} s`,
       );

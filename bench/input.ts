@@ -130,7 +130,7 @@ export async function run(args: string[]): Promise<number> {
   return printTargets(targets) ? 0 : 1;
 }
 
-/** The pending intent that is asked for, or a changed one; a list where that is asked for. */
+/** The pending intent that is requested, or a changed one; a list where that is requested. */
 function answerOf(path: string, query: Record<string, string>, lists: { tokens: string }): Scripted {
   if (path === '/v1/tokens') return { status: 200, body: lists.tokens };
   if (path === '/v1/chains') return { status: 200, body: '[]' };
@@ -182,7 +182,7 @@ async function startDaemon(configFile: string): Promise<{ program: Program; url:
   return { program, url };
 }
 
-/** How long the event loop of the daemon was held up while something was done, at the longest. */
+/** The time that the event loop of the daemon was held up while something was done, at the longest. */
 async function measured(stage: Stage, send: Input['send']): Promise<number> {
   // The daemon begins anew with each scrape.
   await longestDelayMs(stage.url);
@@ -524,7 +524,7 @@ async function idle(url: string, count: number): Promise<void> {
   for (const socket of sockets) socket.destroy();
 }
 
-/** How many random requests are under way at once. */
+/** The number of random requests that are under way at once. */
 const AT_ONCE = 8;
 
 /** One of so many has a wrong token, each from an address of its own: those of one address delay each other. */

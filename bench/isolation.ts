@@ -167,7 +167,7 @@ async function round(
     const arrivedMs = new Map((await healthy.came()).toReversed());
     return [...sentMs].map(([id, atMs]) => (arrivedMs.get(id) ?? Number.NaN) - atMs);
   } finally {
-    // Attempts that hang would be waited for; nothing is kept of this daemon.
+    // Attempts that hang would be waited for; nothing is stored of this daemon.
     await daemon.end('SIGKILL');
     await rm(folder, { recursive: true });
   }

@@ -21,7 +21,7 @@ const SETTLE_MS = 8_000;
 const MEASURE_MS = 6_000;
 const COUNT_MS = 6_000;
 
-/** How many of the figures of a size the budget for it is: what is tracked stays overdue all the time. */
+/** The number of the figures of a size the budget for it is: what is tracked stays overdue all the time. */
 const MOST = { client: 25, insideOverBare: 2.5, trips: 6, growth: 1.15, firstSeconds: 5, leastSpeed: 0.3 };
 
 /** What one poll, or one job, costs: commands of clients and inside scripts, CPU of the process in ms; and how many a second. */
@@ -92,7 +92,7 @@ async function measureBare(url: string): Promise<Cost> {
   }
 }
 
-/** Starts the daemon twice: first to be told of the subjects, then, with all of them overdue, to be measured. */
+/** Starts the daemon twice: first to be notified of the subjects, then, with all of them overdue, to be measured. */
 async function measureDaemon(url: string, size: number): Promise<{ cost: Cost; firstSeconds: number }> {
   const redis = await RedisProcess.create();
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-bench-'));

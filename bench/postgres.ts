@@ -28,7 +28,7 @@ type Size = { events: number; transfers: number; profile: string | null };
 type Found = { perSecond: number; rows: number; ids: number; outOfOrder: number };
 
 /**
- * How many rows a second the shipped daemon inserts into Postgres, of events that wait when it starts, beside a bare loop
+ * The number of rows a second the shipped daemon inserts into Postgres, of events that wait when it starts, beside a bare loop
  * that inserts the same rows one by one, in the same run and the same server. The server does not wait for the disk: the
  * bare loop is then at its fastest.
  */

@@ -35,12 +35,12 @@ export async function run(args: string[]): Promise<number> {
     `One wallet, ${transfers} transfers that live ${TIME_SCALE} times faster than usual, 100 requests/s at most.`,
   );
   console.log('Busy: from the first of them until all have ended; quiet: the 10 s after that.\n');
-  const columns = ['made', 'merged', 'told', 'busy /min', 'quiet /min', 'page 2 and on'];
+  const columns = ['made', 'merged', 'reported', 'busy /min', 'quiet /min', 'page 2 and on'];
   console.log(`${''.padEnd(42)}${columns.map((name) => name.padStart(14)).join('')}`);
   const few = await watched('newest first', { past: FEW, transfers, faults: NEWEST_FIRST });
   const targets: Target[] = [];
   const complete = (name: string, { account }: Watched): Target => ({
-    what: `${name}: transitions that were neither told nor merged`,
+    what: `${name}: transitions that were neither reported nor merged`,
     found: account.problems.length + account.unsettled,
     most: 0,
   });
@@ -65,7 +65,7 @@ export async function run(args: string[]): Promise<number> {
 async function watched(name: string, wallet: WatchedWallet): Promise<Watched> {
   const result = await watchWallet(wallet);
   const { account, perMinute, deep } = result;
-  const cells = [account.made, account.merged, account.told, perMinute.busy, perMinute.quiet, deep];
+  const cells = [account.made, account.merged, account.reported, perMinute.busy, perMinute.quiet, deep];
   const title = `${wallet.past.toLocaleString('en')} past transfers, ${name}`;
   console.log(`${title.padEnd(42)}${cells.map((cell) => cell.toFixed(0).padStart(14)).join('')}`);
   for (const problem of account.problems.slice(0, 5)) console.log(`  ${problem}`);

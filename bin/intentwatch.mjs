@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The program `intentwatch`. Plain JavaScript that any Node reads: one that is too old for the rest is told so in one
+// The program `intentwatch`. Plain JavaScript that any Node reads: one that is too old for the rest is reported so in one
 // sentence, where it would print the stack of a syntax error.
 import { existsSync, readFileSync } from 'node:fs';
 

@@ -3,12 +3,12 @@ import type { RenderedEvent } from '../src/domain/events/event.ts';
 /** What an answer of the open quoting service showed: one output per quote, in base units. */
 export type GivenPrices = { outputs: readonly string[] };
 
-/** What was shown and told of one route, and each difference in words. `shown` counts answers. */
-export type RouteAccount = { shown: number; due: number; told: number; problems: string[] };
+/** What was shown and reported of one route, and each difference in words. `shown` counts answers. */
+export type RouteAccount = { shown: number; due: number; reported: number; problems: string[] };
 
 /**
  * Holds the events of one route against the answers that were given, in order. The first answer, an answer without
- * quotes after one with, the reverse, and one whose best output is further from the one told last than the share (in
+ * quotes after one with, the reverse, and one whose best output is further from the one reported last than the share (in
  * millionths) must each have come as one event; nothing else may have come. `hasUnused`: an answer was not used,
  * because a later one had been committed before it or its poll was cut off, so that only the order of the events can be
  * checked.
@@ -20,14 +20,14 @@ export function accountRoute(input: {
   hasUnused: boolean;
 }): RouteAccount {
   const due: string[] = [];
-  let told: bigint | null | undefined;
+  let reported: bigint | null | undefined;
   for (const { outputs } of input.answers) {
     const best = outputs.map(BigInt).reduce<bigint | null>((a, b) => (a === null || b > a ? b : a), null);
-    const isNew = told === undefined || (told === null) !== (best === null);
-    if (!isNew && (told === null || told === undefined || best === null)) continue;
-    if (!isNew && !isFurther(best ?? 0n, told ?? 0n, input.movedByMillionths)) continue;
+    const isNew = reported === undefined || (reported === null) !== (best === null);
+    if (!isNew && (reported === null || reported === undefined || best === null)) continue;
+    if (!isNew && !isFurther(best ?? 0n, reported ?? 0n, input.movedByMillionths)) continue;
     due.push(`${isNew ? (best === null ? 'unavailable' : 'available') : 'moved'} ${best ?? 'none'}`);
-    told = best;
+    reported = best;
   }
   const events = [...input.events].sort((a, b) => a.data.sequence - b.data.sequence);
   const came = events.map(
@@ -37,10 +37,10 @@ export function accountRoute(input: {
   const problems =
     isSame || input.hasUnused
       ? []
-      : [`the route was shown as ${due.join(', ')} but told as ${came.join(', ')}`];
+      : [`the route was shown as ${due.join(', ')} but reported as ${came.join(', ')}`];
   const wrong = events.some((event, index) => event.data.sequence !== index + 1);
   if (wrong) problems.push(`the route has sequences ${events.map(({ data }) => data.sequence).join(', ')}`);
-  return { shown: input.answers.length, due: due.length, told: came.length, problems };
+  return { shown: input.answers.length, due: due.length, reported: came.length, problems };
 }
 
 function isFurther(from: bigint, to: bigint, millionths: bigint): boolean {

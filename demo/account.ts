@@ -1,10 +1,10 @@
 import type { Showing } from '../sandbox/control/answer-log.ts';
 import type { Transition } from '../sandbox/world/world.ts';
 import type { RenderedEvent } from '../src/domain/events/event.ts';
-import { sightingsOf } from './sighting.ts';
+import { observationsOf } from './observation.ts';
 import { type Rules, TOLERANCES, type Tolerance, tell } from './story.ts';
 
-/** What was made, what could be seen, and what was told, held against each other. */
+/** What was made, what could be seen, and what was reported, held against each other. */
 export type Account = {
   /** Status changes of watched subjects. */
   made: number;
@@ -16,11 +16,11 @@ export type Account = {
   statusEvents: number;
   /** Events that name other changes. */
   updates: number;
-  /** How often something was told, or not told, for a reason other than a plain change; by reason. */
+  /** The interval at which something was reported, or not reported, for a reason other than a plain change; by reason. */
   tolerated: Record<Tolerance, number>;
   /** Watched subjects of which the watcher cannot know yet what became of them last, in words. */
   unsettled: string[];
-  /** Each difference between what was shown and what was told, in words. Empty when all adds up. */
+  /** Each difference between what was shown and what was reported, in words. Empty when all adds up. */
   problems: string[];
 };
 
@@ -40,7 +40,7 @@ export function account(input: {
   events: readonly RenderedEvent[];
   isWatched: (subject: string) => boolean;
   rules?: Partial<Rules>;
-  /** How long after its last byte an answer about a subject may be taken in, in ms, where its watcher can say so. */
+  /** The time that after its last byte an answer about a subject may be taken in, in ms, where its watcher can say so. */
   slackMsOf?: (subject: string) => number;
 }): Account {
   const made = Map.groupBy(
@@ -48,23 +48,23 @@ export function account(input: {
     ({ subject }) => subject,
   );
   const events = [...new Map(input.events.map((event) => [event.id, event])).values()];
-  const told = Map.groupBy(events, ({ data }) => data.subject.id);
-  const seen = sightingsOf(input.showings);
+  const reported = Map.groupBy(events, ({ data }) => data.subject.id);
+  const seen = observationsOf(input.showings);
   const problems: string[] = [];
   const unsettled: string[] = [];
   const tolerated = { history: 0, overtaken: 0, lost: 0, stale: 0, confirmed: 0, clock: 0 };
   let shown = 0;
-  for (const subject of told.keys()) {
-    if (!input.isWatched(subject)) problems.push(`${subject} was told of, which is not watched`);
-    else if (!seen.has(subject)) problems.push(`${subject} was told of, which no answer showed`);
+  for (const subject of reported.keys()) {
+    if (!input.isWatched(subject)) problems.push(`${subject} was reported, which is not watched`);
+    else if (!seen.has(subject)) problems.push(`${subject} was reported, which no answer showed`);
   }
   for (const subject of new Set([...made.keys(), ...seen.keys()])) {
     if (!input.isWatched(subject)) continue;
     const transitions = made.get(subject) ?? [];
-    const sightings = seen.get(subject) ?? [];
+    const observations = seen.get(subject) ?? [];
     const slackMs = input.slackMsOf?.(subject);
     const rules = { ...input.rules, ...(slackMs !== undefined && { slackMs }) };
-    const story = tell({ subject, sightings, events: told.get(subject) ?? [], rules });
+    const story = tell({ subject, observations, events: reported.get(subject) ?? [], rules });
     problems.push(...story.problems);
     for (const reason of TOLERANCES) tolerated[reason] += story.tolerated[reason];
     const last = transitions.at(-1)?.to;
@@ -73,7 +73,7 @@ export function account(input: {
     }
     shown += transitions.filter((transition, index) => {
       const untilMs = transitions[index + 1]?.at ?? Number.POSITIVE_INFINITY;
-      return sightings.some(
+      return observations.some(
         ({ at, status }) => status === transition.to && at >= transition.at && at <= untilMs,
       );
     }).length;

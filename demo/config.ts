@@ -4,7 +4,7 @@ import type { Subjects } from '../sandbox/world/world.ts';
 import type { DemoMailbox } from './mailbox.ts';
 import type { DemoReceiver } from './receiver.ts';
 
-/** The share by which the demo's route must move to be told, in millionths. */
+/** The share by which the demo's route must move to be reported, in millionths. */
 export const DEMO_MOVED_BY_MILLIONTHS = 5_000n;
 
 /** The config file of the demo, as a user would write it. */

@@ -23,7 +23,7 @@ import { eventLine } from './screen.ts';
 const USUAL_PORT = 9464;
 const PACE = 0.8;
 
-/** How long no delivery may come after polling has ended: longer for a run that ends by itself than for Ctrl-C. */
+/** The time that no delivery may come after polling has ended: longer for a run that ends by itself than for Ctrl-C. */
 const DRAIN_MS = 60_000;
 const INTERRUPTED_DRAIN_MS = 1_500;
 
@@ -208,7 +208,7 @@ function summarise(run: {
     [
       'events',
       committed.size,
-      `${sums.statusEvents} of a new status, ${sums.updates - proofs.length} of other changes, ${proofs.length} of payments, ${prices.told} of the route`,
+      `${sums.statusEvents} of a new status, ${sums.updates - proofs.length} of other changes, ${proofs.length} of payments, ${prices.reported} of the route`,
     ],
     ['payments verified', verifiedPayments, "on the sandbox's chains, by two endpoints that agree"],
     ['webhooks delivered', ids.size, `${receiver.received.length - ids.size} of them more than once`],

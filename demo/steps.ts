@@ -27,7 +27,7 @@ const WAYS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
 };
 
-/** Whether a usual way leads from the second status to the first: the step goes back. */
+/** True when a usual way leads from the second status to the first: the step goes back. */
 export function isBackward(subject: string, from: string, to: string): boolean {
   const ways = WAYS[subject.slice(0, subject.indexOf(':'))] ?? [];
   const [before, after] = [from.toLowerCase(), to.toLowerCase()];

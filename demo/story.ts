@@ -1,12 +1,12 @@
 import { contentOf } from '../sandbox/world/record.ts';
 import type { RenderedEvent } from '../src/domain/events/event.ts';
-import { hasRival, type Sighting } from './sighting.ts';
+import { hasRival, type Observation } from './observation.ts';
 import { isBackward } from './steps.ts';
 
 /**
- * Why something was told, or was not, although an answer alone would have it otherwise:
+ * Why something was reported, or was not, although an answer alone would have it otherwise:
  *
- * - `history`: first seen with an `updatedAt` before the wallet was watched: nothing is told.
+ * - `history`: first seen with an `updatedAt` before the wallet was watched: nothing is reported.
  * - `overtaken`: another answer about the subject was under way at the same time and was taken in first.
  * - `lost`: the answer came when the watcher, or what it stores in, was down, or never left whole.
  * - `stale`: the answer was older than what was known, or `unknown`, or a step back without a newer time.
@@ -21,7 +21,7 @@ export type Tolerance = (typeof TOLERANCES)[number];
 export type Rules = {
   /** For how long look-ups must repeat a stale answer before it counts, in ms. */
   confirmAfterMs: number;
-  /** How long after its last byte an answer may be taken in, in ms. */
+  /** The time that after its last byte an answer may be taken in, in ms. */
   slackMs: number;
   /** First sights with an `updatedAt` before this (Unix seconds) may be history; null for none. */
   historyBefore: number | null;
@@ -29,7 +29,7 @@ export type Rules = {
   outages: readonly { fromMs: number; untilMs: number }[];
 };
 
-/** Where no answer carries a time, a return is confirmed sooner than after `confirmAfterMs`. */
+/** The place where no answer carries a time, a return is confirmed sooner than after `confirmAfterMs`. */
 const TIMELESS_CONFIRM_MS = 45_000;
 
 const USUAL: Rules = { confirmAfterMs: 600_000, slackMs: 250, historyBefore: null, outages: [] };
@@ -43,88 +43,92 @@ type Facts = RenderedEvent['data'];
  * What the watcher knows: the last record it took in; `isReported`: an event has been made of it; `left`: the statuses and
  * contents that it has left at this time, to which it returns only when look-ups have confirmed it.
  */
-type Known = Pick<Sighting, 'status' | 'updatedAt' | 'content'> & {
+type Known = Pick<Observation, 'status' | 'updatedAt' | 'content'> & {
   isReported: boolean;
   left: readonly string[];
   unconfirmed: { key: string; sinceMs: number } | null;
 };
 
-/** One way in which the answers so far explain the first `told` events. */
-type Way = { told: number; known: Known | null; tolerated: Record<Tolerance, number> };
+/** One way in which the answers so far explain the first `reported` events. */
+type Way = { reported: number; known: Known | null; tolerated: Record<Tolerance, number> };
 
 const UNKNOWN = 'unknown';
 
 /**
- * Finds a way in which the sightings of a subject explain its events. It follows all ways at once, because it cannot be
+ * Finds a way in which the observations of a subject explain its events. It follows all ways at once, because it cannot be
  * seen from outside whether of two answers under way at one time the one or the other was taken in. Of ways that come
- * to the same the one that needed the fewest tolerances is kept, and dropped answers last.
+ * to the same the one that needed the fewest tolerances is stored, and dropped answers last.
  */
 export function tell(input: {
   subject: string;
-  sightings: readonly Sighting[];
+  observations: readonly Observation[];
   events: readonly RenderedEvent[];
   rules: Partial<Rules>;
 }): Story {
-  const { subject, sightings } = input;
+  const { subject, observations } = input;
   const rules = { ...USUAL, ...input.rules };
   const events = input.events.map(({ data }) => data).sort((a, b) => a.sequence - b.sequence);
   if (events.some(({ sequence }, index) => sequence !== index + 1)) {
     const found = events.map(({ sequence }) => sequence).join(', ');
     return failed(`${subject} has sequences ${found}, expected 1 to ${events.length}`);
   }
-  let ways: Way[] = [{ told: 0, known: null, tolerated: none() }];
-  for (const [index, sighting] of sightings.entries()) {
-    const isDroppable = dropReason(sightings, index, rules);
+  let ways: Way[] = [{ reported: 0, known: null, tolerated: none() }];
+  for (const [index, observation] of observations.entries()) {
+    const isDroppable = dropReason(observations, index, rules);
     const next = ways.flatMap((way) => {
-      const taken = take(way, { subject, sighting, events, rules });
+      const taken = take(way, { subject, observation, events, rules });
       return isDroppable === null ? taken : [...taken, tolerate(way, isDroppable)];
     });
     const left = fewest(next.flatMap((way) => withClock(way, events)));
-    if (left.length === 0) return failed(unexplained({ ...input, sighting, ways, events }));
+    if (left.length === 0) return failed(unexplained({ ...input, observation, ways, events }));
     ways = left;
   }
-  const complete = ways.filter(({ told }) => told === events.length).sort((a, b) => weight(a) - weight(b));
+  const complete = ways
+    .filter(({ reported }) => reported === events.length)
+    .sort((a, b) => weight(a) - weight(b));
   const [best] = complete;
   if (best === undefined) return failed(invented({ ...input, ways, events }));
   return { problems: [], tolerated: best.tolerated, known: best.known?.status ?? null };
 }
 
-type Step = { subject: string; sighting: Sighting; events: readonly Facts[]; rules: Rules };
+type Step = { subject: string; observation: Observation; events: readonly Facts[]; rules: Rules };
 
 /** All ways in which the watcher may take an answer in; none when it calls for an event that did not come. */
 function take(way: Way, step: Step): Way[] {
-  const { sighting, rules } = step;
+  const { observation, rules } = step;
   const { known } = way;
   if (known === null) {
-    if (sighting.status === UNKNOWN) return [way];
+    if (observation.status === UNKNOWN) return [way];
     const history =
-      rules.historyBefore !== null && sighting.updatedAt !== null && sighting.updatedAt < rules.historyBefore;
-    const silent = history ? [tolerate(replaced(way, sighting, { isReported: false }), 'history')] : [];
+      rules.historyBefore !== null &&
+      observation.updatedAt !== null &&
+      observation.updatedAt < rules.historyBefore;
+    const silent = history ? [tolerate(replaced(way, observation, { isReported: false }), 'history')] : [];
     return [...silent, ...reportedAs(way, step, { from: null, regression: false, whole: true })];
   }
   if (known.status === UNKNOWN) {
-    if (sighting.status === UNKNOWN) return [way];
+    if (observation.status === UNKNOWN) return [way];
     return reportedAs(way, step, { from: UNKNOWN, regression: false, whole: false });
   }
-  if (isStale(step.subject, known, sighting)) return takeStale(way, known, step);
-  const isNewer = isAfter(sighting, known);
-  if (sighting.status !== known.status) {
-    const regression = isBackward(step.subject, known.status, sighting.status);
+  if (isStale(step.subject, known, observation)) return takeStale(way, known, step);
+  const isNewer = isAfter(observation, known);
+  if (observation.status !== known.status) {
+    const regression = isBackward(step.subject, known.status, observation.status);
     return reportedAs(way, step, { from: known.status, regression, whole: isNewer });
   }
   // What was left at another time says nothing of this one.
   const left = isNewer ? [] : known.left;
   const same: Way = {
     ...way,
-    known: { ...known, updatedAt: timeOf(sighting, known), left, unconfirmed: null },
+    known: { ...known, updatedAt: timeOf(observation, known), left, unconfirmed: null },
   };
   const ways = [same];
   if (!known.isReported) ways.push(...reportedAs(way, step, { from: null, regression: false, whole: false }));
-  if (known.left.includes(sighting.content)) ways.push(...takeStale(way, known, step));
-  if (sighting.content !== known.content) {
+  if (known.left.includes(observation.content)) ways.push(...takeStale(way, known, step));
+  if (observation.content !== known.content) {
     ways.push(...reportedAs(way, step, { from: known.status, regression: false, whole: false }));
     // A part of the record may have gone back, which look-ups have to confirm: the next event says so.
-    const next = step.events[way.told];
+    const next = step.events[way.reported];
     const goesBack = known.left.length > 0 && next?.regression === true && next.status === known.status;
     if (goesBack) ways.push(...takeStale(way, known, step));
   }
@@ -133,23 +137,24 @@ function take(way: Way, step: Step): Way[] {
 
 /** A stale answer is ignored; when look-ups have repeated it for long enough it may count. */
 function takeStale(way: Way, known: Known, step: Step): Way[] {
-  const { sighting, rules } = step;
-  const ignored = sighting.status === known.status ? way : tolerate(way, 'stale');
-  if (sighting.isPage) return [ignored];
-  const key = `${sighting.status}@${sighting.updatedAt}`;
-  const sinceMs = known.unconfirmed?.key === key ? known.unconfirmed.sinceMs : sighting.at;
+  const { observation, rules } = step;
+  const ignored = observation.status === known.status ? way : tolerate(way, 'stale');
+  if (observation.isPage) return [ignored];
+  const key = `${observation.status}@${observation.updatedAt}`;
+  const sinceMs = known.unconfirmed?.key === key ? known.unconfirmed.sinceMs : observation.at;
   const unconfirming = { ...ignored, known: { ...known, unconfirmed: { key, sinceMs } } };
-  const isTimeless = known.updatedAt === null && sighting.updatedAt === null && sighting.status !== UNKNOWN;
+  const isTimeless =
+    known.updatedAt === null && observation.updatedAt === null && observation.status !== UNKNOWN;
   const confirmAfterMs = isTimeless
     ? Math.min(rules.confirmAfterMs, TIMELESS_CONFIRM_MS)
     : rules.confirmAfterMs;
-  if (sighting.at - sinceMs < confirmAfterMs - rules.slackMs) return [unconfirming];
-  const how = { from: known.status, regression: sighting.status !== UNKNOWN, whole: false };
+  if (observation.at - sinceMs < confirmAfterMs - rules.slackMs) return [unconfirming];
+  const how = { from: known.status, regression: observation.status !== UNKNOWN, whole: false };
   // What counts in spite of a time that is known replaces that time as well, also by none.
   const timeless: Way = { ...way, known: { ...known, updatedAt: null } };
-  const silent = replaced(timeless, sighting, { isReported: known.isReported });
+  const silent = replaced(timeless, observation, { isReported: known.isReported });
   const confirmed = [
-    ...(sighting.status === known.status ? [silent] : []),
+    ...(observation.status === known.status ? [silent] : []),
     ...reportedAs(timeless, step, how),
   ];
   return [unconfirming, ...confirmed.map((one) => tolerate(one, 'confirmed'))];
@@ -161,27 +166,27 @@ function takeStale(way: Way, known: Known, step: Step): Way[] {
  */
 function reportedAs(
   way: Way,
-  { sighting, events }: Step,
+  { observation, events }: Step,
   how: { from: string | null; regression: boolean; whole: boolean },
 ): Way[] {
-  const event = events[way.told];
+  const event = events[way.reported];
   const fits =
     event !== undefined &&
-    event.status === sighting.status &&
+    event.status === observation.status &&
     event.previousStatus === how.from &&
-    event.upstreamUpdatedAt === timeOf(sighting, way.known) &&
+    event.upstreamUpdatedAt === timeOf(observation, way.known) &&
     (event.regression ?? false) === how.regression &&
     event.changes.length > 0 &&
-    (!how.whole || contentOf(event.record) === sighting.content);
-  return fits ? [{ ...replaced(way, sighting, { isReported: true }), told: way.told + 1 }] : [];
+    (!how.whole || contentOf(event.record) === observation.content);
+  return fits ? [{ ...replaced(way, observation, { isReported: true }), reported: way.reported + 1 }] : [];
 }
 
 /**
  * The way, and those on which events that time made came next: about the status that is known, or about `unknown` where
- * nothing is, as of a quote that was handed over and runs out before the upstream shows it.
+ * nothing is, as of an imported quote that runs out before the upstream shows it.
  */
 function withClock(way: Way, events: readonly Facts[]): Way[] {
-  const event = events[way.told];
+  const event = events[way.reported];
   const isByClock =
     event !== undefined &&
     event.changes.length === 0 &&
@@ -189,7 +194,7 @@ function withClock(way: Way, events: readonly Facts[]): Way[] {
     event.status === (way.known?.status ?? UNKNOWN);
   if (!isByClock) return [way];
   const known = way.known ?? NEVER_SHOWN;
-  return [way, ...withClock(tolerate({ ...way, known, told: way.told + 1 }, 'clock'), events)];
+  return [way, ...withClock(tolerate({ ...way, known, reported: way.reported + 1 }, 'clock'), events)];
 }
 
 /** What is known once time has made an event of what the upstream has not shown. */
@@ -202,7 +207,7 @@ const NEVER_SHOWN: Known = {
   unconfirmed: null,
 };
 
-function isStale(subject: string, known: Known, { status, updatedAt }: Sighting): boolean {
+function isStale(subject: string, known: Known, { status, updatedAt }: Observation): boolean {
   if (status === UNKNOWN) return true;
   if (known.updatedAt !== null && updatedAt !== null && updatedAt !== known.updatedAt) {
     return updatedAt < known.updatedAt;
@@ -210,54 +215,56 @@ function isStale(subject: string, known: Known, { status, updatedAt }: Sighting)
   return isBackward(subject, known.status, status) || known.left.includes(status);
 }
 
-function isAfter(sighting: Sighting, known: Known): boolean {
-  return known.updatedAt !== null && sighting.updatedAt !== null && sighting.updatedAt > known.updatedAt;
+function isAfter(observation: Observation, known: Known): boolean {
+  return (
+    known.updatedAt !== null && observation.updatedAt !== null && observation.updatedAt > known.updatedAt
+  );
 }
 
 /** An answer without a time leaves the known one standing. */
-function timeOf(sighting: Sighting, known: Known | null): number | null {
-  return sighting.updatedAt ?? known?.updatedAt ?? null;
+function timeOf(observation: Observation, known: Known | null): number | null {
+  return observation.updatedAt ?? known?.updatedAt ?? null;
 }
 
-function replaced(way: Way, sighting: Sighting, { isReported }: { isReported: boolean }): Way {
-  const { status, content } = sighting;
-  const updatedAt = timeOf(sighting, way.known);
+function replaced(way: Way, observation: Observation, { isReported }: { isReported: boolean }): Way {
+  const { status, content } = observation;
+  const updatedAt = timeOf(observation, way.known);
   const known = {
     status,
     content,
     updatedAt,
     isReported,
     unconfirmed: null,
-    left: leftBy(way.known, sighting),
+    left: leftBy(way.known, observation),
   };
   return { ...way, known };
 }
 
-/** What is left by taking a sighting in; nothing counts over another time. */
-function leftBy(known: Known | null, sighting: Sighting): string[] {
+/** What is left by taking an observation in; nothing counts over another time. */
+function leftBy(known: Known | null, observation: Observation): string[] {
   if (known === null) return [];
-  if (known.updatedAt !== null && sighting.updatedAt !== null && known.updatedAt !== sighting.updatedAt)
+  if (known.updatedAt !== null && observation.updatedAt !== null && known.updatedAt !== observation.updatedAt)
     return [];
-  const { status, content } = sighting;
+  const { status, content } = observation;
   return [...known.left, known.status, known.content].filter((one) => one !== status && one !== content);
 }
 
-function dropReason(sightings: readonly Sighting[], index: number, rules: Rules): Tolerance | null {
-  const sighting = sightings[index];
-  if (sighting === undefined) return null;
-  const untilMs = (sighting.doneAt ?? sighting.at) + rules.slackMs;
+function dropReason(observations: readonly Observation[], index: number, rules: Rules): Tolerance | null {
+  const observation = observations[index];
+  if (observation === undefined) return null;
+  const untilMs = (observation.doneAt ?? observation.at) + rules.slackMs;
   const isOut = rules.outages.some(
-    (outage) => outage.fromMs <= untilMs && outage.untilMs >= sighting.askedAt,
+    (outage) => outage.fromMs <= untilMs && outage.untilMs >= observation.askedAt,
   );
-  if (isOut || sighting.doneAt === null) return 'lost';
-  return hasRival(sightings, index, rules.slackMs) ? 'overtaken' : null;
+  if (isOut || observation.doneAt === null) return 'lost';
+  return hasRival(observations, index, rules.slackMs) ? 'overtaken' : null;
 }
 
 /** Of ways that come to the same, the one with the fewest tolerances. */
 function fewest(ways: readonly Way[]): Way[] {
   const best = new Map<string, Way>();
   for (const way of ways) {
-    const key = JSON.stringify([way.told, way.known]);
+    const key = JSON.stringify([way.reported, way.known]);
     const other = best.get(key);
     if (other === undefined || weight(way) < weight(other)) best.set(key, way);
   }
@@ -284,34 +291,39 @@ function failed(problem: string): Story {
 
 type Failure = {
   subject: string;
-  sightings: readonly Sighting[];
+  observations: readonly Observation[];
   ways: readonly Way[];
   events: readonly Facts[];
 };
 
-function unexplained({ subject, sighting, ways, ...rest }: Failure & { sighting: Sighting }): string {
+function unexplained({
+  subject,
+  observation,
+  ways,
+  ...rest
+}: Failure & { observation: Observation }): string {
   const known = [...new Set(ways.map((way) => (way.known === null ? 'nothing' : words(way.known))))];
-  const said = `was shown as ${words(sighting)} at ${sighting.at} where ${known.join(' or ')} was known`;
+  const said = `was shown as ${words(observation)} at ${observation.at} where ${known.join(' or ')} was known`;
   return `${subject} ${said}, which no event tells; ${context({ subject, ways, ...rest })}`;
 }
 
-function invented({ subject, ways, events, sightings }: Failure): string {
-  const told = Math.max(...ways.map((way) => way.told));
-  const event = events[told];
+function invented({ subject, ways, events, observations }: Failure): string {
+  const reported = Math.max(...ways.map((way) => way.reported));
+  const event = events[reported];
   const said = event === undefined ? 'nothing' : eventWords(event);
-  return `${subject} was told as ${said} (sequence ${told + 1}), which no answer explains; ${context({ subject, ways, events, sightings })}`;
+  return `${subject} was reported as ${said} (sequence ${reported + 1}), which no answer explains; ${context({ subject, ways, events, observations })}`;
 }
 
-function context({ sightings, events }: Failure): string {
-  const isNew = (one: Sighting, index: number): boolean => {
-    const before = sightings[index - 1];
+function context({ observations, events }: Failure): string {
+  const isNew = (one: Observation, index: number): boolean => {
+    const before = observations[index - 1];
     return before === undefined || words(before) !== words(one);
   };
-  const shown = sightings.filter(isNew).map((one) => `${words(one)} at ${one.at}`);
-  return `shown: ${shown.join(', ')}; told: ${events.map(eventWords).join(', ')}`;
+  const shown = observations.filter(isNew).map((one) => `${words(one)} at ${one.at}`);
+  return `shown: ${shown.join(', ')}; reported: ${events.map(eventWords).join(', ')}`;
 }
 
-function words({ status, updatedAt }: Pick<Sighting, 'status' | 'updatedAt'>): string {
+function words({ status, updatedAt }: Pick<Observation, 'status' | 'updatedAt'>): string {
   return updatedAt === null ? status : `${status}@${updatedAt}`;
 }
 

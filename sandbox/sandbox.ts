@@ -30,7 +30,7 @@ import { createWorld, type Subjects, type Transition, type World } from './world
 
 /** What a sandbox is started with. */
 export type SandboxOptions = {
-  /** Where all ports listen. Default `127.0.0.1`. */
+  /** The place where all ports listen. Default `127.0.0.1`. */
   host?: string;
   /** Default 0: any free port. */
   port?: number;
@@ -40,19 +40,19 @@ export type SandboxOptions = {
   quotesPort?: number;
   /** The same seed gives the same wallets, ids, hashes and lives. Default 1. */
   seed?: number;
-  /** How many times faster than usual transfers live; births are not affected. Default 1. */
+  /** The number of times faster than usual transfers live; births are not affected. Default 1. */
   timeScale?: number;
   /** Default `sandbox-key`. */
   apiKey?: string;
   /** Births per second of wall clock; 0 for none but those that are announced at start. Default 0.5. */
   transfersPerSecond?: number;
-  /** How many wallets send and receive. Default 10. */
+  /** The number of wallets send and receive. Default 10. */
   wallets?: number;
   /** By how much the first wallets send and receive more than the last: the exponent of Zipf's law. Default 0: all alike. */
   walletSkew?: number;
-  /** How many transfers, over all wallets, have ended in the days before the start. Default 0. */
+  /** The number of transfers, over all wallets, have ended in the days before the start. Default 0. */
   pastTransfers?: number;
-  /** How many seconds after its birth a block is final, before time is scaled. Default 60. */
+  /** The number of seconds after its birth a block is final, before time is scaled. Default 60. */
   finalitySeconds?: number;
   /** Faults that are on from the start. */
   faults?: readonly Fault[];

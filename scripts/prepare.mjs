@@ -150,7 +150,7 @@ function installedScope() {
   }
 }
 
-/** Whether development dependencies are installed: whoever has them does not lose them by starting the daemon. */
+/** True when development dependencies are installed: whoever has them does not lose them by starting the daemon. */
 function developmentIsInstalled() {
   try {
     const installed = JSON.parse(readText(join(modules, '.package-lock.json')) ?? '{}').packages ?? {};
@@ -385,7 +385,7 @@ function installPackages(wanted) {
   return [];
 }
 
-/** Whether a program is installed here, or, for a version of Node, anywhere on PATH. */
+/** True when a program is installed here, or, for a version of Node, anywhere on PATH. */
 function programIsReady({ command, folder, major: wanted }) {
   if (existsSync(join(modules, folder, 'node_modules/.bin', command))) return true;
   if (wanted === undefined) return false;
@@ -469,7 +469,7 @@ function notWritable({ code }) {
 /** Several npm scripts may start at once in one checkout; only one of them installs. */
 async function takeLock() {
   const started = performance.now();
-  let told = false;
+  let reported = false;
   let lookedWithoutHolder = 0;
   for (;;) {
     try {
@@ -487,9 +487,9 @@ async function takeLock() {
     const isStale = holder === null ? lookedWithoutHolder > 20 : !isAlive(holder);
     if (isStale) {
       removeStaleLock(holder);
-    } else if (holder !== null && !told) {
+    } else if (holder !== null && !reported) {
       say(`waiting for process ${holder}, which is installing in this checkout …`);
-      told = true;
+      reported = true;
     }
     if (performance.now() - started > LOCK_WAIT_MS) {
       throw new Missing(

@@ -24,7 +24,7 @@ export class TryAgainError extends Error {
   override readonly name = 'TryAgainError';
 }
 
-/** What a command was told where to ask, or with what, is wrong: another try changes nothing. */
+/** What a command was given where to ask, or with what, is wrong: another try changes nothing. */
 export class BadSettingError extends Error {
   override readonly name = 'BadSettingError';
 }
@@ -61,7 +61,7 @@ function printable(text: string): string {
     .join('\n');
 }
 
-/** npm passes a Ctrl-C on to a child that the terminal has already told: two signals so close are one key press. */
+/** npm passes a Ctrl-C on to a child that the terminal has already notified: two signals so close are one key press. */
 const SAME_PRESS_MS = 500;
 
 /**

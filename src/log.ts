@@ -110,7 +110,7 @@ export function loggedType(type: string, status: string | null): string {
   return isPlain ? type : `${type.slice(0, dot + 1)}${SECRET}`;
 }
 
-/** Where text goes for good before `write` returns. */
+/** The place where text goes for good before `write` returns. */
 type Sink = { write(text: string): unknown };
 
 /** So much waits for a disk that is full; what comes beyond that is left out. */
@@ -122,10 +122,10 @@ const MOST_WAITING_BYTES = 16_777_216;
  */
 export function standardOutput(onGone: () => void): Sink {
   const out = pino.destination({ dest: 1, sync: true, maxLength: MOST_WAITING_BYTES });
-  let isTold = false;
+  let isReported = false;
   out.on('error', (error: Error) => {
-    if (isTold) return;
-    isTold = true;
+    if (isReported) return;
+    isReported = true;
     const code = 'code' in error ? String(error.code) : error.name;
     if (code === 'EIO') return onGone();
     try {

@@ -17,7 +17,7 @@ const MAX_PIECE = 12;
 /** The shortest beginning of a secret that is hidden where a text was cut in it. */
 const MIN_CUT_PIECE = 4;
 
-/** How many encodings around each other are seen through. */
+/** The number of encodings around each other are seen through. */
 const MAX_DEPTH = 3;
 
 /** Takes the secrets out of a text; `cut` says that it may end within one. */

@@ -12,7 +12,7 @@ import type { ForeignEntry } from './store/stored.ts';
 import type { DropReason } from './store/suspensions.ts';
 
 /** How a poll ended: with records, with a failure of the upstream's, without a request as nothing is left, or cut off. */
-/** `verified`: a quote was; that says nothing of the surface at which it is asked for. */
+/** `verified`: a quote was; that says nothing of the endpoint group at which it is requested. */
 export type PollOutcome = 'answered' | 'verified' | 'failed' | 'ended' | 'aborted';
 
 /** What was done with a record beyond the decision: a commit can find that somebody was faster. */
@@ -20,17 +20,19 @@ export type RecordOutcome = Decision['outcome'] | 'superseded';
 
 export type RepairKind = 'poll-missing' | 'delivery-missing' | 'count-wrong';
 
-/** How many wallets, other subjects and receivers a config removes. */
+/** The number of wallets, other subjects and receivers a config removes. */
 type RemovedCounts = Readonly<Record<RemovedKind, { removed: number }>>;
 
 /** What happens inside the daemon, for those who only watch: metrics, logs, the demo, tests. Durations in seconds. */
 export type SignalMap = {
   'upstream.answered': [{ endpoint: string; outcome: string; durationSeconds: number }];
-  'upstream.moved': [{ surface: string; before: string; after: string; reason: string }];
-  'upstream.paused': [{ surface: string; seconds: number }];
-  'poll.ended': [{ surface: string; kind: SubjectKind; outcome: PollOutcome; lagSeconds: number | null }];
+  'upstream.moved': [{ endpointGroup: string; before: string; after: string; reason: string }];
+  'upstream.paused': [{ endpointGroup: string; seconds: number }];
+  'poll.ended': [
+    { endpointGroup: string; kind: SubjectKind; outcome: PollOutcome; lagSeconds: number | null },
+  ];
   'poll.crashed': [{ subject: string; crashes: number }];
-  'claims.returned': [{ surface: string; count: number }];
+  'claims.returned': [{ endpointGroup: string; count: number }];
   'record.decided': [{ subject: string; kind: SubjectKind; outcome: RecordOutcome; reason: string | null }];
   /** An unknown record was stored as history: it ended so long before its wallet was read that it was known then. */
   'record.forgotten': [{ subject: string }];
@@ -76,7 +78,7 @@ export type SignalMap = {
   'suspension.ended': [{ reason: DropReason; events: number }];
   'relay.stopped': [{ stopped: boolean }];
   'store.foreign': [ForeignEntry];
-  'relay.set-aside': [{ entry: string }];
+  'relay.quarantined': [{ entry: string }];
   'repair.done': [{ what: RepairKind; subject: string }];
   'books.fed': [{ taken: number; readMs: number }];
   'books.broken': [{ kind: BreakKind }];
@@ -88,7 +90,7 @@ export type SignalMap = {
   /** The epoch of the data was looked at. */
   'epoch.looked': [{ epoch: number }];
   'check.ended': [{ chainId: string; state: string; corridor: string; lagSeconds: number | null }];
-  /** A check ended in an error of its own, and is asked again later. */
+  /** A check ended in an error of its own, and is requested again later. */
   'check.failed': [{ chainId: string }];
   /** Entries of the log went away before the feed of checks read them. */
   'checks.missed': [{ reason: string }];

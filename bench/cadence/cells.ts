@@ -32,7 +32,7 @@ export function roundSeconds({ wallets, budget }: Cell): number {
   return wallets / budget;
 }
 
-/** How many rounds of the loop a run takes at least, and how long it is at least and, beside rounds, at most. */
+/** The number of rounds of the loop a run takes at least, and how long it is at least and, beside rounds, at most. */
 const ROUNDS = 6;
 const LEAST_SECONDS = 480;
 const MOST_SECONDS = 3_600;

@@ -16,7 +16,7 @@ const SPANS = ['after', 'first'] as const;
 const CHANGES = ['fills', 'births'] as const;
 
 export function printHead(): void {
-  console.log('Seconds from a change to the look that showed it: ours/loop/ours when it knows the truth.');
+  console.log('Seconds from a change to the poll that showed it: ours/loop/ours when it knows the truth.');
   console.log(
     'p99 is that of fills. The first two minutes of a cold start stand apart. Of the budget, ours used the last column.\n',
   );

@@ -31,7 +31,7 @@ export type Seen = { bornAt: Float64Array; filledAt: Float64Array; requestsPerSe
 /** The virtual clock begins here, ms: 0 means never in what is stored. */
 const START_MS = 1_000_000_000_000;
 
-const SURFACE = 'status';
+const ENDPOINT_GROUP = 'status';
 const SUBSCRIPTION = 'treasury';
 const SHOWN_REST_MS = 30_000;
 const RECHECK_EVERY_MS = 15_000;
@@ -113,7 +113,7 @@ export class Simulation {
 
   /** Runs to the end of the load. */
   async run(): Promise<Seen> {
-    await this.#plan.setBudgets({ [SURFACE]: this.#budget });
+    await this.#plan.setBudgets({ [ENDPOINT_GROUP]: this.#budget });
     await this.#nameWallets();
     const endMs = START_MS + 1_000 * this.#load.seconds;
     const stepMs = 1_000 / (0.97 * this.#budget);
@@ -125,8 +125,8 @@ export class Simulation {
         refreshAtMs = this.#nowMs + (this.#nowMs - START_MS < 600_000 ? REFRESH_MS : SLOW_REFRESH_MS);
       }
       const [{ polls, waitMs }, [v, dv, dt]] = await Promise.all([
-        this.#plan.claim(SURFACE, { process: 'simulation', most: 1, aheadMs: 0, handed: [] }),
-        this.#redis.hmget(this.#keys.plan(SURFACE), 'v', 'dv', 'dt'),
+        this.#plan.claim(ENDPOINT_GROUP, { process: 'simulation', most: 1, aheadMs: 0, sent: [] }),
+        this.#redis.hmget(this.#keys.plan(ENDPOINT_GROUP), 'v', 'dv', 'dt'),
         ...this.#pending.splice(0),
       ]);
       const [poll] = polls;
@@ -154,7 +154,7 @@ export class Simulation {
         .flatMap(({ subject }) => [rootOf(subject), subject, '', '']);
       await this.#redis.iwWant(
         this.#keys.wanted,
-        this.#keys.plan(SURFACE),
+        this.#keys.plan(ENDPOINT_GROUP),
         this.#keys.claims(''),
         this.#keys.subject(''),
         String(this.#nowMs),
@@ -171,7 +171,7 @@ export class Simulation {
       : member.startsWith('wallet:')
         ? this.#pollWallet(subject, moment)
         : this.#pollTransfer(subject, moment);
-    const look = { member, subject, token, surface: SURFACE } as const;
+    const look = { member, subject, token, endpointGroup: ENDPOINT_GROUP } as const;
     this.#later(
       next === null
         ? this.#plan.end(

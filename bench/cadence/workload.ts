@@ -14,7 +14,7 @@ export type Transfer = {
   settledAt: number;
 };
 
-/** How many wallets there are, how unlike each other (0: all alike), and how many transfers a second are born in them. */
+/** The number of wallets there that are, how unlike each other (0: all alike), and how many transfers a second are born in them. */
 export type Load = { wallets: number; zipf: number; perSecond: number; seconds: number; seed: string };
 
 /** What has not filled by then never does. */
@@ -71,7 +71,7 @@ export function makeTransfers(load: Load): Transfer[] {
   }
 }
 
-/** How many transfers a second are born in each wallet. */
+/** The number of transfers a second that are born in each wallet. */
 export function ratesOf({ wallets, zipf: exponent, perSecond }: Load): number[] {
   const weights = Array.from({ length: wallets }, (_, index) => (index + 1) ** -exponent);
   const sum = weights.reduce((total, weight) => total + weight, 0);

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 
 /**
  * A receiver that takes everything. `/count` says how many requests came, `/came` the `webhook-id` of each, with when it
- * came (Unix ms), oldest first; `/forget` forgets them.
+ * came (Unix ms), oldest first; `/forget` removes them.
  */
 const server = createServer((request, response) => {
   if (request.method === 'GET') {

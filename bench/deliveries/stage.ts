@@ -21,7 +21,7 @@ const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const SECRET = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
 const SUBSCRIPTION = 'all';
 
-/** How many entries are written, or read, at once. */
+/** The number of entries that are written, or read, at once. */
 const AT_ONCE = 1_000;
 
 const SHOWN = z.array(z.tuple([z.number(), z.number()]));
@@ -116,9 +116,9 @@ export class Stage {
     this.#program = null;
   }
 
-  /** Resolves once every wallet was asked for so often, on average. */
+  /** Resolves once every wallet was requested so often, on average. */
   async polled(times: number, wallets: number): Promise<void> {
-    await eventually('all wallets were asked for', async () => {
+    await eventually('all wallets were requested', async () => {
       return (await this.#upstream.number('/asked')) >= times * wallets;
     });
   }

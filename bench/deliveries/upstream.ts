@@ -7,7 +7,7 @@ const PAGE = 50;
 
 /**
  * An upstream whose wallets get new transfers, in turn and evenly, from `/pace?perSecond=200` on. A page shows a wallet's
- * newest ones first. `/asked` says how many pages were asked for, `/shown` which transfers were shown and when first (Unix
+ * newest ones first. `/asked` says how many pages were requested, `/shown` which transfers were shown and when first (Unix
  * ms, when the answer was written), `/born` how many there are.
  */
 const server = createServer((request, response) => {
@@ -29,7 +29,7 @@ const server = createServer((request, response) => {
 
 const EMPTY: { transfers: Transfer[]; next: string | null } = { transfers: [], next: null };
 
-/** The transfers of each wallet that was asked for, the newest last. */
+/** The transfers of each wallet that was requested, the newest last. */
 const wallets = new Map<string, Transfer[]>();
 const shown = new Map<number, number>();
 let asked = 0;
@@ -66,7 +66,7 @@ function pageOf(wallet: string, query: URLSearchParams): typeof EMPTY {
   return { transfers, next };
 }
 
-/** A transfer that has reached its end: it makes one event, and nobody asks for it again. */
+/** A transfer that has reached its end: it makes one event, and nobody requests it again. */
 function recordOf(number: number): object {
   const hash = `0x${number.toString(16).padStart(64, '0')}`;
   const leg = (chainId: number): object => ({

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { z } from 'zod';
 
-/** The `user-agent` by which its requests are told from a daemon's. */
+/** The `user-agent` by which its requests are reported from a daemon's. */
 export const SCRIPT_AGENT = 'fixed-interval-script';
 
 const PAGE = z.object({ results: z.array(z.object({ id: z.string(), status: z.string() })) });

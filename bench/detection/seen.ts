@@ -14,7 +14,7 @@ export class SeenTransfers {
     if (FILLED.has(status) && !this.#atMs.fills.has(subject)) this.#atMs.fills.set(subject, atMs);
   }
 
-  /** How long after each change it was known, seconds. One that was not known by `untilMs` counts as known then. */
+  /** The time that after each change it was known, seconds. One that was not known by `untilMs` counts as known then. */
   delays(kind: 'births' | 'fills', changes: readonly Change[], untilMs: number): number[] {
     return changes.map(
       ({ subject, at }) =>

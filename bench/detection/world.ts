@@ -19,13 +19,13 @@ export type WorldOptions = { wallets: number; skew: number; seed: number };
 export type Named = { requestsPerSecond: number; intents?: readonly string[] };
 
 /**
- * A sandbox in real time, an empty Redis, a receiver that notes what it is told, and daemons as processes of their own,
+ * A sandbox in real time, an empty Redis, a receiver that notes what it is reported, and daemons as processes of their own,
  * whose configs have no `polling`: what users get.
  */
 export class World {
   readonly sandbox: SandboxProcess;
   readonly wallets: readonly string[];
-  readonly told: SeenTransfers;
+  readonly reported: SeenTransfers;
   readonly #closers: (() => Promise<unknown>)[];
   readonly #config: (named: Named) => string;
   readonly #folder: string;
@@ -34,14 +34,14 @@ export class World {
   private constructor(parts: {
     sandbox: SandboxProcess;
     wallets: readonly string[];
-    told: SeenTransfers;
+    reported: SeenTransfers;
     closers: (() => Promise<unknown>)[];
     config: (named: Named) => string;
     folder: string;
   }) {
     this.sandbox = parts.sandbox;
     this.wallets = parts.wallets;
-    this.told = parts.told;
+    this.reported = parts.reported;
     this.#closers = parts.closers;
     this.#config = parts.config;
     this.#folder = parts.folder;
@@ -57,11 +57,11 @@ export class World {
     closers.push(() => program.end('SIGKILL'));
     const sandbox = await SandboxProcess.of(program);
     const { wallets } = await sandbox.subjects();
-    const told = new SeenTransfers();
+    const reported = new SeenTransfers();
     const receiver = new DemoReceiver({
       secret: SECRET,
       onWebhook: ({ event: { timestamp, data } }) =>
-        told.note(data.subject.id, data.status ?? '', Date.parse(timestamp)),
+        reported.note(data.subject.id, data.status ?? '', Date.parse(timestamp)),
     });
     await receiver.start();
     closers.push(() => receiver.close());
@@ -88,7 +88,7 @@ export class World {
           ...(intents.length > 0 ? [{ name: 'orders', intents, receivers: ['backend'] }] : []),
         ],
       });
-    return new World({ sandbox, wallets, told, closers, config, folder });
+    return new World({ sandbox, wallets, reported, closers, config, folder });
   }
 
   /** Starts a daemon with a config of its own, and waits until it runs. */

@@ -36,7 +36,7 @@ export class DeadNameServer {
     return join(this.#folder, 'resolv.conf');
   }
 
-  /** How often it was asked. */
+  /** The interval at which it was asked. */
   get asked(): number {
     return this.#names.asked.length;
   }

@@ -3,7 +3,7 @@ import { Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { Pool } from 'undici';
 
-/** How many jobs are added at once, and how many are kept waiting. */
+/** The number of jobs that are added at once, and how many are kept waiting. */
 const BATCH = 100;
 const MOST_WAITING = 400;
 

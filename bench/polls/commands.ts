@@ -8,7 +8,7 @@ export type Counted = { client: number; inside: number };
 
 /**
  * Counts every command that a server takes for so many ms, with MONITOR. Read line by line: the client library loses its
- * place when commands are told in the same packet as the answer to MONITOR.
+ * place when commands are reported in the same packet as the answer to MONITOR.
  */
 export async function countCommands(url: string, forMs: number): Promise<Counted> {
   const { hostname, port } = new URL(url);

@@ -7,7 +7,7 @@ import { eventually } from '../../test/support/eventually.ts';
 import { Program } from '../../test/support/program.ts';
 import { RedisProcess } from '../../test/support/redis-process.ts';
 import { SandboxProcess } from '../../test/support/sandbox-process.ts';
-import { endsOf, lastTold } from '../../test/support/statuses.ts';
+import { endsOf, lastReported } from '../../test/support/statuses.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 export const TIME_SCALE = 40;
@@ -22,11 +22,11 @@ const WITHIN_MS = 180_000;
 export type WatchedWallet = { past: number; transfers: number; faults: readonly Fault[] };
 
 /**
- * What came of it: status changes made, never shown, and told; differences in words; transfers whose end was not told.
- * Requests per minute while transfers lived and after; `deep` of them all asked for a page behind the first.
+ * What came of it: status changes made, never shown, and reported; differences in words; transfers whose end was not reported.
+ * Requests per minute while transfers lived and after; `deep` of them all requested a page behind the first.
  */
 export type Watched = {
-  account: { made: number; merged: number; told: number; problems: string[]; unsettled: number };
+  account: { made: number; merged: number; reported: number; problems: string[]; unsettled: number };
   perMinute: { busy: number; quiet: number };
   deep: number;
 };
@@ -77,8 +77,8 @@ async function live(
   const transitions = await sandbox.transitions();
   const ends = endsOf(transitions, fromMs - 2_000);
   const unsettled = (): number => {
-    const told = lastTold(receiver.events);
-    return [...born].filter((subject) => told.get(subject) !== ends.get(subject)).length;
+    const reported = lastReported(receiver.events);
+    return [...born].filter((subject) => reported.get(subject) !== ends.get(subject)).length;
   };
   // When it is never known, the account below says so.
   await eventually('every end is known', () => unsettled() === 0, WITHIN_MS).catch(() => undefined);
@@ -101,7 +101,7 @@ async function live(
     account: {
       made: sums.made,
       merged: sums.merged,
-      told: sums.statusEvents,
+      reported: sums.statusEvents,
       problems: sums.problems,
       unsettled: unsettled(),
     },

@@ -1,6 +1,6 @@
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
-/** Whether a signature fits other bytes than those that came. */
+/** True when a signature fits other bytes than those that came. */
 export type Fits = (body: Buffer) => boolean;
 
 /**

@@ -6,10 +6,10 @@ import { type EventsOf, type Handler, type Handlers, HandlerTable, type Pattern 
 import type { Claim, Inbox } from './inbox/inbox.ts';
 import { createVerifier, type VerifiedWebhook, type VerifyOptions, type WebhookRequest } from './verify.ts';
 
-/** What a handler is told beside the event. `attemptedAt` is when this attempt was made; `isReplay`: it was sent once more. */
+/** What a handler is reported beside the event. `attemptedAt` is when this attempt was made; `isReplay`: it was sent once more. */
 export type Context = { attemptedAt: Date; isReplay: boolean };
 
-/** What a handler is told where there is an inbox. */
+/** What a handler is given where there is an inbox. */
 export type InboxContext<Tx> = Context &
   Claim & {
     /** What to write with: what is written is stored together with the event's id, or not at all. */
@@ -20,7 +20,7 @@ export type InboxContext<Tx> = Context &
 export type ConsumerOptions = VerifyOptions & {
   /** The largest body that is read. Default: 19,999, the largest that the daemon sends. */
   maxBodyBytes?: number;
-  /** Is told of every webhook that is not answered 2xx. Default: `console.error`. */
+  /** Is reported of every webhook that is not answered 2xx. Default: `console.error`. */
   onError?: (error: unknown, webhook: { id: string | null }) => void;
 };
 

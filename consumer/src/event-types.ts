@@ -310,7 +310,7 @@ export type EventEnvelope = {
         /** The chain it is on. */
         chainId?: string;
       }[];
-      /** The quote that promised it, where it was handed over. */
+      /** The quote that promised it, where it was imported. */
       quote?: string;
       /** Who sends. */
       funder?: string;
@@ -399,7 +399,7 @@ export type EventEnvelope = {
       medianAt: string;
     };
     /**
-     * What the chain says of a payment, as your own RPC endpoints told it: of `intent.verified`,
+     * What the chain says of a payment, as your own RPC endpoints reported it: of `intent.verified`,
      * `intent.disputed` and `intent.unproven`; otherwise absent.
      */
     proof?: {

@@ -24,7 +24,7 @@ export type AnyEvent = EventEnvelope;
 
 const KNOWN: ReadonlySet<string> = new Set(EVENT_TYPES);
 
-/** Whether an event is of a type that this version knows. */
+/** True when an event is of a type that this version knows. */
 export function isKnownEvent(event: AnyEvent): event is KnownEvent {
   return KNOWN.has(event.type);
 }

@@ -1,7 +1,7 @@
 import type { AnyEvent, EventKind, EventOf, EventType } from './event.ts';
 import { EVENT_TYPES } from './event-types.ts';
 
-/** Does what an event asks for. The webhook is answered 2xx when it has ended well; where it throws, the event comes again. */
+/** Does what an event requests. The webhook is answered 2xx when it has ended well; where it throws, the event comes again. */
 export type Handler<Event extends AnyEvent, C> = (event: Event, context: C) => unknown;
 
 /** A handler for each type: `satisfies Handlers<C>` has the compiler name those that are missing. */

@@ -110,7 +110,7 @@ function requireSignature({ prefix, bytes, signatures, keys, headers }: Signed):
   );
 }
 
-/** Whether one of the signatures is that of the content under a key. What is not written as an encoder would is none. */
+/** True when one of the signatures is that of the content under a key. What is not written as an encoder would is none. */
 function isSignedBy(key: VerifyingKey, signatures: readonly Signature[], signed: Buffer): boolean {
   const given = signatures.filter(({ version }) => version === key.version).map(({ base64 }) => base64);
   switch (key.version) {

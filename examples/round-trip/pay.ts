@@ -23,7 +23,7 @@ export type Market = {
   amount: bigint;
   /** Sends the transaction that funds a quote; gives its hash. */
   send: (quote: Quote) => Promise<string>;
-  /** Told what was done, a line each. */
+  /** Reported what was done, a line each. */
   say: (line: string) => void;
 };
 
@@ -35,11 +35,11 @@ export type Payment = {
   job: { id: string; endpoint: 'status' | 'gateway' } | null;
 };
 
-/** How long an authorization is good, once it is signed. */
+/** The time that an authorization is good, once it is signed. */
 const AUTHORIZED_SECONDS = 3_600;
 const JOB_EVERY_MS = 250;
 
-/** Orders a transfer and funds it. Throws when the order is not what was asked for: then nothing is funded. */
+/** Orders a transfer and funds it. Throws when the order is not what was requested: then nothing is funded. */
 export async function pay(method: Method, market: Market): Promise<Payment> {
   switch (method) {
     case 'transaction': {

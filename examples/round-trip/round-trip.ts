@@ -56,7 +56,7 @@ async function discover(client: UpstreamClient): Promise<{ source: Token; destin
   return { source: usdc(SOURCE_CHAIN), destination: usdc(DESTINATION_CHAIN) };
 }
 
-/** There is no chain behind the sandbox: it is told that the transaction was seen. Elsewhere, a wallet sends it. */
+/** There is no chain behind the sandbox: it is reported that the transaction was seen. Elsewhere, a wallet sends it. */
 async function sendAtSandbox(quoteId: string): Promise<string> {
   const response = await fetch(`${flags['control-url']}/fund`, {
     method: 'POST',
@@ -79,7 +79,7 @@ class Following {
   /** All of them settled; throws when one ended otherwise. */
   readonly done: Promise<void> = this.#done.promise;
 
-  /** Takes an event. One can come before the answer to what it is about: it is kept for then. */
+  /** Takes an event. One can come before the answer to what it is about: it is stored for then. */
   take(event: Event): void {
     const { subject, status, sequence } = event.data;
     const method = this.#methods.get(subject.id);
@@ -129,7 +129,7 @@ async function run(owner: PrivateKeyAccount): Promise<void> {
     onEvent: (event) => following.take(event),
     onRefused: (reason) => console.error(`a webhook was refused: ${reason}`),
   });
-  // A transfer that is lost while others are still funded is told when all are.
+  // A transfer that is lost while others are still funded is reported when all are.
   following.done.catch(() => {});
   try {
     await webhooks.start(Number(flags.port));

@@ -32,7 +32,7 @@ export type Blocks = {
   setFinality(lag: FinalityLag): void;
 };
 
-/** How long a block takes on a chain that is not named here. */
+/** The time that a block takes on a chain that is not named here. */
 const USUAL_BLOCK_MS = 2_000;
 
 const BLOCK_MS: Readonly<Record<number, number>> = { 1: 12_000, 42161: 250, 1399811149: 400 };
@@ -106,7 +106,7 @@ function decode(hash: string, chain: Chain): Uint8Array | null {
   }
 }
 
-/** How many numbers of an ascending list are not above a limit. */
+/** The number of numbers of an ascending list are not above a limit. */
 function firstAbove(list: readonly number[], limit: number): number {
   let low = 0;
   let high = list.length;

@@ -29,7 +29,7 @@ export type Chains = {
   withOtherPayment(plan: TransferPlan): TransferPlan;
 };
 
-/** How many stated payments are remembered. */
+/** The number of stated payments that are remembered. */
 const STATED_CAPACITY = 200_000;
 
 /** How long before the transfer a payment was made that is stale. */
@@ -62,7 +62,7 @@ export function createChains(options: {
   /** What was delivered last on each chain, for whoever claims it again. */
   const delivered = new Map<number, Payment>();
   /** The kinds of payments of a plan that stand on their chains, or did. */
-  const told = new WeakMap<TransferPlan, Set<PaymentKind>>();
+  const reported = new WeakMap<TransferPlan, Set<PaymentKind>>();
 
   function include(payment: Payment, nowMs: number): void {
     const on = all.get(payment.chainId);
@@ -105,11 +105,11 @@ export function createChains(options: {
       if (status === 'pending' && first !== undefined && on !== undefined) {
         const known = ledger.get(first.chainId, first.txHash);
         if (known?.intentHash === plan.intentHash && reorganiseOut(first, { on, nowMs })) {
-          told.get(plan)?.delete(first.payment);
+          reported.get(plan)?.delete(first.payment);
         }
       }
-      const kinds = told.get(plan) ?? new Set();
-      told.set(plan, kinds);
+      const kinds = reported.get(plan) ?? new Set();
+      reported.set(plan, kinds);
       for (const payment of paymentsOf(plan, status)) {
         if (kinds.has(payment.payment)) continue;
         kinds.add(payment.payment);
@@ -137,7 +137,7 @@ export function createChains(options: {
   };
 }
 
-/** How long a block of now takes until it is final, in ms; a bounded time for a chain that never is. */
+/** The time that a block of now takes until it is final, in ms; a bounded time for a chain that never is. */
 function msToFinality(blocks: Blocks, nowMs: number): number {
   const lag = blocks.finality();
   if ('seconds' in lag) return Math.min(lag.seconds * 1000, LONGEST_REORGANISATION_MS);

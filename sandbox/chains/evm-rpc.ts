@@ -87,16 +87,16 @@ function inBlock({ on, ledger }: View, number: number): Included[] {
   return ledger.inBlock(chainId, number).flatMap((txHash) => ledger.get(chainId, txHash) ?? []);
 }
 
-/** Where a transaction stands, as this endpoint tells it. */
+/** The place where a transaction stands, as this endpoint tells it. */
 function standingOf(view: View, included: Included): Standing {
   const { on, ledger } = view;
   const index = ledger.inBlock(on.chain.chainId, included.block).indexOf(included.txHash);
   const half = { ...included, amount: (BigInt(included.amount) / 2n + 1n).toString() };
-  const told = view.contradicts('amount', included.txHash) ? half : included;
-  return { included: told, on, block: blockAt(view, included.block), index };
+  const reported = view.contradicts('amount', included.txHash) ? half : included;
+  return { included: reported, on, block: blockAt(view, included.block), index };
 }
 
-/** Where a receipt of this endpoint says that its transaction stands. */
+/** The place where a receipt of this endpoint says that its transaction stands. */
 function receiptStanding(view: View, included: Included): Standing {
   const standing = standingOf(view, included);
   if (!view.contradicts('receipt', included.txHash)) return standing;

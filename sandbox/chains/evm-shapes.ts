@@ -25,7 +25,7 @@ const NOBODY = '0x0000000000000000000000000000000000000000';
 /** Room for the logs of a transaction within the numbers of its block. */
 const LOGS_PER_TRANSACTION = 8;
 
-/** Where a transaction stands. */
+/** The place where a transaction stands. */
 export type Standing = { included: Included; on: AskableChain; block: Block; index: number };
 
 /** A log as nodes show it. */

@@ -29,7 +29,7 @@ export type Ledger = {
   drop(chainId: number, txHash: string): void;
 };
 
-/** How many transactions all chains remember: the oldest are pruned, as nodes do. */
+/** The number of transactions all chains remember: the oldest are pruned, as nodes do. */
 const CAPACITY = 200_000;
 
 export function createLedger(capacity = CAPACITY): Ledger {

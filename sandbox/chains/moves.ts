@@ -62,8 +62,8 @@ export function outcomeOf(included: Included, chain: Chain): Outcome {
     case 'other-intent':
     case 'forged': {
       const other = bytesToHex(bytes(randomStream(txHash, 'intent'), 32));
-      const told = { succeeded: true, moves: [...fee(token), paid()], fulfilled: other };
-      return lie === 'forged' ? { ...told, forged: intentHash } : told;
+      const reported = { succeeded: true, moves: [...fee(token), paid()], fulfilled: other };
+      return lie === 'forged' ? { ...reported, forged: intentHash } : reported;
     }
     case 'unlogged':
       return { succeeded: true, moves: [...fee(token), paid()], fulfilled: null };

@@ -8,10 +8,10 @@ import { EVM_METHODS } from './evm-rpc.ts';
 import { type Methods, RpcError, rpcRequestSchema, type View } from './rpc.ts';
 import { SOLANA_METHODS } from './solana-rpc.ts';
 
-/** How often each method was called at each endpoint: chain id → endpoint → method → calls. */
+/** The interval at which each method was called at each endpoint: chain id → endpoint → method → calls. */
 export type RpcCalls = Record<string, Record<string, Record<string, number>>>;
 
-/** The endpoints of all chains; there is one for every name that somebody asks for. */
+/** The endpoints of all chains; there is one for every name that somebody requests. */
 export type RpcPort = {
   /** Adds `POST /chains/<chainId>/<endpoint>` to a port. */
   addTo(app: FastifyInstance): void;
@@ -28,7 +28,7 @@ const paramsSchema = z.object({
 
 type Answer = Record<string, unknown>;
 
-/** Whether a path is one of the chains'. */
+/** True when a path is one of the chains'. */
 export function isOfChains(path: string): boolean {
   return isUnder(path, '/chains');
 }

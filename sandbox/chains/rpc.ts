@@ -8,14 +8,14 @@ export type View = {
   ledger: Ledger;
   /** The moment that the endpoint takes for now, in Unix ms. */
   nowMs: number;
-  /** Whether it says that it is another chain. */
+  /** True when it says that it is another chain. */
   isOtherChain: boolean;
-  /** Whether it knows what is final. */
+  /** True when it knows what is final. */
   knowsTags: boolean;
-  /** Whether it answers null for a transaction that it has. */
+  /** True when it answers null for a transaction that it has. */
   hides: boolean;
   /**
-   * Whether it contradicts all other endpoints about the amount that a transaction moved, or about a block; or itself about
+   * True when it contradicts all other endpoints about the amount that a transaction moved, or about a block; or itself about
    * the block of a receipt.
    */
   contradicts(about: 'amount' | 'block' | 'receipt', what: string | number): boolean;

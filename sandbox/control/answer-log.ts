@@ -33,7 +33,7 @@ export type ShownRecord = Mention & {
 /**
  * An answer about subjects that could be read as what it is. Of those that were lost, cut or turned into something else
  * there is none. Times are Unix milliseconds: when the request came, when the records were read, and when the last byte
- * was handed over; null while, or because, it was not. `isPage`: of a collection, else of one look-up.
+ * was sent; null while, or because, it was not. `isPage`: of a collection, else of one look-up.
  */
 export type Showing = {
   askedAt: number;
@@ -55,7 +55,7 @@ export type Answering = {
     answer: { body: unknown; shown: readonly Entry<object>[]; isPage: boolean },
   ): FastifyReply;
   /**
-   * Answers a request that made something. It is logged without subjects: whoever watches them has not been told, but
+   * Answers a request that made something. It is logged without subjects: whoever watches them has not been notified, but
    * whoever made them.
    */
   sendMade(
@@ -72,7 +72,7 @@ export function createAnswering({
   isLost,
 }: {
   nowMs: () => number;
-  /** Whether the answer to a request will not be readable: it is logged without subjects. */
+  /** True when the answer to a request will not be readable: it is logged without subjects. */
   isLost: (request: FastifyRequest) => boolean;
 }): Answering {
   const log = createBoundedLog<Answer>(LOG_CAPACITY);

@@ -74,7 +74,7 @@ const MOST_REORGANISED = 1_000_000;
 const chainsSchema = z.strictObject({
   chainId: anyChain,
   finality: finalitySchema.optional(),
-  /** How many of the newest blocks become others; final ones stay. */
+  /** The number of the newest blocks become others; final ones stay. */
   reorganise: z.int().min(1).max(MOST_REORGANISED).optional(),
 });
 

@@ -143,7 +143,7 @@ export function addOpenQuotes(
   });
 }
 
-/** Where the intent itself ends: what goes to a chain that is not EVM passes over another one. */
+/** The place where the intent itself ends: what goes to a chain that is not EVM passes over another one. */
 function firstChain(source: Place, destination: Place): number {
   if (destination.chain.kind === 'evm') return destination.chain.chainId;
   return source.chain.chainId === 1 ? 10 : 1;

@@ -47,7 +47,7 @@ const bodySchema = z.strictObject({
   options: z.strictObject({ allQuotes: z.boolean().optional() }).optional(),
 });
 
-/** Where keys that are retired or misplaced belong. */
+/** The place where keys that are retired or misplaced belong. */
 const HINTS = {
   swapType: 'retired, use type',
   funder: 'the funder belongs under source.funder',

@@ -13,7 +13,7 @@ export type Director = {
   /** Lets a life begin at once. `deadline` is its vault's, in Unix seconds. */
   live(life: Life, nowMs: number): void;
   transfersPerSecond(): number;
-  /** How many lives have a change still to come. */
+  /** The number of lives that have a change still to come. */
   livingTransfers(): number;
 };
 
@@ -169,7 +169,7 @@ export function createDirector({
     live(life, nowMs) {
       living += 1;
       schedule(life, nowMs);
-      // Whoever asked for it finds it in the very next look-up.
+      // Whoever requested it finds it in the very next look-up.
       agenda.runDue(nowMs);
     },
     transfersPerSecond: () => pace,

@@ -7,16 +7,16 @@ import type { Faults } from './faults.ts';
 export type Distortion = {
   /** An entry as it is shown: an older one, with a shifted clock, fewer intents, an unknown word or an unknown field. */
   entry<R extends object>(entry: Entry<R>, path: string): Entry<R>;
-  /** Whether an id that exists is answered as one that does not. */
+  /** True when an id that exists is answered as one that does not. */
   hides(path: string): boolean;
   /** A page's entries in the order and number in which they are shown. `list` names the collection. */
   page(
     entries: readonly Entry<StatusRecord>[],
     where: { path: string; list: string; current: (id: string) => Entry<StatusRecord> | undefined },
   ): Entry<StatusRecord>[];
-  /** Whether a wallet's pages begin with what changed longest ago. */
+  /** True when a wallet's pages begin with what changed longest ago. */
   isOldestFirst(path: string): boolean;
-  /** Whether a cursor that was issued at a moment (Unix ms, null for one that has no time) is refused. */
+  /** True when a cursor that was issued at a moment (Unix ms, null for one that has no time) is refused. */
   isCursorExpired(path: string, issuedMs: number | null): boolean;
   /** The moment that a cursor has which is issued now; null where cursors live for ever. */
   issuedMs(path: string): number | null;

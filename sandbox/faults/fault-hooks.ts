@@ -73,7 +73,7 @@ export function addFaultHooks(
   });
 }
 
-/** Whether the answer to a request does not reach its reader as what it is. */
+/** True when the answer to a request does not reach its reader as what it is. */
 export function isLost(spoilings: Spoilings, request: FastifyRequest): boolean {
   const type = spoilings.get(request)?.type;
   return type === 'lost-answer' || type === 'html' || type === 'truncated-body';

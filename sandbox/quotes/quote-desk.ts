@@ -44,7 +44,7 @@ export type Quote = {
 /** Makes quotes and signs them. */
 export type QuoteDesk = {
   readonly solvers: readonly Solver[];
-  /** Whether any solver quotes at all. */
+  /** True when any solver quotes at all. */
   hasSolvers(): boolean;
   /** What each solver asks, cheapest first; those that cannot serve are left out. */
   prices(wanted: Wanted, minAmountOut?: bigint | null): { solver: Solver; price: Price }[];

@@ -26,7 +26,7 @@ const MOST_AMOUNT = 1_000_000_000_000n;
 /** What can be delivered at once to a chain that is not EVM. */
 const NON_EVM_LIQUIDITY = 250_000_000_000n;
 
-/** Where a transfer is to go from, and where to. */
+/** The place where a transfer is to go from, and where to. */
 export type RouteEnds = { source: RouteEnd; destination: RouteEnd };
 
 /** Finds the chains and tokens of a route. Tron only receives, and a transfer stays on no chain. */

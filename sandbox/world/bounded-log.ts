@@ -1,4 +1,4 @@
-/** A log of timed entries (`at` is Unix milliseconds) that forgets its oldest ones. */
+/** A log of timed entries (`at` is Unix milliseconds) that removes its oldest ones. */
 export type BoundedLog<T extends { at: number }> = {
   add(entry: T): void;
   /** The entries in order, those at or after `sinceMs` only. */

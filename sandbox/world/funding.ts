@@ -7,7 +7,7 @@ const how = {
   fate: z.enum(['settled', 'late-details', 'refunded', 'failed']).default('settled'),
   /** What arrives, in base units; left out: what was agreed on. */
   delivered: amount.optional(),
-  /** Whether a step fails on the way. */
+  /** True when a step fails on the way. */
   stepFails: z.boolean().default(false),
   /** What its chain shows instead of what is stated. */
   lie: lieSchema.nullable().default(null),

@@ -25,12 +25,12 @@ export type Order = {
   destination: Omit<Leg, 'txHash'>;
 };
 
-/** Draws what is born. The same seed and number of wallets give the same answers, in whatever order they are asked for. */
+/** Draws what is born. The same seed and number of wallets give the same answers, in whatever order they are requested. */
 export type Generator = {
   readonly wallets: readonly Wallet[];
-  /** The nth transfer of a stream, with the origin or fate that is asked for and else a drawn one. */
+  /** The nth transfer of a stream, with the origin or fate that is requested and else a drawn one. */
   transfer(which: { stream: string; index: number; origin?: Origin; fate?: Fate }): TransferPlan;
-  /** The nth transfer that a client asked for. It settles. */
+  /** The nth transfer that a client requested. It settles. */
   ordered(index: number, order: Order): TransferPlan;
   /** The wait from birth `index` to the next, in means of the birth rate. */
   gap(index: number): number;

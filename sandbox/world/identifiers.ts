@@ -52,7 +52,7 @@ export function uuid(random: Random): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
-/** Whether a text is an address of this kind; EVM addresses in any case. */
+/** True when a text is an address of this kind; EVM addresses in any case. */
 export function isAddress(text: string, kind: ChainKind): boolean {
   switch (kind) {
     case 'evm':

@@ -93,7 +93,7 @@ export function createOrders({
     draft(order) {
       const plan = generator.ordered(drafted++, order);
       const validitySeconds = order.origin === 'quote' ? QUOTE_VALIDITY_SECONDS : VAULT_VALIDITY_SECONDS;
-      // Rounded up, so that it can be funded for a moment at any time scale.
+      // Rounded up, so that it can be funded for a time at any time scale.
       return {
         plan,
         expiresAt: Math.ceil(nowMs() / 1000 + validitySeconds / timeScale),

@@ -39,7 +39,7 @@ export type TransferPlan = {
   waits: Waits;
 };
 
-/** How long a transfer stays in each state, in seconds before time is scaled. */
+/** The time that a transfer stays in each state, in seconds before time is scaled. */
 export type Waits = {
   /** From the first thing (quote, vault) to the next. */
   toFunding: number;
@@ -54,10 +54,10 @@ export type Waits = {
   toFailure: number;
 };
 
-/** How long a vault can be funded, in seconds before time is scaled. */
+/** The time that a vault can be funded, in seconds before time is scaled. */
 export const VAULT_VALIDITY_SECONDS = 300;
 
-/** How long a quote can be funded, in seconds before time is scaled. */
+/** The time that a quote can be funded, in seconds before time is scaled. */
 export const QUOTE_VALIDITY_SECONDS = 300;
 
 /** Every intent of a transfer, the main one first. */

@@ -1,10 +1,10 @@
 import { lookupKey } from './identifiers.ts';
 import type { IntentStatus } from './record.ts';
 
-/** Where an intent stands in the lists of its wallets; the index alone writes `order`. */
+/** The place where an intent stands in the lists of its wallets; the index alone writes `order`. */
 type Place<T> = { entry: T; wallets: string[]; status: IntentStatus; order: number };
 
-/** One page. `before` asks for the page that follows; null when there is none. */
+/** One page. `before` requests the page that follows; null when there is none. */
 export type Page<T> = { entries: T[]; before: number | null };
 
 /**

@@ -15,7 +15,7 @@ import {
 } from './render.ts';
 import { createWalletIndex, type Page, type PageQuery } from './wallet-index.ts';
 
-/** How many transitions, and how many answers, the sandbox remembers. */
+/** The number of transitions, and how many answers, the sandbox remembers. */
 export const LOG_CAPACITY = 500_000;
 
 /**
@@ -70,7 +70,7 @@ export type World = {
   subjects(): Subjects;
 };
 
-/** Creates a world without anything in it. `moved` is told of every status that an intent takes, `remembered` of past ones. */
+/** Creates a world without anything in it. `moved` is notified of every status that an intent takes, `remembered` of past ones. */
 export function createWorld({
   wallets,
   moved,

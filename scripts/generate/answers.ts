@@ -24,7 +24,7 @@ taken for a refused key.
 | an event, such as \`intent.filled\` | the answer counts |
 | an event, without members | these members say nothing, are stored as they came, and counted in \`intentwatch_records_unreadable_total\`; the rest counts |
 | the record is skipped | one record of a page cannot be read: counted in the same metric, logged as \`record.unreadable\`; the others count |
-| malformed answer | nothing is taken from it: counted in \`intentwatch_upstream_requests_total\` with \`outcome="malformed"\`, logged as \`poll.failed\`, and asked for again after a backoff |
+| malformed answer | nothing is taken from it: counted in \`intentwatch_upstream_requests_total\` with \`outcome="malformed"\`, logged as \`poll.failed\`, and requested again after a backoff |
 | no transfers | an empty page, as a wallet without transfers has it |
 
 | A member that is | For instance |
@@ -50,10 +50,10 @@ function section(endpoint: string, byCase: Record<string, string>): string {
   const members = Map.groupBy(Object.entries(byCase), ([name]) => name.split(', ')[0] ?? '');
   const rows = [...members].map(([member, cases]) => {
     const deviations = Map.groupBy(cases, ([, outcome]) => outcome);
-    const told = [...deviations].map(
+    const reported = [...deviations].map(
       ([outcome, alike]) => `${outcome} (${alike.map(([name]) => name.split(', ')[1]).join(', ')})`,
     );
-    return `| \`${member}\` | ${told.join('; ')} |`;
+    return `| \`${member}\` | ${reported.join('; ')} |`;
   });
   return `## ${endpoint}\n\n${Object.keys(byCase).length} answers.\n\n| Member | What becomes of it |\n|---|---|\n${rows.join('\n')}`;
 }

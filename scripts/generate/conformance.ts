@@ -7,7 +7,7 @@ import { nameOf, type Rule } from '../../test/conformance/suite/rule.ts';
 import { RULES } from '../../test/conformance/suite/suite.ts';
 import { UNOBSERVABLE } from '../../test/conformance/suite/unobservable.ts';
 
-/** How often the thing of each rule was shown, by the rule's id. */
+/** The interval at which the thing of each rule was shown, by the rule's id. */
 type Shown = Readonly<Record<string, number>>;
 
 /** The page of the conformance suite. Paths are relative to the repository. */
@@ -30,7 +30,7 @@ that an answer can show. They speak HTTP only. Without further ado they run agai
 
     npx vitest run test/conformance/interface.test.ts
 
-and against any other service when its address is given. This asks for quotes and makes vaults there; nothing is signed
+and against any other service when its address is given. This requests quotes and makes vaults there; nothing is signed
 unless the material names a \`funder\`.
 
     CONFORMANCE_BASE_URL=https://api.example.com CONFORMANCE_API_KEY=… npx vitest run test/conformance/interface.test.ts

@@ -15,7 +15,7 @@ import { OPERATOR_TYPES, TEST_TYPE } from '../../src/domain/events/event-types.t
 import { makeEvent, makeTestEvent } from '../../src/domain/events/make-event.ts';
 import { type RenderedSubscription, renderEvent } from '../../src/domain/events/render.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { type HandedQuote, signatureInvalid } from '../../src/domain/quotes/handed-quote.ts';
+import { type ImportedQuote, signatureInvalid } from '../../src/domain/quotes/imported-quote.ts';
 import { promisedBy } from '../../src/domain/quotes/promised.ts';
 import { type RouteQuote, routeRecord } from '../../src/domain/quotes/route.ts';
 import { shortEvent } from '../../src/domain/quotes/short.ts';
@@ -76,8 +76,8 @@ const FAILED_SUB_STATUS = {
   state: 'failed',
 };
 
-/** The quote of the stories as it was handed over, as far as an event shows it. */
-const HANDED: HandedQuote = {
+/** The quote of the stories as it was imported, as far as an event shows it. */
+const HANDED: ImportedQuote = {
   subject: quoteId(UUID),
   raw: {
     id: `quote:${UUID}`,
@@ -276,7 +276,7 @@ function tell(subject: SubjectId, moments: readonly Moment[]): Event[] {
     snapshot = {
       ...nextSnapshot(snapshot, decision.accepted, { subject, nowMs, event: true }),
       commit: 0,
-      told: true,
+      reported: true,
     };
     events.push(eventOf(subject, { snapshot, transition: decision.transition, before, nowMs }));
     const event = shortEvent(subject, snapshot, promisedBy(HANDED));
@@ -296,11 +296,11 @@ function passTime(
   let snapshot = before;
   const events: Event[] = [];
   const isQuote = subjectKind(subject) === 'quote';
-  const handed = isQuote ? { quote: HANDED, verdict: 'valid' as const } : null;
+  const imported = isQuote ? { quote: HANDED, verdict: 'valid' as const } : null;
   const context = {
     overdue: [{ after: OVERDUE_AFTER_MS, ms: OVERDUE_AFTER_MS }],
     warnBeforeMs: [WARN_BEFORE_MS],
-    handed,
+    imported,
   };
   for (const { atMs, event } of timedMoments(subject, before, context)) {
     if (atMs > nowMs || (event.untilMs !== null && nowMs >= event.untilMs)) continue;
@@ -321,7 +321,7 @@ function flaggedEvent(
   return eventOf(subject, { snapshot: { ...snapshot, record }, transition, before, nowMs });
 }
 
-/** What is told of a quote that was altered before it was handed over; the upstream has not been asked for it yet. */
+/** What is reported of a quote that was altered before it was imported; the upstream has not been asked for it yet. */
 function invalidQuote(): Event {
   const nowMs = START_SECONDS * 1_000 + 900;
   const snapshot = { ...unseenSnapshot(nowMs), sequence: 1 };
@@ -343,7 +343,7 @@ const EXPECTED = {
 
 function endsOf(watch: Watch): StageEnds {
   const usual = expectedHazard(WATCH_RULES[watch].expectation);
-  return { usual, astray: usual.map(() => 0) };
+  return { usual, failed: usual.map(() => 0) };
 }
 
 /** The record before an event, and since when its subject had waited. */
@@ -368,7 +368,7 @@ function eventOf(
     updatedAt,
     waitingSince: before.waitingSince,
     before: transition.previousStatus === null ? null : before.record,
-    // The quote of the stories is handed over: its transfer is told with what was promised.
+    // The quote of the stories is imported: its transfer is reported with what was promised.
     promised: isPromised(subject, transition) ? promisedBy(HANDED) : null,
     fundedAt: fundedAt(subject, snapshot),
     expectedBy: expectedBy({ subject, snapshot, nowMs }, (_, watch) => EXPECTED[watch]),
@@ -453,7 +453,7 @@ const RECORDS_OF_RECEIVERS: { readonly [word: string]: JsonObject } = {
 };
 
 const CURSOR_EXPIRED: JsonObject = {
-  surface: 'status',
+  endpointGroup: 'status',
   reason: 'a cursor has expired before the next page was read, at the rate that the budget leaves',
   wallet: `wallet:${WALLET}`,
   pages: 4,
@@ -463,7 +463,7 @@ const CURSOR_EXPIRED: JsonObject = {
 };
 
 const TOO_LARGE: JsonObject = {
-  surface: 'status',
+  endpointGroup: 'status',
   reason: 'a page of one record: found more than 1048576 bytes',
   wallet: `wallet:${WALLET}`,
   id: `intent:${HASH}`,
@@ -543,8 +543,8 @@ function operatorEvent(type: string, index: number): Event {
   const isFailure = word.startsWith('un') || word === 'failing' || !isMove;
   const before = isFailure ? 'ok' : isReceiver ? 'failing' : `un${word}`;
   const reason = before === 'ok' ? 'upstream status: found no answer within 10000 ms; expected HTTP 200' : '';
-  const ofSurface = word === 'cursor_expired' ? CURSOR_EXPIRED : TOO_LARGE;
-  const ofUpstream = isMove ? { surface: 'status', reason } : ofSurface;
+  const ofEndpointGroup = word === 'cursor_expired' ? CURSOR_EXPIRED : TOO_LARGE;
+  const ofUpstream = isMove ? { endpointGroup: 'status', reason } : ofEndpointGroup;
   const ofReceiver = { receiver: 'backend', ...RECORDS_OF_RECEIVERS[word] };
   return makeEvent({
     subject: { kind, id: report?.subject ?? (isReceiver ? 'receiver:backend' : 'upstream:status') },

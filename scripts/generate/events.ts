@@ -40,7 +40,7 @@ function jsonFile(value: object): string {
 
 // ---- What each type means ---------------------------------------------------------------------------------------
 
-const LOOKED_UP = 'exact look-ups have said so for `polling.confirmAfter` (10 min unless configured)';
+const LOOKED_UP = 'exact polls have said so for `polling.confirmAfter` (10 min unless configured)';
 const NOT_ALONE = 'does not come in this version: a deposit address is only seen on pages of wallets';
 
 /** What happened, and when the event comes: one line per type, in the columns of the page. */
@@ -57,7 +57,7 @@ intent.step_failed | A step, an intent or a sub-status has failed while the stat
 intent.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
 intent.refund_sent | A refund transaction appeared while the status stands: \`data.transfer.refund\`. | a step of the record shows one more than before
 intent.unknown | The upstream no longer knows a transfer that it knew. | ${LOOKED_UP}
-intent.short | Less was delivered than the minimum of its quote: \`data.transfer.shortfall\` says how much. | once, with the first record that shows the delivery; only where the quote was handed over and is valid, for amounts of one token on one chain
+intent.short | Less was delivered than the minimum of its quote: \`data.transfer.shortfall\` says how much. | once, with the first record that shows the delivery; only where the quote was imported and is valid, for amounts of one token on one chain
 intent.verified | The chain shows a payment that the upstream stated: \`data.proof\` says which, and what of it was checked. | once per statement, when the block is final; only on chains with RPC endpoints. The claim is that the log moved so much
 intent.disputed | The chain does not show a payment as it was stated: \`data.proof.reason\` says why. | likewise; only when two endpoints on two hosts agree
 intent.unproven | The chain does not have the transaction that was stated. | an hour after it should have been final, when two synced endpoints do not have it
@@ -69,9 +69,9 @@ quote.updated | Something other than the status changed, such as the transaction
 quote.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before; this word goes before \`error\` and \`refund_sent\` where one answer shows several
 quote.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
 quote.refund_sent | A refund transaction appeared while the status stands: \`data.transfer.refund\`. | a step of the record shows one more than before
-quote.expiring | The quote expires soon and is not funded: \`expiresAt\` is in \`data.record\`. | once, \`warnBefore\` ahead of the \`expiresAt\` of a quote that was handed over as JSON and is valid; only for subscriptions that configure \`warnBefore\`
-quote.expired | The quote was not funded before its \`expiresAt\`, which is in \`data.record\`. | the clock passes \`expiresAt\` of a quote that was handed over as JSON and is valid, and a look-up after it still shows no funding
-quote.signature_invalid | The quote that was handed over is not as the upstream signed it: \`data.record.signature\` says which part, and why. | it is verified, before anything else; it is watched nevertheless
+quote.expiring | The quote expires soon and is not funded: \`expiresAt\` is in \`data.record\`. | once, \`warnBefore\` ahead of the \`expiresAt\` of an imported quote as JSON and is valid; only for subscriptions that configure \`warnBefore\`
+quote.expired | The quote was not funded before its \`expiresAt\`, which is in \`data.record\`. | the clock passes \`expiresAt\` of an imported quote as JSON and is valid, and a look-up after it still shows no funding
+quote.signature_invalid | The imported quote is not as the upstream signed it: \`data.record.signature\` says which part, and why. | it is verified, before anything else; it is watched nevertheless
 quote.unknown | The upstream no longer knows a quote that it knew. | ${LOOKED_UP}
 
 gasless.pending | The job is queued. | it is first seen
@@ -116,9 +116,9 @@ deposit-address.overdue | It is still under way after \`overdueAfter\`. | ${NOT_
 
 route.available | At least one solver quotes the route; \`record.output\` is the best. | the first answer shows a quote, a quote comes back, or the config gives the name to another route
 route.unavailable | No solver quotes the route: the service answered, with an empty list. | the first answer shows none, or the last quote goes. A service that fails, or quotes that cannot be read, make no event
-route.moved | The output differs from \`record.previousOutput\`, which was told last, by more than \`movedBy\`. | an answer shows it; a slow drift counts as much as a jump
+route.moved | The output differs from \`record.previousOutput\`, which was reported last, by more than \`movedBy\`. | an answer shows it; a slow drift counts as much as a jump
 
-upstream.unreachable | A surface of the upstream gives no usable answers. | three different subjects, or all there are, fail and none succeeds between: for 10 s, or with a \`Retry-After\` of as much
+upstream.unreachable | An endpoint group of the upstream gives no usable answers. | three different subjects, or all there are, fail and none succeeds between: for 10 s, or with a \`Retry-After\` of as much
 upstream.reachable | It answers again. | a request succeeds after \`upstream.unreachable\`
 upstream.unauthorized | It refuses the API key (401 or 403). | at once where the answer says that the key is invalid or has expired, else when three different subjects, or all there are, are refused; then one probe every 15 s. A 403 to a request that carries no key (vaults, gateway jobs, open quotes) is about its path: \`upstream.unreachable\`
 upstream.authorized | It takes the key again. | a request succeeds after \`upstream.unauthorized\`
@@ -126,9 +126,9 @@ upstream.record_too_large | A record of the wallet \`record.wallet\` is too larg
 upstream.cursor_expired | A cursor of the wallet \`record.wallet\` has expired while its pages were read back to back: \`record.pages\` pages do not come within the \`record.lifetimeSeconds\` that it lived. \`record.neededRequestsPerSecond\` would do, in place of \`record.requestsPerSecond\`. | the cursor is refused and the budget is too small; again only when a larger rate is needed, or after a day
 
 receiver.failing | Deliveries to a receiver fail. | four failures in a row, of three different deliveries or after ten minutes without a success
-receiver.disabled | Nothing is attempted any more; its events are kept for \`retention\`. \`record.by\` says why: \`failures\`, \`gone\` (an answer of 410) or \`operator\`. | \`disableAfter\` of nothing but failures, at least four of them; a 410; \`receivers disable\`
+receiver.disabled | Nothing is attempted any more; its events are stored for \`retention\`. \`record.by\` says why: \`failures\`, \`gone\` (an answer of 410) or \`operator\`. | \`disableAfter\` of nothing but failures, at least four of them; a 410; \`receivers disable\`
 receiver.recovered | It takes events again. | after one of the two above, five successes in a row, or one after which nothing is open; for a disabled one after \`receivers enable\`
-receiver.paused | Its operator has paused it: its events are kept for \`retention\`, and wait. | at once
+receiver.paused | Its operator has paused it: its events are stored for \`retention\`, and wait. | at once
 receiver.resumed | Its operator has resumed it. | at once
 receiver.events_dropped | Events are lost for the receiver, as \`record.reason\` says: their \`retention\` has ended, or Redis has lost them. \`record.count\` is how many, \`record.deliveries\` names up to 100. | within 5 s of the first of them, in as many events as it takes to name all; then once an hour, with all that was lost meanwhile
 
@@ -152,11 +152,11 @@ function table(text: string): ReadonlyMap<string, readonly string[]> {
 /** The sections of the page: the kind of its types, title, text. */
 const SECTIONS = table(`
 intent | Transfers | An intent that a subscription names, that a page of its wallets showed, or that its quotes, jobs and vaults name. A transfer over several intents (a swap after the bridge) or to a deposit address stands on a wallet's page with a record for each: each has events of its own.
-quote | Quotes | A quote that a subscription names. One that is named by its id alone has no \`expiresAt\` and no signature: only one that is handed over (\`{ file }\`) gives \`quote.expiring\`, \`quote.expired\` and \`quote.signature_invalid\`. \`data.status\` of these is \`unknown\` where the upstream has not shown the quote.
+quote | Quotes | A quote that a subscription names. One that is named by its id alone has no \`expiresAt\` and no signature: only an imported one (\`{ file }\`) gives \`quote.expiring\`, \`quote.expired\` and \`quote.signature_invalid\`. \`data.status\` of these is \`unknown\` where the upstream has not shown the quote.
 gasless | Gasless jobs | A job that a subscription names, at the status endpoint (\`gasless:<uuid>\`) or the deposit gateway (\`gasless:gateway:<id>\`).
 vault | Deposit vaults | A vault that a subscription names. Its \`data.status\` is what the upstream calls \`state\`.
 deposit-address | Deposit addresses | A record of this kind on a page of a subscribed wallet.
-route | Routes | A route that a subscription names, by \`route:<name>\`, or \`route:v1:<name>\` where it is priced with the key. The record is made from an answer of the \`service\` (\`open\`, \`v1\`), and its amounts are base units: \`output\` and \`minimumOutput\` of the best quote, \`previousOutput\` (told before this), \`outputPerInput\` (in token units where both \`decimals\` are known, else in base units), \`fees\` (a sum per token), \`fillEstimateSeconds\`, \`solvers\` (how many quote). \`quote\` is the best quote as the service gave it, but for \`encodedRoute\` or \`execution\`, which is long and of use only to whoever funds this very quote; a quote that is longer than 12,000 characters even so is left out (null). New quote ids, expiry times, another solver at much the same price, and smaller moves make no event.
+route | Routes | A route that a subscription names, by \`route:<name>\`, or \`route:v1:<name>\` where it is priced with the key. The record is made from an answer of the \`service\` (\`open\`, \`v1\`), and its amounts are base units: \`output\` and \`minimumOutput\` of the best quote, \`previousOutput\` (reported before this), \`outputPerInput\` (in token units where both \`decimals\` are known, else in base units), \`fees\` (a sum per token), \`fillEstimateSeconds\`, \`solvers\` (how many quote). \`quote\` is the best quote as the service gave it, but for \`encodedRoute\` or \`execution\`, which is long and of use only to whoever funds this very quote; a quote that is longer than 12,000 characters even so is left out (null). New quote ids, expiry times, another solver at much the same price, and smaller moves make no event.
 upstream | The upstream | For whoever runs the daemon; \`data.subject.id\` is \`upstream:status\`, \`upstream:gateway\`, \`upstream:quotes\` or \`upstream:partner-quotes\`.
 receiver | Receivers | For whoever runs the daemon; \`data.subject.id\` is \`receiver:<name>\`. They go to the other receivers, never to the one they are about.
 intentwatch | The daemon | For whoever runs the daemon, and \`intentwatch.test\` to see a receiver work.
@@ -167,7 +167,7 @@ const INTRODUCTION = `# Events
 <!-- Generated by \`npm run generate\` from src/domain. Change it there, or in scripts/generate/events.ts. -->
 
 An event says that a watched thing changed. It is made once, kept for \`retention\`, and delivered to every receiver that
-is entitled to it. A webhook's body is the event as JSON; a mail says the same in words.
+matches it. A webhook's body is the event as JSON; a mail says the same in words.
 
 - **Who gets it.** The receivers of the subscriptions that lead to the subject, where the receiver's \`events\` let the
   type through (a webhook's default is \`["*"]\`, a mail's is \`["*", "!*.updated"]\`). \`upstream.*\`, \`receiver.*\` and

@@ -309,7 +309,7 @@ const HANDLING: readonly { name: string; deliveries: readonly Delivery[] }[] = [
     ],
   },
   {
-    name: 'two events of one moment are told apart by their sequence',
+    name: 'two events of one moment are distinguished by their sequence',
     deliveries: [
       ['b', 's', 2, 5, 'new'],
       ['a', 's', 1, 5, 'stale'],

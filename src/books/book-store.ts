@@ -8,7 +8,7 @@ import type { Database, Row, Sql, Value } from './sql/database.ts';
 import { touchedSince } from './touched.ts';
 
 /**
- * Where the books stand. `entry` is the last entry of the log (of this name) that they took in; `epoch` counts the logs
+ * The place where the books stand. `entry` is the last entry of the log (of this name) that they took in; `epoch` counts the logs
  * and the breaks in them. All before `closedMs` is closed; `openedMs` is where the first day begins; `readMs` is when the
  * log was last read to its end, `takenMs` when the snapshots were last gone through.
  */
@@ -64,10 +64,10 @@ export type Intake = {
 /** A delivery that the books follow. */
 export type FollowedDelivery = { eventId: string; receiver: string; eventMs: number };
 
-/** How many rows one statement writes or asks for: neither database takes values without bound. */
+/** The number of rows one statement writes or requests: neither database takes values without bound. */
 const ROWS_AT_ONCE = 200;
 
-/** How long the name of a forgotten transfer is kept at least. */
+/** The time that the name of a forgotten transfer is stored at least. */
 const LEAST_NAMED_MS = 400 * 86_400_000;
 
 const DELIVERY_COLUMNS = 'books_deliveries (event_id, receiver, state, delivered_ms, event_ms, check_ms)';
@@ -90,7 +90,7 @@ export class BookStore {
     this.#database = database;
   }
 
-  /** Where the books stand; null before they were begun. */
+  /** The place where the books stand; null before they were begun. */
   async place(): Promise<Place | null> {
     return this.#database.read(readPlace);
   }
@@ -317,7 +317,7 @@ export class BookWriter {
   }
 
   /**
-   * Forgets transfers that ended longer ago than they are kept, whole: what they posted adds up to nothing. A bounded number at
+   * Removes transfers that ended longer ago than they are stored, whole: what they posted adds up to nothing. A bounded number at
    * a time. Their names stay, so that they are not taken for new ones.
    */
   async prune({
@@ -368,7 +368,7 @@ function textOf(place: Place): string {
   return JSON.stringify(PLACE.parse(place));
 }
 
-/** Where the books stand, from their tables. */
+/** The place where the books stand, from their tables. */
 export async function readPlace(sql: Sql): Promise<Place | null> {
   const [row] = await sql.all('SELECT value FROM books_meta WHERE name = ?', ['place']);
   return row === undefined ? null : PLACE.parse(JSON.parse(String(row.value)));

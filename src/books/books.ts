@@ -9,8 +9,8 @@ import type { Keys } from '../store/keys.ts';
 import { FencedLease } from '../store/lease.ts';
 import { BookStore, OvertakenError } from './book-store.ts';
 import { keepRules } from './closed-rules.ts';
+import type { DailyReportMailer } from './daily-report-mailer.ts';
 import { type Fed, Feed, type FeedSources } from './feed.ts';
-import type { Mornings } from './mornings.ts';
 import type { Database } from './sql/database.ts';
 import { openPostgres } from './sql/postgres.ts';
 import { prepareTables } from './sql/schema.ts';
@@ -31,7 +31,7 @@ export function openBooks(
   return url === null ? openSqlite(join(dataDir, BOOKS_FILE), { isReadOnly }) : openPostgres(url, { hasTls });
 }
 
-/** What the books are kept with. */
+/** What the books are stored with. */
 export type BooksParts = {
   config: BooksConfig;
   /** The chains whose payments are checked. */
@@ -41,7 +41,7 @@ export type BooksParts = {
   keys: Keys;
   clocks: ActingClock;
   sources: FeedSources;
-  mornings: Mornings | null;
+  reportMailer: DailyReportMailer | null;
   signals: Signals;
   log: Logger;
 };
@@ -82,7 +82,7 @@ export class Books {
 
   /** Returns how long to wait. */
   async #work(): Promise<number> {
-    const { redis, mornings, log, signals } = this.#parts;
+    const { redis, reportMailer, log, signals } = this.#parts;
     try {
       if (!this.#isPrepared) await this.#prepare();
       this.#isPrepared = true;
@@ -97,7 +97,7 @@ export class Books {
       const mayClose = this.#parts.clocks.mayActAt(nowMs);
       const fed = await this.#feed.round(nowMs, { mayClose });
       this.#say(fed);
-      if (mayClose && fed.isAtEnd) await mornings?.send(nowMs, this.#feed.place);
+      if (mayClose && fed.isAtEnd) await reportMailer?.send(nowMs, this.#feed.place);
       if (this.#failures > 0) log.info('books.recovered');
       this.#failures = 0;
       return fed.isAtEnd || fed.stoppedBy !== null ? IDLE_MS : 0;
@@ -137,7 +137,7 @@ export class Books {
     this.#isClosing = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     // A mail under way would hold up the end for as long as its server takes.
-    await this.#parts.mornings?.close();
+    await this.#parts.reportMailer?.close();
     await this.#round;
     // Redis may be away: the file is closed all the same.
     await Promise.allSettled([this.#parts.database.close(), this.#lease.release()]);

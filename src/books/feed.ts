@@ -3,8 +3,8 @@ import { dayAt } from '../domain/books/day.ts';
 import type { DayRules } from '../domain/books/report.ts';
 import { renderEvent } from '../domain/events/render.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
-import { entitlements } from '../queues/deliveries/entitlements.ts';
 import { type Fact, readBatch, wholeFact } from '../queues/deliveries/log-batch.ts';
+import { matchFacts } from '../queues/deliveries/matches.ts';
 import type { DeliveryStore } from '../store/deliveries.ts';
 import type { EventLog } from '../store/event-log.ts';
 import { compareEntries } from '../store/log-entry.ts';
@@ -13,10 +13,10 @@ import type { SubjectStore } from '../store/subjects.ts';
 import type { BookStore, Place } from './book-store.ts';
 import { type Break, findBreak } from './breaks.ts';
 import { lookAtDeliveries } from './followed-deliveries.ts';
-import { type Seen, sightingOf, subjectOf, takeIn } from './sightings.ts';
+import { observationOf, type Seen, subjectOf, takeIn } from './observations.ts';
 import { snapshotsSince } from './snapshots.ts';
 
-/** What the books are kept by. `closeAfterMs` is also how long after its end a day waits for what is seen late. */
+/** What the books are stored by. `closeAfterMs` is also how long after its end a day waits for what is seen late. */
 export type BookRules = DayRules & { zone: string; retentionMs: number };
 
 /** What the books are fed from. */
@@ -39,14 +39,14 @@ export type Fed = {
 
 const BATCH = 200;
 
-/** How often the snapshots are gone through, and how often a place that only says "read until now" is written. */
+/** The interval at which the snapshots are gone through, and how often a place that only says "read until now" is written. */
 const SNAPSHOTS_EVERY_MS = 30_000;
 const NOTE_EVERY_MS = 15_000;
 
-/** How many transfers are forgotten in one go. */
+/** The number of transfers that are removed in one go. */
 const PRUNED_AT_ONCE = 200;
 
-/** How many forgotten transfers one note names. */
+/** The number of forgotten transfers one note names. */
 const MOST_NAMED = 3;
 
 /**
@@ -65,12 +65,12 @@ export class Feed {
     this.#rules = rules;
   }
 
-  /** Where the books stand, as this process knows it. */
+  /** The place where the books stand, as this process knows it. */
   get place(): Place | null {
     return this.#place;
   }
 
-  /** Forgets where the books stand: another process may have moved them. */
+  /** Removes where the books stand: another process may have moved them. */
   forget(): void {
     this.#place = null;
   }
@@ -91,13 +91,13 @@ export class Feed {
       const from = place;
       const { directory } = this.#sources;
       taken = await this.#books.move({ from, to }, async (writer) => {
-        const told = seen.filter(({ isLateAudience }) => !isLateAudience);
-        const { taken: count, forgotten } = await takeIn(writer, { place: from, directory }, told);
-        const late = seen.filter(({ isLateAudience }) => isLateAudience);
-        const known = await writer.knownEvents(late.map(({ sighting }) => sighting.event.id));
+        const reported = seen.filter(({ isLate }) => !isLate);
+        const { taken: count, forgotten } = await takeIn(writer, { place: from, directory }, reported);
+        const late = seen.filter(({ isLate }) => isLate);
+        const known = await writer.knownEvents(late.map(({ observation }) => observation.event.id));
         await writer.follow(
           // What is not in the books is not followed: nothing would ever take it away again.
-          late.flatMap(({ sighting: { event }, receivers, entry }) => {
+          late.flatMap(({ observation: { event }, receivers, entry }) => {
             const eventMs = Number(entry.split('-')[0]);
             return known.has(event.id)
               ? receivers.map((receiver) => ({ eventId: event.id, receiver, eventMs }))
@@ -158,26 +158,26 @@ export class Feed {
     return to;
   }
 
-  /** The events of transfers, as who sees all has them, each with the receivers that are entitled to it. */
-  async #seen(facts: readonly Fact[]): Promise<(Seen & { isLateAudience: boolean })[]> {
+  /** The events of transfers, as who sees all has them, each with the receivers that match it. */
+  async #seen(facts: readonly Fact[]): Promise<(Seen & { isLate: boolean })[]> {
     const { registry, directory } = this.#sources;
     const wanted = facts.filter(({ event, roots }) => roots !== null && isTransfer(event));
     const subscriptions = await registry.subscriptions(
       wanted.map(wholeFact).flatMap(({ roots }) => roots ?? []),
     );
-    const entitled = await entitlements(wanted, { registry, directory }, subscriptions);
+    const matched = await matchFacts(wanted, { registry, directory }, subscriptions);
     const receivers = new Map<string, string[]>();
     for (const receiver of await registry.receivers()) {
       if (receiver.removed) continue;
-      for (const { at } of entitled(receiver))
+      for (const { at } of matched(receiver))
         receivers.set(at, [...(receivers.get(at) ?? []), receiver.name]);
     }
     // Whom a transfer belongs to stands in the books also while that is suspended.
     return wanted.map(wholeFact).map(({ event, roots, place, at }) => ({
-      sighting: sightingOf(renderEvent(event, roots ?? [], subscriptions, directory), event),
+      observation: observationOf(renderEvent(event, roots ?? [], subscriptions, directory), event),
       entry: at,
       receivers: receivers.get(at) ?? [],
-      isLateAudience: place !== at,
+      isLate: place !== at,
     }));
   }
 
@@ -206,10 +206,10 @@ export class Feed {
       const known = await writer.transfers(due.map(subjectOf));
       const news = due.filter((one) => {
         const before = known.get(subjectOf(one));
-        const { status } = one.sighting.event.data;
+        const { status } = one.observation.event.data;
         if (before === undefined) return true;
         // After a restore, one from before it says less than the books know: what it missed is found again under its old id.
-        const isOfNow = one.sighting.event.data.epoch >= this.#sources.subjects.epoch.begun.epoch;
+        const isOfNow = one.observation.event.data.epoch >= this.#sources.subjects.epoch.begun.epoch;
         return isOfNow && before.epoch < place.epoch && before.state.status !== status;
       });
       await takeIn(writer, { place, directory: this.#sources.directory }, news);

@@ -1,7 +1,7 @@
 import type { DeliveryFact, DeliveryStore } from '../store/deliveries.ts';
 import type { BookStore, FollowedDelivery, Place } from './book-store.ts';
 
-/** How many deliveries are looked at together, and how often one round does that: others are served meanwhile. */
+/** The number of deliveries that are looked at together, and how often one round does that: others are served meanwhile. */
 const LOOKED_AT_TOGETHER = 200;
 const MOST_LOOKS = 10;
 

@@ -28,7 +28,7 @@ export type ReaderOptions = DayRules & {
   directory: Directory;
 };
 
-/** How many transfers are read in one go: a day of very many does not hold up who else is served. */
+/** The number of transfers that are read in one go: a day of very many does not hold up who else is served. */
 const CHUNK = 200;
 
 /** Makes the report of any day and zone from the books. */
@@ -191,20 +191,20 @@ function deliveryOf(row: Row): ReportDelivery {
 /** No day is longer, and the first is closed at its end. */
 const LONGEST_DAY_MS = 25 * 3_600_000;
 
-/** From when on the books have all: what was written down of closed days is forgotten together with their transfers. */
+/** From when on the books have all: what was written down of closed days is removed together with their transfers. */
 async function beginning(sql: Sql, openedMs: number): Promise<number> {
   const [first] = await sql.all('SELECT min(at_ms) AS at_ms FROM books_closed_days');
   const firstMs = Number(first?.at_ms ?? 0);
   return firstMs > openedMs + LONGEST_DAY_MS ? firstMs : openedMs;
 }
 
-/** The day of a zone in which the books begin; the first whole one where what went before it is forgotten. */
+/** The day of a zone in which the books begin; the first whole one where what went before it is removed. */
 function firstDay(beginsMs: number, zone: string, { isWhole }: { isWhole: boolean }): Day {
   const day = dayAt(beginsMs, zone);
   return isWhole && day.fromMs < beginsMs ? dayAt(day.toMs, zone) : day;
 }
 
-/** What was written down when a day was closed; null where none was closed at that moment. */
+/** What was written down when a day was closed; null where none was closed at that time. */
 async function closingAt(
   sql: Sql,
   atMs: number,

@@ -6,9 +6,9 @@ import { asSubjectId, eventKind, parseSubjectId } from '../domain/subjects/subje
 import type { Directory } from '../domain/transfers/chains.ts';
 import type { Registry } from '../store/registry.ts';
 import type { ChangedSubject, Known, SubjectStore } from '../store/subjects.ts';
-import { asKey, type Seen, sightingOf } from './sightings.ts';
+import { asKey, observationOf, type Seen } from './observations.ts';
 
-/** How many snapshots are read in one go. */
+/** The number of snapshots that are read in one go. */
 const CHUNK = 200;
 
 /** A transfer as its snapshot has it. `lastEntry` is where its newest event stands in the log; null for none. */
@@ -73,5 +73,5 @@ async function readOne(
     },
   };
   const rendered = renderEvent(event, roots, await registry.subscriptions(roots), directory);
-  return { sighting: sightingOf(rendered, event), entry: lastEntry ?? '0-0', receivers: [], lastEntry };
+  return { observation: observationOf(rendered, event), entry: lastEntry ?? '0-0', receivers: [], lastEntry };
 }

@@ -1,7 +1,7 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import type { Row, Sql } from './sql/database.ts';
 
-/** How many transfers one page has: none of its statements holds up who else is served. */
+/** The number of transfers one page that has: none of its statements holds up who else is served. */
 const PAGE = 200;
 
 /**
@@ -13,7 +13,7 @@ export async function* touchedSince(sql: Sql, sinceMs: number): AsyncGenerator<s
   yield* pagesOf(sql, { isOpen: 0, sinceMs });
 }
 
-/** In the order of their index. Many may be booked at one moment: a page ends at a subject, not at a moment. */
+/** In the order of their index. Many may be booked at one time: a page ends at a subject, not at a moment. */
 async function* pagesOf(
   sql: Sql,
   { isOpen, sinceMs }: { isOpen: 0 | 1; sinceMs: number },

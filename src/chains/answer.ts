@@ -11,10 +11,10 @@ export const CALL_ID = 1;
 const RESULTS = {
   quantity: QUANTITY,
   /** A node that is catching up tells how far it is. */
-  synced: z.union([z.literal(false), z.looseObject({})]).transform((told) => told === false),
+  synced: z.union([z.literal(false), z.looseObject({})]).transform((reported) => reported === false),
   evmReceipt: EVM_RECEIPT.nullable(),
   evmBlock: EVM_BLOCK.nullable(),
-  // What it says is told: no text but a hash in base58 gets that far.
+  // What it says is reported: no text but a hash in base58 gets that far.
   genesis: z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, { error: 'a hash' }),
   slot: z.int({ error: 'a slot' }).min(0),
   blockTime: z.int({ error: 'a time' }).min(0).nullable(),

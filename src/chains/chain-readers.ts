@@ -75,7 +75,7 @@ function askedEndpoint(
   const endpoint = new Endpoint(config, { chainId, onCall });
   const source = sourceOf(endpoint, chain);
   const who = { endpoint: config.name, host: hostName(config, chain.endpoints) };
-  // What is asked for everybody is not given up with whoever asked first.
+  // What is requested everybody is not given up with whoever asked first.
   const identity = new Refreshed({ ask: () => identify(source, { endpoint, chainId }), forMs: IDENTITY_MS });
   const head = new Refreshed({ ask: () => source.finalHead(), forMs: HEAD_MS });
   const synced = new Refreshed({ ask: () => source.isSynced(), forMs: SYNCED_MS });

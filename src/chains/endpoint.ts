@@ -40,7 +40,7 @@ export type Question<Name extends ResultName> = { method: string; params: readon
 /** Codes by which providers say that they were asked too often. */
 const LIMIT_CODES: ReadonlySet<number> = new Set([-32005, -32029, 429]);
 
-/** How long an endpoint is left alone that was asked too often and does not say how long. */
+/** The time that an endpoint is left alone that was asked too often and does not say how long. */
 const LIMIT_PAUSE_MS = 2_000;
 
 const LONGEST_QUOTE = 200;
@@ -104,7 +104,7 @@ export class Endpoint {
     const { method } = question;
     const waits = await this.#pace.take(signal);
     if (!waits) {
-      throw new EndpointError('rate-limited', `${this.name}: asked for a pause that is not over`);
+      throw new EndpointError('rate-limited', `${this.name}: requested a pause that is not over`);
     }
     const startedAt = performance.now();
     const report = (outcome: CallOutcome): void =>

@@ -4,7 +4,7 @@ import { type EvmReceipt, evmMoves, fulfilledBy, receiptFault } from '../domain/
 import type { Block } from '../domain/proof/reading.ts';
 import { type Endpoint, EndpointError } from './endpoint.ts';
 import { Kept } from './kept.ts';
-import type { ChainSource, Sighting } from './source.ts';
+import type { ChainSource, Observation } from './source.ts';
 
 /** What is pinned of a chain's fulfilments. */
 export type PinnedFulfilments = { address: string; abi: AbiEvent; hash: string };
@@ -34,7 +34,7 @@ export class EvmSource implements ChainSource {
     try {
       return await this.#endpoint.call({ method: 'eth_syncing', params: [], result: 'synced' });
     } catch (error) {
-      // Many providers do not have it. What they have is told by the time of their final head.
+      // Many providers do not have it. What they have is reported by the time of their final head.
       if (error instanceof EndpointError && error.rpcCode !== null && error.outcome === 'error') return true;
       throw error;
     }
@@ -59,7 +59,7 @@ export class EvmSource implements ChainSource {
   async find(
     txHash: string,
     { head, token, signal }: { head: Block; token: string | null; signal?: AbortSignal },
-  ): Promise<Sighting | null> {
+  ): Promise<Observation | null> {
     const receipt = await this.#endpoint.call(
       { method: 'eth_getTransactionReceipt', params: [txHash], result: 'evmReceipt' },
       signal,
@@ -88,7 +88,7 @@ export class EvmSource implements ChainSource {
   ): Promise<Block> {
     const key = isFinal ? `final ${blockNumber}` : blockHash;
     const known = this.#blocks.get(key);
-    // A block with too few confirmations may have been reorganised since it was kept.
+    // A block with too few confirmations may have been reorganised since it was stored.
     const block =
       known?.hash === blockHash
         ? known

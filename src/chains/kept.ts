@@ -1,4 +1,4 @@
-/** The last values by their names; of too many, those that were set first are forgotten. */
+/** The last values by their names; of too many, those that were set first are removed. */
 export class Kept<T> {
   readonly #most: number;
   readonly #values = new Map<string, T>();
@@ -18,7 +18,7 @@ export class Kept<T> {
   }
 }
 
-/** A value that is asked for again after a while. Whoever asks meanwhile gets the same, or waits for the same answer. */
+/** A value that is requested again after a while. Whoever asks meanwhile gets the same, or waits for the same answer. */
 export class Refreshed<T> {
   readonly #ask: () => Promise<T>;
   readonly #forMs: number;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Nobody waits longer for his turn: he is told to come again. */
+/** Nobody waits longer for his turn: he is reported to come again. */
 const LONGEST_WAIT_MS = 10_000;
 
 /** Spreads calls evenly: so many per second, after a pause of a second as many at once. */

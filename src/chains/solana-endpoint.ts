@@ -3,7 +3,7 @@ import type { Block } from '../domain/proof/reading.ts';
 import { solanaMoves, transactionFault } from '../domain/proof/solana-moves.ts';
 import type { Endpoint } from './endpoint.ts';
 import { Kept } from './kept.ts';
-import type { ChainSource, Sighting } from './source.ts';
+import type { ChainSource, Observation } from './source.ts';
 
 const FINALIZED = { commitment: 'finalized' } as const;
 
@@ -40,7 +40,7 @@ export class SolanaSource implements ChainSource {
   async find(
     txHash: string,
     { token, signal }: { head: Block; token: string | null; signal?: AbortSignal },
-  ): Promise<Sighting | null> {
+  ): Promise<Observation | null> {
     const options = { ...FINALIZED, encoding: 'json', maxSupportedTransactionVersion: 0 };
     const found = await this.#endpoint.call(
       { method: 'getTransaction', params: [txHash, options], result: 'solanaTransaction' },

@@ -1,7 +1,10 @@
 import type { Block, Found } from '../domain/proof/reading.ts';
 
 /** What an endpoint shows of a transaction that it has. */
-export type Sighting = Pick<Found, 'block' | 'isFinal' | 'succeeded' | 'moves' | 'fulfilled' | 'isPartial'>;
+export type Observation = Pick<
+  Found,
+  'block' | 'isFinal' | 'succeeded' | 'moves' | 'fulfilled' | 'isPartial'
+>;
 
 /** How transactions of one kind of chain are read at one endpoint. Everything throws EndpointErrors. */
 export interface ChainSource {
@@ -14,5 +17,5 @@ export interface ChainSource {
   find(
     txHash: string,
     options: { head: Block; token: string | null; signal?: AbortSignal },
-  ): Promise<Sighting | null>;
+  ): Promise<Observation | null>;
 }

@@ -8,10 +8,10 @@ import { serverSchema } from '../config/sections/server.ts';
 import { BadSettingError } from '../exit.ts';
 import { Secret } from '../secret.ts';
 
-/** Where a running daemon is, without a slash at its end, and the token to show it. */
+/** The place where a running daemon is, without a slash at its end, and the token to show it. */
 export type DaemonAddress = { url: string; token: Secret | null };
 
-/** How a command is told where the daemon is; without `config`, that of the working directory. */
+/** How a command is given where the daemon is; without `config`, that of the working directory. */
 export type AddressOptions = { url?: string; config?: string; allowInsecure?: true };
 
 const CONFIG_DEFAULT = './intentwatch.yaml';

@@ -20,7 +20,7 @@ export type Asked<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType>
 /** An answer: as it was read, and as it came, which may have members that a later version has added. */
 export type Reply<T> = { status: number; body: T; raw: unknown };
 
-/** How long after the longest time of a route its answer may be here; and after the usual one, which is 5 s. */
+/** The time that after the longest time of a route its answer may be here; and after the usual one, which is 5 s. */
 const MARGIN_MS = 10_000;
 const ANSWER_MS = 1_000 * LIMITS.daemonAnswer.seconds;
 
@@ -43,7 +43,7 @@ export class ApiClient {
     this.#address = address;
   }
 
-  /** Where the daemon is. */
+  /** The place where the daemon is. */
   get url(): string {
     return this.#address.url;
   }

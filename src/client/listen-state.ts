@@ -16,7 +16,7 @@ type Forwarding = { from: string; to: string };
 
 const KEY_BYTES = 32;
 
-/** Where a listener keeps its secret and its places unless it is told another file. */
+/** The place where a listener keeps its secret and its places unless it is given another file. */
 export function listenFile({ XDG_STATE_HOME: home }: NodeJS.ProcessEnv): string {
   const folder = home === undefined || home === '' ? join(homedir(), '.local', 'state') : home;
   return join(folder, 'intentwatch', 'listen.json');

@@ -5,7 +5,7 @@ import { CONFIG_DEFAULT, loadConfig } from '../config/file/load.ts';
 import { buildUpstream, checkUpstream, upstreamSchema } from '../config/sections/upstream.ts';
 import { UpstreamClient } from '../upstream/client/client.ts';
 
-/** How a command that asks the upstream is told where it is. */
+/** How a command that asks the upstream is given where it is. */
 export type ConnectionOptions = { config?: string; baseUrl?: string; apiKey?: string };
 
 /** The flag of each member of a config's `upstream`. */

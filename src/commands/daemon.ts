@@ -19,7 +19,7 @@ export function withDaemon(command: Command): Command {
     .option('--json', 'print JSON, as the API answers it');
 }
 
-/** Whether the options name a daemon by its URL. */
+/** True when the options name a daemon by its URL. */
 export function isRemote({ url }: DaemonOptions): boolean {
   return url !== undefined && url !== '';
 }
@@ -29,7 +29,7 @@ export async function clientOf(options: DaemonOptions): Promise<ApiClient> {
   return new ApiClient(await daemonAddress(options, process.env));
 }
 
-/** Prints an answer: as JSON where that is asked for, else as text for people. */
+/** Prints an answer: as JSON where that is requested, else as text for people. */
 export function print(options: DaemonOptions, answer: { raw: unknown; text: () => string }): void {
   say(options.json === true ? JSON.stringify(answer.raw, null, 2) : answer.text());
 }

@@ -20,7 +20,7 @@ type Options = DaemonOptions & {
 
 const MOST = 100;
 
-/** `events`: prints what was told, and what is told from now on. */
+/** `events`: prints what was reported, and what is reported from now on. */
 export function eventsCommand(): Command {
   return withDaemon(
     new Command('events')

@@ -71,14 +71,14 @@ function textOf({ corridors, stages, newTransfers }: Learned): string {
 
 /** What became of transfers that were seen pending, per pair of chains; shares where enough were. */
 function corridorTable(corridors: readonly Corridor[]): string {
-  const told = (count: number, share: number | null): string =>
+  const reported = (count: number, share: number | null): string =>
     share === null ? String(count) : `${count} (${Math.round(share * 1_000) / 10} %)`;
   const rows = corridors.map((one) => [
     one.corridor,
     String(one.filled),
-    told(one.unfilled, one.unfilledShare),
-    told(one.overdue, one.overdueShare),
-    told(one.refunded, one.refundedShare),
+    reported(one.unfilled, one.unfilledShare),
+    reported(one.overdue, one.overdueShare),
+    reported(one.refunded, one.refundedShare),
   ]);
   return table([['ROUTE', 'FILLED', 'UNFILLED', 'OVERDUE', 'REFUNDED'], ...rows]);
 }

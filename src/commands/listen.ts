@@ -41,7 +41,7 @@ export function listenCommand(): Command {
       .option('--since <time>', 'from then on, in the place of where it ended last', moment)
       .option(
         '--state <file>',
-        'where secret and place are kept (default: intentwatch/listen.json in $XDG_STATE_HOME or ~/.local/state)',
+        'where secret and place are stored (default: intentwatch/listen.json in $XDG_STATE_HOME or ~/.local/state)',
       ),
   ).action(async (options: Options) => {
     const state = await ListenState.open(options.state ?? listenFile(process.env));

@@ -12,7 +12,7 @@ import { addedReceiverCommands } from './added-receivers.ts';
 import { clientOf, type DaemonOptions, print, withDaemon } from './daemon.ts';
 import { screenOf, table, utcTimeOfIso } from './table.ts';
 
-/** How long an operator waits to see a receiver enabled. */
+/** The time that an operator waits to see a receiver enabled. */
 const ENABLING_MS = 10_000;
 const LOOK_EVERY_MS = 200;
 

@@ -32,7 +32,7 @@ export function reconcileCommand(): Command {
   return withDaemon(
     new Command('reconcile')
       .description(
-        'Print the books of a day: opening + started - ended = closing per token, and what needs a look; with --format json, csv or html also each transfer.',
+        'Print the books of a day: opening + started - ended = closing per token, and what needs attention; with --format json, csv or html also each transfer.',
       )
       .option('--day <day>', 'a day like 2026-11-21 (default: yesterday)')
       .option('--zone <zone>', 'the time zone whose day it is (default: that of the books)')

@@ -24,7 +24,7 @@ export function resendCommand(): Command {
     new Command('resend')
       .description('Send events once more, under their ids: one, all of a subject, or those of a time.')
       .argument('[id]', 'an event, or a subject by its id, a hash, or metadata as key=value')
-      .option('--to <receiver...>', 'to these (default: to all that are entitled)')
+      .option('--to <receiver...>', 'to these (default: to all that match)')
       .option(
         '--since <time>',
         'in the place of an id: from then on, a time like 2026-11-20T10:00:00Z or a span like 2h',
@@ -70,7 +70,7 @@ async function ask(client: ApiClient, id: string | undefined, options: Options):
 
 function show({ json }: Options, { replays }: { replays: readonly Asked[] }): void {
   if (json === true) say(JSON.stringify({ replays }, null, 2));
-  else for (const { receiver, replay } of replays) say(`replay ${replay} to ${receiver} was asked for`);
+  else for (const { receiver, replay } of replays) say(`replay ${replay} to ${receiver} was requested`);
 }
 
 /** Waits until all deliveries have ended. They go on without us. */

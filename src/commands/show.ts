@@ -60,7 +60,7 @@ async function readShown(client: ApiClient, subject: string, limit: number): Pro
 
 /** A subject with its timeline, as lines, the oldest event first. */
 function shownText(details: Shown, screen: Screen): string {
-  const { subject, status, related, metadata, subscriptions, lookedAt, pendingSince } = details;
+  const { subject, status, related, metadata, subscriptions, polledAt, pendingSince } = details;
   const facts: [string, string][] = [
     ['status', `${status ?? 'nothing seen yet'}, ${nowOf(details)}`],
     ['waits since', details.underWay ? utcTimeOfIso(pendingSince) : ''],
@@ -75,7 +75,7 @@ function shownText(details: Shown, screen: Screen): string {
     ],
     ['subscriptions', subscriptions.join(' ')],
     ['came from', related.join(' ')],
-    ['last seen', utcTimeOfIso(lookedAt)],
+    ['last seen', utcTimeOfIso(polledAt)],
   ];
   const shown = facts.filter(([, value]) => value !== '');
   const width = Math.max(...shown.map(([name]) => name.length));
@@ -107,7 +107,7 @@ function checkLine({ state, because, chainId, readings, asked }: SubjectDetails[
 
 function nowOf({ underWay, overdue }: SubjectDetails): string {
   if (!underWay) return 'not polled any more';
-  return overdue ? 'under way, told as overdue' : 'under way';
+  return overdue ? 'under way, reported as overdue' : 'under way';
 }
 
 function transferLine({ transfer }: SubjectDetails): string {

@@ -9,10 +9,10 @@ import { Daemon } from '../daemon/daemon.ts';
 import { EXIT, interrupted, reportFailure } from '../exit.ts';
 import { bufferedLines, LOG_OPTIONS, standardOutput } from '../log.ts';
 
-/** A daemon that is still there after this long at shutdown is cut off: what it held is handed to the next one. */
+/** A daemon that is still there after this long at shutdown is cut off: what it held is passed to the next one. */
 const SHUTDOWN_MS = 4_500;
 
-/** `start`: runs the daemon until it is told to stop. */
+/** `start`: runs the daemon until it is instructed to stop. */
 export function startCommand(): Command {
   return new Command('start')
     .description('Run the daemon: poll, compare, and deliver until SIGTERM or Ctrl-C.')
@@ -67,7 +67,7 @@ async function start(options: Options): Promise<void> {
   process.exit(code);
 }
 
-/** Where log lines go: to stdout, for people where it is a terminal. */
+/** The place where log lines go: to stdout, for people where it is a terminal. */
 async function logSink(format: LogConfig['format']): Promise<{ write(text: string): unknown }> {
   // Nobody could end it any more by a key.
   const out = standardOutput(() => process.kill(process.pid, 'SIGTERM'));

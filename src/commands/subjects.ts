@@ -25,9 +25,12 @@ export function trackCommand(): Command {
       .description('Watch a transfer, wallet, quote, job or vault from now on, beside what the config names.')
       .argument('[kind]', `what the id is of: ${TRACKED_KINDS.join(', ')}`)
       .argument('[id]', 'its address, hash or UUID')
-      .option('--to <receiver...>', 'who is told; left out only where there are no receivers')
+      .option(
+        '--to <receiver...>',
+        'which receivers are notified; left out only where there are no receivers',
+      )
       .option('--metadata <key=value>', 'what every event of it carries for you (repeatable)', pair)
-      .option('--overdue-after <span>', 'told as overdue after this: a duration, or "learned"')
+      .option('--overdue-after <span>', 'reported as overdue after this: a duration, or "learned"')
       .option('--chain <id>', 'of a vault: the chain on which it is funded', count)
       .addOption(
         new Option('--endpoint <name>', 'of a gasless job: who knows it').choices(['status', 'gateway']),
@@ -76,7 +79,7 @@ export function untrackCommand(): Command {
   return withDaemon(
     new Command('untrack')
       .description(
-        'End the tracking of a subject: nothing more is told of it, unless the config names it too.',
+        'End the tracking of a subject: nothing more is reported of it, unless the config names it too.',
       )
       .argument('<id>', 'its id, a hash, or metadata as key=value'),
   ).action(async (id: string, options: DaemonOptions) => {
@@ -129,7 +132,7 @@ export function listCommand(): Command {
       .option('--mentions <text>', 'with this hash or address in the record or id')
       .option('--under-way', 'only what is polled')
       .addOption(new Option('--ended', 'only what is not polled any more').conflicts('underWay'))
-      .option('--overdue', 'only what was told as overdue, and still waits')
+      .option('--overdue', 'only what was reported as overdue, and still waits')
       .option('--age <span>', 'has waited for at least so long, such as 10m')
       .option('--limit <number>', 'how many', count, 50)
       .option('--cursor <cursor>', 'goes on where a list before ended'),

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util';
 import { printableLine } from '../notifiers/printable.ts';
 
-/** Where text is shown: how wide it is (null: nobody wraps it), and how it shows colours. */
+/** The place where text is shown: how wide it is (null: nobody wraps it), and how it shows colours. */
 export type Screen = { columns: number | null; colour: (colour: Colour, text: string) => string };
 
 type Colour = 'green' | 'yellow' | 'red' | 'dim' | 'bold';

@@ -44,7 +44,7 @@ export function undeliveredCommand(): Command {
         return { items: body.undelivered, next: body.next };
       },
     });
-    // Who asks for one receiver or state does not ask for what no receiver gets.
+    // Who requests one receiver or state does not ask for what no receiver gets.
     const isWhole =
       receivers.length === 0 && [state, type, subject, cursor].every((one) => one === undefined);
     const { items: unmatched, next: nextUnmatched } = isWhole

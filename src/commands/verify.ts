@@ -22,12 +22,12 @@ export function verifyCommand(): Command {
   return withDaemon(
     new Command('verify')
       .description(
-        'Check on the chains what the upstream states of a transfer: exit code 0 verified, 1 disputed, 75 it cannot be told, 64 or 65 wrong arguments, 70 an error.',
+        'Check on the chains what the upstream states of a transfer: exit code 0 verified, 1 disputed, 75 it cannot be known, 64 or 65 wrong arguments, 70 an error.',
       )
       .argument('<id>', 'its id, or the hash of the intent or of one of its transactions')
       .option(
         '--recipient <address>',
-        'who should have received it, once or several times (default: the quote’s, where it was handed over)',
+        'who should have received it, once or several times (default: the quote’s, where it was imported)',
         recipient,
       ),
   )
@@ -68,7 +68,7 @@ async function verify(id: string, options: Options): Promise<void> {
   process.exitCode = EXIT_OF[outcome];
 }
 
-const EXIT_OF = { verified: EXIT.done, disputed: EXIT.failed, 'not told': EXIT.tryAgain } as const;
+const EXIT_OF = { verified: EXIT.done, disputed: EXIT.failed, 'not reported': EXIT.tryAgain } as const;
 
 type AllChecked = Pick<z.infer<typeof VERIFIED_PAYMENTS>, 'otherTransfers' | 'calls'> & {
   payments: CheckedPayment[];
@@ -104,5 +104,5 @@ function outcomeOf(payments: readonly CheckedPayment[]): keyof typeof EXIT_OF {
   const asked = payments.filter(({ readings }) => readings !== null);
   if (asked.some(({ verdict }) => verdict.outcome === 'disputed')) return 'disputed';
   const isVerified = asked.length > 0 && asked.every(({ verdict }) => verdict.outcome === 'verified');
-  return isVerified ? 'verified' : 'not told';
+  return isVerified ? 'verified' : 'not reported';
 }

@@ -3,7 +3,7 @@ import type { PollingLimits } from '../domain/cadence/watch-rules.ts';
 import type { BatchingRules } from '../domain/events/batching.ts';
 import type { EventFilter } from '../domain/events/filter.ts';
 import type { Fulfilments } from '../domain/proof/evm-moves.ts';
-import type { HandedQuote } from '../domain/quotes/handed-quote.ts';
+import type { ImportedQuote } from '../domain/quotes/imported-quote.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
 import type { AddedChain, AddedToken } from '../domain/transfers/chains.ts';
 import type { Secret } from '../secret.ts';
@@ -15,7 +15,7 @@ import type { RemovalConfig } from './sections/removal.ts';
 /** The kinds of subject whose records carry a status that can end tracking. */
 export type FinishingKind = 'intent' | 'quote' | 'gasless' | 'vault' | 'deposit-address';
 
-/** Where and how the transfer service is asked. */
+/** The place where and how the transfer service is asked. */
 export type UpstreamConfig = {
   /** Without a trailing slash. */
   baseUrl: string;
@@ -28,9 +28,9 @@ export type UpstreamConfig = {
   gatewayRequestsPerSecond: number;
   /** Budget of the open quoting service over all processes. */
   quotesRequestsPerSecond: number;
-  /** Budget of prices that are asked for with the key, over all processes. */
+  /** Budget of prices that are requested with the key, over all processes. */
   partnerQuotesRequestsPerSecond: number;
-  /** What is said of who asks for a price. */
+  /** What is said of who requests a price. */
   dAppId: string;
   timeoutMs: number;
   /** The http or https proxy through which both services are asked, with its user and password; `null`: asked directly. */
@@ -55,13 +55,13 @@ export type ApiReceiverLimits = {
   types: readonly Receiver['type'][];
   /** The networks (CIDR) whose addresses are permitted although they are not public. */
   allowNetworks: readonly string[];
-  /** Whether plain http and Postgres without TLS are permitted. */
+  /** True when plain http and Postgres without TLS are permitted. */
   allowInsecure: boolean;
   /** The origins of the proxies that they may name. */
   proxies: readonly string[];
 };
 
-/** Where metrics, health and the API are served. */
+/** The place where metrics, health and the API are served. */
 export type ServerConfig = {
   host: string;
   /** 0 lets the system choose. */
@@ -71,7 +71,7 @@ export type ServerConfig = {
   /** Seals the receivers that are made through the API; `null`: none can be. */
   secretsKey: Secret | null;
   apiReceivers: ApiReceiverLimits;
-  /** Whether the console is served where the API is. */
+  /** True when the console is served where the API is. */
   console: boolean;
   /** How receivers reach the server, without a trailing slash; the base of links in events. */
   publicUrl: string | null;
@@ -81,7 +81,7 @@ export type ServerConfig = {
 
 /** How mail leaves. */
 export type SmtpConfig = {
-  /** `smtp://` or `smtps://`, with user and password inside when the server asks for them. */
+  /** `smtp://` or `smtps://`, with user and password inside when the server requests them. */
   url: Secret;
   /** A mail address, with or without a display name. */
   from: string;
@@ -89,7 +89,7 @@ export type SmtpConfig = {
 
 /** The rules of polling that are not the upstream's. */
 export type PollingConfig = PollingLimits & {
-  /** How long exact look-ups must confirm a stale answer before it is accepted. */
+  /** The time that exact polls must confirm a stale answer before it is accepted. */
   confirmAfterMs: number;
   /** The interval of full sweeps of a wallet's pages. */
   fullSweepEveryMs: number;
@@ -182,12 +182,12 @@ export type PostgresReceiver = Receiving & {
   tls: ReceiverTls | null;
   /** The events of one subject come one after another, by `sequence`. */
   ordering: 'subject';
-  /** Whether it is reached without TLS. */
+  /** True when it is reached without TLS. */
   allowInsecure: boolean;
   apiNetworks: ApiNetworks;
 };
 
-/** Where notices go. */
+/** The place where notices go. */
 export type Receiver = WebhookReceiver | EmailReceiver | PostgresReceiver;
 
 /** A gasless job and the endpoint that knows it. */
@@ -206,7 +206,7 @@ export type Subscription = {
   /** Hashes of the transactions that fund transfers, and of those that deliver them. */
   sourceTxs: string[];
   destinationTxs: string[];
-  /** UUIDs, lower-cased, also of those that were handed over. */
+  /** UUIDs, lower-cased, also of those that were imported. */
   quotes: string[];
   gaslessJobs: GaslessJob[];
   vaults: Vault[];
@@ -215,11 +215,11 @@ export type Subscription = {
   metadata: Record<string, string>;
   /** Names of receivers. */
   receivers: string[];
-  /** Whether what happened before the subscription is told too. */
+  /** True when what happened before the subscription is reported too. */
   history: 'skip' | 'emit';
   /** `learned`: what takes longer than 99 of 100 on its route; `null`: no subject is ever overdue. */
   overdueAfterMs: OverdueAfter | null;
-  /** How long before an unfunded quote or vault expires that is told; null: never. */
+  /** How long before an unfunded quote or vault expires that is reported; null: never. */
   warnBeforeMs: number | null;
   /** Who may rightly receive what its transfers deliver; empty: it is not said. EVM addresses are lower-cased. */
   recipients: string[];
@@ -251,16 +251,16 @@ export type CheckedChain = {
   fulfilments: Fulfilments | null;
 };
 
-/** How the books are kept. */
+/** How the books are stored. */
 export type BooksConfig = {
   /** The Postgres that keeps them; `null`: a file in `dataDir`. */
   url: Secret | null;
-  /** Whether it is reached with TLS. */
+  /** True when it is reached with TLS. */
   hasTls: boolean;
   retentionMs: number;
   /** The zone in whose days they are closed. */
   timeZone: string;
-  /** How long after its end a day waits for what is seen late. */
+  /** The time that after its end a day waits for what is seen late. */
   closeAfterMs: number;
   /** The mail of every morning: when, in minutes after midnight, and to whom. */
   report: { atMinute: number; to: string[] } | null;
@@ -285,7 +285,7 @@ export type Config = {
   reload: ReloadConfig;
   smtp: SmtpConfig | null;
   polling: PollingConfig;
-  /** `null`: none are kept. */
+  /** `null`: none are stored. */
   books: BooksConfig | null;
   /** Names and explorers of chains beside the built-in ones. */
   chains: AddedChain[];
@@ -299,8 +299,8 @@ export type Config = {
   /** Those of `receivers` that were made through the API, and are in no file. */
   addedReceivers?: readonly string[];
   subscriptions: Subscription[];
-  /** The quotes that were handed over as JSON, each once. */
-  handedQuotes: HandedQuote[];
+  /** The imported quotes, each once. */
+  importedQuotes: ImportedQuote[];
   /** What is allowed in the file, but probably a mistake; like the problems of a file that is refused. */
   warnings: ConfigProblem[];
 };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { JsonValue } from '../domain/json.ts';
-import type { HandedQuote } from '../domain/quotes/handed-quote.ts';
+import type { ImportedQuote } from '../domain/quotes/imported-quote.ts';
 import type { Config, ReceiverTls } from './config.ts';
 import { durationField } from './fields/duration.ts';
 import { mapping } from './fields/fields.ts';
@@ -36,7 +36,7 @@ export const configSchema = mapping({
     }),
   retention: durationField({ min: '1m', max: '3650d' }).prefault('30d').meta({
     description:
-      'How long events, what became of their deliveries, and what has ended are kept; the states of what has ended stay known in a compact form until a sweep of their whole wallet has not shown them for as long again. At least 4 days, and a day more than twice `polling.fullSweepEvery`. No shorter than the `disableAfter` and the retries of any receiver.',
+      'How long events, what became of their deliveries, and what has ended are stored; the states of what has ended stay known in a compact form until a sweep of their whole wallet has not shown them for as long again. At least 4 days, and a day more than twice `polling.fullSweepEvery`. No shorter than the `disableAfter` and the retries of any receiver.',
     label: 'duration',
   }),
   removal: removalSchema.prefault({}),
@@ -55,7 +55,7 @@ export const configSchema = mapping({
   }),
   subscriptions: z.array(subscriptionSchema, { error: 'a list of subscriptions' }).prefault([]).meta({
     description:
-      'What is watched and who is told. At least one where the API is off; where it is on, all can be tracked through it.',
+      'What is watched and who is notified. At least one where the API is off; where it is on, all can be tracked through it.',
     label: 'list of mappings',
   }),
 });
@@ -69,7 +69,7 @@ export type ParsedConfig = z.output<typeof configSchema>;
  */
 export function buildConfig(
   parsed: ParsedConfig,
-  { quotes, tls }: { quotes: ReadonlyMap<string, HandedQuote>; tls: readonly (ReceiverTls | null)[] },
+  { quotes, tls }: { quotes: ReadonlyMap<string, ImportedQuote>; tls: readonly (ReceiverTls | null)[] },
 ): Omit<Config, 'file' | 'digest' | 'fingerprint' | 'warnings'> {
   return {
     upstream: buildUpstream(parsed.upstream),
@@ -86,7 +86,7 @@ export function buildConfig(
     ...buildNames(parsed),
     receivers: parsed.receivers.map((item, index) => buildReceiver(item, { tls: tls[index] ?? null })),
     subscriptions: parsed.subscriptions.map((item) => buildSubscription(item, quotes)),
-    handedQuotes: [...new Map([...quotes.values()].map((quote) => [quote.subject, quote])).values()],
+    importedQuotes: [...new Map([...quotes.values()].map((quote) => [quote.subject, quote])).values()],
   };
 }
 
@@ -99,7 +99,7 @@ export function checkConfig(
   {
     isShown,
     quotes,
-  }: { isShown(path: ConfigPath, text: string): boolean; quotes: ReadonlyMap<string, HandedQuote> },
+  }: { isShown(path: ConfigPath, text: string): boolean; quotes: ReadonlyMap<string, ImportedQuote> },
 ): Finding[] {
   const receivers = items(member(tree, 'receivers'));
   const subscriptions = items(member(tree, 'subscriptions'));
@@ -115,7 +115,7 @@ export function checkConfig(
     ...under(['upstream'], checkUpstream(member(tree, 'upstream'))),
     ...under(['server'], checkServer(member(tree, 'server'))),
     ...checkWatched(tree),
-    ...checkTold(tree),
+    ...checkReported(tree),
     ...under(['polling'], checkPolling(member(tree, 'polling'))),
     ...checkBooks(tree),
     ...receivers.flatMap((item, index) => under(['receivers', index], checkReceiver(item, { hasSmtp }))),
@@ -130,15 +130,15 @@ export function checkConfig(
   ];
 }
 
-/** A daemon that is given nothing to watch must be one that can be told what to watch. */
+/** A daemon that is given nothing to watch must be one that accepts what to watch. */
 function checkWatched(tree: JsonValue): Finding[] {
   if (!isEmpty(member(tree, 'subscriptions')) || hasApi(member(tree, 'server'))) return [];
   const expected = 'at least one subscription, or an API to track by (a token in server.tokens)';
   return [{ path: ['subscriptions'], expected }];
 }
 
-/** A daemon that tells nobody must be one that can be asked. */
-function checkTold(tree: JsonValue): Finding[] {
+/** A daemon that notifies nobody must be one that can be asked. */
+function checkReported(tree: JsonValue): Finding[] {
   if (!isEmpty(member(tree, 'receivers')) || hasApi(member(tree, 'server'))) return [];
   const expected = 'at least one receiver, or an API to pull events from (a token in server.tokens)';
   return [{ path: ['receivers'], expected }];

@@ -16,7 +16,7 @@ const UNANSWERED = 'The daemon gives no answer.';
 const RETRY_MS = 2_000;
 const LONGEST_RETRY_MS = 60_000;
 
-/** How long an answer asks to wait, in ms. @param {Response} answer */
+/** The time that an answer asks to wait, in ms. @param {Response} answer */
 export function retryMsOf(answer) {
   const seconds = Number(answer.headers.get('retry-after') ?? 'none');
   return Number.isFinite(seconds)

@@ -16,7 +16,7 @@ function parts(whole, large, first, small, second) {
   return `${Math.floor(whole / large)} ${first}${rest === 0 ? '' : ` ${rest} ${second}`}`;
 }
 
-/** How long ago, or how soon. @param {string | null} at @param {number} nowMs */
+/** The time since, or how soon. @param {string | null} at @param {number} nowMs */
 export function ago(at, nowMs) {
   if (at === null) return '–';
   const seconds = (nowMs - Date.parse(at)) / 1_000;

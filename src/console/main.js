@@ -14,7 +14,7 @@ import { UndeliveredView } from './undelivered.js';
 
 /** What is shown is read anew at most once in so many ms, whatever happens. */
 const REFRESH_MS = 1_500;
-/** And at least so often: what is told as late makes no event here. */
+/** And at least so often: what is reported as late makes no event here. */
 const IDLE_MS = 30_000;
 const TOAST_MS = 6_000;
 /** How soon a page that could not begin tries again. */
@@ -31,7 +31,7 @@ const NAV = /** @type {const} */ ([
 /** @type {readonly string[]} */
 const VIEWS = [...NAV.map(([view]) => view), 'search', 'subject'];
 
-/** What the address asks for: a view, and its argument. */
+/** What the address requests: a view, and its argument. */
 function placeOf() {
   const [view = '', ...rest] = location.hash.replace(/^#\/?/, '').split('/');
   let argument = rest.join('/');
@@ -111,7 +111,7 @@ function Console({ session, onSignedOut }) {
   const [place, setPlace] = useState(placeOf());
   const [live, setLive] = useState(/** @type {LiveState} */ ('connecting'));
   const [tick, setTick] = useState(0);
-  const [told, setTold] = useState('');
+  const [reported, setReported] = useState('');
   const [toast, setToast] = useState(/** @type {{ text: string, isError: boolean } | null} */ (null));
   const main = useRef(/** @type {HTMLElement | null} */ (null));
   const search = useRef(/** @type {HTMLInputElement | null} */ (null));
@@ -128,7 +128,7 @@ function Console({ session, onSignedOut }) {
     const moved = () => {
       setPlace(placeOf());
       scrollTo(0, 0);
-      // The reader of a screen is told where it is now.
+      // The reader of a screen is given where it is now.
       requestAnimationFrame(() => main.current?.querySelector('h1')?.focus());
     };
     /** @param {KeyboardEvent} event */
@@ -166,7 +166,7 @@ function Console({ session, onSignedOut }) {
         if (state === 'live') refresh();
       },
       onEvents: (events) => {
-        setTold(tellingOf(events));
+        setReported(tellingOf(events));
         later();
       },
       onSignedOut,
@@ -231,7 +231,7 @@ function Console({ session, onSignedOut }) {
       ${!VIEWS.includes(place.view) && html`<h1 tabindex="-1">Not found</h1><p>There is no such page. <a href="#/">Transfers</a></p>`}
     </main>
     <footer class="foot dim">Intentwatch ${session.version}${session.scope === 'admin' ? '' : ' · signed in to read'}</footer>
-    <div class="visually-hidden" aria-live="polite">${told}</div>
+    <div class="visually-hidden" aria-live="polite">${reported}</div>
     <div class="toasts" role="status">${toast !== null && html`<div class=${`toast ${toast.isError ? 'toast-bad' : ''}`}>${toast.text}</div>`}</div>
   `;
 }

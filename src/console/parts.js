@@ -52,7 +52,7 @@ export function Metadata({ metadata }) {
   </ul>`;
 }
 
-/** Where a subject is shown. @param {string} id */
+/** The place where a subject is shown. @param {string} id */
 export const subjectLink = (id) => `#/subject/${encodeURIComponent(id)}`;
 
 /** The name of a subject, as a link. @param {{ subject: Subject }} props */

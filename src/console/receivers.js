@@ -7,7 +7,7 @@ import { Action, Ago, Empty, Loading, Pill, useData } from './parts.js';
 
 const STATES = /** @type {Record<string, string>} */ ({ ok: 'healthy' });
 
-/** Who is told, and how it goes. @param {ViewProps} props */
+/** Who is notified, and how it goes. @param {ViewProps} props */
 export function Receivers(props) {
   const { data, error } = useData(
     async (signal) => /** @type {Promise<{ receivers: ReceiverView[] }>} */ (read('/receivers', signal)),
@@ -63,7 +63,7 @@ function Card({ receiver, canAct, say, refresh }) {
       <div><dt>Last success</dt><dd><${Ago} at=${receiver.lastSuccessAt} /></dd></div>
     </dl>
     ${receiver.lastError !== null && receiver.failingSince !== null && html`<p class="card-error wrap"><${Ago} at=${receiver.lastErrorAt} />: ${receiver.lastError}</p>`}
-    ${state === 'disabled' && html`<p class="card-error">${sentence(`disabled ${receiver.disabledBy === null ? '' : `by ${receiver.disabledBy}`}`)}. Its events are kept; enabling it sends them.</p>`}
+    ${state === 'disabled' && html`<p class="card-error">${sentence(`disabled ${receiver.disabledBy === null ? '' : `by ${receiver.disabledBy}`}`)}. Its events are stored; enabling it sends them.</p>`}
     ${
       canAct &&
       !removed &&

@@ -8,7 +8,7 @@ import { Empty, Loading, useData } from './parts.js';
 const TICKS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 21_600, 86_400, 604_800];
 const SHOWN = 30;
 
-/** How long transfers take between two chains, as a picture and as a table. @param {ViewProps} props */
+/** The time that transfers take between two chains, as a picture and as a table. @param {ViewProps} props */
 export function Routes({ tick }) {
   const { data, error } = useData(
     async (signal) =>

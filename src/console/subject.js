@@ -25,9 +25,9 @@ const WAYS = /** @type {Record<string, [string, string[]][]>} */ ({
   ],
 });
 
-const ASTRAY = ['failed', 'expired', 'refundable', 'refunded', 'error', 'expired_unfunded'];
+const FAILED = ['failed', 'expired', 'refundable', 'refunded', 'error', 'expired_unfunded'];
 
-/** How many events one page of the timeline has, and how many pages of deliveries are read for it at first. */
+/** The number of events one page of the timeline has, and how many pages of deliveries are read for it at first. */
 const EVENTS_OF_PAGE = 50;
 const PAGES_OF_DELIVERIES = 5;
 
@@ -165,7 +165,7 @@ function Way({ subject, timeline }) {
   const last = steps.findLastIndex(
     ([label, words]) => words.includes(reached) || (label === 'Quoted' && hasQuote),
   );
-  const isAstray = ASTRAY.includes(reached);
+  const isFailure = FAILED.includes(reached);
   return html`<ol class="way" aria-label="Progress">
     ${steps.map(([label, words], index) => {
       const isDone = index <= last;
@@ -173,14 +173,14 @@ function Way({ subject, timeline }) {
         label === 'Quoted' && kind === 'intent'
           ? quoted
           : firstIn(timeline, subject.subject, words, index === 0 || label === 'Funded');
-      const state = isDone ? 'done' : index === last + 1 && !isAstray && subject.underWay ? 'next' : 'open';
+      const state = isDone ? 'done' : index === last + 1 && !isFailure && subject.underWay ? 'next' : 'open';
       return html`<li key=${label} class=${`way-step ${state}`}>
         <span class="way-mark" aria-hidden="true"></span>
         <span class="way-label">${label}<span class="visually-hidden">${isDone ? ', done' : ', not yet'}</span></span>
         <span class="way-time dim">${isDone && moment !== undefined ? html`<${Clock} at=${timeOf(moment)} />` : ' '}</span>
       </li>`;
     })}
-    ${isAstray && html`<li class="way-step astray"><span class="way-mark" aria-hidden="true"></span><span class="way-label">${sentence(reached)}</span><span class="way-time dim"> </span></li>`}
+    ${isFailure && html`<li class="way-step failed"><span class="way-mark" aria-hidden="true"></span><span class="way-label">${sentence(reached)}</span><span class="way-time dim"> </span></li>`}
   </ol>`;
 }
 
@@ -201,7 +201,7 @@ function timeOf({ upstreamUpdatedAt, at }) {
 /** @param {{ shown: Shown, canAct: boolean, say: ViewProps['say'], refresh: () => void }} props */
 function Timeline({ shown, canAct, say, refresh }) {
   const { subject, timeline, deliveries, partial } = shown;
-  if (timeline.length === 0) return html`<p class="dim">${nothingTold(subject)}</p>`;
+  if (timeline.length === 0) return html`<p class="dim">${nothingReported(subject)}</p>`;
   return html`<ol class="timeline">
     ${timeline.map(
       (moment) => html`<li key=${moment.event} class="moment">
@@ -211,7 +211,7 @@ function Timeline({ shown, canAct, say, refresh }) {
           <span class="dim"><${Clock} at=${moment.at} /></span>
         </div>
         <p class="moment-text dim">${textOf(moment, subject.subject)}</p>
-        ${partial.has(moment.event) ? html`<p class="dim">Not all of its deliveries are shown.</p>` : !deliveries.has(moment.event) && html`<p class="dim">No receiver is told of it.</p>`}
+        ${partial.has(moment.event) ? html`<p class="dim">Not all of its deliveries are shown.</p>` : !deliveries.has(moment.event) && html`<p class="dim">No receiver is notified of it.</p>`}
         <ul class="deliveries" aria-label="Deliveries">
           ${(deliveries.get(moment.event) ?? []).map(
             (delivery) => html`<li key=${delivery.id + delivery.receiver}>
@@ -225,7 +225,7 @@ function Timeline({ shown, canAct, say, refresh }) {
 }
 
 /** Why there is no event. @param {SubjectDetails} subject */
-function nothingTold({ kind, status }) {
+function nothingReported({ kind, status }) {
   if (kind === 'wallet') return 'The events are those of its transfers.';
   if (status === null) return 'Nothing has been seen of it yet.';
   return 'The log has no event of it: it was so when it was first seen, or its events are older than the retention.';
@@ -321,7 +321,7 @@ function Facts({ subject }) {
           html`<a key=${id} class="mono" href=${`#/subject/${encodeURIComponent(id)}`}>${short(id)}</a>`,
       ),
     ],
-    ['Last looked at', subject.lookedAt && html`<${Ago} at=${subject.lookedAt} />`],
+    ['Last looked at', subject.polledAt && html`<${Ago} at=${subject.polledAt} />`],
   ];
   return html`<dl class="facts">
     ${rows

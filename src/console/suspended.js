@@ -91,5 +91,5 @@ function DroppedEvents({ tick }) {
   `;
 }
 
-/** Where all that is known of a named subject is found. @param {string} subject */
+/** The place where all that is known of a named subject is found. @param {string} subject */
 const searchLink = (subject) => `#/search/${encodeURIComponent(subject.slice(subject.lastIndexOf(':') + 1))}`;

@@ -40,7 +40,7 @@ const LISTS = /** @type {const} */ ([
   ],
 ]);
 
-/** How many of them there are is told on the first page, whichever list is shown. */
+/** The number of them there are is reported on the first page, whichever list is shown. */
 const TILES = [
   ...LISTS.slice(0, 3).map(([name, label]) => [name, label, `#/transfers/${name}`]),
   ['undelivered', 'Undelivered', '#/undelivered'],
@@ -95,7 +95,7 @@ async function readOne(name, corridors, signal) {
 }
 
 /**
- * How many stand in every list: one after the other, for each means looking at many subjects.
+ * The number of stand in every list: one after the other, for each means looking at many subjects.
  * @param {AbortSignal} signal @returns {Promise<Record<string, string>>}
  */
 async function readCounts(signal) {
@@ -161,7 +161,7 @@ function SubjectList({ subjects, corridors, title }) {
   </ul>`;
 }
 
-/** How long a transfer has waited, against what is usual on its route. @param {{ subject: Subject, corridors: Map<string, Corridor> }} props */
+/** The time that a transfer has waited, against what is usual on its route. @param {{ subject: Subject, corridors: Map<string, Corridor> }} props */
 export function Waiting({ subject, corridors }) {
   const nowMs = useNow();
   const { pendingSince, status, changedAt } = subject;

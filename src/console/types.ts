@@ -36,7 +36,7 @@ export type Page<T> = { next: string | null } & { [list in ListName]: T[] };
 /** The names of the lists that come in pages. */
 export type ListName = 'subjects' | 'undelivered' | 'unmatched' | 'suspended' | 'dropped';
 
-/** What each thing that a receiver can be told to do is answered with. */
+/** What each thing that a receiver can be instructed to do is answered with. */
 export type ReceiverAnswers = {
   pause: ReceiverView;
   resume: ReceiverView;
@@ -52,7 +52,7 @@ export type DeliveryPage = { deliveries: SubjectDelivery[]; next: string | null 
 /** What each thing that can be done with a subject is answered with. */
 export type SubjectAnswers = { recheck: { subject: string }; resend: z.infer<typeof RESENT_SUBJECT> };
 
-/** Whether what the page shows is current. `full`: as many pages as may be follow the events with this token; this one is read anew from time to time. */
+/** True when what the page shows is current. `full`: as many pages as may be follow the events with this token; this one is read anew from time to time. */
 export type LiveState = 'connecting' | 'live' | 'stale' | 'full';
 
 /** Who looks at the page: whether a token is needed, and what the one that was given allows. */

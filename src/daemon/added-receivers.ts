@@ -2,15 +2,15 @@ import type { Logger } from 'pino';
 import { type AddedReceiverRules, readAddedReceiver } from '../config/added-receiver.ts';
 import type { Config, Receiver } from '../config/config.ts';
 import { describeFault, openDefinition } from '../operations/added-receivers.ts';
-import type { AddedReceiverStore, Sealing } from '../store/added-receivers.ts';
+import type { AddedReceiverStore, Encryption } from '../store/added-receivers.ts';
 
-/** How often it is looked whether another process has changed them. */
+/** The interval at which it is looked whether another process has changed them. */
 const LOOK_EVERY_MS = 1_000;
 
 /** What they are read with. `apply` has the daemon go on with them. */
 type AddedReceiversParts = {
   store: AddedReceiverStore;
-  sealing: Sealing | null;
+  encryption: Encryption | null;
   apply: () => Promise<void>;
   log: Logger;
 };
@@ -35,7 +35,7 @@ export class AddedReceivers {
     const version = await store.version();
     if (version === this.#version) return false;
     const before = this.#definitions.size;
-    // What changes between the two is read again by the next look.
+    // What changes between the two is read again by the next poll.
     this.#definitions = await store.all();
     this.#version = version;
     if (version === null && before > 0) log.error({ receivers: before }, 'receivers.lost');
@@ -51,10 +51,10 @@ export class AddedReceivers {
     const rules = rulesOf(config);
     const leftOut = new Map<string, string>();
     const added: Receiver[] = [];
-    for (const [name, sealed] of this.#definitions) {
+    for (const [name, encrypted] of this.#definitions) {
       const receiver = names.has(name)
         ? 'the config has a receiver of this name'
-        : this.#read(name, sealed, rules);
+        : this.#read(name, encrypted, rules);
       if (typeof receiver === 'string') leftOut.set(name, receiver);
       else added.push(receiver);
     }
@@ -64,9 +64,9 @@ export class AddedReceivers {
   }
 
   /** The receiver, or why there is none. */
-  #read(name: string, sealed: string, rules: AddedReceiverRules): Receiver | string {
-    const { sealing } = this.#parts;
-    const definition = sealing === null ? null : openDefinition(name, sealed, sealing);
+  #read(name: string, encrypted: string, rules: AddedReceiverRules): Receiver | string {
+    const { encryption } = this.#parts;
+    const definition = encryption === null ? null : openDefinition(name, encrypted, encryption);
     if (definition === null) return 'it was made with another server.secretsKey';
     const receiver = readAddedReceiver(definition, rules);
     return Array.isArray(receiver) ? receiver.map(describeFault).join('; ') : receiver;
@@ -86,7 +86,7 @@ export class AddedReceivers {
     return this.#leftOut.get(name) ?? null;
   }
 
-  /** Whether there is one of this name. */
+  /** True when there is one of this name. */
   has(name: string): boolean {
     return this.#definitions.has(name);
   }
@@ -104,7 +104,7 @@ export class AddedReceivers {
     try {
       if (await this.load()) await apply();
     } catch (error) {
-      // Not applied: the next look finds it changed again.
+      // Not applied: the next poll finds it changed again.
       this.#version = version;
       if (!this.#closing) log.warn({ error }, 'receivers.error');
     }

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { Books, openBooks } from '../books/books.ts';
-import { Mornings } from '../books/mornings.ts';
+import { DailyReportMailer } from '../books/daily-report-mailer.ts';
 import { BooksReader } from '../books/reader.ts';
 import type { Config } from '../config/config.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
@@ -24,7 +24,7 @@ type BooksAssembly = {
   log: Logger;
 };
 
-/** Constructs what keeps the books, and what reads them; null where none are kept. */
+/** Constructs what keeps the books, and what reads them; null where none are stored. */
 export function assembleBooks(
   { books: config, dataDir, smtp, checkedChains }: Config,
   { redis, keys, clocks, stores, directory, signals, log }: BooksAssembly,
@@ -34,8 +34,10 @@ export function assembleBooks(
   const database = openBooks(config, { dataDir });
   const checked = new Set(checkedChains.map(({ chainId }) => chainId));
   const reader = new BooksReader(database, { zone, closeAfterMs, retentionMs, directory, checked });
-  const mornings =
-    report === null || smtp === null ? null : new Mornings({ database, reader, smtp, report, zone, log });
+  const reportMailer =
+    report === null || smtp === null
+      ? null
+      : new DailyReportMailer({ database, reader, smtp, report, zone, log });
   const { events, registry, subjects, deliveries } = stores;
   const sources = { events, registry, subjects, deliveries, directory };
   return {
@@ -47,7 +49,7 @@ export function assembleBooks(
       config,
       checked,
       sources,
-      mornings,
+      reportMailer,
       signals,
       log,
     }),

@@ -22,7 +22,7 @@ export type Verifying = {
   readers: ReadonlyMap<string, ChainReader>;
   /** When the oldest event was made that was not yet read for payments (Redis time, ms); null where all were. */
   oldestUnreadMs(): Promise<number | null>;
-  /** What is told from now on is checked; to be called before anything is polled. */
+  /** What is reported from now on is checked; to be called before anything is polled. */
   begin(): Promise<void>;
   start(): void;
   /** Settles what waits on chains that left the config; to be called again and again where that is the newest. */
@@ -48,7 +48,7 @@ export function chainsOf(config: Config, signals: Signals): Pick<VerifyingAssemb
   return { readers: createChainReaders(config.checkedChains, { onCall }), tokens: tokenRules(config) };
 }
 
-/** Constructs what checks payments; where there is no chain to be asked, it only ends and forgets checks. */
+/** Constructs what checks payments; where there is no chain to be asked, it only ends and removes checks. */
 export function assembleVerifying(parts: VerifyingAssembly): Verifying {
   const { redis, keys, stores, readers, signals, log } = parts;
   const checks = new Checks({ ...parts, failures: new FailureLog(log) });

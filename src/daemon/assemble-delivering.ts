@@ -35,7 +35,7 @@ type DeliveringAssembly = {
   log: Logger;
 };
 
-/** Constructs what delivers, and says what receivers are told with. */
+/** Constructs what delivers, and says what receivers are notified with. */
 export function assembleDelivering(
   { receivers: configured, smtp }: Config,
   { connections, keys, stores, opens, directory, eventUrl, signals, log }: DeliveringAssembly,

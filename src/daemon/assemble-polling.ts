@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { arrivalRule, watchRules } from '../domain/cadence/watch-rules.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
-import { SURFACES, type Surface } from '../domain/subjects/kinds.ts';
+import { ENDPOINT_GROUPS, type EndpointGroup } from '../domain/subjects/kinds.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { type PartnerPricing, pollPartnerRoute } from '../pollers/partner-route.ts';
@@ -38,18 +38,23 @@ export type Polling = {
   discovery: Discovery;
   learning: Learning;
   routes: readonly RouteDefinition[];
-  budgets: Record<Surface, number>;
+  budgets: Record<EndpointGroup, number>;
 };
 
-/** What polls one surface: the dispatcher claims, the worker asks; at most `capacity` polls are under way at once. */
-export type Poller = { surface: Surface; dispatcher: Dispatcher; worker: PollWorker; capacity: number };
+/** What polls one endpoint group: the dispatcher claims, the worker asks; at most `capacity` polls are under way at once. */
+export type Poller = {
+  endpointGroup: EndpointGroup;
+  dispatcher: Dispatcher;
+  worker: PollWorker;
+  capacity: number;
+};
 
 /** What the parts that poll are made from. */
 type PollingAssembly = {
   config: Config;
   redis: RedisClient;
   keys: Keys;
-  stores: Pick<DaemonStores, 'subjects' | 'registry' | 'handedQuotes' | 'health' | 'plan' | 'wallets'>;
+  stores: Pick<DaemonStores, 'subjects' | 'registry' | 'importedQuotes' | 'health' | 'plan' | 'wallets'>;
   signals: Signals;
   log: Logger;
   clocks: Clocks;
@@ -74,7 +79,7 @@ export function assemblePolling({
   polling: Polling;
 } {
   const { retentionMs, upstream } = config;
-  const { subjects, registry, handedQuotes, health, plan, wallets } = stores;
+  const { subjects, registry, importedQuotes, health, plan, wallets } = stores;
   const client = new UpstreamClient({
     ...upstream,
     onAnswer: (answer) => {
@@ -97,7 +102,7 @@ export function assemblePolling({
     log,
   });
   const sweeps = new Sweeps({ redis, keys, plan });
-  const pollStores = { plan, subjects, registry, handedQuotes, wallets, sweeps, health };
+  const pollStores = { plan, subjects, registry, importedQuotes, wallets, sweeps, health };
   const { confirmAfterMs, finished, fullSweepEveryMs } = config.polling;
   const { requestsPerSecond } = upstream;
   const rules = { confirmAfterMs, finished, fullSweepEveryMs, requestsPerSecond, retentionMs };
@@ -124,18 +129,18 @@ export function assemblePolling({
     quotes: upstream.quotesRequestsPerSecond,
     'partner-quotes': upstream.partnerQuotesRequestsPerSecond,
   };
-  const unasked: Partial<Record<Surface, boolean>> = {
+  const unasked: Partial<Record<EndpointGroup, boolean>> = {
     quotes: quoting === null,
     'partner-quotes': partner === null,
   };
   const process = randomUUID();
-  const polled = SURFACES.filter((surface) => unasked[surface] !== true);
-  const pollers = polled.map((surface) => {
-    const timeoutMs = surface === 'quotes' ? OPEN_QUOTES_TIMEOUT_MS : upstream.timeoutMs;
-    const capacity = capacityOf(budgets[surface], timeoutMs);
-    const dispatcher = new Dispatcher({ plan, queues, signals, log }, { surface, process, capacity });
-    const worker = new PollWorker(surface, parts, { process, adapters, dispatcher });
-    return { surface, dispatcher, worker, capacity };
+  const polled = ENDPOINT_GROUPS.filter((endpointGroup) => unasked[endpointGroup] !== true);
+  const pollers = polled.map((endpointGroup) => {
+    const timeoutMs = endpointGroup === 'quotes' ? OPEN_QUOTES_TIMEOUT_MS : upstream.timeoutMs;
+    const capacity = capacityOf(budgets[endpointGroup], timeoutMs);
+    const dispatcher = new Dispatcher({ plan, queues, signals, log }, { endpointGroup, process, capacity });
+    const worker = new PollWorker(endpointGroup, parts, { process, adapters, dispatcher });
+    return { endpointGroup, dispatcher, worker, capacity };
   });
   return {
     clients: quoting === null ? [client] : [client, quoting.client],
@@ -164,7 +169,7 @@ function partnerPricing(
   { client, discovery, plan }: { client: UpstreamClient; discovery: Discovery; plan: PlanStore },
 ): PartnerPricing {
   const slot = async (signal?: AbortSignal): Promise<void> => {
-    // Null: the surface is not asked as usual, so this poll is a single one that finds out whether it answers.
+    // Null: the endpoint group is not asked as usual, so this poll is a single one that finds out whether it answers.
     const inMs = await plan.spareSlot('partner-quotes');
     if (inMs !== null) await wait(inMs, undefined, signal === undefined ? {} : { signal });
   };
@@ -193,7 +198,7 @@ function pricingOf({
 const LEAST_CAPACITY = 20;
 const MOST_CAPACITY = 2_000;
 
-/** How many polls may be under way at once: as many as the budget starts while the slowest takes its time. */
+/** The number of polls that may be under way at once: as many as the budget starts while the slowest takes its time. */
 function capacityOf(requestsPerSecond: number, timeoutMs: number): number {
   const needed = Math.ceil((requestsPerSecond * timeoutMs) / 1_000);
   return Math.min(MOST_CAPACITY, Math.max(LEAST_CAPACITY, needed));

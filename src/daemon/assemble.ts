@@ -12,8 +12,8 @@ import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { EndedSubjects } from '../store/ended-subjects.ts';
 import type { Epoch } from '../store/epoch.ts';
-import { HandedQuotes } from '../store/handed-quotes.ts';
 import { HealthStore } from '../store/health.ts';
+import { ImportedQuotes } from '../store/imported-quotes.ts';
 import { Keys } from '../store/keys.ts';
 import { LearnedStore } from '../store/learned.ts';
 import type { OnForeign } from '../store/stored.ts';
@@ -35,7 +35,7 @@ export type DaemonParts = {
   delivering: Delivering;
   verifying: Verifying;
   reconcile: Reconcile;
-  /** Null where none are kept. */
+  /** Null where none are stored. */
   books: Books | null;
   api: ApiParts;
 };
@@ -89,7 +89,7 @@ export function assemble(assembly: Assembly): DaemonParts {
   const stores: DaemonStores = {
     subjects,
     registry,
-    handedQuotes: new HandedQuotes(redis, keys, onForeign),
+    importedQuotes: new ImportedQuotes(redis, keys, onForeign),
     tracked,
     health: new HealthStore(redis, keys),
     plan,
@@ -100,11 +100,18 @@ export function assemble(assembly: Assembly): DaemonParts {
     checks: delivers.checks,
     wallets,
   };
-  const told = { keys, signals, log };
-  const { clients, polling } = assemblePolling({ ...told, config, redis, stores, clocks, onForeign });
+  const reported = { keys, signals, log };
+  const { clients, polling } = assemblePolling({ ...reported, config, redis, stores, clocks, onForeign });
   const { learning } = polling;
   const { directory } = polling.discovery;
-  const delivery = assembleDelivering(config, { ...told, connections, stores, opens, directory, eventUrl });
+  const delivery = assembleDelivering(config, {
+    ...reported,
+    connections,
+    stores,
+    opens,
+    directory,
+    eventUrl,
+  });
   const reconcile = new Reconcile({
     redis,
     epoch,
@@ -127,10 +134,16 @@ export function assemble(assembly: Assembly): DaemonParts {
   });
   const chains = chainsOf(config, signals);
   const checked = { ...stores, subjects: delivers.subjects };
-  const verifying = assembleVerifying({ ...told, ...chains, redis: delivering, stores: checked, learning });
+  const verifying = assembleVerifying({
+    ...reported,
+    ...chains,
+    redis: delivering,
+    stores: checked,
+    learning,
+  });
   const operations = assembleOperations(config, { redis: asking, keys, epoch, directory, onForeign });
   const setup = { receivers: config.receivers, options: delivery.options };
-  const book = assembleBooks(config, { ...told, clocks, redis: opening, stores, directory });
+  const book = assembleBooks(config, { ...reported, clocks, redis: opening, stores, directory });
   const endSuspended: ApiParts['endSuspended'] = async (isMeant) => {
     const settled = await operations.stores.registry.suspensions.end(isMeant);
     for (const one of settled) await tellSettled(one, { stores: operations.stores, signals, log });

@@ -59,7 +59,7 @@ function whyRestart(key: string, before: ServerConfig, after: ServerConfig): str
   return isApiOn(before) === isApiOn(after) ? null : OTHER_VALUE;
 }
 
-/** Whether two configs are the same in effect. */
+/** True when two configs are the same in effect. */
 export function isEmpty({ subjects, subscriptions, receivers, settings }: ConfigChanges): boolean {
   const named = [subscriptions, receivers].flatMap(({ added, removed, changed }) => [
     ...added,
@@ -96,7 +96,7 @@ function changedSettings(before: Config, after: Config): string[] {
   return isReordered(before.subscriptions, after.subscriptions) ? [...changed, 'subscriptions'] : changed;
 }
 
-/** Whether what both have stands in another order: metadata merges in that of the subscriptions. */
+/** True when what both have stands in another order: metadata merges in that of the subscriptions. */
 function isReordered(before: readonly { name: string }[], after: readonly { name: string }[]): boolean {
   const [were, are] = [before, after].map((list) => list.map(({ name }) => name));
   const both = new Set(were).intersection(new Set(are));
@@ -124,7 +124,7 @@ function leavesOf(config: Config): Map<string, string> {
 
 /** Members of the config that have another name than what they are read from. */
 const KEYS: ReadonlyMap<string, string> = new Map([
-  ['handedQuotes', 'quotes'],
+  ['importedQuotes', 'quotes'],
   ['checkedChains', 'chains'],
   ['uncheckedTokens', 'tokens'],
   ['hasTls', 'allowInsecure'],

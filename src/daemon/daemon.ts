@@ -12,7 +12,7 @@ import type { OriginOf } from '../operations/receivers.ts';
 import { LoopWatch } from '../server/loop-watch.ts';
 import { Server } from '../server/server.ts';
 import { Signals } from '../signals.ts';
-import { AddedReceiverStore, Sealing } from '../store/added-receivers.ts';
+import { AddedReceiverStore, Encryption } from '../store/added-receivers.ts';
 import type { Truncation } from '../store/append-only.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { ConfirmationStore } from '../store/confirmations.ts';
@@ -41,7 +41,7 @@ import { ConfigReloads } from './reloads.ts';
 import { logSignals } from './signal-log.ts';
 import { reportStart } from './start-removal.ts';
 
-/** How long work in flight may take at shutdown before it is handed back, and all the rest after that. */
+/** The time that work in flight may take at shutdown before it is released, and all the rest after that. */
 const GRACE_MS = 3_000;
 const CLOSE_MS = 1_200;
 
@@ -85,7 +85,7 @@ export class Daemon {
   #schemaWatch: SchemaWatch | null = null;
   #closing = false;
 
-  /** Without a `source`, the config is read no second time. `onApplied` is told of each config that was, but the first. */
+  /** Without a `source`, the config is read no second time. `onApplied` is notified of each config that was, but the first. */
   constructor(options: {
     config: Config;
     log: Logger;
@@ -146,7 +146,7 @@ export class Daemon {
     });
   }
 
-  /** Where the daemon serves metrics and health. */
+  /** The place where the daemon serves metrics and health. */
   get url(): string {
     return this.#url;
   }
@@ -162,7 +162,7 @@ export class Daemon {
   /** Starts everything. Waits for an external Redis as long as it takes, and says so. */
   async start(): Promise<void> {
     const config = this.#config;
-    // Before the port: who starts a second daemon is told that, and not that the port is in use.
+    // Before the port: who starts a second daemon is reported that, and not that the port is in use.
     if (config.redis.url === null) this.#embedded = await this.#takeDataDir();
     this.#loop.start();
     this.#connections.start();
@@ -287,15 +287,15 @@ export class Daemon {
   async #newAdded(redis: RedisClient): Promise<{ added: AddedReceivers; adding: AddedReceiverParts }> {
     const { secretsKey } = this.#config.server;
     const store = new AddedReceiverStore(redis, this.#keys());
-    const sealing = secretsKey === null ? null : await Sealing.create(secretsKey);
+    const encryption = secretsKey === null ? null : await Encryption.create(secretsKey);
     const apply = () => this.#applyAdded();
     const rules = () => rulesOf(this.#config);
-    const added = new AddedReceivers({ store, sealing, apply, log: this.#log });
+    const added = new AddedReceivers({ store, encryption, apply, log: this.#log });
     const originOf: OriginOf = (name) => {
       if (this.#config.receivers.some((one) => one.name === name)) return { origin: 'file', leftOut: null };
       return { origin: added.has(name) ? 'api' : null, leftOut: added.reasonLeftOut(name) };
     };
-    return { added, adding: { store, sealing, rules, apply, originOf } };
+    return { added, adding: { store, encryption, rules, apply, originOf } };
   }
 
   /** All that a config decides, on connections that it shares and two of its own, on which it waits. */
@@ -389,7 +389,7 @@ export class Daemon {
     await this.#generation?.stopPolling(AbortSignal.timeout(GRACE_MS));
   }
 
-  /** Stops taking work, gives work in flight its time, hands the rest back, and lets go of everything. */
+  /** Stops taking work, gives work in flight its time, releases the rest, and lets go of everything. */
   async close(): Promise<void> {
     this.#closing = true;
     this.#connections.stopWatching();

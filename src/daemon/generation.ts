@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { SURFACES, type Surface, surfaceOf } from '../domain/subjects/kinds.ts';
+import { ENDPOINT_GROUPS, type EndpointGroup, endpointGroupOf } from '../domain/subjects/kinds.ts';
 import { routesOf, subjectsOf } from '../domain/subjects/subscription.ts';
 import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
@@ -9,7 +9,7 @@ import type { SchemaVersion } from '../store/schema-version.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { type Assembly, assemble, type DaemonParts } from './assemble.ts';
 
-/** How long what is left may take once attempts and polls have been cut off. */
+/** The time that what is left may take once attempts and polls have been cut off. */
 const CUT_MS = 600;
 
 /**
@@ -31,8 +31,8 @@ export class Generation {
   readonly parts: DaemonParts;
   readonly #options: GenerationOptions;
   #isReplaced = false;
-  /** Whether Redis may hold a part of what another config wants that was given up. */
-  #isTorn = false;
+  /** True when Redis may hold a part of what another config wants that was given up. */
+  #isPartlyApplied = false;
   /** The end of what polls, once it has begun. */
   #pollingEnd: Promise<unknown> | null = null;
 
@@ -45,7 +45,7 @@ export class Generation {
       upkeep: {
         digest: config.digest,
         isReplaced: () => this.#isReplaced,
-        isTorn: () => this.#isTorn,
+        isPartlyApplied: () => this.#isPartlyApplied,
         resync: async () => {
           await version.claim();
           await this.sync();
@@ -88,7 +88,7 @@ export class Generation {
       old.#isReplaced = false;
       await this.close(AbortSignal.abort());
       // Its check does it again until it is done.
-      old.#isTorn = true;
+      old.#isPartlyApplied = true;
       await old.sync().catch(() => undefined);
       throw error;
     }
@@ -122,47 +122,47 @@ export class Generation {
     this.parts.books?.start();
   }
 
-  async #setBudgets(): Promise<Surface[]> {
+  async #setBudgets(): Promise<EndpointGroup[]> {
     return this.parts.stores.plan.setBudgets(this.parts.polling.budgets);
   }
 
   /** Makes Redis what the config wants. */
   async sync(): Promise<void> {
     await this.#sync(await this.#setBudgets());
-    this.#isTorn = false;
+    this.#isPartlyApplied = false;
   }
 
   /**
    * Makes Redis what the config wants, one process after the other: of two with different configs each takes out what the
    * other puts in, and the newest must stand whole.
    */
-  async #sync(lost: readonly Surface[]): Promise<void> {
+  async #sync(lost: readonly EndpointGroup[]): Promise<void> {
     const { configLease: lease, configFence: fence } = new Keys(this.config.redis.prefix);
     await new FencedLease(this.parts.redis, { lease, fence }).during(() => this.#write(lost));
   }
 
   /**
    * Writes what the config wants: receivers, subscriptions, and polls whatever is new. In a plan that was `lost` everything
-   * is: what is wanted may have been kept.
+   * is: what is wanted may have been stored.
    */
-  async #write(lost: readonly Surface[]): Promise<void> {
+  async #write(lost: readonly EndpointGroup[]): Promise<void> {
     const { redis, stores, polling } = this.parts;
-    const { plan, registry, handedQuotes, tracked } = stores;
+    const { plan, registry, importedQuotes, tracked } = stores;
     const newest = await new EventLog(redis, new Keys(this.config.redis.prefix)).newest();
     const isGraced = this.config.removal.graceSpanMs > 0;
     // What leaves the config is suspended, and polled with all that is known of it.
     const suspended = isGraced ? await registry.namedOf('quote') : new Set<string>();
-    const unverified = await handedQuotes.sync(this.config.handedQuotes, suspended);
+    const unverified = await importedQuotes.sync(this.config.importedQuotes, suspended);
     const wanted = wantedOf(this.config);
     await registry.sync(wanted, newest);
     await this.#options.epoch.synchronised();
     const named = wanted.subscriptions.flatMap(({ subjects }) => subjects);
-    await plan.track(named.filter((subject) => lost.includes(surfaceOf(subject))));
+    await plan.track(named.filter((subject) => lost.includes(endpointGroupOf(subject))));
     if (unverified.length > 0) await plan.ask(unverified);
     if (lost.length > 0) {
       for await (const some of tracked.all()) {
         await registry.wantTracked(some);
-        await plan.track(some.filter((subject) => lost.includes(surfaceOf(subject))));
+        await plan.track(some.filter((subject) => lost.includes(endpointGroupOf(subject))));
       }
     }
     for (const { dispatcher } of polling.pollers) dispatcher.wake();
@@ -170,9 +170,9 @@ export class Generation {
 
   /** Wants what the config before wanted, which may not be the newest of all processes. */
   async #adopt(): Promise<void> {
-    const { registry, handedQuotes } = this.parts.stores;
+    const { registry, importedQuotes } = this.parts.stores;
     await registry.adopt(wantedOf(this.config));
-    handedQuotes.adopt(this.config.handedQuotes);
+    importedQuotes.adopt(this.config.importedQuotes);
   }
 
   /**
@@ -185,8 +185,8 @@ export class Generation {
     const lost = await this.#setBudgets();
     const isForgotten = (await registry.isForgotten()) && this.config.subscriptions.length > 0;
     if (lost.length === 0 && !isForgotten) return;
-    this.#options.log.error({ surfaces: lost, wanted: !isForgotten }, 'plan.lost');
-    await this.#sync(isForgotten ? SURFACES : lost);
+    this.#options.log.error({ endpointGroups: lost, wanted: !isForgotten }, 'plan.lost');
+    await this.#sync(isForgotten ? ENDPOINT_GROUPS : lost);
   }
 
   /** Ends polling: polls under way end, or are cut off; what was committed is still delivered. */
@@ -197,7 +197,7 @@ export class Generation {
     await Promise.all(pollers.map(({ dispatcher }) => dispatcher.close()));
   }
 
-  /** Stops taking work and lets go of everything once work in flight has ended; `cut` cuts it off and hands it back. */
+  /** Stops taking work and lets go of everything once work in flight has ended; `cut` cuts it off and releases it. */
   async close(cut: AbortSignal): Promise<void> {
     await this.#letGo(cut).drained;
   }

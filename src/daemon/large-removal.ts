@@ -6,7 +6,7 @@ import type { ConfigRemoval } from '../operations/config-removal.ts';
 /** Fewer than this are never too many: of four wallets one is a quarter. */
 const LEAST = 3;
 
-/** So many ids are told of each kind. */
+/** So many ids are reported of each kind. */
 const MOST_IDS = 100;
 
 /** What a config names, by kind: ids of subjects, and names of receivers. */

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { quantileSeconds } from '../domain/cadence/hazard.ts';
 import { feeRatio, readRoute } from '../domain/quotes/route.ts';
-import { SURFACES } from '../domain/subjects/kinds.ts';
+import { ENDPOINT_GROUPS } from '../domain/subjects/kinds.ts';
 import { routeId } from '../domain/subjects/subject.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
@@ -18,7 +18,7 @@ function secondsBetween(fromMs: number, toMs: number): number {
   return Math.max(0, toMs - fromMs) / 1_000;
 }
 
-/** Where the gauges of `/metrics` come from: Redis, so none is asked while it is away. */
+/** The place where the gauges of `/metrics` come from: Redis, so none is asked while it is away. */
 export function daemonMetricSources(parts: () => DaemonParts | null, monitor: RedisMonitor): MetricSources {
   const running = (): DaemonParts => {
     const current = parts();
@@ -49,9 +49,9 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
       const { backlog, registry } = stores;
       const receivers = await registry.receivers();
       const depths = await Promise.all([
-        ...SURFACES.map(async (surface) => ({
-          queue: surface as string,
-          ...(await polling.queues.depth(surface)),
+        ...ENDPOINT_GROUPS.map(async (endpointGroup) => ({
+          queue: endpointGroup as string,
+          ...(await polling.queues.depth(endpointGroup)),
         })),
         ...receivers.map(async ({ name }) => ({
           queue: `deliver-${name}`,
@@ -100,13 +100,13 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
       );
     },
     suspensions: async () => running().stores.registry.suspensions.counts(),
-    surfaces: async () => {
+    endpointGroups: async () => {
       const { redis, keys, stores } = running();
       return Promise.all(
-        SURFACES.map(async (surface) => ({
-          surface,
-          ...(await readPlanState(redis, keys, surface)),
-          state: (await stores.health.state(surface)).state,
+        ENDPOINT_GROUPS.map(async (endpointGroup) => ({
+          endpointGroup,
+          ...(await readPlanState(redis, keys, endpointGroup)),
+          state: (await stores.health.state(endpointGroup)).state,
         })),
       );
     },

@@ -102,7 +102,7 @@ function redisReadiness(monitor: RedisMonitor): ReadinessCheck {
   return { name, ok: true, detail };
 }
 
-/** How long the state of the key may take: without Redis nobody knows it, and that is said already. */
+/** The time that the state of the key may take: without Redis nobody knows it, and that is said already. */
 const KEY_TIMEOUT_MS = 500;
 
 /** A key that the upstream refuses leaves nothing to do but to wait for another. */

@@ -6,7 +6,7 @@ import { persistenceWarning } from '../store/persistence.ts';
 import { RedisMonitor } from '../store/redis-monitor.ts';
 import { checkRedis, isOff } from '../store/startup-checks.ts';
 
-/** What connections are made with. `target` is asked for each, as the embedded Redis starts first; `onBack`: Redis answers again. */
+/** What connections are made with. `target` is requested each, as the embedded Redis starts first; `onBack`: Redis answers again. */
 type RedisConnectionsOptions = {
   target: () => RedisTarget;
   key: string;

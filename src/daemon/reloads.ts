@@ -69,7 +69,7 @@ export class ConfigReloads {
   #next: Promise<FileState> | null = null;
   #timer: NodeJS.Timeout | undefined;
   #closing = false;
-  /** How often the same was refused, one after the other. */
+  /** The interval at which the same was refused, one after the other. */
   #refusals = 0;
   #state: FileState = { state: 'running', ok: true, atMs: Date.now(), changes: null, removal: null };
 
@@ -107,7 +107,7 @@ export class ConfigReloads {
     return state.state === 'refused' && state.retryAtMs !== null && Date.now() >= state.retryAtMs;
   }
 
-  /** Whether the file that is held was confirmed, in this process or another one. */
+  /** True when the file that is held was confirmed, in this process or another one. */
   async #isConfirmed(): Promise<boolean> {
     if (this.#state.state !== 'held') return false;
     const { digest } = this.#state.removal;
@@ -245,7 +245,7 @@ export class ConfigReloads {
     if (!this.#closing && !isKnown) log.error({ reason }, 'config.reload_failed');
     this.#refusals = isKnown ? this.#refusals + 1 : 0;
     const waitMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** this.#refusals);
-    // Nothing but a restart changes that; and in mode manual whoever asked is told, and asks again.
+    // Nothing but a restart changes that; and in mode manual whoever asked is notified, and asks again.
     const isFinal = isManual || error instanceof RestartNeededError;
     return {
       state: 'refused',

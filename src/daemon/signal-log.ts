@@ -5,10 +5,10 @@ import { loggedStatus, loggedType } from '../log.ts';
 import type { Signals } from '../signals.ts';
 import type { ForeignEntry } from '../store/stored.ts';
 
-/** How often a skipped record of one reserved kind is logged; the metric counts each. */
+/** The interval at which a skipped record of one reserved kind is logged; the metric counts each. */
 const RESERVED_EVERY_MS = 60_000;
 
-/** How many places with entries of another shape are named in the log; the metric counts on. */
+/** The number of places with entries of another shape are named in the log; the metric counts on. */
 const MOST_FOREIGN_LOGGED = 1_000;
 
 /** Writes into the log what the parts tell each other: every event, and where an entry of another shape stands, records that are skipped. */

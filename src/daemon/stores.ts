@@ -5,15 +5,15 @@ import { DeliveryStore } from '../store/deliveries.ts';
 import { DroppedStore } from '../store/dropped.ts';
 import type { Epoch } from '../store/epoch.ts';
 import { EventLog } from '../store/event-log.ts';
-import type { HandedQuotes } from '../store/handed-quotes.ts';
 import type { HealthStore } from '../store/health.ts';
+import type { ImportedQuotes } from '../store/imported-quotes.ts';
 import type { Keys } from '../store/keys.ts';
 import { PlanStore } from '../store/plan.ts';
+import { Quarantine } from '../store/quarantine.ts';
 import { ReceiverStore } from '../store/receivers.ts';
 import { Registry } from '../store/registry.ts';
 import { RelayLease } from '../store/relay-lease.ts';
 import { ReplayStore } from '../store/replays.ts';
-import { SetAside } from '../store/set-aside.ts';
 import type { OnForeign } from '../store/stored.ts';
 import { SubjectStore } from '../store/subjects.ts';
 import { TrackedStore } from '../store/tracked.ts';
@@ -24,7 +24,7 @@ import { WalletStore } from '../store/wallets.ts';
 export type DaemonStores = {
   subjects: SubjectStore;
   registry: Registry;
-  handedQuotes: HandedQuotes;
+  importedQuotes: ImportedQuotes;
   tracked: TrackedStore;
   health: HealthStore;
   plan: PlanStore;
@@ -36,7 +36,7 @@ export type DaemonStores = {
   wallets: WalletStore;
 };
 
-/** How stores read what is there: `onForeign` is told of each entry of another shape. */
+/** How stores read what is there: `onForeign` is notified of each entry of another shape. */
 export type StoreOptions = { keys: Keys; retentionMs: number; epoch: Epoch; onForeign: OnForeign };
 
 /** The stores that one connection serves. Which of them a part gets decides what it waits behind. */
@@ -58,7 +58,7 @@ export function storesOn(redis: RedisClient, { keys, retentionMs, epoch, onForei
     backlog: new Backlog(redis, keys),
     dropped: new DroppedStore(redis, keys),
     replays: new ReplayStore(redis, keys, kept),
-    setAside: new SetAside(redis, keys),
+    quarantine: new Quarantine(redis, keys),
     unmatched: new UnmatchedStore(redis, keys),
     tracked: new TrackedStore(redis, keys, kept),
     checks: new CheckStore(redis, keys, kept),

@@ -1,4 +1,4 @@
-/** How many characters must be put in, taken out or replaced to make one text of the other. */
+/** The number of characters that must be put in, taken out or replaced to make one text of the other. */
 export function editDistance(from: string, to: string): number {
   return distanceOf([...from], [...to]);
 }

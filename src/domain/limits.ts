@@ -32,7 +32,7 @@ const NUMBER_CHARACTERS = 1_000;
 const TEXT_CHARACTERS = 65_536;
 
 /**
- * The largest body of a webhook, and of what the consumer package reads by default. Standard Webhooks asks for less than
+ * The largest body of a webhook, and of what the consumer package reads by default. Standard Webhooks requests less than
  * 20 kB.
  */
 export const MAX_WEBHOOK_BYTES = 19_999;

@@ -24,7 +24,7 @@ export class JsonLimitError extends SyntaxError {
   override readonly name = 'JsonLimitError';
   readonly found: string;
   readonly expected: string;
-  /** How many characters were scanned until the limit was exceeded. */
+  /** The number of characters that were scanned until the limit was exceeded. */
   readonly scanned: number;
 
   constructor({ found, expected, scanned }: { found: string; expected: string; scanned: number }) {
@@ -175,15 +175,15 @@ function isOfNumber(code: number): boolean {
 }
 
 /**
- * Whether a text may be a number that JavaScript cannot hold, and that was kept as text: where the interface has a word
- * or a hash, it is none. No number with a longer text is kept.
+ * True when a text may be a number that JavaScript cannot hold, and that was stored as text: where the interface has a word
+ * or a hash, it is none. No number with a longer text is stored.
  */
 export function isKeptNumber(text: string): boolean {
   if (text.length > LIMITS.upstream.numberCharacters) return false;
   return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text) && !survives(Number(text), text);
 }
 
-/** Whether the number says exactly what its source said. */
+/** True when the number says exactly what its source said. */
 function survives(value: number, source: string): boolean {
   if (!Number.isFinite(value)) return false;
   if (Number.isInteger(value) && !Number.isSafeInteger(value)) return false;

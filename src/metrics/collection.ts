@@ -4,12 +4,12 @@ import type { Named } from './label-values.ts';
 import {
   showChecks,
   showDeliveries,
+  showEndpointGroups,
   showLearned,
   showQueues,
   showReceivers,
   showRoutes,
   showSubjects,
-  showSurfaces,
   showSuspensions,
   showSweeps,
   showWaits,
@@ -21,7 +21,7 @@ import type { KnownTokens } from './token-value.ts';
 /** How old gauges may be, however often somebody scrapes. */
 const EVERY_MS = 2_000;
 
-/** How long a source may take: with the rest, a scrape is answered within 1 s. */
+/** The time that a source may take: with the rest, a scrape is answered within 1 s. */
 const TIMEOUT_MS = 800;
 
 /** One source: how it is asked, and how its gauges show what it said, or nothing of it for null. */
@@ -68,7 +68,11 @@ export class Collection {
       this.#read({ source: 'deliveries', ask: async () => sources.deliveries(), show: showDeliveries }),
       this.#read({ source: 'receivers', ask: async () => sources.receivers(), show: showReceivers }),
       this.#read({ source: 'suspensions', ask: async () => sources.suspensions(), show: showSuspensions }),
-      this.#read({ source: 'surfaces', ask: async () => sources.surfaces(), show: showSurfaces }),
+      this.#read({
+        source: 'endpointGroups',
+        ask: async () => sources.endpointGroups(),
+        show: showEndpointGroups,
+      }),
       this.#read({ source: 'routes', ask: async () => sources.routes(), show: showRoutes }),
       this.#read({ source: 'learned', ask: async () => sources.learned(), show: showLearned }),
       this.#read({ source: 'checks', ask: async () => sources.checks(), show: showChecks }),

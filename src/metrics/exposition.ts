@@ -10,9 +10,9 @@ const MISNAMED = [
   'nodejs_active_requests_total',
 ];
 
-/** The metrics of a process as text: in that of Prometheus, or in OpenMetrics, which has exemplars, for who asks for it. */
+/** The metrics of a process as text: in that of Prometheus, or in OpenMetrics, which has exemplars, for whoever requests it. */
 export class Exposition {
-  /** Where metrics are registered, all of them before the first scrape. */
+  /** The place where metrics are registered, all of them before the first scrape. */
   readonly registry = new Registry<OpenMetricsContentType>();
   #plain: Registry | null = null;
 
@@ -47,7 +47,7 @@ function plainOf(registry: Registry<OpenMetricsContentType>): Registry {
 
 const OPEN_METRICS = 'application/openmetrics-text';
 
-/** Whether an `Accept` header prefers OpenMetrics to plain text. Who names neither gets plain text. */
+/** True when an `Accept` header prefers OpenMetrics to plain text. Who names neither gets plain text. */
 export function wantsOpenMetrics(accept: string | undefined): boolean {
   const open = qualityOf(accept, OPEN_METRICS);
   return open > 0 && open >= qualityOf(accept, 'text/plain');

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type OpenMetricsContentType, type Registry } from 'prom-client';
-import { SURFACES } from '../domain/subjects/kinds.ts';
+import { ENDPOINT_GROUPS } from '../domain/subjects/kinds.ts';
 import {
   type CounterKey,
   DEFINITIONS,
@@ -203,7 +203,7 @@ export class Instruments {
       case 'endpoints':
         return this.#endpoints;
       case 'queues':
-        return [...SURFACES, ...this.#receivers.map((name) => `deliver-${name}`)];
+        return [...ENDPOINT_GROUPS, ...this.#receivers.map((name) => `deliver-${name}`)];
       default:
         return values;
     }
@@ -225,7 +225,7 @@ function nameOf(key: string, labels: Labels): string {
   return `${key} ${Object.values(labels).join()}`;
 }
 
-/** Whether what goes beyond a set is `other`: words of the upstream's, not names that left the config. */
+/** True when what goes beyond a set is `other`: words of the upstream's, not names that left the config. */
 function isBounded(values: LabelValues): boolean {
   return typeof values !== 'string' || values === 'learned' || values === 'tokens';
 }

@@ -88,10 +88,10 @@ export function statusLabel(kind: string, status: string): string {
   return SUBJECT_SERIES.some((series) => series.kind === kind && series.status === word) ? word : OTHER;
 }
 
-/** How many pairs of chains get series of their own: who hands over a quote, or names a transfer, chooses them. */
+/** The number of pairs of chains get series of their own: who hands over a quote, or names a transfer, chooses them. */
 export const MOST_ROUTES = 50;
 
-/** How many symbols of tokens get series of their own. */
+/** The number of symbols of tokens get series of their own. */
 export const MOST_TOKENS = 10;
 
 /** The first few words that come but `other`: those which get a series of their own. */
@@ -114,7 +114,7 @@ class FirstWords {
 export class Named {
   readonly routes = new FirstWords(MOST_ROUTES);
   readonly tokens = new FirstWords(MOST_TOKENS);
-  /** Whether payments of transfers are checked on the chain, and so the upstream's lag is measured. */
+  /** True when payments of transfers are checked on the chain, and so the upstream's lag is measured. */
   areChecked = false;
 }
 

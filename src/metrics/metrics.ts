@@ -17,7 +17,7 @@ export type Standing = {
   redisPersistent(): boolean | null;
 };
 
-/** How long the check of the readiness may take; then the process counts as not ready. */
+/** The time that the check of the readiness may take; then the process counts as not ready. */
 const READY_TIMEOUT_MS = 800;
 
 /** The receivers and routes of the config, which have series of their own. */

@@ -25,20 +25,22 @@ export function recordSignals(
     metrics.count('requests', { endpoint, outcome });
     metrics.observe('requestDuration', { endpoint }, durationSeconds);
   });
-  on('upstream.moved', ({ surface, before, after }) => {
-    metrics.count('upstreamMoves', { surface, state: after });
+  on('upstream.moved', ({ endpointGroup, before, after }) => {
+    metrics.count('upstreamMoves', { endpoint_group: endpointGroup, state: after });
     metrics.count('events', { type: operatorType(before, after) });
   });
   const added = pauses();
-  on('upstream.paused', ({ surface, seconds }) => {
-    metrics.count('paused', { surface }, added(surface, seconds));
+  on('upstream.paused', ({ endpointGroup, seconds }) => {
+    metrics.count('paused', { endpoint_group: endpointGroup }, added(endpointGroup, seconds));
   });
 
-  on('poll.ended', ({ surface, kind, outcome, lagSeconds }) => {
-    metrics.count('polls', { surface, kind, outcome });
-    if (lagSeconds !== null) metrics.observe('pollLag', { surface }, lagSeconds);
+  on('poll.ended', ({ endpointGroup, kind, outcome, lagSeconds }) => {
+    metrics.count('polls', { endpoint_group: endpointGroup, kind, outcome });
+    if (lagSeconds !== null) metrics.observe('pollLag', { endpoint_group: endpointGroup }, lagSeconds);
   });
-  on('claims.returned', ({ surface, count }) => metrics.count('claimsReturned', { surface }, count));
+  on('claims.returned', ({ endpointGroup, count }) =>
+    metrics.count('claimsReturned', { endpoint_group: endpointGroup }, count),
+  );
   on('poll.crashed', ({ subject }) => metrics.count('pollCrashes', { kind: kindOf(subject) }));
   on('repair.done', ({ what }) => metrics.count('repairs', { what }));
 
@@ -88,7 +90,7 @@ export function recordSignals(
     metrics.count('events', { type: 'intentwatch.suspension_ended' });
   });
   on('store.foreign', ({ what }) => metrics.count('foreign', { what }));
-  on('relay.set-aside', () => metrics.count('setAside', {}));
+  on('relay.quarantined', () => metrics.count('quarantine', {}));
   on('delivery.opened', ({ receiver }) => metrics.count('opened', { receiver }));
   on('delivery.attempted', ({ receiver, outcome, durationSeconds, eventId }) => {
     metrics.count('attempts', { receiver, outcome });
@@ -129,25 +131,25 @@ export function recordSignals(
   };
 }
 
-/** Gives the part of a pause that no earlier pause of the surface covers, in seconds. */
-function pauses(): (surface: string, seconds: number) => number {
+/** Gives the part of a pause that no earlier pause of the endpoint group covers, in seconds. */
+function pauses(): (endpointGroup: string, seconds: number) => number {
   const untilMs = new Map<string, number>();
-  return (surface, seconds) => {
+  return (endpointGroup, seconds) => {
     const nowMs = performance.now();
-    const fromMs = Math.max(nowMs, untilMs.get(surface) ?? 0);
+    const fromMs = Math.max(nowMs, untilMs.get(endpointGroup) ?? 0);
     const toMs = Math.max(fromMs, nowMs + seconds * 1_000);
-    untilMs.set(surface, toMs);
+    untilMs.set(endpointGroup, toMs);
     return (toMs - fromMs) / 1_000;
   };
 }
 
-/** The operator's event that a move of a surface makes; it is written with the move and has no signal of its own. */
+/** The operator's event that a move of an endpoint group makes; it is written with the move and has no signal of its own. */
 function operatorType(before: string, after: string): string {
   if (after !== 'ok') return `upstream.${after}`;
   return before === 'unreachable' ? 'upstream.reachable' : 'upstream.authorized';
 }
 
-/** Whether only the passing of time made an event, as for `overdue`: its delay is no delay of detection. */
+/** True when only the passing of time made an event, as for `overdue`: its delay is no delay of detection. */
 function isOfTheClock(event: Event): boolean {
   return event.data.changes.length === 0;
 }

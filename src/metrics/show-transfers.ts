@@ -17,7 +17,7 @@ export function showTransfers(
     MOST_ROUTES,
   );
   const open = sums.map(({ state, route, count }) => ({ labels: { state, route }, value: count }));
-  // Every state of a route that has any, or its share of those that are overdue could not be told.
+  // Every state of a route that has any, or its share of those that are overdue could not be reported.
   const zeros = routes.flatMap((route) =>
     OPEN_STATES.map((state) => ({ labels: { state, route }, value: 0 })),
   );

@@ -7,10 +7,10 @@ import type { MetricSources } from './sources.ts';
 /** What a source said; null when it said nothing, which leaves its gauges out. */
 type SourceAnswer<Name extends keyof MetricSources> = Awaited<ReturnType<MetricSources[Name]>> | null;
 
-/** How many receivers that left the config are shown by name; the others add up. */
+/** The number of receivers that left the config are shown by name; the others add up. */
 const REMOVED_SHOWN = 20;
 
-/** How many routes are shown by name. */
+/** The number of routes that are shown by name. */
 const LEARNED_SHOWN = 50;
 
 export function showSubjects(metrics: Instruments, answer: SourceAnswer<'subjects'>): void {
@@ -70,13 +70,16 @@ export function showSuspensions(metrics: Instruments, answer: SourceAnswer<'susp
   metrics.show('withheld', answer === null ? null : [{ labels: {}, value: answer.waiting }]);
 }
 
-export function showSurfaces(metrics: Instruments, answer: SourceAnswer<'surfaces'>): void {
-  const states = answer?.flatMap(({ surface, state: current }) =>
-    HEALTH_STATES.map((state) => ({ labels: { surface, state }, value: state === current ? 1 : 0 })),
+export function showEndpointGroups(metrics: Instruments, answer: SourceAnswer<'endpointGroups'>): void {
+  const states = answer?.flatMap(({ endpointGroup, state: current }) =>
+    HEALTH_STATES.map((state) => ({
+      labels: { endpoint_group: endpointGroup, state },
+      value: state === current ? 1 : 0,
+    })),
   );
   metrics.show('upstreamState', states ?? null);
   const values = (pick: (plan: NonNullable<typeof answer>[number]) => number) =>
-    answer?.map((plan) => ({ labels: { surface: plan.surface }, value: pick(plan) })) ?? null;
+    answer?.map((plan) => ({ labels: { endpoint_group: plan.endpointGroup }, value: pick(plan) })) ?? null;
   metrics.show(
     'budget',
     values(({ budget }) => budget),

@@ -11,7 +11,7 @@ export const SOURCES = [
   'deliveries',
   'receivers',
   'suspensions',
-  'surfaces',
+  'endpointGroups',
   'waits',
   'sweeps',
   'routes',
@@ -22,7 +22,7 @@ export const SOURCES = [
 export type Source = (typeof SOURCES)[number];
 
 /**
- * Where gauges come from, read at scrape time. Each may fail or hang: the answer then goes without its gauges.
+ * The place where gauges come from, read at scrape time. Each may fail or hang: the answer then goes without its gauges.
  * `removed` means that the receiver left the config; `waits` says how long ago the longest-waiting subject of a kind was
  * looked at with success. `routes` are those of this config that were answered; null is what a quote did not say.
  */
@@ -33,7 +33,7 @@ export type MetricSources = {
   deliveries(): Promise<{ receiver: string; pending: number; dead: number; removed: boolean }[]>;
   receivers(): Promise<ReceiverStanding[]>;
   suspensions(): Promise<{ roots: number; waiting: number }>;
-  surfaces(): Promise<SurfaceState[]>;
+  endpointGroups(): Promise<EndpointGroupState[]>;
   waits(): Promise<{ kind: string; longestSeconds: number }[]>;
   sweeps(): Promise<{ state: UnsweptState; count: number }[]>;
   learned(): Promise<{ stages: LearnedTiming[]; newTransfersPerSecond: number }>;
@@ -61,9 +61,9 @@ export type ReceiverStanding = {
   nextAttemptSeconds: number;
 };
 
-/** A surface of the upstream with its plan: `budget` in requests per second, `used` as a share of it, the rest are counts. */
-export type SurfaceState = {
-  surface: string;
+/** An endpoint group of the upstream with its plan: `budget` in requests per second, `used` as a share of it, the rest are counts. */
+export type EndpointGroupState = {
+  endpointGroup: string;
   state: HealthState;
   budget: number;
   used: number;

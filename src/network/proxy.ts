@@ -10,7 +10,7 @@ class ProxyError extends Error {
 }
 
 /**
- * `proxy` is an http or https URL, with user and password where the proxy asks for them; `lookup` finds the proxy's own
+ * `proxy` is an http or https URL, with user and password where the proxy requests them; `lookup` finds the proxy's own
  * address, `tls` is for the target, `timeoutMs` is for a whole connection, with its TLS handshake.
  */
 export type ProxyOptions = {
@@ -22,7 +22,7 @@ export type ProxyOptions = {
 
 /**
  * A connector whose every connection is a tunnel of its own (`CONNECT`), also to plain http, so that one that hangs keeps
- * no other waiting; undici's own agent asks for all of them over connections that it shares. The proxy resolves names.
+ * no other waiting; undici's own agent requests all of them over connections that it shares. The proxy resolves names.
  */
 export function proxiedConnector({ proxy, lookup, timeoutMs, tls }: ProxyOptions): buildConnector.connector {
   const url = new URL(proxy.reveal());

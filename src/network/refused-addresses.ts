@@ -46,7 +46,7 @@ const EMBEDDING_V6 = blockListOf('ipv6', [
   '64:ff9b::/96', // NAT64, RFC 6052
 ]);
 
-/** Whether an IP address is private, loopback, link-local, shared, multicast, reserved or a metadata address. */
+/** True when an IP address is private, loopback, link-local, shared, multicast, reserved or a metadata address. */
 export function isRefusedAddress(address: string): boolean {
   if (isIPv4(address)) return REFUSED_V4.check(address, 'ipv4');
   if (isIP(address) !== 6) return true;
@@ -54,7 +54,7 @@ export function isRefusedAddress(address: string): boolean {
   return !GLOBAL_V6.check(address, 'ipv6') || REFUSED_V6.check(address, 'ipv6');
 }
 
-/** Whether an IP address is this machine's own. */
+/** True when an IP address is this machine's own. */
 export function isLoopbackAddress(address: string): boolean {
   return isIPv4(address) ? LOOPBACK_V4.check(address, 'ipv4') : LOOPBACK_V6.check(address, 'ipv6');
 }

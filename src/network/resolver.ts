@@ -22,10 +22,10 @@ export type ResolverOptions = { timeoutMs: number; folder?: string };
 
 const SYSTEM_FOLDER = '/etc';
 
-/** How long an answer is good, at most; also the time to live that the name server gave counts. */
+/** The time that an answer is good, at most; also the time to live that the name server gave counts. */
 const ANSWER_MS = 10_000;
 
-/** How long a name without an address, or without an answer, is not asked for again. */
+/** The time that a name without an address, or without an answer, is not requested again. */
 const FAILURE_MS = 2_000;
 
 /** So many times the servers are asked, the wait doubling each time. */
@@ -44,7 +44,7 @@ type Kept = { untilMs: number; outcome: LookupAddress[] | NameError };
 /**
  * Turns names into addresses for one party, so that name servers that are dead for it make nobody else wait: `dns.lookup`
  * has four threads for the whole process, this has sockets of its own. It knows what `hosts` says, `localhost`, and what
- * the name servers of `resolv.conf` answer, with its search list. Answers are kept for seconds, and whoever asks for a
+ * the name servers of `resolv.conf` answer, with its search list. Answers are stored for seconds, and whoever requests a
  * name that is being looked up gets the same answer.
  */
 export class NameResolver {
@@ -172,7 +172,7 @@ async function answered(question: Promise<RecordWithTtl[]>): Promise<FamilyAnswe
   }
 }
 
-/** The full names that a name may stand for, in the order in which they are asked for. */
+/** The full names that a name may stand for, in the order in which they are requested. */
 function candidates(name: string, { search, ndots }: ResolvConf): string[] {
   if (name.endsWith('.')) return [name.slice(0, -1)];
   const searched = search.map((domain) => `${name}.${domain}`);

@@ -8,7 +8,7 @@ export type Attempt = {
   elapsedMs(): number;
   /** Throws an `AbortError` if the attempt was cut off from outside. */
   throwIfCutOff(): void;
-  /** Whether its own time is over. */
+  /** True when its own time is over. */
   isTimedOut(): boolean;
   /** To be called once it is over, however it went. */
   end(): void;

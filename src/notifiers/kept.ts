@@ -1,16 +1,16 @@
 import { redactor } from '../redact.ts';
 import { printableAnswer, printableLine } from './printable.ts';
 
-/** How much of an answer is kept. */
+/** How much of an answer is stored. */
 export const MAX_ANSWER_BYTES = 1_024;
 
 const MAX_REASON_LENGTH = 300;
 
-/** How much is looked at: a secret shrinks a text, so what is kept may come from beyond its limit. */
+/** How much is looked at: a secret shrinks a text, so what is stored may come from beyond its limit. */
 export const MAX_READ = 4_096;
 
 /**
- * What is kept and logged of what a receiver said, and of errors that quote it or us: one printable line, without
+ * What is stored and logged of what a receiver said, and of errors that quote it or us: one printable line, without
  * secrets, and cut only after that. `cut` says that the text may have ended within a secret.
  */
 export type Kept = {
@@ -20,7 +20,7 @@ export type Kept = {
   reason(text: string): string;
 };
 
-/** What may be kept beside these secrets. */
+/** What may be stored beside these secrets. */
 export function keptWithout(secrets: readonly string[]): Kept {
   const redact = redactor(secrets);
   const shown = (text: string, cut: boolean): string =>

@@ -4,7 +4,7 @@ import type { RenderedEvent } from '../domain/events/event.ts';
  * What one attempt came to. `delivered`: the receiver took it. `failed`: it did not, and a later attempt may work.
  * `rejected`: it says that no attempt will ever work. `reason` is short and for humans, `answer` up to 1 KiB of what
  * the receiver said; both are printable and hold none of the receiver's secrets. `retryAfterMs` is the wait that the
- * receiver asked for, at most one hour; after a timeout it is as long as that was, so that a receiver that is slow is
+ * receiver requested, at most one hour; after a timeout it is as long as that was, so that a receiver that is slow is
  * not asked again at once. `remaining` are the recipients of a mail that a later attempt is for, where others have got it.
  */
 export type AttemptResult = {

@@ -10,17 +10,17 @@ import { formatHmacSecret, MOST_SECRETS } from '../config/fields/signing-secret.
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { parseJson } from '../domain/parse-json.ts';
-import { type AddedReceiverStore, MOST_ADDED, type Put, type Sealing } from '../store/added-receivers.ts';
+import { type AddedReceiverStore, type Encryption, MOST_ADDED, type Put } from '../store/added-receivers.ts';
 import { RefusedError, UnknownError } from './errors.ts';
 import type { OriginOf } from './receivers.ts';
 
 /**
- * What receivers are made with while the daemon runs. `sealing` is null where the config has no key for it; `apply` has
+ * What receivers are made with while the daemon runs. `encryption` is null where the config has no key for it; `apply` has
  * this process go on with them; `originOf` says which ones they are.
  */
 export type AddedReceiverParts = {
   store: AddedReceiverStore;
-  sealing: Sealing | null;
+  encryption: Encryption | null;
   rules: () => AddedReceiverRules;
   apply: () => Promise<void>;
   originOf: OriginOf;
@@ -140,7 +140,7 @@ export async function rotateSecret(
   return chosen;
 }
 
-/** How often a change is made anew because another one came between. */
+/** The interval at which a change is made anew because another one came between. */
 const MOST_TRIES = 20;
 
 /** Changes a receiver as it stands: of two changes at once, neither is lost. */
@@ -150,8 +150,8 @@ async function update(
   parts: AddedReceiverParts,
 ): Promise<Receiver> {
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
-    const { sealed, definition } = await storedOf(name, parts);
-    const options = { as: 'other', before: sealed } as const;
+    const { encrypted, definition } = await storedOf(name, parts);
+    const options = { as: 'other', before: encrypted } as const;
     const receiver = await put({ ...change(definition), name }, options, parts);
     if (receiver === 'missing') return refuseUnknown(name);
     if (typeof receiver === 'object') return receiver;
@@ -166,12 +166,12 @@ async function put(
   parts: AddedReceiverParts,
 ): Promise<Receiver | Exclude<Put, 'stored'>> {
   const { store, rules, apply } = parts;
-  const sealing = sealingOf(parts);
+  const encryption = encryptionOf(parts);
   const receiver = readAddedReceiver(definition, rules());
   if (Array.isArray(receiver)) throw new ReceiverFaultsError(receiver);
   const { name, type, events, filter, ordering } = receiver;
-  const sealed = sealing.seal(name, JSON.stringify(definition));
-  const came = await store.put({ name, type, events, filter, ordering }, { sealed, as, before });
+  const encrypted = encryption.encrypt(name, JSON.stringify(definition));
+  const came = await store.put({ name, type, events, filter, ordering }, { encrypted, as, before });
   if (came !== 'stored') return came;
   await apply();
   return receiver;
@@ -180,26 +180,26 @@ async function put(
 async function storedOf(
   name: string,
   parts: AddedReceiverParts,
-): Promise<{ sealed: string; definition: JsonObject }> {
-  const sealing = sealingOf(parts);
-  const sealed = await parts.store.of(name);
-  if (sealed === null) return refuseUnknown(name);
-  const definition = openDefinition(name, sealed, sealing);
-  if (definition !== null) return { sealed, definition };
+): Promise<{ encrypted: string; definition: JsonObject }> {
+  const encryption = encryptionOf(parts);
+  const encrypted = await parts.store.of(name);
+  if (encrypted === null) return refuseUnknown(name);
+  const definition = openDefinition(name, encrypted, encryption);
+  if (definition !== null) return { encrypted, definition };
   throw new RefusedError(
-    `found the receiver "${name}" sealed with another key, expected the server.secretsKey that it was made with`,
+    `found the receiver "${name}" encrypted with another key, expected the server.secretsKey that it was made with`,
   );
 }
 
-/** What was sealed of a receiver; null where it cannot be read with this key. */
-export function openDefinition(name: string, sealed: string, sealing: Sealing): JsonObject | null {
-  const text = sealing.open(name, sealed);
+/** What was encrypted of a receiver; null where it cannot be read with this key. */
+export function openDefinition(name: string, encrypted: string, encryption: Encryption): JsonObject | null {
+  const text = encryption.decrypt(name, encrypted);
   const definition = text === null ? null : parseJson(text, { limits: LIMITS.api });
   return definition !== null && isJsonObject(definition) ? definition : null;
 }
 
-function sealingOf({ sealing }: AddedReceiverParts): Sealing {
-  if (sealing !== null) return sealing;
+function encryptionOf({ encryption }: AddedReceiverParts): Encryption {
+  if (encryption !== null) return encryption;
   throw new RefusedError(
     'found no server.secretsKey in the config, with which Redis keeps what is secret of a receiver; expected one',
   );

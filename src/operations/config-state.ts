@@ -85,7 +85,7 @@ export type FileState =
 /** A reload: `confirm` is the digest of a file that may remove much. */
 export type ReloadRequest = { confirm?: string | undefined };
 
-/** What a daemon says of its config, and how it is told to read it again; both null where there is no file. */
+/** What a daemon says of its config, and how it is reported to read it again; both null where there is no file. */
 export type ConfigControl = {
   digest: () => string;
   fileState: () => FileState | null;

@@ -51,7 +51,7 @@ async function lettersOf(
   return letters.sort((a, b) => compareEntries(a.fact.entry, b.fact.entry));
 }
 
-/** Whether a dead letter is one of those that were asked for. What has left the log has no type any more. */
+/** True when a dead letter is one of those that were requested. What has left the log has no type any more. */
 function isWanted({ id, fact, event }: DeadLetter, wanted: WantedLetters, nowMs: number): boolean {
   const { events, since, until, type, status } = wanted;
   const atMs = Number(fact.entry.split('-')[0]);

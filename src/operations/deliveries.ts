@@ -11,7 +11,7 @@ const ATTEMPT = z.object({
   smtpCode: z.int().nullable(),
   durationMs: z.number(),
   reason: z.string().describe('In a line.'),
-  answer: z.string().describe('What was said: its beginning, of the last attempt all that is kept.'),
+  answer: z.string().describe('What was said: its beginning, of the last attempt all that is stored.'),
 });
 
 /** A delivery of an event to a receiver, as it stands. */

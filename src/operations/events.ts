@@ -25,7 +25,7 @@ export type LoggedEvent = { entry: string; event: RenderedEvent };
 /** Some events in the order of the log. `reached` is how far it was read; `more`: there is more behind it already. */
 export type EventPage = { events: LoggedEvent[]; reached: string; more: boolean };
 
-/** How many entries of the log one request reads. */
+/** The number of entries of the log one request reads. */
 const MOST_READ = 1_000;
 
 /** A cursor that cannot be gone on from: what stood behind it is not all there any more. */
@@ -75,7 +75,7 @@ export async function behindTrimmed(entry: string, { stores: { events } }: Opera
   return trimmed !== null && compareEntries(entry, trimmed) < 0 ? trimmed : entry;
 }
 
-/** The entry before all that are kept, or before a moment (ms). */
+/** The entry before all that are stored, or before a moment (ms). */
 export function entryBefore(ms: number | null): string {
   return ms === null || ms <= 0 ? '0-0' : `${Math.floor(ms) - 1}-9007199254740991`;
 }
@@ -135,8 +135,8 @@ export async function eventsBefore(
     const piece = await events.before(reached, count);
     const entries = piece.entries.filter(({ id }) => compareEntries(id, end) > 0);
     const isLast = !piece.more || entries.length < piece.entries.length;
-    // An audience tells no new event: the one that it names, which may be large, is not read for it.
-    const own = entries.filter(({ kind }) => kind !== 'audience');
+    // A subscribers entry tells no new event: the one that it names, which may be large, is not read for it.
+    const own = entries.filter(({ kind }) => kind !== 'subscribers');
     // One by one: what cannot be read is passed over, and says nothing of those before it.
     const batches = await Promise.all(own.map((entry) => readBatch([entry], events)));
     const facts = batches.flatMap((batch) => batch.facts);
@@ -158,7 +158,7 @@ function newerEntry(entry: string): RefusedError {
   );
 }
 
-/** The facts that are meant. An audience tells no new event, but whom one is for that stands before it. */
+/** The facts that are meant. A subscribers entry tells no new event, but whom one is for that stands before it. */
 function meant(facts: readonly Fact[], { types, subject }: EventFilter): Fact[] {
   return facts.filter(
     ({ event, place, at }) =>

@@ -14,7 +14,7 @@ import type { OperationParts } from './parts.ts';
 const STREAM_PAGE = 100;
 const BEAT_MS = 15_000;
 
-/** Where following begins: at a place, or at the first entry from a moment on (null: all that are kept). */
+/** The place where following begins: at a place, or at the first entry from a moment on (null: all that are stored). */
 export type FollowStart = { place: LogPlace } | { sinceMs: number | null };
 
 /** The entry after which following begins. Throws a LostPlaceError where some would be missing. */

@@ -21,7 +21,7 @@ export async function knownSubject(
   );
 }
 
-/** How many subjects a timeline has beside its own. */
+/** The number of subjects a timeline that has beside its own. */
 const MOST_RELATED = 10;
 
 /** The subjects that led to a transfer: the quote that was imported, and those whose claims it has taken over. */

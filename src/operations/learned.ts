@@ -49,7 +49,7 @@ export async function readLearned({ knowledge }: OperationParts): Promise<Learne
   };
 }
 
-/** Forgets what was learned on a route, or on all (null). Returns how many entries that were. */
+/** Removes what was learned on a route, or on all (null). Returns how many entries that were. */
 export async function forgetLearned(route: string | null, { stores }: OperationParts): Promise<number> {
   const gone = await stores.learned.reset(route);
   if (gone === 0 && route !== null) {

@@ -3,7 +3,7 @@ import type { RedisClient } from '../store/commands.ts';
 import type { EventLog } from '../store/event-log.ts';
 import { compareEntries } from '../store/log-entry.ts';
 
-/** How long one read waits for the next entry. */
+/** The time that one read waits for the next entry. */
 const READ_MS = 1_000;
 const ERROR_RETRY_MS = 1_000;
 
@@ -60,7 +60,7 @@ export class LogTail {
       this.#newest = isMore ? await this.#events.newest() : last;
       this.#wake(this.#newest);
     } catch {
-      // Redis is away, which its monitor tells; whoever waits is told when its time is over.
+      // Redis is away, which its monitor tells; whoever waits is reported when its time is over.
       this.#newest = null;
       await sleep(ERROR_RETRY_MS);
     }

@@ -1,6 +1,6 @@
 import { parseDuration } from '../config/fields/duration.ts';
 
-/** A moment as it was written: a time, or a span before now. */
+/** A time as it was written: a time, or a span before now. */
 export type Moment = { atMs: number } | { agoMs: number };
 
 /** How a moment is written, for those who wrote something else. */
@@ -16,17 +16,17 @@ export function parseMoment(text: string): Moment | null {
   return Number.isNaN(atMs) ? null : { atMs };
 }
 
-/** A moment as ms since 1970, on the clock that says `nowMs`. */
+/** A time as ms since 1970, on the clock that says `nowMs`. */
 export function momentMs(written: Moment, nowMs: number): number {
   return 'atMs' in written ? written.atMs : nowMs - written.agoMs;
 }
 
-/** A moment as the API writes it: UTC, with milliseconds. */
+/** A time as the API writes it: UTC, with milliseconds. */
 export function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** The same of a moment that may not be known. */
+/** The same of a time that may not be known. */
 export function isoTimeOrNull(ms: number | null): string | null {
   return ms === null ? null : isoTime(ms);
 }

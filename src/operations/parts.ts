@@ -18,7 +18,7 @@ export type OperationParts = {
   directory: Directory;
   /** What was learned of all pairs of chains, as it stands now. */
   knowledge: () => Promise<Knowledge>;
-  /** How long what leaves the config is suspended. */
+  /** The time that what leaves the config is suspended. */
   graceSpanMs: number;
   stores: RelayStores & {
     subjects: SubjectStore;

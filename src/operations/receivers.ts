@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { entitledTo } from '../queues/deliveries/entitlements.ts';
 import { readBatch } from '../queues/deliveries/log-batch.ts';
+import { matchesOf } from '../queues/deliveries/matches.ts';
 import type { StoredReceiver } from '../store/definitions.ts';
 import { isHeld, RECEIVER_STATES, type ReceiverCondition, type ReceiverState } from '../store/receivers.ts';
 import { RefusedError } from './errors.ts';
@@ -27,7 +27,7 @@ export const RECEIVER = z
       ),
     removed: z
       .boolean()
-      .describe('Whether it has left the config: what it has not got is kept for `retention`.'),
+      .describe('Whether it has left the config: what it has not got is stored for `retention`.'),
     state: z
       .enum(RECEIVER_STATES)
       .describe(
@@ -59,7 +59,7 @@ export const RECEIVER = z
 
 export type ReceiverView = z.infer<typeof RECEIVER>;
 
-/** Where a receiver comes from, and why it is left out, as this process knows it. */
+/** The place where a receiver comes from, and why it is left out, as this process knows it. */
 export type OriginOf = (name: string) => Pick<ReceiverView, 'origin' | 'leftOut'>;
 
 /** The most entries of the log behind cursors that one request reads to count backlogs. */
@@ -132,7 +132,7 @@ function timesOf(condition: ReceiverCondition) {
   };
 }
 
-/** How many entries behind a cursor are read to find the oldest event that a receiver is owed. */
+/** The number of entries behind a cursor are read to find the oldest event that a receiver is owed. */
 const LOOKED_AT = 100;
 
 /**
@@ -164,10 +164,10 @@ async function behindCursor(
   const { entries, more } =
     cursor === null ? { entries: [], more: false } : await events.after(cursor, counted);
   const { facts, isCut } = await readBatch(entries, events);
-  const entitled = await entitledTo(receiver, facts, { registry, directory });
-  const [first] = entitled;
+  const matched = await matchesOf(receiver, facts, { registry, directory });
+  const [first] = matched;
   const oldestMs = first === undefined ? null : Number(first.at.split('-')[0]);
-  return { count: entitled.length, isMore: more || isCut, oldestMs };
+  return { count: matched.length, isMore: more || isCut, oldestMs };
 }
 
 /** Makes no more attempts, and opens nothing, until the receiver is resumed. Returns whether that changed anything. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { parseClaimRoot } from '../domain/subjects/claim.ts';
-import { entitledTo } from '../queues/deliveries/entitlements.ts';
+import { matchesOf } from '../queues/deliveries/matches.ts';
 import { factsAt } from '../queues/deliveries/replays.ts';
 import { redisTimeMs } from '../store/connection.ts';
 import type { StoredReceiver } from '../store/definitions.ts';
@@ -83,7 +83,7 @@ function msOf(entry: string): number {
   return Number(entry.split('-')[0]);
 }
 
-/** To whom something is sent once more (null: all who are entitled), and the name of the request, for one that is made twice. */
+/** To whom something is sent once more (null: all that match), and the name of the request, for one that is made twice. */
 export type ResendOptions = { receivers: readonly string[] | null; key: string | null };
 
 /** What was asked of the relay: one replay per receiver. */
@@ -105,13 +105,13 @@ export async function resendEvent(
   const place = facts.find((fact) => fact !== null)?.entry ?? waiting[0]?.entry;
   if (place === undefined) {
     throw new UnknownError(
-      `found no delivery of ${id}, expected an event that some receiver was entitled to, within its retention: what was for nobody is pulled (/events)`,
+      `found no delivery of ${id}, expected an event that some receiver matched, within its retention: what was for nobody is pulled (/events)`,
     );
   }
   return resendPlaces([place], { ...options, waitingFor: waiting.map(({ root }) => root) }, parts);
 }
 
-/** How many events of a subject are sent once more by one request. */
+/** The number of events of a subject are sent once more by one request. */
 const MOST_RESENT = 100;
 
 /**
@@ -145,8 +145,8 @@ async function resendPlaces(
   const meant: { receiver: string; events: number }[] = [];
   for (const receiver of candidates) {
     const facts = await factsAt(places, receiver.name, parts.stores);
-    const entitled = await entitledTo(receiver, facts, { registry, directory: parts.directory });
-    if (entitled.length > 0) meant.push({ receiver: receiver.name, events: entitled.length });
+    const matched = await matchesOf(receiver, facts, { registry, directory: parts.directory });
+    if (matched.length > 0) meant.push({ receiver: receiver.name, events: matched.length });
   }
   if (candidates.length === 0) {
     throw new RefusedError(
@@ -169,7 +169,7 @@ async function resendPlaces(
   if (meant.length === 0) {
     const found = receivers === null ? 'no receiver that is' : `${receivers.join(', ')}, not`;
     throw new RefusedError(
-      `found ${found} entitled to what would be sent, expected one that is (events, filter, subscription; and [] of a subscription tells nobody)`,
+      `found ${found} that match what would be sent, expected one that does (events, filter, subscription; and [] of a subscription notifies nobody)`,
     );
   }
   for (const { receiver } of meant) await refuseHeld(receiver, parts);
@@ -182,7 +182,7 @@ async function resendPlaces(
   return resent;
 }
 
-/** A request that is made twice under one name asks for the same replay. */
+/** A request that is made twice under one name requests the same replay. */
 function replayIdOf(key: string | null, receiver: string): string {
   return newReplayId(key === null ? undefined : `${key} ${receiver}`);
 }
@@ -204,12 +204,12 @@ export async function readReplay(id: string, { stores }: OperationParts): Promis
   };
 }
 
-/** Whether all deliveries of a replay were delivered or given up. */
+/** True when all deliveries of a replay were delivered or given up. */
 function hasEnded({ state, opened, delivered, dead }: Replay): boolean {
   return state === 'opened' && delivered + dead >= opened;
 }
 
-/** Nothing is sent to a receiver to which no attempts are made: who asks for it wants it now. */
+/** Nothing is sent to a receiver to which no attempts are made: whoever requests it wants it now. */
 async function refuseHeld(name: string, { stores }: OperationParts): Promise<void> {
   const { state } = await stores.receivers.condition(name);
   if (state === 'paused')

@@ -127,7 +127,7 @@ async function deliveriesOf(
 
 type Wanted = { slot: Slot; replay: string | null };
 
-/** Where the next page begins when the first delivery that was left out is not shown; none when nothing was. */
+/** The place where the next page begins when the first delivery that was left out is not shown; none when nothing was. */
 function restOf(last: Wanted | undefined, leftOut: Wanted | undefined): Slot | undefined {
   if (leftOut === undefined) return undefined;
   if (leftOut.slot !== last?.slot) return leftOut.slot;

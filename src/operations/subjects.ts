@@ -3,7 +3,7 @@ import { ANY_ROUTE, routeName } from '../domain/cadence/route-name.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { PROOF_OUTCOMES, proofOf } from '../domain/proof/proof-flags.ts';
 import { isTrackedRoot, parseClaimRoot, walletsOf } from '../domain/subjects/claim.ts';
-import { SURFACES, surfaceKinds } from '../domain/subjects/kinds.ts';
+import { ENDPOINT_GROUPS, endpointGroupKinds } from '../domain/subjects/kinds.ts';
 import { stageOf } from '../domain/subjects/lifecycle.ts';
 import {
   asSubjectId,
@@ -27,17 +27,19 @@ export const SUBJECT = z
     kind: z.string(),
     status: z.string().nullable().describe('As the upstream said it last; null before it said anything.'),
     underWay: z.boolean().describe('Whether it is polled: it has not ended, or is watched for ever.'),
-    overdue: z.boolean().describe('Whether it was told as overdue.'),
+    overdue: z.boolean().describe('Whether it was reported as overdue.'),
     proof: z
       .enum(PROOF_OUTCOMES)
       .nullable()
-      .describe('What was told of what the chain says, the worst of its payments; null where nothing was.'),
+      .describe(
+        'What was reported of what the chain says, the worst of its payments; null where nothing was.',
+      ),
     pendingSince: z.iso
       .datetime()
       .nullable()
       .describe('Since when it waits, or waited last, on the upstream’s clock.'),
     changedAt: z.iso.datetime().nullable().describe('When its last change was seen.'),
-    lookedAt: z.iso.datetime().nullable().describe('When the upstream was last asked for it with success.'),
+    polledAt: z.iso.datetime().nullable().describe('When the upstream was last requested it with success.'),
     events: z.int().describe('How many events were made of it: its last `sequence`.'),
     upstreamUpdatedAt: z.int().nullable().describe("The record's `updatedAt` in Unix seconds."),
     wallets: z.array(z.string()).describe('The watched wallets whose pages showed it.'),
@@ -96,11 +98,13 @@ type TrackedPlace = Exclude<SubjectPlace, ChangedSubject>;
 
 export type SubjectPage = { subjects: Subject[]; next: SubjectPlace | null };
 
-/** How many subjects one request looks at. */
+/** The number of subjects one request looks at. */
 const MOST_LOOKED_AT = 500;
 
 /** The lists of what is tracked. */
-const TRACKED = SURFACES.flatMap((surface) => surfaceKinds(surface).map((kind) => ({ surface, kind })));
+const TRACKED = ENDPOINT_GROUPS.flatMap((endpointGroup) =>
+  endpointGroupKinds(endpointGroup).map((kind) => ({ endpointGroup, kind })),
+);
 
 /**
  * Lists subjects, those that changed last first; behind them come those of which nothing is known yet, and wallets. It
@@ -139,7 +143,7 @@ async function listTracked(
     if (tracked === undefined) return { subjects: found, next: null };
     const wanted = filter.kinds.length === 0 || filter.kinds.includes(tracked.kind);
     const { subjects, cursor } = wanted
-      ? await parts.stores.plan.tracked(tracked.surface, tracked.kind, scan)
+      ? await parts.stores.plan.tracked(tracked.endpointGroup, tracked.kind, scan)
       : { subjects: [], cursor: '0' };
     const rest = [...new Set(subjects)].sort().filter((subject) => subject > after);
     const places = rest.map((subject) => ({ subject, atMs: null }));
@@ -211,7 +215,7 @@ export function summaryOf(
     overdue: snapshot?.flags.some((flag) => flag.startsWith('overdue:')) ?? false,
     pendingSince: pendingSince === null ? null : isoTime(pendingSince * 1_000),
     changedAt: isoTimeOrNull(snapshot?.changedAtMs ?? changedAtMs),
-    lookedAt: isoTimeOrNull(seenAtMs),
+    polledAt: isoTimeOrNull(seenAtMs),
     events: snapshot?.sequence ?? 0,
     upstreamUpdatedAt: snapshot?.updatedAt ?? null,
     wallets: walletsOf(roots),

@@ -9,7 +9,7 @@ import {
   txHashField,
 } from '../config/sections/subscription.ts';
 import type { JsonObject } from '../domain/json.ts';
-import { type HandedQuote, readHandedQuote } from '../domain/quotes/handed-quote.ts';
+import { type ImportedQuote, readImportedQuote } from '../domain/quotes/imported-quote.ts';
 import {
   gaslessId,
   gatewayJobId,
@@ -49,10 +49,10 @@ export type NamingFault = { member: keyof NamedSubject; found?: string; expected
 
 const CHAIN_ID = wholeNumberField({ min: 1, max: Number.MAX_SAFE_INTEGER });
 
-/** Finds out which subject somebody names, and the quote itself where that was handed over. */
+/** Finds out which subject somebody names, and the quote itself where that was imported. */
 export function readNamed(
   named: NamedSubject,
-): { subject: SubjectId; quote: HandedQuote | null } | NamingFault {
+): { subject: SubjectId; quote: ImportedQuote | null } | NamingFault {
   const { kind, quote, id, endpoint, chainId } = named;
   if (quote !== undefined) {
     if (kind !== undefined && kind !== 'quote') {
@@ -60,11 +60,11 @@ export function readNamed(
     }
     const member = (['id', 'endpoint', 'chainId'] as const).find((one) => named[one] !== undefined);
     if (member !== undefined) return { member, expected: 'none beside a whole quote' };
-    const handed = readHandedQuote(quote);
+    const imported = readImportedQuote(quote);
     const expected = 'a quote as POST /v1/quotes answered it, with an id of "quote:" and a UUID';
-    return handed === null
+    return imported === null
       ? { member: 'quote', found: foundIn(quote), expected }
-      : { subject: handed.subject, quote: handed };
+      : { subject: imported.subject, quote: imported };
   }
   if (kind === undefined) {
     return { member: 'kind', expected: `one of ${TRACKED_KINDS.join(', ')}, or a whole \`quote\`` };
@@ -122,7 +122,7 @@ export async function unknownReceivers(
 
 /** Tracks a subject beside what the config names. `created` is false for one that is tracked already: it gets this wish. */
 export async function trackSubject(
-  { subject, quote }: { subject: SubjectId; quote: HandedQuote | null },
+  { subject, quote }: { subject: SubjectId; quote: ImportedQuote | null },
   wish: Wish,
   { stores: { tracked } }: OperationParts,
 ): Promise<{ created: boolean }> {

@@ -41,10 +41,10 @@ export const UNDELIVERED_PLACE = z.object({
 
 export type UndeliveredPlace = z.infer<typeof UNDELIVERED_PLACE>;
 
-/** How many deliveries one request looks at, and how many lists it begins. */
+/** The number of deliveries one request looks at, and how many lists it begins. */
 const MOST_LOOKED_AT = 500;
 
-/** How many it passes over on the way, of all receivers together: most open deliveries wait for their first attempt. */
+/** The number of it passes over on the way, of all receivers together: most open deliveries wait for their first attempt. */
 const MOST_PASSED = 2_000;
 
 /** No entry of the log stands here. */

@@ -18,7 +18,7 @@ export async function pollVault(
     const { vaultAddress, chainId } = value;
     const reserved = reservedReading(value.raw, { id: vaultAddress, dateMs });
     if (reserved !== null) return reserved;
-    // One address may be a vault on several chains, and how the chain is asked for is an assumption.
+    // One address may be a vault on several chains, and how the chain is requested is an assumption.
     const isOtherChain = chainId !== null && chainId !== vault.chainId;
     if (isOtherChain || (vaultAddress !== null && !isSameId(vaultAddress, vault.address))) {
       const found = `${chainId ?? vault.chainId}:${vaultAddress ?? vault.address}`;
@@ -48,8 +48,8 @@ function reservedReading(
 }
 
 /**
- * Whether an answer's id is the one that was asked for, in whatever form: with a prefix (`gasless:…`), in another case,
- * an address without `0x`. An exact look-up knows what it asked for; the id only has to name nothing else.
+ * True when an answer's id is the one that was requested, in whatever form: with a prefix (`gasless:…`), in another case,
+ * an address without `0x`. An exact poll knows what it requested; the id only has to name nothing else.
  */
 function isSameId(answered: string, asked: string): boolean {
   return bareId(answered) === bareId(asked);

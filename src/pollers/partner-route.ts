@@ -85,7 +85,7 @@ export async function pollPartnerRoute(
     endpoint: 'quotes',
     code: 'malformed',
     found: `${unreadable.length} quotes that cannot be used (${unreadable[0] ?? 'none'})`,
-    expected: 'a signed quote for the route that was asked for',
+    expected: 'a signed quote for the route that was requested',
     httpStatus,
     problemCode: null,
     retryAfterMs: null,

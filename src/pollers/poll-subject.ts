@@ -6,7 +6,7 @@ import type { Reading } from './reading.ts';
 import type { AskedRoute } from './route.ts';
 import { pollIntent, pollQuote, pollTx } from './status.ts';
 
-/** What is asked for, and when (ms since 1970); `route` is what a route's name means, null for any other subject. */
+/** What is requested, and when (ms since 1970); `route` is what a route's name means, null for any other subject. */
 export type PollTarget = { subject: SubjectId; route: RouteDefinition | null; nowMs: number };
 
 /** Who is asked for the price of a route, by its service; one that the config does not use is missing. */

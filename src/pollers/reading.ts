@@ -60,7 +60,7 @@ function readRecord(record: StatusRecord): UpstreamRecord | null {
   };
 }
 
-/** An exact look-up that was answered with something else: no news of any kind. */
+/** An exact poll that was answered with something else: no news of any kind. */
 export function strangerFailure(answer: {
   endpoint: Endpoint;
   httpStatus: number;

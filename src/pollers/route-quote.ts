@@ -4,7 +4,7 @@ import { foldHex } from '../domain/subjects/subject.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import type { ExactInRequest, OpenQuote } from '../upstream/wire/open-quote.ts';
 
-/** What was asked for, and the upstream's clock where it showed it (else ours), ms since 1970. */
+/** What was requested, and the upstream's clock where it showed it (else ours), ms since 1970. */
 export type AskedPrice = { request: ExactInRequest; directory: Directory; nowMs: number };
 
 /** A quote of the open service as the domain reads it. */
@@ -20,7 +20,7 @@ export function routeQuote(open: OpenQuote): RouteQuote {
 }
 
 /**
- * Why a quote is no price of what was asked for, in words; null when it may be one. A member that it leaves out, or has
+ * Why a quote is no price of what was requested, in words; null when it may be one. A member that it leaves out, or has
  * in a form of its own, says nothing against it. `destinationChainID` may differ from the last chain of the way.
  */
 export function flawOf(open: OpenQuote, { request, directory, nowMs }: AskedPrice): string | null {

@@ -15,7 +15,7 @@ import { flawOf, routeQuote } from './route-quote.ts';
 /** The open quoting service, the name under which it is asked, and what is known of tokens. */
 export type QuotingService = { client: OpenQuotesClient; dAppId: string; directory: Directory };
 
-/** A route to be asked for, and the time of the request, ms since 1970. */
+/** A route to be requested, and the time of the request, ms since 1970. */
 export type AskedRoute = { route: RouteDefinition; nowMs: number };
 
 /**
@@ -56,7 +56,7 @@ export async function pollRoute(
       endpoint: 'open-quotes',
       code: 'malformed',
       found: `${unreadable.length} quotes that cannot be used (${first})`,
-      expected: 'quotes for the route that was asked for, or none',
+      expected: 'quotes for the route that was requested, or none',
       httpStatus,
       problemCode: null,
       retryAfterMs: null,

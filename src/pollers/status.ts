@@ -71,7 +71,7 @@ export async function pollTx(
 /** More transfers than one transaction funds or delivers. */
 const MOST = 50;
 
-/** Whether a record says which transaction it belongs to, and the one that was asked for stands nowhere in it. */
+/** True when a record says which transaction it belongs to, and the one that was requested stands nowhere in it. */
 function isOfAnother(record: JsonObject, { side, hash }: { side: TxSide; hash: string }): boolean {
   const leg = readLeg(record[`${side}Tx`], { done: true, members: [] });
   if (leg?.txHash == null || foldHex(leg.txHash) === hash) return false;

@@ -41,7 +41,7 @@ const STALE_MS = 3_600_000;
 /** or so old when a process starts or a record names what they do not have. No two readings come closer. */
 const LEAST_MS = 300_000;
 
-/** How often a process looks whether another has read them, and whether they are stale. */
+/** The interval at which a process looks whether another has read them, and whether they are stale. */
 const LOOK_EVERY_MS = 10_000;
 
 /** After a reading that failed the next comes after this, twice as long each time in a row, up to the longest. */
@@ -51,12 +51,12 @@ const LONGEST_RETRY_MS = STALE_MS;
 /** A request that goes out later than its slot by more than this takes another one. */
 const LATE_MS = 30;
 
-/** So many names that the lists do not have are remembered, that none of them asks for the lists twice. */
+/** So many names that the lists do not have are remembered, that none of them requests the lists twice. */
 const MOST_MISSED = 10_000;
 
 /**
  * What the upstream says of chains, tokens and signers: read at start, when it is an hour old and when a record names
- * what it does not have, by one process for all. A reading is two requests, each in a slot of the budget of the surface
+ * what it does not have, by one process for all. A reading is two requests, each in a slot of the budget of the endpoint group
  * `status`. One that fails harms nothing: what was known goes on to be used, and what is built in beneath it.
  */
 export class Discovery {
@@ -71,7 +71,7 @@ export class Discovery {
   #mostAgeMs = LEAST_MS;
   #failures = 0;
   readonly #missed = new Set<string>();
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
 
   constructor(parts: DiscoveryParts) {
     this.#parts = parts;
@@ -93,7 +93,7 @@ export class Discovery {
     return this.#signers;
   }
 
-  /** Reads what is kept, and goes on from there without anybody waiting for it. */
+  /** Reads what is stored, and goes on from there without anybody waiting for it. */
   async start(): Promise<void> {
     await this.#load();
     this.#plan(0);
@@ -137,7 +137,7 @@ export class Discovery {
     try {
       const stamps = await store.stamps();
       if (!isSame(stamps, this.#stored)) {
-        // Whatever was missed before, another process has just asked for it.
+        // Whatever was missed before, another process has just requested it.
         if (stamps.tokensAtMs !== this.#stored.tokensAtMs) this.#mostAgeMs = STALE_MS;
         await this.#load();
       }
@@ -188,7 +188,7 @@ export class Discovery {
     this.#parts.log[skipped === 0 ? 'info' : 'warn']({ list, count, skipped }, 'directory.read');
   }
 
-  /** Waits for a slot of the budget. Throws where the surface is not asked as usual. */
+  /** Waits for a slot of the budget. Throws where the endpoint group is not asked as usual. */
   async #slot(): Promise<void> {
     for (;;) {
       const inMs = await this.#parts.plan.spareSlot('status');
@@ -210,8 +210,8 @@ export class Discovery {
     }
     for (const found of contradictions(this.listed, this.#stored)) {
       const name = JSON.stringify(found);
-      if (this.#told.has(name)) continue;
-      this.#told.add(name);
+      if (this.#reported.has(name)) continue;
+      this.#reported.add(name);
       log.error(found, 'directory.contradicted');
     }
   }
@@ -228,7 +228,7 @@ export class Discovery {
   }
 }
 
-/** The surface is paused or down: its budget has nothing to spare. */
+/** The endpoint group is paused or down: its budget has nothing to spare. */
 class NoSlotError extends Error {
   constructor() {
     super('the upstream is not asked as usual now');

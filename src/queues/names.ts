@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A claim on its way to a worker: a member of the plan, and the token under which it was handed out. */
+/** A claim on its way to a worker: a member of the plan, and the token under which it was claimed. */
 export const POLL_JOB = z.object({ member: z.string(), token: z.string() });
 
 export type PollJob = z.infer<typeof POLL_JOB>;

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { deriveKey } from '../derive-key.ts';
 import type { Secret } from '../secret.ts';
 
-/** How long a link is good: at least 7 days, until the next midnight (UTC), so that attempts of one day carry the same. */
+/** The time that a link is good: at least 7 days, until the next midnight (UTC), so that attempts of one day carry the same. */
 const GOOD_MS = 7 * 86_400_000;
 const DAY_MS = 86_400_000;
 
@@ -33,7 +33,7 @@ export class EventLinks {
     return new URLSearchParams({ receiver: event.receiver, expires, signature }).toString();
   }
 
-  /** Whether a link is good: `forged` also where a part is missing or is not of its shape. */
+  /** True when a link is good: `forged` also where a part is missing or is not of its shape. */
   check(
     event: LinkedEvent,
     { expires, signature, nowMs }: { expires: unknown; signature: unknown; nowMs: number },

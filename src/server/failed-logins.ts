@@ -13,7 +13,7 @@ export const MAX_WAITING = 20;
  */
 export const MAX_WAITING_OVERALL = 128;
 
-/** The number of addresses that are remembered; the one that failed longest ago is forgotten first. */
+/** The number of addresses that are remembered; the one that failed longest ago is removed first. */
 const MAX_ADDRESSES = 10_000;
 
 type Failures = { count: number; untilMs: number; waiting: number };
@@ -24,7 +24,7 @@ export class FailedLogins {
   /** Each ends one wait; the longest wait comes first. */
   readonly #waiting = new Set<() => void>();
 
-  /** Whether so many wrong sign-ins of an address wait that no further token of it may be looked at. */
+  /** True when so many wrong sign-ins of an address wait that no further token of it may be looked at. */
   isFull(address: string): boolean {
     return (this.#byAddress.get(address)?.waiting ?? 0) >= MAX_WAITING;
   }

@@ -149,7 +149,7 @@ export class Server {
     });
   }
 
-  /** Where no body is taken, the headers that announce one are answered, and the connection ends. */
+  /** The place where no body is taken, the headers that announce one are answered, and the connection ends. */
   #refuseBodies(): void {
     this.#app.addHook('onRequest', async (request, reply) => {
       if (takesBody(request.routeOptions.config) || !announcesBody(request)) return;
@@ -214,7 +214,7 @@ async function askReadiness(readiness: ServerOptions['readiness']): Promise<Read
   }
 }
 
-/** Whether a route was declared with a body. */
+/** True when a route was declared with a body. */
 function takesBody(config: object): boolean {
   return 'takesBody' in config && config.takesBody === true;
 }

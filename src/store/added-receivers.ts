@@ -11,7 +11,7 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
 /** Encrypts what is stored of receivers: their URLs, secrets and headers. A text is good for its name alone. */
-export class Sealing {
+export class Encryption {
   readonly #key: Buffer;
 
   private constructor(key: Buffer) {
@@ -19,22 +19,22 @@ export class Sealing {
   }
 
   /** Derives the key from `server.secretsKey`. */
-  static async create(key: Secret): Promise<Sealing> {
-    return new Sealing(await deriveKey(key, 'intentwatch receivers'));
+  static async create(key: Secret): Promise<Encryption> {
+    return new Encryption(await deriveKey(key, 'intentwatch receivers'));
   }
 
-  seal(name: string, text: string): string {
+  encrypt(name: string, text: string): string {
     const iv = randomBytes(IV_BYTES);
     const cipher = createCipheriv(CIPHER, this.#key, iv, { authTagLength: TAG_BYTES }).setAAD(
       Buffer.from(name),
     );
-    const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
-    return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64');
+    const encrypted = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+    return Buffer.concat([iv, cipher.getAuthTag(), encrypted]).toString('base64');
   }
 
-  /** The text; null for one that was sealed with another key or under another name, or was changed. */
-  open(name: string, sealed: string): string | null {
-    const bytes = Buffer.from(sealed, 'base64');
+  /** The text; null for one that was encrypted with another key or under another name, or was changed. */
+  decrypt(name: string, encrypted: string): string | null {
+    const bytes = Buffer.from(encrypted, 'base64');
     try {
       const decipher = createDecipheriv(CIPHER, this.#key, bytes.subarray(0, IV_BYTES), {
         authTagLength: TAG_BYTES,
@@ -57,7 +57,7 @@ export type Put = z.infer<typeof PUT>;
 /** So many there can be: with as many, `npm run bench -- receivers` measures what a process needs. */
 export const MOST_ADDED = 2_000;
 
-/** The receivers that were made through the API, as they are stored: sealed, the same for all processes. */
+/** The receivers that were made through the API, as they are stored: encrypted, the same for all processes. */
 export class AddedReceiverStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -72,7 +72,7 @@ export class AddedReceiverStore {
     return this.#redis.get(this.#keys.addedReceiversVersion);
   }
 
-  /** What is sealed of each, by name. */
+  /** What is encrypted of each, by name. */
   async all(): Promise<Map<string, string>> {
     return new Map(Object.entries(await this.#redis.hgetall(this.#keys.addedReceivers)));
   }
@@ -84,7 +84,7 @@ export class AddedReceiverStore {
   /** Stores one, as a new one or in the place of one that was made before: of `before`, where that is given. */
   async put(
     definition: Omit<StoredReceiver, 'removed'>,
-    { sealed, as, before }: { sealed: string; as: 'new' | 'other'; before: string | null },
+    { encrypted, as, before }: { encrypted: string; as: 'new' | 'other'; before: string | null },
   ): Promise<Put> {
     const keys = this.#keys;
     return PUT.parse(
@@ -95,7 +95,7 @@ export class AddedReceiverStore {
         keys.cursors,
         keys.events,
         definition.name,
-        sealed,
+        encrypted,
         receiverText(definition),
         as,
         before ?? '',

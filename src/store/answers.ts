@@ -2,10 +2,10 @@ import { z } from 'zod';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
-/** How long the answer to a named request is kept. */
+/** The time that the answer to a named request is stored. */
 const KEPT_MS = 86_400_000;
 
-/** How many named requests are remembered at once. */
+/** The number of named requests that are remembered at once. */
 const MOST_KEPT = 10_000;
 
 /** A kept answer that is longer than this is left out: the request is remembered all the same. */
@@ -63,7 +63,7 @@ export class AnswerStore {
     await this.#redis.multi().hset(key, { status, body: kept }).pexpire(key, KEPT_MS).exec();
   }
 
-  /** Forgets a request that came to nothing: it can be made again. */
+  /** Removes a request that came to nothing: it can be made again. */
   async forget(name: string): Promise<void> {
     await this.#redis.multi().del(this.#keys.answer(name)).zrem(this.#keys.answers, name).exec();
   }

@@ -51,7 +51,7 @@ const RECORD = z.object({
 });
 
 /**
- * How many bytes the newest part had when they were counted last, which shows a cut that Redis cannot see: one between
+ * The number of bytes the newest part had when they were counted last, which shows a cut that Redis cannot see: one between
  * two commands. `unreported`: truncations of which the operator has no event yet.
  */
 export type WriteRecord = z.infer<typeof RECORD>;

@@ -6,12 +6,12 @@ import { pairs } from './stored.ts';
 export type ListPlace = { score: string; id: string };
 
 /**
- * How many deliveries of a receiver may be open: beyond it, its cursor stands still, and what it is owed waits in the
+ * The number of deliveries of a receiver may be open: beyond it, its cursor stands still, and what it is owed waits in the
  * log, where it costs nothing.
  */
 export const MOST_OPEN = 1_000;
 
-/** What receivers have not got: their open deliveries and dead letters, how many, since when, and for how long they are kept. */
+/** What receivers have not got: their open deliveries and dead letters, how many, since when, and for how long they are stored. */
 export class Backlog {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -61,7 +61,7 @@ export class Backlog {
     return { pending, dead };
   }
 
-  /** Where the open deliveries of a receiver are, which of them was opened first, and when (Redis time, ms). */
+  /** The place where the open deliveries of a receiver are, which of them was opened first, and when (Redis time, ms). */
   async depth(receiver: string): Promise<{
     waiting: number;
     delayed: number;

@@ -19,28 +19,28 @@ export type CheckState = (typeof CHECK_STATES)[number];
 /** Length of the lease under which a process works on a check; it is renewed meanwhile. */
 const LEASE_MS = 10_000;
 
-/** No check waits longer than so until it is asked again. */
+/** No check waits longer than so until it is requested again. */
 const LONGEST_WAIT_MS = 3_600_000;
 
-/** How often an endpoint that fails is probed, and the final head of one that checks wait for is read. */
+/** The interval at which an endpoint that fails is probed, and the final head of one that checks wait for is read. */
 const PROBE_MS = 10_000;
 
 /** The name that stands for no endpoint: for checks that ended in an error of our own. */
 const NO_ENDPOINT = '';
 
-/** How many ended checks are forgotten by one round. */
+/** The number of ended checks that are removed by one round. */
 const TRIMMED_AT_ONCE = 500;
 
-/** Why a check ends whose chain has left the config: it is asked anew when the chain is back. */
+/** Why a check ends whose chain has left the config: it is requested anew when the chain is back. */
 export const CHAIN_LEFT = 'chain-not-configured';
 
 /** Why a check waits that wants what others hold. */
 const WAITS_FOR_LOGS: WaitingReason = 'claimed';
 
-/** How many checks of a chain that is back are asked anew by one round. */
+/** The number of checks of a chain that is back are requested anew by one round. */
 const REOPENED_AT_ONCE = 500;
 
-/** The statement as it is kept: who may rightly receive is found out anew whenever it is asked. */
+/** The statement as it is stored: who may rightly receive is found out anew whenever it is asked. */
 const STATED = z.object({
   subject: z.string().transform(asSubjectId),
   intentHash: z.string().nullable(),
@@ -68,10 +68,10 @@ const STORED_CHECK = z.object({
   updatedAt: TIME_OR_NONE.default(null),
   /** When the event was made that stated it (Redis time, ms); so are the times below. */
   statedAt: INTEGER_TEXT,
-  /** Since when it is asked anew because of a log; null where it never was. */
+  /** Since when it is requested anew because of a log; null where it never was. */
   since: TIME_OR_NONE.default(null),
   asked: INTEGER_TEXT,
-  /** How often in a row it ended in an error. */
+  /** The interval at which in a row it ended in an error. */
   failed: INTEGER_TEXT.default(0),
   askedAt: TIME_OR_NONE.default(null),
   /** When an endpoint had it in a block last; null where none ever had. */
@@ -86,7 +86,7 @@ export type Stated = Omit<Statement, 'recipients'>;
 
 export type LastReading = z.infer<typeof LAST_READING>;
 
-/** What is kept of a check. */
+/** What is stored of a check. */
 export type Check = Omit<z.output<typeof STORED_CHECK>, 'proof'> & { id: string; proof: Proof | null };
 
 /** A check that this process works on, under `token`. */
@@ -125,7 +125,7 @@ export type CheckEnding = {
 
 /**
  * How a check ends. `logs` are those that prove it, and prove no other from then on; `from` are the checks that they proved
- * before, which are asked anew. `isHeld`: it ends so because of the logs that others hold, and is asked anew when one is free.
+ * before, which are requested anew. `isHeld`: it ends so because of the logs that others hold, and is requested anew when one is free.
  */
 export type Ending = {
   state: Exclude<CheckState, 'waiting'>;
@@ -139,7 +139,7 @@ export type Ending = {
   isHeld: boolean;
 };
 
-/** How long a check waits, why, and what was read of it. `seenAtMs`: when an endpoint had it in a block, where one had. */
+/** The time that a check waits, why, and what was read of it. `seenAtMs`: when an endpoint had it in a block, where one had. */
 type Postponement = {
   inMs: number;
   because: string;
@@ -170,7 +170,7 @@ export class CheckStore {
     this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
-  /** How long a check waits at most before it ends as not checked. */
+  /** The time that a check waits at most before it ends as not checked. */
   get keptMs(): number {
     return this.#retentionMs;
   }
@@ -180,7 +180,7 @@ export class CheckStore {
     return (await this.#redis.get(this.#keys.checksCursor)) ?? '';
   }
 
-  /** Forgets how far the feed has come: what is told from now on until it begins again is not checked. */
+  /** Removes how far the feed has come: what is reported from now on until it begins again is not checked. */
   async forgetCursor(): Promise<void> {
     await this.#redis.del(this.#keys.checksCursor);
   }
@@ -272,7 +272,7 @@ export class CheckStore {
   }
 
   /**
-   * Lets a check wait until it is asked again, without its logs where it wants those of others. `readings` and `endpoints`:
+   * Lets a check wait until it is requested again, without its logs where it wants those of others. `readings` and `endpoints`:
    * what was read; null where nothing was. Without `endpoints`, a check that has `failed` waits for others to end without an
    * error. False when the claim is lost.
    */
@@ -320,7 +320,7 @@ export class CheckStore {
     };
   }
 
-  /** Ends a check of which no event is told. */
+  /** Ends a check of which no event is reported. */
   async end(check: ClaimedCheck, ending: Ending): Promise<EndOutcome> {
     const text = JSON.stringify(this.ending(check, ending));
     return END_OUTCOME.parse(await this.#redis.iwEndCheck(this.#keys.checks, text));
@@ -353,7 +353,7 @@ export class CheckStore {
     });
   }
 
-  /** How many checks are in which state, by chain. */
+  /** The number of checks that are in which state, by chain. */
   async counts(): Promise<{ chain: string; state: string; count: number }[]> {
     const counts = await this.#redis.hgetall(`${this.#keys.checks}:counts`);
     return Object.entries(counts).map(([field, count]) => {
@@ -377,7 +377,7 @@ export class CheckStore {
     );
   }
 
-  /** Forgets checks whose retention is over, a bounded part of them. Returns how many went. */
+  /** Removes checks whose retention is over, a bounded part of them. Returns how many went. */
   async trim(): Promise<number> {
     const { confirmedMs } = await readConfirmedTime(this.#redis, this.#keys);
     const before = String(confirmedMs - this.#retentionMs);
@@ -423,7 +423,7 @@ function checkId({ subject, payment }: Pick<Stated, 'subject' | 'payment'>): str
   return `${subject}|${payment}`;
 }
 
-/** What a check that holds a log claims of it; of one that is forgotten, or cannot be read, nothing is known. */
+/** What a check that holds a log claims of it; of one that is removed, or cannot be read, nothing is known. */
 function claimOf(id: string, check: Check | null): Claim {
   const subject = asSubjectId(id.slice(0, id.lastIndexOf('|')));
   if (check === null) return { check: id, subject, amount: null, weight: FORGOTTEN_WEIGHT, isOpen: false };

@@ -49,7 +49,7 @@ declare module 'ioredis' {
     iwOpenDeliveries(...keysAndArgs: string[]): Result<string[], Context>;
     iwStanding(...keysAndArgs: string[]): Result<string[], Context>;
     iwClaimDeliveries(...keysAndArgs: string[]): Result<unknown[], Context>;
-    iwHandBack(...keysAndArgs: string[]): Result<number, Context>;
+    iwReleaseDeliveries(...keysAndArgs: string[]): Result<number, Context>;
     iwBeat(...keysAndArgs: string[]): Result<string[], Context>;
     iwTakeOver(...keysAndArgs: string[]): Result<number, Context>;
     iwRepairDeliveries(...keysAndArgs: string[]): Result<string[], Context>;
@@ -72,7 +72,7 @@ declare module 'ioredis' {
     iwDropBehind(...keysAndArgs: string[]): Result<number, Context>;
     iwReportDropped(...keysAndArgs: string[]): Result<string[], Context>;
     iwAdvanceReplay(...keysAndArgs: string[]): Result<number, Context>;
-    iwSetAside(...keysAndArgs: string[]): Result<number, Context>;
+    iwQuarantine(...keysAndArgs: string[]): Result<number, Context>;
     iwReturnEntry(...keysAndArgs: string[]): Result<string, Context>;
     iwAcknowledge(...keysAndArgs: string[]): Result<string, Context>;
     iwBeginAnswer(...keysAndArgs: string[]): Result<string[], Context>;

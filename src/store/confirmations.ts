@@ -5,7 +5,7 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { forgetReport, reportToOperator } from './operator-event.ts';
 
-/** How long a confirmation holds: a file reaches all processes within that, and one that comes back later is held again. */
+/** The time that a confirmation holds: a file reaches all processes within that, and one that comes back later is held again. */
 const HOLDS_MS = 86_400_000;
 
 const DIGEST_LETTERS = 32;

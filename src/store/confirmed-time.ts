@@ -85,14 +85,14 @@ const LONGEST_READING_MS = 10_000;
 /** As in commands/confirm-time-3.lua. */
 const CLOCK_TOLERANCE_MS = 120_000;
 
-/** How often a process begins to measure anew while all is well: so much a clock may drift by the tolerance. */
+/** The interval at which a process begins to measure anew while all is well: so much a clock may drift by the tolerance. */
 const MEASURED_ANEW_MS = 600_000;
 
 /** What a process measures from: Redis time as it was between two readings of its monotonic clock. */
 type Base = { redisMs: number; fromMs: number; untilMs: number; moves: string };
 
 /**
- * Whether the time may be acted upon: reminders, closings of the books and ends of tracking go by it. `mayActAt` is told a Redis
+ * True when the time may be acted upon: reminders, closings of the books and ends of tracking go by it. `mayActAt` is reported a Redis
  * time that has just been read; `certainMs` is one that has passed, up to that.
  */
 export type ActingClock = Pick<ConfirmedTime, 'mayActAt' | 'certainMs'>;
@@ -172,7 +172,7 @@ export class ConfirmedTime {
   }
 
   /**
-   * Whether a Redis time that has just been read may be acted upon, as reminders and closings do. One that has jumped since the
+   * True when a Redis time that has just been read may be acted upon, as reminders and closings do. One that has jumped since the
    * last round may not.
    */
   mayActAt(redisMs: number): boolean {

@@ -9,26 +9,26 @@ import { leaveWhenSilent } from './silence.ts';
 
 type OpenOptions = RedisOptions & { replyMapping: 'legacy' };
 
-/** How long a first connection and each reconnection may take before the next try. */
+/** The time that a first connection and each reconnection may take before the next try. */
 const CONNECT_TIMEOUT_MS = 5_000;
 const RECONNECT_EVERY_MS = 500;
 
-/** How long one Sentinel, or one node of a Cluster that is asked for its slots, may take before the next is asked. */
+/** The time that one Sentinel, or one node of a Cluster that is asked for its slots, may take before the next is asked. */
 const DIRECTORY_TIMEOUT_MS = 2_000;
 
-/** How long a server has to close its side before the connection is cut. */
+/** The time that a server has to close its side before the connection is cut. */
 const DISCONNECT_TIMEOUT_MS = 500;
 
-/** How often a Cluster is asked for its nodes: those of the config may be gone when the others are needed. */
+/** The interval at which a Cluster is asked for its nodes: those of the config may be gone when the others are needed. */
 const CLUSTER_NODES_EVERY_MS = 10_000;
 
-/** How often a command looks for the node of a Cluster that takes it, while none does. */
+/** The interval at which a command looks for the node of a Cluster that takes it, while none does. */
 const CLUSTER_RETRY_MS = 200;
 
 /**
- * Opens a connection that waits for Redis as long as it takes: commands sent while it is away are kept and sent when
+ * Opens a connection that waits for Redis as long as it takes: commands sent while it is away are stored and sent when
  * it is back. One that owes an answer for 7 s is left, and so are its duplicates, which BullMQ makes. `onTrouble` is
- * told once per outage, and `onReady` when it is over.
+ * reported once per outage, and `onReady` when it is over.
  */
 export function connect(
   target: RedisTarget,
@@ -151,7 +151,7 @@ function watched(redis: Redis): Redis {
  * As `watched`, for the connection to each node; without it the client asks the others who has taken its place.
  *
  * A client that has lost all its nodes begins anew with its `startupNodes`. The config may name a single one, and that
- * may be the one that is frozen: so what the Cluster last said of its nodes is kept there too, after the `named`.
+ * may be the one that is frozen: so what the Cluster last said of its nodes is stored there too, after the `named`.
  */
 function watchedCluster(cluster: Cluster, named: readonly Host[], startupNodes: Host[]): Cluster {
   cluster.on('+node', (node: Redis) => {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
-/** How many consumers may have their place kept here. */
+/** The number of consumers that may have their place kept here. */
 const MOST_CONSUMERS = 1_000;
 
 /** What is stored of a consumer; one of another shape begins anew, and gets events twice rather than never. */
@@ -23,14 +23,14 @@ export class ConsumerStore {
     this.#keys = keys;
   }
 
-  /** Where a consumer stands; null for one that has taken nothing yet. */
+  /** The place where a consumer stands; null for one that has taken nothing yet. */
   async place(name: string): Promise<ConsumerPlace | null> {
     const stored = (await this.#redis.hget(this.#keys.consumers, name)) ?? '';
     const [, log, after] = PLACE.exec(stored) ?? [];
     return log === undefined || after === undefined ? null : { log, after };
   }
 
-  /** Moves a consumer. `behind`: it stands there, or further on, already; `full`: no more consumers can be kept. */
+  /** Moves a consumer. `behind`: it stands there, or further on, already; `full`: no more consumers can be stored. */
   async acknowledge(name: string, { log, after }: ConsumerPlace): Promise<'kept' | 'behind' | 'full'> {
     const done = await this.#redis.iwAcknowledge(
       this.#keys.consumers,
@@ -42,7 +42,7 @@ export class ConsumerStore {
     return ACKNOWLEDGED.parse(done);
   }
 
-  /** Forgets a consumer. False when there was none. */
+  /** Removes a consumer. False when there was none. */
   async forget(name: string): Promise<boolean> {
     return (await this.#redis.hdel(this.#keys.consumers, name)) === 1;
   }

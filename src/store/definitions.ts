@@ -68,7 +68,7 @@ export function receiverText(receiver: Omit<StoredReceiver, 'removed'>): string 
   return JSON.stringify({ ...receiver, removed: false });
 }
 
-/** How many definitions are kept as they were read. */
+/** The number of definitions that are stored as they were read. */
 const MOST_READ = 20_000;
 
 /** Reads what the registry keeps of subscriptions, receivers and routes from the texts that are stored of them. */

@@ -34,11 +34,11 @@ const OPENED = z.enum(['opened', 'open', 'opened-waiting', 'waiting', 'done', 'h
 
 export type Opened = Exclude<z.infer<typeof OPENED>, 'held'>;
 
-/** A delivery that was handed to this process, with its event's entry as it stands; null when that has left the log. */
+/** A delivery that this process claimed, with its event's entry as it stands; null when that has left the log. */
 export type Claimed = { id: string; fact: DeliveryFact; entry: readonly string[] | null };
 
 /**
- * Deliveries that were handed out at `nowMs` (Redis time). `waitMs` is when more may be; null when something else has to
+ * Deliveries that were claimed at `nowMs` (Redis time). `waitMs` is when more may be; null when something else has to
  * happen first. `subscriptions` are the texts of those that lead to the receiver, with their names.
  */
 export type Claims = {
@@ -54,7 +54,7 @@ const CLAIMS = z.tuple([z.string(), z.string(), FIELDS], z.tuple([z.string(), FI
 /**
  * What is noted of an attempt of deliveries, the one that led first. `nextAtMs` is when they are tried again, null where
  * that stays as it was; `counts` whether it uses up one of their attempts; `answer` is the whole of what was said, of
- * which the attempt keeps the beginning; `restMs` the wait that the receiver asked for. `disableAfterMs` is the span of
+ * which the attempt keeps the beginning; `restMs` the wait that the receiver requested. `disableAfterMs` is the span of
  * nothing but failures that disables the receiver; null when the attempt says nothing about it. `process` is null for
  * the end of what was not sent, `nowMs` is Redis time.
  */
@@ -71,15 +71,15 @@ export type Noting = {
   process: string | null;
 };
 
-/** What noting an attempt came to: the outcome that stands, what the operator is told, and how many others it released. */
+/** What noting an attempt came to: the outcome that stands, what the operator is notified, and how many others it released. */
 export type Noted = { outcome: DeliveryOutcome; moved: ReceiverMove | null; released: number };
 
 const NOTED = z.tuple([OUTCOME, z.enum(['failing', 'disabled', 'recovered', '']), z.string()]);
 
-/** How many attempts of a delivery are kept. */
+/** The number of attempts of a delivery are stored. */
 const ATTEMPTS_KEPT = 12;
 
-/** How many deliveries are looked through in one go. */
+/** The number of deliveries that are looked through in one go. */
 const CHUNK = 500;
 
 /** The facts of deliveries, one per event and receiver and replay, kept as long as the event or the dead letter, and who sends them. */
@@ -130,7 +130,7 @@ export class DeliveryStore {
 
   /**
    * Hands deliveries of a receiver to a process, oldest first, as far as the receiver's pace allows. `held` are the ids
-   * that the process has in hand; what else Redis takes for its own was handed out in an answer that never came.
+   * that the process has in hand; what else Redis takes for its own was claimed in an answer that never came.
    * `together`: all of it is sent in one message, in this order, so that deliveries of one subject may follow each other.
    */
   async claim(
@@ -174,13 +174,13 @@ export class DeliveryStore {
     };
   }
 
-  /** Takes back deliveries that were handed out and not sent: for at once, or to come up again after a while. */
-  async handBack(
+  /** Releases deliveries that were claimed and not sent: for at once, or to come up again after a while. */
+  async release(
     receiver: string,
     { process, ids, afterMs }: { process: string; ids: readonly string[]; afterMs: number | null },
   ): Promise<void> {
     const keys = this.#keys;
-    await this.#redis.iwHandBack(
+    await this.#redis.iwReleaseDeliveries(
       keys.queue(receiver),
       keys.wakes,
       process,
@@ -191,7 +191,7 @@ export class DeliveryStore {
     );
   }
 
-  /** Queues what was handed to processes that no longer live; `process` is the one that asks. Returns how many. */
+  /** Queues the deliveries of processes that no longer live; `process` is the one that asks. Returns how many. */
   async takeOver(receiver: string, process: string): Promise<number> {
     const keys = this.#keys;
     return this.#redis.iwTakeOver(

@@ -53,7 +53,7 @@ export type DeliveryOutcome = z.infer<typeof OUTCOME>;
  * What is known of a delivery. It decides whether the delivery is done. `entry` is the event's place in the log, `roots`
  * the claims that lead to the receiver, `turn` when it was opened (Redis time, microseconds; null once it was delivered),
  * `tries` counts all attempts, `earlierTries` those that use up none: they came
- * before the delivery began anew, before its own time, or met a receiver that asked for time. The last of them are in
+ * before the delivery began anew, before its own time, or met a receiver that requested time. The last of them are in
  * `attempts` (none where the first succeeded), and what was said to the very last in `answer`. `after` is the delivery of
  * the same subject that must have ended first, `nextAt` (Redis time, ms) when it is tried again, `replay` the replay that
  * sends the event once more, `batch` the message that it is sent in together with others, `suspended` is not empty where the event waited for what had left the config, `deliveredAt` (Redis time, ms)

@@ -76,7 +76,7 @@ export class DirectoryStore {
     await this.#redis.hset(this.#keys.directory, 'tokens', text, 'tokensAtMs', String(nowMs));
   }
 
-  /** Whether it is this process's turn to ask the upstream: nobody else's for so long from now on. */
+  /** True when it is this process's turn to ask the upstream: nobody else's for so long from now on. */
   async decideBatch(forMs: number): Promise<boolean> {
     return (await this.#redis.set(this.#keys.directoryTurn, '1', 'PX', forMs, 'NX')) === 'OK';
   }

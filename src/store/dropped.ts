@@ -5,7 +5,7 @@ import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 
-/** Why a delivery will never be made, and how the operator is told. */
+/** Why a delivery will never be made, and how the operator is notified. */
 export const DROP_REASONS = {
   retention: 'the retention of events has ended before they were delivered',
   lost: 'what was to be delivered is not in Redis any more: its retention has ended, or Redis has lost it',
@@ -20,7 +20,7 @@ const REPORT = z
   .tuple([z.enum(['retention', 'lost']), z.coerce.number()], z.string())
   .transform(([reason, count, ...deliveries]): DropReport => ({ reason, count, deliveries }));
 
-/** How many open deliveries are looked at in one go. */
+/** The number of open deliveries that are looked at in one go. */
 const CHUNK = 500;
 
 /** What receivers have lost: drops deliveries, notes which, and reports them (the states are in commands/include/dropped.lua). */

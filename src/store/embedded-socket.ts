@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 const LONGEST_SOCKET_PATH = 100;
 
 /**
- * Where the embedded Redis of a folder listens: `redis.sock` in it. Where that path is too long, it is a link to a socket
+ * The place where the embedded Redis of a folder listens: `redis.sock` in it. Where that path is too long, it is a link to a socket
  * in a temporary folder with a name of chance, which nobody else can enter.
  */
 export async function embeddedSocket(dataDir: string): Promise<string> {

@@ -52,11 +52,11 @@ const START_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 3_000;
 const RESTART_AFTER_MS = 500;
 
-/** How long an earlier server may take to end before that is reported, and how often it is reported then. */
+/** The time that an earlier server may take to end before that is reported, and how often it is reported then. */
 const PATIENCE_MS = STOP_TIMEOUT_MS * 2;
 const REPORT_EVERY_MS = 60_000;
 
-/** How often the size of the append-only file is recorded. */
+/** The interval at which the size of the append-only file is recorded. */
 const RECORD_EVERY_MS = 60_000;
 
 /**
@@ -92,7 +92,7 @@ export class EmbeddedRedis {
     this.#onTruncated = options.onTruncated;
   }
 
-  /** Where it listens, once it was started. */
+  /** The place where it listens, once it was started. */
   get target(): RedisTarget {
     if (this.#socket === null) throw new Error('the embedded Redis has not been started');
     return { kind: 'socket', path: this.#socket };
@@ -119,7 +119,7 @@ export class EmbeddedRedis {
     }
   }
 
-  /** Whether an earlier redis-server keeps this one from its files. */
+  /** True when an earlier redis-server keeps this one from its files. */
   get isBlocked(): boolean {
     return this.#isBlocked;
   }

@@ -1,4 +1,4 @@
-import { surfaceOf } from '../domain/subjects/kinds.ts';
+import { endpointGroupOf } from '../domain/subjects/kinds.ts';
 import { asSubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
@@ -25,10 +25,10 @@ import type { Keys } from './keys.ts';
  * event has the next sequence. About 0.4 kB, an eighth of the whole.
  */
 
-/** How many subjects are moved in one round of the check at most. */
+/** The number of subjects that are moved in one round of the check at most. */
 const MOST_MOVED = 500;
 
-/** How many of the subjects with a snapshot are looked at in one round whether `ended` has lost them. */
+/** The number of the subjects with a snapshot are looked at in one round whether `ended` has lost them. */
 const CHECKED_AT_ONCE = 200;
 
 /** What a round has moved: how many were made compact, and how many were removed. */
@@ -64,10 +64,10 @@ export class EndedSubjects {
     );
     const moves: EndedMoves = { compacted: 0, removed: 0 };
     const subjects = due.map(asSubjectId);
-    for (const [surface, some] of Map.groupBy(subjects, surfaceOf)) {
+    for (const [endpointGroup, some] of Map.groupBy(subjects, endpointGroupOf)) {
       const [compacted, removed] = await this.#redis.iwSettleEnded(
         keys.ended,
-        keys.plan(surface),
+        keys.plan(endpointGroup),
         keys.wanted,
         keys.changedSubjects,
         String(confirmedMs),
@@ -93,10 +93,10 @@ export class EndedSubjects {
     this.#cursor = cursor;
     const subjects = rows.filter((_, index) => index % 2 === 0).map(asSubjectId);
     let found = 0;
-    for (const [surface, some] of Map.groupBy(subjects, surfaceOf)) {
+    for (const [endpointGroup, some] of Map.groupBy(subjects, endpointGroupOf)) {
       found += await this.#redis.iwRepairEnded(
         keys.ended,
-        keys.plan(surface),
+        keys.plan(endpointGroup),
         keys.wanted,
         keys.changedSubjects,
         keys.subject(''),
@@ -106,7 +106,7 @@ export class EndedSubjects {
     return found;
   }
 
-  /** How many are known whole or compact though nobody tracks them. */
+  /** The number of are known whole or compact though nobody tracks them. */
   async count(): Promise<number> {
     return this.#redis.zcard(this.#keys.ended);
   }

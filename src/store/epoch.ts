@@ -40,7 +40,7 @@ export type Restore = BegunEpoch & {
   digest: string;
 };
 
-/** What a look has found. `digest` is that of the newest config, null where there is none. */
+/** What a poll has found. `digest` is that of the newest config, null where there is none. */
 export type EpochLook = { digest: string | null; behind: Restore | null };
 
 /** What an epoch works with. `onRestored`: a restore was noticed; `onLooked`: this epoch was found; `onFile`: what was seen could not be stored, null: it was. */
@@ -139,13 +139,13 @@ export class Epoch {
     await this.look();
   }
 
-  /** The embedded Redis has lost the end of its file: the next look begins an epoch. */
+  /** The embedded Redis has lost the end of its file: the next poll begins an epoch. */
   noteTruncated(): void {
     this.#isTruncated = true;
     this.lookSoon();
   }
 
-  /** Has someone called when a look is due before the next round. */
+  /** Has someone called when a poll is due before the next round. */
   onLookDue(listener: () => void): void {
     this.#onLookDue = listener;
   }
@@ -242,7 +242,7 @@ export class Epoch {
       String(seen.atMs ?? ''),
       reason,
     );
-    // Where another process was faster, the next look finds its epoch: what was counted before says nothing of that.
+    // Where another process was faster, the next poll finds its epoch: what was counted before says nothing of that.
     this.#seen = { ...seen, epoch, revision: 0, commits: 0, ticks: 0, entry: '0-0' };
   }
 

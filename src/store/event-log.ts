@@ -5,10 +5,10 @@ import type { Keys } from './keys.ts';
 import { type LogEntry, parseEntry } from './log-entry.ts';
 import { unmatchedBefore } from './unmatched.ts';
 
-/** How many entries are kept as they were read: what the relay read is read again when it is sent, up to MOST_OPEN later. */
+/** The number of entries that are stored as they were read: what the relay read is read again when it is sent, up to MOST_OPEN later. */
 const MOST_READ = 1_500;
 
-/** How many bytes the stored texts of these entries have at most, as UTF-8; an entry of 4 kB is usual. */
+/** The number of bytes the stored texts of these entries have at most, as UTF-8; an entry of 4 kB is usual. */
 export const MOST_READ_BYTES = 8_388_608;
 
 /**
@@ -17,11 +17,11 @@ export const MOST_READ_BYTES = 8_388_608;
  */
 const MOST_PIECE_BYTES = 2_097_152;
 
-/** How many entries, times receivers, are trimmed by one script, which holds Redis up; and how many scripts run in one round. */
+/** The number of entries, times receivers, are trimmed by one script, which holds Redis up; and how many scripts run in one round. */
 const TRIMMED_AT_ONCE = 500;
 const MOST_TRIMMED_PIECES = 20;
 
-/** Entries of the log that follow each other. `more`: there may be more behind them that was asked for. */
+/** Entries of the log that follow each other. `more`: there may be more behind them that was requested. */
 export type LogPiece = { entries: LogEntry[]; more: boolean };
 
 /** The event log: one Redis Stream, the outbox and the history at once. */
@@ -90,11 +90,11 @@ export class EventLog {
   }
 
   /**
-   * Removes entries older than a moment (ms), also of what was set aside or reached nobody, and what became of the deliveries
+   * Removes entries older than a moment (ms), also of what was quarantined or reached nobody, and what became of the deliveries
    * of these events to some receivers; the oldest first, a bounded number. Returns how many went.
    */
   async trim(beforeMs: number, receivers: readonly string[] = []): Promise<number> {
-    await this.#redis.zremrangebyscore(this.#keys.setAside, '-inf', `(${beforeMs}`);
+    await this.#redis.zremrangebyscore(this.#keys.quarantine, '-inf', `(${beforeMs}`);
     await this.#redis.zremrangebylex(this.#keys.unmatched, '-', unmatchedBefore(beforeMs));
     const { events, trimmed, root } = this.#keys;
     const count = String(Math.max(1, Math.floor(TRIMMED_AT_ONCE / (1 + receivers.length))));

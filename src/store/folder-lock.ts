@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { makeFolder, makePrivateFile } from '../make-folder.ts';
 
-/** How long several that start at once may be in each other's way before one of them has the lock. */
+/** The time that several that start at once may be in each other's way before one of them has the lock. */
 const CONTENTION_MS = 2_000;
 
 /** SQLite's code for a lock that another process holds. */

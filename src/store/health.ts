@@ -1,25 +1,25 @@
 import { z } from 'zod';
 import type { JsonObject } from '../domain/json.ts';
-import type { Surface } from '../domain/subjects/kinds.ts';
+import type { EndpointGroup } from '../domain/subjects/kinds.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 import { type PlanClock, REDIS_TIME } from './plan.ts';
 
-/** The states of a surface; its table of moves stands in commands/include/surface.lua. */
+/** The states of an endpoint group; its table of moves stands in commands/include/endpoint-group.lua. */
 export const HEALTH_STATES = ['ok', 'unreachable', 'unauthorized'] as const;
 
 export type HealthState = (typeof HEALTH_STATES)[number];
 
 /**
- * What an answer says about its surface. `unreachable`: no usable answer; `denied`: refused, perhaps for this subject
+ * What an answer says about its endpoint group. `unreachable`: no usable answer; `denied`: refused, perhaps for this subject
  * alone; `refused`: the key is refused, whoever asks; `throttled`: 429.
  */
 export type AnswerKind = 'ok' | 'unreachable' | 'denied' | 'refused' | 'throttled';
 
-/** One answer: for which member of the plan, to a request sent when (the plan's time, ms), and what it asked for. */
-export type SurfaceAnswer = {
+/** One answer: for which member of the plan, to a request sent when (the plan's time, ms), and what it requested. */
+export type EndpointGroupAnswer = {
   kind: AnswerKind;
   member: string;
   sentAtMs: number;
@@ -29,10 +29,10 @@ export type SurfaceAnswer = {
   support: JsonObject;
 };
 
-/** What something else wrote there is taken for a surface that works, until an answer says otherwise. */
+/** What something else wrote there is taken for an endpoint group that works, until an answer says otherwise. */
 const STATE = z.enum(HEALTH_STATES).catch('ok');
 
-/** What all processes together know of the upstream's surfaces: whether they answer, and until when to pause. */
+/** What all processes together know of the upstream's endpointGroups: whether they answer, and until when to pause. */
 export class HealthStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -47,29 +47,29 @@ export class HealthStore {
 
   /** Takes in an answer; the operator's event goes with a move of the state, in one step. `pauseMs`: a pause that began now. */
   async note(
-    surface: Surface,
-    answer: SurfaceAnswer,
+    endpointGroup: EndpointGroup,
+    answer: EndpointGroupAnswer,
   ): Promise<{ before: HealthState; after: HealthState; pauseMs: number | null }> {
     const { kind, member, sentAtMs, retryAfterMs, reason, support } = answer;
     const nowMs = await redisTimeMs(this.#redis);
     const event = (word: string): string =>
       operatorEventTemplate({
         kind: 'upstream',
-        name: surface,
+        name: endpointGroup,
         word,
         nowMs,
-        record: { surface, reason, ...support },
+        record: { endpointGroup, reason, ...support },
       });
     const [before, after, paused] = await this.#redis.iwNoteAnswer(
-      this.#keys.surface(surface),
+      this.#keys.endpointGroup(endpointGroup),
       this.#keys.events,
-      this.#keys.plan(surface),
+      this.#keys.plan(endpointGroup),
       kind,
       member,
       String(sentAtMs),
       retryAfterMs === null ? '' : String(Math.ceil(retryAfterMs)),
       this.#atMs(),
-      operatorSubject('upstream', surface),
+      operatorSubject('upstream', endpointGroup),
       event('unreachable'),
       event('unauthorized'),
       event('reachable'),
@@ -88,32 +88,32 @@ export class HealthStore {
    * not be read counts as one of its wallet. Returns whether it was the first time.
    */
   async reportTooLarge(
-    surface: Surface,
+    endpointGroup: EndpointGroup,
     { wallet, id, reason }: { wallet: string; id: string | null; reason: string },
   ): Promise<boolean> {
     const reported = await this.#redis.iwReportTooLarge(
-      this.#keys.surface(surface),
+      this.#keys.endpointGroup(endpointGroup),
       this.#keys.events,
-      this.#keys.tooLarge(surface),
-      operatorSubject('upstream', surface),
+      this.#keys.tooLarge(endpointGroup),
+      operatorSubject('upstream', endpointGroup),
       id ?? wallet,
       operatorEventTemplate({
         kind: 'upstream',
-        name: surface,
+        name: endpointGroup,
         word: 'record_too_large',
         nowMs: await redisTimeMs(this.#redis),
-        record: { surface, reason, wallet, ...(id === null ? {} : { id }) },
+        record: { endpointGroup, reason, wallet, ...(id === null ? {} : { id }) },
       }),
     );
     return reported === 1;
   }
 
   /**
-   * Reports that cursors of a surface expire before the next page is read: an operator's event, once until a larger rate is
+   * Reports that cursors of an endpoint group expire before the next page is read: an operator's event, once until a larger rate is
    * needed. Returns whether it was made.
    */
   async reportExpiredCursor(
-    surface: Surface,
+    endpointGroup: EndpointGroup,
     seen: {
       wallet: string;
       pages: number;
@@ -123,17 +123,17 @@ export class HealthStore {
     },
   ): Promise<boolean> {
     const reported = await this.#redis.iwReportCursor(
-      this.#keys.surface(surface),
+      this.#keys.endpointGroup(endpointGroup),
       this.#keys.events,
-      operatorSubject('upstream', surface),
+      operatorSubject('upstream', endpointGroup),
       String(seen.neededRequestsPerSecond),
       operatorEventTemplate({
         kind: 'upstream',
-        name: surface,
+        name: endpointGroup,
         word: 'cursor_expired',
         nowMs: await redisTimeMs(this.#redis),
         record: {
-          surface,
+          endpointGroup,
           reason: 'a cursor has expired before the next page was read, at the rate that the budget leaves',
           ...seen,
         },
@@ -142,9 +142,13 @@ export class HealthStore {
     return reported === 1;
   }
 
-  /** The state of a surface, and why it is in it. */
-  async state(surface: Surface): Promise<{ state: HealthState; reason: string | null }> {
-    const [state, reason] = await this.#redis.hmget(this.#keys.surface(surface), 'state', 'reason');
+  /** The state of an endpoint group, and why it is in it. */
+  async state(endpointGroup: EndpointGroup): Promise<{ state: HealthState; reason: string | null }> {
+    const [state, reason] = await this.#redis.hmget(
+      this.#keys.endpointGroup(endpointGroup),
+      'state',
+      'reason',
+    );
     return { state: STATE.parse(state ?? 'ok'), reason: reason ?? null };
   }
 }

@@ -17,7 +17,7 @@ export class Keys {
     return `${this.root}:q`;
   }
 
-  /** hash: snapshot of a subject, whole or compact; how long it is kept says store/ended-subjects.ts. */
+  /** hash: snapshot of a subject, whole or compact; how long it is stored says store/ended-subjects.ts. */
   subject(id: SubjectId | ''): string {
     return `${this.root}:subject:${id}`;
   }
@@ -68,8 +68,8 @@ export class Keys {
   }
 
   /** zset: `[entry, field, value, …]` of an entry of the log that could not be read -> its time, ms. Trimmed like the log. */
-  get setAside(): string {
-    return `${this.root}:set-aside`;
+  get quarantine(): string {
+    return `${this.root}:quarantine`;
   }
 
   /** zset: `<entry>|<reason>` of an event that no receiver gets -> 0. Trimmed like the log. */
@@ -83,21 +83,21 @@ export class Keys {
   }
 
   /**
-   * hash: clock of the plan of a surface. Its other keys begin with it: `:items`, `:resting`, `:fair`, … (see
+   * hash: clock of the plan of an endpoint group. Its other keys begin with it: `:items`, `:resting`, `:fair`, … (see
    * commands/include/plan.lua). For ever.
    */
-  plan(surface: string): string {
-    return `${this.root}:plan:${surface}`;
+  plan(endpointGroup: string): string {
+    return `${this.root}:plan:${endpointGroup}`;
   }
 
   /** zset: tracked subject of a kind -> when it was last looked at with success, ms, or since when it is tracked. */
-  lookedAt(surface: string, kind: string): string {
-    return `${this.plan(surface)}:looked:${kind}`;
+  polledAt(endpointGroup: string, kind: string): string {
+    return `${this.plan(endpointGroup)}:polled:${kind}`;
   }
 
-  /** hash: how far the check of a surface's plan has come in each of its keys. For ever. */
-  repairCursors(surface: string): string {
-    return `${this.plan(surface)}:checked`;
+  /** hash: how far the check of an endpoint group's plan has come in each of its keys. For ever. */
+  repairCursors(endpointGroup: string): string {
+    return `${this.plan(endpointGroup)}:checked`;
   }
 
   /** hash: what was seen of a stage on a route, `<source>:<destination>:<stage>`. Kept for the retention after the last addition. */
@@ -170,7 +170,7 @@ export class Keys {
     return `${this.root}:directory:turn`;
   }
 
-  /** hash: name of a receiver that was made through the API -> what is sealed of it. An entry goes when it is removed. */
+  /** hash: name of a receiver that was made through the API -> what is encrypted of it. An entry goes when it is removed. */
   get addedReceivers(): string {
     return `${this.root}:added-receivers`;
   }
@@ -190,17 +190,17 @@ export class Keys {
     return `${this.root}:tracked:ended`;
   }
 
-  /** hash: quote -> what was handed over of it, JSON. An entry goes when it leaves the config and nobody tracks it. */
-  get handedQuotes(): string {
-    return `${this.root}:handed-quotes`;
+  /** hash: quote -> what was imported of it, JSON. An entry goes when it leaves the config and nobody tracks it. */
+  get importedQuotes(): string {
+    return `${this.root}:imported-quotes`;
   }
 
-  /** hash: quote -> `<valid|invalid>:<fingerprint of what was verified>`. Same life as `handedQuotes`. */
+  /** hash: quote -> `<valid|invalid>:<fingerprint of what was verified>`. Same life as `importedQuotes`. */
   get verdicts(): string {
     return `${this.root}:verdicts`;
   }
 
-  /** hash: intent -> what its quote promised, JSON, where that was handed over and is valid. Same life as `handedQuotes`. */
+  /** hash: intent -> what its quote promised, JSON, where that was imported and is valid. Same life as `importedQuotes`. */
   get promised(): string {
     return `${this.root}:promised`;
   }
@@ -285,7 +285,7 @@ export class Keys {
     return `${this.checks}:fence`;
   }
 
-  /** hash: state of a receiver, what was told of it, and how its last attempts went. For ever. */
+  /** hash: state of a receiver, what was reported of it, and how its last attempts went. For ever. */
   receiver(name: string): string {
     return `${this.root}:receiver:${name}`;
   }
@@ -331,7 +331,7 @@ export class Keys {
     return `${this.root}:events:name`;
   }
 
-  /** hash: consumer of the event log -> `<name of the log>|<entry up to which it has taken it>`. An entry goes when it is forgotten. */
+  /** hash: consumer of the event log -> `<name of the log>|<entry up to which it has taken it>`. An entry goes when it is removed. */
   get consumers(): string {
     return `${this.root}:consumers`;
   }
@@ -346,7 +346,7 @@ export class Keys {
     return `${this.root}:replay-times`;
   }
 
-  /** zset: replay id -> time, ms, at which it was asked for; those whose deliveries are not all opened. */
+  /** zset: replay id -> time, ms, at which it was requested; those whose deliveries are not all opened. */
   get replays(): string {
     return `${this.root}:replays`;
   }
@@ -432,14 +432,14 @@ export class Keys {
     return `${this.root}:reports`;
   }
 
-  /** hash: state of one of the upstream's surfaces, and its pause (see commands/include/surface.lua). For ever. */
-  surface(surface: string): string {
-    return `${this.root}:surface:${surface}`;
+  /** hash: state of one of the upstream's endpointGroups, and its pause (see commands/include/endpoint-group.lua). For ever. */
+  endpointGroup(endpointGroup: string): string {
+    return `${this.root}:endpointGroup:${endpointGroup}`;
   }
 
-  /** zset: records of a surface that are too large to be read -> when that was seen last, ms. Bounded, and kept 30 days. */
-  tooLarge(surface: string): string {
-    return `${this.root}:too-large:${surface}`;
+  /** zset: records of an endpoint group that are too large to be read -> when that was seen last, ms. Bounded, and kept 30 days. */
+  tooLarge(endpointGroup: string): string {
+    return `${this.root}:too-large:${endpointGroup}`;
   }
 
   /**
@@ -460,7 +460,7 @@ export class Keys {
     return `${this.root}:open:${wallet}`;
   }
 
-  /** string: a look of its own was asked for of late. Expires within seconds. */
+  /** string: a poll of its own was requested of late. Expires within seconds. */
   rechecked(id: string): string {
     return `${this.root}:rechecked:${id}`;
   }

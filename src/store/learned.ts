@@ -20,7 +20,7 @@ import type { OnForeign } from './stored.ts';
 /** What records say of their chains cannot make more entries than this. */
 const MOST_NAMES = 2_000;
 
-/** How many names are looked at in one go. */
+/** The number of names that are looked at in one go. */
 const TRIMMED_AT_ONCE = 20;
 
 /** The field that says when estimates were noted last, ms: no route is called so. */
@@ -127,7 +127,7 @@ export class LearnedStore {
     await this.#redis.multi().del(this.#keys.learned(name)).srem(this.#keys.learnedNames, name).exec();
   }
 
-  /** Forgets what was learned on a route, or on all of them. Returns how many statistics that were. */
+  /** Removes what was learned on a route, or on all of them. Returns how many statistics that were. */
   async reset(route: string | null): Promise<number> {
     const names = await this.#redis.smembers(this.#keys.learnedNames);
     const gone = names.filter((name) => route === null || parseName(name)?.route === route);

@@ -4,7 +4,7 @@ import type { RedisClient } from './commands.ts';
 /** Length of a lease; a holder renews it while it works. */
 const LEASE_MS = 5_000;
 
-/** How often a lease is renewed while work runs under it, and asked for while another process holds it. */
+/** The interval at which a lease is renewed while work runs under it, and requested while another process holds it. */
 const RENEW_MS = 1_500;
 const WAIT_MS = 50;
 
@@ -40,12 +40,12 @@ export class FencedLease {
     this.#token = '';
   }
 
-  /** Whether this process held it when it was asked for last. */
+  /** True when this process held it when it was requested last. */
   get isHolder(): boolean {
     return this.#token !== '';
   }
 
-  /** Whether any process holds it now. */
+  /** True when any process holds it now. */
   async isHeld(): Promise<boolean> {
     return (await this.#redis.exists(this.#keys.lease)) === 1;
   }

@@ -14,15 +14,15 @@ export type UnreadableEntry = {
 };
 
 /**
- * One entry of the log. `event`: a fact with the claims (by root) that are entitled to it, and those that were suspended, for
- * which it waited (`withheld`). `audience`: claims that came later, or back (`isSuspended`), and are entitled to an event that
+ * One entry of the log. `event`: a fact with the claims (by root) that are matched by it, and those that were suspended, for
+ * which it waited (`withheld`). `subscribers`: claims that came later, or back (`isSuspended`), and match an event that
  * stands at `entry`. `operator`: an event about the daemon's own surroundings.
  * An entry of a kind that is not known counts as one of these by what it holds.
  */
 export type LogEntry =
   | { kind: 'event'; id: string; event: Event; roots: string[]; withheld: string[] }
   | {
-      kind: 'audience';
+      kind: 'subscribers';
       id: string;
       entry: string;
       eventId: string;
@@ -33,14 +33,14 @@ export type LogEntry =
   | { kind: 'operator'; id: string; event: Event }
   | UnreadableEntry;
 
-/** What operator events are about. Whatever else an event is about is told to none but those who claimed it. */
+/** What operator events are about. Whatever else an event is about is reported to none but those who claimed it. */
 const SURROUNDINGS: ReadonlySet<string> = new Set(['upstream', 'receiver', 'intentwatch']);
 
 const EVENT_TEXT = JSON_TEXT.pipe(STORED_EVENT).transform((event): Event => event);
 
 const ROOTS = JSON_TEXT.pipe(z.array(z.string()));
 
-const AUDIENCE = z.object({
+const SUBSCRIBERS = z.object({
   event: z.string(),
   entry: z.string().regex(/^\d+-\d+$/),
   roots: ROOTS,
@@ -59,10 +59,10 @@ export function parseEntry(id: string, list: readonly string[]): LogEntry {
   for (let index = 0; index + 1 < list.length; index += 2)
     fields.set(list[index] ?? '', list[index + 1] ?? '');
   const kind = fields.get('kind');
-  if (kind === 'audience') {
-    const audience = AUDIENCE.safeParse(Object.fromEntries(fields));
-    if (!audience.success) return unreadable(id, { list, fields, error: audience.error });
-    const { event: eventId, entry, roots, suspended } = audience.data;
+  if (kind === 'subscribers') {
+    const subscribers = SUBSCRIBERS.safeParse(Object.fromEntries(fields));
+    if (!subscribers.success) return unreadable(id, { list, fields, error: subscribers.error });
+    const { event: eventId, entry, roots, suspended } = subscribers.data;
     return { kind, id, entry, eventId, roots, isSuspended: suspended === '1', fields: list };
   }
   const event = EVENT_TEXT.safeParse(fields.get('event'));
@@ -93,7 +93,7 @@ export function eventOf(entry: LogEntry | null): Event | null {
   return entry?.kind === 'event' || entry?.kind === 'operator' ? entry.event : null;
 }
 
-/** Whether an entry was written by a version after this one, which may be able to read it. */
+/** True when an entry was written by a version after this one, which may be able to read it. */
 export function isOfNewerVersion({ version }: UnreadableEntry): boolean {
   return version > SCHEMA_VERSION;
 }

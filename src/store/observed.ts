@@ -4,7 +4,7 @@ export type Observed = {
   open: { readonly [subject: string]: string };
   ended: readonly string[];
   /**
-   * Subjects that the page showed, and those that need no look of their own for `coverMs`, nor then for their virtual
+   * Subjects that the page showed, and those that need no poll of their own for `coverMs`, nor then for their virtual
    * wait, and `latestMs` at most.
    */
   shown: readonly string[];
@@ -26,7 +26,7 @@ export const NOTHING_OBSERVED: Observed = {
   coverMs: 0,
 };
 
-/** What was observed, as the script that ends a look reads it. */
+/** What was observed, as the script that ends a poll reads it. */
 export function observedText(observed: Observed): string {
   return JSON.stringify({
     facts: flat(observed.facts),

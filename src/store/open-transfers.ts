@@ -3,7 +3,7 @@ import { OPEN_STATES, type OpenState, type OpenTransfer } from '../domain/transf
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
-/** Amounts are kept in parts, of which each stays a number that Redis can add. */
+/** Amounts are stored in parts, of which each stays a number that Redis can add. */
 const PART_DIGITS = 12;
 
 const MOST_PARTS = 7;
@@ -13,7 +13,7 @@ const AMOUNT = /^\d{1,78}$/;
 
 const TOKEN = /^[A-Za-z0-9_-]{1,40}:[A-Za-z0-9]{1,80}$/;
 
-/** How many transfers are in a state, of a route and a source token, and what they have sent, in base units. */
+/** The number of transfers that are in a state, of a route and a source token, and what they have sent, in base units. */
 export type OpenSum = {
   state: OpenState;
   route: string;

@@ -42,7 +42,7 @@ export function operatorEventTemplate({ kind, name, word, nowMs, record }: Opera
   return JSON.stringify(event).replace('"sequence":0,"epoch":0', '"sequence":%SEQ%,"epoch":%EPOCH%');
 }
 
-/** Where operator events about the daemon itself are written. */
+/** The place where operator events about the daemon itself are written. */
 type Reports = { redis: RedisClient; keys: Keys };
 
 /**

@@ -1,7 +1,7 @@
 import type { RedisClient } from './commands.ts';
 
 /**
- * Whether Redis keeps what it is given, beyond its own restart: every write in an append-only file, dumps now and then
+ * True when Redis keeps what it is given, beyond its own restart: every write in an append-only file, dumps now and then
  * (of which up to so much is lost), nothing, or less than it is set to because writing fails. Some services do not say.
  */
 export type Persistence =
@@ -37,7 +37,7 @@ export async function readPersistence(redis: RedisClient): Promise<Persistence> 
     : { kind: 'dumps', losesUpToSeconds: Math.max(...spans) };
 }
 
-/** Whether it is proven that Redis keeps what it is given, or that it does not; null where it does not say. */
+/** True when it is proven that Redis keeps what it is given, or that it does not; null where it does not say. */
 export function isKept(persistence: Persistence): boolean | null {
   switch (persistence.kind) {
     case 'append-only':

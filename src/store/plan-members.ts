@@ -1,4 +1,4 @@
-import { type Surface, surfaceOf } from '../domain/subjects/kinds.ts';
+import { type EndpointGroup, endpointGroupOf } from '../domain/subjects/kinds.ts';
 import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 
 /** One entry of a plan: a subject, or the next page of a sweep over the pages of a wallet. */
@@ -18,7 +18,7 @@ export function parseMember(member: string): { subject: SubjectId; route: string
   return { subject: asSubjectId(match[2] ?? ''), route: match[1] ?? '' };
 }
 
-/** Members by the surface in whose plan they are. */
-export function bySurface(members: readonly PlanMember[]): Map<Surface, PlanMember[]> {
-  return Map.groupBy(members, (member) => surfaceOf(parseMember(member).subject));
+/** Members by the endpoint group in whose plan they are. */
+export function byEndpointGroup(members: readonly PlanMember[]): Map<EndpointGroup, PlanMember[]> {
+  return Map.groupBy(members, (member) => endpointGroupOf(parseMember(member).subject));
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SURFACES, type Surface, surfaceKinds } from '../domain/subjects/kinds.ts';
+import { ENDPOINT_GROUPS, type EndpointGroup, endpointGroupKinds } from '../domain/subjects/kinds.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
@@ -35,9 +35,13 @@ const REPLIES = z.tuple([
   z.array(z.string()),
 ]);
 
-/** What the plan of a surface looks like now. */
-export async function readPlanState(redis: RedisClient, keys: Keys, surface: Surface): Promise<PlanState> {
-  const key = keys.plan(surface);
+/** What the plan of an endpoint group looks like now. */
+export async function readPlanState(
+  redis: RedisClient,
+  keys: Keys,
+  endpointGroup: EndpointGroup,
+): Promise<PlanState> {
+  const key = keys.plan(endpointGroup);
   const replies = await redis
     .pipeline()
     .hmget(key, 'dv', 'dt', 'budget', 'used', 'last')
@@ -69,7 +73,7 @@ export async function readPlanState(redis: RedisClient, keys: Keys, surface: Sur
 }
 
 /**
- * How many subjects of each kind are tracked, and how long ago the longest-waiting one was looked at with success, apart from
+ * The number of subjects of each kind are tracked, and how long ago the longest-waiting one was polled with success, apart from
  * what has left the config.
  */
 export async function readWaits(
@@ -78,10 +82,12 @@ export async function readWaits(
   nowMs: number,
 ): Promise<{ kind: string; count: number; longestSeconds: number }[]> {
   const pipeline = redis.pipeline();
-  const rows = SURFACES.flatMap((surface) => surfaceKinds(surface).map((kind) => ({ surface, kind })));
-  for (const { surface, kind } of rows) {
-    pipeline.zcard(keys.lookedAt(surface, kind));
-    pipeline.iwLongestWaiting(keys.plan(surface), kind);
+  const rows = ENDPOINT_GROUPS.flatMap((endpointGroup) =>
+    endpointGroupKinds(endpointGroup).map((kind) => ({ endpointGroup, kind })),
+  );
+  for (const { endpointGroup, kind } of rows) {
+    pipeline.zcard(keys.polledAt(endpointGroup, kind));
+    pipeline.iwLongestWaiting(keys.plan(endpointGroup), kind);
   }
   const replies = (await pipeline.exec()) ?? [];
   const kinds = new Map<string, { kind: string; count: number; longestSeconds: number }>();

@@ -1,23 +1,28 @@
 import type { PlannedPoll } from '../domain/cadence/next-poll.ts';
-import { SURFACES, type Surface, surfaceKinds, surfaceOf } from '../domain/subjects/kinds.ts';
+import {
+  ENDPOINT_GROUPS,
+  type EndpointGroup,
+  endpointGroupKinds,
+  endpointGroupOf,
+} from '../domain/subjects/kinds.ts';
 import type { SubjectId, SubjectKind } from '../domain/subjects/subject.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { type Observed, observedText } from './observed.ts';
-import { bySurface, type PlanMember, parseMember } from './plan-members.ts';
+import { byEndpointGroup, type PlanMember, parseMember } from './plan-members.ts';
 
 /** The time that plans go by, in ms as text; that of Redis itself is "". */
 export type PlanClock = () => string;
 
 export const REDIS_TIME: PlanClock = () => '';
 
-/** A look that was handed out: for whom, under which token, and in how many ms its slot of the budget is. */
+/** A poll that was claimed: for whom, under which token, and in how many ms its slot of the budget is. */
 export type ClaimedPoll = { member: string; token: string; inMs: number };
 
 /**
  * What a claim brought. `waitMs`: when it is worth to ask again, null when nothing is known to come. `arrived`: tokens of
- * what was handed on and waits for a worker no more.
+ * what was passed on and waits for a worker no more.
  */
 export type Claimed = {
   polls: ClaimedPoll[];
@@ -27,27 +32,27 @@ export type Claimed = {
   arrived: string[];
 };
 
-/** How soon a look ought to be: which of two that wait goes first. */
+/** How soon a poll ought to be: which of two that wait goes first. */
 export const LANES = ['fair', 'overdue', 'first', 'asked', 'failing', 'suspect', 'probe', 'spare'] as const;
 
 export type Lane = (typeof LANES)[number];
 
-/** What a look has come to: `back` made none, or learned nothing of the subject. */
+/** What a poll has come to: `back` made none, or learned nothing of the subject. */
 export type PollEnd = 'next' | 'failed' | 'back' | 'finish';
 
-/** A first look that nobody asked for is spread over as many virtual seconds. */
+/** A first poll that nobody requested is spread over as many virtual seconds. */
 const SPREAD_SECONDS = 30;
 
-/** A look that is asked for again within this time was just made. */
+/** A poll that is requested again within this time was just made. */
 const RECHECK_EVERY_MS = 15_000;
 
-/** How many subjects the check of a plan looks through at once. */
+/** The number of subjects the check of a plan looks through at once. */
 const REPAIR_COUNT = 200;
 
 /** So many members are tracked by one script. */
 const CHUNK = 500;
 
-/** The plans of all surfaces: what is looked at next, by which process. All decisions are made in scripts. */
+/** The plans of all endpoint groups: what is polled next, by which process. All decisions are made in scripts. */
 export class PlanStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -60,39 +65,41 @@ export class PlanStore {
   }
 
   /**
-   * Sets the budgets of surfaces, in requests per second over all processes. Whoever sets them last decides for all.
-   * Returns the surfaces that had none: their plans are new, or were lost.
+   * Sets the budgets of endpoint groups, in requests per second over all processes. Whoever sets them last decides for all.
+   * Returns the endpoint groups that had none: their plans are new, or were lost.
    */
-  async setBudgets(requestsPerSecond: { readonly [surface in Surface]?: number }): Promise<Surface[]> {
-    const without: Surface[] = [];
-    for (const surface of SURFACES) {
-      const budget = requestsPerSecond[surface];
+  async setBudgets(
+    requestsPerSecond: { readonly [endpointGroup in EndpointGroup]?: number },
+  ): Promise<EndpointGroup[]> {
+    const without: EndpointGroup[] = [];
+    for (const endpointGroup of ENDPOINT_GROUPS) {
+      const budget = requestsPerSecond[endpointGroup];
       if (budget === undefined) continue;
-      const added = await this.#redis.hset(this.#keys.plan(surface), 'budget', String(budget));
-      if (added > 0) without.push(surface);
+      const added = await this.#redis.hset(this.#keys.plan(endpointGroup), 'budget', String(budget));
+      if (added > 0) without.push(endpointGroup);
     }
     return without;
   }
 
   /** Takes up to so many looks for a process, with slots of the budget up to so many ms ahead. */
   async claim(
-    surface: Surface,
+    endpointGroup: EndpointGroup,
     by: {
       process: string;
       most: number;
       aheadMs: number;
-      handed: readonly { member: string; token: string }[];
+      sent: readonly { member: string; token: string }[];
     },
   ): Promise<Claimed> {
     const [wait, picks, crashed, returned, arrived] = await this.#redis.iwClaimPolls(
-      this.#keys.plan(surface),
-      this.#keys.surface(surface),
+      this.#keys.plan(endpointGroup),
+      this.#keys.endpointGroup(endpointGroup),
       by.process,
       String(by.most),
       String(by.aheadMs),
       this.#atMs(),
-      JSON.stringify(by.handed.flatMap(({ member, token }) => [member, token])),
-      ...surfaceKinds(surface),
+      JSON.stringify(by.sent.flatMap(({ member, token }) => [member, token])),
+      ...endpointGroupKinds(endpointGroup),
     );
     const polls: ClaimedPoll[] = [];
     for (let index = 0; index + 2 < picks.length; index += 3) {
@@ -112,29 +119,29 @@ export class PlanStore {
 
   /** Says that a process is there, and keeps its leases. */
   async renew(
-    surface: Surface,
+    endpointGroup: EndpointGroup,
     held: { process: string; polls: readonly { member: string; token: string }[] },
   ): Promise<void> {
     await this.#redis.iwRenewPolls(
-      this.#keys.plan(surface),
+      this.#keys.plan(endpointGroup),
       held.process,
       this.#atMs(),
       ...held.polls.flatMap(({ member, token }) => [member, token]),
     );
   }
 
-  /** Ends a look. Returns whether the surface's state has to hear of its answer; null when the claim was another's by now. */
+  /** Ends a poll. Returns whether the endpoint group's state has to hear of its answer; null when the claim was another's by now. */
   async end(
-    look: { member: string; subject: SubjectId; token: string; surface: Surface },
+    look: { member: string; subject: SubjectId; token: string; endpointGroup: EndpointGroup },
     outcome: PollEnd,
     next: PlannedPoll,
     observed: Observed,
   ): Promise<boolean | null> {
     const keys = this.#keys;
-    const { member, subject, token, surface } = look;
+    const { member, subject, token, endpointGroup } = look;
     const ended = await this.#redis.iwEndPoll(
-      keys.plan(surface),
-      keys.surface(surface),
+      keys.plan(endpointGroup),
+      keys.endpointGroup(endpointGroup),
       keys.subject(subject),
       keys.claims(subject),
       keys.wanted,
@@ -156,18 +163,22 @@ export class PlanStore {
     return ended === 'stale' ? null : ended === 'answer';
   }
 
-  /** Another slot for a look that missed its own; in how many ms it is. */
-  async reslot(surface: Surface): Promise<number> {
+  /** Another slot for a poll that missed its own; in how many ms it is. */
+  async reslot(endpointGroup: EndpointGroup): Promise<number> {
     return Number(
-      await this.#redis.iwReslot(this.#keys.plan(surface), this.#keys.surface(surface), this.#atMs()),
+      await this.#redis.iwReslot(
+        this.#keys.plan(endpointGroup),
+        this.#keys.endpointGroup(endpointGroup),
+        this.#atMs(),
+      ),
     );
   }
 
-  /** A slot for a request that is no look, in how many ms it is; null where the surface is not asked as usual now. */
-  async spareSlot(surface: Surface): Promise<number | null> {
+  /** A slot for a request that is no poll, in how many ms it is; null where the endpoint group is not asked as usual now. */
+  async spareSlot(endpointGroup: EndpointGroup): Promise<number | null> {
     const inMs = await this.#redis.iwSpareSlot(
-      this.#keys.plan(surface),
-      this.#keys.surface(surface),
+      this.#keys.plan(endpointGroup),
+      this.#keys.endpointGroup(endpointGroup),
       this.#atMs(),
     );
     return inMs === '' ? null : Number(inMs);
@@ -184,9 +195,9 @@ export class PlanStore {
   }
 
   async #ask(members: readonly PlanMember[], once: { prefix: string; withinMs: number }): Promise<void> {
-    for (const [surface, some] of bySurface(members)) {
+    for (const [endpointGroup, some] of byEndpointGroup(members)) {
       await this.#redis.iwAskPoll(
-        this.#keys.plan(surface),
+        this.#keys.plan(endpointGroup),
         this.#atMs(),
         once.prefix,
         String(once.withinMs),
@@ -195,13 +206,13 @@ export class PlanStore {
     }
   }
 
-  /** Begins to track subjects that are not tracked, and spreads their first looks. Returns how many were new. */
+  /** Begins to track subjects that are not tracked, and spreads their first polls. Returns how many were new. */
   async track(subjects: readonly PlanMember[], restMs = 0): Promise<number> {
     let tracked = 0;
-    for (const [surface, some] of bySurface(subjects)) {
+    for (const [endpointGroup, some] of byEndpointGroup(subjects)) {
       for (const chunk of chunks(some, CHUNK)) {
         tracked += await this.#redis.iwTrack(
-          this.#keys.plan(surface),
+          this.#keys.plan(endpointGroup),
           this.#atMs(),
           String(SPREAD_SECONDS),
           String(restMs),
@@ -216,7 +227,7 @@ export class PlanStore {
   async retire(subject: SubjectId, commit: number): Promise<boolean> {
     const keys = this.#keys;
     const retired = await this.#redis.iwRetire(
-      keys.plan(surfaceOf(subject)),
+      keys.plan(endpointGroupOf(subject)),
       keys.subject(subject),
       keys.claims(subject),
       keys.wanted,
@@ -230,29 +241,29 @@ export class PlanStore {
 
   /** Tracked subjects of a kind, a part of them at a time, in no order: those that stay tracked meanwhile come at least once. */
   async tracked(
-    surface: Surface,
+    endpointGroup: EndpointGroup,
     kind: SubjectKind,
     cursor: string,
   ): Promise<{ subjects: string[]; cursor: string }> {
-    const key = this.#keys.lookedAt(surface, kind);
+    const key = this.#keys.polledAt(endpointGroup, kind);
     const [next, rows] = await this.#redis.zscan(key, cursor, 'COUNT', CHUNK);
     return { subjects: rows.filter((_, index) => index % 2 === 0), cursor: next };
   }
 
-  /** Whether a member is in a plan. */
+  /** True when a member is in a plan. */
   async isTracked(member: PlanMember): Promise<boolean> {
     const { subject } = parseMember(member);
-    return (await this.#redis.hexists(`${this.#keys.plan(surfaceOf(subject))}:items`, member)) === 1;
+    return (await this.#redis.hexists(`${this.#keys.plan(endpointGroupOf(subject))}:items`, member)) === 1;
   }
 
   /** Looks through a bounded part of a plan for what stands nowhere. Returns what was put back. */
-  async repair(surface: Surface): Promise<string[]> {
+  async repair(endpointGroup: EndpointGroup): Promise<string[]> {
     return this.#redis.iwRepairPlan(
-      this.#keys.plan(surface),
-      this.#keys.repairCursors(surface),
+      this.#keys.plan(endpointGroup),
+      this.#keys.repairCursors(endpointGroup),
       this.#atMs(),
       String(REPAIR_COUNT),
-      ...surfaceKinds(surface),
+      ...endpointGroupKinds(endpointGroup),
     );
   }
 }

@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import type { HandedState } from '../domain/quotes/handed-quote.ts';
+import type { ImportedState } from '../domain/quotes/imported-quote.ts';
 import { promisedBy } from '../domain/quotes/promised.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
-import { type Surface, surfaceOf } from '../domain/subjects/kinds.ts';
+import { type EndpointGroup, endpointGroupOf } from '../domain/subjects/kinds.ts';
 import { parseSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { StoredSubscription } from './definitions.ts';
-import type { HandedQuotes } from './handed-quotes.ts';
+import type { ImportedQuotes } from './imported-quotes.ts';
 import type { Keys } from './keys.ts';
 import { type ClaimedPoll, LANES, type Lane, type PlanClock, REDIS_TIME } from './plan.ts';
 import { parseMember } from './plan-members.ts';
@@ -23,13 +23,13 @@ export type StoredSweep = { readonly [field: string]: string };
  * A poll that a worker has taken, with all that it knows before its request. `inMs` is the time to its slot of the budget;
  * `planMs` the plan's time then and `virtual` its virtual time at the claim (seconds);
  * `roundSeconds` how long it takes to poll every wallet once, if the whole budget did nothing else; `lateMs` by how much it missed what
- * was promised; `isAsked`: somebody asked for it, or the subject is new, so that it is made even where tracking is over;
+ * was promised; `isAsked`: somebody requested it, or the subject is new, so that it is made even where tracking is over;
  * `fails` counts failures in a row; `asOf` is the commit counter, `nowMs` Redis time at the slot.
  */
 export type PollStart = Known & {
   member: string;
   subject: SubjectId;
-  surface: Surface;
+  endpointGroup: EndpointGroup;
   token: string;
   inMs: number;
   planMs: number;
@@ -45,8 +45,8 @@ export type PollStart = Known & {
   subscriptions: ReadonlyMap<string, StoredSubscription>;
   facts: WalletFacts;
   open: OpenTransfers;
-  /** The quote itself, where it was handed over. */
-  handed: HandedState | null;
+  /** The quote itself, where it was imported. */
+  imported: ImportedState | null;
   /** What the name of a route means; null for any other subject. */
   route: RouteDefinition | null;
   /** The sweep of which a page is polled; null for the subject itself. */
@@ -94,7 +94,7 @@ export type PollReaders = {
   keys: Keys;
   subjects: SubjectStore;
   registry: Registry;
-  handedQuotes: HandedQuotes;
+  importedQuotes: ImportedQuotes;
   atMs?: PlanClock;
 };
 
@@ -104,13 +104,13 @@ export async function takePoll(
   { member, token }: Pick<ClaimedPoll, 'member' | 'token'>,
   process: string,
 ): Promise<PollStart | null> {
-  const { redis, keys, subjects, registry, handedQuotes, atMs = REDIS_TIME } = parts;
+  const { redis, keys, subjects, registry, importedQuotes, atMs = REDIS_TIME } = parts;
   const { subject, route: sweepScope } = parseMember(member);
-  const surface = surfaceOf(subject);
+  const endpointGroup = endpointGroupOf(subject);
   const key = parseSubjectId(subject);
   const reply = await redis.iwTakePoll(
-    keys.plan(surface),
-    keys.surface(surface),
+    keys.plan(endpointGroup),
+    keys.endpointGroup(endpointGroup),
     keys.subject(subject),
     keys.claims(subject),
     keys.commit,
@@ -118,7 +118,7 @@ export async function takePoll(
     keys.subscriptions,
     keys.wallet(subject),
     keys.open(subject),
-    keys.handedQuotes,
+    keys.importedQuotes,
     keys.verdicts,
     keys.sweep(subject, sweepScope ?? ''),
     member,
@@ -142,7 +142,7 @@ export async function takePoll(
     subscriptions,
     facts,
     open,
-    handed,
+    imported,
     verdict,
     route,
     sweep,
@@ -153,11 +153,11 @@ export async function takePoll(
   ] = read;
   subjects.epoch.noteCommits(asOf);
   const known = subjects.known(subject, { snapshot, claims, looked, promised });
-  const quote = handed ? await handedQuotes.read(subject, handed, verdict) : null;
+  const quote = imported ? await importedQuotes.read(subject, imported, verdict) : null;
   return {
     member,
     subject,
-    surface,
+    endpointGroup,
     token: taken,
     inMs,
     planMs: planMs + inMs,
@@ -175,7 +175,7 @@ export async function takePoll(
     subscriptions: await registry.readSubscriptions(Object.entries(pairs(subscriptions))),
     facts: parseFacts(pairs(facts), Math.floor(redisMs + inMs)),
     open: parseOpen(pairs(open)),
-    handed: quote,
+    imported: quote,
     route: route && key?.kind === 'route' ? await registry.readRoute(key.name, route) : null,
     sweep: sweepScope === null ? null : pairs(sweep),
     subscribedAt: new Map(Object.entries(pairs(sinces))),

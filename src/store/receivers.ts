@@ -10,7 +10,7 @@ export const RECEIVER_STATES = ['ok', 'resting', 'failing', 'disabled', 'enablin
 
 export type ReceiverState = (typeof RECEIVER_STATES)[number];
 
-/** A move of a receiver that its operator is told of. */
+/** A move of a receiver that its operator is notified of. */
 export type ReceiverMove = 'failing' | 'disabled' | 'recovered' | 'paused' | 'resumed';
 
 const MS = INTEGER_TEXT.nullable().default(null);
@@ -33,7 +33,7 @@ const CONDITION = z.object({
  */
 export type ReceiverCondition = z.infer<typeof CONDITION>;
 
-/** Whether no attempts are made. */
+/** True when no attempts are made. */
 export function isHeld({ state }: Pick<ReceiverCondition, 'state'>): boolean {
   return state === 'disabled' || state === 'enabling' || state === 'paused';
 }
@@ -123,7 +123,7 @@ export class ReceiverStore {
   }
 }
 
-/** Moves as JSON, by receiver and word, but for when and why: every attempt brings one along, and few of them are told. */
+/** Moves as JSON, by receiver and word, but for when and why: every attempt brings one along, and few of them are reported. */
 const TEMPLATES = new Map<string, string>();
 
 const REASON = '%REASON%';

@@ -15,7 +15,7 @@ const STUCK_AFTER = 60;
 const FRESH_TIMEOUT_TICKS = 2;
 
 const INSPECT_EVERY = 60;
-/** How often what is wrong with the persistence is said again. */
+/** The interval at which what is wrong with the persistence is said again. */
 const REPEAT_EVERY = 3_600;
 
 /** What a monitor works with, and whom it tells. */
@@ -26,9 +26,9 @@ export type MonitorOptions = {
   openFresh: () => RedisClient;
   onAway: (role: string, reason: string) => void;
   onBack: (role: string) => void;
-  /** Told when the persistence has changed, and now and then while nothing is kept. Not of the first reading. */
+  /** Reported when the persistence has changed, and now and then while nothing is stored. Not of the first reading. */
   onPersistence: (persistence: Persistence) => void;
-  /** Told when the clock of Redis has come to be off ours, or on it again. Not of the first reading. */
+  /** Reported when the clock of Redis has come to be off ours, or on it again. Not of the first reading. */
   onClock: (skewMs: number) => void;
   /** The length of a tick, which tests shorten. */
   tickMs?: number;
@@ -84,7 +84,7 @@ export class RedisMonitor {
     else this.#leave(watched, reason);
   }
 
-  /** Whether all connections are answered. */
+  /** True when all connections are answered. */
   isReachable(): boolean {
     return this.#watched.length > 0 && this.#watched.every(({ state }) => state === 'answering');
   }
@@ -99,7 +99,7 @@ export class RedisMonitor {
     return this.#freshSince === null ? 0 : (this.#ticks - this.#freshSince) * this.#tickMs;
   }
 
-  /** Whether a restart of this process would bring Redis back to it. */
+  /** True when a restart of this process would bring Redis back to it. */
   isStuck(): boolean {
     return this.stuckMs() >= STUCK_AFTER * this.#tickMs;
   }
@@ -169,7 +169,7 @@ export class RedisMonitor {
       this.#noteClock((await redisTimeMs(first.redis)) - Date.now());
       this.#note(await readPersistence(first.redis));
     } catch {
-      // Whether Redis answers is told elsewhere; a user that may not ask for INFO leaves it unknown.
+      // Whether Redis answers is reported elsewhere; a user that may not ask for INFO leaves it unknown.
       this.#persistence = { kind: 'unknown' };
     }
   }

@@ -7,7 +7,7 @@ import {
   planRoots,
   type StoredRoot,
 } from '../domain/subjects/continued-roots.ts';
-import { surfaceOf } from '../domain/subjects/kinds.ts';
+import { endpointGroupOf } from '../domain/subjects/kinds.ts';
 import { asSubjectId, routeId, type SubjectId } from '../domain/subjects/subject.ts';
 import { planSuspensions } from '../domain/subjects/suspended-roots.ts';
 import { chunks } from './chunks.ts';
@@ -329,15 +329,15 @@ export class Registry {
   async #want(roots: readonly WantedRoot[]): Promise<void> {
     const keys = this.#keys;
     const prefixes = [keys.claims(''), keys.subject('')];
-    for (const [surface, some] of Map.groupBy(roots, ({ subject }) => surfaceOf(subject))) {
+    for (const [endpointGroup, some] of Map.groupBy(roots, ({ subject }) => endpointGroupOf(subject))) {
       for (const chunk of chunks(some, CHUNK)) {
         const flat = chunk.flatMap(({ root, subject, at, from }) => [root, subject, at, from]);
-        await this.#redis.iwWant(keys.wanted, keys.plan(surface), ...prefixes, '', keys.since, ...flat);
+        await this.#redis.iwWant(keys.wanted, keys.plan(endpointGroup), ...prefixes, '', keys.since, ...flat);
       }
     }
   }
 
-  /** Whether nothing is wanted but what is tracked by itself: where a config names something, that was lost. */
+  /** True when nothing is wanted but what is tracked by itself: where a config names something, that was lost. */
   async isForgotten(): Promise<boolean> {
     const { wanted, tracked, trackingEnded } = this.#keys;
     const replies = await this.#redis.multi().hlen(wanted).hlen(tracked).zcard(trackingEnded).exec();
@@ -431,7 +431,7 @@ export class Registry {
     return own;
   }
 
-  /** Forgets subscriptions that left the config before a moment (ms): their events are gone as well. */
+  /** Removes subscriptions that left the config before a moment (ms): their events are gone as well. */
   async prune(beforeMs: number): Promise<void> {
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
       const removedAtMs = this.#definitions.subscription(name, text)?.removedAtMs ?? null;

@@ -6,12 +6,12 @@ import { FencedLease } from './lease.ts';
 import { RECEIVER_STATES, type ReceiverState } from './receivers.ts';
 import type { OnForeign } from './stored.ts';
 
-/** How many receivers one script is asked about. */
+/** The number of receivers one script that is asked about. */
 const CHUNK = 500;
 
 const STATE = z.enum(RECEIVER_STATES).catch('ok');
 
-/** Where a receiver stands: the entry up to which its deliveries are opened, its state, and how many are open. */
+/** The place where a receiver stands: the entry up to which its deliveries are opened, its state, and how many are open. */
 export type Standing = { name: string; cursor: string; state: ReceiverState; open: number };
 
 /** The lease of the relay, and the cursors that only its holder moves. */
@@ -38,18 +38,18 @@ export class RelayLease {
     await this.#lease.release();
   }
 
-  /** Whether this process relays, as far as it knows. */
+  /** True when this process relays, as far as it knows. */
   get isHolder(): boolean {
     return this.#lease.isHolder;
   }
 
-  /** Whether any process relays now. */
+  /** True when any process relays now. */
   async isHeld(): Promise<boolean> {
     return this.#lease.isHeld();
   }
 
   /**
-   * Where a receiver's deliveries are enqueued up to; null for a receiver without cursor, or with one that names no
+   * The place where a receiver's deliveries are enqueued up to; null for a receiver without cursor, or with one that names no
    * place: it is read from the beginning, and what it got before stands in the facts.
    */
   async cursor(receiver: string): Promise<string | null> {
@@ -60,7 +60,7 @@ export class RelayLease {
     return null;
   }
 
-  /** Where receivers stand, in their order. */
+  /** The place where receivers stand, in their order. */
   async standing(receivers: readonly string[]): Promise<Standing[]> {
     const keys = this.#keys;
     const found: Standing[] = [];

@@ -25,13 +25,13 @@ const REPLAY = z.object({
 
 /**
  * A replay. It sends the events that stand after the entry `since` and before the entry `until` once more, those of
- * `types` (all for null). The log is read from `since` to `end`, for an audience that came later stands behind `until`;
+ * `types` (all for null). The log is read from `since` to `end`, for a subscribers entry that came later stands behind `until`;
  * `cursor` is how far that is. `state` is `opened` when all of its deliveries are. With `places` it sends the events that
  * stand at these entries, and reads nothing else.
  */
 export type Replay = z.infer<typeof REPLAY>;
 
-/** How many replays are removed in one go. */
+/** The number of replays that are removed in one go. */
 const TRIMMED_AT_ONCE = 200;
 
 /** Some of the replays of an event to one receiver. */
@@ -43,7 +43,7 @@ export function newReplayId(seed?: string): string {
   return createHash('sha256').update(seed).digest('hex').slice(0, 16);
 }
 
-/** Replays: what the operator asked for, how far the relay is, and what became of the deliveries. */
+/** Replays: what the operator requested, how far the relay is, and what became of the deliveries. */
 export class ReplayStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -94,7 +94,7 @@ export class ReplayStore {
     return members.map((member) => member.slice(receiver.length + 1));
   }
 
-  /** The ids of the replays whose deliveries are not all opened, the first asked for first. */
+  /** The ids of the replays whose deliveries are not all opened, the first requested first. */
   async open(): Promise<string[]> {
     return this.#redis.zrange(this.#keys.replays, '0', '-1');
   }

@@ -53,7 +53,7 @@ export class SchemaVersion {
     await this.open();
   }
 
-  /** Whether Redis holds neither a version nor a config. Data without a version is of version 0. */
+  /** True when Redis holds neither a version nor a config. Data without a version is of version 0. */
   async #isEmpty(): Promise<boolean> {
     const [version, config] = (await this.#redis
       .multi()

@@ -22,13 +22,13 @@ export class SenderStore {
     await this.#redis.zadd(this.#keys.senders, 0, process);
   }
 
-  /** Forgets the processes that had stopped at a moment (Redis time, ms), but for those that speak again. */
+  /** Removes the processes that had stopped at a moment (Redis time, ms), but for those that speak again. */
   async forget(beforeMs: number): Promise<void> {
     await this.#redis.zremrangebyscore(this.#keys.senders, '-inf', `(${beforeMs}`);
   }
 }
 
-/** Where receivers with something to do are told of, to all processes that deliver. */
+/** The place where receivers with something to do are reported of, to all processes that deliver. */
 export class WakeLog {
   readonly #blocking: RedisClient;
   readonly #keys: Keys;
@@ -45,7 +45,7 @@ export class WakeLog {
     return row?.[0] ?? '0-0';
   }
 
-  /** Waits for entries after one, at most so long. Names the receivers but those that `process` itself told of. */
+  /** Waits for entries after one, at most so long. Names the receivers but those that `process` itself reported of. */
   async after(
     entry: string,
     { process, waitMs }: { process: string; waitMs: number },

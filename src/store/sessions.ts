@@ -16,7 +16,7 @@ export class SessionStore {
     await this.#redis.set(this.#keys.endedSession(id), '1', 'PX', Math.max(1, Math.ceil(goodForMs)));
   }
 
-  /** Whether a session was ended. */
+  /** True when a session was ended. */
   async hasEnded(id: string): Promise<boolean> {
     return (await this.#redis.exists(this.#keys.endedSession(id))) === 1;
   }

@@ -10,7 +10,7 @@ const LEAST_VERSION = [7, 0] as const;
 
 const CLOCK_WARNING_MS = 2_000;
 
-/** Whether a difference between our clock and Redis's is worth a word. */
+/** True when a difference between our clock and Redis's is worth a word. */
 export function isOff(skewMs: number): boolean {
   return Math.abs(skewMs) > CLOCK_WARNING_MS;
 }

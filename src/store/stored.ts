@@ -40,7 +40,7 @@ export const INTEGER_TEXT = z
   .regex(/^-?\d{1,15}$/)
   .transform(Number);
 
-/** Reads a stored text; null for one of another shape, which is told. */
+/** Reads a stored text; null for one of another shape, which is reported. */
 export function readStored<T>(
   schema: z.ZodType<T>,
   text: string,

@@ -7,7 +7,7 @@ import { compareEntries, placeAfter } from './log-entry.ts';
 export type EntryRange = { before: string | null; from: string | null; count: number };
 
 /**
- * Where the events of each subject are in the event log. A commit adds to it in the step that writes the event. Members
+ * The place where the events of each subject are in the event log. A commit adds to it in the step that writes the event. Members
  * are entries with all their digits (16 and 20) and score 0, so that Redis orders them as the log does.
  */
 export class SubjectEntries {

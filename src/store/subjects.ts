@@ -4,7 +4,7 @@ import type { SnapshotDraft } from '../domain/changes/next-snapshot.ts';
 import type { Event } from '../domain/events/event.ts';
 import { PROMISED, type Promised } from '../domain/events/event-schema.ts';
 import type { Claim } from '../domain/subjects/claim.ts';
-import { isPollable, surfaceOf } from '../domain/subjects/kinds.ts';
+import { endpointGroupOf, isPollable } from '../domain/subjects/kinds.ts';
 import { SNAPSHOT, SNAPSHOT_DRAFT, type Snapshot, type Unconfirmed } from '../domain/subjects/record.ts';
 import { asSubjectId, eventKind, type SubjectId } from '../domain/subjects/subject.ts';
 import { openTransfer } from '../domain/transfers/open-transfer.ts';
@@ -57,7 +57,7 @@ export type CommitResult = { outcome: Exclude<z.infer<typeof COMMIT_OUTCOME>, 'b
 
 /** The registry of subjects: snapshots and claims. */
 export class SubjectStore {
-  /** Where the events of subjects are in the log. */
+  /** The place where the events of subjects are in the log. */
   readonly entries: SubjectEntries;
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -88,10 +88,10 @@ export class SubjectStore {
     if (subjects.length === 0) return [];
     const keys = this.#keys;
     const known = new Map<SubjectId, Known>();
-    for (const [surface, some] of Map.groupBy(subjects, surfaceOf)) {
+    for (const [endpointGroup, some] of Map.groupBy(subjects, endpointGroupOf)) {
       const prefixes = [keys.subject(''), keys.claims('')];
       const replies = await this.#redis.iwReadSubjects(
-        keys.plan(surface),
+        keys.plan(endpointGroup),
         ...prefixes,
         areShown ? '1' : '',
         keys.promised,
@@ -136,7 +136,7 @@ export class SubjectStore {
    */
   async recount(): Promise<string[]> {
     const keys = this.#keys;
-    const plan = keys.plan(COUNTED_SURFACE);
+    const plan = keys.plan(COUNTED_ENDPOINT_GROUP);
     const [cursor, rows] = await this.#redis.hscan(
       `${plan}:items`,
       this.#countCursor,
@@ -152,7 +152,7 @@ export class SubjectStore {
       const { counted, open } = countOf(subject, snapshot);
       return snapshot === null ? [] : [subject, String(snapshot.commit), counted, open];
     });
-    const [snapshots, cursors] = [keys.subject(''), keys.repairCursors(COUNTED_SURFACE)];
+    const [snapshots, cursors] = [keys.subject(''), keys.repairCursors(COUNTED_ENDPOINT_GROUP)];
     const most = String(COUNTED_AT_ONCE);
     return this.#redis.iwRecount(plan, keys.counts, cursors, snapshots, most, ...standing);
   }
@@ -205,7 +205,7 @@ export class SubjectStore {
       keys.claims(subject),
       keys.commit,
       keys.events,
-      keys.plan(surfaceOf(subject)),
+      keys.plan(endpointGroupOf(subject)),
       keys.counts,
       keys.wanted,
       keys.changedSubjects,
@@ -250,7 +250,7 @@ export class SubjectStore {
     const keys = this.#keys;
     const added = await this.#redis.iwClaim(
       keys.claims(subject),
-      keys.plan(surfaceOf(subject)),
+      keys.plan(endpointGroupOf(subject)),
       keys.subject(subject),
       keys.wanted,
       subject,
@@ -278,18 +278,18 @@ export class SubjectStore {
   /** Notes that nobody names a subject any more; the tracking of one that is tracked ends by its polls. */
   async expire(subject: SubjectId): Promise<void> {
     const keys = this.#keys;
-    await this.#redis.iwNoteEnded(keys.subject(subject), keys.plan(surfaceOf(subject)), subject);
+    await this.#redis.iwNoteEnded(keys.subject(subject), keys.plan(endpointGroupOf(subject)), subject);
   }
 }
 
 /** A subject with a snapshot, and when it was first seen or an event of it was made last (Redis time, ms). */
 export type ChangedSubject = { subject: string; atMs: number };
 
-/** How many tracked subjects are held against what is counted of them in one go. */
+/** The number of tracked subjects that are held against what is counted of them in one go. */
 const COUNTED_AT_ONCE = 200;
 
-/** The surface of transfers, and of most that is tracked. */
-const COUNTED_SURFACE = 'status';
+/** The endpoint group of transfers, and of most that is tracked. */
+const COUNTED_ENDPOINT_GROUP = 'status';
 
 /** As what a snapshot is counted, "" for nothing: among all subjects, and among open transfers. */
 function countOf(subject: SubjectId, snapshot: SnapshotDraft | null): { counted: string; open: string } {
@@ -315,7 +315,7 @@ function snapshotFields(snapshot: SnapshotDraft): string[] {
 }
 
 /**
- * Reads a snapshot. Of one that cannot be read, what can be is kept: its subject was told before and must not be told
+ * Reads a snapshot. Of one that cannot be read, what can be is stored: its subject was reported before and must not be reported
  * as new. No number of its events is given twice, for there are no more events than snapshots, and no more of those
  * than commits.
  */
@@ -327,12 +327,12 @@ function parseSnapshot(fields: { [field: string]: string }): {
   if (version === undefined && status === undefined && sequence === undefined && eventId === undefined) {
     return { snapshot: null, reason: null };
   }
-  const told = eventId !== undefined;
+  const reported = eventId !== undefined;
   if (fields.compact !== undefined) return { snapshot: { ...salvage(fields), compact: true }, reason: null };
   const { value, foreign } = readHash(SNAPSHOT, fields);
   if (value !== null) {
     const { eventId: _, ...snapshot } = value;
-    return { snapshot: { ...snapshot, told }, reason: foreign?.reason ?? null };
+    return { snapshot: { ...snapshot, reported }, reason: foreign?.reason ?? null };
   }
   return { snapshot: salvage(fields), reason: foreign?.reason ?? null };
 }
@@ -359,7 +359,7 @@ function salvage(fields: { [field: string]: string }): Snapshot {
     emitted: readMember(shape.emitted, fields.emitted) ?? ['.1'],
     epoch: readMember(shape.epoch, fields.epoch) ?? 1,
     unconfirmed: null,
-    told: fields.eventId !== undefined,
+    reported: fields.eventId !== undefined,
     salvaged: true,
   };
 }

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../domain/json.ts';
 import { parseClaimRoot } from '../domain/subjects/claim.ts';
-import { SURFACES } from '../domain/subjects/kinds.ts';
+import { ENDPOINT_GROUPS } from '../domain/subjects/kinds.ts';
 import { asSubjectId } from '../domain/subjects/subject.ts';
 import type { SuspendedState, SuspensionPlan } from '../domain/subjects/suspended-roots.ts';
 import { chunks } from './chunks.ts';
@@ -44,7 +44,7 @@ import {
 /** So many members go into one script, or are read by it. */
 const CHUNK = 200;
 
-/** How many events and subscriptions an operator event names. */
+/** The number of events and subscriptions an operator event names. */
 const MOST_NAMED = 100;
 
 /** Why waiting events were dropped. */
@@ -110,7 +110,7 @@ export class Suspensions {
     }
   }
 
-  /** Completes the suspensions of a sync, and forgets those that a sync before it began and never completed. */
+  /** Completes the suspensions of a sync, and removes those that a sync before it began and never completed. */
   async complete(making: Making | null): Promise<void> {
     const nowMs = await readStamp(this.#redis, this.#keys);
     for (const [suspension, sinceMs] of await this.#suspensions()) {
@@ -167,7 +167,7 @@ export class Suspensions {
     });
   }
 
-  /** Whether a crash has left roots behind whose suspension is over. */
+  /** True when a crash has left roots behind whose suspension is over. */
   async #isLeft(): Promise<boolean> {
     return (await this.#redis.exists(this.#keys.suspensions)) === 0;
   }
@@ -239,7 +239,7 @@ export class Suspensions {
     return settled;
   }
 
-  /** Whether the first event that waits is older than a moment: they wait about in the order of the log. */
+  /** True when the first event that waits is older than a moment: they wait about in the order of the log. */
   async #waitsBefore(trimMs: number): Promise<boolean> {
     const [first] = await this.#redis.zrange(this.#keys.withheld, '0', '0');
     const waiting = first === undefined ? null : parseWaiting(first);
@@ -309,12 +309,12 @@ export class Suspensions {
 
   /** Has what somebody in the config wants, or nobody, polled as usual. */
   async #recall(): Promise<void> {
-    for (const surface of SURFACES) {
+    for (const endpointGroup of ENDPOINT_GROUPS) {
       for (const place of [':spareWallets', ':spare']) {
         let from = '0';
         do {
           const [, next] = await this.#redis.iwRecallSpare(
-            this.#keys.plan(surface),
+            this.#keys.plan(endpointGroup),
             this.#keys.wanted,
             '',
             this.#keys.claims(''),
@@ -328,7 +328,7 @@ export class Suspensions {
     }
   }
 
-  /** How many roots are suspended, and how many events wait for them. */
+  /** The number of roots that are suspended, and how many events wait for them. */
   async counts(): Promise<{ roots: number; waiting: number }> {
     const [roots, waiting] = await Promise.all([
       this.#redis.hlen(this.#keys.suspended),
@@ -350,7 +350,7 @@ export class Suspensions {
     return rest.sort((one, other) => (one.root < other.root ? -1 : 1)).slice(0, count);
   }
 
-  /** How many events wait for each of some roots. */
+  /** The number of events wait for each of some roots. */
   async waitingOf(roots: ReadonlySet<string>): Promise<Map<string, number>> {
     const found = new Map<string, number>();
     for await (const { root } of eachWaiting(this.#redis, this.#keys.withheld))
@@ -358,7 +358,7 @@ export class Suspensions {
     return found;
   }
 
-  /** Where an event waits: once for each root. */
+  /** The place where an event waits: once for each root. */
   async waitingEvent(id: string): Promise<WaitingEvent[]> {
     const found: WaitingEvent[] = [];
     for await (const one of eachWaiting(this.#redis, this.#keys.withheld))

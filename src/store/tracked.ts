@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { canonicalJson } from '../domain/json.ts';
-import type { HandedQuote } from '../domain/quotes/handed-quote.ts';
-import { surfaceOf } from '../domain/subjects/kinds.ts';
+import type { ImportedQuote } from '../domain/quotes/imported-quote.ts';
+import { endpointGroupOf } from '../domain/subjects/kinds.ts';
 import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
@@ -23,7 +23,7 @@ const TRACKED = z.object({
 const TRACKED_TEXT = JSON_TEXT.pipe(TRACKED);
 
 /**
- * What is kept of a subject that is tracked by itself. `createdAtMs` and `removedAtMs` are Redis time; the latter is null
+ * What is stored of a subject that is tracked by itself. `createdAtMs` and `removedAtMs` are Redis time; the latter is null
  * while it is tracked.
  */
 export type TrackedSubject = z.infer<typeof TRACKED>;
@@ -31,7 +31,7 @@ export type TrackedSubject = z.infer<typeof TRACKED>;
 /** What somebody wants of a subject: what its events carry, who gets them, when it counts as overdue, and who may rightly receive what it delivers. */
 export type Wish = Omit<TrackedSubject, 'createdAtMs' | 'removedAtMs'>;
 
-/** Reads what is kept of a tracked subject; null for an entry of another shape, which is told. */
+/** Reads what is stored of a tracked subject; null for an entry of another shape, which is reported. */
 export function readTracked(
   text: string,
   { where, onForeign }: { where: string; onForeign: OnForeign },
@@ -63,12 +63,12 @@ export class TrackedStore {
 
   /**
    * Tracks a subject, in one step: it is stored, claimed and polled soon. One that is tracked already gets what is wished
-   * now, and `created` is false. `quote` is the quote itself, where it was handed over.
+   * now, and `created` is false. `quote` is the quote itself, where it was imported.
    */
   async track(
     subject: SubjectId,
     wish: Wish,
-    quote: HandedQuote | null,
+    quote: ImportedQuote | null,
   ): Promise<{ created: boolean; createdAtMs: number }> {
     const keys = this.#keys;
     const { metadata, receivers, overdueAfterMs, recipients } = wish;
@@ -76,10 +76,10 @@ export class TrackedStore {
       keys.tracked,
       keys.trackingEnded,
       keys.wanted,
-      keys.plan(surfaceOf(subject)),
+      keys.plan(endpointGroupOf(subject)),
       keys.claims(subject),
       keys.subject(subject),
-      keys.handedQuotes,
+      keys.importedQuotes,
       subject,
       JSON.stringify({ metadata, receivers, overdueAfterMs, recipients }),
       quote === null ? '' : canonicalJson(quote.raw),
@@ -100,7 +100,7 @@ export class TrackedStore {
       keys.trackingEnded,
       keys.wanted,
       keys.since,
-      keys.plan(surfaceOf(subject)),
+      keys.plan(endpointGroupOf(subject)),
       keys.subject(subject),
       subject,
       idleSinceMs,
@@ -108,14 +108,14 @@ export class TrackedStore {
     return ended === 1;
   }
 
-  /** What is kept of a subject; null for one that is not, or no longer, tracked by itself. */
+  /** What is stored of a subject; null for one that is not, or no longer, tracked by itself. */
   async of(subject: SubjectId): Promise<TrackedSubject | null> {
     const text = await this.#redis.hget(this.#keys.tracked, subject);
     const tracked = text === null ? null : this.#read(subject, text);
     return tracked?.removedAtMs === null ? tracked : null;
   }
 
-  /** How many there are, with those whose tracking has ended of late. */
+  /** The number of them, with those whose tracking has ended of late. */
   async count(): Promise<number> {
     return this.#redis.hlen(this.#keys.tracked);
   }
@@ -148,9 +148,9 @@ export class TrackedStore {
 
   /**
    * One round of the check: ends the tracking of what has come to its end and has been silent for the retention, in a part
-   * of all, and forgets what was ended before (Redis time, ms). `isHanded`: the config hands that quote over as well.
+   * of all, and removes what was ended before (Redis time, ms). `isImported`: the config hands that quote over as well.
    */
-  async prune(beforeMs: number, isHanded: (subject: string) => boolean): Promise<void> {
+  async prune(beforeMs: number, isImported: (subject: string) => boolean): Promise<void> {
     const keys = this.#keys;
     const [next, some] = await this.#scan(this.#cursor);
     this.#cursor = next;
@@ -160,10 +160,10 @@ export class TrackedStore {
       await this.#redis.iwForgetTracked(
         keys.tracked,
         keys.trackingEnded,
-        keys.handedQuotes,
+        keys.importedQuotes,
         keys.verdicts,
         subject,
-        isHanded(subject) ? '1' : '',
+        isImported(subject) ? '1' : '',
       );
     }
   }

@@ -3,10 +3,10 @@ import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
-/** How many events are listed; where more come, the oldest go. */
+/** The number of events that are listed; where more come, the oldest go. */
 const MOST_LISTED = 10_000;
 
-/** How many are written by one command. */
+/** The number of are written by one command. */
 const CHUNK = 500;
 
 const MEMBER = /^0*(\d+)-0*(\d+)\|(no-receiver|not-in-config)$/;

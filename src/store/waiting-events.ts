@@ -9,7 +9,7 @@ export type DroppedEvent = WaitingEvent & { place: string; droppedMs: number };
 const WAITING = /^\d+ (\d+-\d+) (\S+) (.+)$/;
 const DROPPED = /^(\d+) \d+ (\d+-\d+) (\S+) (.+)$/;
 
-/** How many waiting events are read at once. */
+/** The number of waiting events that are read at once. */
 const MOST_READ = 5_000;
 
 /** Reads a member of the waiting events; null for what is none. */

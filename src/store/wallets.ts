@@ -135,7 +135,7 @@ export const UNSWEPT_STATES = ['reading', 'broken'] as const;
 
 export type UnsweptState = (typeof UNSWEPT_STATES)[number];
 
-/** How many wallets are looked at in one go whether they are still tracked. */
+/** The number of wallets that are looked at in one go whether they are still tracked. */
 const TRIMMED_AT_ONCE = 200;
 
 /** What is known of wallets beyond the records that their pages show, where no poll of the wallet itself notes it. */
@@ -160,7 +160,7 @@ export class WalletStore {
     await this.#redis.zrem(this.#keys.unswept, wallet);
   }
 
-  /** How many wallets no sweep has read to their end. */
+  /** The number of wallets no sweep that has read to their end. */
   async unswept(): Promise<{ state: UnsweptState; count: number }[]> {
     return Promise.all(
       UNSWEPT_STATES.map(async (state, score) => ({

@@ -7,8 +7,8 @@ import { sumDifferences } from './books-sums.ts';
 import type { BooksTruth, TrueTransfer } from './books-truth.ts';
 
 /**
- * What the books of two days in a row say otherwise than what was made and told; nothing where they agree. Which day
- * something is in follows from when it happened, and from whether it was told before the first day was closed.
+ * What the books of two days in a row say otherwise than what was made and reported; nothing where they agree. Which day
+ * something is in follows from when it happened, and from whether it was reported before the first day was closed.
  */
 export function differencesOf(reports: readonly [Report, Report], truth: BooksTruth): string[] {
   const [first, second] = reports;
@@ -44,9 +44,12 @@ function ownProblems({ day, from, checks, notes }: Report): string[] {
   ];
 }
 
-/** What was told as overdue before its time, by its first second. */
-function earlyWarnings({ subject, statuses, told }: TrueTransfer, { overdueAfterMs }: BooksTruth): string[] {
+/** What was reported as overdue before its time, by its first second. */
+function earlyWarnings(
+  { subject, statuses, reported }: TrueTransfer,
+  { overdueAfterMs }: BooksTruth,
+): string[] {
   const dueMs = (statuses[0]?.atMs ?? 0) + overdueAfterMs;
-  const early = told.some(({ type, happenedMs }) => type.endsWith('.overdue') && happenedMs < dueMs);
-  return early ? [`${subject} was told as overdue before its time`] : [];
+  const early = reported.some(({ type, happenedMs }) => type.endsWith('.overdue') && happenedMs < dueMs);
+  return early ? [`${subject} was reported as overdue before its time`] : [];
 }

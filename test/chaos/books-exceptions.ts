@@ -3,13 +3,13 @@ import { type Account, endOf, type Life, NEVER } from './books-lives.ts';
 import { proofWords } from './books-proofs.ts';
 import type { Accepted, BooksTruth, ToldEvent } from './books-truth.ts';
 
-/** How long after a receiver's answer a daemon that stood still may have noted it. */
+/** The time that after a receiver's answer a daemon that stood still may have noted it. */
 const NOTED_WITHIN_MS = 10_000;
 
-/** How often an exception must be named at least, and at most. */
+/** The interval at which an exception must be named at least, and at most. */
 type Expected = Map<string, { least: number; most: number }>;
 
-/** Every exception of a day by what was made and told, and nothing else. */
+/** Every exception of a day by what was made and reported, and nothing else. */
 export function exceptionDifferences(account: Account & { truth: BooksTruth }): string[] {
   const { report } = account;
   const expected = expectedExceptions(account);
@@ -41,25 +41,25 @@ export function expectedExceptions({
   const isBy = (event: ToldEvent): boolean => (dayOf(event) ?? NEVER) <= day;
   const mayBeBy = (event: ToldEvent): boolean => (dayOf(event) ?? 1) <= day;
   for (const { transfer, startDay, endDay } of lives) {
-    const { subject, told } = transfer;
+    const { subject, reported } = transfer;
     if (startDay <= day && endDay > day) {
       expect(keyOf('in-flight', subject), true);
       const isRefundable = (list: readonly ToldEvent[]) => list.at(-1)?.status === 'refundable';
-      const [sure, perhaps] = [isRefundable(told.filter(isBy)), isRefundable(told.filter(mayBeBy))];
+      const [sure, perhaps] = [isRefundable(reported.filter(isBy)), isRefundable(reported.filter(mayBeBy))];
       if (sure || perhaps) expect(keyOf('refundable', subject), sure && perhaps);
-      const overdue = told.filter(({ type }) => type.endsWith('.overdue'));
+      const overdue = reported.filter(({ type }) => type.endsWith('.overdue'));
       if (overdue.some(mayBeBy)) expect(keyOf('overdue', subject), overdue.some(isBy));
     }
     const end = endOf(transfer);
     if (endDay === day && end !== undefined && end.status !== 'refunded') {
       // Details may come after the end: until then it is not known how much was paid out.
-      const shown = told.slice(told.indexOf(end)).filter(({ showsDestination }) => showsDestination);
+      const shown = reported.slice(reported.indexOf(end)).filter(({ showsDestination }) => showsDestination);
       if (!shown.some(isBy)) expect(keyOf('amount-unknown', subject), !shown.some(mayBeBy));
     }
     for (const [kind, isCertain] of proofExceptions({ transfer, startDay, endDay }, { day, dayOf, truth })) {
       expect(keyOf(kind, subject), isCertain);
     }
-    for (const event of told) {
+    for (const event of reported) {
       const eventDay = dayOf(event);
       if (eventDay !== null && eventDay !== day) continue;
       for (const [receiver, accepted] of truth.receivers) {
@@ -80,8 +80,8 @@ function proofExceptions(
   { transfer, startDay, endDay }: Life,
   { day, dayOf, truth }: Pick<Account, 'day' | 'dayOf'> & { truth: BooksTruth },
 ): (readonly ['disputed' | 'unproven', boolean])[] {
-  const { told, stated } = transfer;
-  const days = told.map(dayOf);
+  const { reported, stated } = transfer;
+  const days = reported.map(dayOf);
   const isSeen = (startDay <= day && day <= endDay) || days.some((one) => one === day);
   if (!isSeen && !days.includes(null)) return [];
   const end = endOf(transfer);
@@ -90,7 +90,7 @@ function proofExceptions(
     ({ payment, chainId }) => payment === 'destination' && truth.checkedChains.has(chainId),
   );
   // A chain that no record has named by then is not known to have endpoints.
-  const shown = told.filter(({ showsDestination }) => showsDestination).map(dayOf);
+  const shown = reported.filter(({ showsDestination }) => showsDestination).map(dayOf);
   const isShown = shown.some((one) => (one ?? NEVER) <= day);
   const words = proofWords(transfer, { day, dayOf, isEnded: endDay <= day });
   const named = [...words].flatMap((word): (readonly ['disputed' | 'unproven', boolean])[] => {
@@ -100,7 +100,7 @@ function proofExceptions(
   return named.map(([kind, isCertain]) => [kind, isCertain && isSeen && words.size === 1]);
 }
 
-/** Whether a receiver had accepted an event when the report of its day looked; null where that cannot be told. */
+/** True when a receiver had accepted an event when the report of its day looked; null where that cannot be known. */
 function wasAccepted(
   accepted: Accepted | undefined,
   { report, closeAfterMs, kills }: { report: Report } & Pick<BooksTruth, 'closeAfterMs' | 'kills'>,

@@ -20,14 +20,14 @@ export function rowsOf(report: Report): Map<string, ReportRow> {
   return new Map(report.transfers.map((row) => [row.subject.toLowerCase(), row]));
 }
 
-/** The first event that told of an end. */
-export function endOf({ told }: TrueTransfer): ToldEvent | undefined {
-  return told.find(({ status }) => ENDED.has(status));
+/** The first event that reported of an end. */
+export function endOf({ reported }: TrueTransfer): ToldEvent | undefined {
+  return reported.find(({ status }) => ENDED.has(status));
 }
 
 /**
- * The days of all transfers. What happened in the first day and is booked in the second must have been told after the first
- * was closed, and whatever was told later than that must be booked there too.
+ * The days of all transfers. What happened in the first day and is booked in the second must have been reported after the first
+ * was closed, and whatever was reported later than that must be booked there too.
  */
 export function livesOf(
   [first, second]: readonly [Report, Report],
@@ -39,7 +39,7 @@ export function livesOf(
   const late: ToldEvent[] = [];
   const lives = transfers.map((transfer): Life => {
     const [row, later] = [rows.get(transfer.subject), laterRows.get(transfer.subject)];
-    const [start, end] = [transfer.told[0], endOf(transfer)];
+    const [start, end] = [transfer.reported[0], endOf(transfer)];
     const fundedMs = Date.parse((later ?? row)?.fundedAt ?? '');
     const bookedDay = (isIn: boolean, happenedMs: number, event: ToldEvent | undefined): number => {
       if (happenedMs >= midnightMs) return 2;
@@ -58,12 +58,12 @@ export function livesOf(
   const firstLateMs = Math.min(Number.POSITIVE_INFINITY, ...late.map(({ appendedMs }) => appendedMs));
   const problems = late
     .filter(({ appendedMs }) => appendedMs < Math.max(midnightMs + closeAfterMs, lastOnTimeMs))
-    .map(({ id, type }) => `${type} ${id} is booked late, and was told before the day was closed`);
+    .map(({ id, type }) => `${type} ${id} is booked late, and was reported before the day was closed`);
   const isMarked = new Set(
     second.transfers.filter(({ late: is }) => is).map(({ subject }) => subject.toLowerCase()),
   );
-  for (const { subject, told } of transfers) {
-    const isLate = told.some((event) => late.includes(event));
+  for (const { subject, reported } of transfers) {
+    const isLate = reported.some((event) => late.includes(event));
     if (isLate !== isMarked.has(subject))
       problems.push(`${subject} is ${isLate ? 'late, and not marked' : 'marked as late'}`);
   }

@@ -6,11 +6,11 @@ import type { BooksTruth, Stated, ToldEvent, TrueTransfer } from './books-truth.
 
 type ProofWord = ReportRow['proof'];
 
-/** What a chain must say of each payment, by what was made, and what was told of it; nothing where they agree. */
+/** What a chain must say of each payment, by what was made, and what was reported of it; nothing where they agree. */
 export function proofDifferences({ transfers, checkedChains, wallets }: BooksTruth): string[] {
-  return transfers.flatMap(({ subject, stated, told }) => {
+  return transfers.flatMap(({ subject, stated, reported }) => {
     const saidOf = (payment: string): string => {
-      const proof = told.findLast(({ proof: one }) => one?.payment === payment)?.proof;
+      const proof = reported.findLast(({ proof: one }) => one?.payment === payment)?.proof;
       if (proof == null) return 'open';
       return proof.outcome === 'disputed' ? `disputed ${proof.reason}` : proof.outcome;
     };
@@ -25,14 +25,14 @@ export function proofDifferences({ transfers, checkedChains, wallets }: BooksTru
       const ofStranger = ONE_HOST.has(one.chainId) ? 'open' : 'disputed other-recipient';
       if (says === expected || (isStranger && says === ofStranger)) return [];
       return [
-        `${subject}: its ${one.payment} (${one.lie ?? 'true'}) is told as ${says}, expected ${expected}`,
+        `${subject}: its ${one.payment} (${one.lie ?? 'true'}) is reported as ${says}, expected ${expected}`,
       ];
     });
   });
 }
 
 /**
- * What must be told of a payment. A refund is verified where it goes back to whoever paid, which is told on EVM chains alone, or
+ * What must be reported of a payment. A refund is verified where it goes back to whoever paid, which is reported on EVM chains alone, or
  * is exactly what was sent; what a fulfilment says is nothing of it.
  */
 function wordFor(stated: Stated, isFundingProved: boolean): Expected {
@@ -43,7 +43,7 @@ function wordFor(stated: Stated, isFundingProved: boolean): Expected {
   return expectedOf({ stated, isContradicted: false, isFundingProved, first: null });
 }
 
-/** What a row must say of the chain on a day: one word, or two where it cannot be told on which day something was taken in. */
+/** What a row must say of the chain on a day: one word, or two where it cannot be known on which day something was taken in. */
 export function proofWords(
   transfer: TrueTransfer,
   { day, dayOf, isEnded }: Pick<Account, 'day' | 'dayOf'> & { isEnded: boolean },
@@ -58,7 +58,7 @@ function wordOf(
   transfer: TrueTransfer,
   { by, isEnded }: { by: (event: ToldEvent) => boolean; isEnded: boolean },
 ): ProofWord {
-  const proofs = transfer.told.filter(by).flatMap(({ proof }) => proof ?? []);
+  const proofs = transfer.reported.filter(by).flatMap(({ proof }) => proof ?? []);
   if (proofs.some(({ outcome }) => outcome === 'disputed')) return 'disputed';
   const payment = endOf(transfer)?.status === 'refunded' ? 'refund' : 'destination';
   const ofEnd = isEnded ? proofs.findLast((one) => one.payment === payment) : undefined;

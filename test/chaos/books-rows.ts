@@ -5,16 +5,16 @@ import type { TrueTransfer } from './books-truth.ts';
 
 /** What the newest row of a transfer says otherwise than what was made. */
 export function differencesOfOne(row: ReportRow | undefined, transfer: TrueTransfer): string[] {
-  const { subject, statuses, saidMs, source, destination, told } = transfer;
+  const { subject, statuses, saidMs, source, destination, reported } = transfer;
   if (row === undefined) return [`${subject} is not in the books`];
   const found: string[] = [];
   const differ = (what: string, was: unknown, has: unknown): void => {
     if (was !== has) found.push(`${subject}: ${what} was ${was}, in the books ${has}`);
   };
-  differ('its last status', statuses.at(-1)?.status, told.at(-1)?.status ?? row.status);
+  differ('its last status', statuses.at(-1)?.status, reported.at(-1)?.status ?? row.status);
   const times = new Set([...statuses.map(({ atMs }) => atMs), ...saidMs]);
   const fundedMs = Date.parse(row.fundedAt ?? '');
-  if (told[0]?.status === 'pending') differ('its funding', statuses[0]?.atMs, fundedMs);
+  if (reported[0]?.status === 'pending') differ('its funding', statuses[0]?.atMs, fundedMs);
   else if (!times.has(fundedMs)) found.push(`${subject} was not funded at ${row.fundedAt}`);
   const end = endOf(transfer);
   if (end !== undefined && !times.has(end.happenedMs)) found.push(`${subject} did not end at ${row.endedAt}`);
@@ -26,16 +26,16 @@ export function differencesOfOne(row: ReportRow | undefined, transfer: TrueTrans
 }
 
 /**
- * A transfer has a row on each day in which it was under way, or a check told of it, and where an exception of it is named; no
- * other has. The row says the status that was told last by then, and what the chain had said.
+ * A transfer has a row on each day in which it was under way, or a check reported of it, and where an exception of it is named; no
+ * other has. The row says the status that was reported last by then, and what the chain had said.
  */
 export function rowDifferences({ report, day, lives, dayOf }: Account): string[] {
   const rows = rowsOf(report);
   const named = new Set(report.exceptions.map(({ subject }) => subject.toLowerCase()));
   return lives.flatMap(({ transfer, startDay, endDay }) => {
-    const { subject, told, statuses } = transfer;
+    const { subject, reported, statuses } = transfer;
     const row = rows.get(subject);
-    const proofDays = told.filter(({ proof }) => proof !== null).map(dayOf);
+    const proofDays = reported.filter(({ proof }) => proof !== null).map(dayOf);
     const isOfDay =
       (startDay <= day && day <= endDay) || named.has(subject) || proofDays.some((one) => one === day);
     if (row === undefined) return isOfDay ? [`${report.day}: no row of ${subject}`] : [];
@@ -45,11 +45,11 @@ export function rowDifferences({ report, day, lives, dayOf }: Account): string[]
     const words = proofWords(transfer, { day, dayOf, isEnded: endDay <= day });
     if (!words.has(row.proof))
       found.push(`${report.day}: ${subject} was ${[...words].join(' or ')}, in the books ${row.proof}`);
-    const days = told.map(dayOf);
+    const days = reported.map(dayOf);
     if (days.includes(null)) return found;
-    const last = told.findLast((_, at) => (days[at] ?? NEVER) <= day)?.status ?? statuses[0]?.status;
-    // One that was under way when its wallet was subscribed is in the books before anything is told of it.
-    if (row.status === last || (row.carried && told.length === 0)) return found;
+    const last = reported.findLast((_, at) => (days[at] ?? NEVER) <= day)?.status ?? statuses[0]?.status;
+    // One that was under way when its wallet was subscribed is in the books before anything is reported of it.
+    if (row.status === last || (row.carried && reported.length === 0)) return found;
     return [...found, `${report.day}: ${subject} was ${last}, in the books ${row.status}`];
   });
 }

@@ -23,7 +23,7 @@ class Sums {
     return this.#sums.get(place) ?? { count: 0, amount: 0n };
   }
 
-  /** Where these, of the books, are not as the others, of what was made. */
+  /** The place where these, of the books, are not as the others, of what was made. */
   unlike(made: Sums): string[] {
     return [...new Set([...this.#sums.keys(), ...made.#sums.keys()])].flatMap((place) => {
       const [has, wants] = [this.#get(place), made.#get(place)];
@@ -47,7 +47,7 @@ export function sumDifferences({ report, day, lives, dayOf }: Account): string[]
   };
   const row = rowsOf(report);
   for (const { transfer, startDay, endDay } of lives) {
-    const { source, destination, subject, told } = transfer;
+    const { source, destination, subject, reported } = transfer;
     const add = (name: keyof typeof made, money: Money | null, isSo: boolean): void => {
       if (isSo && money !== null) made[name].add(money);
     };
@@ -59,7 +59,7 @@ export function sumDifferences({ report, day, lives, dayOf }: Account): string[]
     add('refunded', source, endDay === day && end?.status === 'refunded');
     if (end === undefined || end.status === 'refunded') continue;
     // It is delivered with the first answer that shows how much.
-    const shown = told.slice(told.indexOf(end)).find(({ showsDestination }) => showsDestination);
+    const shown = reported.slice(reported.indexOf(end)).find(({ showsDestination }) => showsDestination);
     const shownDay =
       shown === undefined ? NEVER : (dayOf(shown) ?? (row.get(subject)?.delivered == null ? 2 : 1));
     add('delivered', destination, shownDay === day);

@@ -22,8 +22,8 @@ export const paymentsSchema = z.array(
 /** A payment as the upstream stated it, and what its chain shows instead. */
 export type Stated = z.infer<typeof paymentsSchema>[number];
 
-/** What a check told of a payment. */
-const TOLD_PROOF = z.object({
+/** What a check reported of a payment. */
+const REPORTED_PROOF = z.object({
   payment: z.string(),
   reason: z.string().nullable().default(null),
   outcome: z.enum(['verified', 'disputed', 'unproven']),
@@ -40,10 +40,10 @@ export type ToldEvent = {
   happenedMs: number;
   appendedMs: number;
   showsDestination: boolean;
-  proof: z.infer<typeof TOLD_PROOF> | null;
+  proof: z.infer<typeof REPORTED_PROOF> | null;
 };
 
-/** A transfer as it really was: every status with its second (Unix ms), what was paid where, and what was told of it. */
+/** A transfer as it really was: every status with its second (Unix ms), what was paid where, and what was reported of it. */
 export type TrueTransfer = {
   subject: string;
   statuses: { status: string; atMs: number }[];
@@ -52,7 +52,7 @@ export type TrueTransfer = {
   source: Money | null;
   destination: Money | null;
   stated: readonly Stated[];
-  told: readonly ToldEvent[];
+  reported: readonly ToldEvent[];
 };
 
 /** When a receiver accepted an event for the first time and for the last, ms. */
@@ -79,7 +79,7 @@ type Showing = { at: number; records: readonly { id: string; status: string; upd
 
 /**
  * What the sandbox made, from its logs of transitions, payments and showings, with what the event log tells of each. What
- * had ended before `polledMs` is history and no money under way, unless an answer had shown it before its end, or an event told
+ * had ended before `polledMs` is history and no money under way, unless an answer had shown it before its end, or an event reported
  * of it later.
  */
 export function transfersOf(
@@ -110,11 +110,11 @@ export function transfersOf(
     said.set(subject, updatedAt === null ? times : times.add(updatedAt * 1_000));
     if (!ENDED.has(status)) shownOpen.add(subject);
   }
-  const told = toldOf(log);
+  const reported = reportedOf(log);
   const intents = transitions.filter(({ subject }) => subject.startsWith('intent:'));
   return [...Map.groupBy(intents, ({ subject }) => subject.toLowerCase())].flatMap(([subject, made]) => {
     const isHistory = made.some(({ to, at }) => ENDED.has(to) && at < polledMs) && !shownOpen.has(subject);
-    if (isHistory && !told.has(subject)) return [];
+    if (isHistory && !reported.has(subject)) return [];
     return {
       subject,
       statuses: made.map(({ to, at }) => ({ status: to, atMs: Math.floor(at / 1_000) * 1_000 })),
@@ -122,23 +122,24 @@ export function transfersOf(
       source: paid.get(`${subject} source`) ?? null,
       destination: paid.get(`${subject} destination`) ?? null,
       stated: stated.get(subject) ?? [],
-      told: told.get(subject) ?? [],
+      reported: reported.get(subject) ?? [],
     };
   });
 }
 
-/** What the event log tells of intents, in its order. Words of our own clock happen when they are told. */
-function toldOf(log: readonly LogEntry[]): Map<string, ToldEvent[]> {
-  const told = new Map<string, ToldEvent[]>();
+/** What the event log tells of intents, in its order. Words of our own clock happen when they are notified. */
+function reportedOf(log: readonly LogEntry[]): Map<string, ToldEvent[]> {
+  const reported = new Map<string, ToldEvent[]>();
   for (const entry of log) {
     if (entry.kind !== 'event' || entry.event.data.subject.kind !== 'intent') continue;
     const { id, type, timestamp, data } = entry.event;
     const { upstreamUpdatedAt: said, record } = data;
-    const proof = TOLD_PROOF.safeParse({ ...data.proof, outcome: type.slice('intent.'.length) }).data ?? null;
+    const proof =
+      REPORTED_PROOF.safeParse({ ...data.proof, outcome: type.slice('intent.'.length) }).data ?? null;
     const isOfOurClock = type.endsWith('.overdue') || proof !== null || said === null;
     const subject = data.subject.id.toLowerCase();
-    told.set(subject, [
-      ...(told.get(subject) ?? []),
+    reported.set(subject, [
+      ...(reported.get(subject) ?? []),
       {
         id,
         type,
@@ -150,7 +151,7 @@ function toldOf(log: readonly LogEntry[]): Map<string, ToldEvent[]> {
       },
     ]);
   }
-  return told;
+  return reported;
 }
 
 /** How a place is named in sums: the chain, and the token whatever its case. */

@@ -43,7 +43,7 @@ async function runAtMidnight({ seconds, starting }: Options): Promise<void> {
     const offsetMs = DAY_MS - (Date.now() % DAY_MS) - (seconds / 2 + startingSeconds) * 1_000;
     const env = {
       ...process.env,
-      // Redis brings an allocator that asks for the time before the library can tell it: the C library's goes before.
+      // Redis brings an allocator that requests the time before the library can tell it: the C library's goes before.
       LD_PRELOAD: [bender, ...globSync('/lib/*/libc.so.6')].join(':'),
       FAKETIME: `+${Math.round(offsetMs / 1_000)}s`,
       FAKETIME_DONT_FAKE_MONOTONIC: '1',

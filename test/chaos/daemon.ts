@@ -4,7 +4,7 @@ import { Program } from '../support/program.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
-/** How often a daemon whose clock may be wrong is started with one that is. */
+/** The interval at which a daemon whose clock may be wrong is started with one that is. */
 const WRONG = 0.7;
 
 /** One of the daemons that are disturbed: a process that is started again and again with the same config. */
@@ -14,11 +14,11 @@ export class ChaosDaemon {
   readonly #bender: string | null;
   readonly #env: Readonly<Record<string, string>>;
   #program: Program | null = null;
-  /** How long each SIGTERM took until the process had ended, in ms. */
+  /** The time that each SIGTERM took until the process had ended, in ms. */
   readonly shutdownsMs: number[] = [];
   /** What did not go as it should. */
   readonly problems: string[] = [];
-  /** How often it was started with a wrong clock. */
+  /** The interval at which it was started with a wrong clock. */
   startsWithWrongClock = 0;
 
   /** `bender` is the library that bends its clock; null leaves the clock right. `env` is there at every start. */

@@ -15,7 +15,7 @@ export type Ordered = {
   isRefunded: boolean;
 };
 
-/** What an answer that could be read showed of a subject, and when its last byte was handed over. */
+/** What an answer that could be read showed of a subject, and when its last byte was sent. */
 export type Shown = {
   id: string;
   status: string;
@@ -35,11 +35,11 @@ export type Conditions = {
   committedMs: number;
 };
 
-/** How often each kind of fact was due and shown by answers in time, and how often it was told. `problems`: each fact that was not told once, or did not happen. */
+/** The interval at which each kind of fact was due and shown by answers in time, and how often it was reported. `problems`: each fact that was not reported once, or did not happen. */
 export type FactsAccount = {
   due: Record<string, number>;
-  told: Record<string, number>;
-  /** Not told, because no answer showed it in time; or told, because answers were behind the truth. */
+  reported: Record<string, number>;
+  /** Not reported, because no answer showed it in time; or reported, because answers were behind the truth. */
   excused: number;
   problems: string[];
 };
@@ -47,14 +47,14 @@ export type FactsAccount = {
 /** The types of which every event must have its reason in what the sandbox was asked to do. */
 const FACTS = /\.(short|expiring|expired|step_failed|refund_sent|error)$/;
 
-/** Holds what a receiver was told against what the sandbox was asked to do, and what its answers showed of that. */
+/** Holds what a receiver was notified against what the sandbox was asked to do, and what its answers showed of that. */
 export function accountFacts(
   ordered: readonly Ordered[],
   shown: readonly Shown[],
   events: readonly RenderedEvent[],
   conditions: Conditions,
 ): FactsAccount {
-  const account: FactsAccount = { due: {}, told: {}, excused: 0, problems: [] };
+  const account: FactsAccount = { due: {}, reported: {}, excused: 0, problems: [] };
   const bySubject = Map.groupBy(shown, ({ id }) => id);
   const facts = new Map<string, RenderedEvent[]>();
   for (const event of new Map(events.map((one) => [one.id, one])).values()) {
@@ -71,17 +71,17 @@ export function accountFacts(
     excuse: () => boolean,
   ): RenderedEvent | null {
     const key = `${type} ${subject}`;
-    const told = facts.get(key) ?? [];
+    const reported = facts.get(key) ?? [];
     facts.delete(key);
-    const isExcused = told.length < 2 && (told.length === 1) !== isDue && excuse();
+    const isExcused = reported.length < 2 && (reported.length === 1) !== isDue && excuse();
     if (isExcused) account.excused += 1;
     else if (isDue) account.due[type] = (account.due[type] ?? 0) + 1;
-    if (told.length > 0) account.told[type] = (account.told[type] ?? 0) + 1;
-    if (told.length > 1) account.problems.push(`${key} was told ${told.length} times`);
-    else if ((told.length === 1) !== isDue && !isExcused) {
-      account.problems.push(isDue ? `${key} was not told` : `${key} did not happen`);
+    if (reported.length > 0) account.reported[type] = (account.reported[type] ?? 0) + 1;
+    if (reported.length > 1) account.problems.push(`${key} was reported ${reported.length} times`);
+    else if ((reported.length === 1) !== isDue && !isExcused) {
+      account.problems.push(isDue ? `${key} was not reported` : `${key} did not happen`);
     }
-    return told[0] ?? null;
+    return reported[0] ?? null;
   }
 
   for (const one of ordered) {
@@ -89,7 +89,7 @@ export function accountFacts(
     const seen = bySubject.get(subject) ?? [];
     const kind = subject.slice(0, subject.indexOf(':'));
     const warnedMs = expiresAtMs - conditions.warnBeforeMs;
-    /** An answer at or after a moment that showed the subject as unfunded. */
+    /** An answer at or after a time that showed the subject as unfunded. */
     const unfundedFrom = (fromMs: number, toMs = Number.POSITIVE_INFINITY): boolean =>
       seen.some(({ status, doneAtMs }) => UNFUNDED.test(status) && doneAtMs >= fromMs && doneAtMs < toMs);
     const knownFromMs = Math.min(
@@ -97,7 +97,7 @@ export function accountFacts(
     );
     /** A daemon that knows the subject takes an answer that does not for a stale one, which says nothing. */
     const isStale = ({ status, atMs }: Shown): boolean => status === 'unknown' && atMs > knownFromMs;
-    /** An answer so early in a span that a daemon which is there has told of it before the end. */
+    /** An answer so early in a span that a daemon which is there has reported of it before the end. */
     const isShownWithin = (fromMs: number, toMs: number): boolean =>
       seen.some(
         (showing) =>
@@ -113,7 +113,7 @@ export function accountFacts(
         ? !isShownWithin(warnedMs, Math.min(expiresAtMs, fundedAtMs ?? expiresAtMs))
         : unfundedFrom(warnedMs),
     );
-    // The sandbox calls a vault expired at its deadline: then that is told, as the status that it is.
+    // The sandbox calls a vault expired at its deadline: then that is reported, as the status that it is.
     expect(`${kind}.expired`, subject, fundedAtMs === null, () =>
       fundedAtMs === null
         ? seen.some(({ status }) => status === 'EXPIRED_UNFUNDED') ||
@@ -126,7 +126,7 @@ export function accountFacts(
       const { shortfall } = short.data.transfer ?? {};
       const expected = String(one.minimum - one.delivers);
       if (shortfall?.amount !== expected) {
-        account.problems.push(`${intent} is short by ${expected}, told as ${shortfall?.amount}`);
+        account.problems.push(`${intent} is short by ${expected}, reported as ${shortfall?.amount}`);
       }
     }
     const failing = expect(
@@ -151,7 +151,7 @@ export function accountFacts(
   return account;
 
   /**
-   * Whether a step was shown so after the same status without it: else that is told with the status. A step that has failed
+   * True when a step was shown so after the same status without it: else that is reported with the status. A step that has failed
    * may have been refunded at the next answer: then that one says no more that it failed.
    */
   function isShown(subject: string, part: 'failed' | 'refunded', stands: string): boolean {
@@ -161,7 +161,7 @@ export function accountFacts(
     return at > 0 && list.slice(0, at).some(isTaken) && list.slice(at).filter(isSo).some(isTaken);
   }
 
-  /** Whether the daemon surely stored what an answer showed: it asked for the same again before it was killed. */
+  /** True when the daemon surely stored what an answer showed: it requested the same again before it was killed. */
   function isTaken(showing: Shown): boolean {
     const killedMs = conditions.away.find(({ fromMs }) => fromMs > showing.atMs)?.fromMs;
     const isAskedAgain = (bySubject.get(showing.id) ?? []).some(
@@ -170,7 +170,7 @@ export function accountFacts(
     return !isAway(showing) && (killedMs === undefined || isAskedAgain);
   }
 
-  /** Whether the daemon was away, or may have been before it had stored what an answer showed. */
+  /** True when the daemon was away, or may have been before it had stored what an answer showed. */
   function isAway({ atMs, doneAtMs }: Shown): boolean {
     return conditions.away.some(
       ({ fromMs, toMs }) => atMs <= toMs && doneAtMs + conditions.committedMs >= fromMs,
@@ -179,14 +179,14 @@ export function accountFacts(
 
   function checkFailed({ data: { subject, transfer } }: RenderedEvent): void {
     if (transfer?.failed?.some(({ status }) => status === 'FAILED')) return;
-    account.problems.push(`${subject.id} is told to have failed, but not what`);
+    account.problems.push(`${subject.id} is reported to have failed, but not what`);
   }
 }
 
 /** The words of a quote or vault that is not funded, and of one that is not known. */
 const UNFUNDED = /^(active|pending|unknown)$/i;
 
-/** Whether an event tells of a status of the upstream's that is called as one of the facts. */
+/** True when an event tells of a status of the upstream's that is called as one of the facts. */
 function isStatus({ type, data }: RenderedEvent): boolean {
   return data.status !== data.previousStatus && type.endsWith(`.${data.status?.toLowerCase()}`);
 }

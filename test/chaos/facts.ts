@@ -20,8 +20,8 @@ import { keepEvidence } from './evidence.ts';
 import { accountFacts, type FactsAccount, type Ordered, type Shown } from './facts-account.ts';
 
 // A daemon watches quotes and vaults at a sandbox that answers with faults: some are never funded, some deliver less than
-// was promised, of some a step fails. The daemon is killed once on the way. Then every fact that it told is held against
-// what the sandbox was asked to do. Exits with 0 only if each was told once, and nothing that did not happen.
+// was promised, of some a step fails. The daemon is killed once on the way. Then every fact that it reported is held against
+// what the sandbox was asked to do. Exits with 0 only if each was reported once, and nothing that did not happen.
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
@@ -35,7 +35,7 @@ const DRAIN_MS = 180_000;
 /** From an answer to the event that it makes, at least; more where the event log shows that the machine takes longer. */
 const COMMITTED_MS = 3_000;
 /** Longer than what failed some times in a row is left alone, and than chains that could not be read are. */
-const TOLD_WITHIN_MS = 400_000;
+const REPORTED_WITHIN_MS = 400_000;
 
 /** On a machine that is held up quotes expire before they can be funded: a seed with less than this share is run again, slower. */
 const LEAST_FUNDED = 0.5;
@@ -149,15 +149,15 @@ async function run(seed: number, slower: number): Promise<Outcome> {
     await eventually('all that was ordered has ended', () => hasEnded(sandbox, ordered), DRAIN_MS * slower);
     await control(sandbox, 'DELETE', '/faults');
     const within = async (what: string, holds: () => Promise<boolean>): Promise<unknown> =>
-      eventually(what, holds, TOLD_WITHIN_MS).catch(() => null);
+      eventually(what, holds, REPORTED_WITHIN_MS).catch(() => null);
     await within('the last of each was shown', async () => isShownToTheEnd(ordered, await shownBy(sandbox)));
-    // What is told too much would come with the next look at each wallet, whose answer is taken when it is asked for again.
+    // What is reported too much would come with the next look at each wallet, whose answer is taken when it is requested again.
     const sinceMs = Date.now();
     await within('each wallet was looked at again', async () => {
       const asked = (await sandbox.requests(sinceMs)).map(({ query }) => query.wallet?.toLowerCase());
       return wallets.every((wallet) => asked.filter((one) => one === wallet.toLowerCase()).length >= 2);
     });
-    // What an answer has just shown takes its time to be told: what comes after this moment is not asked for.
+    // What an answer has just shown takes its time to be reported: what comes after this moment is not requested.
     const shown = await shownBy(sandbox);
     const outages = away.map(({ fromMs, toMs }) => ({ fromMs, untilMs: toMs }));
     const [entries, showings] = [await logOf(redis), await sandbox.showings()];
@@ -165,7 +165,7 @@ async function run(seed: number, slower: number): Promise<Outcome> {
     const taken = (): FactsAccount =>
       accountFacts(ordered, shown, receiver.events, { warnBeforeMs: WARN_BEFORE_MS, away, committedMs });
     // What is still missing then is missing for good, and the account names it.
-    await within('everything was told', async () => isReported(taken()));
+    await within('everything was reported', async () => isReported(taken()));
     const account = taken();
     const evidence =
       account.problems.length === 0
@@ -183,7 +183,7 @@ async function run(seed: number, slower: number): Promise<Outcome> {
   }
 }
 
-/** Whether everything was delivered, paid back or has failed, or can be funded no more. */
+/** True when everything was delivered, paid back or has failed, or can be funded no more. */
 async function hasEnded(sandbox: SandboxProcess, ordered: readonly Ordered[]): Promise<boolean> {
   const last = new Map((await sandbox.transitions()).map(({ subject, to }) => [subject, to]));
   return ordered.every(({ intent, fundedAtMs, expiresAtMs }) =>
@@ -193,7 +193,7 @@ async function hasEnded(sandbox: SandboxProcess, ordered: readonly Ordered[]): P
   );
 }
 
-/** Whether answers showed of each quote what its steps have come to: no look at it is left to wait for. */
+/** True when answers showed of each quote what its steps have come to: no look at it is left to wait for. */
 function isShownToTheEnd(ordered: readonly Ordered[], shown: readonly Shown[]): boolean {
   const bySubject = Map.groupBy(shown, ({ id }) => id);
   return ordered.every(({ subject, isRefunded, stepFails }) => {
@@ -204,7 +204,7 @@ function isShownToTheEnd(ordered: readonly Ordered[], shown: readonly Shown[]): 
 }
 
 function isReported({ problems }: FactsAccount): boolean {
-  return !problems.some((problem) => problem.endsWith('was not told'));
+  return !problems.some((problem) => problem.endsWith('was not reported'));
 }
 
 type Order = {
@@ -363,12 +363,12 @@ async function control(
   });
 }
 
-function report(seed: number, { due, told, excused, problems, ...outcome }: Outcome): void {
-  const types = [...new Set([...Object.keys(due), ...Object.keys(told)])].toSorted();
-  const counts = types.map((type) => `${type} ${told[type] ?? 0}/${due[type] ?? 0}`).join(', ');
-  const said = problems.length === 0 ? 'each told once' : problems.join('; ');
+function report(seed: number, { due, reported, excused, problems, ...outcome }: Outcome): void {
+  const types = [...new Set([...Object.keys(due), ...Object.keys(reported)])].toSorted();
+  const counts = types.map((type) => `${type} ${reported[type] ?? 0}/${due[type] ?? 0}`).join(', ');
+  const said = problems.length === 0 ? 'each reported once' : problems.join('; ');
   process.stdout.write(
-    `seed ${seed} (${outcome.faults.join(', ')}): told/due ${counts}; ${excused} excused; ${said}\n`,
+    `seed ${seed} (${outcome.faults.join(', ')}): reported/due ${counts}; ${excused} excused; ${said}\n`,
   );
   if (outcome.evidence !== null) {
     process.stdout.write(`what was seen of seed ${seed}: ${outcome.evidence}\n`);

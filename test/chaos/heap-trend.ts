@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { MOST_READ_BYTES } from '../../src/store/event-log.ts';
 import type { Program } from '../support/program.ts';
 
-/** The flag with which a program can be told to collect its garbage. It changes nothing else. */
+/** The flag with which a program can be instructed to collect its garbage. It changes nothing else. */
 export const INSPECTED = '--inspect=127.0.0.1:0';
 
 /** What lived in the heap right after a collection, and how many requests the API had answered by then. */

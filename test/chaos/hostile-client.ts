@@ -11,7 +11,7 @@ const TIMEOUT_MS = 15_000;
 const NAMES = ['hostile-1', 'hostile-2', 'hostile-3'];
 
 /** These change what the reckoning counts, and the stream does not end by itself. */
-const LEFT_OUT = new Set(['delete /learned', 'post /set-aside/replay', 'get /events/stream']);
+const LEFT_OUT = new Set(['delete /learned', 'post /quarantine/replay', 'get /events/stream']);
 
 const digits = (count: number): string => `1.${'0'.repeat(count)}1`;
 

@@ -6,7 +6,7 @@ const { bytes: MOST_BYTES, depth: MOST_DEPTH, members: MOST_MEMBERS } = LIMITS.u
 /** The wallet of these transfers. The sandbox knows nothing of it. */
 export const HOSTILE_WALLET = '0x5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e';
 
-/** How many transfers are under way at once, and how far their births are apart. */
+/** The number of transfers that are under way at once, and how far their births are apart. */
 const MOST_LIVING = 12;
 const BIRTH_EVERY_MS = 1_000;
 
@@ -17,7 +17,7 @@ const BIRTH_EVERY_MS = 1_000;
  */
 const STAYS_MS = 5_000;
 
-/** How long a transfer stays on the pages after its last status was shown. */
+/** The time that a transfer stays on the pages after its last status was shown. */
 const LINGERS_MS = 20_000;
 
 /** A share of the answers goes beyond a limit for once: the daemon may take nothing from them. */
@@ -247,7 +247,7 @@ function beyond(random: Random, body: string): string {
   return `{"pad":${pad},${body.slice(1)}`;
 }
 
-/** How many elements all lists, and members all objects of a JSON text have together; a name that comes twice counts twice. */
+/** The number of elements all lists, and members all objects of a JSON text have together; a name that comes twice counts twice. */
 function membersOf(text: string): number {
   const bare = text.replaceAll(/"[^"\\]*(?:\\.[^"\\]*)*"/g, '0');
   return bare.split(',').length - 1 + (bare.match(/[[{](?![\]}])/g) ?? []).length;

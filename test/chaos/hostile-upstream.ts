@@ -42,9 +42,9 @@ const ADDED: readonly (() => string)[] = [
 export class HostileUpstream {
   readonly #proxy: RewritingProxy;
   readonly transfers: HostileTransfers;
-  /** How often each body was sent. */
+  /** The interval at which each body was sent. */
   readonly sent = new Map<string, number>();
-  /** Whether answers are hostile; false passes everything through. */
+  /** True when answers are hostile; false passes everything through. */
   isHostile = false;
 
   constructor(origin: string, random: Random) {

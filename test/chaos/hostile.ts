@@ -194,7 +194,7 @@ export async function hostile(options: {
     ];
     say(`requests ${sent.requests}: ${[...sent.answers].map(([status, n]) => `${status} ${n}`).join(', ')}`);
     say(`hostile answers: ${[...upstream.sent].map(([name, n]) => `${name} ${n}`).join(', ')}`);
-    say(`statuses shown ${telling.shown}, told ${telling.told}, overtaken ${telling.overtaken}`);
+    say(`statuses shown ${telling.shown}, reported ${telling.reported}, overtaken ${telling.overtaken}`);
     say(`statuses of hostile records ${[...shown.values()].flat().length} of ${shown.size} transfers`);
     say(heap.summary);
     say(`events ${events.length}, delivered ${delivery.delivered} of ${delivery.due}`);

@@ -6,11 +6,11 @@ import type { MailServer } from './mail-server.ts';
 import { BAD_MOODS, type MoodyReceiver } from './receiver.ts';
 import type { Disruption } from './reckoning.ts';
 
-/** What stands still for so long, in ms, is slow, not dead: nothing may be told twice for it. */
+/** What stands still for so long, in ms, is slow, not dead: nothing may be reported twice for it. */
 const STALL_MS = [1_000, 6_000] as const;
 const STALL = 'stands still';
 
-/** Whether something was only slow for a while, and lost nothing that it was doing. */
+/** True when something was only slow for a while, and lost nothing that it was doing. */
 export function isStall({ what }: Disruption): boolean {
   return what === STALL;
 }

@@ -1,4 +1,4 @@
-import { hasRival, type Sighting, sightingsOf } from '../../demo/sighting.ts';
+import { hasRival, type Observation, observationsOf } from '../../demo/observation.ts';
 import type { Showing } from '../../sandbox/control/answer-log.ts';
 import { contentOf } from '../../sandbox/world/record.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
@@ -23,10 +23,10 @@ export type Run = {
   slackMs: number;
 };
 
-/** What answers showed of the subjects, and how often it was told. */
+/** What answers showed of the subjects, and how often it was reported. */
 export type OperatorAccount = {
   shown: number;
-  told: number;
+  reported: number;
   excused: number;
   events: number;
   problems: string[];
@@ -35,14 +35,14 @@ export type OperatorAccount = {
 /**
  * Holds what receivers got against what the upstream's answers showed:
  *
- * - each status that was shown is told, but for those that a newer answer overtook, or that were shown only while the
+ * - each status that was shown is reported, but for those that a newer answer overtook, or that were shown only while the
  *   daemon was away;
  * - each receiver gets the same events, but for those that a restore took while they were open;
  * - a state has one id, however often it is found;
  * - the sequence numbers of a subject have no gap within an epoch.
  */
 export function accountOperator(run: Run): OperatorAccount {
-  const account: OperatorAccount = { shown: 0, told: 0, excused: 0, events: 0, problems: [] };
+  const account: OperatorAccount = { shown: 0, reported: 0, excused: 0, events: 0, problems: [] };
   const [first = [], ...others] = Object.entries(run.taken);
   const events = distinct(first[1] ?? [], run.subjects);
   account.events = events.length;
@@ -61,29 +61,29 @@ export function accountOperator(run: Run): OperatorAccount {
       run.subjects,
     ),
   );
-  const told = Map.groupBy(events, ({ data }) => data.subject.id);
-  const sightings = sightingsOf(run.showings);
+  const reported = Map.groupBy(events, ({ data }) => data.subject.id);
+  const observations = observationsOf(run.showings);
   for (const subject of run.subjects) holdStatuses(subject);
   return account;
 
   function holdStatuses(subject: string): void {
-    const seen = sightings.get(subject) ?? [];
-    const statuses = statusesOf(told.get(subject) ?? []);
+    const seen = observations.get(subject) ?? [];
+    const statuses = statusesOf(reported.get(subject) ?? []);
     let next = 0;
     for (const { status, indexes } of runsOf(seen)) {
       account.shown += 1;
       const found = statuses.indexOf(status, next);
       if (found === next) {
-        account.told += 1;
+        account.reported += 1;
         next = found + 1;
       } else if (indexes.every((index) => isCut(seen[index]) || hasRival(seen, index, run.slackMs))) {
         account.excused += 1;
       } else {
         const all = statuses.join(', ') || 'nothing';
-        account.problems.push(`${subject} was shown as ${status}, told as ${all}`);
+        account.problems.push(`${subject} was shown as ${status}, reported as ${all}`);
       }
     }
-    for (const status of statuses.slice(next)) account.problems.push(`${subject} was told as ${status}`);
+    for (const status of statuses.slice(next)) account.problems.push(`${subject} was reported as ${status}`);
   }
 
   /**
@@ -101,8 +101,8 @@ export function accountOperator(run: Run): OperatorAccount {
     return [...new Set(missing.map(({ id }) => id))];
   }
 
-  function isCut(sighting: Sighting | undefined): boolean {
-    const atMs = sighting?.at ?? 0;
+  function isCut(observation: Observation | undefined): boolean {
+    const atMs = observation?.at ?? 0;
     return run.cut.some(({ fromMs, toMs }) => fromMs - run.slackMs <= atMs && atMs <= toMs);
   }
 }

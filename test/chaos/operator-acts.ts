@@ -20,7 +20,7 @@ const MAIN = join(import.meta.dirname, '../../src/main.ts');
 /** The token with which the operator asks the daemon. */
 export const TOKEN = 'a-token-of-the-operator';
 
-/** How long cursors of the upstream live, in seconds; null: for ever. */
+/** The time that cursors of the upstream live, in seconds; null: for ever. */
 const CURSOR_SECONDS = [5, 15, 60, null];
 
 /** In which order pages come; null: newest first. */
@@ -180,7 +180,7 @@ async function restoreRedis(stage: Stage): Promise<void> {
   await replaceData(stage, atMs, () => stage.redis.restore(folder));
 }
 
-/** How long a restore may take until it was noticed and commits are made again. */
+/** The time that a restore may take until it was noticed and commits are made again. */
 const NOTICED_MS = 20_000;
 
 /**

@@ -25,7 +25,7 @@ export class OperatorConfig {
   readonly #spelled = new Map<string, string>();
   readonly #endpoints: Readonly<Record<string, object>>;
   readonly #checked = new Set<string>();
-  /** Whether the file asks for reloads by hand. */
+  /** True when the file requests reloads by hand. */
   isManual = false;
 
   /** `endpoints`: what the file has of a chain, by its id, once its payments are checked. */

@@ -121,12 +121,12 @@ async function live({ acts, seed }: { acts: number; seed: number }): Promise<boo
     const isWatched = watchedOf(await sandbox.subjects(), transitions, watchedFromMs);
     const births = transitions.filter(({ subject }) => subject.startsWith('intent:') && isWatched(subject));
     const last = new Map(births.map(({ subject, to }) => [subject, to]));
-    const isTold = ({ taken }: MoodyReceiver): boolean => {
-      const told = new Set(taken.map(({ event: { data } }) => `${data.subject.id} ${data.status}`));
-      return [...last].every(([subject, status]) => told.has(`${subject} ${status}`));
+    const isReported = ({ taken }: MoodyReceiver): boolean => {
+      const reported = new Set(taken.map(({ event: { data } }) => `${data.subject.id} ${data.status}`));
+      return [...last].every(([subject, status]) => reported.has(`${subject} ${status}`));
     };
-    // What was not told by then is lost, and the account names it.
-    await eventually('the end of each was told', async () => receivers.every(isTold), DRAIN_MS).catch(
+    // What was not reported by then is lost, and the account names it.
+    await eventually('the end of each was reported', async () => receivers.every(isReported), DRAIN_MS).catch(
       (error: unknown) => say(String(error)),
     );
     await daemon.terminate();
@@ -191,10 +191,10 @@ function endpointsOf({ url }: SandboxProcess, chainId: number): object[] {
   ];
 }
 
-function report({ shown, told, excused, events, problems }: OperatorAccount): void {
+function report({ shown, reported, excused, events, problems }: OperatorAccount): void {
   for (const problem of problems.slice(0, 30)) say(`  ${problem}`);
   const sum = problems.length === 0 ? 'it all adds up.' : `${problems.length} problems`;
-  say(`${shown} statuses shown, ${told} told, ${excused} excused, ${events} events: ${sum}`);
+  say(`${shown} statuses shown, ${reported} reported, ${excused} excused, ${events} events: ${sum}`);
 }
 
 function say(line: string): void {

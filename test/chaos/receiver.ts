@@ -85,7 +85,7 @@ export class MoodyReceiver {
         await new Promise((resolve) => setTimeout(resolve, USUAL_MS));
         break;
     }
-    // A daemon that did not wait, or is no more, is not told.
+    // A daemon that did not wait, or is no more, is not reported.
     if (response.destroyed || response.closed) return;
     this.#accept(request, response, body);
   }

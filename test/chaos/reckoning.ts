@@ -1,4 +1,4 @@
-import { hasRival, type Sighting, sightingsOf } from '../../demo/sighting.ts';
+import { hasRival, type Observation, observationsOf } from '../../demo/observation.ts';
 import type { Showing } from '../../sandbox/control/answer-log.ts';
 import type { Event } from '../../src/domain/events/event.ts';
 
@@ -19,7 +19,7 @@ export type Receipts = {
 /** Statuses that answers showed, held against the event log. */
 export type Telling = {
   shown: number;
-  told: number;
+  reported: number;
   /** Shown only by answers that a disruption cut off, or that a newer one overtook; the next event says `skipped`. */
   cutOff: number;
   overtaken: number;
@@ -56,9 +56,9 @@ export function reckonTelling(input: {
   slackMs: number;
 }): Telling {
   const { subjects, disruptions, slackMs } = input;
-  const sightings = sightingsOf(input.showings);
-  const told = new Map<string, string[]>();
-  const telling: Telling = { shown: 0, told: 0, cutOff: 0, overtaken: 0, lost: [], invented: [] };
+  const observations = observationsOf(input.showings);
+  const reported = new Map<string, string[]>();
+  const telling: Telling = { shown: 0, reported: 0, cutOff: 0, overtaken: 0, lost: [], invented: [] };
   const latest = new Map<string, Event>();
   for (const event of input.events.toSorted((a, b) => a.data.sequence - b.data.sequence)) {
     const { subject, sequence, status, previousStatus } = event.data;
@@ -72,31 +72,31 @@ export function reckonTelling(input: {
       );
     }
     if (status !== null && status !== previousStatus) {
-      told.set(subject.id, [...(told.get(subject.id) ?? []), status]);
+      reported.set(subject.id, [...(reported.get(subject.id) ?? []), status]);
     }
   }
   for (const id of new Set(
-    [...sightings.keys(), ...told.keys()].filter((subject) => subjects.has(subject)),
+    [...observations.keys(), ...reported.keys()].filter((subject) => subjects.has(subject)),
   )) {
-    const statuses = told.get(id) ?? [];
+    const statuses = reported.get(id) ?? [];
     let next = 0;
-    const seen = sightings.get(id) ?? [];
+    const seen = observations.get(id) ?? [];
     const shown = runsOf(seen);
     const isCut = (index: number): boolean => isCutOff(seen[index]?.at ?? 0, { disruptions, slackMs });
     for (const { status, indexes } of shown) {
       telling.shown += 1;
       if (statuses[next] === status) {
-        telling.told += 1;
+        telling.reported += 1;
         next += 1;
       } else if (indexes.every(isCut)) {
         telling.cutOff += 1;
       } else if (indexes.every((index) => isCut(index) || hasRival(seen, index, slackMs))) {
         telling.overtaken += 1;
       } else {
-        telling.lost.push(`${id} was shown as ${status}, told as ${statuses.join(', ') || 'nothing'}`);
+        telling.lost.push(`${id} was shown as ${status}, reported as ${statuses.join(', ') || 'nothing'}`);
       }
     }
-    for (const status of statuses.slice(next)) telling.invented.push(`${id} was told as ${status}`);
+    for (const status of statuses.slice(next)) telling.invented.push(`${id} was reported as ${status}`);
     const last = shown.at(-1)?.status;
     if (last !== undefined && statuses.at(-1) !== last) telling.lost.push(`${id} ended as ${last}, untold`);
   }
@@ -107,13 +107,13 @@ function place({ data: { sequence, status, previousStatus } }: Event): string {
   return `#${sequence} (${previousStatus ?? 'none'} to ${status ?? 'none'})`;
 }
 
-/** One status of a subject for as long as answers showed it, and which of its sightings did. */
+/** One status of a subject for as long as answers showed it, and which of its observations did. */
 type Run = { status: string; indexes: number[] };
 
 /** Each status for as long as answers showed it; an answer that does not know the subject shows none. */
-export function runsOf(sightings: readonly Sighting[]): Run[] {
+export function runsOf(observations: readonly Observation[]): Run[] {
   const runs: Run[] = [];
-  for (const [index, { status }] of sightings.entries()) {
+  for (const [index, { status }] of observations.entries()) {
     if (status === 'unknown') continue;
     const last = runs.at(-1);
     if (last?.status === status) last.indexes.push(index);

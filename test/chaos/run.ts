@@ -265,7 +265,7 @@ function print(run: {
   say('');
   row('transitions made by the upstream', run.transitions);
   row('statuses shown by answers', telling.shown);
-  row('  told', telling.told);
+  row('  reported', telling.reported);
   row(
     '  cut off',
     telling.cutOff,

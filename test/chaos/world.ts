@@ -47,7 +47,7 @@ export async function startSandbox(
   return SandboxProcess.of(program);
 }
 
-/** Whether a subject is watched from its birth: what the config names, and the transfers of its wallets, which are all. */
+/** True when a subject is watched from its birth: what the config names, and the transfers of its wallets, which are all. */
 export function watchedOf(
   subjects: Subjects,
   made: Awaited<ReturnType<SandboxProcess['transitions']>>,
@@ -81,15 +81,15 @@ export async function drained(
         entry.kind === 'event' && !isOperatorKind(entry.event.data.subject.kind) ? [entry.event] : [],
       );
     const isDrained = async (): Promise<boolean> => {
-      const told = new Map((await read()).map(({ data }) => [data.subject.id, data.status]));
-      if ([...wanted.last].some(([subject, status]) => told.get(subject) !== status)) return false;
+      const reported = new Map((await read()).map(({ data }) => [data.subject.id, data.status]));
+      if ([...wanted.last].some(([subject, status]) => reported.get(subject) !== status)) return false;
       const newest = await log.newest();
       const cursors = await client.hgetall(keys.cursors);
       if (Object.values(cursors).some((cursor) => cursor !== newest)) return false;
       const open = await Promise.all(wanted.receivers.map((name) => backlog.counts(name)));
       return open.every(({ pending }) => pending === 0);
     };
-    // What was not told by then is lost, and the reckoning names it.
+    // What was not reported by then is lost, and the reckoning names it.
     await eventually('everything has drained', isDrained, DRAIN_MS).catch((error: unknown) =>
       process.stdout.write(`${String(error)}\n`),
     );

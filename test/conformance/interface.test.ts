@@ -8,7 +8,7 @@ import { nameOf } from './suite/rule.ts';
 import { RULES } from './suite/suite.ts';
 import { Tally } from './suite/tally.ts';
 
-/** How often each rule's thing was shown by the sandboxes: what docs/conformance.md says. */
+/** The interval at which each rule's thing was shown by the sandboxes: what docs/conformance.md says. */
 const SHOWN_FILE = join(import.meta.dirname, 'suite/shown.json');
 
 const shown: Record<string, number> = {};
@@ -41,6 +41,6 @@ test.skipIf(service !== null)('how often each thing was shown is as the page say
   if (process.env.CONFORMANCE_SHOWN === 'write') {
     await writeFile(SHOWN_FILE, `${JSON.stringify(shown, null, 2)}\n`);
   }
-  const told = z.record(z.string(), z.int()).parse(JSON.parse(await readFile(SHOWN_FILE, 'utf8')));
-  expect(shown).toEqual(told);
+  const reported = z.record(z.string(), z.int()).parse(JSON.parse(await readFile(SHOWN_FILE, 'utf8')));
+  expect(shown).toEqual(reported);
 });

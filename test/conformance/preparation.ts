@@ -7,7 +7,7 @@ import type { Stage, Target } from './suite/rule.ts';
 
 /** Services that the suite can be held against. */
 export type Preparation = {
-  /** The service at a stage, until the next stage is asked for. */
+  /** The service at a stage, until the next stage is requested. */
   at: (stage: Stage) => Promise<Target>;
   close: () => Promise<void>;
 };

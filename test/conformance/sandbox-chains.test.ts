@@ -106,7 +106,7 @@ describe('an EVM chain', () => {
     );
   });
 
-  test('says what is safe and what is final, as far behind as it is told', async () => {
+  test('says what is safe and what is final, as far behind as it is reported', async () => {
     const client = clientOf(10);
     await control('/chains', { chainId: 10, finality: { blocks: 64 } });
     const [final, safe, latest] = [
@@ -281,7 +281,7 @@ describe('a lie about a payment', () => {
     expect((await receiptAt(payment)).status).toBe('reverted');
   });
 
-  /** Whether a block was reorganised. */
+  /** True when a block was reorganised. */
   const isGone = (chainId: number, blockHash: `0x${string}`): Promise<boolean> =>
     clientOf(chainId)
       .getBlock({ blockHash })
@@ -495,7 +495,7 @@ describe('Solana', () => {
     expect(await ask(SOLANA, 'getEpochInfo')).toMatchObject({ slotsInEpoch: 432_000 });
   });
 
-  test('shows what an owner gained, once final also to whoever asks for that', async () => {
+  test('shows what an owner gained, once final also to whoever requests that', async () => {
     const payment = await paid(order);
     expect(await ask(SOLANA, 'getTransaction', [payment.txHash, { commitment: 'confirmed' }])).toBe(-32015);
     const found = solanaTransaction.parse(await read(payment));

@@ -117,7 +117,7 @@ test('answers tell what was said about whom, also when it was nothing', async ()
   expect(page.results).toHaveLength(2);
 });
 
-test('answers of the deposit gateway are told under its own ids', async () => {
+test('answers of the deposit gateway are reported under its own ids', async () => {
   const sandbox = await start({ transfersPerSecond: 0, timeScale: 2_000 });
   await vi.waitFor(() => expect(sandbox.pace().livingTransfers).toBe(0), { timeout: 170_000 });
   const { gaslessJobs, vaults } = sandbox.subjects();

@@ -7,7 +7,7 @@ import { signErc2612, signErc3009, signPermit2, signPermit3 } from '../../exampl
 import { Sandbox } from '../../sandbox/sandbox.ts';
 import { type Raw, type ShapeOf, wordFor } from '../support/interface-shapes.ts';
 
-/** How many requests every endpoint gets. `npm run fuzz` asks 10,000. */
+/** The number of requests every endpoint gets. `npm run fuzz` asks 10,000. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 300);
 const TIMEOUT_MS = 120_000 + RUNS * 100;
 
@@ -58,7 +58,7 @@ const OPEN: Body = {
   contracts: { prover: SPENDER },
 };
 
-/** Bodies that are right when they come first; what the sandbox knows, to be asked for. */
+/** Bodies that are right when they come first; what the sandbox knows, to be requested. */
 const bodies = new Map<string, Body[]>([
   ['/v1/quotes', [QUOTE]],
   ['/v1/deposit-gateway/deposit-addresses', [VAULT]],
@@ -501,7 +501,7 @@ function requests({ method, path, name }: Endpoint): fc.Arbitrary<Asked> {
   return fc.record({ method: fc.constant(method), path: target, headers, body });
 }
 
-/** How often each answer came, to be shown when many were asked for. */
+/** The interval at which each answer came, to be shown when many were requested. */
 function tally(words: ReadonlyMap<string, number>): string {
   const sorted = [...words].sort(([a], [b]) => a.localeCompare(b));
   return sorted.map(([word, count]) => `${word} ${count}`).join(', ');

@@ -40,7 +40,11 @@ async function desk({ later, started }: ReturnType<typeof opening>): Promise<str
   for (let sequence = 1; sequence <= 60; sequence += 1) {
     const id = `evt_${String(sequence).padStart(40, '0')}`;
     const record = { id: INTENT, type: 'intent', status: 'pending', step: sequence };
-    const { commit: _, told: _told, ...snapshot } = snapshotOf(Date.now())('pending', { sequence, record });
+    const {
+      commit: _,
+      reported: _told,
+      ...snapshot
+    } = snapshotOf(Date.now())('pending', { sequence, record });
     const data = {
       subject: { kind: 'intent', id: INTENT },
       sequence,

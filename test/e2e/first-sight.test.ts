@@ -8,7 +8,7 @@ const HASH = hashOf(77);
 
 const { later, started } = opening();
 
-test('the first sight of a named intent is told also when a page, to which it is history, is committed meanwhile', async () => {
+test('the first sight of a named intent is reported also when a page, to which it is history, is committed meanwhile', async () => {
   const pageCommitted = Promise.withResolvers<void>();
   const lookedUp = Promise.withResolvers<void>();
   const listening = Promise.withResolvers<void>();

@@ -61,7 +61,7 @@ async function call(
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-/** Whether a webhook was signed with a secret. */
+/** True when a webhook was signed with a secret. */
 function isSigned({ body, headers }: Hook['came'][number], secret: string): boolean {
   try {
     const named = Object.entries(headers).map(([name, value]) => [name, String(value)]);
@@ -145,7 +145,7 @@ test('no more receivers can be made than there may be, and none signs with more 
   });
 
   // What other processes made: this one cannot read it, and counts it.
-  const others = Array.from({ length: MOST_ADDED - 1 }, (_, index) => [`other-${index}`, 'sealed']);
+  const others = Array.from({ length: MOST_ADDED - 1 }, (_, index) => [`other-${index}`, 'encrypted']);
   await redis.hset(new Keys(config.prefix).addedReceivers, ...others.flat());
   expect(await call(`${api}/receivers`, 'POST', { ...definition, name: 'more' })).toMatchObject({
     status: 409,
@@ -226,7 +226,7 @@ test('one that was removed stays so, though another process starts that has read
     keys,
     new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) }),
   );
-  await store.put({ ...made, events: ['*'] }, { sealed: 'x', as: 'new', before: null });
+  await store.put({ ...made, events: ['*'] }, { encrypted: 'x', as: 'new', before: null });
   await registry.sync(wanted, '0-0');
   expect(await registry.receivers()).toMatchObject([{ name: 'made', removed: false }]);
   await store.remove('made');

@@ -27,7 +27,7 @@ type Asked = {
   id: (index: number) => string;
   /** The subject that is polled. */
   subject: (index: number) => string;
-  /** What of a request says which case is asked for. */
+  /** What of a request says which case is requested. */
   named: (request: SeenRequest) => string | null;
 };
 
@@ -158,7 +158,7 @@ async function becomes(endpoint: Polled): Promise<{ outcomes: Record<string, str
     );
     const parts = [...(skipped.get(polled) ?? [])].sort().join(', ');
     if (event !== undefined) return parts === '' ? event.type : `${event.type}, without ${parts}`;
-    // A page without transfers is all that a wallet without transfers shows; it was read when it is asked for again.
+    // A page without transfers is all that a wallet without transfers shows; it was read when it is requested again.
     const isEmptyPage = endpoint === 'wallet page' && EMPTY_PAGE === nameOf(cases[index]);
     if (isEmptyPage) return asked(address(index)) > 1 ? 'no transfers' : null;
     if (endpoint === 'wallet page' && parts === 'the record') return 'the record is skipped';

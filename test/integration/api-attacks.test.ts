@@ -21,7 +21,7 @@ const { hooks } = apiStageOfFile((ready) => {
   stage = ready;
 });
 
-/** How many streams one token has at once from one address. */
+/** The number of streams one token that has at once from one address. */
 const PLACES = 16;
 
 describe('who follows and leaves', () => {
@@ -139,7 +139,7 @@ describe('ids', () => {
 });
 
 describe('lists', () => {
-  test('have no more than was asked for, and each once', async () => {
+  test('have no more than was requested, and each once', async () => {
     const wallets = Array.from({ length: 40 }, (_, index) => `0x${String(index + 1).padStart(40, '0')}`);
     for (const id of wallets) {
       const body = { kind: 'wallet', id, receivers: ['backend'] };

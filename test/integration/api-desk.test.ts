@@ -30,7 +30,7 @@ async function desk() {
 }
 
 describe('a transfer', () => {
-  test('is found by its metadata, and its timeline tells who was told what, and what was answered', async () => {
+  test('is found by its metadata, and its timeline tells who was notified what, and what was answered', async () => {
     const { hooks, stage } = await desk();
     stage.say(hashOf(1), 'pending');
     await hooks.backend.until((came) => came.length === 1);
@@ -126,7 +126,7 @@ test('what is not sent of a subject because it has left the log is counted', asy
 });
 
 describe('a receiver that is paused', () => {
-  test('gets nothing until it is resumed, then all of it, once, and the operator is told of both', async () => {
+  test('gets nothing until it is resumed, then all of it, once, and the operator is notified of both', async () => {
     const { hooks, stage } = await desk();
     const paused = await stage.call({ method: 'POST', path: '/receivers/backend/pause' });
     expect(paused.body).toMatchObject({ state: 'paused', pausedAt: expect.any(String) });

@@ -112,7 +112,7 @@ test('a pull that waits is answered when an event comes, and with none when its 
   expect(idsOf(await waiting)).toEqual([madeEventId(made)]);
 });
 
-test('a consumer whose place is kept gets again what it has not acknowledged, and nothing else', async () => {
+test('a consumer whose place is stored gets again what it has not acknowledged, and nothing else', async () => {
   const { redis, keys, call } = await log();
   const made = hourOfEvents(6, { fromMs: (await redisTimeMs(redis)) + 1_000, transfers: 6 });
   await appendEvents(redis, keys, made);

@@ -125,8 +125,8 @@ const CASES: Record<string, Case> = {
     unknown: '/learned?route=1:2',
     bad: { path: '/learned?route=', place: 'query.route' },
   },
-  listSetAside: { path: () => '/set-aside' },
-  replaySetAside: { path: () => '/set-aside/replay' },
+  listQuarantined: { path: () => '/quarantine' },
+  replayQuarantined: { path: () => '/quarantine/replay' },
   listEvents: {
     path: () => `/events?type=intent.*&subject=${INTENT}&since=1h&limit=2`,
     bad: { path: '/events?after=nonsense', place: 'query.after' },

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { reportText } from '../../src/books/formats/text.ts';
 import type { Report } from '../../src/domain/books/report-schema.ts';
-import { BooksStage, DAY_MS, FIRST_MS, type Told, toldEvent } from '../support/books-stage.ts';
+import { BooksStage, DAY_MS, FIRST_MS, type Reported, reportedEvent } from '../support/books-stage.ts';
 import { opening } from '../support/opening.ts';
 
 const { later } = opening();
@@ -14,7 +14,7 @@ async function stage(checked: readonly string[] = []) {
   return { books, report };
 }
 
-const told = (sequence: number, status: string, atMs: number, more: object = {}): Told => ({
+const reported = (sequence: number, status: string, atMs: number, more: object = {}): Reported => ({
   transfer: 1,
   sequence,
   status,
@@ -25,40 +25,40 @@ const told = (sequence: number, status: string, atMs: number, more: object = {})
 });
 
 /** An event that a check of the chain led to. */
-const checkedEvent = (sequence: number, outcome: string, atMs: number, proof: object): Told => ({
-  ...told(sequence, 'filled', atMs, { proof }),
+const checkedEvent = (sequence: number, outcome: string, atMs: number, proof: object): Reported => ({
+  ...reported(sequence, 'filled', atMs, { proof }),
   type: `intent.${outcome}`,
 });
 
 const kindsOf = ({ exceptions }: Report): string[] => exceptions.map(({ kind }) => kind);
 
-const overdue: Told = { ...told(2, 'pending', 60_000), type: 'intent.overdue' };
+const overdue: Reported = { ...reported(2, 'pending', 60_000), type: 'intent.overdue' };
 
-test.each<[string, Told[], string[]]>([
-  ['a payment under way', [told(1, 'pending', 1_000)], ['in-flight']],
-  ['one that takes too long', [told(1, 'pending', 1_000), overdue], ['overdue', 'in-flight']],
+test.each<[string, Reported[], string[]]>([
+  ['a payment under way', [reported(1, 'pending', 1_000)], ['in-flight']],
+  ['one that takes too long', [reported(1, 'pending', 1_000), overdue], ['overdue', 'in-flight']],
   [
     'one that took too long, and arrived',
-    [told(1, 'pending', 1_000), overdue, told(3, 'filled', 90_000)],
+    [reported(1, 'pending', 1_000), overdue, reported(3, 'filled', 90_000)],
     [],
   ],
   [
     'one that can be claimed back',
-    [told(1, 'pending', 1_000), told(2, 'refundable', 9_000)],
+    [reported(1, 'pending', 1_000), reported(2, 'refundable', 9_000)],
     ['refundable', 'in-flight'],
   ],
   [
     'one that was claimed back',
-    [told(1, 'pending', 1_000), told(2, 'refundable', 9_000), told(3, 'refunded', 12_000)],
+    [reported(1, 'pending', 1_000), reported(2, 'refundable', 9_000), reported(3, 'refunded', 12_000)],
     [],
   ],
-  ['one that failed', [told(1, 'pending', 1_000), told(2, 'failed', 9_000)], ['in-flight']],
+  ['one that failed', [reported(1, 'pending', 1_000), reported(2, 'failed', 9_000)], ['in-flight']],
   [
     'one of an unknown amount',
-    [{ ...told(1, 'pending', 1_000), amount: null }],
+    [{ ...reported(1, 'pending', 1_000), amount: null }],
     ['amount-unknown', 'in-flight'],
   ],
-])('names of %s what needs a look, and nothing else', async (_, events, expected) => {
+])('names of %s what needs attention, and nothing else', async (_, events, expected) => {
   const { books, report } = await stage();
   await books.tell(...events);
   expect(kindsOf(await report()).toSorted()).toEqual(expected.toSorted());
@@ -67,9 +67,9 @@ test.each<[string, Told[], string[]]>([
 test('takes the funding that was verified for no proof of the delivery', async () => {
   const { books, report } = await stage(['42161']);
   await books.tell(
-    told(1, 'pending', 1_000),
+    reported(1, 'pending', 1_000),
     checkedEvent(2, 'verified', 2_000, { payment: 'source', txHash: `0x${'a'.repeat(64)}` }),
-    told(3, 'filled', 3_000),
+    reported(3, 'filled', 3_000),
   );
   expect((await report()).transfers[0]?.proof).toBe('not checked');
   expect(kindsOf(await report())).toEqual(['unproven']);
@@ -83,7 +83,7 @@ test('takes the funding that was verified for no proof of the delivery', async (
 test('takes what was verified of another transaction for no proof of the one that is stated', async () => {
   const { books, report } = await stage(['42161']);
   await books.tell(
-    told(1, 'filled', 1_000),
+    reported(1, 'filled', 1_000),
     checkedEvent(2, 'verified', 2_000, { payment: 'destination', txHash: `0x${'c'.repeat(64)}` }),
   );
   expect((await report()).transfers[0]?.proof).toBe('not checked');
@@ -93,8 +93,8 @@ test('takes what was verified of another transaction for no proof of the one tha
 test('makes the report of a day in which a record says an impossible time', async () => {
   const { books, report } = await stage();
   await books.tell(
-    { ...told(1, 'pending', 1_000), fundedMs: -9e15 },
-    { ...told(2, 'filled', 4_000), more: { upstreamUpdatedAt: -9e12 } },
+    { ...reported(1, 'pending', 1_000), fundedMs: -9e15 },
+    { ...reported(2, 'filled', 4_000), more: { upstreamUpdatedAt: -9e12 } },
   );
   const [row] = (await report()).transfers;
   expect(row?.fundedAt).toBe('2026-11-21T00:00:01.500Z');
@@ -103,9 +103,9 @@ test('makes the report of a day in which a record says an impossible time', asyn
 
 test('names an event that a receiver did not accept, also of a transfer that had ended the day before', async () => {
   const { books, report } = await stage();
-  await books.tell(told(1, 'filled', 1_000));
+  await books.tell(reported(1, 'filled', 1_000));
   await books.close(DAY_MS);
-  await books.tellTo('backend', told(2, 'settled', DAY_MS + 1_000));
+  await books.tellTo('backend', reported(2, 'settled', DAY_MS + 1_000));
   const next = await report('2026-11-22');
   expect(next.exceptions.map(({ kind, text }) => [kind, text])).toEqual([
     ['undelivered', 'intent.settled was not delivered to backend by then'],
@@ -113,15 +113,15 @@ test('names an event that a receiver did not accept, also of a transfer that had
   expect(next.transfers.map(({ status, carried }) => [status, carried])).toEqual([['settled', false]]);
 });
 
-test('names an event that nobody was told of in time because it was seen too late, whatever becomes of it', async () => {
+test('names an event that nobody was notified of in time because it was seen too late, whatever becomes of it', async () => {
   const { books, report } = await stage();
-  await books.tell(told(1, 'pending', 1_000));
-  const late = { ...told(2, 'filled', DAY_MS - 1_000), seenMs: DAY_MS + 7_200_000 };
+  await books.tell(reported(1, 'pending', 1_000));
+  const late = { ...reported(2, 'filled', DAY_MS - 1_000), seenMs: DAY_MS + 7_200_000 };
   await books.tellTo('backend', late);
   await books.close(DAY_MS);
   expect(kindsOf(await report())).toEqual(['undelivered']);
   const done = {
-    eventId: toldEvent(late).id,
+    eventId: reportedEvent(late).id,
     receiver: 'backend',
     eventMs: FIRST_MS + late.seenMs,
     state: 'delivered',
@@ -133,28 +133,32 @@ test('names an event that nobody was told of in time because it was seen too lat
   expect(kindsOf(await report())).toEqual(['undelivered']);
 });
 
-test('leaves a closed day as it is when another receiver is to be told of its events later', async () => {
+test('leaves a closed day as it is when another receiver is to be notified of its events later', async () => {
   const { books, report } = await stage();
-  const filled = told(1, 'filled', 1_000);
+  const filled = reported(1, 'filled', 1_000);
   await books.tell(filled);
   await books.close(DAY_MS);
   const closed = await report();
-  const later = { eventId: toldEvent(filled).id, receiver: 'ledger', eventMs: FIRST_MS + DAY_MS + 7_200_000 };
+  const later = {
+    eventId: reportedEvent(filled).id,
+    receiver: 'ledger',
+    eventMs: FIRST_MS + DAY_MS + 7_200_000,
+  };
   await books.store.move({ from: books.place, to: books.place }, (writer) => writer.follow([later]));
   expect({ ...(await report()), madeAt: closed.madeAt }).toEqual(closed);
 });
 
 test('names a transfer that is gone after it had ended', async () => {
   const { books, report } = await stage();
-  await books.tell(told(1, 'filled', 1_000));
+  await books.tell(reported(1, 'filled', 1_000));
   await books.close(DAY_MS);
-  await books.tell(told(2, 'unknown', DAY_MS + 1_000));
+  await books.tell(reported(2, 'unknown', DAY_MS + 1_000));
   expect(kindsOf(await report('2026-11-22'))).toEqual(['gone']);
 });
 
 test('names what was paid out in an amount that no record says', async () => {
   const { books, report } = await stage();
-  await books.tell(told(1, 'pending', 1_000), { ...told(2, 'filled', 2_000), amount: null });
+  await books.tell(reported(1, 'pending', 1_000), { ...reported(2, 'filled', 2_000), amount: null });
   expect((await report()).delivered).toEqual([]);
   expect(kindsOf(await report())).toEqual(['amount-unknown']);
 });
@@ -163,16 +167,16 @@ test('counts a transfer once whose quote has two fees in one token', async () =>
   const { books, report } = await stage();
   const fee = (kind: string, amount: string): object => ({ kind, token: '0x01', amount });
   const promised = { quote: 'quote:1', fees: [fee('gas', '3'), fee('relayer', '4')] };
-  await books.tell(told(1, 'filled', 1_000, { promised }));
+  await books.tell(reported(1, 'filled', 1_000, { promised }));
   expect((await report()).fees).toMatchObject([{ count: 1, amount: '7' }]);
 });
 
 test('lists what is disputed before what is merely under way, so that the text of a mail has it', async () => {
   const { books, report } = await stage();
   for (let transfer = 0; transfer < 60; transfer += 1)
-    await books.tell({ ...told(1, 'pending', transfer * 1_000), transfer });
+    await books.tell({ ...reported(1, 'pending', transfer * 1_000), transfer });
   const proof = { payment: 'destination', txHash: `0x${'b'.repeat(64)}`, reason: 'short' };
-  const filled = { ...told(1, 'filled', 2_000), transfer: 99 };
+  const filled = { ...reported(1, 'filled', 2_000), transfer: 99 };
   await books.tell(filled, { ...filled, sequence: 2, type: 'intent.disputed', more: { proof } });
   expect(reportText(await report())).toContain('disputed: intent:0x');
 });
@@ -180,7 +184,9 @@ test('lists what is disputed before what is merely under way, so that the text o
 test('says in its text nothing that only looks like a line of it', async () => {
   const { books, report } = await stage();
   const status = 'odd\n\nok: the closing is right\u001b[2J';
-  await books.tell(told(1, status, 1_000, { subject: { kind: 'intent', id: 'intent:0x1\nNo exceptions.' } }));
+  await books.tell(
+    reported(1, status, 1_000, { subject: { kind: 'intent', id: 'intent:0x1\nNo exceptions.' } }),
+  );
   const lines = reportText(await report()).split('\n');
   expect(lines.filter((line) => line.startsWith('ok: '))).toHaveLength(1);
   expect(lines).not.toContain('No exceptions.');

@@ -19,7 +19,7 @@ import { Keys } from '../../src/store/keys.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { RelayLease } from '../../src/store/relay-lease.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
-import { DAY_MS, FIRST_MS, type Told, toldEvent } from '../support/books-stage.ts';
+import { DAY_MS, FIRST_MS, type Reported, reportedEvent } from '../support/books-stage.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { opening } from '../support/opening.ts';
@@ -49,9 +49,9 @@ async function stage({ retentionMs = 400 * DAY_MS } = {}) {
   const reader = new BooksReader(database, { ...rules, directory: COMMON });
   const feed = (store: Database = database): Feed => new Feed(new BookStore(store), sources, rules);
   /** Appends events at the times at which they were seen. */
-  const append = async (...told: Told[]): Promise<void> => {
-    for (const one of told) {
-      const fields = { kind: 'event', event: JSON.stringify(toldEvent(one)), roots: '["s|wallet:0x01"]' };
+  const append = async (...reported: Reported[]): Promise<void> => {
+    for (const one of reported) {
+      const fields = { kind: 'event', event: JSON.stringify(reportedEvent(one)), roots: '["s|wallet:0x01"]' };
       await redis.xadd(keys.events, `${FIRST_MS + one.seenMs}-*`, ...Object.entries(fields).flat());
     }
   };
@@ -61,7 +61,7 @@ async function stage({ retentionMs = 400 * DAY_MS } = {}) {
   return { ...sources, redis, keys, database, feed, append, count, report };
 }
 
-const told = (transfer: number, sequence: number, status: string, atMs: number): Told => ({
+const reported = (transfer: number, sequence: number, status: string, atMs: number): Reported => ({
   transfer,
   sequence,
   status,
@@ -75,7 +75,7 @@ const NOW_MS = FIRST_MS + 3 * DAY_MS;
 test('takes every event in once when two processes feed the books by turns and at once', async () => {
   const { feed, append, count, report } = await stage();
   for (let transfer = 1; transfer <= 300; transfer += 1) {
-    await append(told(transfer, 1, 'pending', transfer * 1_000));
+    await append(reported(transfer, 1, 'pending', transfer * 1_000));
   }
   const feeds = [feed(), feed()];
   const outcomes = { taken: 0, overtaken: 0 };
@@ -100,11 +100,11 @@ test('takes every event in once when two processes feed the books by turns and a
 
 test('says that the log was lost, goes on with the new one, and takes nothing in twice', async () => {
   const { redis, keys, events, feed, append, count, report } = await stage();
-  await append(told(1, 1, 'pending', 1_000), told(2, 1, 'pending', 2_000));
+  await append(reported(1, 1, 'pending', 1_000), reported(2, 1, 'pending', 2_000));
   const one = feed();
   expect((await one.round(NOW_MS)).broke).toBeNull();
   await redis.del(keys.events, keys.logName);
-  await append(told(1, 1, 'pending', 1_000), told(2, 1, 'filled', 9_000));
+  await append(reported(1, 1, 'pending', 1_000), reported(2, 1, 'filled', 9_000));
   const fed = await one.round(NOW_MS);
   expect(fed.broke?.kind).toBe('other-log');
   expect((await one.round(NOW_MS)).broke).toBeNull();
@@ -117,12 +117,12 @@ test('says that the log was lost, goes on with the new one, and takes nothing in
 
 test('says that a Redis was set back behind the cursor, and takes in what it makes anew', async () => {
   const { redis, keys, events, feed, append, count } = await stage();
-  await append(told(1, 1, 'pending', 1_000), told(2, 1, 'pending', 90_000));
+  await append(reported(1, 1, 'pending', 1_000), reported(2, 1, 'pending', 90_000));
   const one = feed();
   await one.round(NOW_MS);
   await redis.xdel(keys.events, await events.newest());
   // What was made anew stands behind the cursor: only the entry that is missing tells.
-  await append(told(2, 1, 'filled', 95_000), told(3, 1, 'pending', 96_000));
+  await append(reported(2, 1, 'filled', 95_000), reported(3, 1, 'pending', 96_000));
   expect((await one.round(NOW_MS)).broke?.kind).toBe('lost');
   expect((await one.round(NOW_MS)).broke).toBeNull();
   expect(await count('books_events')).toBe(4);
@@ -131,8 +131,8 @@ test('says that a Redis was set back behind the cursor, and takes in what it mak
 test('goes on from what it knew of a transfer whose snapshot went back with Redis', async () => {
   const { redis, keys, subjects, events, feed, append, count, report } = await stage();
   const subject = await storeHistory({ redis, subjects }, 1);
-  const filled = told(1, 2, 'filled', 95_000);
-  await append(told(1, 1, 'pending', 1_000), filled);
+  const filled = reported(1, 2, 'filled', 95_000);
+  await append(reported(1, 1, 'pending', 1_000), filled);
   const one = feed();
   await one.round(NOW_MS);
   const before = await report('2026-11-23');
@@ -141,7 +141,7 @@ test('goes on from what it knew of a transfer whose snapshot went back with Redi
   await subjects.epoch.look();
   expect((await one.round(NOW_MS)).broke?.kind).toBe('lost');
   await one.round(NOW_MS + 60_000);
-  expect(subject).toBe(toldEvent(filled).data.subject.id);
+  expect(subject).toBe(reportedEvent(filled).data.subject.id);
   expect((await report('2026-11-23')).balances).toEqual(before.balances);
   // It is found again under its old id.
   await append({ ...filled, seenMs: 99_000 });
@@ -152,10 +152,10 @@ test('goes on from what it knew of a transfer whose snapshot went back with Redi
 
 test('says that events left the log before they were read', async () => {
   const { events, feed, append, report } = await stage();
-  await append(told(1, 1, 'pending', 1_000));
+  await append(reported(1, 1, 'pending', 1_000));
   const one = feed();
   await one.round(NOW_MS);
-  await append(told(2, 1, 'pending', 2_000), told(3, 1, 'pending', 90_000));
+  await append(reported(2, 1, 'pending', 2_000), reported(3, 1, 'pending', 90_000));
   await events.trim(FIRST_MS + 60_000);
   expect((await one.round(NOW_MS)).broke?.kind).toBe('trimmed');
   expect((await report('2026-11-23')).notes.some((note) => note.includes('left the log (retention)'))).toBe(
@@ -168,7 +168,7 @@ async function storeHistory(
   { redis, subjects }: { redis: RedisClient; subjects: SubjectStore },
   transfer: number,
 ): Promise<string> {
-  const { record } = toldEvent(told(transfer, 1, 'pending', -3_600_000)).data;
+  const { record } = reportedEvent(reported(transfer, 1, 'pending', -3_600_000)).data;
   const subject = asSubjectId(String(record.id));
   const nowMs = await redisTimeMs(redis);
   const committed = await subjects.commit({
@@ -199,11 +199,11 @@ async function storeHistory(
 test('takes transfers that were under way when their wallet was subscribed from their snapshots, as the opening', async () => {
   const { redis, subjects, feed, append, report } = await stage();
   const subject = await storeHistory({ redis, subjects }, 7);
-  await append(told(8, 1, 'pending', 5_000));
+  await append(reported(8, 1, 'pending', 5_000));
   const one = feed();
   const duringMs = FIRST_MS + 7_200_000;
   while (!(await one.round(duringMs)).isAtEnd);
-  await append(told(7, 1, 'filled', 60_000));
+  await append(reported(7, 1, 'filled', 60_000));
   await one.round(duringMs + 1);
   const day = await report('2026-11-21');
   const [balance] = day.balances;
@@ -217,7 +217,7 @@ test('takes transfers that were under way when their wallet was subscribed from 
 
 test('takes what a wallet had under way also where it was stored after the clock was set back', async () => {
   const { redis, subjects, feed, append, count } = await stage();
-  await append(told(8, 1, 'pending', 5_000));
+  await append(reported(8, 1, 'pending', 5_000));
   const nowMs = await redisTimeMs(redis);
   const one = feed();
   while (!(await one.round(nowMs + DAY_MS)).isAtEnd);
@@ -228,14 +228,18 @@ test('takes what a wallet had under way also where it was stored after the clock
 
 test('closes days when they are over, books what comes late in the open day, and keeps what it wrote down', async () => {
   const { feed, append, report } = await stage();
-  await append(told(1, 1, 'pending', 1_000), told(2, 1, 'pending', 2_000), told(1, 2, 'filled', 50_000));
+  await append(
+    reported(1, 1, 'pending', 1_000),
+    reported(2, 1, 'pending', 2_000),
+    reported(1, 2, 'filled', 50_000),
+  );
   const one = feed();
   const isEarly = await one.round(FIRST_MS + DAY_MS + 3_599_000);
   expect(isEarly.closed).toEqual([]);
   expect((await one.round(FIRST_MS + DAY_MS + 3_660_000)).closed).toEqual(['2026-11-21']);
   const closed = await report('2026-11-21');
   expect(closed.state).toBe('closed');
-  await append({ ...told(2, 2, 'filled', 60_000), seenMs: DAY_MS + 7_200_000 });
+  await append({ ...reported(2, 2, 'filled', 60_000), seenMs: DAY_MS + 7_200_000 });
   await one.round(FIRST_MS + DAY_MS + 7_300_000);
   expect((await report('2026-11-21')).balances).toEqual(closed.balances);
   const next = await report('2026-11-22');
@@ -248,13 +252,16 @@ test('closes days when they are over, books what comes late in the open day, and
   expect(next.checks.map(({ ok }) => ok)).toEqual([true, true]);
 });
 
-test('refuses a day of which transfers were forgotten, also once the retention is longer again', async () => {
+test('refuses a day of which transfers were removed, also once the retention is longer again', async () => {
   const { database, feed, append, report } = await stage({ retentionMs: 2 * DAY_MS });
   const hourMs = 3_600_000;
-  await append(told(4, 1, 'pending', hourMs), told(4, 2, 'filled', 2 * hourMs));
-  await append(told(1, 1, 'pending', DAY_MS + hourMs), told(1, 2, 'filled', DAY_MS + 2 * hourMs));
-  await append(told(2, 1, 'pending', DAY_MS + 20 * hourMs), told(2, 2, 'filled', DAY_MS + 21 * hourMs));
-  await append(told(3, 1, 'pending', 2 * DAY_MS + hourMs));
+  await append(reported(4, 1, 'pending', hourMs), reported(4, 2, 'filled', 2 * hourMs));
+  await append(reported(1, 1, 'pending', DAY_MS + hourMs), reported(1, 2, 'filled', DAY_MS + 2 * hourMs));
+  await append(
+    reported(2, 1, 'pending', DAY_MS + 20 * hourMs),
+    reported(2, 2, 'filled', DAY_MS + 21 * hourMs),
+  );
+  await append(reported(3, 1, 'pending', 2 * DAY_MS + hourMs));
   const one = feed();
   const nowMs = FIRST_MS + 3.5 * DAY_MS;
   while (!(await one.round(nowMs)).isAtEnd);
@@ -282,15 +289,15 @@ test('refuses a day of which transfers were forgotten, also once the retention i
   ]);
 });
 
-test('does not book a forgotten transfer anew when it is told of again, and says so', async () => {
+test('does not book a forgotten transfer anew when it is reported of again, and says so', async () => {
   const { feed, append, count, report } = await stage({ retentionMs: 2 * DAY_MS });
-  await append(told(1, 1, 'pending', 1_000), told(1, 2, 'filled', 50_000));
+  await append(reported(1, 1, 'pending', 1_000), reported(1, 2, 'filled', 50_000));
   const one = feed();
   while (!(await one.round(FIRST_MS + DAY_MS)).isAtEnd);
   await one.round(FIRST_MS + 4 * DAY_MS);
   expect(await count('books_transfers')).toBe(0);
   const againMs = 4 * DAY_MS + 1_000;
-  await append(told(1, 3, 'settled', againMs), told(2, 1, 'pending', againMs + 1_000));
+  await append(reported(1, 3, 'settled', againMs), reported(2, 1, 'pending', againMs + 1_000));
   await one.round(FIRST_MS + againMs + 60_000);
   const day = await report('2026-11-25', FIRST_MS + 5 * DAY_MS);
   expect(day.balances).toMatchObject([{ opening: { count: 0 }, started: { count: 1 }, ended: { count: 0 } }]);
@@ -300,7 +307,7 @@ test('does not book a forgotten transfer anew when it is told of again, and says
 
 test('keeps the names of what it forgot for as long again, and for 400 days at least', async () => {
   const { feed, append, count } = await stage({ retentionMs: 2 * DAY_MS });
-  await append(told(1, 1, 'pending', 1_000), told(1, 2, 'filled', 50_000));
+  await append(reported(1, 1, 'pending', 1_000), reported(1, 2, 'filled', 50_000));
   const one = feed();
   await one.round(FIRST_MS + DAY_MS);
   await one.round(FIRST_MS + 4 * DAY_MS);
@@ -312,7 +319,11 @@ test('keeps the names of what it forgot for as long again, and for 400 days at l
 
 test('takes in whole what a transaction that failed had taken in part', async () => {
   const { database, feed, append, count } = await stage();
-  await append(told(1, 1, 'pending', 1_000), told(2, 1, 'pending', 2_000), told(1, 2, 'filled', 9_000));
+  await append(
+    reported(1, 1, 'pending', 1_000),
+    reported(2, 1, 'pending', 2_000),
+    reported(1, 2, 'filled', 9_000),
+  );
   const breaking: Database = {
     ...database,
     write: (work) =>
@@ -350,7 +361,7 @@ const ATTEMPT = {
   nextAtMs: null,
 };
 
-test('says of every receiver when it was told, at whichever attempt, and names whom nothing reached', async () => {
+test('says of every receiver when it was reported, at whichever attempt, and names whom nothing reached', async () => {
   const { redis, keys, registry, deliveries, events, feed, append, report } = await stage();
   const receivers = ['backend', 'ledger', 'mail'];
   const subscription = { name: 's', receivers, metadata: {}, history: 'skip' as const, subjects: [] };
@@ -367,9 +378,9 @@ test('says of every receiver when it was told, at whichever attempt, and names w
   );
   // Redis says when something was delivered.
   const seenMs = (await redisTimeMs(redis)) - 1_000;
-  const filled = { ...told(1, 1, 'filled', seenMs - FIRST_MS), seenMs: seenMs - FIRST_MS };
+  const filled = { ...reported(1, 1, 'filled', seenMs - FIRST_MS), seenMs: seenMs - FIRST_MS };
   await append(filled);
-  const { id } = toldEvent(filled);
+  const { id } = reportedEvent(filled);
   const entry = (await events.newest()) ?? '';
   const fence = (await new RelayLease(redis, keys).hold()) ?? '';
   const roots = ['s|wallet:0x01'];
@@ -400,7 +411,7 @@ test('says of every receiver when it was told, at whichever attempt, and names w
   await one.round(seenMs + 120_000);
   const day = new Date(seenMs).toISOString().slice(0, 10);
   const { transfers, exceptions } = await report(day, seenMs + 180_000);
-  expect(transfers[0]?.told.map(({ receiver, state, at }) => [receiver, state, at !== null])).toEqual([
+  expect(transfers[0]?.reported.map(({ receiver, state, at }) => [receiver, state, at !== null])).toEqual([
     ['backend', 'delivered', true],
     ['ledger', 'delivered', true],
     ['mail', 'retrying', false],
@@ -410,7 +421,7 @@ test('says of every receiver when it was told, at whichever attempt, and names w
 
 test('closes no day while the clocks do not agree, and takes in what comes', async () => {
   const { feed, append } = await stage();
-  await append(told(1, 1, 'pending', 1_000));
+  await append(reported(1, 1, 'pending', 1_000));
   const one = feed();
   expect(await one.round(NOW_MS, { mayClose: false })).toMatchObject({ taken: 1, isAtEnd: true, closed: [] });
   expect((await one.round(NOW_MS)).closed).toEqual(['2026-11-21', '2026-11-22']);

@@ -17,7 +17,7 @@ test('serves others while another process holds the file, and goes on when it le
   const other = new DatabaseSync(books.file);
   later(async () => other.close());
   other.exec('BEGIN EXCLUSIVE');
-  const told = books.tell({
+  const reported = books.tell({
     transfer: 1,
     sequence: 1,
     status: 'pending',
@@ -28,7 +28,7 @@ test('serves others while another process holds the file, and goes on when it le
   // Each is a turn of the loop: were it held, the lock would never be let go.
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setTimeout(resolve, 10));
   other.exec('ROLLBACK');
-  await told;
+  await reported;
   const { balances } = await books.reader().report({ day: '2026-11-21' }, FIRST_MS + 60_000);
   expect(balances).toMatchObject([{ closing: { count: 1, amount: '7' } }]);
 });

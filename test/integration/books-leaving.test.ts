@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import pino from 'pino';
 import { expect, inject, test } from 'vitest';
 import { Books } from '../../src/books/books.ts';
-import { Mornings } from '../../src/books/mornings.ts';
+import { DailyReportMailer } from '../../src/books/daily-report-mailer.ts';
 import { BooksReader } from '../../src/books/reader.ts';
 import { openSqlite } from '../../src/books/sql/sqlite.ts';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
@@ -18,7 +18,7 @@ import { Keys } from '../../src/store/keys.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { AGREEING_CLOCKS } from '../support/agreeing-clocks.ts';
-import { DAY_MS, toldEvent } from '../support/books-stage.ts';
+import { DAY_MS, reportedEvent } from '../support/books-stage.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { eventually } from '../support/eventually.ts';
@@ -55,7 +55,7 @@ async function stage() {
   });
   const reader = new BooksReader(database, { ...rules, zone: 'UTC', directory: COMMON, checked: new Set() });
   const smtp = { url: new Secret(mailbox.url), from: 'transfers@example.com' };
-  const mornings = new Mornings({ database, reader, smtp, report, zone: 'UTC', log });
+  const reportMailer = new DailyReportMailer({ database, reader, smtp, report, zone: 'UTC', log });
   const config = { ...rules, url: null, hasTls: false, timeZone: 'UTC', report };
   const books = new Books({
     config,
@@ -65,7 +65,7 @@ async function stage() {
     keys,
     clocks: AGREEING_CLOCKS,
     sources,
-    mornings,
+    reportMailer,
     signals,
     log,
   });
@@ -86,7 +86,14 @@ test('ends at once while a mail is under way, and leaves nothing beside the file
   await eventually('it ends at once', async () => {
     const { redis, keys, file, mailbox, books } = await stage();
     const dayBeforeMs = (await redisTimeMs(redis)) - 2 * DAY_MS;
-    const event = toldEvent({ transfer: 1, sequence: 1, status: 'pending', atMs: 0, seenMs: 0, amount: 1n });
+    const event = reportedEvent({
+      transfer: 1,
+      sequence: 1,
+      status: 'pending',
+      atMs: 0,
+      seenMs: 0,
+      amount: 1n,
+    });
     const fields = { kind: 'event', event: JSON.stringify(event), roots: '["s|wallet:0x01"]' };
     await redis.xadd(keys.events, `${dayBeforeMs}-*`, ...Object.entries(fields).flat());
     books.start();

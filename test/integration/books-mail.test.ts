@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import pino from 'pino';
 import { describe, expect, test } from 'vitest';
+import { DailyReportMailer, mailOf } from '../../src/books/daily-report-mailer.ts';
 import { transfersCsv } from '../../src/books/formats/csv.ts';
 import { reportHtml } from '../../src/books/formats/html.ts';
-import { Mornings, mailOf } from '../../src/books/mornings.ts';
 import { BooksReader } from '../../src/books/reader.ts';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { Secret } from '../../src/secret.ts';
@@ -28,8 +28,8 @@ async function stage(to = ['treasury@example.com']) {
   }
   const mailbox = await started(new Mailbox());
   const said: { msg: string; recipient?: number }[] = [];
-  const mornings = (reader = books.reader()): Mornings => {
-    const made = new Mornings({
+  const reportMailer = (reader = books.reader()): DailyReportMailer => {
+    const made = new DailyReportMailer({
       database: books.database,
       reader,
       smtp: { url: new Secret(mailbox.url), from: 'Intentwatch <transfers@example.com>' },
@@ -40,12 +40,12 @@ async function stage(to = ['treasury@example.com']) {
     later(() => made.close());
     return made;
   };
-  return { books, mailbox, mornings, said };
+  return { books, mailbox, reportMailer, said };
 }
 
-test('mails each closed day once, whoever sends it, and makes up for mornings that were missed', async () => {
-  const { books, mailbox, mornings } = await stage();
-  const [one, other] = [mornings(), mornings()];
+test('mails each closed day once, whoever sends it, and makes up for reportMailer that were missed', async () => {
+  const { books, mailbox, reportMailer } = await stage();
+  const [one, other] = [reportMailer(), reportMailer()];
   await books.close(DAY_MS);
   await one.send(FIRST_MS + DAY_MS + 6 * HOUR_MS, books.place);
   expect(mailbox.mails).toEqual([]);
@@ -61,7 +61,7 @@ test('mails each closed day once, whoever sends it, and makes up for mornings th
   ]);
   // Nobody ran for a day; a third process makes up for it.
   await books.close(3 * DAY_MS);
-  await mornings().send(FIRST_MS + 3 * DAY_MS + 7 * HOUR_MS, books.place);
+  await reportMailer().send(FIRST_MS + 3 * DAY_MS + 7 * HOUR_MS, books.place);
   expect(subjects().slice(1)).toEqual([
     'Late: Books of 2026-11-22 (UTC): 2 transfers, 2 with exceptions',
     'Books of 2026-11-23 (UTC): 3 transfers, 3 with exceptions',
@@ -69,16 +69,16 @@ test('mails each closed day once, whoever sends it, and makes up for mornings th
 });
 
 test('tries a mail again that the server did not take, and that a process left behind', async () => {
-  const { books, mailbox, mornings } = await stage();
+  const { books, mailbox, reportMailer } = await stage();
   await books.close(DAY_MS);
   const nowMs = FIRST_MS + DAY_MS + 7 * HOUR_MS;
   mailbox.answer = () => ({ code: 451, text: 'later' });
-  await mornings().send(nowMs, books.place);
+  await reportMailer().send(nowMs, books.place);
   mailbox.answer = () => null;
-  await mornings().send(nowMs + 60_000, books.place);
+  await reportMailer().send(nowMs + 60_000, books.place);
   expect(mailbox.mails).toHaveLength(1);
-  await mornings().send(nowMs + 180_000, books.place);
-  await mornings().send(nowMs + 400_000, books.place);
+  await reportMailer().send(nowMs + 180_000, books.place);
+  await reportMailer().send(nowMs + 400_000, books.place);
   expect(mailbox.mails).toHaveLength(2);
   expect(mailbox.mails[1]?.messageId).toBe(mailbox.mails[0]?.messageId);
 });
@@ -89,26 +89,29 @@ describe('of two recipients', () => {
   const isAudit = (address: string): boolean => address.toLowerCase().startsWith('audit@');
 
   test('tries one that was refused for now until it is accepted, alone and by other processes too', async () => {
-    const { books, mailbox, mornings, said } = await stage(TO);
+    const { books, mailbox, reportMailer, said } = await stage(TO);
     await books.close(DAY_MS);
     mailbox.refuse = (address) => (isAudit(address) ? { code: 451, text: 'later' } : null);
-    await mornings().send(nowMs, books.place);
-    await mornings().send(nowMs + 130_000, books.place);
+    await reportMailer().send(nowMs, books.place);
+    await reportMailer().send(nowMs + 130_000, books.place);
     expect(mailbox.recipients).toEqual([['treasury@example.com']]);
     expect(said.map(({ msg, recipient }) => [msg, recipient])).toEqual([
       ['books.mail_failed', 2],
       ['books.mail_failed', 2],
     ]);
     mailbox.refuse = () => null;
-    await mornings().send(nowMs + 260_000, books.place);
-    await mornings().send(nowMs + 390_000, books.place);
+    await reportMailer().send(nowMs + 260_000, books.place);
+    await reportMailer().send(nowMs + 390_000, books.place);
     expect(mailbox.recipients).toEqual([['treasury@example.com'], ['Audit@example.com']]);
     expect(mailbox.mails[1]?.messageId).toBe(mailbox.mails[0]?.messageId);
     expect(said.at(-1)?.msg).toBe('books.mailed');
   });
 
   test('reports one that is refused for good as dead, and tries it no more', async () => {
-    const { books, mailbox, mornings, said } = await stage(['treasury@example.com', 'Audit@bücher.example']);
+    const { books, mailbox, reportMailer, said } = await stage([
+      'treasury@example.com',
+      'Audit@bücher.example',
+    ]);
     await books.close(DAY_MS);
     let asked = 0;
     mailbox.refuse = (address) => {
@@ -116,8 +119,8 @@ describe('of two recipients', () => {
       asked += 1;
       return { code: 550, text: 'no such user' };
     };
-    await mornings().send(nowMs, books.place);
-    await mornings().send(nowMs + 130_000, books.place);
+    await reportMailer().send(nowMs, books.place);
+    await reportMailer().send(nowMs + 130_000, books.place);
     expect(mailbox.recipients).toEqual([['treasury@example.com']]);
     expect(asked).toBe(1);
     expect(said.map(({ msg, recipient }) => [msg, recipient])).toEqual([
@@ -128,27 +131,27 @@ describe('of two recipients', () => {
   });
 
   test('gives up one that is refused for now for three days', async () => {
-    const { books, mailbox, mornings, said } = await stage(TO);
+    const { books, mailbox, reportMailer, said } = await stage(TO);
     await books.close(DAY_MS);
     mailbox.refuse = (address) => (isAudit(address) ? { code: 451, text: 'later' } : null);
-    await mornings().send(nowMs, books.place);
-    await mornings().send(nowMs + 3 * DAY_MS, books.place);
-    await mornings().send(nowMs + 3 * DAY_MS + 130_000, books.place);
+    await reportMailer().send(nowMs, books.place);
+    await reportMailer().send(nowMs + 3 * DAY_MS, books.place);
+    await reportMailer().send(nowMs + 3 * DAY_MS + 130_000, books.place);
     expect(said.map(({ msg }) => msg)).toEqual(['books.mail_failed', 'books.mail_dead', 'books.mailed']);
     expect(mailbox.recipients).toEqual([['treasury@example.com']]);
   });
 });
 
 test('passes over a missed morning whose day the books have forgotten, and sends the others', async () => {
-  const { books, mailbox, mornings } = await stage();
+  const { books, mailbox, reportMailer } = await stage();
   await books.close(DAY_MS);
   const atSeven = FIRST_MS + 7 * HOUR_MS;
-  await mornings().send(atSeven + DAY_MS, books.place);
+  await reportMailer().send(atSeven + DAY_MS, books.place);
   await books.close(4 * DAY_MS);
   const rules = { zone: 'UTC', closeAfterMs: HOUR_MS, retentionMs: 2 * DAY_MS };
   const reader = new BooksReader(books.database, { ...rules, directory: COMMON, checked: new Set() });
-  await mornings(reader).send(atSeven + 4 * DAY_MS, books.place);
-  await mornings(reader).send(atSeven + 4 * DAY_MS + HOUR_MS, books.place);
+  await reportMailer(reader).send(atSeven + 4 * DAY_MS, books.place);
+  await reportMailer(reader).send(atSeven + 4 * DAY_MS + HOUR_MS, books.place);
   const days = mailbox.mails.map(({ subject }) => /\d{4}-\d{2}-\d{2}/.exec(subject ?? '')?.[0]);
   expect(days).toEqual(['2026-11-21', '2026-11-24']);
 });

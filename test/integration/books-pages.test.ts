@@ -56,7 +56,7 @@ test('goes through each transfer under way or touched since a moment once, howev
   );
 });
 
-/** How often others were served during some work. */
+/** The interval at which others were served during some work. */
 async function turnsOf(work: () => Promise<unknown>): Promise<number> {
   let turns = 0;
   let next = setImmediate(function count() {

@@ -8,7 +8,7 @@ import { reportHtml } from '../../src/books/formats/html.ts';
 import { REPORT } from '../../src/domain/books/report-schema.ts';
 import { EXIT } from '../../src/exit.ts';
 import { ADMIN_TOKEN, apiStage, READ_TOKEN } from '../support/api-stage.ts';
-import { BooksStage, DAY_MS, FIRST_MS, toldEvent } from '../support/books-stage.ts';
+import { BooksStage, DAY_MS, FIRST_MS, reportedEvent } from '../support/books-stage.ts';
 import { type Ran, runCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
@@ -91,14 +91,21 @@ test('reconcile prints the stored books of a day in every form, and ends with 78
 test('every token of the rows is found among those of the sums, in whatever case the record has it', async () => {
   const books = await BooksStage.open();
   later(() => books.discard());
-  const told = { transfer: 1, amount: 1_000_000n, status: 'filled', atMs: 9_000, seenMs: 9_000, sequence: 1 };
+  const reported = {
+    transfer: 1,
+    amount: 1_000_000n,
+    status: 'filled',
+    atMs: 9_000,
+    seenMs: 9_000,
+    sequence: 1,
+  };
   const token = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
   const mint = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v';
   const from = { chainId: 8453, token, amount: '1000000', txHash: hashOf(1) };
   const to = { chainId: 792703809, token: mint, amount: '999990', txHash: hashOf(2) };
-  const event = toldEvent(told);
+  const event = reportedEvent(reported);
   const record = { ...event.data.record, sourceTx: from, destinationTx: to };
-  await books.tell({ ...told, more: { record } });
+  await books.tell({ ...reported, more: { record } });
   const report = await books.reader().report({ day: '2026-11-21' }, FIRST_MS + 10_000);
   const tokensOf = (csv: Iterable<string>): Set<string> => {
     const [names, ...rows] = [...csv].map((line) => line.trimEnd().split(','));
@@ -228,7 +235,7 @@ test.skipIf(OPTIONAL.skip)(
   },
 );
 
-test('the API says that no books are kept', async () => {
+test('the API says that no books are stored', async () => {
   const { ask } = await api({});
   const { status, text } = await ask('2026-11-21');
   expect(status).toBe(404);

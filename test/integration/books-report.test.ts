@@ -1,18 +1,23 @@
 import { expect, test } from 'vitest';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { reportAs } from '../../src/server/api/routes/books.ts';
-import { BooksStage, DAY_MS, FIRST_MS, type Told } from '../support/books-stage.ts';
+import { BooksStage, DAY_MS, FIRST_MS, type Reported } from '../support/books-stage.ts';
 import { opening } from '../support/opening.ts';
 
 const { later } = opening();
 
 const NOW_MS = FIRST_MS + 3 * DAY_MS;
 
-/** Books of the test's own, and what is told of a transfer shortly before their first midnight and behind it. */
+/** Books of the test's own, and what is reported of a transfer shortly before their first midnight and behind it. */
 async function stage() {
   const books = await BooksStage.open();
   later(() => books.discard());
-  const told = (sequence: number, status: string, ms: number, more: Partial<Told> = {}): Told => ({
+  const reported = (
+    sequence: number,
+    status: string,
+    ms: number,
+    more: Partial<Reported> = {},
+  ): Reported => ({
     transfer: 1,
     sequence,
     status,
@@ -21,14 +26,14 @@ async function stage() {
     amount: 1_000_000n,
     ...more,
   });
-  return { books, told };
+  return { books, reported };
 }
 
 test('books an end in the day in which the upstream says it was, whatever our clock said of it in between', async () => {
-  const { books, told } = await stage();
-  await books.tell(told(1, 'pending', -9_000));
-  await books.tell(told(2, 'pending', -9_000, { type: 'intent.overdue', seenMs: DAY_MS + 1_000 }));
-  await books.tell(told(3, 'filled', -1_000, { seenMs: DAY_MS + 2_000 }));
+  const { books, reported } = await stage();
+  await books.tell(reported(1, 'pending', -9_000));
+  await books.tell(reported(2, 'pending', -9_000, { type: 'intent.overdue', seenMs: DAY_MS + 1_000 }));
+  await books.tell(reported(3, 'filled', -1_000, { seenMs: DAY_MS + 2_000 }));
   await books.close(DAY_MS);
   const [first, second] = await Promise.all(
     ['2026-11-21', '2026-11-22'].map((day) => books.reader().report({ day }, NOW_MS)),
@@ -39,11 +44,11 @@ test('books an end in the day in which the upstream says it was, whatever our cl
 });
 
 test('sums up what was delivered, what was paid back and what went by each route', async () => {
-  const { books, told } = await stage();
+  const { books, reported } = await stage();
   const ended = ['filled', 'filled', 'settled', 'refunded', 'refunded', 'pending'];
   for (const [index, status] of ended.entries()) {
     const one = { transfer: index, amount: 10n ** BigInt(index + 18) };
-    await books.tell(told(1, 'pending', -9_000, one), told(2, status, -5_000, one));
+    await books.tell(reported(1, 'pending', -9_000, one), reported(2, status, -5_000, one));
   }
   await books.close(DAY_MS);
   const { delivered, refunded, routes } = await books.reader().report({ day: '2026-11-21' }, NOW_MS);
@@ -60,7 +65,7 @@ test('sums up what was delivered, what was paid back and what went by each route
 });
 
 test('books what the upstream says after a payment was verified in its day, and the proof in that of the proof', async () => {
-  const { books, told } = await stage();
+  const { books, reported } = await stage();
   const proof = {
     payment: 'destination',
     chainId: '42161',
@@ -68,10 +73,10 @@ test('books what the upstream says after a payment was verified in its day, and 
     token: '0xaf88d065e77c8cc2239327c5edb3a432268e5831',
     stated: '999990',
   };
-  await books.tell(told(1, 'pending', -9_000), told(2, 'filled', -5_000));
+  await books.tell(reported(1, 'pending', -9_000), reported(2, 'filled', -5_000));
   const verified = { type: 'intent.verified', seenMs: DAY_MS + 1_000, more: { proof } };
-  await books.tell(told(3, 'filled', -5_000, verified));
-  await books.tell(told(4, 'settled', -2_000, { seenMs: DAY_MS + 2_000 }));
+  await books.tell(reported(3, 'filled', -5_000, verified));
+  await books.tell(reported(4, 'settled', -2_000, { seenMs: DAY_MS + 2_000 }));
   await books.close(DAY_MS);
   const [first, second] = await Promise.all(
     ['2026-11-21', '2026-11-22'].map((day) => books.reader().report({ day }, NOW_MS)),
@@ -82,11 +87,11 @@ test('books what the upstream says after a payment was verified in its day, and 
 });
 
 test('serves others again and again while it makes the report of a big day', async () => {
-  const { books, told } = await stage();
+  const { books, reported } = await stage();
   const transfers = 2_000;
-  const one = told(1, 'pending', -9_000);
+  const one = reported(1, 'pending', -9_000);
   await books.tell(...Array.from({ length: transfers }, (_, index) => ({ ...one, transfer: index + 1 })));
-  /** How many rows were made in one go, between two turns of others. */
+  /** The number of rows that were made in one go, between two turns of others. */
   const inOneGo: number[] = [0];
   let isMade = false;
   const others = (): void => {
@@ -108,9 +113,9 @@ test('serves others again and again while it makes the report of a big day', asy
 });
 
 test('writes the files of a big day in small pieces, and serves others between them', async () => {
-  const { books, told } = await stage();
+  const { books, reported } = await stage();
   const transfers = 2_000;
-  const one = told(1, 'pending', -9_000);
+  const one = reported(1, 'pending', -9_000);
   await books.tell(...Array.from({ length: transfers }, (_, index) => ({ ...one, transfer: index + 1 })));
   const report = await books.reader().report({ day: '2026-11-21' }, NOW_MS);
   for (const format of ['json', 'csv', 'html'] as const) {
@@ -163,13 +168,13 @@ test('takes what was under way when the books began for the opening of the first
 });
 
 test('keeps tokens apart whose chain and address make the same text', async () => {
-  const { books, told } = await stage();
+  const { books, reported } = await stage();
   const record = (chainId: string, token: string) => ({
     record: { type: 'intent', status: 'pending', sourceTx: { chainId, token, amount: '7', txHash: '0x01' } },
   });
   await books.tell(
-    told(1, 'pending', -9_000, { transfer: 1, more: record('1', 'a b') }),
-    told(1, 'pending', -9_000, { transfer: 2, more: record('1 a', 'b') }),
+    reported(1, 'pending', -9_000, { transfer: 1, more: record('1', 'a b') }),
+    reported(1, 'pending', -9_000, { transfer: 2, more: record('1 a', 'b') }),
   );
   await books.close(DAY_MS);
   const { balances, checks } = await books.reader().report({ day: '2026-11-21' }, NOW_MS);

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { embeddedSocket } from '../../src/store/embedded-socket.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { DAY_MS, FIRST_MS, toldEvent } from '../support/books-stage.ts';
+import { DAY_MS, FIRST_MS, reportedEvent } from '../support/books-stage.ts';
 import { startDaemon } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
@@ -40,10 +40,10 @@ test('a closed day is judged by the settings that it was closed with', async () 
       // An embedded Redis, and the books in a file beside it.
       more: { redis: undefined, dataDir, ...more },
     });
-  // Two days ago a transfer was delivered, and its receiver is told of it only now.
+  // Two days ago a transfer was delivered, and its receiver is notified of it only now.
   const day = new Date(Date.now() - 2 * DAY_MS).toISOString().slice(0, 10);
   const seenMs = Date.parse(day) - FIRST_MS + 2_000;
-  const event = toldEvent({ ...FILLED, atMs: seenMs - 1_000, seenMs });
+  const event = reportedEvent({ ...FILLED, atMs: seenMs - 1_000, seenMs });
   const withoutBooks = await running({});
   const redis = new Redis(await embeddedSocket(dataDir));
   const entry = { kind: 'event', subject: event.data.subject.id, event: JSON.stringify(event), roots: ROOTS };

@@ -50,7 +50,7 @@ test.each<[string, Scripted]>([
     { records: [{ id: '-', type: '?', status: 'unknown', updatedAt: null }] },
   ],
   ['no result', { records: [] }],
-])('a transfer named by its funding transaction is told once the upstream knows it, after %s', async (_, first) => {
+])('a transfer named by its funding transaction is reported once the upstream knows it, after %s', async (_, first) => {
   const { hook, times, daemon } = await watching([first, pending], {
     sourceTxs: [FUNDING.toUpperCase().replace('0X', '0x')],
   });
@@ -69,14 +69,14 @@ test.each<[string, Scripted]>([
   expect(metrics).toContain('intentwatch_records_unreadable_total{kind="by-tx"} 0');
 });
 
-test('a transfer named by the transaction that delivers it is told as well', async () => {
+test('a transfer named by the transaction that delivers it is reported as well', async () => {
   const { hook, times } = await watching([pending], { destinationTxs: [PAYOUT] });
   const [event] = await hook.until((events) => events.length > 0);
   expect(event).toMatchObject({ type: 'intent.pending', data: { subject: { id: `intent:${HASH}` } } });
   expect(times).toEqual([JSON.stringify({ destinationTxHash: PAYOUT })]);
 });
 
-test('a transfer of another transaction is not taken for the one that was asked for', async () => {
+test('a transfer of another transaction is not taken for the one that was requested', async () => {
   const answers = [OTHER, HASH].map((hash): Scripted => {
     const sourceTx = { chainId: 1, txHash: hash === HASH ? FUNDING : hashOf(9), token: '0x1', amount: '1' };
     return { records: [{ ...intentRecord(hash, 'pending', Math.floor(Date.now() / 1_000)), sourceTx }] };
@@ -89,7 +89,7 @@ test('a transfer of another transaction is not taken for the one that was asked 
   ]);
 });
 
-test('what belongs to a transaction and can be asked for in no other way is told by that look-up, to its end', async () => {
+test('what belongs to a transaction and can be requested in no other way is reported by that look-up, to its end', async () => {
   const updatedAt = Math.floor(Date.now() / 1_000);
   const answers = ['pending', 'filled', 'settled'].map((status, index): Scripted => {
     const record = {

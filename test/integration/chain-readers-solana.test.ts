@@ -140,7 +140,7 @@ describe('an endpoint that makes no sense has failed, and nothing else', () => {
       /getTransaction: error -32011, history is not available/,
     ],
     [
-      'a version that was not asked for',
+      'a version that was not requested',
       { getTransaction: () => ({ error: { code: -32015, message: 'Transaction version (1)' } }) },
       /error -32015/,
     ],
@@ -184,7 +184,7 @@ describe('an endpoint that makes no sense has failed, and nothing else', () => {
     expect(calls.at(-1)).toMatchObject({ method: 'getTransaction', outcome: 'rate-limited' });
     if ('status' in (answer as object)) {
       const before = server.seen.length;
-      expect(await read()).toMatchObject({ reason: 'own: asked for a pause that is not over' });
+      expect(await read()).toMatchObject({ reason: 'own: requested a pause that is not over' });
       expect(server.seen).toHaveLength(before);
     }
   });
@@ -195,7 +195,7 @@ describe('what is judged of it', () => {
     expect(await verdictOf(transaction())).toMatchObject({ outcome: 'verified' });
   });
 
-  test('less of a token that may keep a fee cannot be told, and of any other is short', async () => {
+  test('less of a token that may keep a fee cannot be known, and of any other is short', async () => {
     const less = (programId?: string) => {
       const fee = { accountIndex: 3, owner: 'alice', amount: '990' };
       const after = [...SOLVER_PAID, programId === undefined ? fee : { ...fee, programId }];

@@ -150,7 +150,7 @@ describe('finality', () => {
   test.each<[string, RpcAnswer]>([
     ['an error', { error: { code: -32602, message: 'invalid argument 0: hex string without 0x prefix' } }],
     ['null', { result: null }],
-  ])('an endpoint that answers %s for the tag is told by its name', async (_, answer) => {
+  ])('an endpoint that answers %s for the tag is reported by its name', async (_, answer) => {
     const { read } = await reading({ eth_getBlockByNumber: () => answer });
     const said = await read();
     expect(said).toMatchObject({ outcome: 'failed' });
@@ -395,7 +395,7 @@ describe('an endpoint that is asked too often', () => {
     const before = server.seen.length;
     expect(await read()).toMatchObject({
       outcome: 'failed',
-      reason: 'own: asked for a pause that is not over',
+      reason: 'own: requested a pause that is not over',
     });
     expect(server.seen).toHaveLength(before);
     expect(calls.at(-1)?.outcome).toBe('rate-limited');

@@ -97,10 +97,10 @@ describe('a daemon that is given endpoints of a chain while it runs', () => {
     const proofs = (
       await hook.until((events) => events.filter(({ data }) => data.proof !== undefined).length >= 5)
     ).filter(({ data }) => data.proof !== undefined);
-    const told = Object.fromEntries(
+    const reported = Object.fromEntries(
       proofs.map(({ type, data }) => [data.subject.id, [type, data.proof?.reason]]),
     );
-    expect(told).toEqual({
+    expect(reported).toEqual({
       [orders.true]: ['intent.verified', undefined],
       [orders.short]: ['intent.disputed', 'short'],
       [orders['other-recipient']]: ['intent.disputed', 'other-recipient'],
@@ -154,7 +154,7 @@ describe('a chain that leaves the config while payments on it are checked', () =
     expect(await daemon.reload()).toMatchObject({ ok: true });
     await until(daemon.url, id, { state: 'unchecked', because: 'chain-not-configured' });
     expect(lines.filter(({ msg }) => msg === 'check.ended')).toMatchObject([
-      { subject: id, state: 'unchecked', because: 'chain-not-configured', isTold: false },
+      { subject: id, state: 'unchecked', because: 'chain-not-configured', isReported: false },
     ]);
     expect(hook.events.filter(({ data }) => data.proof !== undefined)).toEqual([]);
 

@@ -47,7 +47,7 @@ async function filled(number: number, more: Parameters<typeof delivery>[0] = {})
 }
 
 describe('a payment that is stated on a chain with endpoints', () => {
-  test('is told as verified once, with the next number of its transfer and what was checked', async () => {
+  test('is reported as verified once, with the next number of its transfer and what was checked', async () => {
     stage.start();
     const intent = await filled(1);
     await stage.until(intent, 'verified');
@@ -82,7 +82,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     expect(after?.snapshot?.flags).toEqual(known?.snapshot?.flags);
   });
 
-  test('is asked again until it is final, and no event comes before', async () => {
+  test('is requested again until it is final, and no event comes before', async () => {
     let isFinal = false;
     stage.script = () => [found('own', { isFinal }), found('other', { isFinal })];
     stage.start();
@@ -127,7 +127,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     expect(await stage.proofs()).toHaveLength(1);
   });
 
-  test('is disputed where less was moved, and that stays the worst that was told of its transfer', async () => {
+  test('is disputed where less was moved, and that stays the worst that was reported of its transfer', async () => {
     stage.script = () => [found('own', { amounts: ['999'] }), found('other', { amounts: ['999'] })];
     stage.start();
     const intent = await filled(1);
@@ -166,7 +166,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     ['transaction', { txHash: txOf(2) }],
     ['amount', { amount: '900' }],
     ['token', { token: '0x00000000000000000000000000000000000000aa' }],
-  ])('whose %s is restated loses the word that was told of it, at once', async (_, other) => {
+  ])('whose %s is restated loses the word that was reported of it, at once', async (_, other) => {
     const verifier = stage.start();
     const intent = await filled(1);
     await stage.until(intent, 'verified');
@@ -179,7 +179,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     expect(snapshot.flags).toEqual([]);
   });
 
-  test('that its transfer states otherwise meanwhile is not told as verified', async () => {
+  test('that its transfer states otherwise meanwhile is not reported as verified', async () => {
     const gate = Promise.withResolvers<void>();
     stage.script = async (tx) => {
       if (tx === txOf(1)) await gate.promise;
@@ -200,7 +200,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     expect((await stage.store.of(intent))[0]).toMatchObject({ state: 'waiting', because: 'not-stated' });
   });
 
-  test('is not told as missing or wrong once its transfer states it no more, and is when it does again', async () => {
+  test('is not reported as missing or wrong once its transfer states it no more, and is when it does again', async () => {
     let isFinal = false;
     const readings = () => ['own', 'other'].map((name) => found(name, { isFinal, succeeded: false }));
     stage.script = readings;
@@ -227,7 +227,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     expect(await stage.proofs()).toHaveLength(1);
   });
 
-  test('at the same moment as another of its transfer is told at once, and both are counted once', async () => {
+  test('at the same time as another of its transfer is reported at once, and both are counted once', async () => {
     const both = Promise.withResolvers<void>();
     stage.script = async () => {
       if (stage.asked.length >= 2) both.resolve();
@@ -236,9 +236,9 @@ describe('a payment that is stated on a chain with endpoints', () => {
     };
     const sinceMs = performance.now();
     const { signals } = stage.start();
-    const told: (string | undefined)[] = [];
+    const reported: (string | undefined)[] = [];
     let ended = 0;
-    signals.on('event.committed', ({ event }) => void told.push(event.data.proof?.payment));
+    signals.on('event.committed', ({ event }) => void reported.push(event.data.proof?.payment));
     signals.on('check.ended', () => {
       ended += 1;
     });
@@ -251,7 +251,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
       isDeepStrictEqual(await states(), ['verified', 'verified']),
     );
     if (performance.now() - sinceMs < LEASE_MS) expect(stage.asked).toHaveLength(2);
-    expect(told.sort()).toEqual(['destination', 'source']);
+    expect(reported.sort()).toEqual(['destination', 'source']);
     expect(ended).toBe(2);
     expect((await stage.proofs()).map(({ data }) => data.sequence)).toEqual([2, 3]);
   });
@@ -274,7 +274,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
 });
 
 describe('one payment that two transfers claim', () => {
-  test('proves the first, and the other is told that it is that of another', async () => {
+  test('proves the first, and the other is reported that it is that of another', async () => {
     stage.start();
     const first = await filled(1);
     await stage.until(first, 'verified');
@@ -311,7 +311,7 @@ describe('one payment that two transfers claim', () => {
       destinationTx: delivery({ txHash: txOf(1), amount: '999' }),
     });
     await eventually(
-      'the first was asked anew',
+      'the first was requested anew',
       async () => (await stage.store.of(first))[0]?.because === 'not-final',
     );
     // Whoever of both is asked first: the second waits for the first.
@@ -341,7 +341,7 @@ describe('one payment that two transfers claim', () => {
 
   test.each<[string, JsonObject | null, string[]]>([
     ['is taken back', null, []],
-    // The words about what was restated were gone, so that they are told again.
+    // The words about what was restated were gone, so that they are notified again.
     ['is stated on a chain that is not checked', delivery({ chainId: 10 }), ['intent.verified']],
   ])('is given back once that of the first %s, until that states it again', async (_, otherwise, again) => {
     stage.start();
@@ -368,8 +368,8 @@ describe('one payment that two transfers claim', () => {
       return (await stage.store.of(first))[0]?.state === 'verified';
     });
     await stage.until(second, 'disputed');
-    const told = (await stage.proofs()).map(({ type, data }) => [type, data.subject.id]);
-    expect(told).toEqual([
+    const reported = (await stage.proofs()).map(({ type, data }) => [type, data.subject.id]);
+    expect(reported).toEqual([
       ['intent.verified', first],
       ['intent.disputed', second],
       ['intent.verified', second],
@@ -387,8 +387,8 @@ describe('one payment that two transfers claim', () => {
     const second = await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
     await stage.until(second, 'verified');
     await stage.until(first, 'disputed');
-    const told = (await stage.proofs()).map(({ type, data }) => [type, data.subject.id]);
-    expect(told).toEqual([
+    const reported = (await stage.proofs()).map(({ type, data }) => [type, data.subject.id]);
+    expect(reported).toEqual([
       ['intent.verified', first],
       ['intent.verified', second],
       ['intent.disputed', first],
@@ -431,7 +431,7 @@ describe('one payment that two transfers claim', () => {
     await eventually('the word has gone', async () => (await word()) === null);
     expect((await stage.store.of(first))[0]?.state).toBe('waiting');
     expect(await stage.proofs()).toHaveLength(2);
-    // The second is restated, and the log is the first's again: the same word is not told twice.
+    // The second is restated, and the log is the first's again: the same word is not reported twice.
     await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(3) }) });
     await eventually('the log is free', async () => (await stage.store.of(second))[0]?.state === 'waiting');
     stage.script = (tx) => (tx === txOf(1) ? [found('own'), found('other')] : [absent('own')]);
@@ -441,7 +441,7 @@ describe('one payment that two transfers claim', () => {
     expect(await stage.proofs()).toHaveLength(2);
   });
 
-  test('are both told also where each is restated as what proved the other', async () => {
+  test('are both reported also where each is restated as what proved the other', async () => {
     stage.script = () =>
       ['own', 'other'].map((name) =>
         found(name, { amounts: ['1000', '1000'], tokens: [TOKEN, OTHER_TOKEN] }),
@@ -456,11 +456,11 @@ describe('one payment that two transfers claim', () => {
     await paid(1, OTHER_TOKEN);
     await paid(2, TOKEN);
     stage.start();
-    await eventually('both are told anew', async () => {
+    await eventually('both are reported anew', async () => {
       await stage.makeDue();
       const checks = (await Promise.all([one, two].map((id) => stage.store.of(id)))).flat();
-      const told = checks.map(({ state, statement }) => [state, statement.token]);
-      return isDeepStrictEqual(told, [
+      const reported = checks.map(({ state, statement }) => [state, statement.token]);
+      return isDeepStrictEqual(reported, [
         ['verified', OTHER_TOKEN],
         ['verified', TOKEN],
       ]);
@@ -483,7 +483,7 @@ describe('one payment that two transfers claim', () => {
     expect(refund.state).not.toBe('verified');
   });
 
-  test('proves one of them also where both are judged at the same moment', async () => {
+  test('proves one of them also where both are judged at the same time', async () => {
     const both = Promise.withResolvers<void>();
     stage.script = async () => {
       if (stage.asked.length >= 2) both.resolve();
@@ -503,7 +503,7 @@ describe('one payment that two transfers claim', () => {
       );
       return states.every((state) => state !== undefined && state !== 'waiting');
     });
-    // Nothing on the chain says whose it is: the other is not told to be wrong.
+    // Nothing on the chain says whose it is: the other is not reported to be wrong.
     expect((await stage.proofs()).map(({ type }) => type)).toEqual(['intent.verified']);
     expect((await stage.store.counts()).map(({ state }) => state).sort()).toEqual(['unchecked', 'verified']);
   });
@@ -549,8 +549,8 @@ describe('a process that is gone', () => {
         return hasEnded();
       });
       await heir.close();
-      const told = (await stage.proofs()).filter(({ data }) => data.subject.id === intent);
-      expect(told, `cut off at command ${steps + 1}`).toHaveLength(1);
+      const reported = (await stage.proofs()).filter(({ data }) => data.subject.id === intent);
+      expect(reported, `cut off at command ${steps + 1}`).toHaveLength(1);
     }
     expect(steps).toBeGreaterThan(10);
   });
@@ -601,7 +601,7 @@ describe('a process that is gone', () => {
 });
 
 describe('the feed', () => {
-  test('reads what is told after it was switched on for the first time, however late it starts', async () => {
+  test('reads what is reported after it was switched on for the first time, however late it starts', async () => {
     const before = await filled(1);
     await redis.del(stage.keys.checksCursor);
     await stage.begin();
@@ -617,13 +617,13 @@ describe('the feed', () => {
     await redis.del(stage.keys.checksCursor);
     const feed = stage.feed();
     await feed.begin();
-    const told = await filled(1);
+    const reported = await filled(1);
     // It has not heard of the newer config yet.
     const without = new Checks({ ...stage.parts(), readers: new Map() });
     await without.settleLeft();
     await without.close();
     feed.start();
-    await eventually('it is fed', async () => (await stage.store.of(told)).length === 1);
+    await eventually('it is fed', async () => (await stage.store.of(reported)).length === 1);
     await feed.close();
   });
 
@@ -681,7 +681,7 @@ describe('the feed', () => {
 });
 
 describe('a check that ends in an error', () => {
-  test('is asked again later each time, counted each time, and holds up no other', async () => {
+  test('is requested again later each time, counted each time, and holds up no other', async () => {
     stage.script = (tx) => {
       if (tx === txOf(1)) throw new Error('a record that nothing can read');
       return [found('own'), found('other')];
@@ -716,10 +716,10 @@ describe('a check that ends in an error', () => {
 });
 
 describe('a chain that has left the config', () => {
-  test('has all that waits on it end, however much, and nothing else; once it is back it is asked anew', async () => {
+  test('has all that waits on it end, however much, and nothing else; once it is back it is requested anew', async () => {
     const verifier = stage.start();
-    const told = await filled(1);
-    await stage.until(told, 'verified');
+    const reported = await filled(1);
+    await stage.until(reported, 'verified');
     await verifier.close();
     const feed = stage.feed();
     feed.start();
@@ -739,14 +739,14 @@ describe('a chain that has left the config', () => {
     });
     await without.close();
     expect(await stage.store.cursor()).toBe('');
-    expect((await stage.store.of(told))[0]?.state).toBe('verified');
-    expect((await stage.store.of(many[0] ?? told))[0]?.because).toBe('chain-not-configured');
+    expect((await stage.store.of(reported))[0]?.state).toBe('verified');
+    expect((await stage.store.of(many[0] ?? reported))[0]?.because).toBe('chain-not-configured');
     await runCheck(slow, stage.parts(), AbortSignal.timeout(600_000));
     expect(await stage.proofs()).toHaveLength(1);
 
     const back = stage.start();
     await back.checks.settleLeft();
-    await eventually('all are told', async () => (await inState('verified')) === many.length + 1);
+    await eventually('all are reported', async () => (await inState('verified')) === many.length + 1);
     expect(await stage.proofs()).toHaveLength(many.length + 1);
   });
 });

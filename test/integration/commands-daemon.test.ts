@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { redisTimeMs } from '../../src/store/connection.ts';
 import { LearnedStore } from '../../src/store/learned.ts';
-import { SetAside } from '../../src/store/set-aside.ts';
+import { Quarantine } from '../../src/store/quarantine.ts';
 import { ADMIN_TOKEN, type ApiStage, apiStage, READ_TOKEN } from '../support/api-stage.ts';
 import { type Ran, runCommand } from '../support/command.ts';
 import { deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
@@ -453,10 +453,10 @@ describe('what stands in Redis', () => {
   test('is asked of the daemon where its URL is given, and of Redis by nobody else', async () => {
     const { stage, url } = await delivering(await open.started(new Hook()));
     const { redis, keys } = stage;
-    expect(await run(url, ['set-aside'])).toEqual({ code: 0, out: 'nothing is set aside', err: '' });
-    await new SetAside(redis, keys).add({ id: '1795397389162-0', fields: ['v', '1', 'kind', 'nonsense'] });
-    expect((await run(url, ['set-aside'])).out).toMatch(/1795397389162-0 +2026-11-23T\S+ +nonsense/);
-    expect(await run(url, ['set-aside', 'replay'])).toMatchObject({
+    expect(await run(url, ['quarantine'])).toEqual({ code: 0, out: 'nothing is quarantined', err: '' });
+    await new Quarantine(redis, keys).add({ id: '1795397389162-0', fields: ['v', '1', 'kind', 'nonsense'] });
+    expect((await run(url, ['quarantine'])).out).toMatch(/1795397389162-0 +2026-11-23T\S+ +nonsense/);
+    expect(await run(url, ['quarantine', 'replay'])).toMatchObject({
       code: 0,
       out: '0 of 1 entries are back in the log',
     });

@@ -64,7 +64,7 @@ describe('where Redis is', () => {
     const hook = await open.started(new Hook());
     const { config } = await deliveryStage(open, { hook: { hook } });
     const file = await configFile(embedded(config));
-    const without = await run('set-aside', '--config', file);
+    const without = await run('quarantine', '--config', file);
     expect(without).toMatchObject({ code: 75, out: '' });
     expect(without.err).toMatch(
       /no daemon runs on dataDir \S+data, and the embedded Redis runs only with it/,
@@ -75,15 +75,15 @@ describe('where Redis is', () => {
       await daemon.end('SIGTERM');
     });
     await daemon.line(/"msg":"daemon.started"/);
-    const shown = await run('set-aside', '--config', file);
-    expect(shown).toEqual({ code: 0, out: 'nothing is set aside', err: '' });
+    const shown = await run('quarantine', '--config', file);
+    expect(shown).toEqual({ code: 0, out: 'nothing is quarantined', err: '' });
   });
 
   test('a Redis that does not answer is 75', async () => {
     const { config } = await deliveryStage(open, { hook: { hook: await open.started(new Hook()) } });
     const redisUrl = `redis://127.0.0.1:${await freePort()}`;
     const { code, err } = await run(
-      'set-aside',
+      'quarantine',
       '--config',
       await configFile(configYaml({ ...config, redisUrl })),
     );

@@ -39,7 +39,7 @@ test('prints what was learned, the most observed first, and has it forgotten', a
   });
   await store.add({
     route: '8453:10',
-    statistic: 'pending-astray',
+    statistic: 'pending-failed',
     increments: [{ bin: 0, ended: 10, watchedSeconds: 0 }],
   });
   for (const statistic of ['overdue', 'refunded'] as const)

@@ -156,7 +156,7 @@ describe('status', () => {
       ['--wallet', OWNER, '--status', 'filled', '--limit', '5', '--cursor', 'c'],
       `wallet=${OWNER}&status=filled&limit=5&cursor=c`,
     ],
-  ])('%j asks for %s and prints a table', async (args, query) => {
+  ])('%j requests %s and prints a table', async (args, query) => {
     const server = await serve(() => ({ status: 200, body: { results: [record], nextCursor: null } }));
     const { code, out } = await run(['status', ...args, '--base-url', server.url]);
     expect(server.seen.map(({ url }) => url)).toEqual([`/v1/intents/status?${query}`]);
@@ -171,7 +171,7 @@ describe('status', () => {
     expect(code).toBe(0);
   });
 
-  test('--tx asks for the destination when no source is known', async () => {
+  test('--tx requests the destination when no source is known', async () => {
     const unknown = { id: `intent:${TX}`, type: 'intent', status: 'unknown', updatedAt: null };
     const server = await serve(({ url }) => ({
       status: 200,
@@ -301,7 +301,7 @@ describe('quote', () => {
     expect(verified.out).toContain('quote: valid');
   });
 
-  test('asks for an exact output, a recipient and all quotes', async () => {
+  test('requests an exact output, a recipient and all quotes', async () => {
     const server = await serve(upstream);
     const args = [
       '--type',

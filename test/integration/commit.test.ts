@@ -86,7 +86,7 @@ async function want(subscription: string, subject: SubjectId): Promise<Claim> {
   return claim;
 }
 
-/** Takes a record in, as a poll at a moment would: an exact look-up, or a page under some claims. */
+/** Takes a record in, as a poll at a moment would: an exact poll, or a page under some claims. */
 async function take(
   raw: UpstreamRecord,
   how: { nowMs: number; claims?: readonly Claim[]; asOf?: string },
@@ -109,7 +109,7 @@ async function eventTypes(): Promise<string[]> {
   return (await log()).map((entry) => eventOf(entry)?.type ?? entry.kind);
 }
 
-describe('what a page and an exact look-up say of one state', () => {
+describe('what a page and an exact poll say of one state', () => {
   test('makes no event for an hour, however different the members they show', async () => {
     await want('s', INTENT);
     const sourceTx = { chainId: 1, txHash: '0xAB', token: '0x01', amount: '100' };
@@ -125,7 +125,7 @@ describe('what a page and an exact look-up say of one state', () => {
     expect(updated?.kind === 'event' && updated.event.data.changes).toEqual(['intentHashes']);
   });
 
-  test('lets an older page pass without a word while exact look-ups see the newer state', async () => {
+  test('lets an older page pass without a word while exact polls see the newer state', async () => {
     await want('s', INTENT);
     await take(record('filled', T0 + 10), { nowMs: T0_MS });
     for (let minute = 0; minute < 60; minute += 1) {
@@ -138,7 +138,7 @@ describe('what a page and an exact look-up say of one state', () => {
 });
 
 describe('one change that two looks saw', () => {
-  test('is committed by one of them, and told of once', async () => {
+  test('is committed by one of them, and reported of once', async () => {
     await want('s', INTENT);
     const committed: string[] = [];
     parts.signals.on('event.committed', ({ event }) => void committed.push(event.type));
@@ -155,7 +155,7 @@ describe('one change that two looks saw', () => {
 });
 
 describe('a stale answer', () => {
-  test('is accepted as a regression once exact look-ups have confirmed it for ten minutes', async () => {
+  test('is accepted as a regression once exact polls have confirmed it for ten minutes', async () => {
     await want('s', INTENT);
     await take(record('filled', T0 + 10), { nowMs: T0_MS });
     for (let minute = 0; minute < 10; minute += 1) {
@@ -194,7 +194,7 @@ describe('who an event is for', () => {
     });
   });
 
-  test('a later claim gets the latest event by an audience entry, unless that is history for it', async () => {
+  test('a later claim gets the latest event by a subscribers entry, unless that is history for it', async () => {
     const early = await want('early', INTENT);
     await take(record('filled', T0 - 5), { nowMs: T0_MS, claims: [early] });
     const late = await want('late', INTENT);
@@ -203,9 +203,9 @@ describe('who an event is for', () => {
     const named = await want('named', INTENT);
     await take(record('filled', T0 - 5), { nowMs: T0_MS, claims: [named] });
     await take(record('filled', T0 - 5), { nowMs: T0_MS, claims: [named] });
-    const [event, audience, ...rest] = await log();
+    const [event, subscribers, ...rest] = await log();
     expect(rest).toEqual([]);
-    expect(audience).toMatchObject({ kind: 'audience', entry: event?.id, roots: [`named|${INTENT}`] });
+    expect(subscribers).toMatchObject({ kind: 'subscribers', entry: event?.id, roots: [`named|${INTENT}`] });
   });
 
   test('somebody who names what is history for all others gets its first event alone', async () => {
@@ -226,7 +226,7 @@ describe('who an event is for', () => {
     const other = await want('other', INTENT);
     const late = await take(record('filled', T0 + 1), { nowMs: T0_MS, claims: [other], asOf });
     expect(late.outcome).toBe('superseded');
-    expect(await eventTypes()).toEqual(['intent.pending', 'audience']);
+    expect(await eventTypes()).toEqual(['intent.pending', 'subscribers']);
   });
 });
 
@@ -265,7 +265,7 @@ describe('a Redis that went back', () => {
     expect(filled?.data).toMatchObject({ epoch: 2, sequence: 2, status: 'filled' });
   });
 
-  test('an answer that was asked for before it went back is superseded in the new epoch', async () => {
+  test('an answer that was requested before it went back is superseded in the new epoch', async () => {
     const { epoch } = subjects;
     await epoch.look();
     await want('s', INTENT);
@@ -302,13 +302,13 @@ describe('two processes that make the very same first sight', () => {
     const [one, two] = [await want('one', INTENT), await want('two', INTENT)];
     const { asOf } = await look(INTENT);
     const before = { snapshot: null, seenAtMs: null, promised: null, claims: [one, two] };
-    const sighting = { asOf, nowMs: T0_MS, price: 1, exact: false };
-    await commitRecord(parts, record('settled', T0), before, { ...sighting, claims: [one] });
-    await commitRecord(parts, record('settled', T0), before, { ...sighting, claims: [two] });
-    const [event, audience, ...rest] = await log();
+    const observation = { asOf, nowMs: T0_MS, price: 1, exact: false };
+    await commitRecord(parts, record('settled', T0), before, { ...observation, claims: [one] });
+    await commitRecord(parts, record('settled', T0), before, { ...observation, claims: [two] });
+    const [event, subscribers, ...rest] = await log();
     expect(rest).toEqual([]);
     expect(event).toMatchObject({ kind: 'event', roots: [one.root] });
-    expect(audience).toMatchObject({ kind: 'audience', entry: event?.id, roots: [two.root] });
+    expect(subscribers).toMatchObject({ kind: 'subscribers', entry: event?.id, roots: [two.root] });
     const { claims } = await look(INTENT);
     expect(claims.every((claim) => claim.served)).toBe(true);
   });
@@ -350,7 +350,7 @@ async function pass(
   known: Standing & { snapshot: Snapshot },
   context: Pick<PlanContext, 'nowMs' | 'subscriptions'>,
 ): Promise<void> {
-  const { due } = planOf(parts, known, { ...context, price: 1, handed: null, route: null });
+  const { due } = planOf(parts, known, { ...context, price: 1, imported: null, route: null });
   await commitDue(parts, { ...known, promised: null }, { due, nowMs: context.nowMs });
 }
 
@@ -388,10 +388,10 @@ describe('an event of a transfer under way', () => {
     await teach();
     const { asOf } = await look(INTENT);
     const before = { snapshot: null, seenAtMs: null, promised: null, claims: [claim] };
-    const sighting = { asOf, price: 1, exact: true, claims: [claim] };
-    await commitRecord(parts, record('pending', T0, legs), before, { ...sighting, nowMs: T0_MS });
+    const observation = { asOf, price: 1, exact: true, claims: [claim] };
+    await commitRecord(parts, record('pending', T0, legs), before, { ...observation, nowMs: T0_MS });
     const [made] = await log();
-    await commitRecord(parts, record('pending', T0, legs), before, { ...sighting, nowMs: T0_MS + 20_000 });
+    await commitRecord(parts, record('pending', T0, legs), before, { ...observation, nowMs: T0_MS + 20_000 });
     expect(await log()).toEqual([made]);
     expect(eventOf(made ?? null)?.data.expectedBy?.status).toBe('filled');
   });
@@ -409,9 +409,13 @@ describe('an event of a transfer under way', () => {
       const { snapshot: after } = await look(INTENT);
       if (after !== null) known = { ...known, snapshot: after };
     }
-    const told = (await log()).map((entry) => eventOf(entry));
-    expect(told.map((event) => event?.type)).toEqual(['intent.pending', 'intent.overdue', 'intent.overdue']);
-    const [pending, overdue] = told.map((event) => Date.parse(event?.data.expectedBy?.at ?? ''));
+    const reported = (await log()).map((entry) => eventOf(entry));
+    expect(reported.map((event) => event?.type)).toEqual([
+      'intent.pending',
+      'intent.overdue',
+      'intent.overdue',
+    ]);
+    const [pending, overdue] = reported.map((event) => Date.parse(event?.data.expectedBy?.at ?? ''));
     expect(overdue).toBeGreaterThanOrEqual(pending ?? 0);
     await parts.learning.close();
     const learned = await new LearnedStore(redis, keys).all();
@@ -493,7 +497,7 @@ describe('a snapshot that cannot be read', () => {
     expect(eventOf(last)?.data).toMatchObject({ sequence: 3, previousStatus: 'filled', changes: ['status'] });
   });
 
-  test('lets a move be told that came meanwhile', async () => {
+  test('lets a move be reported that came meanwhile', async () => {
     await want('s', INTENT);
     await take(record('pending', T0), { nowMs: T0_MS });
     await redis.hset(keys.subject(INTENT), 'record', '[]');

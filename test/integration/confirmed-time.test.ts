@@ -85,7 +85,7 @@ function expectNear(ms: number | undefined, expectedMs: number): void {
 }
 
 describe.skipIf(GCC.skip)(`the confirmed time${GCC.note}`, () => {
-  test('is Redis time from the first look on, and goes on with it', async () => {
+  test('is Redis time from the first poll on, and goes on with it', async () => {
     const { process, pass, trueMs, events } = await stage();
     const { time } = process('one');
     expect((await time.read()).confirmedMs).toBe(0);
@@ -208,7 +208,7 @@ describe.skipIf(GCC.skip)(`the confirmed time${GCC.note}`, () => {
 
   test('is held back where the log of an earlier version ended long ago', async () => {
     const { process, pass, trueMs, redis, keys } = await stage();
-    await redis.xadd(keys.events, '*', 'v', '1', 'kind', 'audience');
+    await redis.xadd(keys.events, '*', 'v', '1', 'kind', 'subscribers');
     pass(31 * DAY);
     const { time } = process('one');
     expect(await time.compare()).toMatchObject({ state: 'stopped' });

@@ -20,12 +20,12 @@ import { signedRequest } from '../support/signed-request.ts';
 import { WEBHOOK_SECRET, webhookReceiver } from '../support/webhook-receiver.ts';
 import { eventWithEveryMember } from '../support/whole-event.ts';
 
-type Told = { code: unknown; message: string };
+type Reported = { code: unknown; message: string };
 type Deliver = (
   event: RenderedEvent,
   options?: { replay?: boolean; nowMs?: number },
 ) => Promise<AttemptResult>;
-type Stage = { consumer: Consumer<Context>; deliver: Deliver; url: string; told: Told[] };
+type Stage = { consumer: Consumer<Context>; deliver: Deliver; url: string; reported: Reported[] };
 
 /** A consumer behind a server, what delivers to it as the daemon does, and what it said of failures. */
 async function withConsumer(
@@ -33,10 +33,10 @@ async function withConsumer(
   use: (stage: Stage) => Promise<void>,
   options: Partial<ConsumerOptions> = {},
 ): Promise<void> {
-  const told: Told[] = [];
+  const reported: Reported[] = [];
   const onError = (error: unknown): void => {
     const code = error instanceof Error && 'code' in error ? error.code : null;
-    told.push({ code, message: String(error) });
+    reported.push({ code, message: String(error) });
   };
   const consumer = createConsumer({ secrets: WEBHOOK_SECRET, onError, ...options });
   const server = await serve(consumer);
@@ -48,7 +48,7 @@ async function withConsumer(
   const deliver: Deliver = (event, { replay = false, nowMs = Date.now() } = {}) =>
     notifier.deliver(event, { signal: new AbortController().signal, nowMs, replay });
   try {
-    await use({ consumer, deliver, url: server.url, told });
+    await use({ consumer, deliver, url: server.url, reported });
   } finally {
     await notifier.close();
     await server.close();
@@ -86,17 +86,17 @@ describe.each(SERVERS)('behind %s', (_name, serve) => {
       expect(await answer).toMatchObject({ httpStatus: 204 });
     }));
 
-  test('a handler that fails is answered 500 without its words, and told to onError', () =>
-    withConsumer(serve, async ({ consumer, deliver, told }) => {
+  test('a handler that fails is answered 500 without its words, and reported to onError', () =>
+    withConsumer(serve, async ({ consumer, deliver, reported }) => {
       consumer.on('intent.filled', () => Promise.reject(new Error('the password is 1234')));
       const result = await deliver(renderedEvent());
       expect(result).toMatchObject({ outcome: 'failed', httpStatus: 500 });
       expect(result.answer).toContain('handler_failed');
       expect(result.answer).not.toContain('1234');
-      expect(told).toEqual([{ code: null, message: 'Error: the password is 1234' }]);
+      expect(reported).toEqual([{ code: null, message: 'Error: the password is 1234' }]);
     }));
 
-  test('a handler that asks for a later time is answered 503, and the daemon waits as long', () =>
+  test('a handler that requests a later time is answered 503, and the daemon waits as long', () =>
     withConsumer(serve, async ({ consumer, deliver }) => {
       consumer.on('intent.*', () => Promise.reject(new RetryLater(120)));
       expect(await deliver(renderedEvent())).toMatchObject({ httpStatus: 503, retryAfterMs: 120_000 });
@@ -105,22 +105,22 @@ describe.each(SERVERS)('behind %s', (_name, serve) => {
   test('what is signed with another secret is answered 401 with the reason', () =>
     withConsumer(
       serve,
-      async ({ consumer, deliver, told }) => {
+      async ({ consumer, deliver, reported }) => {
         consumer.on('*', () => expect.unreachable('a handler ran'));
         const result = await deliver(renderedEvent());
         expect(result).toMatchObject({ outcome: 'failed', httpStatus: 401 });
         expect(result.answer).toContain('signature_mismatch');
-        expect(told).toMatchObject([{ code: 'signature_mismatch' }]);
+        expect(reported).toMatchObject([{ code: 'signature_mismatch' }]);
       },
       { secrets: `whsec_${Buffer.alloc(32, 9).toString('base64')}` },
     ));
 
   test('what is six minutes old is answered 401', () =>
-    withConsumer(serve, async ({ deliver, told }) => {
+    withConsumer(serve, async ({ deliver, reported }) => {
       expect(await deliver(renderedEvent(), { nowMs: Date.now() - 360_000 })).toMatchObject({
         httpStatus: 401,
       });
-      expect(told).toMatchObject([{ code: 'timestamp_too_old' }]);
+      expect(reported).toMatchObject([{ code: 'timestamp_too_old' }]);
     }));
 
   test('an event with the metadata of many subscriptions is accepted, and says which members it lacks', () =>
@@ -164,25 +164,25 @@ test('a GET is answered 405 with what is allowed', () =>
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
   }));
 
-test('an Express whose parser has taken the bytes is told so, with what to do', () =>
+test('an Express whose parser has taken the bytes is reported so, with what to do', () =>
   withConsumer(
     expressServer((app) => app.use(express.json())),
-    async ({ deliver, told }) => {
+    async ({ deliver, reported }) => {
       const result = await deliver(renderedEvent());
       expect(result.httpStatus).toBe(500);
-      expect(told).toMatchObject([
+      expect(reported).toMatchObject([
         { code: 'body_parsed', message: expect.stringContaining('before express.json()') },
       ]);
     },
   ));
 
-test('a request that is cut off does not end the program, and is told to nobody', async () => {
+test('a request that is cut off does not end the program, and is reported to nobody', async () => {
   let ended = Promise.withResolvers<void>();
   const serve: Serve = async (consumer) => {
     const handle = nodeHandler(consumer);
     return listen((request, response) => void handle(request, response).finally(() => ended.resolve()));
   };
-  await withConsumer(serve, async ({ consumer, deliver, url, told }) => {
+  await withConsumer(serve, async ({ consumer, deliver, url, reported }) => {
     consumer.on('*', () => undefined);
     const { port } = new URL(url);
     const socket = connect(Number(port), '127.0.0.1');
@@ -190,7 +190,7 @@ test('a request that is cut off does not end the program, and is told to nobody'
       socket.destroy(),
     );
     await ended.promise;
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
     ended = Promise.withResolvers<void>();
     expect(await deliver(renderedEvent())).toMatchObject({ httpStatus: 204 });
   });

@@ -68,7 +68,7 @@ function promises(stage: () => Stage): void {
   });
 
   test('a consumer tells its handler that an event is stale, or skips it', async () => {
-    const told: [number, boolean, number | null][] = [];
+    const reported: [number, boolean, number | null][] = [];
     for (const [stale, consumer] of [
       ['handle', 'telling'],
       ['skip', 'skipping'],
@@ -78,7 +78,7 @@ function promises(stage: () => Stage): void {
         inbox: stage().inbox({ consumer }),
         stale,
       }).on('intent.filled', ({ data }, { isStale, lastSequence }) =>
-        told.push([data.sequence, isStale, lastSequence]),
+        reported.push([data.sequence, isStale, lastSequence]),
       );
       for (const event of [eventOf('c', 3), eventOf('b', 2), eventOf('b', 2), eventOf('d', 4)])
         expect(await receiver.receive(signedRequest(event))).toMatchObject({ status: 204 });
@@ -88,7 +88,7 @@ function promises(stage: () => Stage): void {
       [2, true, 3],
       [4, false, 3],
     ];
-    expect(told).toEqual([...handled, ...handled.filter(([, isStale]) => !isStale)]);
+    expect(reported).toEqual([...handled, ...handled.filter(([, isStale]) => !isStale)]);
   });
 
   test('a status that an update and a proof have overtaken is not stale, and its record is', async () => {
@@ -115,7 +115,7 @@ function promises(stage: () => Stage): void {
     ]);
   });
 
-  test('what was handled long ago is forgotten, the rest is not', async () => {
+  test('what was handled long ago is removed, the rest is not', async () => {
     await stage().take(eventOf('a'));
     await stage().age(61);
     await stage().take(eventOf('b', 2));

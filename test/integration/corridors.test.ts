@@ -38,7 +38,7 @@ test('the API shows what was learned of each pair of chains, the most seen first
   const see = async (route: string, statistic: Statistic, ended: number) =>
     learned.add({ route, statistic, increments: [{ bin: binOf(10), ended, watchedSeconds: ended }] });
   await see('8453:10', 'pending', 200);
-  await see('8453:10', 'pending-astray', 50);
+  await see('8453:10', 'pending-failed', 50);
   await see('8453:10', 'overdue', 25);
   await see('8453:10', 'refunded', 5);
   await see('1:10', 'pending', 5);

@@ -20,12 +20,12 @@ test('every alert has a trouble here that sets it off', () => {
   expect(Object.keys(TROUBLES)).toEqual(ALERTS.map(({ alert }) => alert));
 });
 
-test('counts of what happened are told whole: Prometheus makes 2.195 of 2', () => {
-  const told = ALERTS.filter(({ expr }) => /increase\(\S+\[1h\]\) > 0$/m.test(expr));
-  expect(told.map(({ alert }) => alert)).toEqual(
+test('counts of what happened are reported whole: Prometheus makes 2.195 of 2', () => {
+  const reported = ALERTS.filter(({ expr }) => /increase\(\S+\[1h\]\) > 0$/m.test(expr));
+  expect(reported.map(({ alert }) => alert)).toEqual(
     expect.arrayContaining(['IntentwatchDisputed', 'IntentwatchUnproven', 'IntentwatchDeadLetters']),
   );
-  for (const { alert, annotations } of told) {
+  for (const { alert, annotations } of reported) {
     expect([alert, annotations.description]).toEqual([
       alert,
       expect.not.stringContaining('$value | humanize'),

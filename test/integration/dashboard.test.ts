@@ -5,7 +5,7 @@ import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { OPEN_STATES } from '../../src/domain/transfers/open-transfer.ts';
 import { DEFINITIONS } from '../../src/metrics/definitions.ts';
 import { Metrics } from '../../src/metrics/metrics.ts';
-import type { SurfaceState } from '../../src/metrics/sources.ts';
+import type { EndpointGroupState } from '../../src/metrics/sources.ts';
 import { Server } from '../../src/server/server.ts';
 import { Signals } from '../../src/signals.ts';
 import { needs, PARTS } from '../support/optional-parts.ts';
@@ -39,7 +39,7 @@ const queries = panels.flatMap(({ title, targets }) =>
   targets.map(({ expr, refId }) => ({ name: targets.length > 1 ? `${title} (${refId})` : title, expr })),
 );
 
-const IDLE: Omit<SurfaceState, 'surface'> = {
+const IDLE: Omit<EndpointGroupState, 'endpointGroup'> = {
   state: 'ok',
   budget: 5,
   used: 0,
@@ -55,16 +55,21 @@ const EVENT_ID = `evt_${'0a'.repeat(20)}`;
 /** Emits every signal that a panel shows, so that nothing on the dashboard is empty. */
 function emitEverything(signals: Signals): void {
   const delivery = { receiver: 'backend', eventId: 'evt_1', eventType: 'intent.filled' };
-  const moved = { surface: 'status', reason: 'down' };
+  const moved = { endpointGroup: 'status', reason: 'down' };
   signals.emit('upstream.answered', { endpoint: 'status', outcome: 'ok', durationSeconds: 0.2 });
   signals.emit('upstream.answered', { endpoint: 'vault', outcome: 'timeout', durationSeconds: 5 });
   signals.emit('upstream.answered', { endpoint: 'open-quotes', outcome: 'ok', durationSeconds: 1 });
   signals.emit('upstream.moved', { ...moved, before: 'ok', after: 'unreachable' });
   signals.emit('clocks.compared', { isHeld: false });
-  signals.emit('upstream.paused', { surface: 'status', seconds: 3 });
-  signals.emit('poll.ended', { surface: 'status', kind: 'intent', outcome: 'answered', lagSeconds: 0.3 });
+  signals.emit('upstream.paused', { endpointGroup: 'status', seconds: 3 });
+  signals.emit('poll.ended', {
+    endpointGroup: 'status',
+    kind: 'intent',
+    outcome: 'answered',
+    lagSeconds: 0.3,
+  });
   signals.emit('poll.crashed', { subject: 'intent:0x01', crashes: 1 });
-  signals.emit('claims.returned', { surface: 'status', count: 1 });
+  signals.emit('claims.returned', { endpointGroup: 'status', count: 1 });
   signals.emit('record.decided', { subject: 'intent:0x01', kind: 'intent', outcome: 'first', reason: null });
   signals.emit('record.decided', {
     subject: 'intent:0x01',
@@ -232,10 +237,18 @@ describe.skipIf(installation.skip)(`against a real Prometheus${installation.note
         },
       ],
       suspensions: async () => ({ roots: 2, waiting: 3 }),
-      surfaces: async () => [
-        { ...IDLE, surface: 'status', state: 'unreachable', budget: 5, used: 0.4, failing: 2, suspects: 1 },
-        { ...IDLE, surface: 'gateway' },
-        { ...IDLE, surface: 'quotes', budget: 1 },
+      endpointGroups: async () => [
+        {
+          ...IDLE,
+          endpointGroup: 'status',
+          state: 'unreachable',
+          budget: 5,
+          used: 0.4,
+          failing: 2,
+          suspects: 1,
+        },
+        { ...IDLE, endpointGroup: 'gateway' },
+        { ...IDLE, endpointGroup: 'quotes', budget: 1 },
       ],
       sweeps: async () => [
         { state: 'reading', count: 1 },

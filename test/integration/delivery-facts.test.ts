@@ -26,7 +26,7 @@ const FAILED: Attempt = {
   reason: '503 Service Unavailable',
 };
 
-test('an attempt that ends after Redis was emptied does not keep its event, told anew, from the receiver', async () => {
+test('an attempt that ends after Redis was emptied does not keep its event, reported anew, from the receiver', async () => {
   const { deliveries, lease } = await deliveryStage(open, { hook: { hook: await open.started(new Hook()) } });
   await deliveries.record('hook', {
     ids: ['evt_1'],
@@ -112,7 +112,7 @@ test('an attempt is noted whatever stands where its numbers should', async () =>
   } as const;
   const failed = await deliveries.record('hook', { ...noting, attempt: FAILED, outcome: 'pending' });
   expect(failed.outcome).toBe('pending');
-  await redis.hset(keys.receiver('hook'), { successes: 'x', sequence: 'x', told: 'failing' });
+  await redis.hset(keys.receiver('hook'), { successes: 'x', sequence: 'x', reported: 'failing' });
   const ended = await deliveries.record('hook', { ...noting, attempt: DELIVERED, outcome: 'delivered' });
   expect(ended).toMatchObject({ outcome: 'delivered', moved: 'recovered' });
 });
@@ -171,7 +171,7 @@ test('what is sent in one message follows the log, whatever waits for what', asy
   expect(await claimed(true, 10)).toEqual(order);
   expect(await claimed(true, 4)).toEqual(order.slice(0, 4));
   expect(await claimed(false, 10)).toEqual(['a1', 'b1', 'c1']);
-  await deliveries.handBack('hook', { process: 'p', ids: ['evt_c1', 'evt_b1'], afterMs: null });
+  await deliveries.release('hook', { process: 'p', ids: ['evt_c1', 'evt_b1'], afterMs: null });
   const noting = { outcome: 'delivered', nextAtMs: null, counts: true, answer: '', restMs: null } as const;
   const more = { disableAfterMs: 1_000, process: 'p', nowMs: 2, attempt: DELIVERED };
   await deliveries.record('hook', { ...noting, ...more, ids: ['evt_a1', 'evt_a2'] });
@@ -225,7 +225,7 @@ test('times that a clock of Redis noted that was an hour ahead hold up nothing',
     const id = (await claimed(null)) ?? '';
     await redis.hset(receiver, { state, notBefore: aheadMs, restedAt: aheadMs, span: 10_000 });
     await fail(id, 600_000);
-    // A wait that it asked for holds.
+    // A wait that it requested holds.
     expect(await claimed(null)).toBe(undefined);
     expect(Number(await redis.hget(receiver, 'notBefore'))).toBeLessThan(aheadMs);
     await redis.hset(receiver, { notBefore: aheadMs });
@@ -248,7 +248,7 @@ test('times that a clock of Redis noted that was an hour ahead hold up nothing',
   expect(Number(await redis.zscore(keys.senders, 'q'))).toBeLessThan(aheadMs);
 });
 
-test('an open delivery that a version before this one had expire is kept for as long as it waits', async () => {
+test('an open delivery that a version before this one had expire is stored for as long as it waits', async () => {
   const { redis, keys, deliveries, lease } = await deliveryStage(open, {
     hook: { hook: await open.started(new Hook()) },
   });

@@ -85,7 +85,7 @@ async function stage(options: { lists: Lists | null; token?: string; more?: obje
     keys,
     lists: () => upstream.asked.filter(isList).map(({ path }) => path),
     read: () => eventually('the lists were read', () => said(lines, 'directory.read', 'tokens')),
-    told: async (count = 1) => (await hook.until((came) => came.length >= count)).map(({ body }) => body),
+    reported: async (count = 1) => (await hook.until((came) => came.length >= count)).map(({ body }) => body),
   };
 }
 
@@ -96,13 +96,13 @@ function said(lines: readonly { msg: string; [member: string]: unknown }[], msg:
 describe('chains and tokens of the upstream', () => {
   const tokens = [{ chainId: 98_866, address: TOKEN, symbol: 'PUSD', decimals: 6 }];
 
-  test('are asked for once at start, kept over a restart, and told by their names', async () => {
+  test('are requested once at start, kept over a restart, and reported by their names', async () => {
     const run = await stage({ lists: { chains: { chains: CHAINS }, tokens: { tokens } } });
     const first = await run.start([]);
     await run.read();
     await first.close();
     await run.start([hashOf(1)]);
-    const [body] = await run.told();
+    const [body] = await run.reported();
     expect(body).toContain('2,500.00 PUSD');
     expect(body).toContain('Plume');
     expect(run.lists()).toEqual(['/v1/chains', '/v1/tokens']);
@@ -115,7 +115,7 @@ describe('chains and tokens of the upstream', () => {
     await run.read();
     await first.close();
     const daemon = await run.start([hashOf(1)]);
-    await run.told();
+    await run.reported();
     const lines = await eventually('the transfer is counted', async () => {
       const body = await (await fetch(`${daemon.url}/metrics`)).text();
       const found = body.split('\n').filter((line) => /_tokens(_total)?\{.* [^0]/.test(line));
@@ -127,7 +127,7 @@ describe('chains and tokens of the upstream', () => {
     ]);
   });
 
-  test('are asked for again when a record names what they do not have, and once an hour', async () => {
+  test('are requested again when a record names what they do not have, and once an hour', async () => {
     const run = await stage({ lists: { chains: CHAINS, tokens: [] } });
     // One at a time: another would go on for some seconds with what it has read itself.
     const first = await run.start([]);
@@ -135,9 +135,9 @@ describe('chains and tokens of the upstream', () => {
     await first.close();
     run.held.lists = { chains: CHAINS, tokens };
     const daemon = await run.start([hashOf(1)]);
-    const [unknown] = await run.told();
+    const [unknown] = await run.reported();
     expect(unknown).toContain('2500000000 base units');
-    // It was read a moment ago: nothing is asked for so soon again.
+    // It was read a moment ago: nothing is requested so soon again.
     expect(run.lists()).toHaveLength(2);
     await daemon.close();
     await age(run, 301_000);
@@ -146,21 +146,21 @@ describe('chains and tokens of the upstream', () => {
     await eventually('the token is known', async () =>
       ((await run.redis.hget(run.keys.directory, 'tokens')) ?? '').includes('PUSD'),
     );
-    await run.told(2);
+    await run.reported(2);
     await second.close();
     await run.start([hashOf(3)]);
-    const all = await run.told(3);
+    const all = await run.reported(3);
     expect(all.at(-1)).toContain('2,500.00 PUSD');
     await age(run, 3_601_000);
     await eventually('they are read once an hour', () => run.lists().length === 6);
   });
 
-  test('that cannot be had hold up nothing, and are asked for again after a while', async () => {
+  test('that cannot be had hold up nothing, and are requested again after a while', async () => {
     const run = await stage({ lists: null, token: USDC });
     await run.start([hashOf(1)]);
     const failed = await eventually('it says so', () => said(run.lines, 'directory.not_read'));
     expect(failed).toMatchObject({ nextInMs: 60_000, reason: expect.stringContaining('503') });
-    expect(await run.told()).toHaveLength(1);
+    expect(await run.reported()).toHaveLength(1);
     const waitMs = await run.redis.pttl(run.keys.directoryTurn);
     expect(waitMs).toBeGreaterThan(0);
     run.held.lists = { chains: CHAINS, tokens };
@@ -194,19 +194,19 @@ describe('chains and tokens of the upstream', () => {
       { tokens: [{ chainId: 98_866, address: TOKEN, symbol: 'OURS', decimals: 8 }] },
       '25.00 OURS',
     ],
-  ])('with decimals that contradict each other (%s) show no amount that may be wrong, and are told', async (_, listed, more, shown) => {
+  ])('with decimals that contradict each other (%s) show no amount that may be wrong, and are reported', async (_, listed, more, shown) => {
     const run = await stage({ lists: { chains: CHAINS, tokens: listed }, more });
     await run.start([]);
     await run.read();
     await run.start([hashOf(1)]);
-    expect((await run.told())[0]).toContain(shown);
+    expect((await run.reported())[0]).toContain(shown);
     expect(said(run.lines, 'directory.contradicted')).toMatchObject({ chainId: '98866', address: TOKEN });
   });
 
-  test('are asked for in slots of the budget, and not while the surface is paused', async () => {
+  test('are requested in slots of the budget, and not while the endpoint group is paused', async () => {
     const run = await stage({ lists: { chains: CHAINS, tokens } });
     const nowMs = Date.now();
-    await run.redis.hset(run.keys.surface('status'), 'pausedUntil', nowMs + 600_000, 'pausedAt', nowMs);
+    await run.redis.hset(run.keys.endpointGroup('status'), 'pausedUntil', nowMs + 600_000, 'pausedAt', nowMs);
     await run.start([]);
     await eventually('it waits', () => said(run.lines, 'directory.not_read'));
     expect(run.lists()).toEqual([]);
@@ -230,7 +230,7 @@ describe('chains and tokens of the upstream', () => {
   });
 });
 
-/** Makes what is kept so old, as if nobody had asked since. */
+/** Makes what is stored so old, as if nobody had asked since. */
 async function age({ redis, keys }: { redis: Redis; keys: Keys }, byMs: number): Promise<void> {
   const atMs = String(Date.now() - byMs);
   await redis.hset(keys.directory, 'chainsAtMs', atMs, 'tokensAtMs', atMs);

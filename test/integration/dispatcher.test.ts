@@ -16,7 +16,7 @@ import { RedisProcess } from '../support/redis-process.ts';
 const WALLETS = [walletId(`0x${'1'.repeat(40)}`), walletId(`0x${'2'.repeat(40)}`)];
 
 /** For so long a claim is on its way to a worker before it is asked about. */
-const HANDED_LEASE_MS = 3_000;
+const CLAIM_LEASE_MS = 3_000;
 
 let stage: PlanStage;
 let queues: PollQueues;
@@ -33,10 +33,10 @@ afterEach(async () => {
 
 function dispatcherOf(plan: PlanStore): Dispatcher {
   const parts = { plan, queues, signals: new Signals(), log: pino({ level: 'silent' }) };
-  return new Dispatcher(parts, { surface: 'status', process: 'p1', capacity: WALLETS.length });
+  return new Dispatcher(parts, { endpointGroup: 'status', process: 'p1', capacity: WALLETS.length });
 }
 
-/** A plan that says when it has handed out as much as the dispatcher takes, and never answers a check; it counts its claims. */
+/** A plan that says when it has claimed as much as the dispatcher takes, and never answers a check; it counts its claims. */
 class SlowPlan extends PlanStore {
   readonly full = Promise.withResolvers<void>();
   checks = 0;
@@ -78,7 +78,7 @@ describe('a dispatcher', () => {
     const dispatcher = dispatcherOf(plan);
     dispatcher.start();
     const queue = new Queue('status', { connection: stage.redis, prefix: stage.keys.queues });
-    const jobs = await eventually('both were handed on', async () => {
+    const jobs = await eventually('both were passed on', async () => {
       const found = await queue.getJobs(['wait', 'delayed', 'prioritized']);
       return found.length === WALLETS.length && found;
     });
@@ -88,7 +88,7 @@ describe('a dispatcher', () => {
         .map(Number);
     const first = Math.max(...(await leasedUntilMs()));
     await eventually('the leases go on when the first ones have run out', async () =>
-      (await leasedUntilMs()).every((untilMs) => untilMs > first + HANDED_LEASE_MS),
+      (await leasedUntilMs()).every((untilMs) => untilMs > first + CLAIM_LEASE_MS),
     );
     const parts = { ...stage, atMs: REDIS_TIME };
     const taken = await Promise.all(jobs.map(({ data }) => takePoll(parts, data, 'p1')));
@@ -106,7 +106,7 @@ describe('a dispatcher', () => {
     const parts = { queues: others, signals: new Signals(), log: pino({ level: 'silent' }) };
     const dispatcher = new Dispatcher(
       { ...parts, plan: new PlanStore(full.redis, full.keys) },
-      { surface: 'status', process: 'p1', capacity: 2 },
+      { endpointGroup: 'status', process: 'p1', capacity: 2 },
     );
     dispatcher.start();
     expect(dispatcher.failure()).toBeNull();

@@ -125,7 +125,7 @@ describe('a transfer that has ended', () => {
     expect(await redis.keys(`${keys.root}:*${INTENT}`)).toEqual([]);
   });
 
-  test('is not compact yet where it is shown at the moment that it would be', async () => {
+  test('is not compact yet where it is shown now that it would be', async () => {
     await redis.zadd(keys.ended, Date.now() - 31 * DAY_MS, INTENT);
     await Promise.all([subjects.look([INTENT]), settle(0), subjects.look([INTENT]), settle(0)]);
     const { outcome } = await show('settled', 101);

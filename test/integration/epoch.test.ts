@@ -58,7 +58,7 @@ async function stage() {
   return { redis, keys, log, noticed, process, reports };
 }
 
-test('the first epoch is 1, and a look that finds no less begins no other', async () => {
+test('the first epoch is 1, and a poll that finds no less begins no other', async () => {
   const { process, noticed } = await stage();
   const { epoch, dataDir } = await process();
   expect(epoch.begun).toEqual({ epoch: 1, atMs: null });

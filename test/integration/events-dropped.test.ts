@@ -9,7 +9,7 @@ import { opening } from '../support/opening.ts';
 
 const open = opening();
 
-test('what the retention takes from a disabled receiver is named: open deliveries, and events that it is entitled to', async () => {
+test('what the retention takes from a disabled receiver is named: open deliveries, and events that it is matched by', async () => {
   const operator = await open.started(new Hook());
   const stage = await deliveryStage(
     open,

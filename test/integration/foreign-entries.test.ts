@@ -6,7 +6,7 @@ import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { DeliveryStore } from '../../src/store/deliveries.ts';
 import { DroppedStore } from '../../src/store/dropped.ts';
-import { HandedQuotes } from '../../src/store/handed-quotes.ts';
+import { ImportedQuotes } from '../../src/store/imported-quotes.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { LearnedStore } from '../../src/store/learned.ts';
 import { PlanStore } from '../../src/store/plan.ts';
@@ -97,11 +97,11 @@ async function registry(): Promise<{ registry: Registry; subjects: SubjectStore 
 async function take(parts: { registry: Registry; subjects: SubjectStore }): Promise<PollStart> {
   const plan = new PlanStore(redis, keys);
   await plan.setBudgets({ status: 100 });
-  const { polls } = await plan.claim('status', { process: 'p', most: 5, aheadMs: 100, handed: [] });
+  const { polls } = await plan.claim('status', { process: 'p', most: 5, aheadMs: 100, sent: [] });
   const poll = polls.find(({ member }) => member === INTENT);
-  if (poll === undefined) throw new Error('the subject was not handed out');
-  const handedQuotes = new HandedQuotes(redis, keys);
-  const start = await takePoll({ redis, keys, handedQuotes, ...parts }, poll, 'p');
+  if (poll === undefined) throw new Error('the subject was not claimed');
+  const importedQuotes = new ImportedQuotes(redis, keys);
+  const start = await takePoll({ redis, keys, importedQuotes, ...parts }, poll, 'p');
   if (start === null) throw new Error('the poll was not taken');
   return start;
 }
@@ -161,7 +161,7 @@ test('a claim of another shape on a page is passed over', async () => {
   expect(found.map(({ what }) => what)).toEqual(['claim']);
 });
 
-test('a state of a receiver that is none counts as ok, and its other fields are kept', async () => {
+test('a state of a receiver that is none counts as ok, and its other fields are stored', async () => {
   const { onForeign } = options();
   const states = new ReceiverStore(redis, keys, onForeign);
   await redis.hset(keys.receiver('a'), { state: 'moody', since: 'yesterday', lastError: 'HTTP 500' });
@@ -242,11 +242,11 @@ test('a quote of another shape is written anew by a process that hands it over',
   const { onForeign } = options();
   const subject = quoteId('11111111-1111-4111-8111-111111111111');
   const raw = { id: subject, expiresAt: 5 };
-  const quotes = new HandedQuotes(redis, keys, onForeign);
+  const quotes = new ImportedQuotes(redis, keys, onForeign);
   await quotes.sync([{ subject, raw }]);
-  await redis.hset(keys.handedQuotes, subject, 'no JSON');
+  await redis.hset(keys.importedQuotes, subject, 'no JSON');
   expect((await quotes.of(subject))?.quote).toEqual({ subject, raw });
-  expect(await new HandedQuotes(redis, keys).of(subject)).not.toBe(null);
+  expect(await new ImportedQuotes(redis, keys).of(subject)).not.toBe(null);
 });
 
 test('a daemon delivers to everybody whatever foreign entries stand beside', async () => {

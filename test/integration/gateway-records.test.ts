@@ -60,7 +60,7 @@ describe('a record of the deposit gateway', () => {
       { vaultAddress: VAULT.toUpperCase(), state: 'FAILED' },
     ],
     ['with a number as id', { id: 7, status: 'FAILED', error: ERROR }, { vaultAddress: 7, state: 'FAILED' }],
-  ])('%s is the one that was asked for', async (_, job, vault) => {
+  ])('%s is the one that was requested', async (_, job, vault) => {
     const { hook } = await watching((path) => data(isJob(path) ? job : vault));
     const events = await hook.until((all) => all.length >= 2);
     expect(events.map(facts).sort()).toEqual([
@@ -73,7 +73,7 @@ describe('a record of the deposit gateway', () => {
     ]);
   });
 
-  test('without status is told, keeps the status it had, and moves on from there', async () => {
+  test('without status is reported, keeps the status it had, and moves on from there', async () => {
     const vaults: JsonObject[] = [{ amount: '5' }, { state: 'PENDING', amount: '5' }];
     const jobs: JsonObject[] = [
       { id: JOB, amount: '5' },
@@ -121,7 +121,7 @@ describe('a record of the deposit gateway', () => {
     const events = await hook.until(
       (all) => all.filter(({ type }) => !type.startsWith('upstream.')).length >= 2,
     );
-    const told = events.map(({ type }) => type).filter((type) => !type.startsWith('upstream.'));
-    expect(told.sort()).toEqual(['gasless.pending', 'vault.pending']);
+    const reported = events.map(({ type }) => type).filter((type) => !type.startsWith('upstream.'));
+    expect(reported.sort()).toEqual(['gasless.pending', 'vault.pending']);
   });
 });

@@ -79,7 +79,7 @@ describe('two processes that hold answers about one subject', () => {
     ]);
   });
 
-  test('a transfer first seen under one wallet is told once to the receiver of another that shows it later', async () => {
+  test('a transfer first seen under one wallet is reported once to the receiver of another that shows it later', async () => {
     const now = Math.floor(Date.now() / 1_000) + 60;
     let shownUnderA = false;
     const server = await upstream(({ query }) => {

@@ -29,7 +29,7 @@ const SNAPSHOT: Snapshot = {
   former: [],
   emitted: [],
   epoch: 1,
-  told: true,
+  reported: true,
 };
 
 let redis: RedisClient;
@@ -97,7 +97,7 @@ describe('what looks show', () => {
     expect(stored?.tally.watchedSeconds[3]).toBeCloseTo(18, 3);
   });
 
-  test('can be forgotten, on one route or on all', async () => {
+  test('can be removed, on one route or on all', async () => {
     for (const route of ['1:10', '1:*', '*']) {
       await learned.add({
         route,

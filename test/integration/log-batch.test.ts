@@ -20,7 +20,7 @@ test('a batch of audiences ends once their events have 2 MiB, and the next one g
       subjects.map((subject, index) => ({ subject, sequence: 1, atMs: 1_000 + index, root })),
     );
     for (const entry of places) {
-      const fields = { kind: 'audience', event: 'evt_1', entry, roots: JSON.stringify(['s|wallet:0x01']) };
+      const fields = { kind: 'subscribers', event: 'evt_1', entry, roots: JSON.stringify(['s|wallet:0x01']) };
       await redis.xadd(keys.events, '*', ...Object.entries(fields).flat());
     }
     const { entries, more } = await log.after(places.at(-1) ?? '', 200);

@@ -56,8 +56,8 @@ test('words of the upstream that are mail addresses or look like secrets are in 
   );
   await daemon.start();
   await hook.until((came) => came.length >= statuses.size + 1);
-  const told = hook.came.map(({ event }) => event.data.status);
-  expect(told).toEqual(expect.arrayContaining([...Object.keys(STATUSES), 'pending']));
+  const reported = hook.came.map(({ event }) => event.data.status);
+  expect(reported).toEqual(expect.arrayContaining([...Object.keys(STATUSES), 'pending']));
   const lines = (msg: string): string[] => daemon.said.filter((line) => line.includes(`"msg":"${msg}"`));
   await eventually('all is logged', () => {
     const isEach = ['event.committed', 'delivery.attempted'].every(
@@ -118,13 +118,15 @@ test('words of receivers, mail servers and RPC endpoints that look like secrets 
     onTestFinished,
   );
   await daemon.start();
-  const told = (msg: string, words: RegExp): boolean =>
+  const reported = (msg: string, words: RegExp): boolean =>
     daemon.said.some((line) => line.includes(`"msg":"${msg}"`) && words.test(line));
   await eventually('both receivers have refused', () => {
-    return told('delivery.attempted', /"httpStatus":500/) && told('delivery.attempted', /"smtpCode":550/);
+    return (
+      reported('delivery.attempted', /"httpStatus":500/) && reported('delivery.attempted', /"smtpCode":550/)
+    );
   });
   status = 'filled';
-  await eventually('the endpoint has refused', () => told('rpc.failed', /error -32000/));
+  await eventually('the endpoint has refused', () => reported('rpc.failed', /error -32000/));
   const said = daemon.said.join('\n');
   expect(said).not.toMatch(/frank|grace|heidi|ivan|HOOKHOOK|MAILMAIL|RPCRPC/);
   // Their other words are there.

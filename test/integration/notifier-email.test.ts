@@ -210,7 +210,7 @@ describe('a mail server that refuses', () => {
     });
   });
 
-  test('for good: no later attempt is made, and its words are kept', async () => {
+  test('for good: no later attempt is made, and its words are stored', async () => {
     const server = await startMailServer({ data: { code: 554, text: '5.7.1 looks like spam' } });
     expect(await deliver(notifierFor(server.url))).toMatchObject({
       outcome: 'rejected',
@@ -232,7 +232,7 @@ describe('a mail server that refuses', () => {
     expect(result.reason).toBe('550 5.1.1 <[address]> no such user');
   });
 
-  test('one recipient for good: the mail is delivered to the others, and the refusal is told', async () => {
+  test('one recipient for good: the mail is delivered to the others, and the refusal is reported', async () => {
     const server = await startMailServer({ recipients: { 'bob@example.com': NO_SUCH_USER } });
     const result = await deliver(notifierFor(server.url));
     expect(result).toMatchObject({ outcome: 'delivered', smtpCode: 250 });

@@ -8,7 +8,7 @@ import { RawServer } from '../support/raw-server.ts';
 import { renderedEvent } from '../support/rendered-event.ts';
 import { WEBHOOK_SECRET, webhookReceiver } from '../support/webhook-receiver.ts';
 
-/** How many answers are made up; `npm run fuzz` makes more. */
+/** The number of answers that are made up; `npm run fuzz` makes more. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 300);
 const AT_ONCE = 20;
 /** Many of the answers never end, and each of those takes the attempt's whole timeout. */

@@ -338,7 +338,7 @@ describe.skipIf(POSTGRES.skip)(`a receiver of type postgres${POSTGRES.note}`, ()
     await eventually('it is delivered', async () => (await deliver(renderedEvent())).outcome === 'delivered');
   });
 
-  test('uses TLS, with a certificate that fits, unless it is told not to', async () => {
+  test('uses TLS, with a certificate that fits, unless it is reported not to', async () => {
     const tls = { ca: await pem('ca'), identity: null };
     const url = postgres.url.replace('127.0.0.1', 'localhost');
     const secure = notifierOf(receiverAt(url, { allowInsecure: false, tls }));
@@ -404,6 +404,6 @@ test('says that nobody answers, and nothing of the password', async () => {
       socket.on('data', () => socket.end(Buffer.concat([head, fields])));
     }),
   );
-  const told = notifierOf(receiverAt(`postgres://daemon:${PASSWORD}@127.0.0.1:${echoing.port}/events`));
-  expect((await told.deliver(renderedEvent())).reason).toBe('no login with [secret] (28P01)');
+  const reported = notifierOf(receiverAt(`postgres://daemon:${PASSWORD}@127.0.0.1:${echoing.port}/events`));
+  expect((await reported.deliver(renderedEvent())).reason).toBe('no login with [secret] (28P01)');
 });

@@ -234,7 +234,7 @@ describe('a receiver that refuses', () => {
     expect(target.requests).toHaveLength(0);
   });
 
-  test('410 asks for no more attempts', async () => {
+  test('410 requests no more attempts', async () => {
     const receiver = await startReceiver((response) => response.writeHead(410).end('go away'));
     const result = await deliver(notifierFor(receiver.url));
     expect(result).toMatchObject({
@@ -268,7 +268,7 @@ describe('a receiver that refuses', () => {
     expect(result).toMatchObject({ outcome: 'failed', httpStatus: 503, retryAfterMs: null, answer: 'busy' });
   });
 
-  test('only the first KiB of the answer is kept, without control characters', async () => {
+  test('only the first KiB of the answer is stored, without control characters', async () => {
     const receiver = await startReceiver((response) =>
       response.writeHead(500).end(`\u001b[2J${'é'.repeat(50_000)}`),
     );
@@ -385,7 +385,7 @@ describe("headers of the user's own", () => {
     expect(verify(request, SECRET)).toEqual(EVENT);
   });
 
-  test('are not in what is kept of an answer that echoes them', async () => {
+  test('are not in what is stored of an answer that echoes them', async () => {
     const receiver = await startReceiver((response, request) => {
       response.writeHead(401).end(`bad ${request.headers.authorization}, ${request.headers['x-team']}`);
     });

@@ -32,7 +32,7 @@ test('transfers under way are counted with what they sent, to the last unit, and
   expect(await stage.isEmpty()).toBe(true);
 });
 
-test('money that went astray is counted until it is back', async () => {
+test('money that failed is counted until it is back', async () => {
   await stage.take(record(ONE, 'pending', T0, sent('7')));
   await stage.take(record(ONE, 'expired', T0 + 60, sent('7')));
   expect(await stage.sums()).toEqual(['expired 56:* 56 token 1 7']);
@@ -43,7 +43,7 @@ test('money that went astray is counted until it is back', async () => {
   expect(await stage.isEmpty()).toBe(true);
 });
 
-test('a transfer that was told as overdue counts as that, since its funding, and as nothing else', async () => {
+test('a transfer that was reported as overdue counts as that, since its funding, and as nothing else', async () => {
   await stage.take(record(ONE, 'pending', T0, sent('7')));
   const nowMs = T0_MS + 3_600_000;
   await stage.tellOverdue(ONE, nowMs);
@@ -99,7 +99,7 @@ test('a transfer that nobody tracks any more is counted no more', async () => {
   expect(await stage.isEmpty()).toBe(true);
 });
 
-test('however many tokens and chains an upstream names, a bounded number of sums is kept, and it comes to nothing', async () => {
+test('however many tokens and chains an upstream names, a bounded number of sums is stored, and it comes to nothing', async () => {
   const { redis } = stage;
   const key = `${stage.keys.counts}:open`;
   const others = Array.from({ length: 3_000 }, (_, index) => [`pending|1:${index}|1:0x01`, '1']).flat();

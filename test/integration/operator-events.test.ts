@@ -51,7 +51,7 @@ test('a report of expired cursors can be read in the log, and comes again only f
           epoch: 1,
           status: 'cursor_expired',
           previousStatus: 'ok',
-          record: { surface: 'status', ...cursorThatNeeds(needed) },
+          record: { endpointGroup: 'status', ...cursorThatNeeds(needed) },
         },
       },
     })),

@@ -114,7 +114,7 @@ async function metricsOf(daemon: { url: string }): Promise<string> {
 const UNREADABLE = /^intentwatch_records_unreadable_total\{kind="route"\} [1-9]/m;
 
 describe('a route that is priced with the key', () => {
-  test('is told as available, moved, unavailable and available again by the sandbox', async () => {
+  test('is reported as available, moved, unavailable and available again by the sandbox', async () => {
     const sandbox = await started(new Sandbox({ transfersPerSecond: 0 }));
     const hook = await started(new TestReceiver());
     const { daemon } = await startOn({ baseUrl: sandbox.url, hook });
@@ -147,8 +147,10 @@ describe('a route that is priced with the key', () => {
       return /^intentwatch_route_solvers\{route="base-to-optimism"\} 2$/m.test(text) && text;
     });
     expect(body).toMatch(/requests_total\{endpoint="quotes",outcome="ok"\} [1-9]/);
-    expect(body).toMatch(/polls_total\{surface="partner-quotes",kind="route",outcome="answered"\} [1-9]/);
-    expect(body).toMatch(/budget_requests_per_second\{surface="partner-quotes"\} 40/);
+    expect(body).toMatch(
+      /polls_total\{endpoint_group="partner-quotes",kind="route",outcome="answered"\} [1-9]/,
+    );
+    expect(body).toMatch(/budget_requests_per_second\{endpoint_group="partner-quotes"\} 40/);
     expect(body).not.toMatch(UNREADABLE);
   });
 
@@ -158,8 +160,12 @@ describe('a route that is priced with the key', () => {
     const routes = [PARTNER_ITEM, { ...ROUTE_ITEM, name: 'open-one' }];
     await startOn({ baseUrl: service.url, quotesUrl: service.url, hook, routes });
     await hook.until((events) => events.length === 2);
-    const told = hook.events.map(({ data }) => [data.subject.id, data.record.service, data.record.output]);
-    expect(told.sort()).toEqual([
+    const reported = hook.events.map(({ data }) => [
+      data.subject.id,
+      data.record.service,
+      data.record.output,
+    ]);
+    expect(reported.sort()).toEqual([
       ['route:open-one', 'open', '98000000'],
       ['route:v1:base-to-optimism', 'v1', '99000000'],
     ]);
@@ -244,12 +250,12 @@ describe('quotes that are no price of the route', () => {
     signals.on('record.unreadable', ({ reason }) => said.push(reason));
     await signalled<SignalMap['poll.ended'][0]>(
       (take) => signals.on('poll.ended', take),
-      ({ surface, outcome }) => surface === 'partner-quotes' && outcome === 'failed',
+      ({ endpointGroup, outcome }) => endpointGroup === 'partner-quotes' && outcome === 'failed',
     );
     by = QUOTE_SIGNER;
     await signalled<SignalMap['poll.ended'][0]>(
       (take) => signals.on('poll.ended', take),
-      ({ surface, outcome }) => surface === 'partner-quotes' && outcome === 'answered',
+      ({ endpointGroup, outcome }) => endpointGroup === 'partner-quotes' && outcome === 'answered',
     );
     expect(said[0]).toMatch(/^quote "quote:\d+": its signature does not hold: /);
     expect(hook.events.map(facts)).toEqual([['route.available', '99000000']]);
@@ -258,8 +264,8 @@ describe('quotes that are no price of the route', () => {
   });
 });
 
-describe('the surface of these prices', () => {
-  test('tells alone that the key is refused, while transfers are asked for', async () => {
+describe('the endpoint group of these prices', () => {
+  test('tells alone that the key is refused, while transfers are requested', async () => {
     let refuses = false;
     const problem = {
       type: 'https://x/v1/errors/invalid-api-key',
@@ -278,7 +284,7 @@ describe('the surface of these prices', () => {
     await hook.until((all) => all.length === 2);
     await signalled<SignalMap['poll.ended'][0]>(
       (take) => signals.on('poll.ended', take),
-      ({ surface, outcome }) => surface === 'status' && outcome === 'answered',
+      ({ endpointGroup, outcome }) => endpointGroup === 'status' && outcome === 'answered',
     );
     refuses = false;
     await hook.until((all) => all.length === 3);
@@ -288,18 +294,18 @@ describe('the surface of these prices', () => {
     ]);
   });
 
-  test('is paused alone where the service asks for it', async () => {
+  test('is paused alone where the service requests it', async () => {
     const answers: Scripted[] = [];
     const steps: string[] = [];
     const service = await scripted(() => {
-      steps.push('asked for a quote');
+      steps.push('requested a quote');
       return answers.shift() ?? answerOf({ output: '99000000' });
     });
     const hook = await started(new TestReceiver());
     const { signals } = await startOn({ baseUrl: service.url, hook, wallets: [WALLET] });
     await hook.until((events) => events.length === 1);
-    signals.on('upstream.paused', ({ surface }) => steps.push(`${surface} paused`));
-    signals.on('poll.ended', ({ surface }) => steps.push(surface));
+    signals.on('upstream.paused', ({ endpointGroup }) => steps.push(`${endpointGroup} paused`));
+    signals.on('poll.ended', ({ endpointGroup }) => steps.push(endpointGroup));
     answers.push(
       { status: 429, body: '{}', headers: { 'retry-after': '3' } },
       await answerOf({ output: '90000000' }),
@@ -307,14 +313,16 @@ describe('the surface of these prices', () => {
     await hook.until((events) => events.length === 2);
     const from = steps.indexOf('partner-quotes paused');
     const since = steps.slice(from + 1);
-    const meanwhile = since.slice(0, since.indexOf('asked for a quote'));
+    const meanwhile = since.slice(0, since.indexOf('requested a quote'));
     expect(hook.events.map(facts)).toEqual([
       ['route.available', '99000000'],
       ['route.moved', '90000000'],
     ]);
     expect(steps.filter((step) => step.endsWith(' paused'))).toEqual(['partner-quotes paused']);
-    await eventually('the transfers are asked for', () => steps.indexOf('status', from) > from);
-    // The one that was told to wait, where its end is told after its pause.
-    expect(meanwhile.filter((surface) => surface === 'partner-quotes').length).toBeLessThanOrEqual(1);
+    await eventually('the transfers are requested', () => steps.indexOf('status', from) > from);
+    // The one that was instructed to wait, where its end is reported after its pause.
+    expect(
+      meanwhile.filter((endpointGroup) => endpointGroup === 'partner-quotes').length,
+    ).toBeLessThanOrEqual(1);
   });
 });

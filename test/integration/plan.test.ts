@@ -98,7 +98,7 @@ describe('a plan conserves work', () => {
     await stage.name(old);
     const before = await stage.run(60, async () => SUCCESS);
     await stage.name(intents(2_000), 'first');
-    // What nobody knows yet goes on to be asked for, and must not starve the others either.
+    // What nobody knows yet goes on to be requested, and must not starve the others either.
     const meanwhile = await stage.run(60, async (member) =>
       member.startsWith('intent:')
         ? { outcome: 'next', next: { virtualSeconds: 5, restMs: 5_000, unseen: true } }
@@ -226,7 +226,7 @@ describe('a claim', () => {
     await stage.budget(5);
     await stage.name(wallets(1));
     await stage.plan.renew('status', { process: 'p1', polls: [] });
-    // Redis stood still, and gives to nobody what it is asked for then.
+    // Redis stood still, and gives to nobody what it is requested then.
     stage.nowMs += 20_000;
     const lost = await stage.next();
     for (let second = 0; second < 4; second++) {
@@ -239,7 +239,7 @@ describe('a claim', () => {
     expect(lost === null ? null : await stage.take(lost)).toBeNull();
   });
 
-  test('is kept as long as its process renews it', async () => {
+  test('is stored as long as its process renews it', async () => {
     await stage.budget(5);
     await stage.name(wallets(1));
     const poll = await stage.next();
@@ -269,7 +269,7 @@ describe('a claim', () => {
     }
   });
 
-  test('of a subject that was asked for meanwhile is followed by another at once', async () => {
+  test('of a subject that was requested meanwhile is followed by another at once', async () => {
     await stage.budget(100);
     await stage.name(wallets(1));
     const poll = await stage.next();
@@ -293,10 +293,10 @@ describe('a process that is gone', () => {
       if (poll !== null) await stage.end(poll, 'next', { restMs: 600_000 });
       stage.nowMs += 500;
     }
-    throw new Error(`${member} was never handed out`);
+    throw new Error(`${member} was never claimed`);
   }
 
-  /** The process of that name dies with all five polls. Returns what another is handed within ten seconds. */
+  /** The process of that name dies with all five polls. Returns what another is imported within ten seconds. */
   async function fiveDieWith(process: string): Promise<Claimed> {
     const { polls } = await stage.claim(5, process, 200);
     for (const poll of polls) await stage.take(poll, process);
@@ -431,7 +431,7 @@ describe('what fails', () => {
     expect(after.get(wallet)).toBeGreaterThanOrEqual(7);
   });
 
-  test('waits for its backoff all the same when it is asked for meanwhile', async () => {
+  test('waits for its backoff all the same when it is requested meanwhile', async () => {
     await stage.budget(100);
     await stage.name(wallets(1));
     const poll = await stage.next();
@@ -445,7 +445,7 @@ describe('what fails', () => {
     expect(again === null ? null : (await stage.take(again))?.lane).toBe('asked');
   });
 
-  test('and was asked for stays so until a look succeeds, so that it is made even where tracking is over', async () => {
+  test('and was requested stays so until a poll succeeds, so that it is made even where tracking is over', async () => {
     await stage.budget(100);
     await stage.name(intents(1));
     const look = async (): Promise<PollStart> => {
@@ -497,7 +497,7 @@ describe('what fails', () => {
   });
 });
 
-describe('a surface', () => {
+describe('an endpoint group', () => {
   test('is not called unauthorized for one subject that answers 403 among ten', async () => {
     await stage.budget(5);
     const [culprit = walletId('0x0'), ...others] = wallets(10);
@@ -719,7 +719,7 @@ describe('what was lost', () => {
       'tokens',
     ].flatMap((field) => ['odd', 'nan', '9e15'].map((value) => ({ hash: 'plan', field, value }) as const)),
     ...['state', 'pausedUntil', 'pausedAt', 'probeAt', 'probes', 'pace', 'paceAt', 'failures'].map(
-      (field) => ({ hash: 'surface', field, value: 'odd' }) as const,
+      (field) => ({ hash: 'endpointGroup', field, value: 'odd' }) as const,
     ),
   ])('or written by something else does not stop the plan: $value as $field of the $hash', async (odd) => {
     await stage.budget(5);

@@ -12,8 +12,8 @@ const open = opening();
 const { later, started } = open;
 const { serving, shown, quoteFile, watching } = quoteStage(open);
 
-describe('a quote that was handed over', () => {
-  test('expires by the clock, once, after a look that shows it unfunded, and can be known later', async () => {
+describe('an imported quote', () => {
+  test('expires by the clock, once, after a poll that shows it unfunded, and can be known later', async () => {
     let status = UNKNOWN;
     const upstream = await serving(() => status);
     const expiresAt = now() + 3;
@@ -41,7 +41,7 @@ describe('a quote that was handed over', () => {
     ]);
   });
 
-  test('has a look due right after its end, however rarely it is polled by then', async () => {
+  test('has a poll due right after its end, however rarely it is polled by then', async () => {
     const old = { id: QUOTE_ID, type: 'quote', status: 'active', updatedAt: now() - 3 * 86_400 };
     const upstream = await serving(() => ({ records: [old] }));
     const expiresAt = now() + 300;
@@ -52,7 +52,7 @@ describe('a quote that was handed over', () => {
     await hook.until((all) => all.length === 1);
     const redis = new Redis(inject('redisUrl'));
     later(() => redis.quit());
-    const dueMs = await eventually('the plan of the next look', async () => {
+    const dueMs = await eventually('the plan of the next poll', async () => {
       const planned = Number(await redis.zscore(`{${config.prefix}}:plan:status:alarms`, QUOTE_ID));
       return planned > 0 && planned;
     });
@@ -60,7 +60,7 @@ describe('a quote that was handed over', () => {
     expect(dueMs - expiresAt * 1_000).toBeLessThan(10_000);
   });
 
-  test('does not expire when the look after its end shows that it was funded', async () => {
+  test('does not expire when the poll after its end shows that it was funded', async () => {
     const expiresAt = now() + 2;
     const upstream = await serving(() =>
       Date.now() < expiresAt * 1_000 ? shown('active') : shown('submitted'),
@@ -79,8 +79,8 @@ describe('quotes of the sandbox', () => {
   const FUNDED = z.looseObject({ intentHash: z.string() });
   const QUOTE = z.looseObject({ id: z.string(), source: z.looseObject({ chainId: z.number() }) });
 
-  /** What is told of them, and who is who; null where this machine was held up until they had expired. */
-  async function told(timeScale: number) {
+  /** What is reported of them, and who is who; null where this machine was held up until they had expired. */
+  async function reported(timeScale: number) {
     const sandbox = await started(new Sandbox({ timeScale, transfersPerSecond: 0 }));
     const { url, controlUrl } = sandbox;
     const post = async (target: string, body: object): Promise<unknown> => {
@@ -121,11 +121,11 @@ describe('quotes of the sandbox', () => {
     return isInTime ? { of, events, old, funded, expired, altered } : null;
   }
 
-  test('are told as they are: funded in time, expired, altered, signed by a signer of before', async () => {
+  test('are reported as they are: funded in time, expired, altered, signed by a signer of before', async () => {
     let scale = 120;
     const { of, events, old, funded, expired, altered } = await eventually('they were seen in time', () => {
       scale /= 2;
-      return told(scale);
+      return reported(scale);
     });
     expect(of(events, expired.id)).toEqual(['quote.active', 'quote.expired']);
     expect(of(events, funded.id)[0]).toBe('quote.submitted');
@@ -155,25 +155,25 @@ describe('before a quote expires', () => {
     return hook;
   };
 
-  /** What is told of a quote that can be used for so long; for longer where this machine was held up for much of it. */
-  const toldOf = async (
+  /** What is reported of a quote that can be used for so long; for longer where this machine was held up for much of it. */
+  const reportedOf = async (
     seconds: number,
     { count, more = () => ({}) }: { count: number; more?: (seconds: number) => object },
   ): Promise<RenderedEvent[]> => {
     const hook = await watched(shown('active'), now() + seconds, more(seconds));
     const events = await hook.until((all) => typesOf(all).includes('quote.expired'));
-    return events.length >= count || seconds > 60 ? events : toldOf(2 * seconds, { count, more });
+    return events.length >= count || seconds > 60 ? events : reportedOf(2 * seconds, { count, more });
   };
 
-  test('that is told to who wants it, once, and then its end', async () => {
+  test('that is reported to who wants it, once, and then its end', async () => {
     const more = (seconds: number): object => ({ warnBefore: `${seconds / 2}s` });
-    const events = await toldOf(6, { count: 3, more });
+    const events = await reportedOf(6, { count: 3, more });
     expect(typesOf(events)).toEqual(['quote.active', 'quote.expiring', 'quote.expired']);
     expect(events[1]?.data).toMatchObject({ status: 'active', changes: [], record: { id: QUOTE_ID } });
   });
 
-  test('nothing is told where nobody wants it, and no warning of what is past', async () => {
-    expect(typesOf(await toldOf(3, { count: 2 }))).toEqual(['quote.active', 'quote.expired']);
+  test('nothing is given where nobody wants it, and no warning of what is past', async () => {
+    expect(typesOf(await reportedOf(3, { count: 2 }))).toEqual(['quote.active', 'quote.expired']);
     const past = await watched(shown('active'), now() - 10, { warnBefore: '1m' });
     expect(typesOf(await past.until((all) => all.length === 2))).toEqual(['quote.active', 'quote.expired']);
   });

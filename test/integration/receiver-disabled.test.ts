@@ -7,7 +7,7 @@ import { opening } from '../support/opening.ts';
 
 const open = opening();
 
-/** How many entries of the log the relay takes for a receiver at once. */
+/** The number of entries of the log the relay takes for a receiver at once. */
 const RELAY_BATCH = 200;
 
 const QUICK = { retries: { delays: ['1ms', '1ms', '1ms', '1ms', '1ms'], jitter: 0 } };
@@ -45,7 +45,7 @@ describe('500 events of an hour in which a receiver is disabled', () => {
 });
 
 describe('a receiver whose deliveries fail', () => {
-  test('is told of, failing and recovered, to the others that name receiver.*, and to neither itself nor the rest', async () => {
+  test('is notified of, failing and recovered, to the others that name receiver.*, and to neither itself nor the rest', async () => {
     const bad = await open.started(new Hook(({ event }) => (event.type.startsWith('receiver.') ? 204 : 500)));
     const operator = await open.started(new Hook());
     const rest = await open.started(new Hook());
@@ -86,7 +86,7 @@ describe('a receiver whose deliveries fail', () => {
     expect(rest.ids).toEqual([madeEventId(made), madeEventId(next)]);
   });
 
-  test('is told of at the fourth failure in a row, also where each is the only attempt of its event', async () => {
+  test('is notified of at the fourth failure in a row, also where each is the only attempt of its event', async () => {
     const bad = await open.started(new Hook(() => 500));
     const operator = await open.started(new Hook());
     const stage = await deliveryStage(open, {
@@ -142,8 +142,8 @@ describe('a receiver whose deliveries fail', () => {
     await stage.drained('bad');
     expect(bad.ids.slice(before)).toEqual([...early, ...late].map(madeEventId));
     expect(await stage.backlog.counts('bad')).toEqual({ pending: 0, dead: 0 });
-    const told = await operator.until((came) => came.length === 3);
-    expect(told[2]?.event).toMatchObject({
+    const reported = await operator.until((came) => came.length === 3);
+    expect(reported[2]?.event).toMatchObject({
       type: 'receiver.recovered',
       data: { previousStatus: 'disabled' },
     });

@@ -207,7 +207,7 @@ test('an event that was cut is whole behind its link, as its receiver gets it', 
   expect([recordTruncated, cut.record.note]).toEqual([true, undefined]);
   const path = String(recordUrl).replace('https://watch.example.com/a', '');
   expect(path.startsWith(`/api/v1/events/${event.id}?receiver=hook&`)).toBe(true);
-  // It opens this event for this receiver, and what another one is told stays closed.
+  // It opens this event for this receiver, and what another one is reported stays closed.
   const answer = await fetch(`${daemon.url}${path}`);
   const others = await fetch(`${daemon.url}${path.replace('receiver=hook', 'receiver=other')}`);
   expect(others.status).toBe(403);

@@ -67,7 +67,7 @@ describe('a receiver that answers 429 with Retry-After', () => {
 });
 
 describe('a receiver that refuses one event in ten', () => {
-  test('is not failing, and no operator is told so', async () => {
+  test('is not failing, and no operator is notified so', async () => {
     const number = ({ event }: Came): number => Number(BigInt(event.data.subject.id.slice('intent:'.length)));
     const picky = await open.started(new Hook((came) => (number(came) % 10 === 0 ? 500 : 204)));
     const operator = await open.started(new Hook());

@@ -33,17 +33,17 @@ function connected(port: number): RedisClient {
   return redis;
 }
 
-/** A monitor of one connection, and what it has told. */
+/** A monitor of one connection, and what it has reported. */
 function monitored(
   redis: RedisClient,
   openFresh: () => RedisClient,
-): { monitor: RedisMonitor; told: string[]; persistences: Persistence[]; skewsMs: number[] } {
-  const [told, persistences, skewsMs]: [string[], Persistence[], number[]] = [[], [], []];
+): { monitor: RedisMonitor; reported: string[]; persistences: Persistence[]; skewsMs: number[] } {
+  const [reported, persistences, skewsMs]: [string[], Persistence[], number[]] = [[], [], []];
   const monitor = new RedisMonitor({
     key: 'some-key',
     openFresh,
-    onAway: (role, reason) => told.push(`${role} away: ${reason}`),
-    onBack: (role) => told.push(`${role} back`),
+    onAway: (role, reason) => reported.push(`${role} away: ${reason}`),
+    onBack: (role) => reported.push(`${role} back`),
     onPersistence: (persistence) => persistences.push(persistence),
     onClock: (skewMs) => skewsMs.push(skewMs),
     tickMs: TICK_MS,
@@ -51,7 +51,7 @@ function monitored(
   later(async () => monitor.close());
   monitor.watch('commands', redis);
   monitor.start();
-  return { monitor, told, persistences, skewsMs };
+  return { monitor, reported, persistences, skewsMs };
 }
 
 describe('what Redis keeps', () => {
@@ -79,13 +79,13 @@ describe('what Redis keeps', () => {
     expect(await readPersistence(connected(port))).toEqual({ kind: 'unknown' });
   });
 
-  test('is looked at again and again, and told when it changes', async () => {
+  test('is looked at again and again, and reported when it changes', async () => {
     const { client, port } = await node();
     const redis = connected(port);
     const { monitor, persistences } = monitored(redis, () => connected(port));
-    await eventually('the first look', () => monitor.persistence?.kind === 'append-only');
+    await eventually('the first poll', () => monitor.persistence?.kind === 'append-only');
     await client.config('SET', 'appendonly', 'no');
-    await eventually('the next look', () => monitor.persistence?.kind === 'nothing');
+    await eventually('the next poll', () => monitor.persistence?.kind === 'nothing');
     expect(persistences).toEqual([{ kind: 'nothing' }]);
   });
 
@@ -136,18 +136,18 @@ describe('connections that are not answered', () => {
     const proxy = await started(new TcpProxy({ host: '127.0.0.1', port }));
     const redis = connect({ kind: 'server', url: proxy.url });
     later(async () => redis.disconnect());
-    const { monitor, told } = monitored(redis, () => connected(port));
+    const { monitor, reported } = monitored(redis, () => connected(port));
     await eventually('reachable', () => monitor.isReachable());
     proxy.onRequest = () => 'swallow';
     await eventually('away', () => !monitor.isReachable());
     expect(monitor.isStuck()).toBe(false);
     await eventually('stuck', () => monitor.isStuck());
-    expect(told.some((line) => /^commands away: no answer/.test(line))).toBe(true);
+    expect(reported.some((line) => /^commands away: no answer/.test(line))).toBe(true);
   });
 
   test('are not stuck while Redis answers nobody', async () => {
     const server = await node();
-    const { monitor, told } = monitored(connected(server.port), () => connected(server.port));
+    const { monitor, reported } = monitored(connected(server.port), () => connected(server.port));
     await eventually('reachable', () => monitor.isReachable());
     server.freeze();
     later(async () => server.thaw());
@@ -155,6 +155,6 @@ describe('connections that are not answered', () => {
     expect([monitor.isReachable(), monitor.stuckMs()]).toEqual([false, 0]);
     server.thaw();
     await eventually('back', () => monitor.isReachable());
-    expect(told.at(-1)).toBe('commands back');
+    expect(reported.at(-1)).toBe('commands back');
   });
 });

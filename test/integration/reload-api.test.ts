@@ -28,7 +28,7 @@ function configOf(intents: string[], server: object = SERVER): TestConfig {
 
 const PREFIX = testPrefix();
 
-test('a reload is asked for through the API, which says what has changed, or why it was refused', async () => {
+test('a reload is requested through the API, which says what has changed, or why it was refused', async () => {
   const { daemon, write } = await reloadable(configOf([hashOf(1)]), { later });
   const call = (method: string, path: string) => callApi(daemon.url, { method, path });
   const before = (await call('GET', '/config')).body;
@@ -87,7 +87,7 @@ test('tokens are other ones after a reload, also for who follows the log', async
   expect(result).toMatchObject({ ok: false, retryAtMs: null, error: expect.stringContaining('server.port') });
 });
 
-test('what refused a reload may pass: it is tried again without being told', async () => {
+test('what refused a reload may pass: it is tried again without being reported', async () => {
   const server = await RedisProcess.create();
   later(() => server.close());
   const redis = connect({ kind: 'server', url: server.url });

@@ -39,7 +39,7 @@ function withBoth(config: TestConfig): TestConfig {
   return { ...config, subscriptions: [{ name: 'orders', receivers: ['backend'], intents: [ONE, TWO] }] };
 }
 
-test('a file that is replaced is read without being told', async () => {
+test('a file that is replaced is read without being reported', async () => {
   const { config, hook } = await stage();
   const { write } = await reloadable(config, { later });
   await hook.until((came) => came.length === 1);

@@ -80,7 +80,7 @@ test('a reload that removes much changes nothing until exactly its file is confi
   const { digest: ran } = (await config(daemon.url)).body;
 
   await write(naming(before, [LAST, NEW]));
-  await eventually('the file is held without being told', () => daemon.fileState?.state === 'held');
+  await eventually('the file is held without being reported', () => daemon.fileState?.state === 'held');
   const subjects = { removed: 4, of: 5, ids: gone };
   const none = { removed: 0, of: 0, ids: [] };
   const removal = { held: true, confirmAfter: 0.2, wallets: none, subjects };
@@ -131,7 +131,7 @@ test('a reload that removes much changes nothing until exactly its file is confi
   expect(lines.filter(({ msg }) => msg === 'config.hold_ended')).toMatchObject([
     { digest, state: 'running' },
   ]);
-  // Whoever asks is told in the log again.
+  // Whoever asks is reported in the log again.
   expect(removals(reading)).toHaveLength(2);
   expect(operator.came).toHaveLength(1);
 });
@@ -334,7 +334,7 @@ test('in mode manual a changed file is logged, and applied on request only', asy
   expect(await command()).toMatchObject({ code: 78 });
   expect(daemon.fileState).toMatchObject({ state: 'refused', retryAtMs: null });
 
-  // What is noticed ends no secret and is not held: nobody has asked for it.
+  // What is noticed ends no secret and is not held: nobody has requested it.
   await write(withTokens(naming(manual, [LAST]), { admin: ADMIN_TOKEN }));
   await eventually('the removal is logged', () => noticed().length === 3);
   expect((await config(daemon.url, READ_TOKEN)).status).toBe(200);

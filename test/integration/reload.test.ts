@@ -57,8 +57,10 @@ test('a reload watches what comes in, lets go of what goes out, and tells metada
   await hook.until((came) => came.length === 3);
   for (const hash of [ONE, TWO, THREE]) statuses.set(hash, 'filled');
   await hook.until((came) => came.length === 5);
-  const told = hook.came.slice(2).map(({ event: { type, data } }) => [type, data.subject.id, data.metadata]);
-  expect(told.sort()).toEqual([
+  const reported = hook.came
+    .slice(2)
+    .map(({ event: { type, data } }) => [type, data.subject.id, data.metadata]);
+  expect(reported.sort()).toEqual([
     ['intent.filled', `intent:${TWO}`, { desk: 'new' }],
     ['intent.filled', `intent:${THREE}`, { desk: 'new' }],
     ['intent.pending', `intent:${THREE}`, { desk: 'new' }],
@@ -186,8 +188,8 @@ test('names the settings that have changed by their keys in the file', async () 
   const schema = JSON.parse(await readFile(join(import.meta.dirname, '../../config/schema.json'), 'utf8'));
   for (const key of changed) {
     const [section = '', member] = key.split('.');
-    const told = schema.properties[section];
-    expect([key, told !== undefined && (member === undefined || member in told.properties)]).toEqual([
+    const reported = schema.properties[section];
+    expect([key, reported !== undefined && (member === undefined || member in reported.properties)]).toEqual([
       key,
       true,
     ]);

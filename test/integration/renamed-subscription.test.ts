@@ -252,7 +252,7 @@ function registryStage() {
     },
     /** Has the transfer claimed. Returns whether it has to be looked at for that. */
     claim: (claim: Claim): Promise<boolean> => subjects.claim(transfer, [claim]),
-    /** Has the transfer told to a claim. */
+    /** Has the transfer reported to a claim. */
     serve: async (name: string): Promise<Claim> => {
       const claim = await claimOf(name);
       await subjects.claim(transfer, [claim]);

@@ -74,7 +74,7 @@ async function retire(commit: number): Promise<{ retired: boolean; polled: boole
 
 /** Claims whatever may be polled now. */
 async function claimed(): Promise<string[]> {
-  const { polls } = await plan.claim('status', { process: 'p', most: 10, aheadMs: 10_000, handed: [] });
+  const { polls } = await plan.claim('status', { process: 'p', most: 10, aheadMs: 10_000, sent: [] });
   return polls.map(({ member }) => member);
 }
 
@@ -106,14 +106,14 @@ describe('a transfer that a page showed finished', () => {
     expect(await retire(commit)).toEqual({ retired: false, polled: true });
   });
 
-  test('is polled on where it was asked for meanwhile, and while that poll is under way', async () => {
+  test('is polled on where it was requested meanwhile, and while that poll is under way', async () => {
     await plan.ask([INTENT]);
     expect(await retire(commit)).toEqual({ retired: false, polled: true });
     expect(await claimed()).toContain(INTENT);
     expect(await retire(commit)).toEqual({ retired: false, polled: true });
   });
 
-  test('is polled again when it is asked for afterwards', async () => {
+  test('is polled again when it is requested afterwards', async () => {
     await retire(commit);
     await plan.recheck([INTENT]);
     expect(await claimed()).toContain(INTENT);

@@ -12,7 +12,7 @@ const LONG_AGO = 'Tue, 20 Nov 1990 00:00:00 GMT';
 
 const EVENTS = 8;
 
-/** Receivers that ask for no time at all, by name. */
+/** Receivers that request no time at all, by name. */
 const IMPATIENT = {
   'zero-429': { status: 429, retryAfter: '0' },
   'past-429': { status: 429, retryAfter: LONG_AGO },

@@ -62,7 +62,7 @@ async function polls(
   await signalled<SignalMap['poll.ended'][0]>(
     (take) => signals.on('poll.ended', take),
     (poll) => {
-      if (poll.surface === 'quotes' && matches(poll)) seen += 1;
+      if (poll.endpointGroup === 'quotes' && matches(poll)) seen += 1;
       return seen >= wanted;
     },
   );
@@ -76,7 +76,7 @@ async function metricsOf(daemon: { url: string }): Promise<string> {
 }
 
 describe('a route at the sandbox', () => {
-  test('is told as available, moved, unavailable and available again, and by a restart not at all', async () => {
+  test('is reported as available, moved, unavailable and available again, and by a restart not at all', async () => {
     const sandbox = await started(new Sandbox({ transfersPerSecond: 0 }));
     const hook = await started(new TestReceiver());
     const setup = { baseUrl: sandbox.url, quotesUrl: sandbox.quotesUrl, hook };
@@ -174,7 +174,7 @@ describe('a quoting service in trouble', () => {
     ['from another funder', { funder: SOMEBODY }],
     ['to another recipient', { recipient: SOMEBODY }],
     ['to another chain', { finalDestinationChainID: 42161 }],
-    ['of an execution that was not asked for', { intentExecutionType: 'GASLESS' }],
+    ['of an execution that was not requested', { intentExecutionType: 'GASLESS' }],
     ['that has expired', { quoteExpiry: 1_700_000_000 }],
     [
       'in units of other decimals',
@@ -206,31 +206,31 @@ describe('a quoting service in trouble', () => {
     expect(await metricsOf(daemon)).toMatch(/^intentwatch_records_unreadable_total\{kind="route"\} [1-9]/m);
   });
 
-  test('that asks for a pause gets it, and the transfers are asked for meanwhile', async () => {
+  test('that requests a pause gets it, and the transfers are requested meanwhile', async () => {
     const answers: Scripted[] = [];
     const steps: string[] = [];
     const service = await scripted(() => {
-      steps.push('asked for a quote');
+      steps.push('requested a quote');
       return answers.shift() ?? quotes('99000000');
     });
     const hook = await started(new TestReceiver());
     const { signals } = await startDaemonWithBoth(service, hook);
     await hook.until((events) => events.length === 1);
-    signals.on('upstream.paused', ({ surface }) => steps.push(`${surface} paused`));
-    signals.on('poll.ended', ({ surface }) => steps.push(surface));
+    signals.on('upstream.paused', ({ endpointGroup }) => steps.push(`${endpointGroup} paused`));
+    signals.on('poll.ended', ({ endpointGroup }) => steps.push(endpointGroup));
     answers.push({ status: 429, body: '{}', headers: { 'retry-after': '3' } }, quotes());
     await hook.until((events) => events.length === 2);
     const from = steps.indexOf('quotes paused');
     const since = steps.slice(from + 1);
-    const meanwhile = since.slice(0, since.indexOf('asked for a quote'));
+    const meanwhile = since.slice(0, since.indexOf('requested a quote'));
     expect(hook.events.map(facts)).toEqual([
       ['route.available', 1, '99000000'],
       ['route.unavailable', 2, null],
     ]);
     expect(steps.filter((step) => step.endsWith(' paused'))).toEqual(['quotes paused']);
-    await eventually('the transfers are asked for', () => steps.indexOf('status', from) > from);
-    // The one that was told to wait, where its end is told after its pause.
-    expect(meanwhile.filter((surface) => surface === 'quotes').length).toBeLessThanOrEqual(1);
+    await eventually('the transfers are requested', () => steps.indexOf('status', from) > from);
+    // The one that was instructed to wait, where its end is reported after its pause.
+    expect(meanwhile.filter((endpointGroup) => endpointGroup === 'quotes').length).toBeLessThanOrEqual(1);
   });
 
   test('that refuses the request is no route that cannot be had', async () => {
@@ -253,7 +253,7 @@ describe('a quoting service in trouble', () => {
     expect(hook.events.map(facts)).toEqual([['route.available', 1, '99000000']]);
   });
 
-  test('that is out is told to the operator, as a surface of its own', async () => {
+  test('that is out is reported to the operator, as an endpoint group of its own', async () => {
     let out = false;
     const service = await scripted(() => (out ? { status: 502, body: '' } : quotes('99000000')));
     const hook = await started(new TestReceiver());

@@ -41,7 +41,7 @@ async function started(config: TestConfig): Promise<Program> {
 describe('data of a newer version', () => {
   test.each([
     ['start'],
-    ['set-aside'],
+    ['quarantine'],
     ['learned'],
   ])('is refused by %s with one sentence, and left alone', async (command) => {
     const hook = await open.started(new Hook());

@@ -36,7 +36,7 @@ async function serve(
       deliveries: async () => [],
       receivers: async () => [],
       suspensions: async () => ({ roots: 0, waiting: 0 }),
-      surfaces: async () => [],
+      endpointGroups: async () => [],
       waits: async () => [],
       sweeps: async () => [],
       learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
@@ -254,7 +254,7 @@ describe('/api/v1/events/{id}', () => {
     ['the beginning of the token', { authorization: 'Bearer token' }],
     ['an empty token', { authorization: 'Bearer ' }],
     ['another scheme', { authorization: `Basic ${TOKEN}` }],
-  ])('is 401 with %s, whatever is asked for', async (_, headers) => {
+  ])('is 401 with %s, whatever is requested', async (_, headers) => {
     const { url } = await serve({ api });
     for (const path of [`/api/v1/events/${ID}?receiver=backend`, '/api/v1/events/evt_1']) {
       const answer = await fetch(`${url}${path}`, { headers });

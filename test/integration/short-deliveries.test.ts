@@ -23,7 +23,7 @@ const open = opening();
 const { later } = open;
 const { serving, shown, quoteFile, watching } = quoteStage(open);
 
-describe('a transfer whose quote was handed over', () => {
+describe('a transfer whose quote was imported', () => {
   /** What follows the funding: the intent as it was last shown, and a change after which nothing else can come. */
   async function followed(shownAs: readonly JsonObject[], quote: JsonObject) {
     let moment = 0;
@@ -55,7 +55,7 @@ describe('a transfer whose quote was handed over', () => {
     );
   }
 
-  test('is told as short, once, when less was delivered than the minimum', async () => {
+  test('is reported as short, once, when less was delivered than the minimum', async () => {
     const short = { ...destinationTx, amount: '900000' };
     const { events, running } = await followed(
       [
@@ -90,7 +90,7 @@ describe('a transfer whose quote was handed over', () => {
   test.each([
     ['', 0],
     [', and the look-up after that fails', 1],
-  ])('is told as short also where the quote is found valid only after the transfer has ended%s', async (_, failures) => {
+  ])('is reported as short also where the quote is found valid only after the transfer has ended%s', async (_, failures) => {
     const ended = Promise.withResolvers<void>();
     const endedAt = now() - 6;
     let isEnded = false;
@@ -129,7 +129,7 @@ describe('a transfer whose quote was handed over', () => {
     ['the minimum', { amount: '994000' }],
     ['another token', { amount: '1', token: PROMISED_TOKENS.source }],
     ['on another chain', { amount: '1', chainId: 42161 }],
-  ])('is not told as short when what was delivered is %s', async (_, delivered) => {
+  ])('is not reported as short when what was delivered is %s', async (_, delivered) => {
     const { events, logged } = await followed(
       [
         { status: 'pending', updatedAt: now() - 9 },

@@ -62,11 +62,15 @@ async function desk(receiverCount: number) {
     redis,
     receivers,
     get,
-    /** Commits an event of the subject, to which no receiver is entitled. Returns its id. */
+    /** Commits an event of the subject, to which no receiver is matched. Returns its id. */
     commit: async (sequence: number, subject: SubjectId = INTENT, note = ''): Promise<string> => {
       const id = eventId(sequence);
       const record = { id: subject, type: 'intent', status: 'pending', step: sequence, note };
-      const { commit: _, told: _told, ...snapshot } = snapshotOf(Date.now())('pending', { sequence, record });
+      const {
+        commit: _,
+        reported: _told,
+        ...snapshot
+      } = snapshotOf(Date.now())('pending', { sequence, record });
       const event = {
         id,
         type: 'intent.updated',

@@ -46,7 +46,7 @@ test('what left the config takes a twentieth of the budget at most where the oth
   expect(pollsOf(polled, [...out, ...others]) / all).toBeLessThan(0.06);
   expect(pollsOf(polled, out)).toBeGreaterThan(0);
   expect(pollsOf(polled, others)).toBeGreaterThan(0);
-  // What is asked for of it waits like all of it.
+  // What is requested of it waits like all of it.
   await stage.plan.ask(out);
   const asked = await stage.run(10, async () => AT_ONCE);
   expect(pollsOf(asked, out)).toBeLessThan(20);
@@ -85,7 +85,7 @@ test('what left the config does not count as what waits longest', async () => {
   if (live === undefined || out === undefined) throw new Error('found no wallets');
   await suspend('out', [out]);
   await stage.run(3, async () => SUCCESS);
-  await redis.zadd(keys.lookedAt('status', 'wallet'), 5_000, live, 1_000, out);
+  await redis.zadd(keys.polledAt('status', 'wallet'), 5_000, live, 1_000, out);
   const waits = await readWaits(redis, keys, 10_000);
   expect(waits).toContainEqual({ kind: 'wallet', count: 2, longestSeconds: 5 });
 });

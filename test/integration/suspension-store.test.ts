@@ -76,7 +76,7 @@ function stageOn(redis: RedisClient) {
     return entries.map((entry) => {
       if (entry.kind === 'event')
         return `${statuses.get(entry.id)} to ${namesOf(entry.roots)} without ${namesOf(entry.withheld)}`;
-      if (entry.kind === 'audience')
+      if (entry.kind === 'subscribers')
         return `${statuses.get(entry.entry)} late to ${namesOf(entry.roots)}${entry.isSuspended ? ', waited' : ''}`;
       return entry.kind === 'operator'
         ? `${entry.event.type} ${entry.event.data.record.reason} ${entry.event.data.record.events}`

@@ -27,7 +27,7 @@ beforeEach(() => {
 
 afterEach(() => redis.disconnect());
 
-/** Whether another sweep on the scope might begin a minute later. */
+/** True when another sweep on the scope might begin a minute later. */
 async function mayBegin(): Promise<boolean> {
   return sweeps.mayBegin(WHERE, T0_MS + 60_000);
 }
@@ -37,7 +37,7 @@ describe('a sweep over the pages of a wallet', () => {
 
   test('is not begun a second time while it is under way, also while a page is polled', async () => {
     expect(await mayBegin()).toBe(false);
-    const { polls } = await plan.claim('status', { process: 'p', most: 1, aheadMs: 10_000, handed: [] });
+    const { polls } = await plan.claim('status', { process: 'p', most: 1, aheadMs: 10_000, sent: [] });
     expect(polls.map(({ member }) => member)).toEqual([MEMBER]);
     expect(await mayBegin()).toBe(false);
     await sweeps.next(SWEEP, { page: 2, cursor: 'b', limit: 50, nowMs: T0_MS + 1 });
@@ -133,7 +133,7 @@ test('a sweep may wait the longer for the next the more pages it read', async ()
 describe('turns of sweeps whose pages are read back to back', () => {
   const OTHER = { wallet: walletId('0x2222222222222222222222222222222222222222'), scope: 'all' };
 
-  test('are so many at once; each is kept until its sweep ends', async () => {
+  test('are so many at once; each is stored until its sweep ends', async () => {
     expect(await sweeps.takeTurn(WHERE, 1)).toBe(true);
     await sweeps.begin(WHERE, { cursor: 'a', limit: 50, nowMs: T0_MS, sinceMs: T0_MS, isHurried: true });
     expect(await sweeps.takeTurn(OTHER, 1)).toBe(false);

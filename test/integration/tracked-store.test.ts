@@ -1,7 +1,7 @@
 import { expect, inject, test } from 'vitest';
 import { asSubjectId, intentId, quoteId } from '../../src/domain/subjects/subject.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
-import { HandedQuotes } from '../../src/store/handed-quotes.ts';
+import { ImportedQuotes } from '../../src/store/imported-quotes.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { TrackedStore } from '../../src/store/tracked.ts';
 import { testPrefix } from '../support/daemon.ts';
@@ -13,7 +13,7 @@ const { later } = opening();
 const WISH = { metadata: {}, receivers: ['backend'], overdueAfterMs: null, recipients: [] };
 const INTENT = intentId(hashOf(1));
 const QUOTE = quoteId('3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41');
-const HANDED = { subject: QUOTE, raw: { id: QUOTE, expiresAt: 1 } };
+const IMPORTED = { subject: QUOTE, raw: { id: QUOTE, expiresAt: 1 } };
 
 /** A store on a prefix of its own. */
 function stage() {
@@ -21,7 +21,7 @@ function stage() {
   later(() => disconnect(redis));
   const keys = new Keys(testPrefix());
   const store = new TrackedStore(redis, keys);
-  return { redis, keys, store, quotes: new HandedQuotes(redis, keys) };
+  return { redis, keys, store, quotes: new ImportedQuotes(redis, keys) };
 }
 
 const NEVER = (): boolean => false;
@@ -35,23 +35,23 @@ test('keeps since when a subject is tracked, whatever else is wished of it later
   expect(await store.of(INTENT)).toMatchObject({ metadata: { order: '7' }, createdAtMs: first.createdAtMs });
 });
 
-test('what is ended is kept for the events that are committed, then forgotten with its quote', async () => {
+test('what is ended is stored for the events that are committed, then forgotten with its quote', async () => {
   const { redis, keys, store } = stage();
-  await store.track(QUOTE, WISH, HANDED);
+  await store.track(QUOTE, WISH, IMPORTED);
   expect(await store.untrack(QUOTE)).toBe(true);
   expect(await store.untrack(QUOTE)).toBe(false);
   expect(await store.of(QUOTE)).toBeNull();
   await store.prune(Date.now() - 60_000, NEVER);
   expect(await store.count()).toBe(1);
-  expect(await redis.hexists(keys.handedQuotes, QUOTE)).toBe(1);
+  expect(await redis.hexists(keys.importedQuotes, QUOTE)).toBe(1);
   await store.prune(Date.now() + 60_000, (quote) => quote === QUOTE);
   expect(await store.count()).toBe(0);
-  expect(await redis.hexists(keys.handedQuotes, QUOTE)).toBe(1);
+  expect(await redis.hexists(keys.importedQuotes, QUOTE)).toBe(1);
   expect(await redis.zcard(keys.trackingEnded)).toBe(0);
   expect(await redis.hlen(keys.wanted)).toBe(0);
 });
 
-test('what is tracked again before it is forgotten stays', async () => {
+test('what is tracked again before it is removed stays', async () => {
   const { store } = stage();
   await store.track(INTENT, WISH, null);
   await store.untrack(INTENT);
@@ -77,29 +77,29 @@ test('what has come to its end and been silent for the retention is ended, and n
 
 test('a sync of what the config hands over leaves the quotes that are tracked', async () => {
   const { redis, keys, store, quotes } = stage();
-  await store.track(QUOTE, WISH, HANDED);
+  await store.track(QUOTE, WISH, IMPORTED);
   const other = asSubjectId('quote:00000000-0000-4000-8000-000000000001');
-  await redis.hset(keys.handedQuotes, other, '{}');
+  await redis.hset(keys.importedQuotes, other, '{}');
   expect(await quotes.sync([])).toEqual([QUOTE]);
-  expect(await redis.hkeys(keys.handedQuotes)).toEqual([QUOTE]);
+  expect(await redis.hkeys(keys.importedQuotes)).toEqual([QUOTE]);
 });
 
 test('a sync of what the config hands over leaves the quotes that are suspended', async () => {
   const { redis, keys, quotes } = stage();
-  await quotes.sync([HANDED]);
+  await quotes.sync([IMPORTED]);
   await quotes.sync([], new Set([QUOTE]));
-  expect(await redis.hkeys(keys.handedQuotes)).toEqual([QUOTE]);
+  expect(await redis.hkeys(keys.importedQuotes)).toEqual([QUOTE]);
   await quotes.sync([]);
-  expect(await redis.hkeys(keys.handedQuotes)).toEqual([]);
+  expect(await redis.hkeys(keys.importedQuotes)).toEqual([]);
 });
 
-test('what a quote promises is kept though it is found valid while another process syncs', async () => {
+test('what a quote promises is stored though it is found valid while another process syncs', async () => {
   const { redis, keys, quotes } = stage();
-  const handed = { subject: QUOTE, raw: { ...HANDED.raw, intentHash: hashOf(1) } };
-  await quotes.sync([handed]);
+  const imported = { subject: QUOTE, raw: { ...IMPORTED.raw, intentHash: hashOf(1) } };
+  await quotes.sync([imported]);
   const deciding = async (): Promise<void> => {
-    await quotes.promise(handed);
-    await quotes.decide(handed, 'valid');
+    await quotes.promise(imported);
+    await quotes.decide(imported, 'valid');
   };
   // It comes between what the sync reads of quotes and what it reads of promises.
   const syncing = new Proxy(redis, {
@@ -112,6 +112,6 @@ test('what a quote promises is kept though it is found valid while another proce
       };
     },
   });
-  await new HandedQuotes(syncing, keys).sync([handed]);
+  await new ImportedQuotes(syncing, keys).sync([imported]);
   expect(await redis.hkeys(keys.promised)).toEqual([INTENT]);
 });

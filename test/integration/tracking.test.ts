@@ -54,7 +54,7 @@ async function stage(changes: Partial<TestConfig> = {}) {
 }
 
 describe('a transfer that is tracked right after its quote', () => {
-  test('is told in every state that an answer showed, with its metadata, before and after it is indexed', async () => {
+  test('is reported in every state that an answer showed, with its metadata, before and after it is indexed', async () => {
     const sandbox = await started(new Sandbox({ seed: 4, timeScale: 10, transfersPerSecond: 0 }));
     const hook = await started(new TestReceiver());
     const { daemon } = await startDaemon({
@@ -173,7 +173,10 @@ describe('POST /subjects', () => {
         'found nobody, expected receivers that exist (backend, oncall)',
       ],
       [{ kind: 'intent', id: TWO, receivers: 'backend' }, 'a list of receiver names'],
-      [{ kind: 'intent', id: TWO }, 'found none, expected who is told (backend, oncall), or [] for nobody'],
+      [
+        { kind: 'intent', id: TWO },
+        'found none, expected who is notified (backend, oncall), or [] for nobody',
+      ],
       [{ kind: 'intent', id: TWO, receivers: ['backend'], overdueAfter: 'soon' }, 'a duration from 1s'],
       [{ kind: 'intent', id: TWO, receivers: ['backend'], metadata: { a: 1 } }, 'text'],
       [
@@ -233,7 +236,7 @@ describe('what is tracked by itself', () => {
     later(() => daemon.close());
     await hook.until((came) => came.length === 1);
     const url = `${daemon.url}/api/v1/subjects`;
-    // Known already: it is told what is known, as the first sight of it.
+    // Known already: it is reported what is known, as the first sight of it.
     const wish = { kind: 'intent', id: ONE, receivers: ['oncall'], metadata: { desk: 'b', order: '1' } };
     await call(url, { ...wish, overdueAfter: '1s' });
     await other.until((came) => came.length === 2);
@@ -252,7 +255,7 @@ describe('what is tracked by itself', () => {
     expect(other.came).toHaveLength(2);
   });
 
-  test('stays through reloads and restarts, and ends when it is told to', async () => {
+  test('stays through reloads and restarts, and ends when it is reported to', async () => {
     const { config, statuses, hook } = await stage();
     const first = await reloadable(config, { later });
     await call(`${first.daemon.url}/api/v1/subjects`, { kind: 'intent', id: TWO, receivers: ['backend'] });
@@ -327,7 +330,7 @@ describe('what is tracked by itself', () => {
     await eventually('all is wanted again', async () => (await redis.hlen(keys.wanted)) === 3);
     statuses.set(ONE, 'filled');
     statuses.set(TWO, 'filled');
-    await eventually('both are told', () =>
+    await eventually('both are reported', () =>
       [ONE, TWO].every((hash) =>
         hook.came.some(
           ({ event: { type, data } }) => type === 'intent.filled' && data.subject.id === `intent:${hash}`,

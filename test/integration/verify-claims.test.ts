@@ -108,14 +108,14 @@ test('a log that the daemon knows to have proved another transfer proves no seco
   await stage.until(first, 'verified');
 
   const looked = await verify(inject('redisUrl'), ['--json']);
-  const told = VERIFIED_PAYMENTS.strict().parse(JSON.parse(looked.out));
+  const reported = VERIFIED_PAYMENTS.strict().parse(JSON.parse(looked.out));
   // The first says exactly what moved.
-  expect(told).toMatchObject({
+  expect(reported).toMatchObject({
     outcome: 'disputed',
     otherTransfers: { looked: true },
     payments: [{ verdict: { outcome: 'disputed', proof: { reason: 'other-intent' } } }],
   });
-  expect(Object.keys(told.payments[0]?.verdict ?? {})).toEqual(['outcome', 'proof']);
+  expect(Object.keys(reported.payments[0]?.verdict ?? {})).toEqual(['outcome', 'proof']);
   expect(looked.code).toBe(1);
   expect((await verify(inject('redisUrl'))).out).toMatch(/^other transfers: looked at/m);
 });

@@ -34,7 +34,7 @@ function planned(id: string, status: string, { agree }: { agree: boolean }) {
     status,
     updatedAt,
     pendingSince: updatedAt,
-    told: true,
+    reported: true,
   };
   const claim = { root: `s|${subject}`, atMs: SEEN_MS, historyBefore: null, served: true };
   return planOf(
@@ -44,7 +44,7 @@ function planned(id: string, status: string, { agree }: { agree: boolean }) {
       nowMs: SEEN_MS + 31 * DAY_MS,
       price: 1,
       subscriptions: new Map([['s', WISHES]]),
-      handed: null,
+      imported: null,
       route: null,
     },
   );

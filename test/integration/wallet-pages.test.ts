@@ -32,8 +32,8 @@ async function watching(
 }
 
 describe('a transfer that every page of its wallet shows', () => {
-  test('is told as overdue', async () => {
-    // What is older than the watch is history: it begins when the first page is asked for.
+  test('is reported as overdue', async () => {
+    // What is older than the watch is history: it begins when the first page is requested.
     let updatedAt: number | null = null;
     const upstream = await started(
       new ScriptedUpstream(() => {
@@ -70,13 +70,13 @@ describe('a listing that cannot be read', () => {
   const isHead = ({ query }: { query: Record<string, string> }): boolean =>
     query.status === undefined && query.cursor === undefined;
 
-  // One that fails slowly is due again before the others are: it is all that the surface is probed with, unless it waits.
+  // One that fails slowly is due again before the others are: it is all that the endpoint group is probed with, unless it waits.
   test.concurrent.for([
     { name: 'pending', fails: isPending, works: isHead, ms: 0 },
     { name: 'pending', fails: isPending, works: isHead, ms: 4_000 },
     { name: 'head', fails: isHead, works: isPending, ms: 0 },
     { name: 'head', fails: isHead, works: isPending, ms: 4_000 },
-  ])('keeps no other from being asked for: $name, which fails after $ms ms', async ({ fails, works, ms }, {
+  ])('keeps no other from being requested: $name, which fails after $ms ms', async ({ fails, works, ms }, {
     onTestFinished,
   }) => {
     const upstream = new ScriptedUpstream(async (asked) => {
@@ -95,7 +95,7 @@ describe('a listing that cannot be read', () => {
 });
 
 describe('the listing of one status', () => {
-  test('goes on being asked for where it shows for a moment what has moved on', async () => {
+  test('goes on being requested where it shows for a moment what has moved on', async () => {
     const updatedAt = Math.floor(Date.now() / 1_000) + 60;
     // Enough of them that a page costs less than look-ups, also when one has moved on.
     const hashes = [HASH, hashOf(5), hashOf(6), hashOf(7), hashOf(8)];
@@ -178,7 +178,7 @@ describe('what stands behind the first page of a wallet, long before the next sw
     );
     const hook = await watching(upstream, { more: SELDOM });
     await hook.until((events) => events.length === 10);
-    // Only now all of the first look is known: that it showed all pages, with the newest first.
+    // Only now all of the first poll is known: that it showed all pages, with the newest first.
     await upstream.asks(({ query }) => query.wallet !== undefined);
     head.splice(
       0,

@@ -73,7 +73,7 @@ describe('a receiver behind a proxy', () => {
   test.each([
     [407, 'the proxy answered 407, it wants another login'],
     [403, 'the proxy answered 403'],
-  ])('that is refused with %i is told so, without the login', async (status, reason) => {
+  ])('that is refused with %i is reported so, without the login', async (status, reason) => {
     const proxy = await started(new ConnectProxy(() => status));
     const notifier = through(`http://user:secret-word@127.0.0.1:${proxy.port}`, 'http://hooks.invalid/');
     expect(await deliver(notifier)).toMatchObject({ outcome: 'failed', httpStatus: null, reason });
@@ -99,7 +99,7 @@ describe('a receiver behind a proxy', () => {
     });
   });
 
-  test('that is not there is told so', async () => {
+  test('that is not there is reported so', async () => {
     const notifier = through(`http://127.0.0.1:${await freePort()}`, 'http://hooks.invalid/');
     expect(await deliver(notifier)).toMatchObject({
       outcome: 'failed',
@@ -107,7 +107,7 @@ describe('a receiver behind a proxy', () => {
     });
   });
 
-  test('is not asked for a private address that the URL names', async () => {
+  test('is not requested a private address that the URL names', async () => {
     const proxy = await started(new ConnectProxy());
     const proxyUrl = `http://127.0.0.1:${proxy.port}`;
     const refused = through(proxyUrl, 'http://127.0.0.1:1/', { allowPrivateNetwork: false });

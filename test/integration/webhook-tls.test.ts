@@ -105,7 +105,7 @@ describe('a certificate of a CA that is not one of the usual ones', () => {
   });
 });
 
-describe('a receiver that asks for a client certificate', () => {
+describe('a receiver that requests a client certificate', () => {
   const asking: ServerOptions = { ca: CA, requestCert: true, rejectUnauthorized: true };
 
   test('is shown the one of the config', async () => {

@@ -39,7 +39,7 @@ const SENT = {
   error: 'went wrong',
 };
 const PROMISED = {
-  quote: 'quote:handed',
+  quote: 'quote:imported',
   source: { chainId: '8453', token: USDC.base, amount: '1250000000', funder: '0xfunder' },
   destination: {
     chainId: '10',
@@ -53,7 +53,7 @@ const PROMISED = {
 };
 const WHOLE: Event = {
   ...MADE,
-  // Its words are told in the way of its kind.
+  // Its words are reported in the way of its kind.
   data: {
     ...MADE.data,
     record: { ...MADE.data.record, ...SENT },
@@ -81,10 +81,10 @@ const WHOLE: Event = {
 const ONLY_CUT = ['recordTruncated', 'recordUrl', 'truncated'];
 
 /** What is said `everywhere` of a member, or in `mails` alone; null for what has no words of its own. */
-type Told = { everywhere: string } | { mails: string } | null;
+type Reported = { everywhere: string } | { mails: string } | null;
 
 /** What mails, Slack and Discord say of each member. One that is added to the event needs a line here. */
-const TOLD: Readonly<Record<keyof RenderedEvent | keyof RenderedEvent['data'], Told>> = {
+const REPORTED: Readonly<Record<keyof RenderedEvent | keyof RenderedEvent['data'], Reported>> = {
   id: { mails: WHOLE.id },
   type: { everywhere: 'Back to refunded' },
   timestamp: { mails: '2026-11-20 10:00:00 UTC' },
@@ -118,7 +118,7 @@ const TOLD: Readonly<Record<keyof RenderedEvent | keyof RenderedEvent['data'], T
 };
 
 /** What is said everywhere of each member of `data.transfer`; null for what has no words of its own. */
-const TOLD_OF_TRANSFER: Readonly<Record<keyof TransferFacts, string | null>> = {
+const REPORTED_OF_TRANSFER: Readonly<Record<keyof TransferFacts, string | null>> = {
   source: 'Base',
   destination: 'Optimism',
   refund: `0x${'ef'.repeat(32)}`,
@@ -135,7 +135,7 @@ const TOLD_OF_TRANSFER: Readonly<Record<keyof TransferFacts, string | null>> = {
   recipient: '0xrecipient',
   // No record of a transfer says it; that of a route does.
   refundRecipient: null,
-  // What it took is told.
+  // What it took is reported.
   secondsSinceFunding: null,
   failed: 'steps[0] FAILED: no route left',
   error: 'went wrong',
@@ -195,10 +195,10 @@ test('an event with every member of its schema goes through commit, log and rela
   await redis.hset(keys.suspended, ROOT, 'back:1');
 
   const [came] = await hooks.whole.until((all) => all.length > 0);
-  const audience = { wallets: [], subscriptions: ['s'], metadata: { note: 'of the order' } };
+  const subscribers = { wallets: [], subscriptions: ['s'], metadata: { note: 'of the order' } };
   const { before: _, promised: __, fundedAt: ___, ...stored } = WHOLE.data;
   const transfer = came?.event.data.transfer;
-  expect(came?.event).toEqual({ ...WHOLE, data: { ...stored, ...audience, suspended: true, transfer } });
+  expect(came?.event).toEqual({ ...WHOLE, data: { ...stored, ...subscribers, suspended: true, transfer } });
   expect(transfer).toMatchObject({
     source: { chainId: '8453', chain: 'Base', txUrl: `https://basescan.org/tx/${SENT.sourceTx.txHash}` },
     sent: { amount: '1250000000', units: '1250', symbol: 'USDC', token: USDC.base, chainId: '8453' },
@@ -219,13 +219,13 @@ test('an event with every member of its schema goes through commit, log and rela
   const [discord] = await hooks.discord.until((all) => all.length > 0);
   const [mail] = await mailbox.until((mails) => mails.length > 0);
   const members = [...Object.keys(RENDERED_EVENT.shape), ...promised, ...ONLY_CUT];
-  expect(Object.keys(TOLD).sort()).toEqual([...members].sort());
-  const told = Object.values(TOLD).filter((one) => one !== null);
+  expect(Object.keys(REPORTED).sort()).toEqual([...members].sort());
+  const reported = Object.values(REPORTED).filter((one) => one !== null);
   const everywhere = [
-    ...told.flatMap((one) => ('everywhere' in one ? [one.everywhere] : [])),
-    ...Object.values(TOLD_OF_TRANSFER).filter((text) => text !== null),
+    ...reported.flatMap((one) => ('everywhere' in one ? [one.everywhere] : [])),
+    ...Object.values(REPORTED_OF_TRANSFER).filter((text) => text !== null),
   ];
-  const mails = told.flatMap((one) => ('mails' in one ? [one.mails] : []));
+  const mails = reported.flatMap((one) => ('mails' in one ? [one.mails] : []));
   for (const { where, said, texts } of [
     { where: 'slack', said: slack?.body ?? '', texts: everywhere },
     // What could be markup has a backslash before it.
@@ -236,6 +236,6 @@ test('an event with every member of its schema goes through commit, log and rela
     const words = said.replaceAll(/\s+/g, ' ');
     for (const text of texts) expect(words, `${where} says ${text}`).toContain(text);
   }
-  await eventually('all attempts are told', () => attempted.length === 4);
+  await eventually('all attempts are reported', () => attempted.length === 4);
   expect(new Set(attempted)).toEqual(new Set([WHOLE.data.subject.id]));
 });

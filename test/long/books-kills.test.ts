@@ -2,7 +2,7 @@ import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { DAY_MS, FIRST_MS, toldEvent } from '../support/books-stage.ts';
+import { DAY_MS, FIRST_MS, reportedEvent } from '../support/books-stage.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
@@ -54,7 +54,7 @@ test.skipIf(OPTIONAL.skip)(
       const pipeline = redis.pipeline();
       for (let index = 0; index < PER_TURN; index += 1) {
         appended += 1;
-        const event = toldEvent({
+        const event = reportedEvent({
           transfer: Math.ceil(appended / 2),
           sequence: appended % 2 === 1 ? 1 : 2,
           status: appended % 2 === 1 ? 'pending' : 'filled',

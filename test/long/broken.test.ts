@@ -78,6 +78,6 @@ test('every rule and every reason has a place in the interface', () => {
   const places = Object.fromEntries(
     Object.entries(OUTLINE).flatMap(([section, ids]) => ids.map((id) => [id, section] as const)),
   );
-  const astray = [...RULES, ...UNOBSERVABLE].filter(({ id, section }) => places[placeOf(id)] !== section);
-  expect(astray.map(({ id, section }) => `${section}: ${id}`)).toEqual([]);
+  const failed = [...RULES, ...UNOBSERVABLE].filter(({ id, section }) => places[placeOf(id)] !== section);
+  expect(failed.map(({ id, section }) => `${section}: ${id}`)).toEqual([]);
 });

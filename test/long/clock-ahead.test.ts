@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.ts';
 import { logEntries } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 import { slackOf } from '../support/slow-machine.ts';
-import { endsOf, lastTold } from '../support/statuses.ts';
+import { endsOf, lastReported } from '../support/statuses.ts';
 
 const { later, started, child } = opening();
 
@@ -16,7 +16,7 @@ const { later, started, child } = opening();
 const CLOCKS_MS = 2_000;
 
 describe('a daemon whose clock is 30 s off', () => {
-  test('shares its work with one whose clock is right, and what is told is what was shown', async () => {
+  test('shares its work with one whose clock is right, and what is reported is what was shown', async () => {
     const sandbox = await started(new Sandbox({ seed: 5, wallets: 4, transfersPerSecond: 0, timeScale: 20 }));
     const hook = await started(new TestReceiver());
     const cameMs = new Map<string, number>();
@@ -51,8 +51,8 @@ describe('a daemon whose clock is 30 s off', () => {
     await eventually('all transfers have ended', () => sandbox.pace().livingTransfers === 0);
     const ends = endsOf(sandbox.transitions(), watchedFromMs);
     await hook.until((events) => {
-      const told = lastTold(events);
-      return [...ends].every(([subject, status]) => told.get(subject) === status);
+      const reported = lastReported(events);
+      return [...ends].every(([subject, status]) => reported.get(subject) === status);
     });
     // What was born while the daemons were starting may be history for them.
     const born = new Set(

@@ -164,7 +164,7 @@ test.skipIf(CHROMIUM.skip)(
 );
 
 test.skipIf(CHROMIUM.skip)(
-  `a page asks for a token again once the one that it came with is gone from the config${CHROMIUM.note}`,
+  `a page requests a token again once the one that it came with is gone from the config${CHROMIUM.note}`,
   async () => {
     const { page } = await watchedPage(browser, stage.url, DESK);
     await signIn(page);

@@ -15,20 +15,20 @@ import type { RedisProcess } from '../support/redis-process.ts';
 import type { SandboxProcess } from '../support/sandbox-process.ts';
 import { slackOf } from '../support/slow-machine.ts';
 import { RECEIVER_NAME, Stage } from '../support/stage.ts';
-import { lastTold } from '../support/statuses.ts';
+import { lastReported } from '../support/statuses.ts';
 
 type Transitions = Awaited<ReturnType<SandboxProcess['transitions']>>;
 
 const KEYS = new Keys('intentwatch');
 const AWAY_MS = 5_000;
 
-/** The last of a thousand transitions are told as slowly as the budget and the machine will have it. */
-const TOLD_WITHIN_MS = 480_000;
+/** The last of a thousand transitions are reported as slowly as the budget and the machine will have it. */
+const REPORTED_WITHIN_MS = 480_000;
 
 /** When one connection to Redis is back, all others are so long after it. */
 const RECONNECTED_MS = 5_000;
 
-/** How many webhooks a receiver gets at the same time where its config does not say otherwise. */
+/** The number of webhooks a receiver gets at the same time where its config does not say otherwise. */
 const DEFAULT_CONCURRENCY = 5;
 
 /** What a disturbance may lay hands on; it returns the daemon that runs afterwards. */
@@ -39,7 +39,7 @@ type Run = {
 };
 
 /** What the event log holds at the end, what the receiver got, and what does not fit what the upstream showed. */
-type Told = { committed: string[]; receiver: ReceiverProcess; problems: string[] };
+type Reported = { committed: string[]; receiver: ReceiverProcess; problems: string[] };
 
 async function withRedis<T>(redis: RedisProcess, read: (client: RedisClient) => Promise<T>): Promise<T> {
   const client = connect({ kind: 'server', url: redis.url });
@@ -54,7 +54,7 @@ async function withRedis<T>(redis: RedisProcess, read: (client: RedisClient) => 
 async function thousandTransitions(
   { onTestFinished }: TestContext,
   disturb: (run: Run) => Promise<Program>,
-): Promise<Told> {
+): Promise<Reported> {
   const stage = new Stage(onTestFinished);
   const [sandbox, redis, receiver] = await Promise.all([
     stage.sandbox({ seed: 11, timeScale: 25, wallets: 8 }),
@@ -95,14 +95,14 @@ async function thousandTransitions(
   await eventually('all transfers have ended', async () => (await sandbox.living()) === 0);
   let untold: [string, string][] = [];
   await eventually(
-    'the last status of every transfer is told',
+    'the last status of every transfer is reported',
     async () => {
-      const told = lastTold(receiver.events());
+      const reported = lastReported(receiver.events());
       const ends = new Map((await transitions()).map(({ subject, to }) => [subject, to]));
-      untold = [...ends].filter(([subject, status]) => told.get(subject) !== status);
+      untold = [...ends].filter(([subject, status]) => reported.get(subject) !== status);
       return untold.length === 0;
     },
-    TOLD_WITHIN_MS,
+    REPORTED_WITHIN_MS,
   ).catch((error: unknown) => {
     throw new Error(`${String(error)}; not ${untold.map((one) => one.join(' ')).join(', ')}`);
   });
@@ -114,14 +114,14 @@ async function thousandTransitions(
       const came = receiver.counts();
       return idsOf(found).every((id) => came.has(id)) && found;
     },
-    TOLD_WITHIN_MS,
+    REPORTED_WITHIN_MS,
   );
   expect(await last.end('SIGTERM')).toMatchObject({ code: 0 });
 
   const made = await transitions();
   const subjects = new Set(made.map(({ subject }) => subject));
   const showings = await sandbox.showings();
-  // An answer that was not committed when things broke is lost; what it showed is told by the next one.
+  // An answer that was not committed when things broke is lost; what it showed is reported by the next one.
   const outages = [{ fromMs: brokenMs, untilMs: mendedMs }];
   const { problems } = account({
     transitions: made,
@@ -158,7 +158,7 @@ function repeated(receiver: ReceiverProcess): string[] {
   return [...receiver.counts()].filter(([, count]) => count > 1).map(([id]) => id);
 }
 
-function expectAll({ committed, receiver, problems }: Told): void {
+function expectAll({ committed, receiver, problems }: Reported): void {
   expect([...receiver.counts().keys()].toSorted()).toEqual(committed.toSorted());
   expect(problems).toEqual([]);
 }
@@ -167,38 +167,38 @@ describe.concurrent('nothing is lost, and nothing comes twice but what was in fl
   test('when the daemon is killed in the middle of 1,000 transitions', async (context) => {
     let noted = new Set<string>();
     let restartedMs = 0;
-    const told = await thousandTransitions(context, async ({ daemon, redis, restartDaemon }) => {
+    const reported = await thousandTransitions(context, async ({ daemon, redis, restartDaemon }) => {
       expect(await daemon.end('SIGKILL')).toMatchObject({ signal: 'SIGKILL' });
       noted = await withRedis(redis, notedIds);
       restartedMs = Date.now();
       return restartDaemon();
     });
-    expectAll(told);
-    const atTheKill = told.receiver.received.filter(({ receivedMs }) => receivedMs < restartedMs);
+    expectAll(reported);
+    const atTheKill = reported.receiver.received.filter(({ receivedMs }) => receivedMs < restartedMs);
     const inFlight = new Set(atTheKill.map(({ id }) => id).filter((id) => !noted.has(id)));
-    expect(repeated(told.receiver).filter((id) => !inFlight.has(id))).toEqual([]);
+    expect(repeated(reported.receiver).filter((id) => !inFlight.has(id))).toEqual([]);
     expect(inFlight.size).toBeLessThanOrEqual(DEFAULT_CONCURRENCY);
   });
 
   test('when Redis is stopped for 5 s and started again', async (context) => {
-    const told = await thousandTransitions(context, async ({ redis, daemon }) => {
+    const reported = await thousandTransitions(context, async ({ redis, daemon }) => {
       await redis.stop();
       await new Promise((resolve) => setTimeout(resolve, AWAY_MS));
       await redis.start();
       return daemon;
     });
-    expectAll(told);
-    expect(repeated(told.receiver)).toEqual([]);
+    expectAll(reported);
+    expect(repeated(reported.receiver)).toEqual([]);
   });
 
   test('when Redis stands still for 5 s', async (context) => {
-    const told = await thousandTransitions(context, async ({ redis, daemon }) => {
+    const reported = await thousandTransitions(context, async ({ redis, daemon }) => {
       redis.freeze();
       await new Promise((resolve) => setTimeout(resolve, AWAY_MS));
       redis.thaw();
       return daemon;
     });
-    expectAll(told);
-    expect(repeated(told.receiver)).toEqual([]);
+    expectAll(reported);
+    expect(repeated(reported.receiver)).toEqual([]);
   });
 });

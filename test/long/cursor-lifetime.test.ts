@@ -35,7 +35,7 @@ async function watching(world: { wallets: number; pastTransfers: number; seconds
     },
   });
   await daemon.start();
-  /** How many wallets were never read to the end, by state. */
+  /** The number of wallets that were never read to the end, by state. */
   const neverSwept = async (state: string): Promise<number> => {
     const page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
     return Number(
@@ -59,8 +59,8 @@ test('wallets whose cursors live 30 s are all read to the end, with 60 of 4 page
     .transitions()
     .flatMap(({ subject }) => (subject.startsWith('intent:') ? [subject] : []));
   await hook.until((events) => {
-    const told = new Set<string>(events.map(({ data }) => data.subject.id));
-    return born.every((subject) => told.has(subject));
+    const reported = new Set<string>(events.map(({ data }) => data.subject.id));
+    return born.every((subject) => reported.has(subject));
   });
   await eventually('all were read', async () => {
     return (await neverSwept('broken')) + (await neverSwept('reading')) === 0;
@@ -83,7 +83,7 @@ test('where no page comes within the life of a cursor, the rate that would do is
       status: 'cursor_expired',
       previousStatus: 'ok',
       record: {
-        surface: 'status',
+        endpointGroup: 'status',
         wallet: `wallet:${address?.toLowerCase()}`,
         pages: 1,
         requestsPerSecond: 5,

@@ -12,7 +12,7 @@ const ALICE = '0x52908400098527886e0f7030069857d2e4169ee7';
 const BOB = '0xde709f2102306220921060314715629080e2fb77';
 const AMOUNT = 1_000_000n;
 
-/** Only what each node says tells: the sandbox states what it is told to, and knows nothing of that chain. */
+/** Only what each node says tells: the sandbox states what it is reported to, and knows nothing of that chain. */
 describe.skipIf(OPTIONAL.skip)(`a daemon at a real EVM node with a real token${OPTIONAL.note}`, () => {
   let chain: AnvilChain;
   const sandbox = new Sandbox({ transfersPerSecond: 0, timeScale: 100, wallets: 1 });
@@ -47,8 +47,8 @@ describe.skipIf(OPTIONAL.skip)(`a daemon at a real EVM node with a real token${O
     await chain.close();
   });
 
-  /** Has the upstream state that a transaction delivered, lets it become final, and waits for what is told of it. */
-  async function toldOf(txHash: string) {
+  /** Has the upstream state that a transaction delivered, lets it become final, and waits for what is reported of it. */
+  async function reportedOf(txHash: string) {
     const { intentHash } = await orderAt(sandbox, {
       funder: ALICE,
       recipient: ALICE,
@@ -63,14 +63,14 @@ describe.skipIf(OPTIONAL.skip)(`a daemon at a real EVM node with a real token${O
     expect(mine(/verified|disputed|unproven/)).toEqual([]);
     await chain.mine(3);
     await hook.until(() => mine(/verified|disputed|unproven/).length > 0);
-    const [told, ...more] = mine(/verified|disputed|unproven/);
+    const [reported, ...more] = mine(/verified|disputed|unproven/);
     expect(more).toEqual([]);
-    return { type: told?.type, proof: told?.data.proof };
+    return { type: reported?.type, proof: reported?.data.proof };
   }
 
   test('tells by webhook that what was stated has moved', async () => {
     const txHash = await chain.transfer(ALICE, AMOUNT);
-    const { type, proof } = await toldOf(txHash);
+    const { type, proof } = await reportedOf(txHash);
     expect(type).toBe('intent.verified');
     expect(proof).toMatchObject({
       payment: 'destination',
@@ -88,15 +88,15 @@ describe.skipIf(OPTIONAL.skip)(`a daemon at a real EVM node with a real token${O
     ['other-recipient', 'to somebody else', () => chain.transfer(BOB, AMOUNT)],
     ['reverted', 'nothing, for it failed', () => chain.transfer(ALICE, 10n ** 30n)],
   ])('disputes as %s what moved %s', async (reason, _, pay) => {
-    const { type, proof } = await toldOf(await pay());
+    const { type, proof } = await reportedOf(await pay());
     expect(type).toBe('intent.disputed');
     expect(proof).toMatchObject({ reason, endpoints: ['other', 'own'] });
   });
 
   test('disputes what proved another intent already', async () => {
     const txHash = await chain.transfer(ALICE, AMOUNT);
-    expect((await toldOf(txHash)).type).toBe('intent.verified');
-    expect(await toldOf(txHash)).toMatchObject({
+    expect((await reportedOf(txHash)).type).toBe('intent.verified');
+    expect(await reportedOf(txHash)).toMatchObject({
       type: 'intent.disputed',
       proof: { reason: 'other-intent' },
     });

@@ -27,7 +27,7 @@ const options = { skip: promtool.skip };
 const unlessInstalled = promtool.note;
 
 test(
-  `what a process has found before it is first scraped is told, for an hour${unlessInstalled}`,
+  `what a process has found before it is first scraped is reported, for an hour${unlessInstalled}`,
   options,
   async () => {
     const fresh = 'job="intentwatch",instance="fresh:9464"';
@@ -35,7 +35,7 @@ test(
       IntentwatchDisputed: 'proofs_total{chain="8453",outcome="disputed"}',
       IntentwatchUnproven: 'proofs_total{chain="8453",outcome="unproven"}',
       IntentwatchRepairs: 'repairs_total{what="poll-missing"}',
-      IntentwatchEntriesSetAside: 'entries_set_aside_total{}',
+      IntentwatchEntriesQuarantined: 'entries_quarantined_total{}',
       IntentwatchForeignEntries: 'foreign_entries_total{what="snapshot"}',
       IntentwatchDeadLetters: 'deliveries_total{receiver="backend",outcome="dead"}',
       IntentwatchEventsDropped: 'events_dropped_total{receiver="backend"}',
@@ -48,12 +48,12 @@ test(
       [`process_start_time_seconds{${fresh}}`]: '_x10 570x110',
       ...Object.fromEntries(series.map((name) => [name.replace(',}', '}'), '_x10 1x110'])),
     };
-    const told = (minutes: number, names: readonly string[]): Expected => ({
+    const reported = (minutes: number, names: readonly string[]): Expected => ({
       expr: 'count by (alertname) (ALERTS{alertstate="firing"})',
       minutes,
       samples: names.map((name) => ({ labels: `{alertname="${name}"}`, value: 1 })),
     });
-    expect(await play(started, [told(11, Object.keys(found)), told(75, [])])).toBe('');
+    expect(await play(started, [reported(11, Object.keys(found)), reported(75, [])])).toBe('');
   },
 );
 

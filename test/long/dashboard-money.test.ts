@@ -25,7 +25,7 @@ const options = { skip: promtool.skip };
 const unlessInstalled = promtool.note;
 
 test(
-  `money that is stuck is told with its value by token, once, however it moves on${unlessInstalled}`,
+  `money that is stuck is reported with its value by token, once, however it moves on${unlessInstalled}`,
   options,
   async () => {
     const moving = {
@@ -36,7 +36,7 @@ test(
       [value('expired')]: '0x30 2500x20 1000x70',
       [value('refundable')]: '0x50 1500.5x70',
     };
-    const told = (minutes: number, count: number, values: string): Spoken => ({
+    const reported = (minutes: number, count: number, values: string): Spoken => ({
       alert: 'IntentwatchMoneyStuck',
       minutes,
       labels: { job: 'intentwatch', severity: 'critical' },
@@ -54,9 +54,9 @@ test(
         { labels: '{alertname="IntentwatchMoneyStuck", job="intentwatch", severity="critical"}', value: 1 },
       ],
     });
-    expect(await play(moving, [since(100)], [told(40, 2, '2.5k USDC'), told(100, 3, '2.501k USDC')])).toBe(
-      '',
-    );
+    expect(
+      await play(moving, [since(100)], [reported(40, 2, '2.5k USDC'), reported(100, 3, '2.501k USDC')]),
+    ).toBe('');
   },
 );
 
@@ -72,7 +72,7 @@ test(
   },
 );
 
-test(`a receiver that was paused is not told to be owed events${unlessInstalled}`, options, async () => {
+test(`a receiver that was paused is not reported to be owed events${unlessInstalled}`, options, async () => {
   const paused = { [UNDELIVERED]: '0+60x120', [receiver('paused')]: '1x120' };
   const none = { expr: 'ALERTS{alertname="IntentwatchEventsUndelivered"}', minutes: 110, samples: [] };
   expect(await play({ ...HEALTHY, ...paused }, [none])).toBe('');

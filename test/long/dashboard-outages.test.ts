@@ -22,7 +22,7 @@ const promtool = needs(PARTS.promtool);
 const options = { skip: promtool.skip };
 const unlessInstalled = promtool.note;
 
-/** How many alerts of which name fire at a minute. */
+/** The number of alerts of which name fire at a minute. */
 function firing(minutes: number, alerts: Record<string, number>): Expected {
   return {
     expr: 'count by (alertname) (ALERTS{alertstate="firing"})',
@@ -64,7 +64,7 @@ test(
       [`intentwatch_redis_reachable{${JOB}}`]: begins('1x99'),
       [`intentwatch_redis_persistent{${JOB}}`]: begins('1x99'),
       [state('ok')]: begins('1x99'),
-      // All is late once, and what happened meanwhile is found and told in the first minutes.
+      // All is late once, and what happened meanwhile is found and reported in the first minutes.
       [WAIT]: begins('1260 900 30x97'),
       [OVERDUE]: begins('1200 700 0x97'),
       [POLLS]: begins('0 300 600+300x97'),
@@ -150,7 +150,7 @@ function upstreamAway(): Series {
     [POLLS.replace('answered', 'failed')]: '0x19 12+12x119 1440x100',
     [WAIT]: '30x19 60+60x119 30x100',
     [OVERDUE]: '0x19 0+60x119 60 0x99',
-    // What nobody can see filled is told as overdue, on every route; a while after the outage nothing is.
+    // What nobody can see filled is reported as overdue, on every route; a while after the outage nothing is.
     ...Object.fromEntries(
       routes.flatMap((route) => [
         [transfers('pending', route), '10x19 10x10 0x108 0x2 10x98'],

@@ -45,7 +45,7 @@ test.skipIf(missing !== null)(
     await names.start({ address: NAME_SERVER, port: 53 });
     later(() => names.close());
     const byName = (url: string, name: string): string => url.replace('127.0.0.1', name);
-    // Every connection is a new one, for which the name is asked again.
+    // Every connection is a new one, for which the name is requested again.
     const hook = await started(new Hook());
     hook.headers = { connection: 'close' };
     const upstream = await started(
@@ -99,7 +99,7 @@ test.skipIf(missing !== null)(
     const append = ({ type, count }: typeof SICK): Promise<unknown> =>
       Promise.all(Array.from({ length: count }, (_, index) => log.append(operatorEvent(type, index))));
     await append(SICK);
-    await eventually('the name that nobody answers for is asked for', () =>
+    await eventually('the name that nobody answers for is requested', () =>
       names.asked.some(({ name }) => name === 'dead.test'),
     );
     const polls = upstream.asked.length;

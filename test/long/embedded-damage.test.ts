@@ -142,10 +142,10 @@ test('a start with damaged files is refused with the reason alone and the way to
     await make();
     const daemon = await stage.intentwatch(['start', '--config', file]);
     const { code } = await daemon.ending();
-    const told = daemon.stderr.join('\n');
-    expect([damage, code, told]).toEqual([damage, 1, expect.stringMatching(reason)]);
-    expect(told).toContain('redis-check-aof --fix');
-    expect(told).not.toMatch(/WARNING|overcommit|Server initialized/);
+    const reported = daemon.stderr.join('\n');
+    expect([damage, code, reported]).toEqual([damage, 1, expect.stringMatching(reason)]);
+    expect(reported).toContain('redis-check-aof --fix');
+    expect(reported).not.toMatch(/WARNING|overcommit|Server initialized/);
     await rm(join(dataDir, 'appendonlydir'), { recursive: true });
     await cp(copy, join(dataDir, 'appendonlydir'), { recursive: true });
   }

@@ -7,11 +7,11 @@ import { opening } from '../support/opening.ts';
 
 const { later, started } = opening();
 
-/** So many fills are learned from, and so many transfers told as pending after them are held against what was said. */
+/** So many fills are learned from, and so many transfers reported as pending after them are held against what was said. */
 const LEARNED = 300;
 const HELD = 300;
 
-/** What is told of the share in time may be so far off: the share itself is only good to 2 in 100 of so many transfers. */
+/** What is reported of the share in time may be so far off: the share itself is only good to 2 in 100 of so many transfers. */
 const TOLERANCE = 0.08;
 
 test('as many transfers are filled by the time that their events name as these say', async () => {
@@ -41,22 +41,22 @@ test('as many transfers are filled by the time that their events name as these s
   await hook.until(() => pending().length >= HELD);
   sandbox.setPace(0);
 
-  const told = pending().map(({ timestamp, data: { subject, expectedBy } }) => {
+  const reported = pending().map(({ timestamp, data: { subject, expectedBy } }) => {
     if (expectedBy === undefined) throw new Error(`found no expected time of ${subject.id}, expected one`);
     const { at, medianAt, probability } = expectedBy;
     expect(Date.parse(medianAt)).toBeGreaterThanOrEqual(Date.parse(timestamp));
     return { subject: subject.id, atMs: Date.parse(at), medianMs: Date.parse(medianAt), probability };
   });
-  const lastMs = Math.max(...told.map(({ atMs }) => atMs));
+  const lastMs = Math.max(...reported.map(({ atMs }) => atMs));
   await eventually('the last expected time has passed', () => Date.now() > lastMs + 1_000, 300_000);
   const filled = filledAt();
   const filledBy = (key: 'atMs' | 'medianMs'): number =>
-    told.filter((one) => (filled.get(one.subject) ?? Number.POSITIVE_INFINITY) <= one[key]).length;
-  const ever = told.filter(({ subject }) => filled.has(subject)).length;
+    reported.filter((one) => (filled.get(one.subject) ?? Number.POSITIVE_INFINITY) <= one[key]).length;
+  const ever = reported.filter(({ subject }) => filled.has(subject)).length;
   const found = {
-    held: told.length,
-    said: told.reduce((sum, { probability }) => sum + probability, 0) / told.length,
-    inTime: filledBy('atMs') / told.length,
+    held: reported.length,
+    said: reported.reduce((sum, { probability }) => sum + probability, 0) / reported.length,
+    inTime: filledBy('atMs') / reported.length,
     ofFilled: filledBy('atMs') / ever,
     byMedian: filledBy('medianMs') / ever,
   };

@@ -3,8 +3,8 @@ import { factsRun } from '../support/facts-run.ts';
 
 test.each([
   1, 2, 3,
-])('short deliveries, expiring quotes and vaults and failing steps are each told once, and nothing else, with faults of seed %i', async (seed) => {
+])('short deliveries, expiring quotes and vaults and failing steps are each reported once, and nothing else, with faults of seed %i', async (seed) => {
   const { code, said } = await factsRun(seed);
-  expect(said).toMatch(/each told once$/m);
+  expect(said).toMatch(/each reported once$/m);
   expect(code).toBe(0);
 }, 1_800_000);

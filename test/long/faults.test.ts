@@ -3,19 +3,19 @@ import { SERVICE_FAULT_TYPES } from '../../sandbox/faults/fault.ts';
 import {
   type FaultOutcome,
   type FaultRun,
+  type Reported,
   type Spell,
-  type Told,
   underFaults,
 } from '../support/fault-run.ts';
 
 /** A fault, and how it must show in what the daemon made of the answers. */
-type Case = Spell & { name: string; timeScale?: number; shows?: (told: Told) => boolean };
+type Case = Spell & { name: string; timeScale?: number; shows?: (reported: Reported) => boolean };
 
 const tellsOf =
   (status: string) =>
-  ({ received }: Told): boolean =>
+  ({ received }: Reported): boolean =>
     received.some(({ data }) => data.status === status);
-const ignoresStale = ({ account }: Told): boolean => account.tolerated.stale > 0;
+const ignoresStale = ({ account }: Reported): boolean => account.tolerated.stale > 0;
 
 /** A fault of each type, and of errors one of each kind, as hard as still lets answers through. */
 const CASES: Case[] = [
@@ -141,10 +141,10 @@ function expectWhole({ account, received, records, superseded }: FaultOutcome): 
   expect(account.tolerated.overtaken).toBeLessThanOrEqual(superseded);
   expect(new Set(received.map(({ id }) => id)).size).toBe(received.length);
   // Nothing of the last record is missing; what a fault added, and nobody took back, may stand beside it.
-  for (const record of records) expect(record.told, record.subject).toMatchObject(record.true);
+  for (const record of records) expect(record.reported, record.subject).toMatchObject(record.true);
 }
 
-describe.concurrent('what is told equals what the answers showed, and ends as the world does', () => {
+describe.concurrent('what is reported equals what the answers showed, and ends as the world does', () => {
   test.for(CASES.map((one, index) => ({ ...one, seed: 100 + index })))(
     'under $name',
     {

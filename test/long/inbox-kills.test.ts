@@ -3,7 +3,7 @@ import { expect, inject, test } from 'vitest';
 import { createPostgresInbox } from '../../consumer/src/index.ts';
 import { Sandbox } from '../../sandbox/sandbox.ts';
 import { testPrefix } from '../support/daemon.ts';
-import { killByTurns, toldAndFound } from '../support/kill-by-turns.ts';
+import { killByTurns, reportedAndFound } from '../support/kill-by-turns.ts';
 import { opening } from '../support/opening.ts';
 import { needs, PARTS } from '../support/optional-parts.ts';
 import { freePort } from '../support/port.ts';
@@ -109,14 +109,14 @@ test.skipIf(POSTGRES.skip)(
       const { rows } = await pool.query<{ event_id: string }>('SELECT event_id FROM effects');
       return rows.map(({ event_id }) => event_id);
     };
-    const { told, found } = await toldAndFound(prefix, { events: EVENTS, find: handled });
-    expect(found.sort()).toEqual(told.sort());
+    const { reported, found } = await reportedAndFound(prefix, { events: EVENTS, find: handled });
+    expect(found.sort()).toEqual(reported.sort());
     // Else nothing was shown: some were killed before they were stored, some after that and before they were answered.
     const { begun = 0, new: taken = 0, again = 0 } = Object.fromEntries(consumer.said);
     console.log(
-      `${told.length} events, ${begun} handlers begun, ${taken} ended, ${again} came again after that`,
+      `${reported.length} events, ${begun} handlers begun, ${taken} ended, ${again} came again after that`,
     );
-    expect(begun).toBeGreaterThan(told.length);
+    expect(begun).toBeGreaterThan(reported.length);
     expect(again).toBeGreaterThan(0);
   },
   1_500_000,

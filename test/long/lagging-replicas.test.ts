@@ -14,7 +14,7 @@ const WALLET = '0x2222222222222222222222222222222222222222';
 const CHAIN = 8453;
 const NOW = Math.floor(Date.now() / 1_000) + 60;
 
-/** How often the replica that lags answers before the subject moves on. */
+/** The interval at which the replica that lags answers before the subject moves on. */
 const LAGGING_ANSWERS = 4;
 
 /** Words of no table are looked at every 30 s: so the first state is one, and the second is watched closely. */

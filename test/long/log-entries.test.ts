@@ -8,7 +8,7 @@ import type { Event } from '../../src/domain/events/event.ts';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import { SCHEMA_VERSION } from '../../src/store/commands.ts';
 import { redisTimeMs } from '../../src/store/connection.ts';
-import { SetAside } from '../../src/store/set-aside.ts';
+import { Quarantine } from '../../src/store/quarantine.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { configYaml, startDaemon } from '../support/daemon.ts';
 import { type DeliveryStage, deliveryStage, ROOT } from '../support/delivery-stage.ts';
@@ -45,8 +45,8 @@ const WHOLE: Event = {
   },
 };
 
-/** What entitlement adds to the event of a receiver of the stage. */
-const AUDIENCE = { wallets: [], subscriptions: ['s'], metadata: {} };
+/** What matches adds to the event of a receiver of the stage. */
+const SUBSCRIBERS = { wallets: [], subscriptions: ['s'], metadata: {} };
 
 type Running = { stage: DeliveryStage; hook: Hook; lines: { msg: string; reason?: string }[] };
 
@@ -102,7 +102,7 @@ test('an event with every member set reaches a receiver as it was committed', as
     claims: [],
     event: { event: WHOLE, updatedAt: null, first: true, roots: [ROOT] },
   });
-  expect(await came(run, WHOLE.id)).toEqual({ ...WHOLE, data: { ...WHOLE.data, ...AUDIENCE } });
+  expect(await came(run, WHOLE.id)).toEqual({ ...WHOLE, data: { ...WHOLE.data, ...SUBSCRIBERS } });
   const [[, fields = []] = ['']] = await redis.xrange(keys.events, '-', '+');
   expect(fields[fields.indexOf('v') + 1]).toBe(String(SCHEMA_VERSION));
 });
@@ -126,30 +126,35 @@ describe('an entry of the log', () => {
       event: JSON.stringify(event),
       roots: JSON.stringify([ROOT]),
     });
-    expect(await came(run, WHOLE.id)).toEqual({ ...event, data: { ...event.data, ...AUDIENCE } });
+    expect(await came(run, WHOLE.id)).toEqual({ ...event, data: { ...event.data, ...SUBSCRIBERS } });
   });
 
   test.each([
     ['an unknown kind without event', { kind: 'remark', text: 'x' }],
     ['no JSON', { kind: 'event', event: '{"id":', roots: '[]' }],
     ['another shape', { kind: 'event', v: '1', event: JSON.stringify({ ...WHOLE, data: 7 }), roots: '[]' }],
-    ['an audience that names nothing', { kind: 'audience', event: 'x', entry: 'y', roots: '[]' }],
-  ])('that nobody can read (%s) is set aside, once, and holds nothing up', async (_, fields) => {
+    ['a subscribers entry that names nothing', { kind: 'subscribers', event: 'x', entry: 'y', roots: '[]' }],
+  ])('that nobody can read (%s) is quarantined, once, and holds nothing up', async (_, fields) => {
     const run = await running();
     const { redis, keys } = run.stage;
     const entry = await add(run, fields);
-    const late = await add(run, { kind: 'audience', event: WHOLE.id, entry, roots: JSON.stringify([ROOT]) });
+    const late = await add(run, {
+      kind: 'subscribers',
+      event: WHOLE.id,
+      entry,
+      roots: JSON.stringify([ROOT]),
+    });
     await came(run, await addReadable(run, 1));
-    const kept = await new SetAside(redis, keys).list();
+    const kept = await new Quarantine(redis, keys).list();
     expect(kept.map(({ id }) => id)).toEqual([entry, late]);
     expect(kept[0]?.fields).toEqual(Object.entries(fields).flat());
-    expect(run.lines.filter(({ msg }) => msg === 'relay.set_aside')).toHaveLength(2);
-    const listed = await intentwatch(run, 'set-aside');
+    expect(run.lines.filter(({ msg }) => msg === 'relay.quarantined')).toHaveLength(2);
+    const listed = await intentwatch(run, 'quarantine');
     expect(listed).toContain(entry);
-    expect(await intentwatch(run, 'set-aside', 'replay')).toContain('0 of 2 entries are back in the log');
+    expect(await intentwatch(run, 'quarantine', 'replay')).toContain('0 of 2 entries are back in the log');
   });
 
-  test('that was set aside is delivered once it can be read', async () => {
+  test('that was quarantined is delivered once it can be read', async () => {
     const run = await running();
     const { redis, keys } = run.stage;
     const fields = {
@@ -159,11 +164,11 @@ describe('an entry of the log', () => {
       roots: JSON.stringify([ROOT]),
     };
     const id = `${await redisTimeMs(redis)}-1`;
-    await new SetAside(redis, keys).add({ id, fields: Object.entries(fields).flat() });
-    expect(await intentwatch(run, 'set-aside')).toContain('can be read');
-    expect(await intentwatch(run, 'set-aside', 'replay')).toContain('1 of 1 entries are back in the log');
+    await new Quarantine(redis, keys).add({ id, fields: Object.entries(fields).flat() });
+    expect(await intentwatch(run, 'quarantine')).toContain('can be read');
+    expect(await intentwatch(run, 'quarantine', 'replay')).toContain('1 of 1 entries are back in the log');
     expect(await came(run, WHOLE.id)).toMatchObject({ data: { elapsedSeconds: 42 } });
-    expect(await intentwatch(run, 'set-aside')).toContain('nothing is set aside');
+    expect(await intentwatch(run, 'quarantine')).toContain('nothing is quarantined');
   });
 
   test('that only a newer version can read stops the relay, which leaves its lease to one', async () => {
@@ -181,7 +186,7 @@ describe('an entry of the log', () => {
     await redis.xadd(keys.events, entry, ...Object.entries(strange).flat());
     await eventually('it says so', () => run.lines.some(({ msg }) => msg === 'relay.stopped'));
     expect(await lease.cursor('hook')).toBe(cursor);
-    expect(await new SetAside(redis, keys).list()).toEqual([]);
+    expect(await new Quarantine(redis, keys).list()).toEqual([]);
 
     // Another process can take the lease at once, and reads on.
     await eventually('the lease is free, and held for as long as it takes', async () => {

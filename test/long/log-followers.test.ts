@@ -79,7 +79,10 @@ describe(`a consumer that is cut ${CUTS} times during ${EVENTS} events has every
     expectAllOnce(seen, made);
   });
 
-  test.each(['a cursor of its own', 'a cursor that is kept for it'])('by pulling, with %s', async (whose) => {
+  test.each([
+    'a cursor of its own',
+    'a cursor that is stored for it',
+  ])('by pulling, with %s', async (whose) => {
     const { url, made, append } = await stage();
     // A busy Redis may take longer than the API waits for it.
     const called = (call: Call): Promise<Answered> =>

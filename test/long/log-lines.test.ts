@@ -37,10 +37,12 @@ test('log lines that cannot be written end no daemon', async () => {
   const line = `exec ${process.execPath} ${MAIN} start --config ${file} > /dev/full 2> ${said}`;
   const daemon = spawn('sh', ['-c', line]);
   open.later(async () => daemon.kill('SIGKILL'));
-  const told = () => readFile(said, 'utf8').catch(() => '');
-  await eventually('it says so', async () => (await told()).includes('log lines cannot be written (ENOSPC)'));
+  const reported = () => readFile(said, 'utf8').catch(() => '');
+  await eventually('it says so', async () =>
+    (await reported()).includes('log lines cannot be written (ENOSPC)'),
+  );
   const ended = once(daemon, 'exit');
   daemon.kill('SIGTERM');
   expect((await ended)[0]).toBe(0);
-  expect(await told()).toBe('intentwatch: log lines cannot be written (ENOSPC); they wait\n');
+  expect(await reported()).toBe('intentwatch: log lines cannot be written (ENOSPC); they wait\n');
 });

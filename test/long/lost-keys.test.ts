@@ -48,14 +48,14 @@ describe('what a failover has lost', () => {
     const askedSince = (from: number): Set<unknown> =>
       new Set(upstream.asked.slice(from).map(({ query }) => query.wallet));
     const { daemon } = await start();
-    await eventually('all wallets were asked for', () => askedSince(0).size === WALLETS.length);
+    await eventually('all wallets were requested', () => askedSince(0).size === WALLETS.length);
     const budget = await redis.hget(new Keys(prefix).plan('status'), 'budget');
     if (when === 'while it is down') await daemon.close();
     await redis.del(...(await redis.keys(`{${prefix}}:${pattern}`)));
     const lostAt = upstream.asked.length;
     if (when === 'while it is down') await start();
-    // Polls that were under way when the keys were lost may still end: who is asked for twice is polled again.
-    await eventually('all are asked for again and again', () => {
+    // Polls that were under way when the keys were lost may still end: who is requested twice is polled again.
+    await eventually('all are requested again and again', () => {
       const asked = upstream.asked.slice(lostAt).map(({ query }) => query.wallet);
       return WALLETS.every((wallet) => asked.filter((one) => one === wallet).length >= 3);
     });
@@ -69,7 +69,7 @@ describe('what a failover has lost', () => {
     'lost',
     '9223372036854775807',
     'foreign',
-  ])('the commit counter (%s): changes are told, once', async (what) => {
+  ])('the commit counter (%s): changes are reported, once', async (what) => {
     const redis = redisOf();
     const hash = hashOf(9);
     let status = 'pending';

@@ -14,7 +14,7 @@ const { later, started } = opening();
 
 const installation = needs(PARTS.alertmanager);
 
-/** The shipped rules, but for how long something has to hold before it is told: a sandbox lives faster. */
+/** The shipped rules, but for how long something has to hold before it is reported: a sandbox lives faster. */
 async function quickRules(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-quick-rules-'));
   later(() => rm(folder, { recursive: true }));
@@ -56,13 +56,13 @@ test(`money that is stuck leads to one alert at a receiver, with its value, whic
     ['firing', 1],
     ['resolved', 1],
   ]);
-  const [told] = alertmanager.notices[0]?.alerts ?? [];
-  expect(told?.labels).toEqual({
+  const [reported] = alertmanager.notices[0]?.alerts ?? [];
+  expect(reported?.labels).toEqual({
     alertname: 'IntentwatchMoneyStuck',
     job: 'intentwatch',
     severity: 'critical',
   });
-  expect(told?.annotations.description).toMatch(
+  expect(reported?.annotations.description).toMatch(
     /^\d+ transfers are neither delivered nor paid back\. They have sent, as far as is known:( [\d.]+k? USD\S+)+\. /,
   );
   const ends = new Map(sandbox.transitions().map(({ subject, to }) => [subject, to]));

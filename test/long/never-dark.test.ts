@@ -21,7 +21,7 @@ const wallets = (count: number): string[] => Array.from({ length: count }, (_, i
 /** A request as it came in (own clock, ms). */
 type Came = Asked & { atMs: number };
 
-/** An upstream that answers as it is told, and remembers when it was asked for what. */
+/** An upstream that answers as it is reported, and remembers when it was asked for what. */
 async function upstream(
   answer: (asked: Asked) => Scripted | Promise<Scripted>,
 ): Promise<{ url: string; came: Came[]; server: ScriptedUpstream }> {
@@ -52,11 +52,11 @@ async function receiver(): Promise<{ url: string; types: () => string[] }> {
   return { url: server.url, types };
 }
 
-/** Once each wallet was asked for ten times, none was asked for much more often than another: nobody has waited long. */
+/** Once each wallet was requested ten times, none was requested much more often than another: nobody has waited long. */
 async function isFair(came: readonly Came[], all: readonly string[], expect: ExpectStatic): Promise<void> {
   const asks = (): number[] =>
     all.map((address) => came.filter(({ query }) => query.wallet === address).length);
-  await eventually('ten asks for each wallet', () => Math.min(...asks()) >= 10, 600_000);
+  await eventually('ten requests each wallet', () => Math.min(...asks()) >= 10, 600_000);
   expect(Math.max(...asks())).toBeLessThan(30);
 }
 
@@ -66,7 +66,7 @@ async function untilMs(atMs: number): Promise<void> {
 }
 
 describe('with default settings, from a cold start', () => {
-  test('a newcomer with one wallet is told of a new transfer, and then of its fill, within seconds', async ({
+  test('a newcomer with one wallet is notified of a new transfer, and then of its fill, within seconds', async ({
     expect,
   }) => {
     let records: ReturnType<typeof intentRecord>[] = [];
@@ -160,7 +160,7 @@ describe('nobody is left in the dark', () => {
     expect(polled().size).toBe(20);
   });
 
-  test('by one subject that answers 403 among ten wallets, and nobody is told that the key is refused', async ({
+  test('by one subject that answers 403 among ten wallets, and nobody is notified that the key is refused', async ({
     expect,
   }) => {
     const service = await upstream(({ query }) =>
@@ -197,7 +197,7 @@ describe('nobody is left in the dark', () => {
     const asksFor = (address: string): Came[] => service.came.filter(({ query }) => query.wallet === address);
     const each = async (what: string, holds: () => boolean): Promise<boolean> =>
       eventually(what, holds, 600_000);
-    await each('three asks for each quote', () => quotes.every((quoteId) => asksOf(quoteId).length >= 3));
+    await each('three requests each quote', () => quotes.every((quoteId) => asksOf(quoteId).length >= 3));
     const before = service.came.length;
     const looked = new Map(wallets(20).map((address) => [address, asksFor(address).length]));
     await each('three more looks at each wallet', () =>

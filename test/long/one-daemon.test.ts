@@ -80,9 +80,9 @@ test('a dataDir of a long path has its Redis on a socket that nobody else can re
   const second = await stage.daemon(file);
   const next = await readlink(join(dataDir, 'redis.sock'));
   expect(next).not.toBe(socket);
-  const setAside = await stage.intentwatch(['set-aside', '--config', file]);
-  expect(await setAside.ending()).toMatchObject({ code: 0 });
-  expect(setAside.stdout).toEqual(['nothing is set aside']);
+  const quarantine = await stage.intentwatch(['quarantine', '--config', file]);
+  expect(await quarantine.ending()).toMatchObject({ code: 0 });
+  expect(quarantine.stdout).toEqual(['nothing is quarantined']);
   expect(await second.end('SIGTERM')).toMatchObject({ code: 0 });
   await expect(stat(dirname(next))).rejects.toThrow('ENOENT');
   await expect(stat(dirname(socket))).rejects.toThrow('ENOENT');

@@ -43,7 +43,7 @@ async function dependenciesIn(path: string): Promise<string[]> {
 
 let folder = '';
 let tarball = '';
-/** Where `npm install --global` has put the package and its command. */
+/** The place where `npm install --global` has put the package and its command. */
 let installed = '';
 let command = '';
 

@@ -238,7 +238,7 @@ describe('a process that begins anew again and again', () => {
   });
 });
 
-describe('a subject that fails while it is asked for', () => {
+describe('a subject that fails while it is requested', () => {
   test('backs off all the same', async () => {
     await stage.budget(5);
     const [broken = intentId('0x0')] = intents(1);
@@ -298,7 +298,7 @@ describe('foreign members', () => {
   });
 });
 
-describe('a surface', () => {
+describe('an endpoint group', () => {
   test('three refused for good among ten make few events at a start', async () => {
     await stage.budget(10);
     const [one = '', two = '', three = ''] = wallets(10);
@@ -399,31 +399,31 @@ describe('a subject that is answered 429', () => {
 });
 
 describe('what is on its way to a worker', () => {
-  /** Has every job come to its worker six seconds after it was handed on. Returns how many polls there were in a minute. */
+  /** Has every job come to its worker six seconds after it was passed on. Returns how many polls there were in a minute. */
   async function polledLate(says: boolean): Promise<number> {
     await stage.budget(5);
     await stage.name(wallets(4));
     let [polled, returned] = [0, 0];
-    let handed: { poll: ClaimedPoll; atMs: number }[] = [];
+    let imported: { poll: ClaimedPoll; atMs: number }[] = [];
     for (let step = 0; step < 600; step++) {
       stage.nowMs += 100;
-      for (const { poll } of handed.filter(({ atMs }) => atMs <= stage.nowMs - 6_000)) {
+      for (const { poll } of imported.filter(({ atMs }) => atMs <= stage.nowMs - 6_000)) {
         const start = await stage.take(poll);
         if (start === null) continue;
         polled++;
         await stage.end(start, 'next', { restMs: 1_000 });
       }
-      handed = handed.filter(({ atMs }) => atMs > stage.nowMs - 6_000);
-      const known = says ? handed.map(({ poll }) => poll) : [];
+      imported = imported.filter(({ atMs }) => atMs > stage.nowMs - 6_000);
+      const known = says ? imported.map(({ poll }) => poll) : [];
       const claimed = await stage.claim(10, 'p1', 0, known);
       returned += claimed.returned;
-      handed.push(...claimed.polls.map((poll) => ({ poll, atMs: stage.nowMs })));
+      imported.push(...claimed.polls.map((poll) => ({ poll, atMs: stage.nowMs })));
     }
     expect(returned > 0).toBe(!says);
     return polled;
   }
 
-  test('is kept while the process says so, however late workers are', async () => {
+  test('is stored while the process says so, however late workers are', async () => {
     expect(await polledLate(true)).toBeGreaterThanOrEqual(24);
   });
 

@@ -4,7 +4,7 @@ import { expect, inject, test } from 'vitest';
 import { Sandbox } from '../../sandbox/sandbox.ts';
 import { tableDefinition } from '../../src/notifiers/postgres/table.ts';
 import { testPrefix } from '../support/daemon.ts';
-import { killByTurns, toldAndFound } from '../support/kill-by-turns.ts';
+import { killByTurns, reportedAndFound } from '../support/kill-by-turns.ts';
 import { opening } from '../support/opening.ts';
 import { needs, PARTS } from '../support/optional-parts.ts';
 import { PostgresProcess } from '../support/postgres-process.ts';
@@ -34,9 +34,9 @@ test.skipIf(POSTGRES.skip)(
     const nextInsert = async (): Promise<void> => {
       const client = new pg.Client({ connectionString: postgres.url });
       await client.connect();
-      const told = once(client, 'notification');
+      const reported = once(client, 'notification');
       await client.query('LISTEN inserted');
-      await told;
+      await reported;
       client.on('error', () => undefined);
       void client.end().catch(() => undefined);
     };
@@ -86,20 +86,20 @@ test.skipIf(POSTGRES.skip)(
       );
       return rows;
     };
-    const { told, found } = await toldAndFound(prefix, { events: EVENTS, find: inserted });
-    expect(found.map(({ id }) => id).sort()).toEqual(told.toSorted());
+    const { reported, found } = await reportedAndFound(prefix, { events: EVENTS, find: inserted });
+    expect(found.map(({ id }) => id).sort()).toEqual(reported.toSorted());
     for (const [subject, some] of Map.groupBy(found, (row) => row.subject)) {
       const sequences = some.map(({ sequence }) => Number(sequence));
       expect([subject, sequences]).toEqual([subject, sequences.toSorted((a, b) => a - b)]);
     }
     const inOrder = found.toSorted((a, b) => (a.position < b.position ? -1 : 1));
-    expect(inOrder.map(({ id }) => id)).toEqual(told);
+    expect(inOrder.map(({ id }) => id)).toEqual(reported);
 
     // Else nothing was shown: some were inserted, and their end was not noted.
     const again = daemon.lines.filter(({ reason }) => String(reason).includes('there already')).length;
     const failed = daemon.lines.filter(({ result }) => result === 'failed').length;
     console.log(
-      `${told.length} events, ${found.length} rows, ${again} came again, ${failed} attempts failed`,
+      `${reported.length} events, ${found.length} rows, ${again} came again, ${failed} attempts failed`,
     );
     expect(again).toBeGreaterThan(0);
   },

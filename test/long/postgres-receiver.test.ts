@@ -98,7 +98,7 @@ describe.skipIf(POSTGRES.skip)(`a table that events are inserted into${POSTGRES.
       SERVER,
     );
     const { daemon } = await stage.start();
-    const toldOf = (status: string) =>
+    const reportedOf = (status: string) =>
       operator.until((came) => came.some(({ event }) => event.data.status === status));
     const happen = happening(stage, 7);
     const before = await happen(20);
@@ -106,7 +106,7 @@ describe.skipIf(POSTGRES.skip)(`a table that events are inserted into${POSTGRES.
 
     await postgres.kill();
     const during = await happen(40);
-    const failing = await toldOf('failing');
+    const failing = await reportedOf('failing');
     expect(failing[0]?.event.data.record).toMatchObject({ receiver: 'warehouse' });
     await postgres.startAgain();
     await counted(stage, 60, rows);
@@ -115,7 +115,7 @@ describe.skipIf(POSTGRES.skip)(`a table that events are inserted into${POSTGRES.
     const call = (path: string) => callApi(daemon.url, { path, token: TOKEN, method: 'POST' });
     expect(await call('/receivers/warehouse/pause')).toMatchObject({ status: 200 });
     const paused = await happen(10);
-    await toldOf('paused');
+    await reportedOf('paused');
     expect(await rows()).toHaveLength(60);
     expect(await call('/receivers/warehouse/resume')).toMatchObject({ status: 200 });
     await counted(stage, 70, rows);

@@ -15,7 +15,7 @@ const { later, started, child } = opening();
 
 const INTENTS = Array.from({ length: 5 }, (_, index) => hashOf(index + 1));
 
-/** How long a test waits for what takes up to 15 s on a quiet machine. */
+/** The time that a test waits for what takes up to 15 s on a quiet machine. */
 const SOON_MS = 120_000;
 
 async function opened(node: Promise<RedisNode>): Promise<RedisNode> {
@@ -29,7 +29,7 @@ async function watching(redisUrl: string): Promise<{
   daemon: ChildDaemon;
   /** Resolves with the ms until the next request to the upstream. */
   polled: () => Promise<number>;
-  /** Lets all intents be filled; resolves with the ids of the intents that were told so. */
+  /** Lets all intents be filled; resolves with the ids of the intents that were reported so. */
   fill: () => Promise<string[]>;
   ask: (path: string) => Promise<{ status: number; body: string }>;
 }> {
@@ -99,7 +99,7 @@ async function expectBack({ ask, daemon }: Watching): Promise<void> {
   await daemon.until((lines) => lines.some(({ msg, role }) => msg === 'redis.back' && role === 'commands'));
 }
 
-/** A request comes within moments of the promotion, and all that happens from then on is told, once. */
+/** A request comes within moments of the promotion, and all that happens from then on is reported, once. */
 async function expectTakenOver(seen: Watching, old: RedisNode): Promise<void> {
   const tookMs = await seen.polled();
   expect(tookMs).toBeLessThan(SOON_MS);

@@ -39,7 +39,7 @@ test('a cut file is held while the daemon runs; a start with it says what it has
     const [, url = ''] = await daemon.line(/"url":"(http[^"]+)".*"msg":"server.listening"/);
     return { daemon, url };
   };
-  const told = (came: Hook) => came.came.map(({ event }) => event.data.record);
+  const reported = (came: Hook) => came.came.map(({ event }) => event.data.record);
 
   await write(hashes);
   const first = await start();
@@ -57,7 +57,7 @@ test('a cut file is held while the daemon runs; a start with it says what it has
   const second = await start();
   await second.daemon.line(/"held":false,.*"msg":"config.large_removal"/);
   await operator.until((came) => came.length === 2);
-  const [held, applied] = told(operator);
+  const [held, applied] = reported(operator);
   expect([held, applied]).toMatchObject([{ held: true }, { held: false, subjects: held?.subjects }]);
   expect(applied?.digest).toBe(held?.digest);
   const metrics = async () => (await fetch(`${second.url}/metrics`)).text();

@@ -1,7 +1,7 @@
 import { expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { account } from '../../demo/account.ts';
-import { sightingsOf } from '../../demo/sighting.ts';
+import { observationsOf } from '../../demo/observation.ts';
 import { Sandbox } from '../../sandbox/sandbox.ts';
 import { Backlog } from '../../src/store/backlog.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
@@ -16,7 +16,7 @@ import { logEntries } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 import { reloadable } from '../support/reloadable.ts';
 import { slackOf } from '../support/slow-machine.ts';
-import { endsOf, lastTold } from '../support/statuses.ts';
+import { endsOf, lastReported } from '../support/statuses.ts';
 
 const { later, started } = opening();
 
@@ -56,7 +56,7 @@ async function walletsByTransfer(
   return known;
 }
 
-/** Whether each wallet was requested since a moment. */
+/** True when each wallet was requested since a moment. */
 function arePolledAgain(sandbox: Sandbox, wallets: readonly string[], sinceMs: number): boolean {
   const asked = new Set<string>();
   for (const { query } of sandbox.requests(sinceMs)) {
@@ -139,11 +139,11 @@ test('1,000 wallets in and 500 out under load: nothing is lost, nothing invented
   const isComing = (subject: string): boolean =>
     !has(subject, stay) && !has(subject, out) && has(subject, come);
   const isGone = (subject: string): boolean => !has(subject, stay) && !has(subject, come);
-  const told = lastTold(hook.events);
+  const reported = lastReported(hook.events);
   const untold = [
     ...[...endsOf(transitions, startedMs)].filter(([subject]) => isStaying(subject)),
     ...[...endsOf(transitions, reloadedMs)].filter(([subject]) => isComing(subject)),
-  ].filter(([subject, status]) => told.get(subject) !== status);
+  ].filter(([subject, status]) => reported.get(subject) !== status);
   expect(untold).toEqual([]);
 
   const { events } = hook;
@@ -171,7 +171,7 @@ test('1,000 wallets in and 500 out under load: nothing is lost, nothing invented
     expect(sums.tolerated.lost).toBe(0);
     expect(sums.statusEvents).toBeGreaterThan(least);
   }
-  const seen = sightingsOf(showings);
+  const seen = observationsOf(showings);
   const latestMs = reloadedMs + SETTLED_MS + 4 * machine.mostMs;
   const isRequestedBefore = (subject: string): boolean =>
     seen.get(subject)?.some(({ askedAt }) => askedAt <= latestMs) === true;

@@ -39,7 +39,7 @@ async function happened(stage: DeliveryStage, made: MadeEvent[]): Promise<void> 
 }
 
 describe('a replay', () => {
-  test('sends exactly the events of its time and types that the receiver is entitled to, under their ids, marked', async () => {
+  test('sends exactly the events of its time and types that the receiver matches, under their ids, marked', async () => {
     const hook = await open.started(new Hook());
     const more = { concurrency: 1, events: ['*', '!intent.failed'] };
     const stage = await deliveryStage(open, { hook: { hook, more } });

@@ -111,7 +111,7 @@ async function relay(
   };
 }
 
-/** The event types that the program was told of a subject, in the order in which they came. */
+/** The event types that the program was notified of a subject, in the order in which they came. */
 function followed(program: Program, method: Method, subject: string): string[] {
   const pattern = /^(\S+): webhook (\S+) #\d+ of (\S+), signature verified$/;
   return program.stdout.flatMap((line) => {
@@ -120,8 +120,8 @@ function followed(program: Program, method: Method, subject: string): string[] {
   });
 }
 
-/** Some of the types, in whatever order their webhooks came, with the last: what came and went between two polls is not told. */
-function expectTold(
+/** Some of the types, in whatever order their webhooks came, with the last: what came and went between two polls is not reported. */
+function expectReported(
   found: readonly string[],
   { types, method }: { types: readonly string[]; method: Method },
 ): void {
@@ -157,7 +157,7 @@ describe.concurrent('the round trip of the examples', () => {
       receiver: { url: `http://127.0.0.1:${port}/`, secret: SECRET },
       others: [{ name: 'accounting', url: accounting.url, secret: accounting.secret }],
       subscriptions: [
-        // The program is told by the wallet alone; the ids are told to somebody else.
+        // The program is reported by the wallet alone; the ids are reported to somebody else.
         { name: 'sender', wallets: [owner.address], receivers: [RECEIVER_NAME] },
         { name: 'orders', ...byId, receivers: ['accounting'] },
       ],
@@ -193,7 +193,7 @@ describe.concurrent('the round trip of the examples', () => {
     for (const [method, { intentHash, quote, job }] of payments) {
       const intent = `intent:${intentHash}`;
       expect(moves(intent), method).toEqual(steps);
-      expectTold(followed(program, method, intent), { types, method });
+      expectReported(followed(program, method, intent), { types, method });
       if (quote !== null) {
         const verified = `^${method}: quote:${quote} gives \\d+, signed by 0x[0-9a-fA-F]{40}: valid$`;
         expect(program.stdout, method).toContainEqual(expect.stringMatching(verified));
@@ -207,30 +207,30 @@ describe.concurrent('the round trip of the examples', () => {
       }
     }
 
-    // Whoever subscribed the quotes, the jobs (at both endpoints) and the vault was told those, and their intents too.
-    const told = (subject: string): string[] => {
+    // Whoever subscribed the quotes, the jobs (at both endpoints) and the vault was reported those, and their intents too.
+    const reported = (subject: string): string[] => {
       const events = accounting.events().filter(({ data }) => data.subject.id === subject);
       return events.toSorted((a, b) => a.data.sequence - b.data.sequence).map(({ type }) => type);
     };
-    const isTold = (subject: string, type: string): Promise<true> =>
-      eventually(`${subject} is told as ${type}`, () => told(subject).at(-1) === type);
+    const isReported = (subject: string, type: string): Promise<true> =>
+      eventually(`${subject} is reported as ${type}`, () => reported(subject).at(-1) === type);
     for (const [method, { intentHash, quote, job, vault }] of payments) {
       const intent = `intent:${intentHash}`;
-      await isTold(intent, 'intent.settled');
-      // What is brought along is seen from the moment at which its quote, job or vault names it.
-      expectTold(told(intent), { types, method });
+      await isReported(intent, 'intent.settled');
+      // What is brought along is seen from the time at which its quote, job or vault names it.
+      expectReported(reported(intent), { types, method });
       if (quote !== null) {
         // Its steps may change after that.
-        await eventually('the quote', () => told(`quote:${quote}`).includes('quote.submitted'));
+        await eventually('the quote', () => reported(`quote:${quote}`).includes('quote.submitted'));
       }
       if (job !== null) {
-        await isTold(`gasless:${job.id}`, 'gasless.published');
-        await isTold(`gasless:gateway:${job.id}`, 'gasless.completed');
+        await isReported(`gasless:${job.id}`, 'gasless.published');
+        await isReported(`gasless:gateway:${job.id}`, 'gasless.completed');
       }
       if (vault !== null) {
         const subject = `vault:${vault.chainId}:${vault.address.toLowerCase()}`;
         expect(moves(subject), method).toEqual(['PENDING', 'FUNDING_DETECTED', 'PUBLISHED']);
-        await isTold(subject, 'vault.published');
+        await isReported(subject, 'vault.published');
       }
     }
     expect(accounting.received.filter(({ verified }) => !verified)).toEqual([]);

@@ -106,7 +106,7 @@ test('what is under way while Redis stands still for 8 s is sent once', async ()
   await expectSentOnce(async ({ server, released }) => {
     server.freeze();
     await pause(STALL_MS / 2);
-    // They end while nobody can be told.
+    // They end while nobody can be notified.
     released.resolve();
     await pause(STALL_MS / 2);
     server.thaw();

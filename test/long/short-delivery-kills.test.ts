@@ -59,7 +59,7 @@ test.each([
     ['intent.settled', 'intent.short'].every((wanted) => all.some(({ type }) => type === wanted)),
   );
   const events = new Map(hook.events.map((event) => [event.id, event]));
-  const told = [...events.values()].filter(({ data }) => data.subject.kind === 'intent');
-  const types = typesOf(told).filter((type) => type !== 'intent.pending' && type !== 'intent.updated');
+  const reported = [...events.values()].filter(({ data }) => data.subject.kind === 'intent');
+  const types = typesOf(reported).filter((type) => type !== 'intent.pending' && type !== 'intent.updated');
   expect(types.toSorted()).toEqual(['intent.settled', 'intent.short']);
 });

@@ -10,7 +10,7 @@ import { HeldUp } from '../support/held-up.ts';
 import { logEntries } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 import { slackOf } from '../support/slow-machine.ts';
-import { endsOf, lastTold } from '../support/statuses.ts';
+import { endsOf, lastReported } from '../support/statuses.ts';
 
 const { later, started } = opening();
 
@@ -32,7 +32,7 @@ const STORMS: readonly { name: string; fault: Fault }[] = [
   { name: 'of a gateway, without code', fault: { type: 'bare-error', status: 429, ...PAGES } },
 ];
 
-/** A pause as a daemon told it, Unix ms. */
+/** A pause as a daemon reported it, Unix ms. */
 type Pause = { from: number; to: number };
 
 describe('a storm of 429', () => {
@@ -84,9 +84,9 @@ describe('a storm of 429', () => {
     await fetch(control, { method: 'DELETE' });
     const calmMs = Math.max(...pauses.map(({ to }) => to));
 
-    // What a daemon had taken from the queue when another was told to wait may still be on its way.
+    // What a daemon had taken from the queue when another was instructed to wait may still be on its way.
     expect(refusals()).toBeGreaterThanOrEqual(3);
-    // The pause that the last refusals begin may not have been told yet.
+    // The pause that the last refusals begin may not have been reported yet.
     expect(refusals()).toBeLessThanOrEqual((spans(pauses).length + 1) * perPause());
     for (const { from, to } of spans(pauses)) {
       const within = sandbox
@@ -100,8 +100,8 @@ describe('a storm of 429', () => {
     await eventually('all transfers have ended', () => sandbox.pace().livingTransfers === 0, 400_000);
     const ends = endsOf(sandbox.transitions(), watchedSince * 1_000);
     await hook.until((events) => {
-      const told = lastTold(events);
-      return [...ends].every(([subject, status]) => told.get(subject) === status);
+      const reported = lastReported(events);
+      return [...ends].every(([subject, status]) => reported.get(subject) === status);
     });
     const redis = connect({ kind: 'server', url: inject('redisUrl') });
     later(() => disconnect(redis));
@@ -118,7 +118,7 @@ describe('a storm of 429', () => {
   });
 });
 
-/** What a daemon had taken when the other was told to wait reaches the upstream within this. */
+/** What a daemon had taken when the other was instructed to wait reaches the upstream within this. */
 const ON_ITS_WAY_MS = 500;
 
 /** How much later on this machine: from a claim to its request, and from a refusal to the pause, it may be held up each time. */
@@ -127,7 +127,7 @@ const lateMs = ({ mostMs }: HeldUp): number => 4 * mostMs;
 /** Signals reach this test a little later than they were meant to. */
 const GRACE_MS = 250;
 
-/** Pauses that overlap are one; where one is told a little late, it does not run into the next. */
+/** Pauses that overlap are one; where one is reported a little late, it does not run into the next. */
 function spans(pauses: readonly Pause[]): Pause[] {
   const found: Pause[] = [];
   for (const { from, to } of pauses.toSorted((a, b) => a.from - b.from)) {

@@ -17,7 +17,7 @@ const STATUSES = ['pending', 'filled', 'settled', 'refunded', 'expired', 'refund
 const COUNT = 40;
 const BORN_AT = 1_763_638_259;
 
-/** Where the record of 2 MB stands, newest first. No other has its status. */
+/** The place where the record of 2 MB stands, newest first. No other has its status. */
 const LARGE_AT = 4;
 
 /** The transfers of a wallet, newest first, each of 30 kB: fifty of them are more than a page may have. */

@@ -24,7 +24,7 @@ const DEFINITION = z.object({
 
 const ANSWER = z.object({ subject: z.string(), created: z.boolean() });
 
-/** Where a daemon serves, by its last start. */
+/** The place where a daemon serves, by its last start. */
 function urlOf(daemon: ChildDaemon): string {
   return z.string().parse(daemon.lines.findLast(({ msg }) => msg === 'server.listening')?.url);
 }

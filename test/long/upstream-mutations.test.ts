@@ -30,7 +30,7 @@ const PAGE = 10;
 /** The truth about a subject: its record after each step, the last of which ends its way. */
 type Truth = { subject: string; at: (step: number) => Right; statusAt: (step: number) => string };
 
-/** What is asked for at one address: the truths that the answer shows, and the answers that are still to come. */
+/** What is requested at one address: the truths that the answer shows, and the answers that are still to come. */
 type Place = {
   truths: Truth[];
   plan: { step: number; mutation: Mutation | null }[];
@@ -160,7 +160,7 @@ function plan(truths: Truth[], steps: number, mutations: Mutation[]): Place {
   return { truths, plan: answers.flat(), last: steps };
 }
 
-/** Where a request asks, in the words in which places are named. */
+/** The place where a request asks, in the words in which places are named. */
 function placeOf({ path, query }: Asked): string {
   if (path.startsWith('/deposit-gateway')) return path.split('/').at(-1)?.toLowerCase() ?? '';
   return (query.wallet ?? query.intentHash ?? query.jobId ?? '').toLowerCase();
@@ -261,10 +261,12 @@ test(`${RUNS} mutated answers (seed ${SEED}) crash nothing, lose no change and m
   await daemon.stopPolling();
   const events = await hook.until((all) => all.length >= committed);
 
-  const told = Map.groupBy(events, (event) => event.data.subject.id);
+  const reported = Map.groupBy(events, (event) => event.data.subject.id);
   for (const { truth, last } of truths) {
     const steps = Array.from({ length: last + 1 }, (_, step) => step);
-    const sequence = (told.get(truth.subject) ?? []).toSorted((a, b) => a.data.sequence - b.data.sequence);
+    const sequence = (reported.get(truth.subject) ?? []).toSorted(
+      (a, b) => a.data.sequence - b.data.sequence,
+    );
     expect(sequence.map(({ data }) => data.status)).toEqual(steps.map(truth.statusAt));
     expect(sequence.map(({ data }): JsonObject => data.record)).toEqual(
       steps.map((step) => truth.at(step).record),

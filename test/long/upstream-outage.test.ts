@@ -9,7 +9,7 @@ const HASHES = [1, 2, 3, 4, 5, 6, 7, 8].map(hashOf);
 const VAULT = '0x3333333333333333333333333333333333333333';
 
 describe('an upstream that is out', () => {
-  test('is told once, with its end, and no transfer is said to have failed meanwhile', async () => {
+  test('is reported once, with its end, and no transfer is said to have failed meanwhile', async () => {
     let out = false;
     const broken: Scripted[] = [
       { status: 504, body: '<html>gateway timeout</html>' },
@@ -58,7 +58,7 @@ describe('an upstream that is out', () => {
 describe('an upstream that takes its time', () => {
   const AT_ONCE = 150;
 
-  test('is asked for as much at once as the budget starts meanwhile', async () => {
+  test('is requested as much at once as the budget starts meanwhile', async () => {
     const allOpen = Promise.withResolvers<void>();
     let open = 0;
     const upstream = await started(
@@ -90,7 +90,7 @@ describe('an upstream that takes its time', () => {
 });
 
 describe('a deposit gateway behind a wrong path', () => {
-  test('is told as unreachable, and never makes an unknown vault of one that is known', async () => {
+  test('is reported as unreachable, and never makes an unknown vault of one that is known', async () => {
     let wrong = false;
     const upstream = await started(
       new ScriptedUpstream(() =>

@@ -9,23 +9,23 @@ const { later, started } = opening();
 const HASHES = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(hashOf);
 
 describe('an upstream that refuses', () => {
-  test('the key, with 401 or a bare 403, is asked rarely, told once, and so is its change of mind', async () => {
+  test('the key, with 401 or a bare 403, is asked rarely, reported once, and so is its change of mind', async () => {
     const refusal: Scripted[] = [
       { status: 401, body: '{"code":"invalid-api-key","status":401}' },
       { status: 403, body: '{"Message":"User is not authorized to access this resource"}' },
     ];
     let refusals = 0;
-    let refusedSinceTold = 0;
+    let refusedSinceReported = 0;
     const hook = await started(new TestReceiver());
     const upstream = await started(
       new ScriptedUpstream(({ query }) => {
         // The first probe after the event is refused as well; the second one finds that the upstream has changed.
-        const told = hook.events.length > 0;
-        if (told && refusedSinceTold > 0) {
+        const reported = hook.events.length > 0;
+        if (reported && refusedSinceReported > 0) {
           return { records: [intentRecord(query.intentHash ?? '', 'pending', 1_700_000_000)] };
         }
         refusals += 1;
-        if (told) refusedSinceTold += 1;
+        if (reported) refusedSinceReported += 1;
         return refusal[refusals % 2] ?? { records: [] };
       }),
     );
@@ -81,10 +81,10 @@ describe('an upstream that refuses', () => {
     });
     later(() => daemon.close());
     const events = await hook.until((all) => all.some(({ type }) => type.endsWith('.pending')));
-    const surface = isKeyed ? 'status' : 'gateway';
+    const endpointGroup = isKeyed ? 'status' : 'gateway';
     expect(events[0]).toMatchObject({
       type: 'upstream.unreachable',
-      data: { record: { surface, reason: expect.stringMatching(reason) } },
+      data: { record: { endpointGroup, reason: expect.stringMatching(reason) } },
     });
     await hook.until((all) => all.some(({ type }) => type === 'upstream.reachable'));
     expect(hook.events.map(({ type }) => type)).not.toContain('upstream.unauthorized');
@@ -115,7 +115,7 @@ describe('an upstream that refuses', () => {
     );
     later(() => daemon.close());
     const [event] = await hook.until((all) => all.length === 1);
-    expect(event?.data.record).toMatchObject({ surface: 'status', ...support });
+    expect(event?.data.record).toMatchObject({ endpointGroup: 'status', ...support });
     const logged = lines.map((line): { msg: string } => JSON.parse(line));
     expect(logged.find(({ msg }) => msg === 'upstream.moved')).toMatchObject(support);
     expect(logged.find(({ msg }) => msg === 'poll.failed')).toMatchObject(support);

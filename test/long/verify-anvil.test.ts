@@ -95,7 +95,7 @@ describe.skipIf(OPTIONAL.skip)(`against a real EVM node with a real token${OPTIO
     const early = await verify({ json: false });
     expect(early.code).toBe(75);
     expect(early.out).toContain('1.00 TST to 0x5290');
-    expect(early.out).toContain('not told (not-final)');
+    expect(early.out).toContain('not reported (not-final)');
     await chain.mine(3);
     const { code, verdict, err } = await verify();
     expect(err).toBe('');

@@ -3,7 +3,7 @@ import type { Fault } from '../../sandbox/faults/fault.ts';
 import { Sandbox } from '../../sandbox/sandbox.ts';
 import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
-import { endsOf, lastTold } from '../support/statuses.ts';
+import { endsOf, lastReported } from '../support/statuses.ts';
 
 const { later, started } = opening();
 
@@ -18,7 +18,7 @@ const ORDERS: readonly { name: string; faults: Fault[] }[] = [
   { name: 'with cursors that repeat', faults: [{ type: 'repeated-cursors', ...PAGES, rate: 0.3 }] },
 ];
 
-describe('transfers of a wallet with 1,000 past ones are all told, to their end, from pages', () => {
+describe('transfers of a wallet with 1,000 past ones are all reported, to their end, from pages', () => {
   test.for(ORDERS)('$name', async ({ faults }) => {
     const sandbox = await started(
       new Sandbox({
@@ -45,9 +45,9 @@ describe('transfers of a wallet with 1,000 past ones are all told, to their end,
     sandbox.setPace(0);
 
     await hook.until((events) => {
-      const told = lastTold(events);
+      const reported = lastReported(events);
       const ends = endsOf(sandbox.transitions(), watchedSinceMs);
-      return told.size >= 60 && [...ends].every(([subject, status]) => told.get(subject) === status);
+      return reported.size >= 60 && [...ends].every(([subject, status]) => reported.get(subject) === status);
     });
     const known = new Set(sandbox.transitions().map(({ subject }) => subject));
     expect(hook.events.filter(({ data }) => !known.has(data.subject.id))).toEqual([]);

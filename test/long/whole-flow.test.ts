@@ -9,7 +9,7 @@ import { subscribedToAll, watchedByAll } from '../support/everything-watched.ts'
 import { logEntries } from '../support/log-entries.ts';
 import { slackOf } from '../support/slow-machine.ts';
 import { RECEIVER_NAME, Stage } from '../support/stage.ts';
-import { endsOf, lastTold } from '../support/statuses.ts';
+import { endsOf, lastReported } from '../support/statuses.ts';
 
 /** What stood in a connection while the sandbox stood still is answered within this time, also to the dead. */
 const FLUSHED_MS = 500;
@@ -36,13 +36,13 @@ describe.concurrent('with upstream, Redis and receiver in processes of their own
     await eventually('300 events', () => receiver.received.length >= 300);
     await sandbox.setPace(0);
     await eventually('all transfers have ended', async () => (await sandbox.living()) === 0);
-    await eventually('the last status of every subject is told', async () => {
-      const told = lastTold(receiver.events());
+    await eventually('the last status of every subject is reported', async () => {
+      const reported = lastReported(receiver.events());
       const transitions = await sandbox.transitions();
       const named = transitions.filter(({ subject }) => !subject.startsWith('intent:') && isWatched(subject));
       const last = new Map(named.map(({ subject, to }) => [subject, to]));
       return [...last, ...endsOf(transitions, startedMs)].every(
-        ([subject, status]) => told.get(subject) === status,
+        ([subject, status]) => reported.get(subject) === status,
       );
     });
     const client = connect({ kind: 'server', url: redis.url });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { nextDay } from '../../src/domain/books/day.ts';
 import type { Report } from '../../src/domain/books/report-schema.ts';
-import { BooksStage, DAY_MS, FIRST_MS, type Told } from '../support/books-stage.ts';
+import { BooksStage, DAY_MS, FIRST_MS, type Reported } from '../support/books-stage.ts';
 
 const STATUSES = [
   'pending',
@@ -43,7 +43,7 @@ type Sum = { count: number; amount: bigint };
  * What is under way, and what was paid back, by the events alone: the newest of each transfer decides; one that is older
  * changes nothing.
  */
-function modelOf(steps: readonly (Told | 'close')[]): { closing: Sum; refunded: Sum } {
+function modelOf(steps: readonly (Reported | 'close')[]): { closing: Sum; refunded: Sum } {
   const last = new Map<number, { sequence: number; open: boolean; refunded: boolean; amount: bigint }>();
   for (const step of steps) {
     if (step === 'close') continue;
@@ -75,7 +75,7 @@ function closingOf({ balances }: Report): Sum {
   };
 }
 
-/** A report without the moment at which it was made, and what it says of that. */
+/** A report without the time at which it was made, and what it says of that. */
 function lasting({ madeAt: _, readUntil: __, notes: ___, ...report }: Report): unknown {
   return report;
 }

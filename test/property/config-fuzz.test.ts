@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { ConfigError } from '../../src/config/file/errors.ts';
 import { loadConfig } from '../../src/config/file/load.ts';
 
-/** How many files are made up; `npm run fuzz` makes 1,000. */
+/** The number of files that are made up; `npm run fuzz` makes 1,000. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 150);
 
 const valid = join(import.meta.dirname, '../fixtures/config/valid/every-key.yaml');

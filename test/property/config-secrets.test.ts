@@ -9,7 +9,7 @@ import { ConfigError } from '../../src/config/file/errors.ts';
 import { maskVariables } from '../../src/config/file/expand.ts';
 import { loadConfig } from '../../src/config/file/load.ts';
 
-/** How many configs are broken: 300 with a fresh seed, 1,000 in `npm run fuzz`. */
+/** The number of configs that are broken: 300 with a fresh seed, 1,000 in `npm run fuzz`. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? (process.env.FUZZ_SEED === undefined ? 60 : 300));
 
 type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
@@ -48,7 +48,7 @@ const FORMS = [
 const PLAIN = 'Zqx8plainword';
 const SECRET = /Zqx\d/;
 
-/** Where a scalar may be a secret: the value, and each section around one. */
+/** The place where a scalar may be a secret: the value, and each section around one. */
 const PLACES: Path[] = [
   ['upstream'],
   ['upstream', 'apiKey'],

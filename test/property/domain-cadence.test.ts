@@ -182,7 +182,7 @@ const NOW_MS = 1_763_638_260_000;
 /** Also what a clock noted that was ahead. */
 const momentsMs = fc.integer({ min: NOW_MS - 40 * 86_400_000, max: NOW_MS + 2 * 3_600_000 });
 
-/** A plan can be kept: allowed within what anything rests, and not overdue before it is allowed. */
+/** A plan can be stored: allowed within what anything rests, and not overdue before it is allowed. */
 function expectKeepable(plan: PlannedPoll, { shortestSeconds }: PollingLimits): void {
   expect(Number.isFinite(plan.virtualSeconds)).toBe(true);
   expect(plan.restMs).toBeGreaterThanOrEqual(0);
@@ -234,7 +234,7 @@ describe('the next poll', () => {
             emitted: [],
             epoch: 1,
             unconfirmed: null,
-            told: true,
+            reported: true,
           };
     return nextPoll({ ...rest, snapshot, nowMs: NOW_MS, namedAtMs: changedAtMs, finished: {} });
   }
@@ -283,7 +283,7 @@ describe('the plan of a wallet', () => {
     model: laws,
   });
 
-  test('names a listing that may be asked for, at times that can be kept', () => {
+  test('names a listing that may be requested, at times that can be stored', () => {
     fc.assert(
       fc.property(views, (view) => {
         const plan = planWallet(view);

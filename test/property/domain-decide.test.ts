@@ -36,8 +36,12 @@ function stored(before: Snapshot | null, decision: Decision, nowMs = NOW_MS): Sn
   }
   if (decision.accepted === null) return before === null ? null : { ...before, unconfirmed: null };
   const event = decision.outcome === 'first' || decision.outcome === 'changed';
-  const told = event || before?.told === true;
-  return { ...nextSnapshot(before, decision.accepted, { subject: SUBJECT, nowMs, event }), commit: 1, told };
+  const reported = event || before?.reported === true;
+  return {
+    ...nextSnapshot(before, decision.accepted, { subject: SUBJECT, nowMs, event }),
+    commit: 1,
+    reported,
+  };
 }
 
 function isEvent(decision: Decision): boolean {
@@ -139,7 +143,7 @@ describe('answers at one time', () => {
     let early = 0;
     fc.assert(
       fc.property(
-        // Of two sub-statuses on one chain, parts that came before the whole could not be told apart.
+        // Of two sub-statuses on one chain, parts that came before the whole could not be distinguished.
         contentBy(({ chainId }) => String(chainId)),
         fc.array(omissions, { minLength: 1, maxLength: 4 }),
         fc.array(fc.nat(4), { minLength: 1, maxLength: 8 }),
@@ -187,7 +191,7 @@ describe('any answer', () => {
         seen[decision.outcome] += 1;
         if (decision.outcome === 'stale') return;
         const after = stored(snapshot, decision, nowMs);
-        // By now it was told to whoever claimed it.
+        // By now it was reported to whoever claimed it.
         expect(look(after, last, { nowMs, history: true })).toEqual({ outcome: 'unchanged', accepted: null });
       }),
       { numRuns: 2_000 },
@@ -195,7 +199,7 @@ describe('any answer', () => {
     expect(Math.min(...Object.values(seen))).toBeGreaterThan(20);
   });
 
-  test('that is stale leaves the record alone until exact look-ups have confirmed it, and from a page for ever', () => {
+  test('that is stale leaves the record alone until exact polls have confirmed it, and from a page for ever', () => {
     let stale = 0;
     fc.assert(
       fc.property(
@@ -257,7 +261,7 @@ describe('any answer', () => {
   });
 });
 
-/** What is told while the status stands. */
+/** What is reported while the status stands. */
 const STANDING_WORDS = ['updated', 'step_failed', 'error', 'refund_sent'];
 
 describe('answers with ever newer times', () => {
@@ -269,7 +273,7 @@ describe('answers with ever newer times', () => {
   test('make events whose statuses are the statuses that were seen, each once in a row, and count without a gap', () => {
     fc.assert(
       fc.property(story, (chapters) => {
-        const told: string[] = [];
+        const reported: string[] = [];
         const sequences: number[] = [];
         const expected: string[] = [];
         let snapshot: Snapshot | null = null;
@@ -286,12 +290,12 @@ describe('answers with ever newer times', () => {
           sequences.push(snapshot?.sequence ?? 0);
           const word = transition.type.slice('gasless.'.length);
           const stands = STANDING_WORDS.includes(word);
-          if (!stands) told.push(word);
+          if (!stands) reported.push(word);
           expect(stands).toBe(
             before !== null && before.status.toLowerCase() === transition.status.toLowerCase(),
           );
         }
-        expect(told).toEqual(expected);
+        expect(reported).toEqual(expected);
         expect(sequences).toEqual(sequences.map((_, index) => index + 1));
       }),
       { numRuns: 500 },
@@ -318,7 +322,7 @@ describe('answers with ever newer times', () => {
 });
 
 describe('what is history to one and news to another', () => {
-  test('is told to the other, without taking anything from what is stored', () => {
+  test('is reported to the other, without taking anything from what is stored', () => {
     fc.assert(
       fc.property(content, omissions, time, (full, choices, updatedAt) => {
         const known = { status: 'pending', updatedAt: 100, content: full };

@@ -24,7 +24,7 @@ const learned = fc
   .map((exponents) => exponents.map((exponent) => boundedRate(10 ** exponent)));
 
 const curves = fc.oneof(expected, learned);
-const ends: fc.Arbitrary<StageEnds> = fc.record({ usual: curves, astray: curves });
+const ends: fc.Arbitrary<StageEnds> = fc.record({ usual: curves, failed: curves });
 const ages = fc.oneof(
   fc.double({ min: 0, max: LAST_AGE - 1, noNaN: true }),
   fc.double({ min: 0, max: 300, noNaN: true }),
@@ -59,7 +59,7 @@ describe('the age by which a share has arrived', () => {
         const [young = 0, old = 0] = [one, other].sort((a, b) => a - b);
         const early = arrivalOf(both, { ageSeconds: young, share });
         const late = arrivalOf(both, { ageSeconds: old, share });
-        // Of those that are open so late, the chance to arrive at all may have become too small to be told from none.
+        // Of those that are open so late, the chance to arrive at all may have become too small to be distinguished from none.
         if (early === null || late === null || late.probability < 1e-9) return;
         expect(late.ageSeconds).toBeGreaterThanOrEqual(early.ageSeconds - slack(early.ageSeconds));
       }),
@@ -78,7 +78,7 @@ describe('the age by which a share has arrived', () => {
         for (let index = 0; index < steps; index++) {
           const age = ageSeconds + (index + 0.5) * step;
           const usual = rateAt(both.usual, age);
-          const all = usual + rateAt(both.astray, age);
+          const all = usual + rateAt(both.failed, age);
           const ended = open * -Math.expm1(-all * step);
           arrived += (ended * usual) / all;
           open -= ended;
@@ -90,7 +90,7 @@ describe('the age by which a share has arrived', () => {
   });
 });
 
-test('an expected time is never in the past, comes after its median, and is told only where it is likely', () => {
+test('an expected time is never in the past, comes after its median, and is reported only where it is likely', () => {
   const NOW_MS = 1_795_174_200_000;
   const moments = fc.record({
     waitedMs: fc.integer({ min: -5_000, max: 200_000_000 }),
@@ -104,13 +104,13 @@ test('an expected time is never in the past, comes after its median, and is told
         updatedAt: Math.floor((NOW_MS - waitedMs) / 1_000),
         changedAtMs: NOW_MS - seenMs,
       };
-      const told = expectedBy({ subject: intentId('0xaa'), snapshot, nowMs: NOW_MS }, () => both);
-      if (told === null) return;
-      expect(told.status).toBe('filled');
-      expect(Date.parse(told.medianAt)).toBeGreaterThanOrEqual(NOW_MS);
-      expect(Date.parse(told.at)).toBeGreaterThanOrEqual(Date.parse(told.medianAt));
-      expect(told.probability).toBeGreaterThanOrEqual(0.5);
-      expect(told.probability).toBeLessThanOrEqual(0.9);
+      const reported = expectedBy({ subject: intentId('0xaa'), snapshot, nowMs: NOW_MS }, () => both);
+      if (reported === null) return;
+      expect(reported.status).toBe('filled');
+      expect(Date.parse(reported.medianAt)).toBeGreaterThanOrEqual(NOW_MS);
+      expect(Date.parse(reported.at)).toBeGreaterThanOrEqual(Date.parse(reported.medianAt));
+      expect(reported.probability).toBeGreaterThanOrEqual(0.5);
+      expect(reported.probability).toBeLessThanOrEqual(0.9);
     }),
     { numRuns: 5_000 },
   );

@@ -37,7 +37,7 @@ function wallMinute(timeZone: string, atMs: number): number {
   return Number(text.slice(0, 2)) * 60 + Number(text.slice(3, 5));
 }
 
-/** Whether a minute is quiet, by counting on from `from` to `to`. */
+/** True when a minute is quiet, by counting on from `from` to `to`. */
 function isQuiet({ fromMinute, toMinute, timeZone }: QuietHours, atMs: number): boolean {
   const length = (toMinute - fromMinute + 1_440) % 1_440;
   return (wallMinute(timeZone, atMs) - fromMinute + 1_440) % 1_440 < length;

@@ -74,8 +74,8 @@ describe('two replicas that alternate', () => {
           for (const answer of [first, second]) followed.look(answer);
           for (const { second: isSecond, exact } of order)
             followed.look(isSecond ? second : first, { exact });
-          if (followed.told.length === 2) changed += 1;
-          expect(followed.told.length).toBeLessThanOrEqual(2);
+          if (followed.reported.length === 2) changed += 1;
+          expect(followed.reported.length).toBeLessThanOrEqual(2);
         },
       ),
       { numRuns: 4_000 },
@@ -135,7 +135,7 @@ describe('replicas that lag', () => {
           return before === undefined || facts(before) !== facts(state);
         });
         returns += genuine.length - new Set(genuine.map(facts)).size;
-        expect(followed.told.map(({ status }) => status)).toEqual(genuine.map(({ status }) => status));
+        expect(followed.reported.map(({ status }) => status)).toEqual(genuine.map(({ status }) => status));
         expect(followed.snapshot?.record).toMatchObject(genuine.at(-1)?.more ?? {});
       }),
       { numRuns: 400 },
@@ -164,7 +164,7 @@ describe('replicas that lag', () => {
           followed.look(state(Math.max(0, current - lag)), { exact, afterSeconds: 15 });
           followed.look(state(current), { exact, afterSeconds: 15 });
         }
-        expect(followed.told.map(({ status }) => status)).toEqual(
+        expect(followed.reported.map(({ status }) => status)).toEqual(
           Array.from({ length: current + 1 }, (_, n) => `WORD${n}`),
         );
       }),

@@ -40,7 +40,7 @@ function take(
   const type = event ? decision.transition.type : null;
   if (decision.accepted === null) return { type, isStored: false, snapshot };
   const next = nextSnapshot(snapshot, decision.accepted, { subject: record.subject, nowMs: 1_000, event });
-  return { type, isStored: true, snapshot: { ...next, commit: 0, told: true } };
+  return { type, isStored: true, snapshot: { ...next, commit: 0, reported: true } };
 }
 
 function bestOf(quotes: readonly RouteQuote[]): bigint | null {
@@ -50,24 +50,26 @@ function bestOf(quotes: readonly RouteQuote[]): bigint | null {
   }, null);
 }
 
-test('a move is told exactly when the output differs from the one told last by more than the share', () => {
+test('a move is reported exactly when the output differs from the one reported last by more than the share', () => {
   fc.assert(
     fc.property(fc.array(answer, { minLength: 1, maxLength: 12 }), share, (answers, millionths) => {
       let snapshot: Snapshot | null = null;
-      let told: bigint | null | undefined;
+      let reported: bigint | null | undefined;
       for (const quotes of answers) {
         const best = bestOf(quotes);
         const taken = take(snapshot, quotes, millionths / 1_000_000);
         snapshot = taken.snapshot;
         let expected: string | null = null;
-        if (told === undefined || (told === null) !== (best === null)) {
+        if (reported === undefined || (reported === null) !== (best === null)) {
           expected = best === null ? 'route.unavailable' : 'route.available';
-        } else if (told !== null && best !== null) {
-          const far = (best > told ? best - told : told - best) * 1_000_000n > told * BigInt(millionths);
+        } else if (reported !== null && best !== null) {
+          const far =
+            (best > reported ? best - reported : reported - best) * 1_000_000n >
+            reported * BigInt(millionths);
           expected = far ? 'route.moved' : null;
         }
         expect(taken.type).toBe(expected);
-        if (expected !== null) told = best;
+        if (expected !== null) reported = best;
       }
     }),
     { numRuns: 500 },

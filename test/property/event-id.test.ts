@@ -46,7 +46,7 @@ test('a state that is found again after a restore has its id, also where states 
       const found = restored + 1 + (skip % (states.length - 1 - restored));
       const between = states.slice(restored + 1, found);
       const state = states[found] ?? 0;
-      // A return within the lost time is told from the first sight of it by the states between alone.
+      // A return within the lost time is reported from the first sight of it by the states between alone.
       fc.pre(!between.includes(state));
       const [again] = name([state], before[restored]?.emitted);
       expect(again).toMatchObject({ id: before[found]?.id });

@@ -56,7 +56,7 @@ test('every secret among several verifies any event, whatever texts it holds, an
   );
 });
 
-test('an answer of any bytes is kept as one printable line that is no longer than the bytes', () => {
+test('an answer of any bytes is stored as one printable line that is no longer than the bytes', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 1_024 }), (bytes) => {
       const answer = printableAnswer(bytes);

@@ -162,7 +162,7 @@ const JUDGED_EARLY: Rivalry = {
   early: [1, 1],
 };
 
-/** Whether several moves may be meant by a rival. */
+/** True when several moves may be meant by a rival. */
 function hasSeveral(amounts: readonly string[], { payment, amount }: Rival): boolean {
   const fits = (moved: bigint): boolean =>
     moved > 0n && (payment === 'refund' ? moved <= BigInt(amount) : moved >= BigInt(amount));
@@ -196,7 +196,7 @@ test('no log proves two rivals, all of them end, and in any order alike where th
   for (const word of BY_ARRIVAL) expect(seen).toContain(word);
 }, 600_000);
 
-/** Rivals of which no two fit into the one log: only by what ties them to it can they be told apart. */
+/** Rivals of which no two fit into the one log: only by what ties them to it can they be distinguished. */
 const tightRivalry = fc
   .array(fc.record({ amount: fc.constantFrom('600', '1000'), isKnown: fc.boolean() }), {
     minLength: 2,

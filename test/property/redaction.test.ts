@@ -43,7 +43,7 @@ const SPELLINGS: Readonly<Record<string, (secret: string) => string>> = {
   hexadecimal: (secret) => Buffer.from(secret).toString('hex'),
 };
 
-/** How many bytes stand before the secret within what was encoded. */
+/** The number of bytes stand before the secret within what was encoded. */
 const BEFORE: Readonly<Record<string, number>> = {
   'base64 of a login': 5,
   'base64 of AUTH PLAIN': 9,
@@ -79,7 +79,7 @@ function isSeen(shown: string, pieces: readonly string[]): boolean {
 }
 
 describe.each(Object.entries(SPELLINGS))('a secret spelled as %s', (name, spell) => {
-  test('is in nothing that is kept, wherever it stands and wherever the text is cut', () => {
+  test('is in nothing that is stored, wherever it stands and wherever the text is cut', () => {
     fc.assert(
       fc.property(secrets, around, around, fc.nat(), (secret, before, after, at) => {
         const spelling = spell(secret);

@@ -217,7 +217,7 @@ describe('any answer', () => {
   });
 });
 
-/** How many results a body holds; null when it is no page. */
+/** The number of results a body holds; null when it is no page. */
 function resultsIn(body: string): number | null {
   try {
     const sent: JsonValue = JSON.parse(body);

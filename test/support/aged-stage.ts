@@ -27,7 +27,7 @@ class AgedUpstream {
   readonly #quotes = new Map<string, Shown>();
   /** How far its clock is ahead of the real one. */
   aheadMs = 0;
-  /** Whether it fails for wallets. */
+  /** True when it fails for wallets. */
   isFailing = false;
   readonly server = new ScriptedUpstream((asked) => this.#answer(asked));
 

@@ -21,13 +21,13 @@ import {
   PERSISTENT,
   POLLS,
   play,
+  QUARANTINED,
   REACHABLE,
   READY,
   RELAY,
   RELAY_STOPPED,
   RELOADED,
   receiver,
-  SET_ASIDE,
   type Series,
   state,
   TIME,
@@ -38,7 +38,7 @@ import {
   WAITING,
 } from './played-rules.ts';
 
-/** For every alert: how a troubled daemon differs from a healthy one, and after how many minutes that is told. */
+/** For every alert: how a troubled daemon differs from a healthy one, and after how many minutes that is reported. */
 export const TROUBLES: Record<string, { differs: Series; afterMinutes: number }> = {
   IntentwatchMoneyStuck: { differs: { [transfers('refundable')]: '0x30 1x90' }, afterMinutes: 34 },
   IntentwatchOverdueRising: { differs: { [transfers('overdue')]: '1x60 8x60' }, afterMinutes: 68 },
@@ -85,7 +85,7 @@ export const TROUBLES: Record<string, { differs: Series; afterMinutes: number }>
   },
   IntentwatchRelayAbsent: { differs: { [RELAY]: '0x120' }, afterMinutes: 2 },
   IntentwatchRelayStopped: { differs: { [RELAY_STOPPED]: '1x120' }, afterMinutes: 2 },
-  IntentwatchEntriesSetAside: { differs: { [SET_ASIDE]: '0x10 1x110' }, afterMinutes: 12 },
+  IntentwatchEntriesQuarantined: { differs: { [QUARANTINED]: '0x10 1x110' }, afterMinutes: 12 },
   IntentwatchForeignEntries: { differs: { [FOREIGN]: '0x10 1x110' }, afterMinutes: 12 },
   IntentwatchDeadLetters: {
     differs: {

@@ -135,7 +135,7 @@ export async function callApi(url: string, call: Call): Promise<Answered> {
   };
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   const init = { method, headers: sent, ...(body === undefined ? {} : { body: text }) };
-  // A connection of its own: one that was kept may be closed just as it is used, where this machine is held up.
+  // A connection of its own: one that was stored may be closed just as it is used, where this machine is held up.
   const agent = new Agent({ pipelining: 0, ...(from === undefined ? {} : { localAddress: from }) });
   const answer = await fetch(`${url}/api/v1${path}`, { ...init, dispatcher: agent });
   const isJson = /json/.test(answer.headers.get('content-type') ?? '');

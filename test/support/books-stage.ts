@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BookStore, type Place } from '../../src/books/book-store.ts';
+import { observationOf, takeIn } from '../../src/books/observations.ts';
 import { BooksReader } from '../../src/books/reader.ts';
-import { sightingOf, takeIn } from '../../src/books/sightings.ts';
 import type { Database } from '../../src/books/sql/database.ts';
 import { prepareTables } from '../../src/books/sql/schema.ts';
 import { openSqlite } from '../../src/books/sql/sqlite.ts';
@@ -21,7 +21,7 @@ const USDC_BASE = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
 const USDC_ARBITRUM = '0xaf88d065e77c8cc2239327c5edb3a432268e5831';
 
 /** An event of a transfer as the log holds it. */
-export type Told = {
+export type Reported = {
   transfer: number;
   sequence: number;
   status: string;
@@ -35,8 +35,8 @@ export type Told = {
 };
 
 /** The event of a made-up transfer from Base to Arbitrum. */
-export function toldEvent(told: Told): Event {
-  const { transfer, sequence, status, atMs, seenMs, amount, type, fundedMs, more } = told;
+export function reportedEvent(reported: Reported): Event {
+  const { transfer, sequence, status, atMs, seenMs, amount, type, fundedMs, more } = reported;
   const id = `intent:0x${String(transfer).padStart(64, '0')}`;
   const updatedAt = Math.floor((FIRST_MS + atMs) / 1_000);
   const sourceTx = {
@@ -121,21 +121,21 @@ export class BooksStage {
   }
 
   /** Takes events in, in one step. */
-  async tell(...told: Told[]): Promise<void> {
-    await this.#tell([], told);
+  async tell(...reported: Reported[]): Promise<void> {
+    await this.#tell([], reported);
   }
 
-  /** Takes events in that a receiver is to be told of. */
-  async tellTo(receiver: string, ...told: Told[]): Promise<void> {
-    await this.#tell([receiver], told);
+  /** Takes events in that a receiver is to be notified of. */
+  async tellTo(receiver: string, ...reported: Reported[]): Promise<void> {
+    await this.#tell([receiver], reported);
   }
 
-  async #tell(receivers: readonly string[], told: readonly Told[]): Promise<void> {
+  async #tell(receivers: readonly string[], reported: readonly Reported[]): Promise<void> {
     await this.store.move({ from: this.place, to: this.place }, async (writer) => {
-      const seen = told.map((one) => {
-        const event = toldEvent(one);
-        const sighting = sightingOf(renderEvent(event, [], new Map()), event);
-        return { sighting, entry: '1-0', receivers };
+      const seen = reported.map((one) => {
+        const event = reportedEvent(one);
+        const observation = observationOf(renderEvent(event, [], new Map()), event);
+        return { observation, entry: '1-0', receivers };
       });
       await takeIn(writer, { place: this.place, directory: COMMON }, seen);
     });
@@ -152,7 +152,7 @@ export class BooksStage {
     this.place = to;
   }
 
-  /** Forgets all that had ended before a moment, in ms after the first day began. */
+  /** Removes all that had ended before a moment, in ms after the first day began. */
   async forget(beforeMs: number): Promise<void> {
     const parts = { nowMs: FIRST_MS + beforeMs, retentionMs: 0, count: 1_000 };
     await this.store.move({ from: this.place, to: this.place }, (writer) => writer.prune(parts));

@@ -7,10 +7,10 @@ export type SeenRequest = { method: string; url: string; headers: IncomingHttpHe
 /** What is answered: JSON, or text as it is. */
 export type CannedAnswer = { status: number; body: unknown };
 
-/** A real HTTP server that answers as it is told and remembers what it was asked. */
+/** A real HTTP server that answers as it is reported and remembers what it was asked. */
 export type CannedServer = { url: string; seen: SeenRequest[]; close(): Promise<void> };
 
-/** Starts a server on a free loopback port; `answer` is asked for every request. */
+/** Starts a server on a free loopback port; `answer` is requested every request. */
 export async function cannedServer(answer: (request: SeenRequest) => CannedAnswer): Promise<CannedServer> {
   const seen: SeenRequest[] = [];
   const server = createServer(async (request, response) => {

@@ -7,7 +7,7 @@ import type { RpcNodes } from './rpc-nodes.ts';
 /** Statements are so old that a check which waits for its age waits 15 minutes. */
 export const OLD = { agoMs: 1_200_000 };
 
-/** How often an endpoint that fails is probed, and a final head that checks wait for is read. */
+/** The interval at which an endpoint that fails is probed, and a final head that checks wait for is read. */
 export const PROBE_MS = 10_000;
 
 export const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);

@@ -120,7 +120,7 @@ return 0`;
 /** One process that feeds checks and works on them. */
 export type Verifier = { feed: CheckFeed; checks: Checks; signals: Signals; close(): Promise<void> };
 
-/** Transfers, their checks, and what is told of them, in a Redis under a prefix of its own. */
+/** Transfers, their checks, and what is reported of them, in a Redis under a prefix of its own. */
 export class ChecksStage {
   readonly redis: RedisClient;
   readonly prefix = testPrefix();
@@ -216,7 +216,7 @@ export class ChecksStage {
     await this.feed().begin();
   }
 
-  /** Takes a record of a transfer in, as a poll does that somebody asked for. */
+  /** Takes a record of a transfer in, as a poll does that somebody requested. */
   async tell(hash: string, status: string, record: JsonObject): Promise<SubjectId> {
     const subject = intentId(hash);
     const { redis, keys, subjects } = this;
@@ -271,13 +271,13 @@ export class ChecksStage {
     await this.redis.eval(PASS, 1, this.keys.checks, String(ms));
   }
 
-  /** How long until the delivery of a transfer is read again, ms. */
+  /** The time that until the delivery of a transfer is read again, ms. */
   async dueInMs(subject: SubjectId): Promise<number> {
     const due = await this.redis.zscore(`${this.keys.checks}:due:${CHAIN}`, `${subject}|destination`);
     return Number(due) - (await redisTimeMs(this.redis));
   }
 
-  /** How many checks wait for an endpoint: until it answers, or until its final head has come so far. */
+  /** The number of checks wait for an endpoint: until it answers, or until its final head has come so far. */
   async waitingFor(endpoint: string, what: 'failed' | 'until'): Promise<number> {
     return this.redis.zcard(`${this.keys.checks}:${what}:${CHAIN}|${endpoint}`);
   }

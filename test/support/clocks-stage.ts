@@ -88,7 +88,7 @@ export class ClocksStage {
       Object.assign(transfer, { status, updatedAt: Math.floor(Date.now() / 1_000) });
   }
 
-  /** Resolves when each of some transfers, or a page, was asked for `times` times from now on. */
+  /** Resolves when each of some transfers, or a page, was requested `times` times from now on. */
   async asked(isMeant: (query: Record<string, string>) => boolean, times = 1): Promise<void> {
     const from = this.upstream.asked.length;
     await eventually('what is meant is polled', () => {

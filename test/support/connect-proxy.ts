@@ -1,14 +1,14 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 
-/** What the proxy does with a tunnel that is asked for: opens it, refuses it with a status, or says nothing. */
+/** What the proxy does with a tunnel that is requested: opens it, refuses it with a status, or says nothing. */
 export type ProxyAnswer = 'open' | 'nothing' | number;
 
 /** A real proxy for `CONNECT` on loopback; every name leads to loopback, as its name server has it. */
 export class ConnectProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
-  /** The targets that were asked for, with the login that came along. */
+  /** The targets that were requested, with the login that came along. */
   readonly asked: { target: string; login: string | null }[] = [];
   answer: (request: IncomingMessage) => ProxyAnswer;
 

@@ -5,14 +5,14 @@ const TYPES: Readonly<Record<number, 'A' | 'AAAA'>> = { 1: 'A', 28: 'AAAA' };
 /** A question for the addresses of a name, in lower case and without a dot at its end. */
 export type DnsQuestion = { name: string; type: 'A' | 'AAAA' };
 
-/** Addresses of the type that was asked for (none: the name has no such address), or what else is said; 'nothing' never answers. */
+/** Addresses of the type that was requested (none: the name has no such address), or what else is said; 'nothing' never answers. */
 export type DnsAnswer = readonly string[] | 'no such name' | 'server failure' | 'nothing';
 
 /** A real name server over UDP on loopback that answers as a test says, and remembers what it was asked. */
 export class DnsServer {
   readonly #socket: Socket = createSocket('udp4');
   readonly asked: DnsQuestion[] = [];
-  /** How long an answer may be reused; with 0, each connection asks again. */
+  /** The time that an answer may be reused; with 0, each connection asks again. */
   ttlSeconds = 60;
   answer: (question: DnsQuestion) => DnsAnswer;
 

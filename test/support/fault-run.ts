@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { type Account, account } from '../../demo/account.ts';
-import { sightingsOf } from '../../demo/sighting.ts';
+import { observationsOf } from '../../demo/observation.ts';
 import type { Rules } from '../../demo/story.ts';
 import { Sandbox } from '../../sandbox/sandbox.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
@@ -27,23 +27,23 @@ export type FaultRun = {
   pace: number;
   /** How much faster than usual transfers live. */
   timeScale: number;
-  /** How many intents must have been born before the faults are ended. */
+  /** The number of intents that must have been born before the faults are ended. */
   births: number;
-  /** How long the faults last at least, in ms. */
+  /** The time that the faults last at least, in ms. */
   lastsMs: number;
   confirmAfterMs: number;
-  /** Whether the faults have shown in what was told. Until then they last, and transfers are born. */
-  shows?: ((told: Told) => boolean) | undefined;
+  /** True when the faults have shown in what was reported. Until then they last, and transfers are born. */
+  shows?: ((reported: Reported) => boolean) | undefined;
 };
 
-/** What was told so far, and how it fits what the answers showed. */
-export type Told = { account: Account; received: readonly RenderedEvent[] };
+/** What was reported so far, and how it fits what the answers showed. */
+export type Reported = { account: Account; received: readonly RenderedEvent[] };
 
 /** What came of it. `ends` is the last status of every watched subject. */
-export type FaultOutcome = Told & {
+export type FaultOutcome = Reported & {
   ends: Map<string, string>;
-  /** For each told subject that changed, the last record told and what the sandbox says in the end, without times. */
-  records: { subject: string; told: JsonObject; true: JsonObject }[];
+  /** For each reported subject that changed, the last record reported and what the sandbox says in the end, without times. */
+  records: { subject: string; reported: JsonObject; true: JsonObject }[];
   superseded: number;
 };
 
@@ -105,7 +105,7 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
         apiKey: sandbox.apiKey,
         requestsPerSecond: 100,
         gatewayRequestsPerSecond: 50,
-        // Whatever was handed over is read: the account could not see that an answer came too late.
+        // Whatever was imported is read: the account could not see that an answer came too late.
         timeout: '60s',
       },
       polling: { confirmAfter: `${run.confirmAfterMs}ms` },
@@ -172,7 +172,7 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
     async () => {
       await delay(500);
       last = taken();
-      const seen = sightingsOf(sandbox.showings(drainedMs + 1));
+      const seen = observationsOf(sandbox.showings(drainedMs + 1));
       if (last.problems.length > 0 || last.unsettled.length > 0) return false;
       // Details that a fault made look older than what was known are taken once look-ups have confirmed them.
       const isConfirmed = (id: string): boolean => {
@@ -253,7 +253,7 @@ function births(sandbox: Sandbox): number {
     .length;
 }
 
-/** Asks the sandbox for every subject that was told of; to be done when nobody else asks any more. */
+/** Asks the sandbox for every subject that was reported of; to be done when nobody else asks any more. */
 async function compareRecords(
   sandbox: Sandbox,
   events: readonly RenderedEvent[],
@@ -264,9 +264,9 @@ async function compareRecords(
   }
   return Promise.all(
     [...latest].map(async ([subject, { record }]) => {
-      const { updatedAt: _told, ...told } = record;
+      const { updatedAt: _told, ...reported } = record;
       const { updatedAt: _true, ...truth } = await ask(sandbox, subject);
-      return { subject, told, true: truth };
+      return { subject, reported, true: truth };
     }),
   );
 }

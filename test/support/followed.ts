@@ -12,7 +12,7 @@ export type Answer = { status: string; updatedAt?: number | null; more?: JsonObj
 /** One subject followed through answers: each is decided and stored as a commit does it. */
 export class Followed {
   readonly subject: SubjectId;
-  readonly told: Transition[] = [];
+  readonly reported: Transition[] = [];
   snapshot: Snapshot | null = null;
   nowMs = 1_763_638_260_000;
 
@@ -20,7 +20,7 @@ export class Followed {
     this.subject = subject;
   }
 
-  /** An exact look-up, or a page, so many seconds after the last answer. */
+  /** An exact poll, or a page, so many seconds after the last answer. */
   look(answer: Answer, { afterSeconds = 1, exact = true, history = false } = {}): Decision {
     this.nowMs += afterSeconds * 1_000;
     const { nowMs, subject, snapshot } = this;
@@ -32,19 +32,19 @@ export class Followed {
       return decision;
     }
     const event = decision.outcome === 'first' || decision.outcome === 'changed';
-    if (event) this.told.push(decision.transition);
+    if (event) this.reported.push(decision.transition);
     if (decision.accepted === null)
       this.snapshot = snapshot === null ? null : { ...snapshot, unconfirmed: null };
     else {
       const draft = nextSnapshot(snapshot, decision.accepted, { subject, nowMs, event });
-      this.snapshot = { ...draft, commit: 1, told: event || snapshot?.told === true };
+      this.snapshot = { ...draft, commit: 1, reported: event || snapshot?.reported === true };
     }
     return decision;
   }
 
-  /** The types that were told, in order. */
+  /** The types that were reported, in order. */
   get types(): string[] {
-    return this.told.map(({ type }) => type);
+    return this.reported.map(({ type }) => type);
   }
 
   #record({ status, updatedAt = null, more = {}, unreadable = [] }: Answer): UpstreamRecord {

@@ -6,7 +6,7 @@ import { createConsumer, createPostgresInbox, nodeHandler } from '../../consumer
 // each webhook: `begun` within its transaction, then `new` or `again` when that has ended and the webhook is not answered
 // yet. POSTGRES_URL, WEBHOOK_SECRET, PORT; WITHOUT_INBOX=1 writes effects in a transaction of its own.
 
-/** How long each of the two moments lasts in which a crash is most likely to do harm. */
+/** The time that each of the two moments lasts in which a crash is most likely to do harm. */
 const MOMENT_MS = 30;
 
 const pool = new pg.Pool({ connectionString: process.env.POSTGRES_URL, max: 20 });

@@ -16,7 +16,7 @@ export type RpcAnswer =
 
 const REQUEST = z.object({ id: z.int(), method: z.string(), params: z.array(z.unknown()) });
 
-/** A JSON-RPC server over HTTP that answers as it is told and remembers what it was asked. */
+/** A JSON-RPC server over HTTP that answers as it is reported and remembers what it was asked. */
 export type RpcServer = { port: number; seen: RpcRequest[]; close(): Promise<void> };
 
 /** Starts one on a free loopback port. */

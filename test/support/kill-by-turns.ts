@@ -6,12 +6,12 @@ import { Keys } from '../../src/store/keys.ts';
 import { eventually } from './eventually.ts';
 import { logEntries } from './log-entries.ts';
 
-/** How long nothing may arrive, or no transfer end, while something should: a machine may be slow, but not stand still. */
+/** The time that nothing may arrive, or no transfer end, while something should: a machine may be slow, but not stand still. */
 const STILL_MS = 240_000;
 
 /**
  * Kills so often while so many events arrive, spread over all of them. Resolves when they have arrived and no transfer of
- * the sandbox goes on. `kill` is told the number of its turn, from 1.
+ * the sandbox goes on. `kill` is reported the number of its turn, from 1.
  */
 export async function killByTurns({
   sandbox,
@@ -53,12 +53,12 @@ async function grown(before: number, ask: () => Promise<number>): Promise<number
 
 /**
  * The ids of the events in the log of a prefix, in its order, but those for operators, and what is found of them: once
- * there are at least so many events, and as much is found as was told.
+ * there are at least so many events, and as much is found as was reported.
  */
-export async function toldAndFound<T>(
+export async function reportedAndFound<T>(
   prefix: string,
   { events, find }: { events: number; find: () => Promise<T[]> },
-): Promise<{ told: string[]; found: T[] }> {
+): Promise<{ reported: string[]; found: T[] }> {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   const logged = async (): Promise<string[]> =>
     (await logEntries(redis, new Keys(prefix))).flatMap((entry) =>
@@ -67,11 +67,12 @@ export async function toldAndFound<T>(
   try {
     for (;;) {
       const count = async (): Promise<number> => (await find()).length;
-      await reaching('all that was told is found', Math.max(events, (await logged()).length), count);
-      const told = await logged();
+      await reaching('all that was reported is found', Math.max(events, (await logged()).length), count);
+      const reported = await logged();
       const found = await find();
       // What comes between the two looks is in one of them only.
-      if (told.length === (await logged()).length && found.length >= told.length) return { told, found };
+      if (reported.length === (await logged()).length && found.length >= reported.length)
+        return { reported, found };
     }
   } finally {
     await disconnect(redis);

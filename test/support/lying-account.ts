@@ -5,7 +5,7 @@ import type { Proof } from '../../src/domain/proof/proof.ts';
 import { ENDPOINTS } from './lying-faults.ts';
 import { ONE_HOST, SOLANA, UNPINNED } from './lying-orders.ts';
 
-/** What must be told of a payment: its outcome, with the reason of a dispute; `open`: nothing. */
+/** What must be reported of a payment: its outcome, with the reason of a dispute; `open`: nothing. */
 export type Expected = 'verified' | 'unproven' | 'open' | `disputed ${string}`;
 
 /** The block in which a transaction stands; on Solana `number` is its slot. */
@@ -23,7 +23,7 @@ export type Judged = {
   first: { stated: StatedPayment; isBeside: boolean } | null;
 };
 
-/** What must be told of a payment, by the rules that the user is promised; tables, and none of the daemon's code. */
+/** What must be reported of a payment, by the rules that the user is promised; tables, and none of the daemon's code. */
 export function expectedOf(judged: Judged): Expected {
   const { stated, isContradicted } = judged;
   const expected = isUnlisted(stated) || isContradicted ? 'open' : expectedOfLie(judged);
@@ -100,8 +100,8 @@ function expectedOfRefund(judged: Judged): Expected {
 }
 
 /**
- * Whether only what was delivered to another could be taken for the refund: nothing else moved, it went to whoever paid, and it
- * is not more than was sent. Who paid is told on EVM chains alone.
+ * True when only what was delivered to another could be taken for the refund: nothing else moved, it went to whoever paid, and it
+ * is not more than was sent. Who paid is reported on EVM chains alone.
  */
 function isLikeOwnRefund({ stated, first, isFundingProved }: Judged): boolean {
   if (first === null || first.isBeside || !isFundingProved || stated.chainId === SOLANA) return false;
@@ -120,8 +120,8 @@ function kindOf({ stated, isContradicted }: Judged): string {
   return isContradicted ? 'contradicted' : (stated.lie ?? 'true');
 }
 
-/** What was told of a payment, in the words of `Expected`. */
-function toldOf({ type, data }: RenderedEvent): Expected | null {
+/** What was reported of a payment, in the words of `Expected`. */
+function reportedOf({ type, data }: RenderedEvent): Expected | null {
   const { proof } = data;
   if (proof === undefined) return null;
   if (type === 'intent.disputed') return `disputed ${proof.reason}`;
@@ -129,29 +129,32 @@ function toldOf({ type, data }: RenderedEvent): Expected | null {
   return type === 'intent.unproven' ? 'unproven' : null;
 }
 
-/** The name of a payment of an intent, in what is stated and in what is told. */
+/** The name of a payment of an intent, in what is stated and in what is reported. */
 export const paymentKey = (intentHash: string, payment: string): string => `intent:${intentHash} ${payment}`;
 
 /** What comes of an account: what does not fit, in words, and how often each outcome was expected of each lie. */
 export type LyingAccount = { problems: string[]; counts: Map<string, number> };
 
-/** What was told, whether an hour has passed on the chains, and where each transaction stands in the end, by `placeKey`. */
-export type Told = {
+/** What was reported, whether an hour has passed on the chains, and where each transaction stands in the end, by `placeKey`. */
+export type Reported = {
   events: readonly RenderedEvent[];
   passesHour: boolean;
   places: ReadonlyMap<string, Place>;
 };
 
-/** Holds what was told against what must be, payment by payment. */
-export function accountLies(judged: readonly Judged[], { events, passesHour, places }: Told): LyingAccount {
+/** Holds what was reported against what must be, payment by payment. */
+export function accountLies(
+  judged: readonly Judged[],
+  { events, passesHour, places }: Reported,
+): LyingAccount {
   const problems: string[] = [];
   const counts = new Map<string, number>();
-  const told = new Map<string, RenderedEvent[]>();
+  const reported = new Map<string, RenderedEvent[]>();
   for (const event of events) {
     const { proof, subject } = event.data;
     if (proof === undefined) continue;
     const key = `${subject.id} ${proof.payment}`;
-    told.set(key, [...(told.get(key) ?? []), event]);
+    reported.set(key, [...(reported.get(key) ?? []), event]);
   }
   for (const one of judged) {
     const { intentHash, payment } = one.stated;
@@ -160,20 +163,20 @@ export function accountLies(judged: readonly Judged[], { events, passesHour, pla
     const expected = inTime === 'unproven' && !passesHour ? 'open' : inTime;
     const name = `${kindOf(one)} ${payment}: ${expected}`;
     counts.set(name, (counts.get(name) ?? 0) + 1);
-    const found = told.get(key) ?? [];
-    told.delete(key);
+    const found = reported.get(key) ?? [];
+    reported.delete(key);
     const [first] = found;
-    const says = first === undefined ? 'open' : toldOf(first);
-    if (found.length > 1) problems.push(`${key} was told ${found.length} times`);
+    const says = first === undefined ? 'open' : reportedOf(first);
+    if (found.length > 1) problems.push(`${key} was reported ${found.length} times`);
     if (says !== expected) {
       const on = `${kindOf(one)} on ${one.stated.chainId}`;
-      problems.push(`${key} (${on}): told ${says}, expected ${expected}`);
+      problems.push(`${key} (${on}): reported ${says}, expected ${expected}`);
     }
     const proof = first?.data.proof;
     if (proof === undefined) continue;
     problems.push(...proofFaults(one.stated, { proof, says, places }).map((fault) => `${key}: ${fault}`));
   }
-  for (const key of told.keys()) problems.push(`${key} was told, and never stated`);
+  for (const key of reported.keys()) problems.push(`${key} was reported, and never stated`);
   return { problems: [...problems, ...usedTwice(events)], counts };
 }
 
@@ -181,10 +184,10 @@ export function accountLies(judged: readonly Judged[], { events, passesHour, pla
 export const placeKey = ({ chainId, txHash }: { chainId: number; txHash: string }): string =>
   `${chainId} ${txHash}`;
 
-/** What is wrong with a proof that was told, whatever it says. */
+/** What is wrong with a proof that was reported, whatever it says. */
 function proofFaults(
   stated: StatedPayment,
-  { proof, says, places }: { proof: Proof; says: Expected | null; places: Told['places'] },
+  { proof, says, places }: { proof: Proof; says: Expected | null; places: Reported['places'] },
 ): string[] {
   const { chainId, amount, recipient, payment } = stated;
   const faults: string[] = [];

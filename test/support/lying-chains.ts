@@ -53,25 +53,25 @@ export async function contradictedOf(
   const found = new Map<string, boolean>();
   for (const [chainId, own] of byChain(payments)) {
     const requests = own.map(transactionRequest);
-    const told = await Promise.all(
+    const reported = await Promise.all(
       ENDPOINTS.map((endpoint) => askAll(sandbox, { chainId, endpoint }, requests)),
     );
     for (const [index, one] of own.entries()) {
-      const texts = told.map((answers) => ofToken(answers[index], one.token));
+      const texts = reported.map((answers) => ofToken(answers[index], one.token));
       found.set(placeKey(one), new Set(texts).size > 1);
     }
   }
   return found;
 }
 
-/** Whether more moves in the transaction of a payment than what is paid. */
+/** True when more moves in the transaction of a payment than what is paid. */
 export function isBeside(payment: StatedPayment): boolean {
   const chain = CHAINS.find(({ chainId }) => chainId === payment.chainId);
   if (chain === undefined) throw new Error(`no chain ${payment.chainId}`);
   return outcomeOf({ ...payment, block: 0 }, chain).moves.length > 1;
 }
 
-/** Where each transaction of these payments stands now, by `placeKey`; without those that stand nowhere. */
+/** The place where each transaction of these payments stands now, by `placeKey`; without those that stand nowhere. */
 export async function placesOf(
   sandbox: Sandbox,
   payments: readonly StatedPayment[],
@@ -79,9 +79,9 @@ export async function placesOf(
   const places = new Map<string, Place>();
   for (const [chainId, own] of byChain(payments)) {
     const at = { chainId, endpoint: TRUTHFUL };
-    const told = await askAll(sandbox, at, own.map(transactionRequest));
+    const reported = await askAll(sandbox, at, own.map(transactionRequest));
     const known = own.flatMap((one, index) => {
-      const read = STANDING.safeParse(told[index]);
+      const read = STANDING.safeParse(reported[index]);
       return read.success ? [{ key: placeKey(one), ...read.data }] : [];
     });
     const blocks = await askAll(

@@ -11,13 +11,13 @@ export const CHECKED_CHAINS = [1, 10, 8453, 42161, SOLANA];
 /** Chains of which no fulfilment is pinned: there, what a fulfilment says is not looked at. */
 export const UNPINNED = new Set([10, SOLANA]);
 
-/** Chains whose endpoints are on one host: what is not so there can never be told. */
+/** Chains whose endpoints are on one host: what is not so there can never be reported. */
 export const ONE_HOST = new Set([42161]);
 
 /** A lie as the sandbox tells it, or a token that nobody listed: what is stated of that is so, but it is worth nothing. */
 type Kind = Lie | 'unlisted-token';
 
-/** Kinds of lies about a delivery that are told while others are; `reused` comes after all others. */
+/** Kinds of lies about a delivery that are reported while others are; `reused` comes after all others. */
 const KINDS: readonly Kind[] = [
   'reverted',
   'no-log',
@@ -102,7 +102,7 @@ function lieAt<K extends Kind>(kinds: readonly K[], place: number): K | null {
   return kinds[liesBefore(place) % kinds.length] ?? null;
 }
 
-/** How often all kinds had their turn before this place. */
+/** The interval at which all kinds had their turn before this place. */
 function roundOf(kinds: readonly Kind[], place: number): number {
   return Math.floor(liesBefore(place) / kinds.length);
 }

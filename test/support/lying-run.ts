@@ -27,7 +27,7 @@ export type LyingRun = {
   redisUrl: string;
   seed: number;
   fills: number;
-  /** Whether an hour passes on the chains in the end: then what is not there is told as unproven, else it is left open. */
+  /** True when an hour passes on the chains in the end: then what is not there is reported as unproven, else it is left open. */
   passesHour: boolean;
 };
 
@@ -36,7 +36,7 @@ export type LyingRun = {
  * after the daemon had heard of them; only these show that it waits until a block is final, and reads again then.
  */
 export type LyingOutcome = LyingAccount & {
-  told: number;
+  reported: number;
   rpcCalls: number;
   faults: number;
   kills: number;
@@ -46,8 +46,8 @@ export type LyingOutcome = LyingAccount & {
 
 const TIME_SCALE = 60;
 /**
- * How long a block takes to be final, in seconds: while chains are reorganised so long that a daemon has asked for each
- * payment before, also on a busy machine; on Solana, where a payment is shown only then and is asked for at growing
+ * The time that a block takes to be final, in seconds: while chains are reorganised so long that a daemon has requested each
+ * payment before, also on a busy machine; on Solana, where a payment is shown only then and is requested at growing
  * intervals, less.
  */
 const FINALITY_SECONDS = { reorganised: 60, solana: 20, quiet: 2 };
@@ -66,8 +66,8 @@ const AHEAD_SECONDS = 3_900;
 
 /**
  * Has transfers made of which some are stated falsely, while endpoints fail, chains are reorganised and the daemon is
- * killed; waits until it has told of each payment what it must, lets an hour pass on the chains, and holds all that it told
- * against what must be told.
+ * killed; waits until it has reported of each payment what it must, lets an hour pass on the chains, and holds all that it reported
+ * against what must be reported.
  */
 export async function underLies(run: LyingRun): Promise<LyingOutcome> {
   const { seed, fills, onTestFinished } = run;
@@ -100,7 +100,7 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
   faults.start();
   const ended = () =>
     eventually(
-      'the end of each transfer is told',
+      'the end of each transfer is reported',
       () => untold(paymentsOf(sandbox, seed), hook.events).length === 0,
       300_000,
     );
@@ -108,7 +108,7 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
   let kills = 0;
   let reorganisations = 0;
   let reorganised = 0;
-  // Transfers begin and end while the daemon is away, and as many while it is there: it asks for these before they are final.
+  // Transfers begin and end while the daemon is away, and as many while it is there: it requests these before they are final.
   let isBack = Promise.resolve();
   await makeOrders(sandbox, first, async (share) => {
     proxy.onRequest = Math.floor(share * 10) % 3 === 1 ? () => 'cut' : () => 'pass';
@@ -135,20 +135,20 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
   stamp('reorganised');
 
   const contradictions = new Map<string, boolean>();
-  /** Waits until all is told that is due, or was checked without a word; what is not told in the end is a problem. */
+  /** Waits until all is reported that is due, or was checked without a word; what is not reported in the end is a problem. */
   const settled = async (isDue: (judged: Judged) => boolean): Promise<Judged[]> => {
     const judged = await judge(sandbox, { seed, contradictions });
     const due = judged.filter(isDue).map(({ stated }) => paymentKey(stated.intentHash, stated.payment));
-    const isAllTold = () => {
-      const told = new Set([...hook.events.map(keyOf), ...uncheckedBy(daemon)]);
-      return due.every((key) => told.has(key));
+    const isAllReported = () => {
+      const reported = new Set([...hook.events.map(keyOf), ...uncheckedBy(daemon)]);
+      return due.every((key) => reported.has(key));
     };
-    await eventually('what is due is told', isAllTold, DUE_MS).catch(() => undefined);
+    await eventually('what is due is reported', isAllReported, DUE_MS).catch(() => undefined);
     return judged;
   };
   const isDecided = (one: Judged): boolean => !['open', 'unproven'].includes(expectedOf(one));
   await settled(isDecided);
-  stamp('told');
+  stamp('reported');
   sandbox.setChains({ finality: { seconds: FINALITY_SECONDS.quiet } });
   await makeOrders(sandbox, reused, () => Promise.resolve());
   await eventually('the end of the last transfers', () => sandbox.pace().livingTransfers === 0);
@@ -170,7 +170,7 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
       ...early.map((event) => `${keyOf(event)} was called unproven before the hour`),
     ],
     counts,
-    told: events.filter(({ data }) => data.proof !== undefined).length,
+    reported: events.filter(({ data }) => data.proof !== undefined).length,
     rpcCalls: callsOf(sandbox),
     faults: faults.begun,
     kills,
@@ -226,7 +226,7 @@ function configOf({
   };
 }
 
-/** Makes transfers, some at a time; `between` is told which share of them is made. */
+/** Makes transfers, some at a time; `between` is given which share of them is made. */
 async function makeOrders(
   sandbox: Sandbox,
   orders: readonly SandboxOrder[],
@@ -334,13 +334,13 @@ function accountStatuses(judged: readonly Judged[], events: readonly RenderedEve
   return problems;
 }
 
-/** The intents of which it was not told how they ended. */
+/** The intents of which it was not reported how they ended. */
 function untold(stated: readonly StatedPayment[], events: readonly RenderedEvent[]): string[] {
   const ended = endedBy(events);
   return stated.map(({ intentHash }) => `intent:${intentHash}`).filter((id) => !ended.has(id));
 }
 
-/** The payments of the intents of which it was told how they ended. */
+/** The payments of the intents of which it was given how they ended. */
 function heardOf(stated: readonly StatedPayment[], events: readonly RenderedEvent[]): StatedPayment[] {
   const ended = endedBy(events);
   return stated.filter(({ intentHash }) => ended.has(`intent:${intentHash}`));

@@ -24,7 +24,7 @@ export function codeSpans(markdown: string): string[] {
   return [...withoutBlocks(markdown).matchAll(/`([^`\n]+)`/g)].map(([, code = '']) => code);
 }
 
-/** Where a page links to, without what is on the web: a path relative to the page ('' for itself), and a heading's anchor. */
+/** The place where a page links to, without what is on the web: a path relative to the page ('' for itself), and a heading's anchor. */
 export function links(markdown: string): { path: string; anchor: string }[] {
   return [...withoutBlocks(markdown).matchAll(/\]\(([^)#\s]*)(?:#([^)\s]*))?\)/g)]
     .map(([, path = '', anchor = '']) => ({ path, anchor }))

@@ -118,7 +118,7 @@ const OF_RECORDS: Readonly<Record<string, RecordMutation>> = {
   'nothing but junk': (_right, { junk }) => [text(typeof junk === 'object' ? 5 : junk)],
 };
 
-/** Mutations of a record that was asked for alone: on a page, what is said of another subject would count. */
+/** Mutations of a record that was requested alone: on a page, what is said of another subject would count. */
 const OF_LOOK_UPS: Readonly<Record<string, RecordMutation>> = {
   'record of another subject': ({ stranger }) => [text(stranger)],
   'between strangers': ({ record, stranger, isList }, { junk }) =>

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
-/** What an outer `npm test` hands down must not steer the npm of a test; how to reach the registry is kept. */
+/** What an outer `npm test` hands down must not steer the npm of a test; how to reach the registry is stored. */
 const INHERITED =
   /^npm_(?!config_(registry|cache|userconfig|globalconfig|https?_proxy|proxy|noproxy|cafile)$)/i;
 

@@ -20,7 +20,7 @@ import { eventually } from './eventually.ts';
 export const T0 = 1_800_000_000;
 export const T0_MS = T0 * 1_000;
 
-/** As an upstream writes it, in mixed case, and as it is kept. */
+/** As an upstream writes it, in mixed case, and as it is stored. */
 export const TOKEN = '0x8AC76a51cc950d9822D68b83fE1Ad97B32Cd580d';
 
 /** A record with what its source transaction sent. */
@@ -92,9 +92,9 @@ export class OpenTransfersStage {
     const asOf = (await this.redis.get(this.keys.commit)) ?? '0';
     const claim = { root: `${wallet}|wallet:0x01`, atMs: 1, historyBefore: null, served: false };
     await this.redis.hset(this.keys.wanted, claim.root, '1');
-    const sighting = { asOf, nowMs, price: 1, exact: false, claims: [claim] };
+    const observation = { asOf, nowMs, price: 1, exact: false, claims: [claim] };
     const known = await this.known(raw.subject);
-    expect((await commitRecord(this.parts, raw, known, sighting)).outcome).not.toBe('superseded');
+    expect((await commitRecord(this.parts, raw, known, observation)).outcome).not.toBe('superseded');
   }
 
   /** Tells a transfer as overdue; nothing where it is not known. */
@@ -141,7 +141,7 @@ export class OpenTransfersStage {
       .sort();
   }
 
-  /** All that is kept of open transfers: nothing but this may grow. */
+  /** All that is stored of open transfers: nothing but this may grow. */
   async isEmpty(): Promise<boolean> {
     const found = await this.redis.keys(`${this.keys.counts}:open*`);
     return found.length === 0;

@@ -15,7 +15,7 @@ export function operatorEvent(type: string, index: number): Event {
       status,
       previousStatus: null,
       changes: ['status'],
-      record: { surface: 'status', reason: 'made up' },
+      record: { endpointGroup: 'status', reason: 'made up' },
       upstreamUpdatedAt: null,
       detectionDelaySeconds: null,
     },

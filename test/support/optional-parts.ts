@@ -90,7 +90,7 @@ export function noteOf(missing: readonly string[]): string {
   return missing.length === 0 ? '' : ` (skipped without ${missing.join(' and ')})`;
 }
 
-/** Whether a test that needs these parts is skipped here, and the note that then ends its name. */
+/** True when a test that needs these parts is skipped here, and the note that then ends its name. */
 export function needs(...parts: OptionalPart[]): { skip: boolean; note: string } {
   const missing = parts.filter(({ place }) => place === null).map(({ name }) => name);
   return { skip: missing.length > 0, note: noteOf(missing) };

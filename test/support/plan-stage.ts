@@ -2,8 +2,8 @@ import { inject } from 'vitest';
 import { intentId, type SubjectId, walletId } from '../../src/domain/subjects/subject.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
-import { HandedQuotes } from '../../src/store/handed-quotes.ts';
 import { type AnswerKind, HealthStore } from '../../src/store/health.ts';
+import { ImportedQuotes } from '../../src/store/imported-quotes.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { NOTHING_OBSERVED, type Observed } from '../../src/store/observed.ts';
 import { type Claimed, type ClaimedPoll, PlanStore, type PollEnd } from '../../src/store/plan.ts';
@@ -40,7 +40,7 @@ export type StageEnd = {
 };
 
 /**
- * The plan of the surface `status` in a real Redis, under a clock that the test moves. Polls take no time unless the test
+ * The plan of the endpoint group `status` in a real Redis, under a clock that the test moves. Polls take no time unless the test
  * says so.
  */
 export class PlanStage {
@@ -51,7 +51,7 @@ export class PlanStage {
   readonly plan: PlanStore;
   readonly health: HealthStore;
   readonly subjects: SubjectStore;
-  readonly handedQuotes: HandedQuotes;
+  readonly importedQuotes: ImportedQuotes;
   readonly registry: Registry;
 
   constructor(url = inject('redisUrl')) {
@@ -62,7 +62,7 @@ export class PlanStage {
     this.subjects = new SubjectStore(this.redis, this.keys, {
       epoch: firstEpoch(this.redis, this.keys),
     });
-    this.handedQuotes = new HandedQuotes(this.redis, this.keys);
+    this.importedQuotes = new ImportedQuotes(this.redis, this.keys);
     this.registry = new Registry(this.redis, this.keys, this.subjects);
   }
 
@@ -100,8 +100,8 @@ export class PlanStage {
     );
   }
 
-  async claim(most = 1, process = 'p1', aheadMs = 0, handed: readonly ClaimedPoll[] = []): Promise<Claimed> {
-    return this.plan.claim('status', { process, most, aheadMs, handed });
+  async claim(most = 1, process = 'p1', aheadMs = 0, sent: readonly ClaimedPoll[] = []): Promise<Claimed> {
+    return this.plan.claim('status', { process, most, aheadMs, sent });
   }
 
   /** Claims one poll, or null where none is allowed now. */
@@ -110,8 +110,8 @@ export class PlanStage {
   }
 
   async take(poll: ClaimedPoll, process = 'p1'): Promise<PollStart | null> {
-    const { redis, keys, subjects, registry, handedQuotes } = this;
-    return takePoll({ redis, keys, subjects, registry, handedQuotes, atMs: this.#atMs }, poll, process);
+    const { redis, keys, subjects, registry, importedQuotes } = this;
+    return takePoll({ redis, keys, subjects, registry, importedQuotes, atMs: this.#atMs }, poll, process);
   }
 
   async end(
@@ -123,14 +123,14 @@ export class PlanStage {
     const { virtualSeconds = 1, restMs = 0, latestMs = null, alarmMs = null, unseen = false } = next;
     const { subject } = parseMember(poll.member);
     return this.plan.end(
-      { ...poll, subject, surface: 'status' },
+      { ...poll, subject, endpointGroup: 'status' },
       outcome,
       { virtualSeconds, restMs, latestMs, alarmMs, unseen },
       { ...NOTHING_OBSERVED, ...observed },
     );
   }
 
-  /** Tells the surface of an answer to a request that was sent now, or `agoMs` before. */
+  /** Tells the endpoint group of an answer to a request that was sent now, or `agoMs` before. */
   async answer(
     member: string,
     kind: AnswerKind,

@@ -27,11 +27,11 @@ export const ALERTS = RULES.parse(parse(await readFile(RULES_FILE, 'utf8'))).gro
 export type Series = Record<string, string>;
 
 export const JOB = 'job="intentwatch",instance="a:9464"';
-export const POLLS = `intentwatch_polls_total{${JOB},surface="status",outcome="answered"}`;
+export const POLLS = `intentwatch_polls_total{${JOB},endpoint_group="status",outcome="answered"}`;
 export const WAIT = `intentwatch_longest_wait_seconds{${JOB},kind="wallet"}`;
-export const OVERDUE = `intentwatch_poll_overdue_seconds{${JOB},surface="status"}`;
-export const FAILING = `intentwatch_subjects_failing{${JOB},surface="status"}`;
-export const PAUSED = `intentwatch_upstream_paused_seconds_total{${JOB},surface="status"}`;
+export const OVERDUE = `intentwatch_poll_overdue_seconds{${JOB},endpoint_group="status"}`;
+export const FAILING = `intentwatch_subjects_failing{${JOB},endpoint_group="status"}`;
+export const PAUSED = `intentwatch_upstream_paused_seconds_total{${JOB},endpoint_group="status"}`;
 export const DELIVERED = `intentwatch_deliveries_total{${JOB},receiver="backend",outcome="delivered"}`;
 export const PENDING = `intentwatch_deliveries_pending{${JOB},receiver="backend"}`;
 export const TIME = `intentwatch_clock_timestamp_seconds{${JOB}}`;
@@ -47,7 +47,7 @@ export const SOURCES = [
   'queues',
   'deliveries',
   'receivers',
-  'surfaces',
+  'endpointGroups',
   'crashing',
   'routes',
   'learned',
@@ -66,10 +66,10 @@ const LAGS = `intentwatch_upstream_lag_seconds_count{${JOB},route="8453:10"}`;
 
 export const RELAY_STOPPED = `intentwatch_relay_stopped{${JOB}}`;
 export const FOREIGN = `intentwatch_foreign_entries_total{${JOB},what="claim"}`;
-export const SET_ASIDE = `intentwatch_entries_set_aside_total{${JOB}}`;
+export const QUARANTINED = `intentwatch_entries_quarantined_total{${JOB}}`;
 
 export function state(word: string): string {
-  return `intentwatch_upstream_state{${JOB},surface="status",state="${word}"}`;
+  return `intentwatch_upstream_state{${JOB},endpoint_group="status",state="${word}"}`;
 }
 
 export function receiver(word: string): string {
@@ -158,7 +158,7 @@ export const HEALTHY: Series = {
   [`intentwatch_repairs_total{${JOB},what="poll-missing"}`]: '0x120',
   [RELAY]: '1x120',
   [RELAY_STOPPED]: '0x120',
-  [SET_ASIDE]: '0x120',
+  [QUARANTINED]: '0x120',
   [FOREIGN]: '0x120',
   [`intentwatch_deliveries_total{${JOB},receiver="backend",outcome="dead"}`]: '3x120',
   [DELIVERED]: '0+2x120',

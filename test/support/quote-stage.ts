@@ -12,7 +12,7 @@ import type { opening } from './opening.ts';
 import { type Scripted, ScriptedUpstream } from './scripted-upstream.ts';
 import { IN_2100, QUOTE_CHAIN, QUOTE_SIGNER, signQuote } from './signed-quote.ts';
 
-/** The one quote that is handed over, and its one intent. */
+/** The one quote that is imported, and its one intent. */
 export const QUOTE_ID = 'quote:3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
 export const QUOTE_INTENT: Hex = `0x${'ab'.repeat(32)}`;
 
@@ -98,9 +98,9 @@ export type Watching = {
   start: () => Promise<{ daemon: Daemon; signals: Signals }>;
 };
 
-/** What tests of handed quotes share: an upstream, files of quotes, and daemons that watch them. */
+/** What tests of imported quotes share: an upstream, files of quotes, and daemons that watch them. */
 export function quoteStage({ later, started }: ReturnType<typeof opening>) {
-  // Recent, for old ones are watched no longer, and the same for every look.
+  // Recent, for old ones are watched no longer, and the same for every poll.
   const times = { active: now() - 20, submitted: now() - 10 };
   return {
     /** The upstream shows the quote in a status, into which it has come a moment ago. */
@@ -108,7 +108,7 @@ export function quoteStage({ later, started }: ReturnType<typeof opening>) {
       records: [{ id: QUOTE_ID, type: 'quote', status, updatedAt: times[status], steps: [], ...more }],
     }),
 
-    /** An upstream that shows what it is told to, and publishes the signer unless it is told other chains. */
+    /** An upstream that shows what it is reported to, and publishes the signer unless it is reported other chains. */
     serving: (
       answer: ScriptedUpstream['answer'],
       chains: () => Scripted | Promise<Scripted> = () => chainsWith(QUOTE_SIGNER.address),

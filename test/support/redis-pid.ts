@@ -13,7 +13,7 @@ export async function redisPid(socket: string): Promise<number> {
   }
 }
 
-/** Whether a process runs. One that has ended but was not yet waited for does not. */
+/** True when a process runs. One that has ended but was not yet waited for does not. */
 export async function isRunning(pid: number): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);
   return stat !== null && stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3) !== 'Z';

@@ -25,7 +25,7 @@ export async function testFolder({ later }: Pick<ReturnType<typeof opening>, 'la
   return folder;
 }
 
-/** Starts a daemon that can be told another config, closed after the test; the config is `file`, or a file of its own. */
+/** Starts a daemon that can be given another config, closed after the test; the config is `file`, or a file of its own. */
 export async function reloadable(
   config: TestConfig,
   { later, file: named }: Pick<ReturnType<typeof opening>, 'later'> & { file?: string },

@@ -70,7 +70,7 @@ export class RestoredStage {
     return this.#folders[process];
   }
 
-  /** Where a process stores what it has seen. */
+  /** The place where a process stores what it has seen. */
   async dataDir(process = 0): Promise<string> {
     return join(await this.#folder(process), 'data');
   }
@@ -137,7 +137,7 @@ export function idsByState(events: readonly RenderedEvent[]): Record<string, str
   );
 }
 
-/** Whether no two events have the same place among those of their subject. */
+/** True when no two events have the same place among those of their subject. */
 export function placesAreUnique(events: readonly RenderedEvent[]): boolean {
   const places = new Map<string, string>();
   return events.every(({ id, data: { subject, epoch, sequence } }) => {

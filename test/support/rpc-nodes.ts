@@ -56,7 +56,7 @@ export class RpcNodes {
     return reader;
   }
 
-  /** How often the first node was asked for the receipt of a transaction, or of any. */
+  /** The interval at which the first node was asked for the receipt of a transaction, or of any. */
   receipts(txHash?: string): number {
     return this.seen.filter(
       ({ method, params: [tx] }) =>

@@ -98,7 +98,7 @@ export class SandboxProcess {
     return this.#get(`/requests?since=${sinceMs}`, REQUESTS);
   }
 
-  /** How many transfers have a change still to come. */
+  /** The number of transfers that have a change still to come. */
   async living(): Promise<number> {
     return (await this.#get('/pace', PACE)).livingTransfers;
   }

@@ -10,12 +10,12 @@ export type Scripted =
   | { records: JsonObject[]; nextCursor?: string | null }
   | { status: number; body: string | Uint8Array; headers?: Record<string, string> };
 
-/** What a daemon asks for of its own accord, whatever it watches. */
+/** What a daemon requests of its own accord, whatever it watches. */
 const LISTS: ReadonlySet<string> = new Set(['/v1/chains', '/v1/tokens']);
 
 /**
  * An upstream over real HTTP whose every answer the test writes, and may hold back. Its lists of chains and tokens are
- * empty, and nobody hears that they were asked for, unless the test writes those too (`lists`).
+ * empty, and nobody hears that they were requested, unless the test writes those too (`lists`).
  */
 export class ScriptedUpstream {
   readonly asked: Asked[] = [];

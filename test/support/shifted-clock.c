@@ -4,7 +4,7 @@
  *   int64  0 the real time plus `value`, 1 the time `value`, which stands still
  *   int64  value, in microseconds
  *
- * Reads nothing through the C library: an allocator asks for the time before anything is ready.
+ * Reads nothing through the C library: an allocator requests the time before anything is ready.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

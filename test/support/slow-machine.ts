@@ -1,12 +1,12 @@
-import { type Sighting, sightingsOf } from '../../demo/sighting.ts';
+import { type Observation, observationsOf } from '../../demo/observation.ts';
 import type { Rules } from '../../demo/story.ts';
 import type { Showing } from '../../sandbox/control/answer-log.ts';
 import type { LogEntry } from '../../src/store/log-entry.ts';
 
-/** How long a machine with little else to do takes at most from the last byte of an answer to its commit. */
+/** The time that a machine with little else to do takes at most from the last byte of an answer to its commit. */
 const LITTLE_ELSE_MS = 2_000;
 
-/** How much longer than for any answer that was told it may have taken for one that was not. */
+/** How much longer than for any answer that was reported it may have taken for one that was not. */
 const MORE = 2;
 
 /**
@@ -19,12 +19,12 @@ export function slackOf(run: {
   showings: readonly Showing[];
   outages?: Rules['outages'];
 }): number {
-  const seen = sightingsOf(run.showings);
+  const seen = observationsOf(run.showings);
   const took = run.entries.flatMap((entry) => {
     if (entry.kind !== 'event' || entry.event.data.previousStatus === entry.event.data.status) return [];
     const { subject, status, upstreamUpdatedAt } = entry.event.data;
     const committedMs = Number.parseInt(entry.id, 10);
-    const isOfIt = (one: Sighting): boolean =>
+    const isOfIt = (one: Observation): boolean =>
       one.status === status &&
       one.updatedAt === upstreamUpdatedAt &&
       (one.doneAt ?? committedMs) < committedMs;

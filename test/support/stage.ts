@@ -22,7 +22,7 @@ export type StageConfig = {
   receiver: { url: string; secret: string };
   /** The event types that the receiver gets; left out: the default. */
   receiverEvents?: string[];
-  /** How long an attempt may take, as the config has it. */
+  /** The time that an attempt may take, as the config has it. */
   receiverTimeout?: string;
   /** Receivers beside the one. */
   others?: { name: string; url: string; secret: string }[];

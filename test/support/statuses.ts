@@ -5,7 +5,7 @@ const SECOND_MS = 1_000;
 
 /**
  * The status that each intent came to last, by what really happened. What had ended when the wallets began to be watched
- * (Unix ms), or in the same second, is left out: it is history, of which nothing may be told.
+ * (Unix ms), or in the same second, is left out: it is history, of which nothing may be reported.
  */
 export function endsOf(
   transitions: readonly { subject: string; to: string; at: number }[],
@@ -21,8 +21,8 @@ export function endsOf(
   );
 }
 
-/** The status of each subject that was told last, in whatever order its events came. */
-export function lastTold(events: readonly RenderedEvent[]): Map<string, string | null> {
+/** The status of each subject that was reported last, in whatever order its events came. */
+export function lastReported(events: readonly RenderedEvent[]): Map<string, string | null> {
   return new Map(
     events
       .toSorted((a, b) => a.data.sequence - b.data.sequence)

@@ -7,7 +7,7 @@ import { isRefusedAddress } from '../../src/network/refused-addresses.ts';
 import { type AddressRule, apiRules, ownRules, refusalOf } from '../../src/notifiers/address-rules.ts';
 import { guardedConnector } from '../../src/notifiers/webhook/address-guard.ts';
 
-/** Where the system would have connected. Nothing does here: the last step before the network is taken away. */
+/** The place where the system would have connected. Nothing does here: the last step before the network is taken away. */
 class NetworkCut extends Error {
   readonly code = 'NETWORK_CUT';
 }
@@ -185,7 +185,7 @@ describe('a name that DNS answers with', () => {
     }
   });
 
-  test('an error is told as it is', async () => {
+  test('an error is reported as it is', async () => {
     const error = Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' });
     const lookup: LookupFunction = (_hostname, _options, callback) => callback(error, []);
     await expect(attempt('https://hooks.example.com/', { lookup, asked: [] })).rejects.toBe(error);

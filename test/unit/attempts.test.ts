@@ -17,7 +17,7 @@ function judged(
   return judge({ result, facts: [fact], retries: RETRIES, claimedMs: NOW_MS, nowMs: NOW_MS });
 }
 
-test('an answer that asks for time uses up no attempt', () => {
+test('an answer that requests time uses up no attempt', () => {
   expect(judged(429, { tries: 3, earlierTries: 3 })).toMatchObject({ counts: false, restMs: 5_000 });
 });
 
@@ -47,12 +47,12 @@ describe.each([429, 502, 503, 504])('an answer of %i', (httpStatus) => {
     [new Date(NOW_MS + 1_000).toUTCString(), 1_000],
     ['1', 1_000],
     ['7', 7_000],
-  ])('with Retry-After: %s asks for a rest of %i ms', (retryAfter, restMs) => {
+  ])('with Retry-After: %s requests a rest of %i ms', (retryAfter, restMs) => {
     const named = parseRetryAfter(retryAfter, NOW_MS);
     expect(judged(httpStatus, fresh, named)).toMatchObject({ counts: false, restMs });
   });
 
-  test('before the own time of a delivery asks for as long a rest', () => {
+  test('before the own time of a delivery requests as long a rest', () => {
     expect(judged(httpStatus, { ...fresh, nextAt: NOW_MS + 1_000 }, 0)).toMatchObject({ restMs: 5_000 });
   });
 

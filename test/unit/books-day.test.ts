@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { mailMs } from '../../src/books/mornings.ts';
+import { mailMs } from '../../src/books/daily-report-mailer.ts';
 import { dayAt, dayOf, NoSuchDayError } from '../../src/domain/books/day.ts';
 
 const HOUR_MS = 3_600_000;

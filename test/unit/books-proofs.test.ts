@@ -13,14 +13,14 @@ import {
 } from '../../src/domain/proof/proof-flags.ts';
 import { statementsOf } from '../../src/domain/proof/statement.ts';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
-import { toldEvent } from '../support/books-stage.ts';
+import { reportedEvent } from '../support/books-stage.ts';
 
-const AUDIENCE = { wallets: [], subscriptions: [], metadata: {} };
+const SUBSCRIBERS = { wallets: [], subscriptions: [], metadata: {} };
 
 /** An event of the one transfer, by which its record is changed so. */
 function event(sequence: number, changes: JsonObject, more: { type?: string; proof?: Proof } = {}) {
   const { type, proof } = more;
-  const told = toldEvent({
+  const reported = reportedEvent({
     transfer: 1,
     sequence,
     status: 'filled',
@@ -30,11 +30,11 @@ function event(sequence: number, changes: JsonObject, more: { type?: string; pro
     ...(type === undefined ? {} : { type }),
     ...(proof === undefined ? {} : { more: { proof } }),
   });
-  return { ...told, data: { ...told.data, record: { ...told.data.record, ...changes } } };
+  return { ...reported, data: { ...reported.data, record: { ...reported.data.record, ...changes } } };
 }
 
 const stateAfter = (state: BookState | null, one: ReturnType<typeof event>): BookState =>
-  nextState(state, { event: one, facts: null, audience: AUDIENCE });
+  nextState(state, { event: one, facts: null, subscribers: SUBSCRIBERS });
 
 const STATED = event(1, {}).data;
 const SUBJECT = asSubjectId(STATED.subject.id);
@@ -130,8 +130,8 @@ const STEP = fc.oneof(
   }),
 );
 
-test('the books say of a transfer what lists say, whatever is restated and told', () => {
-  let told = 0;
+test('the books say of a transfer what lists say, whatever is restated and reported', () => {
+  let reported = 0;
   fc.assert(
     fc.property(fc.array(STEP, { maxLength: 12 }), (steps) => {
       let changes: JsonObject = {};
@@ -153,8 +153,8 @@ test('the books say of a transfer what lists say, whatever is restated and told'
       );
       const record = { ...STATED.record, ...changes };
       expect(worst ?? null).toBe(proofOf({ subject: SUBJECT, record, flags }));
-      told += worst === undefined ? 0 : 1;
+      reported += worst === undefined ? 0 : 1;
     }),
   );
-  expect(told).toBeGreaterThan(20);
+  expect(reported).toBeGreaterThan(20);
 });

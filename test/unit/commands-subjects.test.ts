@@ -11,7 +11,7 @@ const SETTLED: Subject = {
   proof: null,
   pendingSince: null,
   changedAt: '2026-11-20T11:30:24.900Z',
-  lookedAt: null,
+  polledAt: null,
   events: 4,
   upstreamUpdatedAt: 1_795_174_224,
   wallets: [],
@@ -23,7 +23,7 @@ const SETTLED: Subject = {
   metadata: { desk: 'treasury' },
 };
 
-test('a list says of each transfer what was told of the chain, and nothing where nothing was', () => {
+test('a list says of each transfer what was reported of the chain, and nothing where nothing was', () => {
   const [head, ...rows] = subjectTable([
     { ...SETTLED, proof: 'disputed' },
     { ...SETTLED, proof: 'verified' },

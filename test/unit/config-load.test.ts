@@ -96,7 +96,7 @@ test('a file with only what is required gets the documented defaults', async () 
         recipients: [],
       },
     ],
-    handedQuotes: [],
+    importedQuotes: [],
     warnings: [],
   });
   expect(receivers).toMatchObject([
@@ -308,10 +308,10 @@ test('a file with every key is read as it says', async () => {
   ]);
 });
 
-test('a quote that is handed over is kept as far as its signature covers it and it promises something', async () => {
-  const { handedQuotes } = await loadConfig(join(folder, 'every-key.yaml'), EVERY_KEY_ENV);
+test('an imported quote is stored as far as its signature covers it and it promises something', async () => {
+  const { importedQuotes } = await loadConfig(join(folder, 'every-key.yaml'), EVERY_KEY_ENV);
   const hash = `0x${'ab'.repeat(32)}`;
-  expect(handedQuotes).toEqual([
+  expect(importedQuotes).toEqual([
     {
       subject: 'quote:9a7e3c1d-2b4f-4e6a-8c5d-7f1b9e3a6d20',
       raw: {

@@ -42,7 +42,7 @@ describe('the account of a route', () => {
       movedByMillionths: 5_000n,
       hasUnused: false,
     });
-    expect(sums).toEqual({ shown: 6, due: 4, told: 4, problems: [] });
+    expect(sums).toEqual({ shown: 6, due: 4, reported: 4, problems: [] });
   });
 
   test('leaves out which events came where an answer was not used', () => {

@@ -8,7 +8,7 @@ import type { JsonObject } from '../../src/domain/json.ts';
 const SUBJECT = 'intent:0x1';
 
 type Said = { status: string; updatedAt?: number | null; more?: JsonObject; page?: true };
-type Told = Said & { from: string | null; regression?: true; changes?: string[]; sequence?: number };
+type Reported = Said & { from: string | null; regression?: true; changes?: string[]; sequence?: number };
 
 const recordOf = ({ status, more }: Said): JsonObject => ({ id: SUBJECT, status, ...more });
 
@@ -23,8 +23,8 @@ function showings(said: readonly Said[], apartMs = 2_000): Showing[] {
   });
 }
 
-function events(told: readonly Told[]): RenderedEvent[] {
-  return told.map((one, index) => ({
+function events(reported: readonly Reported[]): RenderedEvent[] {
+  return reported.map((one, index) => ({
     id: `evt_${index}`,
     type: `intent.${one.status}`,
     timestamp: '2026-11-20T11:31:00.123Z',
@@ -48,7 +48,7 @@ function events(told: readonly Told[]): RenderedEvent[] {
 
 function sums(run: {
   said: readonly Said[];
-  told: readonly Told[];
+  reported: readonly Reported[];
   apartMs?: number;
   rules?: Parameters<typeof account>[0]['rules'];
   slackMsOf?: (subject: string) => number;
@@ -56,7 +56,7 @@ function sums(run: {
   return account({
     transitions: [],
     showings: showings(run.said, run.apartMs),
-    events: events(run.told),
+    events: events(run.reported),
     isWatched: () => true,
     ...(run.rules ? { rules: run.rules } : {}),
     ...(run.slackMsOf ? { slackMsOf: run.slackMsOf } : {}),
@@ -67,52 +67,52 @@ const PENDING: Said = { status: 'pending', updatedAt: 10 };
 const FILLED: Said = { status: 'filled', updatedAt: 20 };
 const SETTLED: Said = { status: 'settled', updatedAt: 30 };
 const UNKNOWN: Said = { status: 'unknown' };
-const TOLD_PENDING: Told = { ...PENDING, from: null };
-const TOLD_FILLED: Told = { ...FILLED, from: 'pending' };
-const TOLD_SETTLED: Told = { ...SETTLED, from: 'filled' };
+const REPORTED_PENDING: Reported = { ...PENDING, from: null };
+const REPORTED_FILLED: Reported = { ...FILLED, from: 'pending' };
+const REPORTED_SETTLED: Reported = { ...SETTLED, from: 'filled' };
 
 describe('the account finds', () => {
-  const LIES: [name: string, said: Said[], told: Told[], problem: RegExp][] = [
-    ['a first sight that was not told', [PENDING], [], /no event tells/],
-    ['a change that was not told', [PENDING, FILLED], [TOLD_PENDING], /filled@20.*no event tells/],
+  const LIES: [name: string, said: Said[], reported: Reported[], problem: RegExp][] = [
+    ['a first sight that was not reported', [PENDING], [], /no event tells/],
+    ['a change that was not reported', [PENDING, FILLED], [REPORTED_PENDING], /filled@20.*no event tells/],
     [
-      'a change in the middle that was not told',
+      'a change in the middle that was not reported',
       [PENDING, FILLED, SETTLED],
-      [TOLD_PENDING, { ...SETTLED, from: 'pending' }],
+      [REPORTED_PENDING, { ...SETTLED, from: 'pending' }],
       /filled@20.*no event tells/,
     ],
     [
       'a status that nobody showed',
       [PENDING],
-      [TOLD_PENDING, TOLD_FILLED],
+      [REPORTED_PENDING, REPORTED_FILLED],
       /filled after pending@20.*no answer explains/,
     ],
     [
       'a time that nobody showed',
       [PENDING],
-      [{ ...TOLD_PENDING, updatedAt: 11 }],
+      [{ ...REPORTED_PENDING, updatedAt: 11 }],
       /pending@10.*no event tells/,
     ],
     [
-      'a change told twice',
+      'a change reported twice',
       [PENDING, FILLED],
-      [TOLD_PENDING, TOLD_FILLED, TOLD_FILLED],
+      [REPORTED_PENDING, REPORTED_FILLED, REPORTED_FILLED],
       /no answer explains/,
     ],
     [
       'an update of which nothing was new',
       [PENDING, PENDING],
-      [TOLD_PENDING, { ...PENDING, from: 'pending' }],
+      [REPORTED_PENDING, { ...PENDING, from: 'pending' }],
       /no answer explains/,
     ],
     [
       'a record that nobody showed',
       [PENDING],
-      [{ ...TOLD_PENDING, more: { txHash: '0x2' } }],
+      [{ ...REPORTED_PENDING, more: { txHash: '0x2' } }],
       /no event tells/,
     ],
     [
-      'a stale answer that was told',
+      'a stale answer that was reported',
       [FILLED, PENDING],
       [
         { ...FILLED, from: null },
@@ -121,9 +121,9 @@ describe('the account finds', () => {
       /pending after filled@10.*no answer explains/,
     ],
     [
-      'an unknown that was told',
+      'an unknown that was reported',
       [PENDING, UNKNOWN],
-      [TOLD_PENDING, { ...UNKNOWN, from: 'pending' }],
+      [REPORTED_PENDING, { ...UNKNOWN, from: 'pending' }],
       /unknown after pending@null.*no answer explains/,
     ],
     [
@@ -138,32 +138,32 @@ describe('the account finds', () => {
     [
       'sequences with a gap',
       [PENDING, FILLED],
-      [TOLD_PENDING, { ...TOLD_FILLED, sequence: 3 }],
+      [REPORTED_PENDING, { ...REPORTED_FILLED, sequence: 3 }],
       /sequences 1, 3, expected 1 to 2/,
     ],
-    ['a subject that nobody showed', [], [TOLD_PENDING], /which no answer showed/],
+    ['a subject that nobody showed', [], [REPORTED_PENDING], /which no answer showed/],
   ];
-  test.each(LIES)('%s', (_name, said, told, problem) => {
-    expect(sums({ said, told }).problems).toEqual([expect.stringMatching(problem)]);
+  test.each(LIES)('%s', (_name, said, reported, problem) => {
+    expect(sums({ said, reported }).problems).toEqual([expect.stringMatching(problem)]);
   });
 
-  test('a stale answer that was told as confirmed too early', () => {
+  test('a stale answer that was reported as confirmed too early', () => {
     const said = [FILLED, ...Array<Said>(4).fill(PENDING)];
-    const told: Told[] = [
+    const reported: Reported[] = [
       { ...FILLED, from: null },
       { ...PENDING, from: 'filled', regression: true },
     ];
-    expect(sums({ said, told, rules: { confirmAfterMs: 20_000 } }).problems).toHaveLength(1);
-    expect(sums({ said, told, rules: { confirmAfterMs: 5_000 } })).toMatchObject({
+    expect(sums({ said, reported, rules: { confirmAfterMs: 20_000 } }).problems).toHaveLength(1);
+    expect(sums({ said, reported, rules: { confirmAfterMs: 5_000 } })).toMatchObject({
       problems: [],
       tolerated: { confirmed: 1 },
     });
   });
 
-  test('a change that was not told, however many answers were lost before it', () => {
+  test('a change that was not reported, however many answers were lost before it', () => {
     const rules = { outages: [{ fromMs: 0, untilMs: 1_000_500 }] };
-    expect(sums({ said: [PENDING, FILLED], told: [], rules }).problems).toHaveLength(1);
-    expect(sums({ said: [PENDING, FILLED], told: [{ ...FILLED, from: null }], rules })).toMatchObject({
+    expect(sums({ said: [PENDING, FILLED], reported: [], rules }).problems).toHaveLength(1);
+    expect(sums({ said: [PENDING, FILLED], reported: [{ ...FILLED, from: null }], rules })).toMatchObject({
       problems: [],
       tolerated: { lost: 1 },
     });
@@ -172,7 +172,12 @@ describe('the account finds', () => {
   test('what the watcher cannot know in the end', () => {
     const transitions = [{ subject: SUBJECT, from: 'pending', to: 'settled', at: 1 }];
     const showing = showings([PENDING]);
-    const input = { transitions, showings: showing, events: events([TOLD_PENDING]), isWatched: () => true };
+    const input = {
+      transitions,
+      showings: showing,
+      events: events([REPORTED_PENDING]),
+      isWatched: () => true,
+    };
     expect(account(input)).toMatchObject({
       made: 1,
       merged: 1,
@@ -186,21 +191,24 @@ describe('the account explains', () => {
   test('plain changes without any tolerance', () => {
     const { problems, tolerated } = sums({
       said: [UNKNOWN, PENDING, PENDING, FILLED, SETTLED, SETTLED],
-      told: [TOLD_PENDING, TOLD_FILLED, TOLD_SETTLED],
+      reported: [REPORTED_PENDING, REPORTED_FILLED, REPORTED_SETTLED],
     });
     expect(problems).toEqual([]);
     expect(Object.values(tolerated).every((count) => count === 0)).toBe(true);
   });
 
   test('a status that only an overtaken answer showed, and only then', () => {
-    const run = { said: [PENDING, FILLED, SETTLED], told: [TOLD_PENDING, { ...SETTLED, from: 'pending' }] };
+    const run = {
+      said: [PENDING, FILLED, SETTLED],
+      reported: [REPORTED_PENDING, { ...SETTLED, from: 'pending' }],
+    };
     expect(sums({ ...run, apartMs: 100 })).toMatchObject({ problems: [], tolerated: { overtaken: 1 } });
     expect(sums({ ...run, apartMs: 5_000 }).problems).toHaveLength(1);
   });
 
   test('an answer that was overtaken after long, of a subject of which the watcher says so', () => {
-    const told = [TOLD_PENDING, { ...SETTLED, from: 'pending' }];
-    const run = { said: [PENDING, FILLED, SETTLED], told, apartMs: 5_000 };
+    const reported = [REPORTED_PENDING, { ...SETTLED, from: 'pending' }];
+    const run = { said: [PENDING, FILLED, SETTLED], reported, apartMs: 5_000 };
     const slackMsOf = (slow: string) => (subject: string) => (subject === slow ? 60_000 : 250);
     expect(sums({ ...run, slackMsOf: slackMsOf(SUBJECT) })).toMatchObject({
       problems: [],
@@ -209,8 +217,8 @@ describe('the account explains', () => {
     expect(sums({ ...run, slackMsOf: slackMsOf('intent:0x2') }).problems).toHaveLength(1);
   });
 
-  test('what was told of nothing, for it was history', () => {
-    const run = { said: [PENDING, FILLED], told: [{ ...TOLD_FILLED }] };
+  test('what was reported of nothing, for it was history', () => {
+    const run = { said: [PENDING, FILLED], reported: [{ ...REPORTED_FILLED }] };
     expect(sums({ ...run, rules: { historyBefore: 11 } })).toMatchObject({
       problems: [],
       tolerated: { history: 1 },
@@ -218,44 +226,44 @@ describe('the account explains', () => {
     expect(sums({ ...run, rules: { historyBefore: 10 } }).problems).toHaveLength(1);
   });
 
-  test('stale answers that were told to nobody, and events of the clock', () => {
-    const told: Told[] = [
+  test('stale answers that were reported to nobody, and events of the clock', () => {
+    const reported: Reported[] = [
       { ...FILLED, from: null },
       { ...FILLED, from: 'filled', changes: [] },
     ];
-    expect(sums({ said: [FILLED, PENDING, UNKNOWN, FILLED], told })).toMatchObject({
+    expect(sums({ said: [FILLED, PENDING, UNKNOWN, FILLED], reported })).toMatchObject({
       problems: [],
       tolerated: { stale: 2, clock: 1 },
     });
   });
 
   test('an event of the clock about what the upstream has not shown yet', () => {
-    const ranOut: Told = { ...UNKNOWN, from: 'unknown', changes: [] };
+    const ranOut: Reported = { ...UNKNOWN, from: 'unknown', changes: [] };
     const said = [UNKNOWN, FILLED, UNKNOWN, FILLED];
-    expect(sums({ said, told: [ranOut, { ...FILLED, from: 'unknown' }] })).toMatchObject({
+    expect(sums({ said, reported: [ranOut, { ...FILLED, from: 'unknown' }] })).toMatchObject({
       problems: [],
       tolerated: { clock: 1 },
     });
     // Of what it has shown, time tells another status.
-    expect(sums({ said, told: [{ ...FILLED, from: null }, ranOut] }).problems).toHaveLength(1);
-    expect(sums({ said, told: [{ ...ranOut, status: 'pending', from: 'pending' }] }).problems).toHaveLength(
-      1,
-    );
-    expect(sums({ said, told: [ranOut, { ...FILLED, from: null }] }).problems).toHaveLength(1);
+    expect(sums({ said, reported: [{ ...FILLED, from: null }, ranOut] }).problems).toHaveLength(1);
+    expect(
+      sums({ said, reported: [{ ...ranOut, status: 'pending', from: 'pending' }] }).problems,
+    ).toHaveLength(1);
+    expect(sums({ said, reported: [ranOut, { ...FILLED, from: null }] }).problems).toHaveLength(1);
   });
 
   test('a return to what was left at another time', () => {
     const review: Said = { status: 'awaiting_review', updatedAt: 30 };
     const said = [SETTLED, review, { ...review, updatedAt: 31 }, { ...SETTLED, updatedAt: 31 }];
-    const told: Told[] = [
+    const reported: Reported[] = [
       { ...SETTLED, from: null },
       { ...review, from: 'settled' },
       { ...SETTLED, updatedAt: 31, from: 'awaiting_review' },
     ];
-    expect(sums({ said, told }).problems).toEqual([]);
+    expect(sums({ said, reported }).problems).toEqual([]);
     const atOneTime = {
       said: [SETTLED, review, review, SETTLED],
-      told: told.with(2, { ...SETTLED, from: review.status }),
+      reported: reported.with(2, { ...SETTLED, from: review.status }),
     };
     expect(sums(atOneTime).problems).toHaveLength(1);
   });
@@ -263,25 +271,25 @@ describe('the account explains', () => {
   test('a value that has gone back beside one that stays, once look-ups have confirmed it', () => {
     const of = (step: number, score: number): Said => ({ ...FILLED, more: { step, score } });
     const [first, second, third] = [of(1, 1), of(2, 2), of(1, 2)];
-    const told: Told[] = [
+    const reported: Reported[] = [
       { ...first, from: null },
       { ...second, from: 'filled', changes: ['step', 'score'] },
       { ...third, from: 'filled', changes: ['step'], regression: true },
     ];
     const rules = { confirmAfterMs: 2_000 };
-    expect(sums({ said: [first, second, third, third], told, rules })).toMatchObject({
+    expect(sums({ said: [first, second, third, third], reported, rules })).toMatchObject({
       problems: [],
       tolerated: { confirmed: 1 },
     });
-    expect(sums({ said: [first, second, third], told, rules }).problems).toHaveLength(1);
-    expect(sums({ said: [first, second, second], told, rules }).problems).toHaveLength(1);
+    expect(sums({ said: [first, second, third], reported, rules }).problems).toHaveLength(1);
+    expect(sums({ said: [first, second, second], reported, rules }).problems).toHaveLength(1);
   });
 
   test('an update that showed more', () => {
     const more = { destinationTx: '0x3' };
     const run = {
       said: [FILLED, { ...FILLED, more }],
-      told: [
+      reported: [
         { ...FILLED, from: null },
         { ...FILLED, more, from: 'filled' },
       ],

@@ -108,7 +108,7 @@ const biomeReport = z.object({
   ),
 });
 
-/** Where a file of the tables is. */
+/** The place where a file of the tables is. */
 const placeOf = (file: string): string => (file.startsWith('sandbox/') ? file : join('src', file));
 
 /** What Biome says about imports and globals: by `<file>:<line>`, the file as in the tables. */

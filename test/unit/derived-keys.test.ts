@@ -2,14 +2,14 @@ import { expect, test } from 'vitest';
 import { Secret } from '../../src/secret.ts';
 import { Sessions } from '../../src/server/console/sessions.ts';
 import { EventLinks } from '../../src/server/event-links.ts';
-import { Sealing } from '../../src/store/added-receivers.ts';
+import { Encryption } from '../../src/store/added-receivers.ts';
 
 const TOKEN = new Secret('a-token-of-some-length');
 
 test.each([
   ['links', () => EventLinks.create(TOKEN)],
   ['sessions', () => Sessions.create([{ scope: 'read', token: TOKEN }])],
-  ['stored receivers', () => Sealing.create(TOKEN)],
+  ['stored receivers', () => Encryption.create(TOKEN)],
 ])('keys of %s are derived outside the event loop', async (_, create) => {
   let isDerived = false;
   const created: Promise<unknown> = create();

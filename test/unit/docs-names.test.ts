@@ -33,10 +33,10 @@ async function logLines(): Promise<Set<string>> {
 
 test('docs/logs.md has every line of the log, and no other', async () => {
   const rows = [...(await read('docs/logs.md')).matchAll(/^\| (`[^|]+`) \|/gm)];
-  const told = rows.flatMap(([, names = '']) =>
+  const reported = rows.flatMap(([, names = '']) =>
     [...names.matchAll(/`([a-z-]+\.[a-z_]+)`/g)].map(([, name]) => name),
   );
-  expect(told.sort()).toEqual([...(await logLines())].sort());
+  expect(reported.sort()).toEqual([...(await logLines())].sort());
 });
 
 test('alerts name only log lines that exist', async () => {

@@ -40,7 +40,7 @@ function sentencesOf(text: string): string[] {
     .flatMap((block) => block.replaceAll(/\s+/g, ' ').split(/(?<=[.!?])\s+(?=[A-Z`])/));
 }
 
-/** Whether a sentence is about a key that only a restart changes, or about a variable of the environment. */
+/** True when a sentence is about a key that only a restart changes, or about a variable of the environment. */
 function mayDemand(sentence: string): boolean {
   const spans = codeSpans(sentence);
   return /\bvariable\b/.test(sentence) || spans.some((span) => NEEDS_RESTART.includes(span));

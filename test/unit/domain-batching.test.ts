@@ -90,7 +90,7 @@ describe('quiet hours', () => {
   });
 });
 
-test('whatever waits is due when the moment comes that it was told to wait for, and not in quiet hours', () => {
+test('whatever waits is due when the moment comes that it was instructed to wait for, and not in quiet hours', () => {
   const rules = fc.record({
     digest: fc.option(
       fc.record({

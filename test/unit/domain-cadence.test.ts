@@ -189,7 +189,7 @@ describe('the limits of a wait', () => {
     });
   });
 
-  test('can be kept also where the shortest wait is an hour: nothing is overdue before it is allowed', () => {
+  test('can be stored also where the shortest wait is an hour: nothing is overdue before it is allowed', () => {
     const { filled } = watchRules({ shortestSeconds: 3_600, longestSeconds: 3_600 });
     expect(limitsAt(filled.limits, 0)).toEqual({ leastSeconds: 7_200, mostSeconds: 7_200 });
   });

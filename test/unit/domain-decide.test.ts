@@ -47,7 +47,7 @@ function known(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
     unconfirmed: null,
     former: [],
     emitted: [],
-    told: true,
+    reported: true,
     ...more,
   };
 }
@@ -100,7 +100,7 @@ describe('first sight', () => {
 });
 
 describe('what was stored as history', () => {
-  const history = known(answer('pending', 100, { txHash: '0x01' }), { sequence: 0, told: false });
+  const history = known(answer('pending', 100, { txHash: '0x01' }), { sequence: 0, reported: false });
 
   test('stays silent while it is history for everybody', () => {
     expect(decide(history, answer('pending', 100), { ...EXACT, history: true })).toEqual({
@@ -109,7 +109,7 @@ describe('what was stored as history', () => {
     });
   });
 
-  test('is told as first sight to somebody for whom it is not, and an answer that omits a member takes none away', () => {
+  test('is reported as first sight to somebody for whom it is not, and an answer that omits a member takes none away', () => {
     expect(decide(history, answer('pending', 100), EXACT)).toEqual({
       outcome: 'first',
       accepted: { status: 'pending', updatedAt: 100, record: history.record },
@@ -138,7 +138,7 @@ describe('what was stored as history', () => {
     });
   });
 
-  test('that has grown is a change under the name of its status, for nobody was told the status yet', () => {
+  test('that has grown is a change under the name of its status, for nobody was notified the status yet', () => {
     expect(decide(history, answer('pending', 100, { destinationTx: { chainId: 1 } }), EXACT)).toMatchObject({
       outcome: 'changed',
       accepted: { record: { txHash: '0x01', destinationTx: { chainId: 1 } } },
@@ -146,7 +146,7 @@ describe('what was stored as history', () => {
     });
   });
 
-  test('is not told by an answer behind it', () => {
+  test('is not reported by an answer behind it', () => {
     expect(decide(history, answer('pending', 99), EXACT)).toMatchObject({
       outcome: 'stale',
       reason: 'older',
@@ -256,7 +256,7 @@ describe('a change', () => {
     });
   });
 
-  test('backward at a newer time is told at once, as a regression', () => {
+  test('backward at a newer time is reported at once, as a regression', () => {
     expect(decide(known(answer('settled', 100)), answer('pending', 101), PAGE)).toMatchObject({
       outcome: 'changed',
       transition: { type: 'intent.pending', previousStatus: 'settled', regression: true, skipped: false },
@@ -309,7 +309,7 @@ describe('a change', () => {
     });
   });
 
-  test('at the same time shows more and is told once', () => {
+  test('at the same time shows more and is reported once', () => {
     const more = answer('pending', 100, { intentHashes: ['0x2'] });
     const decision = decide(known(pending), more, EXACT);
     expect(decision).toMatchObject({

@@ -146,7 +146,7 @@ describe('what cannot be read', () => {
     }
   });
 
-  test('is kept where nothing was stored, and what can be read later is a difference', () => {
+  test('is stored where nothing was stored, and what can be read later is a difference', () => {
     const first = diffRecords({}, { sourceTx: 'soon' }, { reading: 'grows', unreadable: ['sourceTx'] });
     expect(first).toEqual({ changes: [], merged: { sourceTx: 'soon' } });
     expect(changes(first.merged, { sourceTx: { chainId: 1 } }, 'grows')).toEqual(['sourceTx']);
@@ -156,7 +156,7 @@ describe('what cannot be read', () => {
 describe('sub-statuses that have one name', () => {
   const [a, b] = [sub(1, { txHash: '0xa' }), sub(1, { txHash: '0xb', state: 'failed' })];
 
-  test.each(BOTH)('are told apart, in any order (%s)', (reading) => {
+  test.each(BOTH)('are distinguished, in any order (%s)', (reading) => {
     expect(changes({ subStatuses: [a, b] }, { subStatuses: [a, b] }, reading)).toEqual([]);
     expect(changes({ subStatuses: [a, b] }, { subStatuses: [b, a] }, reading)).toEqual([]);
   });

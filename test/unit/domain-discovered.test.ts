@@ -56,7 +56,7 @@ describe('a token that the upstream lists', () => {
     ['twice in one list, the first again at the end', known([token(), token({ decimals: 18 }), token()])],
     ['at two times', known([token()], [token({ decimals: 18 })])],
     ['otherwise than it is built in', known([token({ address: USDC, decimals: 18 })])],
-  ])('with other decimals %s is told in base units', (_, tokens) => {
+  ])('with other decimals %s is reported in base units', (_, tokens) => {
     const address = tokens[0]?.address ?? '';
     expect(directory(tokens).token('8453', address)).toBeNull();
     expect(contradictions(COMMON, { chains: [], tokens })).toEqual([

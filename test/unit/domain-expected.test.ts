@@ -7,7 +7,7 @@ import { type Knowledge, knowledgeOf, type StoredTally } from '../../src/domain/
 import { emptyTally, type Increment, increments, withIncrements } from '../../src/domain/cadence/learning.ts';
 import { type Look, observed } from '../../src/domain/cadence/observed.ts';
 import { ANY_ROUTE } from '../../src/domain/cadence/route-name.ts';
-import { ARRIVAL_RULE, astrayOf, type Statistic, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
+import { ARRIVAL_RULE, failedOf, type Statistic, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
 import { unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
 import {
   gaslessId,
@@ -61,15 +61,18 @@ function learnedFrom(seen: readonly Life[], everySeconds: number): Knowledge {
         status: now.isOver ? status : 'pending',
         nowMs: START_MS + now.seconds * 1_000,
       };
-      const told = observed(look);
-      if (told !== null) {
+      const reported = observed(look);
+      if (reported !== null) {
         const curve = knowledge.curve(ANY_ROUTE, 'pending');
-        add('pending', increments(curve, told.interval));
-        const astray = increments(knowledge.astray(ANY_ROUTE, 'pending'), { ...told.interval, ended: true });
-        if (told.astray)
+        add('pending', increments(curve, reported.interval));
+        const failed = increments(knowledge.failed(ANY_ROUTE, 'pending'), {
+          ...reported.interval,
+          ended: true,
+        });
+        if (reported.failed)
           add(
-            astrayOf('pending'),
-            astray.map((one) => ({ ...one, watchedSeconds: 0 })),
+            failedOf('pending'),
+            failed.map((one) => ({ ...one, watchedSeconds: 0 })),
           );
       }
       if (now.isOver) break;
@@ -101,7 +104,7 @@ describe('against the own distribution of the sandbox', () => {
     hold(learnedFrom(faster(lives(13, 300)), 1), faster(others), { age, tolerance: 0.07 });
   });
 
-  test('nothing is said of one that has most likely been forgotten', () => {
+  test('nothing is said of one that has most likely been removed', () => {
     const nowMs = START_MS + 3_600_000;
     expect(expectedBy({ subject: INTENT, snapshot: pendingAt(START_MS), nowMs }, knowledge.ends)).toBe(null);
   });
@@ -114,8 +117,8 @@ function hold(
   { age, tolerance }: { age: number; tolerance: number },
 ): void {
   const nowMs = START_MS + age * 1_000;
-  const told = expectedBy({ subject: INTENT, snapshot: pendingAt(START_MS), nowMs }, knowledge.ends);
-  if (told === null) throw new Error('found no expected time, expected one');
+  const reported = expectedBy({ subject: INTENT, snapshot: pendingAt(START_MS), nowMs }, knowledge.ends);
+  if (reported === null) throw new Error('found no expected time, expected one');
   const pending = others.filter(({ endsSeconds }) => endsSeconds > age);
   const by = (at: string): number =>
     pending.filter(
@@ -125,20 +128,20 @@ function hold(
   const found = {
     age,
     pending: pending.length,
-    told: told.probability,
-    inTime: by(told.at) / pending.length,
-    ofFilled: by(told.at) / filled,
-    halfOfFilled: by(told.medianAt) / filled,
+    reported: reported.probability,
+    inTime: by(reported.at) / pending.length,
+    ofFilled: by(reported.at) / filled,
+    halfOfFilled: by(reported.medianAt) / filled,
   };
-  expect(Math.abs(found.inTime - found.told), JSON.stringify(found)).toBeLessThan(tolerance);
+  expect(Math.abs(found.inTime - found.reported), JSON.stringify(found)).toBeLessThan(tolerance);
   expect(Math.abs(found.ofFilled - 0.9), JSON.stringify(found)).toBeLessThan(tolerance);
   expect(Math.abs(found.halfOfFilled - 0.5), JSON.stringify(found)).toBeLessThan(2 * tolerance);
 }
 
 describe('what is waited for', () => {
   const curve = expectedHazard(WATCH_RULES.pending.expectation);
-  const ends = () => ({ usual: curve, astray: curve.map(() => 1e-7) });
-  const told = (subject: SubjectId, status: string, known: () => ReturnType<typeof ends> | null = ends) =>
+  const ends = () => ({ usual: curve, failed: curve.map(() => 1e-7) });
+  const reported = (subject: SubjectId, status: string, known: () => ReturnType<typeof ends> | null = ends) =>
     expectedBy({ subject, snapshot: { ...pendingAt(START_MS), status }, nowMs: START_MS }, known);
   const vault = vaultId({ chainId: 8453, address: '0x3333333333333333333333333333333333333333' });
 
@@ -156,11 +159,11 @@ describe('what is waited for', () => {
     [gatewayJobId('u'), 'PERMIT_SENT', 'completed'],
     [quoteId('u'), 'active', undefined],
   ])('of %s in %s is %s', ([subject, status, next]) => {
-    expect(told(subject, status)?.status).toBe(next);
+    expect(reported(subject, status)?.status).toBe(next);
   });
 
   test('is not said while too little was seen', () => {
-    expect(told(INTENT, 'pending', () => null)).toBe(null);
+    expect(reported(INTENT, 'pending', () => null)).toBe(null);
     const few = knowledgeOf([], { rules: WATCH_RULES, arrivals: ARRIVAL_RULE, nowMs: START_MS });
     expect(few.ends('1:10', 'pending')).toBe(null);
   });

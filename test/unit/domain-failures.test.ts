@@ -24,7 +24,7 @@ function typeOf(before: JsonObject, after: JsonObject, unreadable: string[] = []
     status: 'pending',
     updatedAt: T,
     record: { status: 'pending', ...before },
-    told: true,
+    reported: true,
   };
   const raw = { status: 'pending', ...after };
   const record = { subject: SUBJECT, status: 'pending', updatedAt: T + 1, names: [], raw, unreadable };
@@ -122,7 +122,7 @@ describe('a job that says no status', () => {
   test.each<[string, JsonObject, string]>([
     ['with an error text', { id: '7', error: 'no gas' }, 'gasless.error'],
     ['without one', { id: '7', amount: '1' }, 'gasless.updated'],
-  ])('%s, is told at first sight as what it is', (_, record, type) => {
+  ])('%s, is reported at first sight as what it is', (_, record, type) => {
     expect(decide(null, raw(record), context)).toMatchObject({
       outcome: 'first',
       transition: { type, status: '' },

@@ -27,7 +27,7 @@ const SNAPSHOT: Snapshot = {
   former: [],
   emitted: [],
   epoch: 1,
-  told: true,
+  reported: true,
 };
 
 describe('the route of a record', () => {
@@ -44,7 +44,7 @@ describe('the route of a record', () => {
   });
 });
 
-describe('what a look tells', () => {
+describe('what a poll tells', () => {
   const look = {
     subject: intentId('0xaa'),
     before: SNAPSHOT,
@@ -53,11 +53,11 @@ describe('what a look tells', () => {
     nowMs: NOW_MS,
   };
 
-  test('is how long a stage has been open since the look before, whichever that was', () => {
+  test('is how long a stage has been open since the poll before, whichever that was', () => {
     const route = '8453:10';
     // The upstream's second began 60 s ago: it changed half a second later, on average.
     const open = { fromSeconds: 54.5, toSeconds: 59.5, ended: false };
-    expect(observed(look)).toEqual({ route, watch: 'pending', interval: open, astray: false });
+    expect(observed(look)).toEqual({ route, watch: 'pending', interval: open, failed: false });
     expect(observed({ ...look, seenAtMs: null })?.interval.fromSeconds).toBe(9.5);
     expect(observed({ ...look, seenAtMs: NOW_MS - 55_000 })?.interval.fromSeconds).toBe(9.5);
   });
@@ -70,10 +70,10 @@ describe('what a look tells', () => {
     ['refundable', false],
     ['failed', false],
   ] as const)('and that it ended, if what was waited for came: %s is %s', ([status, ended]) => {
-    expect(observed({ ...look, status })).toMatchObject({ interval: { ended }, astray: !ended });
+    expect(observed({ ...look, status })).toMatchObject({ interval: { ended }, failed: !ended });
   });
 
-  test('is nothing where the stage has no model, is unconfirmed, went back, or was seen at this moment', () => {
+  test('is nothing where the stage has no model, is unconfirmed, went back, or was seen now', () => {
     expect(observed({ ...look, subject: quoteId('q'), before: { ...SNAPSHOT, status: 'active' } })).toBe(
       null,
     );
@@ -142,7 +142,7 @@ describe('what is known of a route', () => {
     expect(usual(0, 1e6)).toBeLessThan(1 / ARRIVAL_RULE.everySeconds);
   });
 
-  test('is told as times once 20 ends were seen anywhere: of a route as of all, until more was seen of it', () => {
+  test('is reported as times once 20 ends were seen anywhere: of a route as of all, until more was seen of it', () => {
     const rateOf = (stored: StoredTally[], route: string): number | undefined =>
       knowledgeOf(stored, { rules, arrivals: ARRIVAL_RULE, nowMs: NOW_MS }).ends(route, 'pending')?.usual[
         binOf(10)

@@ -79,8 +79,8 @@ describe('replicas of which one lags', () => {
           }
         }
       }
-      expect(followed.told.map(({ status }) => status)).toEqual(states.map(({ status }) => status));
-      expect(followed.told.some(({ regression }) => regression)).toBe(false);
+      expect(followed.reported.map(({ status }) => status)).toEqual(states.map(({ status }) => status));
+      expect(followed.reported.some(({ regression }) => regression)).toBe(false);
       expect(followed.snapshot?.unconfirmed).toBe(null);
     }
   });
@@ -143,44 +143,44 @@ describe('a genuine return', () => {
   const queued = { status: 'QUEUED', more: { amount: '5' } };
   const sent = { status: 'BROADCASTING', more: { amount: '6' } };
 
-  /** Looks 15 s apart until the return is told; how long that took from the first of them, in seconds. */
-  function secondsUntilTold(followed: Followed, answer: Answer): number {
-    const told = followed.told.length;
+  /** Looks 15 s apart until the return is reported; how long that took from the first of them, in seconds. */
+  function secondsUntilReported(followed: Followed, answer: Answer): number {
+    const reported = followed.reported.length;
     followed.look(answer);
     const since = followed.nowMs;
-    while (followed.told.length === told) followed.look(answer, { afterSeconds: 15 });
+    while (followed.reported.length === reported) followed.look(answer, { afterSeconds: 15 });
     return (followed.nowMs - since) / 1_000;
   }
 
-  test('is told within a minute where no answer has a time', () => {
+  test('is reported within a minute where no answer has a time', () => {
     for (const answer of [queued, { ...sent, more: { amount: '5' } }, { ...queued, status: 'queued' }]) {
       const followed = new Followed(JOB);
       followed.look(queued);
       followed.look(sent);
-      expect(secondsUntilTold(followed, answer)).toBe(45);
-      expect(followed.told.at(-1)).toMatchObject({ status: answer.status, regression: true });
+      expect(secondsUntilReported(followed, answer)).toBe(45);
+      expect(followed.reported.at(-1)).toMatchObject({ status: answer.status, regression: true });
     }
   });
 
-  test('is told within a minute as well where the tables know the words', () => {
+  test('is reported within a minute as well where the tables know the words', () => {
     const followed = new Followed(VAULT);
     followed.look({ status: 'FUNDING_DETECTED' });
-    expect(secondsUntilTold(followed, { status: 'PENDING' })).toBe(45);
+    expect(secondsUntilReported(followed, { status: 'PENDING' })).toBe(45);
   });
 
   test.each([
     ['equal', 100, 100],
     ['missing from the answer', 100, null],
     ['missing from what is known', null, 100],
-  ])('is told after `confirmAfter` where the time is %s', (_, known, said) => {
+  ])('is reported after `confirmAfter` where the time is %s', (_, known, said) => {
     const followed = new Followed(JOB);
     followed.look({ ...queued, updatedAt: known });
     followed.look({ ...sent, updatedAt: known });
-    expect(secondsUntilTold(followed, { ...queued, updatedAt: said })).toBe(600);
-    expect(followed.told.at(-1)).toMatchObject({ type: 'gasless.queued', regression: true });
+    expect(secondsUntilReported(followed, { ...queued, updatedAt: said })).toBe(600);
+    expect(followed.reported.at(-1)).toMatchObject({ type: 'gasless.queued', regression: true });
   });
 
-  test('is told at once at a newer time, and what was left before that is forgotten', () => {
+  test('is reported at once at a newer time, and what was left before that is removed', () => {
     const followed = new Followed(JOB);
     followed.look({ ...queued, updatedAt: 100 });
     followed.look({ ...sent, updatedAt: 100 });
@@ -189,7 +189,7 @@ describe('a genuine return', () => {
     expect(followed.look({ ...sent, updatedAt: 101 }).outcome).toBe('changed');
   });
 
-  test('is not told while a look between shows what is known', () => {
+  test('is not reported while a poll between shows what is known', () => {
     const followed = new Followed(JOB);
     followed.look(queued);
     followed.look(sent);
@@ -197,7 +197,7 @@ describe('a genuine return', () => {
       followed.look(queued, { afterSeconds: 30 });
       followed.look(sent, { afterSeconds: 30 });
     }
-    expect(followed.told).toHaveLength(2);
+    expect(followed.reported).toHaveLength(2);
   });
 
   test('stays unconfirmed by what returned, also while other members go on', () => {
@@ -212,7 +212,7 @@ describe('a genuine return', () => {
     expect(followed.look(answer, { afterSeconds: 15 }).outcome).toBe('stale');
     const again = { ...queued, more: { amount: '5', attempts: 4 } };
     for (let index = 0; index < 4; index += 1) followed.look(again, { afterSeconds: 15 });
-    expect(followed.told.at(-1)).toMatchObject({ type: 'gasless.queued', regression: true });
+    expect(followed.reported.at(-1)).toMatchObject({ type: 'gasless.queued', regression: true });
     expect(followed.snapshot?.record).toMatchObject({ amount: '5', attempts: 4 });
   });
 
@@ -220,10 +220,10 @@ describe('a genuine return', () => {
     const followed = new Followed(JOB);
     followed.look(queued);
     followed.look(sent);
-    secondsUntilTold(followed, queued);
+    secondsUntilReported(followed, queued);
     expect(followed.look(sent)).toMatchObject({ outcome: 'stale', reason: 'returned' });
     expect(followed.look(queued).outcome).toBe('unchanged');
-    expect(secondsUntilTold(followed, sent)).toBe(45);
+    expect(secondsUntilReported(followed, sent)).toBe(45);
     expect(followed.types).toEqual([
       'gasless.queued',
       'gasless.broadcasting',
@@ -237,7 +237,7 @@ describe('a genuine return', () => {
     const done = { status: 'BROADCASTING', more: { transferTxHash: '0xa', intentHashes: ['0x1', '0x2'] } };
     followed.look({ status: 'QUEUED', more: { intentHashes: ['0x1'] } });
     followed.look(done);
-    secondsUntilTold(followed, { status: 'QUEUED', more: { intentHashes: ['0x1'] } });
+    secondsUntilReported(followed, { status: 'QUEUED', more: { intentHashes: ['0x1'] } });
     expect(followed.snapshot?.record).not.toHaveProperty('transferTxHash');
     for (const more of [{ transferTxHash: '0xa' }, { intentHashes: ['0x1', '0x2'] }]) {
       expect(followed.look({ status: 'QUEUED', more })).toMatchObject({
@@ -261,7 +261,7 @@ describe('what is remembered of former values', () => {
     const wide = (round: number) =>
       Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`member${index}`, `${round}`]));
     for (let round = 0; round < 20; round += 1) followed.look({ status: `WORD${round}`, more: wide(round) });
-    expect(followed.told).toHaveLength(20);
+    expect(followed.reported).toHaveLength(20);
     expect(followed.snapshot?.former).toHaveLength(128);
     expect(followed.look({ status: 'WORD18' })).toMatchObject({ outcome: 'stale', reason: 'returned' });
     expect(followed.look({ status: 'WORD19', more: wide(18) })).toMatchObject({ outcome: 'stale' });

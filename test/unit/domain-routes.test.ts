@@ -37,7 +37,7 @@ function tell(
       nowMs: 1_000,
       event: isEvent,
     });
-    snapshot = { ...next, commit: 0, told: true };
+    snapshot = { ...next, commit: 0, reported: true };
   }
   return { events, snapshot };
 }
@@ -66,7 +66,7 @@ describe('the events of a route', () => {
     expect(tell([[]]).events).toEqual(['route.unavailable null (was null)']);
   });
 
-  test('tell a slow drift, held against what was told and not against the last answer', () => {
+  test('tell a slow drift, held against what was reported and not against the last answer', () => {
     const { events } = tell(
       ['100000000', '99600000', '99200000', '98999999', '98500000'].map((o) => quotes(o)),
     );
@@ -237,7 +237,7 @@ describe('the record of a route', () => {
   });
 });
 
-test('a route is asked for after its own interval, never sooner, and is overdue a second later', () => {
+test('a route is requested after its own interval, never sooner, and is overdue a second later', () => {
   expect(nextRoutePoll({ everyMs: 30_000 })).toEqual({
     virtualSeconds: 30,
     restMs: 30_000,

@@ -9,7 +9,7 @@ import {
 import { type TimedContext, timedMoments } from '../../src/domain/cadence/timed.ts';
 import { nextSnapshot, unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
 import { EVENT_TYPES } from '../../src/domain/events/event-types.ts';
-import type { HandedState } from '../../src/domain/quotes/handed-quote.ts';
+import type { ImportedState } from '../../src/domain/quotes/imported-quote.ts';
 import { knownStatuses } from '../../src/domain/subjects/kinds.ts';
 import { type Step, stageOf, stepBetween } from '../../src/domain/subjects/lifecycle.ts';
 import type { Snapshot } from '../../src/domain/subjects/record.ts';
@@ -170,10 +170,10 @@ describe('the next snapshot', () => {
 /** What the clock is held against. */
 function clock(
   overdueAfterMs: readonly number[],
-  handed: HandedState | null = null,
+  imported: ImportedState | null = null,
   warnBeforeMs: readonly number[] = [],
 ): TimedContext {
-  return { overdue: overdueAfterMs.map((ms) => ({ after: ms, ms })), warnBeforeMs, handed };
+  return { overdue: overdueAfterMs.map((ms) => ({ after: ms, ms })), warnBeforeMs, imported };
 }
 
 describe('what the clock brings about', () => {
@@ -214,8 +214,8 @@ describe('what the clock brings about', () => {
       [end, 'expired', null, null],
     ]);
     expect(moments[0]?.event.transition.type).toBe('vault.expiring');
-    const told = timedMoments(VAULT, { ...vault, flags: ['expiring:30000'] }, warned);
-    expect(told.map(({ event }) => event.flag)).toEqual(['expiring:20000', 'expired']);
+    const reported = timedMoments(VAULT, { ...vault, flags: ['expiring:30000'] }, warned);
+    expect(reported.map(({ event }) => event.flag)).toEqual(['expiring:20000', 'expired']);
     expect(timedMoments(VAULT, { ...vault, status: 'FUNDING_DETECTED' }, warned)).toEqual([]);
   });
 
@@ -262,8 +262,8 @@ describe('what the clock brings about', () => {
     expect(timedMoments(INTENT, pending, learned(90_000))).toMatchObject([
       { atMs: 190_000, event: { flag: 'overdue:learned', overdueAfter: 'learned' } },
     ]);
-    const told = { ...pending, flags: ['overdue:learned'] };
-    expect(timedMoments(INTENT, told, learned(95_000))).toEqual([]);
+    const reported = { ...pending, flags: ['overdue:learned'] };
+    expect(timedMoments(INTENT, reported, learned(95_000))).toEqual([]);
   });
 
   test('is never overdue for what is not under way', () => {
@@ -283,7 +283,7 @@ describe('what the clock brings about', () => {
   });
 });
 
-describe('the end of a quote that was handed over', () => {
+describe('the end of an imported quote', () => {
   const quote = { subject: QUOTE, raw: { id: QUOTE, expiresAt: NOW_SECONDS + 60 } };
   const valid = clock([], { quote, verdict: 'valid' });
   const moments = (found: Snapshot, context = valid): [number, string][] =>
@@ -302,20 +302,20 @@ describe('the end of a quote that was handed over', () => {
     const warned = clock([], { quote, verdict: 'valid' }, [30_000]);
     const early: [number, string] = [(NOW_SECONDS + 30) * 1_000, 'quote.expiring'];
     expect(moments(unseenSnapshot(NOW_MS), warned)).toEqual([early, ...expired]);
-    const told = { ...unseenSnapshot(NOW_MS), flags: ['quote:expiring:30000'] };
+    const reported = { ...unseenSnapshot(NOW_MS), flags: ['quote:expiring:30000'] };
     const shown = { status: 'active', updatedAt: NOW_SECONDS, record: {} };
-    const next = nextSnapshot(told, shown, { subject: QUOTE, nowMs: NOW_MS, event: true });
-    expect(moments({ ...next, commit: 2, told: true }, warned)).toEqual(expired);
+    const next = nextSnapshot(reported, shown, { subject: QUOTE, nowMs: NOW_MS, event: true });
+    expect(moments({ ...next, commit: 2, reported: true }, warned)).toEqual(expired);
     const invalid = clock([], { quote, verdict: 'invalid' }, [30_000]);
     expect(moments(snapshot('active'), invalid)).toEqual([]);
   });
 
-  test('comes once in its life, in whatever status it was told', () => {
-    const told = { ...unseenSnapshot(NOW_MS), flags: ['quote:expired'] };
-    expect(moments(told)).toEqual([]);
+  test('comes once in its life, in whatever status it was reported', () => {
+    const reported = { ...unseenSnapshot(NOW_MS), flags: ['quote:expired'] };
+    expect(moments(reported)).toEqual([]);
     const shown = { status: 'active', updatedAt: NOW_SECONDS, record: {} };
-    const next = nextSnapshot(told, shown, { subject: QUOTE, nowMs: NOW_MS, event: true });
-    expect(moments({ ...next, commit: 2, told: true })).toEqual([]);
+    const next = nextSnapshot(reported, shown, { subject: QUOTE, nowMs: NOW_MS, event: true });
+    expect(moments({ ...next, commit: 2, reported: true })).toEqual([]);
   });
 
   test.each([
@@ -327,8 +327,8 @@ describe('the end of a quote that was handed over', () => {
     const funded = nextSnapshot(snapshot('active'), { status, updatedAt: NOW_SECONDS, record: {} }, context);
     for (const later of ['active', 'unknown']) {
       const accepted = { status: later, updatedAt: NOW_SECONDS + 1, record: {} };
-      const next = nextSnapshot({ ...funded, commit: 2, told: true }, accepted, context);
-      expect(moments({ ...next, commit: 3, told: true })).toEqual([]);
+      const next = nextSnapshot({ ...funded, commit: 2, reported: true }, accepted, context);
+      expect(moments({ ...next, commit: 3, reported: true })).toEqual([]);
     }
   });
 
@@ -433,7 +433,7 @@ describe('the next poll', () => {
     }
   });
 
-  test('is asked for a second after a moment that the clock brings about; one that has passed counts no more', () => {
+  test('is asked for a second after a time that the clock brings about; one that has passed counts no more', () => {
     const at = (...alarmsMs: number[]) => next({ snapshot: snapshot('refundable'), alarmsMs }).alarmMs;
     expect(at(NOW_MS + 3_000, NOW_MS + 8_000)).toBe(4_000);
     expect(at(NOW_MS + 90_000)).toBe(91_000);
@@ -441,7 +441,7 @@ describe('the next poll', () => {
     expect(at()).toBeNull();
   });
 
-  test('while unconfirmed is asked for soon, and never finishes', () => {
+  test('while unconfirmed is requested soon, and never finishes', () => {
     const unconfirmed = { key: 'pending@99', sinceMs: NOW_MS };
     expect(next({ snapshot: snapshot('settled', { unconfirmed }) }).alarmMs).toBe(16_000);
     expect(next({ snapshot: snapshot('filled', { unconfirmed }) }).alarmMs).toBe(16_000);

@@ -35,7 +35,7 @@ function known(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
     unconfirmed: null,
     former: [],
     emitted: [],
-    told: true,
+    reported: true,
     ...more,
   };
 }
@@ -51,13 +51,13 @@ describe('a stale answer', () => {
     ['unknown in capitals, even at a newer time', answer('UNKNOWN', 101), 'unknown'],
     ['a backward step at the same time', answer('pending', 100), 'backward'],
     ['a backward step without a time', answer('pending', null), 'backward'],
-  ])('is neither stored nor told: %s', (_, record, reason) => {
+  ])('is neither stored nor reported: %s', (_, record, reason) => {
     expect(decide(known(filled), record, PAGE)).toEqual({ outcome: 'stale', reason, unconfirmed: null });
     const unconfirmed = { key: `${record.status.toLowerCase()}@${record.updatedAt ?? ''}`, sinceMs: NOW_MS };
     expect(decide(known(filled), record, EXACT)).toEqual({ outcome: 'stale', reason, unconfirmed });
   });
 
-  test('keeps the clock running while exact look-ups repeat it', () => {
+  test('keeps the clock running while exact polls repeat it', () => {
     const sinceMs = NOW_MS - TEN_MINUTES_MS + 1;
     const snapshot = known(filled, { unconfirmed: { key: 'filled@99', sinceMs } });
     expect(decide(snapshot, answer('filled', 99), EXACT)).toEqual({
@@ -79,7 +79,7 @@ describe('a stale answer', () => {
     });
   });
 
-  test('is accepted as a regression once exact look-ups have repeated it for ten minutes', () => {
+  test('is accepted as a regression once exact polls have repeated it for ten minutes', () => {
     const unconfirmed = { key: 'pending@99', sinceMs: NOW_MS - TEN_MINUTES_MS };
     const record = answer('pending', 99);
     expect(decide(known(filled, { unconfirmed }), record, EXACT)).toEqual({
@@ -123,7 +123,7 @@ describe('a stale answer', () => {
     });
   });
 
-  test('that confirms unknown is told as unknown, without regression', () => {
+  test('that confirms unknown is reported as unknown, without regression', () => {
     const unconfirmed = { key: 'unknown@', sinceMs: NOW_MS - TEN_MINUTES_MS };
     expect(decide(known(filled, { unconfirmed }), answer('unknown', null), EXACT)).toMatchObject({
       outcome: 'changed',

@@ -32,7 +32,7 @@ function context(more: Partial<PlanContext> = {}): PlanContext {
     finished: {},
     learnedMs: null,
     subscriptions: WISHES,
-    handed: null,
+    imported: null,
     route: null,
     ...more,
   };
@@ -59,8 +59,8 @@ describe('the plan of a transfer that has been pending for two minutes', () => {
   });
 
   test('looks next no later than just after the moment that comes', () => {
-    const told = { ...pending, snapshot: { ...pending.snapshot, flags: ['overdue:60000'] } };
-    const { due, alarmMs, next } = planSubject(told, context());
+    const reported = { ...pending, snapshot: { ...pending.snapshot, flags: ['overdue:60000'] } };
+    const { due, alarmMs, next } = planSubject(reported, context());
     expect(due).toEqual([]);
     expect(alarmMs).toBe(481_000);
     expect(next()?.alarmMs).toBe(481_000);
@@ -80,13 +80,13 @@ describe('the plan of a vault that is not funded', () => {
     ]);
   });
 
-  test('warns nobody of a deadline that has passed, which is told to all', () => {
+  test('warns nobody of a deadline that has passed, which is reported to all', () => {
     expect(planSubject(vault(NOW - 1), context()).due).toMatchObject([
       { event: { flag: 'expired' }, roots: null },
     ]);
-    const told = vault(NOW - 1);
+    const reported = vault(NOW - 1);
     const { due, alarmMs } = planSubject(
-      { ...told, snapshot: { ...told.snapshot, flags: ['expired'] } },
+      { ...reported, snapshot: { ...reported.snapshot, flags: ['expired'] } },
       context(),
     );
     expect({ due, alarmMs }).toEqual({ due: [], alarmMs: null });

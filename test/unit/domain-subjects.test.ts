@@ -99,7 +99,7 @@ describe('a subject id', () => {
     expect(eventKind(asSubjectId('swap:1'))).toBe('swap');
   });
 
-  test('can be asked for unless only wallet pages show it', () => {
+  test('can be requested unless only wallet pages show it', () => {
     const pollable = [intentId('0x1'), walletId('0x1'), quoteId('1'), gaslessId('1'), gatewayJobId('1')];
     for (const id of [
       ...pollable,

@@ -4,7 +4,7 @@ import type { Event } from '../../src/domain/events/event.ts';
 import { type Promised, TRANSFER } from '../../src/domain/events/event-schema.ts';
 import { makeEvent } from '../../src/domain/events/make-event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { readHandedQuote } from '../../src/domain/quotes/handed-quote.ts';
+import { readImportedQuote } from '../../src/domain/quotes/imported-quote.ts';
 import { promisedBy } from '../../src/domain/quotes/promised.ts';
 import { asSubjectId, eventKind } from '../../src/domain/subjects/subject.ts';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
@@ -269,9 +269,9 @@ describe('what an event says of its transfer', () => {
   });
 });
 
-describe('what a quote that was handed over promises', () => {
+describe('what an imported quote promises', () => {
   test('is what it says in the shape of the interface, and nothing else', () => {
-    const quote = readHandedQuote({
+    const quote = readImportedQuote({
       id: 'quote:3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41',
       source: { chainId: 8453, token: USDC_BASE, amount: '1250000000', funder: '0xfunder' },
       destination: { chainId: 10, token: USDC_OPTIMISM, amountOut: '12x', minAmountOut: '1249000000' },

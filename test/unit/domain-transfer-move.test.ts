@@ -12,11 +12,11 @@ function at(status: string, seconds: number, pendingSince: number | null = T0) {
   return { status, updatedAt: T0 + seconds, pendingSince, record };
 }
 
-type Told = Pick<TransferMove, 'outcome' | 'fillSeconds'> & { settlement: string | null };
+type Reported = Pick<TransferMove, 'outcome' | 'fillSeconds'> & { settlement: string | null };
 
-const NOTHING: Told = { outcome: null, fillSeconds: null, settlement: null };
+const NOTHING: Reported = { outcome: null, fillSeconds: null, settlement: null };
 
-test.each<[string, ReturnType<typeof at> | null, ReturnType<typeof at>, Told | null]>([
+test.each<[string, ReturnType<typeof at> | null, ReturnType<typeof at>, Reported | null]>([
   ['a first sight', null, at('pending', 0), { ...NOTHING, outcome: 'pending' }],
   ['a first sight of what is filled', null, at('filled', 9, null), { ...NOTHING, outcome: 'filled' }],
   ['a fill', at('pending', 0), at('filled', 24), { ...NOTHING, outcome: 'filled', fillSeconds: 24 }],
@@ -40,7 +40,7 @@ test.each<[string, ReturnType<typeof at> | null, ReturnType<typeof at>, Told | n
     'a fill that did not last',
     at('filled', 24),
     at('refundable', 60),
-    { outcome: 'refundable', fillSeconds: null, settlement: 'astray 36' },
+    { outcome: 'refundable', fillSeconds: null, settlement: 'failed 36' },
   ],
   [
     'a funding that was not seen',
@@ -58,14 +58,14 @@ test.each<[string, ReturnType<typeof at> | null, ReturnType<typeof at>, Told | n
   ['the same status', at('pending', 0), at('pending', 5), null],
   ['a step back', at('filled', 24), at('pending', 30), null],
   ['what was not known for a while', at('unknown', 0), at('pending', 30), null],
-])('%s', (_, before, after, told) => {
+])('%s', (_, before, after, reported) => {
   const move = transferMove(INTENT, before, after);
   const { outcome, fillSeconds, settlement } = move ?? NOTHING;
   const shown =
     settlement === null || typeof settlement === 'string'
       ? null
       : `${settlement.outcome} ${settlement.seconds}`;
-  expect(move === null ? null : { outcome, fillSeconds, settlement: shown }).toEqual(told);
+  expect(move === null ? null : { outcome, fillSeconds, settlement: shown }).toEqual(reported);
 });
 
 test('says what was sent and by which chains; a quote or job says nothing, for it names the transfer', () => {

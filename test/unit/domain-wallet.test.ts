@@ -31,7 +31,7 @@ function open(count: number, more: Partial<OpenTransfer> = {}): OpenTransfer[] {
 /** The plan's virtual time in all tests, seconds; at a price of 1 it runs like the clock. */
 const VIRTUAL = 500;
 
-/** When listings were polled last, told by how many seconds ago that was, in both times. */
+/** When listings were polled last, reported by how many seconds ago that was, in both times. */
 function ago(seconds: { readonly [listing in Listing]?: number }): Polled {
   const polled: { [listing in Listing]?: { atMs: number; virtual: number } } = {};
   for (const listing of LISTINGS) {

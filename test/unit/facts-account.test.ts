@@ -44,7 +44,7 @@ test('a failed step that was refunded when the daemon came back may stay untold:
   expect(problemsOf(shown)).toEqual([]);
 });
 
-test('a failed step that is still shown when the daemon is back must be told', () => {
+test('a failed step that is still shown when the daemon is back must be reported', () => {
   const shown = [
     shownAfter(0, { failed: 0, refunded: 0 }),
     shownAfter(1_000, { failed: 0, refunded: 0 }),
@@ -52,5 +52,5 @@ test('a failed step that is still shown when the daemon is back must be told', (
     shownAfter(20_000, { failed: 1, refunded: 0 }),
     shownAfter(25_000, { failed: 0, refunded: 1 }),
   ];
-  expect(problemsOf(shown)).toEqual([`quote.step_failed ${SUBJECT} was not told`]);
+  expect(problemsOf(shown)).toEqual([`quote.step_failed ${SUBJECT} was not reported`]);
 });

@@ -21,7 +21,7 @@ function stopClock(): void {
   });
 }
 
-test('delays wrong sign-ins of an address from 100 ms, doubling to 5 s, and forgets them after a minute', async () => {
+test('delays wrong sign-ins of an address from 100 ms, doubling to 5 s, and removes them after a minute', async () => {
   stopClock();
   const logins = new FailedLogins();
   const waits = [];

@@ -29,7 +29,7 @@ esac
 /** Stands for the whole program. */
 const MAIN = `console.log(JSON.stringify({ pid: process.pid, version: process.version, args: process.argv.slice(2) }));\n`;
 
-/** Whether a file is a Node older than what the program needs. */
+/** True when a file is a Node older than what the program needs. */
 const NODE_20 = needs(PARTS.node20);
 
 let root = '';

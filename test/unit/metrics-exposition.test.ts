@@ -12,7 +12,7 @@ import { metricsOf } from '../support/metrics-stage.ts';
 const USDC_ON_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 const EVENT_ID = `evt_${'0a'.repeat(20)}`;
 
-/** What Prometheus asks for. */
+/** What Prometheus requests. */
 const PROMETHEUS =
   'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1';
 
@@ -100,7 +100,9 @@ test('both formats have the same series, whoever asks first and however often', 
   const bodies = await Promise.all([PROMETHEUS, '', PROMETHEUS, ''].map((accept) => metrics.expose(accept)));
   const [first, ...others] = bodies.map(({ body }) => samples(body));
   expect(first?.length).toBeGreaterThan(500);
-  expect(first).toContain('intentwatch_polls_total{surface="status",kind="intent",outcome="answered"} 0');
+  expect(first).toContain(
+    'intentwatch_polls_total{endpoint_group="status",kind="intent",outcome="answered"} 0',
+  );
   for (const other of others) expect(other).toEqual(first);
 });
 
@@ -134,12 +136,12 @@ test('open transfers are shown by state, route and token, with what they have se
     'intentwatch_transfers_open_value_tokens{state="overdue",token="USDC"} 1.5',
     'intentwatch_transfer_oldest_seconds{state="pending"} 600',
   ]);
-  // A state of which there is none is 0, so that a share of it can be told.
+  // A state of which there is none is 0, so that a share of it can be reported.
   expect(body).toContain('intentwatch_transfers_open{state="refundable",route="8453:10"} 0\n');
   expect(body).toContain('intentwatch_transfer_oldest_seconds{state="overdue"} 0\n');
 });
 
-/** How many series of our own an answer has. */
+/** The number of series of our own an answer has. */
 async function countSeries(metrics: Metrics): Promise<number> {
   const { body } = await metrics.expose();
   return body.split('\n').filter((line) => line.startsWith('intentwatch_')).length;

@@ -145,7 +145,9 @@ test('every combination of closed label sets exists from the start, at 0', async
   const found = await series(create().metrics);
   const outcomes = ['answered', 'failed', 'ended', 'aborted'];
   for (const outcome of outcomes) {
-    expect(found.get(`intentwatch_polls_total{surface="gateway",kind="vault",outcome="${outcome}"}`)).toBe(0);
+    expect(
+      found.get(`intentwatch_polls_total{endpoint_group="gateway",kind="vault",outcome="${outcome}"}`),
+    ).toBe(0);
   }
   for (const receiver of ['backend', 'oncall']) {
     expect(found.get(`intentwatch_deliveries_total{receiver="${receiver}",outcome="dead"}`)).toBe(0);
@@ -177,7 +179,7 @@ test(`the exposition parses, and promtool complains of nothing in it${promtool.n
   const { signals, metrics } = create({
     deliveries: async () => [{ receiver: 'old', pending: 1, dead: 1, removed: true }],
   });
-  signals.emit('upstream.paused', { surface: 'status', seconds: 0.1 });
+  signals.emit('upstream.paused', { endpointGroup: 'status', seconds: 0.1 });
   const { body, contentType } = await metrics.expose();
   expect(contentType).toBe('text/plain; version=0.0.4; charset=utf-8');
   const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input: body });

@@ -66,9 +66,9 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     },
   },
   'upstream.moved': {
-    emitted: { surface: 'gateway', before: 'ok', after: 'unreachable', reason: 'down' },
+    emitted: { endpointGroup: 'gateway', before: 'ok', after: 'unreachable', reason: 'down' },
     moves: {
-      'upstream_state_changes_total{surface="gateway",state="unreachable"}': 1,
+      'upstream_state_changes_total{endpoint_group="gateway",state="unreachable"}': 1,
       'events_total{type="upstream.unreachable"}': 1,
     },
   },
@@ -83,15 +83,15 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
   },
   'epoch.looked': { emitted: { epoch: 3 }, moves: { data_epoch: 3 } },
   'upstream.paused': {
-    emitted: { surface: 'status', seconds: 30 },
-    moves: { 'upstream_paused_seconds_total{surface="status"}': 30 },
+    emitted: { endpointGroup: 'status', seconds: 30 },
+    moves: { 'upstream_paused_seconds_total{endpoint_group="status"}': 30 },
   },
   'poll.ended': {
-    emitted: { surface: 'status', kind: 'wallet', outcome: 'failed', lagSeconds: 2.5 },
+    emitted: { endpointGroup: 'status', kind: 'wallet', outcome: 'failed', lagSeconds: 2.5 },
     moves: {
-      'polls_total{surface="status",kind="wallet",outcome="failed"}': 1,
-      'poll_lag_seconds_sum{surface="status"}': 2.5,
-      'poll_lag_seconds_count{surface="status"}': 1,
+      'polls_total{endpoint_group="status",kind="wallet",outcome="failed"}': 1,
+      'poll_lag_seconds_sum{endpoint_group="status"}': 2.5,
+      'poll_lag_seconds_count{endpoint_group="status"}': 1,
     },
   },
   'poll.crashed': {
@@ -99,8 +99,8 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     moves: { 'poll_crashes_total{kind="vault"}': 1 },
   },
   'claims.returned': {
-    emitted: { surface: 'gateway', count: 3 },
-    moves: { 'claims_returned_total{surface="gateway"}': 3 },
+    emitted: { endpointGroup: 'gateway', count: 3 },
+    moves: { 'claims_returned_total{endpoint_group="gateway"}': 3 },
   },
   'record.decided': {
     emitted: { subject: 'intent:0x01', kind: 'intent', outcome: 'stale', reason: 'backward' },
@@ -186,7 +186,7 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     emitted: { reason: 'no-receiver' },
     moves: { 'events_unmatched_total{reason="no-receiver"}': 1 },
   },
-  'relay.set-aside': { emitted: { entry: '1-1' }, moves: { entries_set_aside_total: 1 } },
+  'relay.quarantined': { emitted: { entry: '1-1' }, moves: { entries_quarantined_total: 1 } },
   'repair.done': {
     emitted: { what: 'poll-missing', subject: 'intent:0x01' },
     moves: { 'repairs_total{what="poll-missing"}': 1 },
@@ -281,23 +281,23 @@ test('the relay gauge falls back when another process takes over', async () => {
 
 test('pauses that overlap count once', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
-  signals.emit('upstream.paused', { surface: 'status', seconds: 10 });
+  signals.emit('upstream.paused', { endpointGroup: 'status', seconds: 10 });
   vi.advanceTimersByTime(4_000);
-  signals.emit('upstream.paused', { surface: 'status', seconds: 3 });
-  signals.emit('upstream.paused', { surface: 'status', seconds: 10 });
+  signals.emit('upstream.paused', { endpointGroup: 'status', seconds: 3 });
+  signals.emit('upstream.paused', { endpointGroup: 'status', seconds: 10 });
   vi.advanceTimersByTime(60_000);
-  signals.emit('upstream.paused', { surface: 'status', seconds: 1 });
-  expect(await moved()).toEqual({ 'upstream_paused_seconds_total{surface="status"}': 15 });
+  signals.emit('upstream.paused', { endpointGroup: 'status', seconds: 1 });
+  expect(await moved()).toEqual({ 'upstream_paused_seconds_total{endpoint_group="status"}': 15 });
 });
 
-test('the recoveries of a surface count as the events that they are', async () => {
-  const move = { surface: 'status', after: 'ok', reason: '' };
+test('the recoveries of an endpoint group count as the events that they are', async () => {
+  const move = { endpointGroup: 'status', after: 'ok', reason: '' };
   signals.emit('upstream.moved', { ...move, before: 'unreachable' });
   signals.emit('upstream.moved', { ...move, before: 'unauthorized' });
   expect(await moved()).toMatchObject({
     'events_total{type="upstream.reachable"}': 1,
     'events_total{type="upstream.authorized"}': 1,
-    'upstream_state_changes_total{surface="status",state="ok"}': 2,
+    'upstream_state_changes_total{endpoint_group="status",state="ok"}': 2,
   });
 });
 
@@ -310,16 +310,16 @@ test('an event that only the clock made has no detection delay', async () => {
 test('an event or a poll that cannot tell a delay counts without one', async () => {
   const unknown = event('intent.unknown', { detectionDelaySeconds: null });
   signals.emit('event.committed', { event: unknown, kind: 'intent' });
-  signals.emit('poll.ended', { surface: 'status', kind: 'intent', outcome: 'ended', lagSeconds: null });
+  signals.emit('poll.ended', { endpointGroup: 'status', kind: 'intent', outcome: 'ended', lagSeconds: null });
   expect(await moved()).toEqual({
     'events_total{type="intent.unknown"}': 1,
-    'polls_total{surface="status",kind="intent",outcome="ended"}': 1,
+    'polls_total{endpoint_group="status",kind="intent",outcome="ended"}': 1,
   });
 });
 
 test('a number that is none never reaches whoever emits the signal, and moves nothing', async () => {
   for (const wrong of [Number.NaN, -1, Number.POSITIVE_INFINITY]) {
-    signals.emit('upstream.paused', { surface: 'status', seconds: wrong });
+    signals.emit('upstream.paused', { endpointGroup: 'status', seconds: wrong });
     signals.emit('receiver.events-dropped', { receiver: 'backend', count: wrong });
     signals.emit('delivery.attempted', {
       ...delivery,
@@ -335,7 +335,7 @@ test('a number that is none never reaches whoever emits the signal, and moves no
   });
 });
 
-test('the version, the receivers and the clock are told', async () => {
+test('the version, the receivers and the clock are reported', async () => {
   const { body } = await metrics.expose();
   expect(body).toContain('intentwatch_build_info{version="1.2.3",node_version="v26.0.0"} 1\n');
   expect(body).toContain('intentwatch_receiver_info{receiver="backend",type="webhook"} 1\n');

@@ -1,10 +1,10 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import type { MetricSources, Metrics, Standing } from '../../src/metrics/metrics.ts';
-import type { SurfaceState } from '../../src/metrics/sources.ts';
+import type { EndpointGroupState } from '../../src/metrics/sources.ts';
 import { metricsOf } from '../support/metrics-stage.ts';
 
-const STATUS: SurfaceState = {
-  surface: 'status',
+const STATUS: EndpointGroupState = {
+  endpointGroup: 'status',
   state: 'unauthorized',
   budget: 7,
   used: 0.75,
@@ -13,8 +13,8 @@ const STATUS: SurfaceState = {
   suspects: 2,
   overdueSeconds: 90,
 };
-const GATEWAY: SurfaceState = {
-  surface: 'gateway',
+const GATEWAY: EndpointGroupState = {
+  endpointGroup: 'gateway',
   state: 'ok',
   budget: 2,
   used: 0,
@@ -42,7 +42,7 @@ function create(sources: Partial<MetricSources>, standing: Partial<Standing> = {
         },
       ],
       suspensions: async () => ({ roots: 0, waiting: 0 }),
-      surfaces: async () => [STATUS, GATEWAY],
+      endpointGroups: async () => [STATUS, GATEWAY],
       waits: async () => [{ kind: 'wallet', longestSeconds: 40 }],
       sweeps: async () => [
         { state: 'reading', count: 0 },
@@ -63,17 +63,17 @@ async function gauges(metrics: Metrics): Promise<string[]> {
 
 const SUBJECTS = 'intentwatch_subjects{kind="intent",status="pending"} 3';
 const QUEUES = 'intentwatch_queue_depth{queue="status",state="delayed"} 4';
-const SURFACES = [
-  'intentwatch_upstream_state{surface="status",state="unauthorized"} 1',
-  'intentwatch_upstream_budget_requests_per_second{surface="status"} 7',
-  'intentwatch_upstream_budget_used_ratio{surface="status"} 0.75',
-  'intentwatch_upstream_request_price_seconds{surface="status"} 1.5',
-  'intentwatch_subjects_failing{surface="status"} 12',
-  'intentwatch_poll_overdue_seconds{surface="status"} 90',
-  'intentwatch_upstream_state{surface="gateway",state="ok"} 1',
-  'intentwatch_upstream_budget_requests_per_second{surface="gateway"} 2',
-  'intentwatch_upstream_request_price_seconds{surface="gateway"} 1',
-  // Of both surfaces together.
+const ENDPOINT_GROUPS = [
+  'intentwatch_upstream_state{endpoint_group="status",state="unauthorized"} 1',
+  'intentwatch_upstream_budget_requests_per_second{endpoint_group="status"} 7',
+  'intentwatch_upstream_budget_used_ratio{endpoint_group="status"} 0.75',
+  'intentwatch_upstream_request_price_seconds{endpoint_group="status"} 1.5',
+  'intentwatch_subjects_failing{endpoint_group="status"} 12',
+  'intentwatch_poll_overdue_seconds{endpoint_group="status"} 90',
+  'intentwatch_upstream_state{endpoint_group="gateway",state="ok"} 1',
+  'intentwatch_upstream_budget_requests_per_second{endpoint_group="gateway"} 2',
+  'intentwatch_upstream_request_price_seconds{endpoint_group="gateway"} 1',
+  // Of both endpointGroups together.
   'intentwatch_subjects_crashing 8',
 ];
 const DELIVERIES = [
@@ -97,7 +97,7 @@ afterEach(() => {
 test('gauges say what their sources say', async () => {
   const shown = await gauges(create({}));
   expect(shown.sort()).toEqual(
-    [SUBJECTS, QUEUES, ...SURFACES, ...DELIVERIES, ...RECEIVERS, WAITS, SWEEPS].sort(),
+    [SUBJECTS, QUEUES, ...ENDPOINT_GROUPS, ...DELIVERIES, ...RECEIVERS, WAITS, SWEEPS].sort(),
   );
 });
 
@@ -116,7 +116,7 @@ test('a source that fails leaves its gauges out and is counted; the others are s
       SUBJECTS,
       QUEUES,
       SWEEPS,
-      ...SURFACES,
+      ...ENDPOINT_GROUPS,
       ...RECEIVERS,
       'intentwatch_scrape_errors_total{source="waits"} 1',
       'intentwatch_scrape_errors_total{source="deliveries"} 1',
@@ -166,8 +166,8 @@ test('sources are asked at most once per 2 s, however many scrape at once or one
   expect(asked).toBe(2);
 });
 
-test('surfaces that say nothing leave out all that is known of plans', async () => {
-  const metrics = create({ surfaces: () => Promise.reject(new Error('gone')) });
+test('endpointGroups that say nothing leave out all that is known of plans', async () => {
+  const metrics = create({ endpointGroups: () => Promise.reject(new Error('gone')) });
   const { body } = await metrics.expose();
   expect(body).not.toMatch(
     /^intentwatch_(subjects_(crashing|failing)|poll_overdue_seconds|upstream_request_price_seconds|upstream_budget_\w+)/m,

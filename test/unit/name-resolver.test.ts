@@ -60,7 +60,7 @@ describe('a name', () => {
     expect(server.asked).toEqual([]);
   });
 
-  test('that does not exist, or has no address, is told so', async () => {
+  test('that does not exist, or has no address, is reported so', async () => {
     const { names } = await namedBy(({ name }) => (name === 'empty.example.com' ? [] : 'no such name'));
     await expect(names.resolve('gone.example.com')).rejects.toMatchObject({ code: 'ENOTFOUND' });
     await expect(names.resolve('empty.example.com')).rejects.toMatchObject({ code: 'ENOTFOUND' });

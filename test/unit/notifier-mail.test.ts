@@ -244,7 +244,7 @@ describe('the body', () => {
     const signature = { valid: false, part: 'source.chainId', reason: 'found 8453', recovered: null };
     const invalid = makeNotice(eventOf('quote.signature_invalid', { signature }, { subject: QUOTE }));
     expect(invalid.summary).toBe(
-      'The quote that was handed over is not as the transfer service signed it. Wrong is source.chainId: found 8453.',
+      'The imported quote is not as the transfer service signed it. Wrong is source.chainId: found 8453.',
     );
     const expired = makeNotice(eventOf('quote.expired', { expiresAt: 1_795_174_259 }, { subject: QUOTE }));
     expect(expired.summary).toBe('The quote has expired, and it was not funded.');

@@ -54,7 +54,7 @@ describe('Retry-After', () => {
     ['Fri, 99 Nov 2026', null],
     ['', null],
     [undefined, null],
-  ])('%j asks for %j ms', (header, expected) => {
+  ])('%j requests %j ms', (header, expected) => {
     expect(parseRetryAfter(header, NOW_MS)).toBe(expected);
   });
 });

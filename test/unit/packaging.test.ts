@@ -31,7 +31,7 @@ test('compose.yaml mounts only files that are here, and the config that its user
   for (const path of mounted) await expect(access(join(ROOT, path)), path).resolves.toBeUndefined();
 });
 
-test('compose.yaml starts Prometheus and Grafana only when they are asked for', async () => {
+test('compose.yaml starts Prometheus and Grafana only when they are requested', async () => {
   const { services } = await yamlFile('compose.yaml', COMPOSE);
   const always = Object.entries(services).filter(([, { profiles }]) => profiles.length === 0);
   expect(always.map(([name]) => name)).toEqual(['intentwatch', 'redis']);

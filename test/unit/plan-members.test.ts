@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { SURFACES, surfaceKinds, surfaceOf } from '../../src/domain/subjects/kinds.ts';
+import { ENDPOINT_GROUPS, endpointGroupKinds, endpointGroupOf } from '../../src/domain/subjects/kinds.ts';
 import {
   asSubjectId,
   gaslessId,
@@ -47,13 +47,13 @@ describe('a member of a plan', () => {
   });
 });
 
-describe('a surface', () => {
+describe('an endpoint group', () => {
   test.each(POLLED)('of %s counts and probes subjects of its kind', (subject) => {
-    expect(surfaceKinds(surfaceOf(subject))).toContain(subjectKind(subject));
+    expect(endpointGroupKinds(endpointGroupOf(subject))).toContain(subjectKind(subject));
   });
 
-  test('together they have every kind that can be asked for by itself', () => {
-    const kinds = new Set(SURFACES.flatMap(surfaceKinds));
+  test('together they have every kind that can be requested by itself', () => {
+    const kinds = new Set(ENDPOINT_GROUPS.flatMap(endpointGroupKinds));
     const alone = SUBJECT_KINDS.filter((kind) => kind !== 'deposit-address' && kind !== 'other');
     expect([...kinds].toSorted()).toEqual(alone.toSorted());
   });
@@ -96,7 +96,7 @@ describe('a subject that fails', () => {
     expect(backoffMs(1_000_000)).toBe(300_000);
   });
 
-  test('is left alone for as long as its answer asks for, up to 5 min', () => {
+  test('is left alone for as long as its answer requests, up to 5 min', () => {
     expect(backoffMs(0, 60_000)).toBe(60_000);
     expect(backoffMs(6, 60_000)).toBeGreaterThanOrEqual(80_000);
     expect(backoffMs(0, 3_600_000)).toBe(300_000);

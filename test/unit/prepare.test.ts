@@ -280,7 +280,7 @@ exit 127
     expect(await prepare()).toEqual(SILENT);
   });
 
-  test('is asked for by the command to type where the user is not root', async () => {
+  test('is requested by the command to type where the user is not root', async () => {
     const { code, stderr } = await prepare(process.getuid?.() === 0 ? { uid: NOBODY } : {});
     expect(code).toBe(1);
     expect(stderr.trimEnd().split('\n').at(-1)).toBe(
@@ -292,14 +292,14 @@ exit 127
 describe('redis-server', () => {
   beforeEach(() => put('node_modules/.package-lock.json', { packages: ALL }));
 
-  test('is asked for where there are no system packages', async () => {
+  test('is requested where there are no system packages', async () => {
     await rm(join(root, 'bin/redis-server'));
     const { code, stderr } = await prepare();
     expect(code).toBe(1);
     expect(stderr).toContain('redis-server is missing and cannot be installed here (no apt-get).');
   });
 
-  test('is asked for by the command to type where the user is not root', async () => {
+  test('is requested by the command to type where the user is not root', async () => {
     await rm(join(root, 'bin/redis-server'));
     await command('apt-get', '#!/bin/sh\necho called > apt.log\n');
     const isRoot = process.getuid?.() === 0;
@@ -341,7 +341,7 @@ describe('the optional parts', () => {
     'faketime',
   ];
 
-  /** The npm that installs an EVM node where it is told to. */
+  /** The npm that installs an EVM node where it is reported to. */
   const EVM_NPM = `#!/bin/sh
 echo "$*" >> npm.log
 case "$*" in *anvil*) /bin/mkdir -p node_modules/.intentwatch-anvil/node_modules/.bin

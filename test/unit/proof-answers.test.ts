@@ -39,7 +39,7 @@ test.each([
     ['meta', 'postTokenBalances', 0, 'accountIndex'],
   ],
   ['accounts', SOLANA_TRANSACTION, transaction({}, MANY), ['transaction', 'message', 'accountKeys', 0]],
-])('of very many %s that cannot be read the first alone is told', (_, schema, answer, path) => {
+])('of very many %s that cannot be read the first alone is reported', (_, schema, answer, path) => {
   const issues = schema.safeParse(answer).error?.issues ?? [];
   expect([...new Set(issues.map((issue) => issue.path.join('.')))][0]).toBe(path.join('.'));
   expect(issues.length).toBeLessThan(10);

@@ -50,7 +50,7 @@ function verdictOf(
   }
 }
 
-test('a payment as stated, told by two hosts, is verified with all that was checked', () => {
+test('a payment as stated, reported by two hosts, is verified with all that was checked', () => {
   const verdict = judge(statement(), both({ fulfilled: [INTENT] }), rules());
   expect(verdict).toEqual({
     outcome: 'verified',
@@ -199,7 +199,7 @@ describe('what moved', () => {
       'unchecked ambiguous',
       { recipients: [] },
     ],
-    ['more moves than were kept', { isPartial: true }, 'unchecked ambiguous'],
+    ['more moves than were stored', { isPartial: true }, 'unchecked ambiguous'],
     ['it fulfils another intent', { fulfilled: [`0x${'99'.repeat(32)}`] }, 'disputed other-intent'],
     ['it fulfils none, and moved as stated', { fulfilled: [] }, 'unchecked no-fulfilment'],
     ['it fulfils none, and nothing moved', { fulfilled: [], moves: [] }, 'disputed no-transfer'],
@@ -305,7 +305,7 @@ describe('one log proves one transfer', () => {
     ['it is enough for both', { moves: [move({ amount: '2000' })] }, 'unchecked ambiguous'],
     ['it is not enough for both', { moves: [move({ amount: '1999' })] }, 'disputed other-intent'],
     [
-      'it is forgotten what the other was',
+      'it is removed what the other was',
       {},
       'disputed other-intent',
       {},
@@ -399,7 +399,7 @@ describe('how old a payment may be', () => {
     ['it is young', {}, {}, true],
     ['it is old, and so is what funded it', old, { funding: proved(DAY) }, true],
     ['it is old, and nothing is known of its funding', old, {}, false],
-    ['it may have proved another that is forgotten', {}, { rememberedMs: 60_000 }, false],
+    ['it may have proved another that is removed', {}, { rememberedMs: 60_000 }, false],
   ])('that it proves no other is said or not: %s', (_, parts, known, isSaid) => {
     const verdict = judge(statement(), both(parts), rules(known));
     const checked = verdict.outcome === 'verified' ? verdict.proof.checked : null;
@@ -472,7 +472,7 @@ describe('a refund', () => {
     );
   });
 
-  test('is told with its recipient only where whoever paid got it, and never with an amount', () => {
+  test('is reported with its recipient only where whoever paid got it, and never with an amount', () => {
     const checkedWith = (payer: string) => {
       const verdict = judge(statement(refund), both(), rules({ funding: paidBy(payer) }));
       return verdict.outcome === 'verified' ? verdict.proof.checked : [];

@@ -18,7 +18,7 @@ const { vectors } = fileSchema.parse(JSON.parse(await readFile(FILE, 'utf8')));
 /** What one byte is changed by: its lowest bit, all of it. */
 const MASKS = [0x01, 0xff];
 
-/** How many bytes of each field `npm test` changes. */
+/** The number of bytes of each field `npm test` changes. */
 const BYTES = 9;
 
 const MAX_UINT64 = 2n ** 64n - 1n;
@@ -148,7 +148,7 @@ describe.each(vectors.map((vector) => [vector.name, vector] as const))('%s:', (_
     expect((await Promise.all(verdicts)).filter(Boolean)).toEqual([]);
   });
 
-  // Each recovers the same signer, which is all that the interface asks for.
+  // Each recovers the same signer, which is all that the interface requests.
   test.each<[string, (signature: Signature) => string]>([
     ['the end 0 or 1', ({ r, s, yParity }) => `${r}${s.slice(2)}0${yParity}`],
     ['a high s', (signature) => highS(signature, 27)],

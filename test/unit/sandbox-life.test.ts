@@ -146,7 +146,7 @@ describe.each([1, 20, 500])('lives at time scale %i', (timeScale) => {
     expect(late).toBeGreaterThan(10);
   });
 
-  test('an intent that a quote or job names is known at that moment', () => {
+  test('an intent that a quote or job names is known at that time', () => {
     const births = new Map<string, number>();
     for (const { subject, from, at } of lived.transitions) if (from === null) births.set(subject, at);
     let named = 0;
@@ -211,7 +211,7 @@ test('time scale 20 makes a life twenty times shorter', () => {
 });
 
 describe('the pace', () => {
-  /** How many transfers are born in ten virtual minutes, after the pace was set to each of these in turn. */
+  /** The number of transfers that are born in ten virtual minutes, after the pace was set to each of these in turn. */
   function births(paces: number[]): number {
     const agenda = createAgenda();
     const generator = createGenerator({ seed: 1, wallets: 10 });

@@ -113,7 +113,7 @@ test.each<[string, string[] | null, StoredReceiver[], StoredSubscription[], stri
     'pull-only',
   ],
   ['its subscription names no receiver', ROOTS, [hook], [subscription('one', [])], 'pull-only'],
-  ["it is the operator's and nobody asks for it", null, [receiver('hook', ['quote.*'])], [], 'filtered'],
+  ["it is the operator's and nobody requests it", null, [receiver('hook', ['quote.*'])], [], 'filtered'],
   ["it is the operator's and there is no receiver", null, [], [], 'pull-only'],
 ])('an event is matched with receivers: %s', (_, roots, receivers, subscriptions, reason) => {
   const named = subscriptions.map((one, index) => [['one', 'two'][index] ?? '', one] as const);

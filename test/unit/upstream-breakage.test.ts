@@ -209,7 +209,7 @@ describe('an answer that does not come', () => {
     await abortedWhen(headers.promise, drip);
   });
 
-  test('because the caller had aborted before is never asked for', async () => {
+  test('because the caller had aborted before is never requested', async () => {
     let requests = 0;
     const base = await serve(() => {
       requests++;

@@ -170,7 +170,7 @@ describe('asking', () => {
     ]);
   });
 
-  test('connections are kept and used again', async () => {
+  test('connections are stored and used again', async () => {
     const sockets = new Set<unknown>();
     const base = await serve((request, response) => {
       sockets.add(request.socket);
@@ -246,7 +246,7 @@ describe('an answer that fails', () => {
     ['a 500 whose JSON is cut', 500, '{"code":"inter', 'unavailable', '{"code":"inter'],
     ['a 400 whose code is no code', 400, '{"code":{"a":1}}', 'invalid-request', 'HTTP 400'],
     ['a 400 of null', 400, 'null', 'invalid-request', '"null"'],
-  ])('as %s is told by its status', async (_name, status, body, code, text) => {
+  ])('as %s is reported by its status', async (_name, status, body, code, text) => {
     const failure = await failureFor({ status, body });
     expect(failure).toMatchObject({ code, httpStatus: status, problemCode: null });
     expect(failure.message).toContain(text);
@@ -262,7 +262,7 @@ describe('an answer that fails', () => {
     ['-5', null],
     ['soon', null],
     [null, null],
-  ])('with 429 and Retry-After %j asks for %j ms', async (retryAfter, retryAfterMs) => {
+  ])('with 429 and Retry-After %j requests %j ms', async (retryAfter, retryAfterMs) => {
     const headers = {
       date: 'Thu, 20 Nov 2026 11:31:00 GMT',
       ...(retryAfter && { 'retry-after': retryAfter }),

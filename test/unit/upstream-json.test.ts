@@ -76,12 +76,12 @@ describe('a number with a long text', () => {
 
   test.each([
     1_001, 16_384, 65_536,
-  ])('of %i characters is dropped alone, its neighbours are kept', (count) => {
+  ])('of %i characters is dropped alone, its neighbours are stored', (count) => {
     const text = `{"id":"intent:1","amount":${digits(count)},"list":[1,${digits(count)},2]}`;
     expect(parseJson(text)).toEqual({ id: 'intent:1', amount: {}, list: [1, {}, 2] });
   });
 
-  test('is kept as its text up to 1,000 characters', () => {
+  test('is stored as its text up to 1,000 characters', () => {
     expect(parseJson(`[${digits(1_000)}]`)).toEqual([digits(1_000)]);
   });
 

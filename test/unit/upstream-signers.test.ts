@@ -46,7 +46,7 @@ function chains() {
 }
 
 describe('the signers of quotes', () => {
-  test('that were read shortly before a quote are trusted for those that do not hold, where that is asked for', async () => {
+  test('that were read shortly before a quote are trusted for those that do not hold, where that is requested', async () => {
     const { state, client } = chains();
     const signers = new QuoteSigners({ client });
     expect(await signers.verify(await quoteBy(old))).toMatchObject({ valid: true });
@@ -131,7 +131,7 @@ describe('the signers of quotes', () => {
     expect(verdict).toMatchObject({ valid: false, part: 'quoteSigner' });
   });
 
-  test('are not asked for a quote that cannot be read', async () => {
+  test('are not requested a quote that cannot be read', async () => {
     const { state, client } = chains();
     const verdict = await new QuoteSigners({ client }).verify({ ...(await quoteBy(old)), expiresAt: null });
     expect(verdict).toMatchObject({ valid: false, part: 'expiresAt' });

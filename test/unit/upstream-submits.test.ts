@@ -193,7 +193,7 @@ const SUBMITS: [name: string, path: string, key: boolean, answer: unknown, body:
   ];
 
 describe.each(SUBMITS)('a submit of %s', (_name, path, key, answer, body, submit) => {
-  test('is one POST with the payload, with the key only where one is asked for', async () => {
+  test('is one POST with the payload, with the key only where one is requested', async () => {
     const { base, seen } = await serve({ status: 202, body: answer });
     expect(await submit(connect(base), EAGER)).toMatchObject({ httpStatus: 202 });
     expect(seen).toHaveLength(1);
@@ -235,7 +235,7 @@ describe.each(SUBMITS)('a submit of %s', (_name, path, key, answer, body, submit
     expect(seen).toHaveLength(3);
   });
 
-  test('is given up at once when the upstream asks for more quiet than the patience has', async () => {
+  test('is given up at once when the upstream requests more quiet than the patience has', async () => {
     const { base, seen } = await serve({ status: 429, headers: { 'retry-after': '60' } });
     expect(await failureOf(submit(connect(base), EAGER))).toMatchObject({
       advice: 'wait',
@@ -307,7 +307,7 @@ const quote = {
 };
 
 describe('a quote', () => {
-  test('is asked for with the key, and all of them are read', async () => {
+  test('is requested with the key, and all of them are read', async () => {
     const body = { ...quote, quotes: [quote, { ...quote, signature: null }] };
     const { base, seen } = await serve({ status: 200, body });
     const { value } = await connect(base).quote(quoteRequest);

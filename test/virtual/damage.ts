@@ -19,8 +19,8 @@ const DAMAGES: readonly Damage[] = [
   {
     rule: 'what is suspended waits',
     file: 'src/store/commands/include/suspended.lua',
-    find: 'local some = suspensionOf(wantedKey, root) and withheld or told',
-    replace: 'local some = told',
+    find: 'local some = suspensionOf(wantedKey, root) and withheld or reported',
+    replace: 'local some = reported',
   },
   {
     rule: 'a rename keeps the earliest start',
@@ -49,8 +49,8 @@ const DAMAGES: readonly Damage[] = [
   {
     rule: 'a Redis that went back is synchronised',
     file: 'src/queues/deliveries/reconcile.ts',
-    find: 'if (newest === null || behind !== null || upkeep.isTorn()) {',
-    replace: 'if (newest === null || upkeep.isTorn()) {',
+    find: 'if (newest === null || behind !== null || upkeep.isPartlyApplied()) {',
+    replace: 'if (newest === null || upkeep.isPartlyApplied()) {',
   },
   {
     rule: 'what was seen is stored outside Redis',

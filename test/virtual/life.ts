@@ -214,7 +214,7 @@ export class Life {
     seat.process = null;
   }
 
-  /** Whether a process that runs may take its new file at once, by the documents. */
+  /** True when a process that runs may take its new file at once, by the documents. */
   #isLarge({ running, config }: Seat): boolean {
     if (running === null) return false;
     const [before, after] = [running.wants, config.wants];
@@ -230,7 +230,7 @@ export class Life {
     });
   }
 
-  /** Has the file of a process read, as somebody asked for it or as it finds it changed, and holds what it does against the documents. */
+  /** Has the file of a process read, as somebody requested it or as it finds it changed, and holds what it does against the documents. */
   async reread(
     seat: Seat,
     how: 'looked' | 'asked',
@@ -309,7 +309,7 @@ export class Life {
     }
   }
 
-  /** The upstream changes, apart from whatever else happens: times are told in whole seconds. */
+  /** The upstream changes, apart from whatever else happens: times are reported in whole seconds. */
   stir(): void {
     const { random, upstream } = this;
     this.time.advance(2_000);

@@ -2,7 +2,7 @@ import type { Item, Pair, Wanted } from './virtual-config.ts';
 import type { State, Transfer } from './virtual-upstream.ts';
 
 /**
- * How long a pair of a receiver and an item was in the config (`in`), or suspended (`out`). What changed from `startMs` on it
+ * The time that a pair of a receiver and an item was in the config (`in`), or suspended (`out`). What changed from `startMs` on it
  * must get, what changed before `earliestMs` it must not. `isUnclear`: what is shown then may reach it or not, as where the
  * span was over and nobody ran to end it.
  */
@@ -39,7 +39,7 @@ export class PairModel {
   #wanted: Wanted = { desks: new Map(), receivers: new Set() };
   /** When Redis was put back, and to which time. */
   readonly restores: { fromMs: number; atMs: number }[] = [];
-  /** How long what leaves is suspended, by the newest config. */
+  /** The time that what leaves is suspended, by the newest config. */
   #graceMs = 0;
 
   /** A config becomes the newest. `earliestMs`: a process that died may have begun with it then. */
@@ -206,7 +206,7 @@ export class PairModel {
     );
   }
 
-  /** Whether a receiver was out of the config at a time, and has come back. */
+  /** True when a receiver was out of the config at a time, and has come back. */
   wasAway(receiver: string, atMs: number): boolean {
     return this.#away.some(
       (away) => away.receiver === receiver && away.fromMs <= atMs && atMs < away.untilMs,

@@ -101,7 +101,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
       lived.transfers.flatMap((transfer) => transfer.states.map((state) => stateKey(transfer, state))),
     );
     for (const key of came.keys()) {
-      if (!keys.has(key)) account.problems.push(`${receiver} was told ${key}, which never was`);
+      if (!keys.has(key)) account.problems.push(`${receiver} was reported ${key}, which never was`);
     }
   }
 
@@ -114,15 +114,15 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     came: readonly Got[];
   }): void {
     const { receiver, transfer, state, key, isLast, came } = held;
-    const sightings = showings.get(key) ?? [];
-    const standings = sightings.map((one) => ({ one, at: model.standings(receiver, transfer, one.atMs) }));
-    const isTold = came.length > 0;
+    const observations = showings.get(key) ?? [];
+    const standings = observations.map((one) => ({ one, at: model.standings(receiver, transfer, one.atMs) }));
+    const isReported = came.length > 0;
     const due = standings.filter(({ at }) => at.some((standing) => isDue(standing, state)));
     const last = isLast
       ? model.standings(receiver, transfer, Number.MAX_SAFE_INTEGER).filter(({ state: is }) => is === 'in')
       : [];
     const isLastDue = last.some(({ startMs }) => state.atMs >= startMs + SECOND_MS);
-    if (isTold) {
+    if (isReported) {
       account.delivered += 1;
       if (due.length > 0 || isLastDue) account.matched += 1;
       const isAllowed = standings.some(
@@ -130,7 +130,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
           model.wasAway(receiver, one.atMs) || at.some((standing) => isFor(standing, held, one.atMs)),
       );
       if (!isAllowed)
-        account.problems.push(`${receiver} was told ${key}, which was not for it ${describe(held)}`);
+        account.problems.push(`${receiver} was reported ${key}, which was not for it ${describe(held)}`);
       if (came.some(({ event }) => event.data.suspended === true)) account.suspended += 1;
       holdWaiting(held, standings);
       return;
@@ -143,7 +143,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
       isLastDue,
     );
     if (excuse !== null) account.excused[excuse] += 1;
-    else account.problems.push(`${receiver} was not told ${key} ${describe(held)}`);
+    else account.problems.push(`${receiver} was not reported ${key} ${describe(held)}`);
   }
 
   /** What a receiver gets of which it had heard nothing before it was suspended waited until it was back, and says so. */
@@ -164,10 +164,12 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     if (!isOut || before.length === 0) return;
     const untilMs = Math.min(...before.flatMap(({ at }) => at.map((standing) => standing.untilMs)));
     if (first.atMs < untilMs)
-      account.problems.push(`${held.receiver} was told ${held.key} while it was suspended ${describe(held)}`);
+      account.problems.push(
+        `${held.receiver} was reported ${held.key} while it was suspended ${describe(held)}`,
+      );
     else if (first.event.data.suspended !== true)
       account.problems.push(
-        `${held.receiver} was told ${held.key} as if it had not waited ${describe(held)}`,
+        `${held.receiver} was reported ${held.key} as if it had not waited ${describe(held)}`,
       );
   }
 
@@ -196,12 +198,12 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     return isLost ? 'in a span that was named as lost' : null;
   }
 
-  /** Whether a receiver that stands so must get a state that is shown to it. */
+  /** True when a receiver that stands so must get a state that is shown to it. */
   function isDue({ startMs, isUnclear }: Standing, { atMs }: State): boolean {
     return !isUnclear && atMs >= startMs + SECOND_MS;
   }
 
-  /** Whether a receiver that stands so may get a state that is shown to it. */
+  /** True when a receiver that stands so may get a state that is shown to it. */
   function isFor(
     standing: Standing,
     { transfer, state }: { transfer: Transfer; state: State },

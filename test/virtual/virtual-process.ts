@@ -75,7 +75,8 @@ function holdLoops(): void {
     const process = acting.getStore();
     if (process !== undefined) process.reloads = this;
   };
-  PollQueues.prototype.add = async (surface, polls) => void acting.getStore()?.jobs.push({ surface, polls });
+  PollQueues.prototype.add = async (endpointGroup, polls) =>
+    void acting.getStore()?.jobs.push({ endpointGroup, polls });
   PollQueues.prototype.missing = async () => [];
   const { start, replace } = Generation.prototype;
   Generation.prototype.start = async function (this: Generation) {
@@ -104,7 +105,7 @@ holdLoops();
 export class VirtualProcess {
   readonly #daemon: Daemon;
   readonly #time: VirtualTime;
-  readonly jobs: { surface: string; polls: readonly PollJob[] }[] = [];
+  readonly jobs: { endpointGroup: string; polls: readonly PollJob[] }[] = [];
   reloads: ConfigReloads | null = null;
   clock: ConfirmedTime | null = null;
   readonly lines: LogLine[] = [];

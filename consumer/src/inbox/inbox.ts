@@ -5,10 +5,10 @@ import type { FactKind } from '../event-types.ts';
 export type Claim = {
   /** What the event is about. */
   fact: FactKind;
-  /** Whether a newer event about the same fact was handled before. */
+  /** True when a newer event about the same fact was handled before. */
   isStale: boolean;
   /**
-   * Whether a newer status or update was handled before. Each of them has the whole record: `data.record` and
+   * True when a newer status or update was handled before. Each of them has the whole record: `data.record` and
    * `data.transfer` of this one are older.
    */
   isRecordStale: boolean;
@@ -30,7 +30,7 @@ export type Inbox<Tx> = {
   /** Makes the tables where they are missing. The same statements are in `sql/` for those who migrate by themselves. */
   createTables(): Promise<void>;
   /**
-   * Forgets what was handled longer ago than `olderThanMs`, and returns how many events. What comes again after that is
+   * Removes what was handled longer ago than `olderThanMs`, and returns how many events. What comes again after that is
    * handled again: keep it longer than the daemon's `retention`.
    */
   prune(options?: { olderThanMs?: number }): Promise<number>;
@@ -42,5 +42,5 @@ export const DEFAULT_CONSUMER = 'default';
 /** Twice the daemon's default `retention`: nothing is sent again after that. */
 export const DEFAULT_PRUNE_MS = 60 * 86_400_000;
 
-/** How many rows are deleted in one transaction: others do not wait for long. */
+/** The number of rows that are deleted in one transaction: others do not wait for long. */
 export const PRUNE_BATCH = 5_000;

@@ -2,7 +2,7 @@ import type { AnyEvent } from '../event.ts';
 import { factOf } from '../facts.ts';
 import type { Claim } from './inbox.ts';
 
-/** Where an event is among those of its subject. `epoch` counts the restores of the daemon's data. */
+/** The place where an event is among those of its subject. `epoch` counts the restores of the daemon's data. */
 type Position = { epoch: number; sequence: number; atMs: number };
 
 /** For each fact of a subject the position of the newest event that was handled, by the name of the fact. */

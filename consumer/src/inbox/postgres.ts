@@ -27,7 +27,7 @@ type PooledClient = {
 };
 
 /**
- * Where the transactions come from: a pool of `pg`; or a function that runs work in a transaction, for other clients and
+ * The place where the transactions come from: a pool of `pg`; or a function that runs work in a transaction, for other clients and
  * for what wraps one. The function commits when the work has ended well and rolls back where it has not.
  */
 export type PostgresInboxOptions<Client extends PostgresClient> = {
@@ -121,7 +121,7 @@ export async function claimEvent(
     [consumer, id],
   );
   const [row] = rows;
-  if (row === undefined) throw new Error(`the row of ${id} was pruned at this moment; expected it to stay`);
+  if (row === undefined) throw new Error(`the row of ${id} was pruned now; expected it to stay`);
   const judged = judgeEvent(event, String(row.newest));
   await client.query(
     'UPDATE intentwatch_facts SET newest = $3, handled_at = now() WHERE consumer = $1 AND subject = $2',

@@ -156,7 +156,7 @@ function guarded<Database extends SqliteDatabase>(database: Database): Database 
   });
 }
 
-/** Whether a transaction is open: none can begin within another. Clients name no member for it that all have. */
+/** True when a transaction is open: none can begin within another. Clients name no member for it that all have. */
 function isInTransaction(database: SqliteDatabase): boolean {
   try {
     database.exec('BEGIN');

@@ -34,7 +34,7 @@ func (tables Tables) apply(changes []Change) {
 	}
 }
 
-// handle gives the changes that an event of any kind asks for: they are stored together with the event's id. In whatever
+// handle gives the changes that an event of any kind requests: they are stored together with the event's id. In whatever
 // order events arrive, the tables are the same in the end.
 func handle(event Event, claim Claim) ([]Change, error) {
 	data, subject := event.Data, event.Data.Subject.ID

@@ -12,7 +12,7 @@ CREATE TABLE IF NOT EXISTS effects (event_id TEXT NOT NULL, subject TEXT NOT NUL
 
 
 def handle(database, event, claim):
-    """Does what an event asks for: written with this connection, it is stored together with the event's id."""
+    """Does what an event requests: written with this connection, it is stored together with the event's id."""
     data, subject = event["data"], event["data"]["subject"]["id"]
     word = event["type"].partition(".")[2]
     database.execute("INSERT INTO effects VALUES (?, ?)", (event["id"], subject))

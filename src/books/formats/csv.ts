@@ -56,7 +56,7 @@ const TRANSFER_COLUMNS = [
   'refund_tx',
   'proof',
   'proof_reason',
-  'told',
+  'reported',
   'wallets',
   'subscriptions',
   'metadata',
@@ -96,7 +96,7 @@ function transferCells(row: ReportRow): Cells {
     row.refundTx,
     row.proof,
     row.proofReason,
-    row.told.map(({ receiver, state, at }) => `${receiver} ${at ?? state}`).join('; '),
+    row.reported.map(({ receiver, state, at }) => `${receiver} ${at ?? state}`).join('; '),
     row.wallets.join(' '),
     row.subscriptions.join(' '),
     Object.entries(row.metadata)

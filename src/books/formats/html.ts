@@ -12,7 +12,7 @@ const headings = (tables: string): string =>
     (_, at) => `${tables} td:nth-child(${at + 1})::before { content: var(--c${at + 1}); }`,
   ).join(' ');
 
-/** Where a table would be wider than the window: a row is a block of cells below their headings, and no figure is cut. */
+/** The place where a table would be wider than the window: a row is a block of cells below their headings, and no figure is cut. */
 const stacked = (tables: string): string => `
 ${tables} { display: block; } ${tables} tbody { display: block; } ${tables} thead { display: none; }
 ${tables} tr { display: flex; flex-wrap: wrap; gap: 6px 20px; padding: 8px 0; border-bottom: 1px solid var(--line); }
@@ -116,7 +116,7 @@ const TRANSFER_COLUMNS: readonly Column[] = [
   number('Delivered'),
   number('Fees'),
   plain('Proof'),
-  text('Told'),
+  text('Reported'),
   text('For'),
 ];
 
@@ -140,7 +140,7 @@ function transferCells(row: ReportRow): string[] {
     money(row.delivered),
     row.fees.map(money).join('<br>'),
     `<span class="${row.proof === 'disputed' || row.proof === 'unproven' ? 'bad' : ''}">${row.proof}</span>${row.proofReason === null ? '' : `<br>${escaped(row.proofReason)}`}`,
-    row.told
+    row.reported
       .map(({ receiver, state, at }) => `${escaped(receiver)} ${at === null ? escaped(state) : time(at)}`)
       .join('<br>'),
     [...[...row.subscriptions, ...metadata].map(escaped), ...row.wallets.map(code)].join('<br>'),

@@ -24,7 +24,7 @@ export type Database = {
 /** A database of the books that cannot be used; the message says why, and never the URL. */
 export class BooksDatabaseError extends Error {
   override readonly name = 'BooksDatabaseError';
-  /** Whether another try may succeed. */
+  /** True when another try may succeed. */
   readonly retryable: boolean;
 
   constructor(message: string, options: { cause?: unknown; retryable: boolean }) {

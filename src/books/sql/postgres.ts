@@ -14,7 +14,7 @@ const CONNECT_MS = 5_000;
 /** No statement takes so long, and no connection that its process left stays in a transaction. */
 const STATEMENT_MS = 1_000 * LIMITS.booksAnswer.seconds;
 
-/** How much of an error of Postgres is kept. */
+/** How much of an error of Postgres is stored. */
 const MOST_CHARACTERS = 300;
 
 /** Codes of Postgres (class 08, 53, 57, 40) and of the network that another try may mend. */

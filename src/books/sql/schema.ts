@@ -41,7 +41,7 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     'CREATE TABLE books_mails (day TEXT NOT NULL, zone TEXT NOT NULL, state TEXT NOT NULL, at_ms BIGINT NOT NULL, PRIMARY KEY (day, zone))',
   ],
   [
-    // One row per transfer that was taken out of the books: it is not booked anew when it is told of again.
+    // One row per transfer that was taken out of the books: it is not booked anew when it is reported of again.
     'CREATE TABLE books_forgotten (subject TEXT PRIMARY KEY, at_ms BIGINT NOT NULL)',
     'CREATE INDEX books_forgotten_at ON books_forgotten (at_ms)',
   ],
@@ -105,7 +105,7 @@ export async function checkTables(database: Database): Promise<void> {
 
 const UNDEFINED_TABLE = '42P01';
 
-/** Whether either database says that it has no such table. */
+/** True when either database says that it has no such table. */
 function isMissingTable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { cause } = error;

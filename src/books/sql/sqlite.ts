@@ -6,15 +6,15 @@ import { BooksDatabaseError, type Database, type Row, type Sql, type Value } fro
 
 const ROWS = z.array(z.record(z.string(), z.union([z.string(), z.number(), z.null()])));
 
-/** How long a transaction waits for another process to let go of the file, and between two tries. */
+/** The time that a transaction waits for another process to let go of the file, and between two tries. */
 const BUSY_MS = 5_000;
 const TRY_AGAIN_MS = 50;
 
-/** How many statements are kept prepared. */
+/** The number of statements that are stored prepared. */
 const MOST_PREPARED = 100;
 
 /**
- * The books in a file of SQLite, which is made where there is none. A reader sees a moment of its own beside the writer
+ * The books in a file of SQLite, which is made where there is none. A reader sees a time of its own beside the writer
  * (WAL). With `isReadOnly` nothing is written and the file must be there. It is opened when it is first asked, and again
  * after that has failed: a file that cannot be used is a failure of who asks.
  */

@@ -9,7 +9,7 @@ class RolledBack extends Error {
   override readonly name = 'RolledBack';
 }
 
-/** Whether the Postgres of the books could be used: its tables are made as at the start, and rolled back. */
+/** True when the Postgres of the books could be used: its tables are made as at the start, and rolled back. */
 export function booksChecks({ books, dataDir }: Config): Check[] {
   // A file needs nothing but its folder, which the check of the embedded Redis looks at.
   if (books === null || books.url === null) return [];

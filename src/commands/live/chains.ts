@@ -9,7 +9,7 @@ import type { Check, Finding } from './finding.ts';
 const NOBODYS_EVM_TX = `0x${'0'.repeat(64)}`;
 const NOBODYS_SOLANA_TX = '1'.repeat(64);
 
-/** Whether each RPC endpoint is of its chain, knows what is final there, and can be asked for a transaction. */
+/** True when each RPC endpoint is of its chain, knows what is final there, and can be asked for a transaction. */
 export function chainChecks(config: Config): Check[] {
   const directory = extendDirectory(config);
   return config.checkedChains.flatMap((chain) =>

@@ -7,7 +7,7 @@ import { describePostgresError } from '../../notifiers/postgres/describe-error.t
 import { insertStatement, insertValues } from '../../notifiers/postgres/table.ts';
 import type { Check } from './finding.ts';
 
-/** Whether each receiver of type `postgres` could insert an event: one is, and the transaction is rolled back. */
+/** True when each receiver of type `postgres` could insert an event: one is, and the transaction is rolled back. */
 export function postgresChecks({ receivers }: Config): Check[] {
   return receivers.flatMap((receiver) => (receiver.type === 'postgres' ? [postgresCheck(receiver)] : []));
 }

@@ -9,7 +9,7 @@ import { type Check, messageOf } from './finding.ts';
 /** For each phase of the connection; the check's own limit is for all of them. */
 const PHASE_MS = 10_000;
 
-/** Whether the mail server answers, and takes the login where there is one; no mail is sent. */
+/** True when the mail server answers, and takes the login where there is one; no mail is sent. */
 export function smtpCheck({ smtp }: Config): Check {
   const name = 'SMTP';
   if (smtp === null)

@@ -18,12 +18,12 @@ import { withClient } from '../connection.ts';
 import type { DaemonOptions } from '../daemon.ts';
 import { findSubject, NotWatchedError, SeveralWatchedError } from '../find-subject.ts';
 
-/** A transfer as somebody told it. */
+/** A transfer as somebody reported it. */
 export type FoundTransfer = {
   subject: SubjectId;
   record: JsonObject;
-  toldBy: 'daemon' | 'upstream';
-  /** Who is to receive it by the quote that was handed over and by its subscriptions; empty where neither says. */
+  reportedBy: 'daemon' | 'upstream';
+  /** Who is to receive it by the imported quote and by its subscriptions; empty where neither says. */
   recipients: string[];
   /** When the upstream stated what it states; null where it does not say. */
   statedAtMs: number | null;
@@ -56,7 +56,7 @@ async function keptTransfer(
     return {
       subject: asSubjectId(subject),
       record,
-      toldBy: 'daemon',
+      reportedBy: 'daemon',
       // A record's own recipient is the upstream's word.
       recipients: [
         ...(quoted === undefined || record.recipient !== undefined ? [] : [quoted]),
@@ -93,7 +93,7 @@ async function askedTransfer(id: string, config: Config): Promise<FoundTransfer>
         if (subject === null || parseSubjectId(subject)?.kind !== 'intent') continue;
         const statedAtMs = record.updatedAt === null ? null : record.updatedAt * 1_000;
         const recipients = namedRecipients(subject, config);
-        return { subject, record: record.raw, toldBy: 'upstream', recipients, statedAtMs };
+        return { subject, record: record.raw, reportedBy: 'upstream', recipients, statedAtMs };
       }
     }
     // Not a failure with 1, which says that the chain disputes it.
@@ -104,9 +104,9 @@ async function askedTransfer(id: string, config: Config): Promise<FoundTransfer>
 }
 
 /** By the quotes and subscriptions of the config that name this intent. */
-function namedRecipients(subject: SubjectId, { handedQuotes, subscriptions }: Config): string[] {
+function namedRecipients(subject: SubjectId, { importedQuotes, subscriptions }: Config): string[] {
   const hash = subject.slice('intent:'.length);
-  const quotes = handedQuotes.filter(({ raw }) => JSON.stringify(raw).toLowerCase().includes(hash));
+  const quotes = importedQuotes.filter(({ raw }) => JSON.stringify(raw).toLowerCase().includes(hash));
   return [
     ...quotes.flatMap((quote) => promisedBy(quote).destination?.recipient ?? []),
     ...subscriptions.flatMap(({ intents, recipients }) => (intents.includes(hash) ? recipients : [])),

@@ -24,7 +24,7 @@ const VERDICT = z.discriminatedUnion('outcome', [
   z.object({ outcome: z.enum(['verified', 'disputed', 'unproven']), proof: PROOF }),
 ]);
 
-/** Whether it was looked at what the logs have proved of other transfers; `reason` says why not. */
+/** True when it was looked at what the logs have proved of other transfers; `reason` says why not. */
 export const OTHER_TRANSFERS = z.discriminatedUnion('looked', [
   z.object({ looked: z.literal(true) }),
   z.object({ looked: z.literal(false), reason: z.string() }),
@@ -33,8 +33,8 @@ export const OTHER_TRANSFERS = z.discriminatedUnion('looked', [
 /** What `verify --json` prints. */
 export const VERIFIED_PAYMENTS = z.object({
   subject: z.string(),
-  toldBy: z.enum(['daemon', 'upstream']),
-  outcome: z.enum(['verified', 'disputed', 'not told']),
+  reportedBy: z.enum(['daemon', 'upstream']),
+  outcome: z.enum(['verified', 'disputed', 'not reported']),
   otherTransfers: OTHER_TRANSFERS,
   payments: z.array(
     z.object({

@@ -24,7 +24,7 @@ const WAITING: Readonly<Record<WaitingReason, string>> = {
   'not-final': 'its block is not final yet',
   disagreement: 'the endpoints do not agree',
   unreachable: 'no endpoint has answered',
-  'one-endpoint': 'only one host has told it as final, and one is not enough',
+  'one-endpoint': 'only one host has reported it as final, and one is not enough',
   claimed: 'its log proved another transfer, which is being checked anew',
   funding: 'what funded it is not checked yet',
 };
@@ -54,7 +54,7 @@ export function verifiedText({
 } & Pick<z.infer<typeof VERIFIED_PAYMENTS>, 'otherTransfers' | 'calls'>): string {
   const asked = Object.entries(calls).map(([name, count]) => `${name} ${count}`);
   return [
-    `${line(found.subject)}, as the ${found.toldBy} tells it`,
+    `${line(found.subject)}, as the ${found.reportedBy} tells it`,
     ...(payments.length === 0
       ? ['  it states no payment yet']
       : payments.flatMap((payment) => paymentLines(payment, directory))),
@@ -105,7 +105,7 @@ function verdictText(verdict: Verdict): string {
     case 'unproven':
       return 'UNPROVEN: an hour after finality two endpoints do not have the transaction';
     case 'waiting':
-      return `not told (${verdict.because}): ${WAITING[verdict.because]}`;
+      return `not reported (${verdict.because}): ${WAITING[verdict.because]}`;
     case 'unchecked':
       return `not checked (${verdict.because}): ${UNCHECKED[verdict.because]}`;
   }

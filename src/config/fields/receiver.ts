@@ -36,9 +36,9 @@ export const retriesField = mapping({
   .prefault({})
   .meta({ description: 'When a failed delivery is tried again.' });
 
-/** How many attempts per second, over all processes. */
+/** The number of attempts per second, over all processes. */
 export const rateLimitField = rateField({ max: 500 }).optional();
-/** Whether events of one subject wait for each other. */
+/** True when events of one subject wait for each other. */
 export const orderingField = z
   .enum(['none', 'subject'], { error: '"none" or "subject"' })
   .prefault('none')
@@ -50,7 +50,7 @@ export const orderingField = z
 /** After which span of nothing but failures a receiver is disabled. */
 export const disableAfterField = durationField({ min: '1s', max: '365d' }).prefault('5d').meta({
   description:
-    'After this span of nothing but failures the receiver is disabled: no more attempts, its events are kept for `retention`, and other receivers with `receiver.*` in `events` are told. `intentwatch receivers enable NAME` delivers what was kept. An answer of 410 disables at once.',
+    'After this span of nothing but failures the receiver is disabled: no more attempts, its events are stored for `retention`, and other receivers with `receiver.*` in `events` are reported. `intentwatch receivers enable NAME` delivers what was stored. An answer of 410 disables at once.',
   label: 'duration',
 });
 

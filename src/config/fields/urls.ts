@@ -4,14 +4,14 @@ import { isLoopbackAddress, isRefusedAddress } from '../../network/refused-addre
 import { Secret } from '../../secret.ts';
 import { networkList } from './networks.ts';
 
-/** Whether a URL's host is written as this machine: `localhost` or a loopback address. */
+/** True when a URL's host is written as this machine: `localhost` or a loopback address. */
 export function isLoopback(url: URL): boolean {
   const address = literalAddress(url);
   return isLocalhost(url) || (address !== null && isLoopbackAddress(address));
 }
 
 /**
- * Whether a URL's host is written as a private, loopback, link-local or otherwise reserved address. What a name resolves
+ * True when a URL's host is written as a private, loopback, link-local or otherwise reserved address. What a name resolves
  * to is checked where the connection is made, not here.
  */
 export function isPrivateHost(url: URL): boolean {
@@ -20,7 +20,7 @@ export function isPrivateHost(url: URL): boolean {
 }
 
 /**
- * Whether a URL's host is written as an address of these networks (CIDR), or as `localhost` where they hold a loopback
+ * True when a URL's host is written as an address of these networks (CIDR), or as `localhost` where they hold a loopback
  * address.
  */
 export function isInNetworks(url: URL, networks: readonly string[]): boolean {

@@ -13,7 +13,7 @@ export class ConfigFile {
   readonly #env: NodeJS.ProcessEnv;
   /** Each file that was read last, as it was before it was read. */
   #read = new Map<string, string>();
-  /** The state in which a look found all files changed, to be found once more before that counts. */
+  /** The state in which a poll found all files changed, to be found once more before that counts. */
   #found: string | null = null;
 
   /** `file` is relative to the working directory. */
@@ -38,7 +38,7 @@ export class ConfigFile {
   }
 
   /**
-   * Looks at all files. `changed`: they differ from those that were read last, and were the same at the look before;
+   * Looks at all files. `changed`: they differ from those that were read last, and were the same at the poll before;
    * `changing`: they were not, and who writes is given the time to end. Links are followed, so that it does not matter how
    * a file comes into its place.
    */
@@ -53,7 +53,7 @@ export class ConfigFile {
     return isSettled ? 'changed' : 'changing';
   }
 
-  /** How many files there are. */
+  /** The number of files there that are. */
   get size(): number {
     return this.#read.size;
   }

@@ -6,10 +6,10 @@ import { isWrittenAsSecret } from './hiding.ts';
 /** The text of a scalar after expansion, the variables and files it came from with their values, and what is wrong with them. */
 export type Expansion = { text: string; variables: string[]; outside: string[]; problems: string[] };
 
-/** Where the files of a config are: `folder` is the config file's, and paths are relative to it. `onFile` is told of each. */
+/** The place where the files of a config are: `folder` is the config file's, and paths are relative to it. `onFile` is notified of each. */
 export type FilePlace = { folder: string; onFile?: (path: string) => void };
 
-/** Where values that do not stand in the config come from. */
+/** The place where values that do not stand in the config come from. */
 export type Outside = FilePlace & { env: NodeJS.ProcessEnv };
 
 const REFERENCE = /\$\$\{|\$\{(?:file:([^{}]+)\}|([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\})?/g;

@@ -19,7 +19,7 @@ export function whyEndless(path: string, mostBytes: number): Endless | null {
   };
 }
 
-/** How many bytes a file has; 0 for what cannot be asked. */
+/** The number of bytes a file that has; 0 for what cannot be asked. */
 export function sizeOf(path: string): number {
   try {
     return statSync(path, { throwIfNoEntry: false })?.size ?? 0;

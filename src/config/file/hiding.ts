@@ -28,12 +28,12 @@ const SECRET_FORMS: readonly RegExp[] = [
 const SECRET_NAME = /(key|token|secret|sig|signature|password|auth|code)$/i;
 const LONGEST_NAME = 'signature'.length;
 
-/** Whether a text is a secret by its form. Takes time linear in its length. */
+/** True when a text is a secret by its form. Takes time linear in its length. */
 export function isWrittenAsSecret(text: string): boolean {
   return SECRET_FORMS.some((form) => form.test(text)) || holdsLogin(text) || holdsSecretQuery(text);
 }
 
-/** Whether a text holds `user:password@host`. */
+/** True when a text holds `user:password@host`. */
 function holdsLogin(text: string): boolean {
   return text.split(/\s/).some((word) => {
     const parts = word.split('@');
@@ -41,7 +41,7 @@ function holdsLogin(text: string): boolean {
   });
 }
 
-/** Whether a text holds a token in a query. */
+/** True when a text holds a token in a query. */
 function holdsSecretQuery(text: string): boolean {
   return text.matchAll(/(?<=^|[=&\s])([^=&\s]*)=/g).some(({ index, 1: name = '' }) => {
     const isInQuery = text[index - 1] === '&' || /[?;]/.test(name);
@@ -51,7 +51,7 @@ function holdsSecretQuery(text: string): boolean {
 
 /** Tells what of a config file may stand in a message. */
 export type Hiding = {
-  /** Whether a text is a secret, holds one, or is written as one. */
+  /** True when a text is a secret, holds one, or is written as one. */
   hides(text: string): boolean;
   /** The text without the secrets that are known by their value. */
   mask(text: string): string;

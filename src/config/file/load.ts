@@ -24,7 +24,7 @@ export const CONFIG_DEFAULT = './intentwatch.yaml';
 
 /**
  * Reads a config file: YAML, then variables, the schema, the files it names, and what fields say about each other. `file` is relative
- * to the working directory. Throws a ConfigError that holds every problem at once. `onFile` is told the absolute path of
+ * to the working directory. Throws a ConfigError that holds every problem at once. `onFile` is reported the absolute path of
  * each file before it is read; `isAgain` where it was read before, so that it cannot be a pipe any more.
  */
 export async function loadConfig(
@@ -164,7 +164,7 @@ function coerce(text: string, expected: string): number | boolean | null {
   return /^[+-]?\d+(\.\d+)?$/.test(text) ? Number(text) : null;
 }
 
-/** So many problems are told one by one. */
+/** So many problems are reported one by one. */
 const MOST_PROBLEMS = 100;
 
 /** The problems with their lines, in the order of the file: the first, and how many more there are. */
@@ -188,13 +188,13 @@ function placed(
     ...source.problems.map((problem) => ({ offset: problem.offset, problem: () => problem })),
     ...readable.map((finding) => ({ offset: offsetOf(finding), problem: () => describe(finding) })),
   ].sort((a, b) => a.offset - b.offset);
-  const told = all.slice(0, MOST_PROBLEMS).map(({ problem }) => problem());
+  const reported = all.slice(0, MOST_PROBLEMS).map(({ problem }) => problem());
   const next = all[MOST_PROBLEMS];
   if (next !== undefined) {
     const message = `found ${all.length - MOST_PROBLEMS} more problems from here on, expected none`;
-    told.push({ path: [], offset: next.offset, message });
+    reported.push({ path: [], offset: next.offset, message });
   }
-  return told.map(({ path, offset, message }) => ({
+  return reported.map(({ path, offset, message }) => ({
     file,
     ...source.positionOf(offset),
     path: hiding.renderPath(path),

@@ -8,20 +8,20 @@ type Schema = z.core.$ZodType;
 /** A schema, and the values it was applied to, which decide between the variants of a union. */
 export type SchemaContext = { schema: Schema; tree: JsonObject };
 
-/** Whether the value at a path, or anything around it, is marked as secret (`writeOnly`) by the schema. */
+/** True when the value at a path, or anything around it, is marked as secret (`writeOnly`) by the schema. */
 function isSecret(path: ConfigPath, context: SchemaContext): boolean {
   return path.some((_, index) => schemasAt(path.slice(0, index + 1), context).some(isMarkedSecret));
 }
 
 /**
- * Whether a scalar at a path may be a secret: it is marked as one, or it stands in the place of a section in which one is
+ * True when a scalar at a path may be a secret: it is marked as one, or it stands in the place of a section in which one is
  * marked, as in `redis: redis://user:password@host`.
  */
 export function mayBeSecret(path: ConfigPath, context: SchemaContext): boolean {
   return isSecret(path, context) || schemasAt(path, context).some(holdsSecret);
 }
 
-/** Whether a key at a path may be a secret by a slip, as in `headers: { abc }`: one of the user's own without a value. */
+/** True when a key at a path may be a secret by a slip, as in `headers: { abc }`: one of the user's own without a value. */
 export function mayBeSecretKey(path: ConfigPath, context: SchemaContext): boolean {
   const around = schemasAt(path.slice(0, -1), context);
   const isOwn = around.some((schema) => schema instanceof z.ZodRecord && holdsSecret(schema.valueType));
@@ -56,7 +56,7 @@ function isMarkedSecret(schema: Schema): boolean {
 
 const holding = new WeakMap<Schema, boolean>();
 
-/** Whether a schema, or anything inside it, is marked as secret. */
+/** True when a schema, or anything inside it, is marked as secret. */
 function holdsSecret(schema: Schema): boolean {
   const known = holding.get(schema);
   if (known !== undefined) return known;
@@ -116,7 +116,7 @@ function layers(schema: Schema | undefined, value: JsonValue | undefined): Schem
   return [schema];
 }
 
-/** Whether a variant of a union is the one that the value's own `type` names. */
+/** True when a variant of a union is the one that the value's own `type` names. */
 function fitsType(option: Schema, value: JsonValue | undefined): boolean {
   const type = option instanceof z.ZodObject ? option.shape.type : undefined;
   return type instanceof z.ZodType && type.safeParse(member(value, 'type')).success;

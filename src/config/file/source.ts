@@ -76,7 +76,7 @@ function readDocument(
   return { values, syntaxProblems: [...syntaxProblems, ...repeated].sort((a, b) => a.offset - b.offset) };
 }
 
-/** Where keys begin that their mapping had before. */
+/** The place where keys begin that their mapping had before. */
 function repeatedKeys(document: Document.Parsed): number[] {
   const offsets: number[] = [];
   visit(document, {
@@ -102,7 +102,7 @@ function unlessTooDeep(text: string, read: () => Read): Read {
   }
 }
 
-/** Where the line begins that is indented furthest, or opens most. */
+/** The place where the line begins that is indented furthest, or opens most. */
 function deepestLine(text: string): number {
   let deepest = { offset: 0, depth: 0 };
   for (const match of text.matchAll(/^[ ?:[{-]*/gm)) {

@@ -25,7 +25,7 @@ export function items(value: JsonValue | undefined): JsonValue[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Whether there is nothing, or a list without items. */
+/** True when there is nothing, or a list without items. */
 export function isEmpty(list: JsonValue | undefined): boolean {
   return list === undefined || (Array.isArray(list) && list.length === 0);
 }
@@ -47,7 +47,7 @@ export function replaceAt(tree: JsonValue, { path, value }: { path: ConfigPath; 
 }
 
 /**
- * Findings for items of a list that were there before, told at the second. `keyOf` gives what makes two items the same,
+ * Findings for items of a list that were there before, reported at the second. `keyOf` gives what makes two items the same,
  * null for an item that is wrong anyway.
  */
 export function findRepeated(

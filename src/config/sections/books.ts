@@ -26,7 +26,7 @@ export const booksSchema = mapping({
     .meta({ description: 'Connects to the Postgres without TLS, wherever it is.' }),
   retention: durationField({ min: '2d', max: '3650d' })
     .prefault('400d')
-    .meta({ description: 'How long transfers are kept after they have ended.', label: 'duration' }),
+    .meta({ description: 'How long transfers are stored after they have ended.', label: 'duration' }),
   timeZone: timeZoneField.prefault('UTC').meta({
     description: 'The zone in whose days the books are closed, and mailed.',
     label: 'time zone',
@@ -50,7 +50,7 @@ export const booksSchema = mapping({
     .optional()
     .meta({ description: 'The mail of every morning. It needs `smtp`.' }),
 }).meta({
-  description: 'The books of all transfers: see docs/books.md. Left out: none are kept.',
+  description: 'The books of all transfers: see docs/books.md. Left out: none are stored.',
   example: [
     {
       url: '${DATABASE_URL}',
@@ -74,7 +74,7 @@ export function buildBooks(section: z.output<typeof booksSchema> | undefined): B
   };
 }
 
-/** Plain where the URL asks for it (which only loopback may), or says nothing on loopback. */
+/** Plain where the URL requests it (which only loopback may), or says nothing on loopback. */
 function usesTls(url: URL): boolean {
   const mode = url.searchParams.get('sslmode');
   return mode === null ? !isLoopback(url) : mode !== PLAIN;
@@ -99,7 +99,7 @@ function checkUrl(url: URL, isInsecure: boolean): Finding[] {
     return [{ path, found: 'a URL whose sslmode does not ask for TLS', expected }];
   }
   if (mode === null || !isInsecure || isPlain) return [];
-  const found = 'allowInsecure: true beside a URL whose sslmode asks for TLS';
+  const found = 'allowInsecure: true beside a URL whose sslmode requests TLS';
   return [{ path: ['books', 'allowInsecure'], found, expected: 'one of them' }];
 }
 

@@ -77,7 +77,7 @@ const tokenSchema = mapping({
   }),
 }).meta({
   description:
-    'Tokens whose amounts are told in token units, beside those that the upstream lists and common stablecoins, which are built in; what stands here counts more. Amounts of all others are told in base units, and so are those of a token of which the upstream says other decimals than are built in, or than it said before.',
+    'Tokens whose amounts are reported in token units, beside those that the upstream lists and common stablecoins, which are built in; what stands here counts more. Amounts of all others are reported in base units, and so are those of a token of which the upstream says other decimals than are built in, or than it said before.',
   example: [
     {
       chainId: 8453,

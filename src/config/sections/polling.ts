@@ -28,7 +28,7 @@ export const pollingSchema = mapping({
   }),
   confirmAfter: durationField({ min: '1s', max: '1d' }).prefault('10m').meta({
     description:
-      'How long exact look-ups must confirm an answer that is older than what is known, returns to what was left at the same `updatedAt`, or is unknown, before it is accepted. A return where no answer has an `updatedAt` takes 45 s at most.',
+      'How long exact polls must confirm an answer that is older than what is known, returns to what was left at the same `updatedAt`, or is unknown, before it is accepted. A return where no answer has an `updatedAt` takes 45 s at most.',
     label: 'duration',
   }),
   fullSweepEvery: durationField({ min: '1s', max: '7d' }).prefault('5m').meta({

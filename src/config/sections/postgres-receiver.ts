@@ -111,7 +111,7 @@ export function checkPostgres(item: JsonValue): Finding[] {
       isInsecure
         ? {
             path: ['allowInsecure'],
-            found: 'allowInsecure: true beside a URL whose sslmode asks for TLS',
+            found: 'allowInsecure: true beside a URL whose sslmode requests TLS',
             expected: 'one of them',
           }
         : {

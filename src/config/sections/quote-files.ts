@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { canonicalJson, type JsonValue } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { JsonLimitError, parseJson, UnstorableJsonError } from '../../domain/parse-json.ts';
-import { type HandedQuote, readHandedQuote } from '../../domain/quotes/handed-quote.ts';
+import { type ImportedQuote, readImportedQuote } from '../../domain/quotes/imported-quote.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { ConfigPath } from '../file/errors.ts';
 import type { FilePlace } from '../file/expand.ts';
@@ -11,11 +11,11 @@ import { whyEndless } from '../file/file-size.ts';
 import { type Finding, items, member } from '../file/tree.ts';
 
 /** The quotes that a config hands over: what each `file` holds, and what is wrong with those that cannot be read. */
-export type QuoteFiles = { quotes: ReadonlyMap<string, HandedQuote>; findings: Finding[] };
+export type QuoteFiles = { quotes: ReadonlyMap<string, ImportedQuote>; findings: Finding[] };
 
 /** Reads every `file` under `quotes` in a config's values. */
 export async function readQuoteFiles(tree: JsonValue, { folder, onFile }: FilePlace): Promise<QuoteFiles> {
-  const quotes = new Map<string, HandedQuote>();
+  const quotes = new Map<string, ImportedQuote>();
   const findings: Finding[] = [];
   for (const { path, file } of quoteFilesOf(tree)) {
     const at = resolve(folder, file);
@@ -28,7 +28,7 @@ export async function readQuoteFiles(tree: JsonValue, { folder, onFile }: FilePl
 }
 
 /** Findings for files that hold one quote with two contents: only one of them can be what the upstream signed. */
-export function checkQuoteFiles(tree: JsonValue, quotes: ReadonlyMap<string, HandedQuote>): Finding[] {
+export function checkQuoteFiles(tree: JsonValue, quotes: ReadonlyMap<string, ImportedQuote>): Finding[] {
   const first = new Map<SubjectId, string>();
   return quoteFilesOf(tree).flatMap(({ path, file }) => {
     const quote = quotes.get(file);
@@ -61,7 +61,7 @@ function quoteFilesOf(tree: JsonValue): { path: ConfigPath; file: string }[] {
 /** What a path of a quote's file can be. */
 export const QUOTE_FILE = /^[^\0]+$/;
 
-async function readQuote(file: string): Promise<HandedQuote | Omit<Finding, 'path'>> {
+async function readQuote(file: string): Promise<ImportedQuote | Omit<Finding, 'path'>> {
   const endless = whyEndless(file, LIMITS.quoteFile.bytes);
   if (endless !== null) return { found: endless.found, expected: `${endless.expected} with a quote as JSON` };
   let bytes: Buffer;
@@ -87,5 +87,5 @@ async function readQuote(file: string): Promise<HandedQuote | Omit<Finding, 'pat
     return { found: 'a file that is not JSON', expected: 'a quote as POST /v1/quotes answered it' };
   }
   const expected = 'a quote as POST /v1/quotes answered it, with an id of "quote:" and a UUID';
-  return readHandedQuote(json) ?? { found: 'a file without the id of a quote', expected };
+  return readImportedQuote(json) ?? { found: 'a file without the id of a quote', expected };
 }

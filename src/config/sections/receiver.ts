@@ -67,7 +67,7 @@ const webhookSchema = mapping({
   ...filterFields,
   headers: headersField.prefault({}).meta({
     description:
-      'Headers of your own, such as `Authorization`. Their values are kept secret. Not `webhook-*`, `intentwatch-*`, `Host`, `Content-*`, `User-Agent` and those of the connection.',
+      'Headers of your own, such as `Authorization`. Their values are stored secret. Not `webhook-*`, `intentwatch-*`, `Host`, `Content-*`, `User-Agent` and those of the connection.',
     label: 'mapping',
   }),
   timeout: durationField({ min: '100ms', max: '5m' }).prefault('15s').meta({
@@ -87,7 +87,7 @@ const webhookSchema = mapping({
   disableAfter: disableAfterField,
   proxy: proxyField.optional().meta({
     description:
-      'An http or https proxy through which the URL is called, with user and password where it asks for them. Kept secret.',
+      'An http or https proxy through which the URL is called, with user and password where it requests them. Kept secret.',
     label: 'URL',
   }),
   allowPrivateNetwork: flagField().prefault(false).meta({

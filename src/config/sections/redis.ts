@@ -5,7 +5,7 @@ import { mapping, textField } from '../fields/fields.ts';
 import { decoded } from '../fields/urls.ts';
 
 /**
- * Where Redis is: one server (by URL or by socket), a Sentinel group, or a Cluster. Written in `redis.url` as
+ * The place where Redis is: one server (by URL or by socket), a Sentinel group, or a Cluster. Written in `redis.url` as
  * `redis://` or `rediss://host:port/db`, `redis+sentinel://host:port,host:port/group`,
  * `redis+cluster://host:port,host:port`.
  */
@@ -82,7 +82,7 @@ export const redisSchema = mapping({
       description: 'What all keys begin with, so that several daemons can share one Redis.',
       label: 'name',
     }),
-}).meta({ description: 'Where the state is kept.', example: [{ url: '${REDIS_URL}' }] });
+}).meta({ description: 'Where the state is stored.', example: [{ url: '${REDIS_URL}' }] });
 
 /** Redis as the rest of the program sees it. */
 export function buildRedis(section: z.output<typeof redisSchema>): RedisConfig {

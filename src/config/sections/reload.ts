@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { mapping, textField } from '../fields/fields.ts';
 
-/** Whether changed files are applied by themselves, or on request only. */
+/** True when changed files are applied by themselves, or on request only. */
 const RELOAD_MODES = ['watch', 'manual'] as const;
 
 /** What the config file is to the config that runs (see daemon/reloads.ts). */

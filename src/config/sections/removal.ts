@@ -11,7 +11,7 @@ export const removalSchema = mapping({
   }),
 }).meta({ description: 'What becomes of what leaves the config.' });
 
-/** How long what leaves the config is suspended. */
+/** The time that what leaves the config is suspended. */
 export type RemovalConfig = { graceSpanMs: number };
 
 /** The section as the rest of the program sees it. */

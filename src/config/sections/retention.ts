@@ -7,7 +7,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
-/** How long nobody may have looked: a day without the daemon, from the end of one sweep to that of the next. */
+/** The time that nobody may have looked: a day without the daemon, from the end of one sweep to that of the next. */
 function leastMs(fullSweepEveryMs: number): number {
   const sweepMs = sweepEveryMs({ leastMs: fullSweepEveryMs, pages: MOST_PAGES, newestFirst: true });
   return Math.ceil((DAY_MS + 2 * sweepMs) / DAY_MS) * DAY_MS;
@@ -45,7 +45,7 @@ export function checkRetention(config: ParsedConfig, tree: JsonValue): Finding[]
   return findings;
 }
 
-/** Where a field is written, or `retention` where it has its default. */
+/** The place where a field is written, or `retention` where it has its default. */
 function place(tree: JsonValue, path: (string | number)[]): Pick<Finding, 'path'> {
   return { path: valueAt(tree, path) === undefined ? ['retention'] : path };
 }

@@ -60,7 +60,7 @@ export const routeSchema = mapping({
     .prefault(0.005)
     .meta({
       description:
-        'The share by which the output must differ from the one last told to be told again (`route.moved`): 0.005 is 0.5 %.',
+        'The share by which the output must differ from the one last reported to be reported again (`route.moved`): 0.005 is 0.5 %.',
     }),
   every: durationField({ min: '1s', max: '1h' }).prefault('30s').meta({
     description:

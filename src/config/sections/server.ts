@@ -128,12 +128,12 @@ export function buildServer(section: z.output<typeof serverSchema>): ServerConfi
   };
 }
 
-/** Whether a server can be reached from this machine alone. */
+/** True when a server can be reached from this machine alone. */
 export function isLoopbackHost(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 }
 
-/** Whether there is an API: not without a token where it can be reached from elsewhere. */
+/** True when there is an API: not without a token where it can be reached from elsewhere. */
 export function isApiOn({ host, tokens }: Pick<ServerConfig, 'host' | 'tokens'>): boolean {
   return tokens.read !== null || tokens.consume !== null || tokens.admin.length > 0 || isLoopbackHost(host);
 }

@@ -17,7 +17,7 @@ export const smtpSchema = mapping({
     schemes: ['smtp', 'smtps'],
     example: 'smtp://user:password@mail.example.com:587',
   }).meta({
-    description: 'The mail server, with user and password where it asks for them.',
+    description: 'The mail server, with user and password where it requests them.',
     label: 'URL',
   }),
   // A line break in the display name would add headers to the mail.

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isJsonObject, type JsonValue } from '../../domain/json.ts';
-import type { HandedQuote } from '../../domain/quotes/handed-quote.ts';
+import type { ImportedQuote } from '../../domain/quotes/imported-quote.ts';
 import {
   foldHex,
   gaslessId,
@@ -86,7 +86,7 @@ function txsField(description: string) {
 
 const OVERDUE = 'a duration from 1s to 365d (a whole number and ms, s, m, h or d) or "learned"';
 
-/** After how long a transfer that is under way is told as overdue. */
+/** After how long a transfer that is under way is reported as overdue. */
 export const overdueField = z.union([z.literal('learned'), durationField({ min: '1s', max: '365d' })], {
   error: OVERDUE,
 });
@@ -108,7 +108,7 @@ export const subscriptionSchema = mapping({
   destinationTxs: txsField('Single transfers, by the hash of the transaction that delivers them.'),
   quotes: z.array(quoteField, { error: 'a list of quotes' }).prefault([]).meta({
     description:
-      'Quotes: a bare UUID, or `{ file }` for the quote itself as JSON, whose signature is verified and whose expiry is told. The intents they become are watched too.',
+      'Quotes: a bare UUID, or `{ file }` for the quote itself as JSON, whose signature is verified and whose expiry is reported. The intents they become are watched too.',
     label: 'list of UUIDs or mappings',
   }),
   gaslessJobs: z.array(gaslessJobField, { error: 'a list of gasless jobs' }).prefault([]).meta({
@@ -130,12 +130,12 @@ export const subscriptionSchema = mapping({
     .meta({ description: 'Deposit vaults.', label: 'list of mappings' }),
   routes: z.array(routeSchema, { error: 'a list of routes' }).prefault([]).meta({
     description:
-      'Routes that are priced again and again, at the open quoting service (`upstream.quotesUrl`) or with the key: told when they can be had, cannot be had, and when their price has moved.',
+      'Routes that are priced again and again, at the open quoting service (`upstream.quotesUrl`) or with the key: reported when they can be had, cannot be had, and when their price has moved.',
     label: 'list of mappings',
   }),
   recipients: z.array(walletField, { error: 'a list of addresses' }).prefault([]).meta({
     description:
-      'Who may rightly receive what its transfers deliver, where a chain has RPC endpoints: a delivery to anybody else is disputed. Left out: who received is told, and not judged.',
+      'Who may rightly receive what its transfers deliver, where a chain has RPC endpoints: a delivery to anybody else is disputed. Left out: who received is reported, and not judged.',
     label: 'list of addresses',
   }),
   metadata: z
@@ -156,7 +156,7 @@ export const subscriptionSchema = mapping({
     }),
   receivers: z.array(nameField, { error: 'a list of receiver names' }).prefault([]).meta({
     description:
-      'Who is told. `[]`: nobody, the events are only pulled from the API, which has to be on. May be left out where there are no receivers at all.',
+      'Who is notified. `[]`: nobody, the events are only pulled from the API, which has to be on. May be left out where there are no receivers at all.',
     label: 'list of names',
   }),
   history: z.enum(['skip', 'emit'], { error: '"skip" or "emit"' }).prefault('skip').meta({
@@ -165,16 +165,16 @@ export const subscriptionSchema = mapping({
   }),
   overdueAfter: overdueField.optional().meta({
     description:
-      'After how long a transfer that is still pending is told as overdue: a duration, or `learned` for the time within which 99 of 100 on its route were done, once 50 were seen; before that 15 times what a quote for the route said, where one did. Left out: never.',
+      'After how long a transfer that is still pending is reported as overdue: a duration, or `learned` for the time within which 99 of 100 on its route were done, once 50 were seen; before that 15 times what a quote for the route said, where one did. Left out: never.',
     label: 'duration or `learned`',
   }),
   warnBefore: durationField({ min: '1s', max: '365d' }).optional().meta({
     description:
-      'How long before it expires a vault, or a quote that was handed over, is told as expiring while it is not funded. Left out: never.',
+      'How long before it expires a vault, or an imported quote, is reported as expiring while it is not funded. Left out: never.',
     label: 'duration',
   }),
 }).meta({
-  description: 'A named set of subjects and who is told about them. At least one subject.',
+  description: 'A named set of subjects and who is notified about them. At least one subject.',
   example: [
     {
       name: 'treasury',
@@ -216,7 +216,7 @@ const SUBJECT_IDS = {
   intents: fromText(intentId),
   sourceTxs: fromText((hash) => txId('source', hash)),
   destinationTxs: fromText((hash) => txId('destination', hash)),
-  quotes: (quote: JsonValue, quotes: ReadonlyMap<string, HandedQuote>): string | null => {
+  quotes: (quote: JsonValue, quotes: ReadonlyMap<string, ImportedQuote>): string | null => {
     const file = member(quote, 'file');
     if (typeof file === 'string') return quotes.get(file)?.subject ?? null;
     return typeof quote === 'string' ? quoteId(quote) : null;
@@ -244,7 +244,7 @@ function fromText(idOf: (text: string) => string) {
 /** A subscription as the rest of the program sees it. `quotes` are those by file, all of them read. */
 export function buildSubscription(
   item: z.output<typeof subscriptionSchema>,
-  quotes: ReadonlyMap<string, HandedQuote>,
+  quotes: ReadonlyMap<string, ImportedQuote>,
 ): Subscription {
   const { overdueAfter, warnBefore, routes, ...same } = item;
   const uuids = item.quotes.flatMap((quote) => {
@@ -269,7 +269,7 @@ export function checkSubscription(
   }: {
     receivers: string[];
     shown: string[];
-    quotes: ReadonlyMap<string, HandedQuote>;
+    quotes: ReadonlyMap<string, ImportedQuote>;
     mayPull: boolean;
   },
 ): Finding[] {

@@ -34,7 +34,7 @@ export const upstreamSchema = mapping({
   }),
   partnerQuotesRequestsPerSecond: rateField({ max: MAX_REQUESTS_PER_SECOND }).prefault(1).meta({
     description:
-      'The budget of prices that are asked for with the key (routes with `service: v1`), over all processes; apart from `requestsPerSecond`.',
+      'The budget of prices that are requested with the key (routes with `service: v1`), over all processes; apart from `requestsPerSecond`.',
   }),
   dAppId: textField({
     pattern: /^[A-Za-z0-9._-]{1,64}$/,
@@ -43,7 +43,7 @@ export const upstreamSchema = mapping({
     .prefault('intentwatch')
     .meta({
       description:
-        'The name by which is known who asks for the price of a route: `dAppID` of the open quoting service, `dappId` of `POST /v1/quotes`.',
+        'The name by which is known who requests the price of a route: `dAppID` of the open quoting service, `dappId` of `POST /v1/quotes`.',
       label: 'text',
     }),
   timeout: durationField({ min: '100ms', max: '5m' }).prefault('10s').meta({
@@ -52,7 +52,7 @@ export const upstreamSchema = mapping({
   }),
   proxy: proxyField.optional().meta({
     description:
-      'An http or https proxy through which the transfer service and the open quoting service are asked, with user and password where it asks for them. Kept secret.',
+      'An http or https proxy through which the transfer service and the open quoting service are asked, with user and password where it requests them. Kept secret.',
     label: 'URL',
   }),
   vaultPath: textField({

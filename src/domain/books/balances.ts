@@ -113,7 +113,7 @@ function asSums(closings: readonly Closing[]): Sums<TokenPlace> {
   return sums;
 }
 
-/** Whether two sums are the same in every token. */
+/** True when two sums are the same in every token. */
 function agreement(one: string, other: string, ones: Sums<TokenPlace>, others: Sums<TokenPlace>): BookCheck {
   const text = (sums: Sums<TokenPlace>): string[] =>
     sums

@@ -5,14 +5,14 @@ import { type Statement, statementsOf } from '../proof/statement.ts';
 import { asSubjectId } from '../subjects/subject.ts';
 
 /**
- * Where the money of a transfer is. `open`: it left the source and is neither paid out nor paid back; a status that the
+ * The place where the money of a transfer is. `open`: it left the source and is neither paid out nor paid back; a status that the
  * interface does not name leaves it there.
  */
 export const PHASES = ['open', 'delivered', 'refunded'] as const;
 
 export type Phase = (typeof PHASES)[number];
 
-/** What the chain said of a payment, as an event told it. */
+/** What the chain said of a payment, as an event reported it. */
 export const PROOF_STATE = z.object({
   outcome: z.enum(['verified', 'disputed', 'unproven']),
   payment: z.string().nullable(),
@@ -29,7 +29,7 @@ export const PROOF_STATE = z.object({
 export type ProofState = z.infer<typeof PROOF_STATE>;
 
 /** Members of a transfer that a row of the books shows. */
-const TOLD = TRANSFER.pick({
+const REPORTED = TRANSFER.pick({
   source: true,
   destination: true,
   refund: true,
@@ -47,10 +47,10 @@ const TOLD = TRANSFER.pick({
 export const BOOK_STATE = z.object({
   phase: z.enum(PHASES),
   status: z.string(),
-  transfer: TOLD,
+  transfer: REPORTED,
   fundedAtMs: z.number().nullable(),
   endedAtMs: z.number().nullable(),
-  /** Where the upstream's last word of it is booked, ms: its next is booked no earlier. Null in books of an older version. */
+  /** The place where the upstream's last word of it is booked, ms: its next is booked no earlier. Null in books of an older version. */
   saidMs: z.number().nullable().default(null),
   isOverdue: z.boolean(),
   isGone: z.boolean(),
@@ -65,10 +65,10 @@ export const BOOK_STATE = z.object({
 export type BookState = z.infer<typeof BOOK_STATE>;
 
 /** Who a transfer belongs to, as far as is known when it is seen. */
-export type Audience = Pick<BookState, 'wallets' | 'subscriptions' | 'metadata'>;
+export type Subscribers = Pick<BookState, 'wallets' | 'subscriptions' | 'metadata'>;
 
 /** Something that was seen of a transfer: its event, what that says of it, and whom it leads to. */
-export type Sighting = { event: Event; facts: TransferFacts | null; audience: Audience };
+export type Observation = { event: Event; facts: TransferFacts | null; subscribers: Subscribers };
 
 /** The kinds of subject that are transfers: what names one (a quote, a job, a vault) is not counted beside it. */
 export function isTransfer({ data }: Event): boolean {
@@ -95,13 +95,13 @@ const PROOF = z.looseObject({
   singleSource: z.boolean().catch(false),
 });
 
-/** What the books know after a sighting. What one answer omits and another showed stays known. */
-export function nextState(before: BookState | null, { event, facts, audience }: Sighting): BookState {
+/** What the books know after an observation. What one answer omits and another showed stays known. */
+export function nextState(before: BookState | null, { event, facts, subscribers }: Observation): BookState {
   const { type, data } = event;
   const status = data.status ?? before?.status ?? '';
   const isGone = status.toLowerCase() === 'unknown';
   const phase = phaseOf(status) ?? before?.phase ?? 'open';
-  const known = TOLD.safeParse(facts ?? {}).data ?? {};
+  const known = REPORTED.safeParse(facts ?? {}).data ?? {};
   const transfer = { ...before?.transfer, ...known };
   if (known.sent !== undefined) delete transfer.toSend;
   if (phase !== 'delivered') delete transfer.delivered;
@@ -119,9 +119,9 @@ export function nextState(before: BookState | null, { event, facts, audience }: 
     isGone,
     isCountedElsewhere: before?.isCountedElsewhere === true || namesIntent(event),
     proofs: nextProofs(before?.proofs ?? [], event),
-    wallets: union(before?.wallets ?? [], audience.wallets),
-    subscriptions: union(before?.subscriptions ?? [], audience.subscriptions),
-    metadata: { ...before?.metadata, ...audience.metadata },
+    wallets: union(before?.wallets ?? [], subscribers.wallets),
+    subscriptions: union(before?.subscriptions ?? [], subscribers.subscriptions),
+    metadata: { ...before?.metadata, ...subscribers.metadata },
   };
 }
 
@@ -135,24 +135,24 @@ function namesIntent({ data }: Event): boolean {
 function nextProofs(before: readonly ProofState[], { type, data }: Event): ProofState[] {
   const outcome = PROOF_STATE.shape.outcome.safeParse(type.slice(type.indexOf('.') + 1)).data;
   if (outcome === undefined) return withoutRestated(before, data);
-  const told = 'proof' in data ? PROOF.safeParse(data.proof).data : undefined;
-  const payment = told?.payment ?? null;
+  const reported = 'proof' in data ? PROOF.safeParse(data.proof).data : undefined;
+  const payment = reported?.payment ?? null;
   const statement = statementsIn(data).find((one) => one.payment === payment);
   const proof = {
     outcome,
     payment,
-    txHash: told?.txHash ?? null,
-    stated: told === undefined ? null : statedText({ ...told, amount: told.stated }),
+    txHash: reported?.txHash ?? null,
+    stated: reported === undefined ? null : statedText({ ...reported, amount: reported.stated }),
     ...(statement === undefined ? {} : { sent: statement.sent }),
-    reason: told?.reason ?? null,
-    isSingleSource: told?.singleSource ?? false,
+    reason: reported?.reason ?? null,
+    isSingleSource: reported?.singleSource ?? false,
   };
   return [...before.filter((one) => one.payment !== payment), proof];
 }
 
 function withoutRestated(proofs: readonly ProofState[], data: Event['data']): ProofState[] {
-  const told = proofs.some(({ stated }) => stated !== null);
-  const statements = told ? statementsIn(data) : [];
+  const reported = proofs.some(({ stated }) => stated !== null);
+  const statements = reported ? statementsIn(data) : [];
   return proofs.filter(({ payment, stated, sent }) => {
     const now = statements.find((one) => one.payment === payment);
     if (now === undefined || stated === null) return true;
@@ -177,7 +177,7 @@ function statedText(one: {
 /** How far the upstream's clock may be ahead before its times are not believed. */
 const MOST_AHEAD_MS = 300_000;
 
-/** A moment as the upstream says it; what lies too far ahead of when it was seen, or before 1970, is taken for that. */
+/** A time as the upstream says it; what lies too far ahead of when it was seen, or before 1970, is taken for that. */
 export function believableMs(saidMs: number, seenMs: number): number {
   return saidMs > seenMs + MOST_AHEAD_MS || saidMs < 0 ? seenMs : saidMs;
 }
@@ -200,7 +200,7 @@ export function happenedMs(event: Event): number {
   return isOfOurClock(event) ? Date.parse(event.timestamp) : upstreamMs(event);
 }
 
-/** Whether an event tells what our own clock or a check found, which says nothing of when the upstream's next word was. */
+/** True when an event tells what our own clock or a check found, which says nothing of when the upstream's next word was. */
 export function isOfOurClock({ type }: Event): boolean {
   return CLOCK_WORDS.test(type);
 }

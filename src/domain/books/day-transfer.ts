@@ -34,7 +34,7 @@ export type DayTransfer = ReportTransfer & {
   eventsInDay: readonly ReportEvent[];
 };
 
-/** The deliveries that count in a day: nobody could be told by then of what was meant for a receiver only later. */
+/** The deliveries that count in a day: nobody could be reported by then of what was meant for a receiver only later. */
 export function deliveriesBy({ atMs, deliveries }: ReportEvent, tellByMs: number): ReportDelivery[] {
   return deliveries.filter(({ eventMs }) => eventMs <= Math.max(atMs, tellByMs));
 }

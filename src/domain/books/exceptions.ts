@@ -7,7 +7,7 @@ import { proofOf } from './row.ts';
 /** When a delivery must have been done, and how long one may take in a day that is not closed; 0 in one that is. */
 type ExceptionContext = { day: Day; tellByMs: number; graceMs: number; checked: ReadonlySet<string> };
 
-/** Why a transfer needs a look: every reason by itself. */
+/** Why a transfer needs a poll: every reason by itself. */
 export function exceptionsOf(transfer: DayTransfer, context: ExceptionContext): BookException[] {
   const { subject, state, openAfter, inDay, eventsInDay } = transfer;
   const found: BookException[] = [];

@@ -1,6 +1,6 @@
 import { storableText } from '../storable-text.ts';
 import { foldHex } from '../subjects/subject.ts';
-import { type BookState, believableMs, happenedMs, type Sighting } from './book-state.ts';
+import { type BookState, believableMs, happenedMs, type Observation } from './book-state.ts';
 
 /**
  * Sides of the books. `started` and `ended` are in the source token, and what has started and not ended is under way;
@@ -55,7 +55,7 @@ export function bookedMs(happened: number, { openedMs, closedMs, lastBookedMs }:
 export function postingsBetween(
   before: BookState | null,
   after: BookState,
-  { sighting, times }: { sighting: Sighting; times: BookTimes },
+  { observation, times }: { observation: Observation; times: BookTimes },
 ): Posting[] {
   const posted = sumByPlace(before === null ? [] : linesOf(before));
   const wanted = sumByPlace(linesOf(after));
@@ -68,8 +68,8 @@ export function postingsBetween(
     if (count === 0 && amount === 0n) continue;
     const isCorrection = postedSides.has(line.side);
     const isStart = line.side === 'started' && !isCorrection;
-    const seenMs = Date.parse(sighting.event.timestamp);
-    const said = isStart ? (after.fundedAtMs ?? seenMs) : happenedMs(sighting.event);
+    const seenMs = Date.parse(observation.event.timestamp);
+    const said = isStart ? (after.fundedAtMs ?? seenMs) : happenedMs(observation.event);
     const happened = believableMs(said, seenMs);
     const booked = bookedMs(happened, times);
     const isLate = happened < times.closedMs && times.closedMs > times.openedMs;

@@ -37,7 +37,7 @@ const BALANCE = BOOK_AMOUNT.omit({ amount: true, units: true }).extend({
 
 export type Balance = z.infer<typeof BALANCE>;
 
-const TOLD = z.object({
+const REPORTED = z.object({
   receiver: z.string(),
   state: z
     .string()
@@ -60,7 +60,7 @@ const ROW = z.object({
   isSentSeen: z.boolean().describe('False where `sent` is what was agreed on, for no transaction showed it.'),
   promised: BOOK_AMOUNT.nullable(),
   delivered: BOOK_AMOUNT.nullable(),
-  fees: z.array(BOOK_AMOUNT).describe('Of the quote, where that was handed over.'),
+  fees: z.array(BOOK_AMOUNT).describe('Of the quote, where that was imported.'),
   sourceTx: z.string().nullable(),
   destinationTx: z.string().nullable(),
   refundTx: z.string().nullable(),
@@ -68,7 +68,7 @@ const ROW = z.object({
     .enum(PROOF_WORDS)
     .describe('What the chain said of the payment, as far as that was known when the day ended.'),
   proofReason: z.string().nullable(),
-  told: z.array(TOLD).describe('By which receivers the newest status was told, and when.'),
+  reported: z.array(REPORTED).describe('By which receivers the newest status was reported, and when.'),
   wallets: z.array(z.string()),
   subscriptions: z.array(z.string()),
   metadata: z.record(z.string(), z.string()),

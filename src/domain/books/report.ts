@@ -22,13 +22,13 @@ export type ReportData = {
   readMs: number;
   rules: DayRules;
   transfers: AsyncIterable<readonly ReportTransfer[]>;
-  /** Null where no day was closed at that moment. */
+  /** Null where no day was closed at that time. */
   closings: { from: readonly Closing[] | null; to: readonly Closing[] | null };
   breaks: readonly { atMs: number; kind: string; detail: string }[];
   names: BookNames;
 };
 
-/** How long a delivery may take before a day that is not closed names it. */
+/** The time that a delivery may take before a day that is not closed names it. */
 const USUAL_DELIVERY_MS = 60_000;
 
 /** The books of a day: what they say follows from the rows alone. Works on the transfers as they come, and keeps their rows. */
@@ -136,8 +136,8 @@ const PROOF_TYPE = /\.(verified|disputed|unproven)$/;
 /** What was proved after the day was not proved in it, though the upstream's next word is of the day. */
 function withoutLaterProofs(state: BookState, events: readonly ReportEvent[], toMs: number): BookState {
   const later = events.filter(({ type, bookedMs }) => bookedMs >= toMs && PROOF_TYPE.test(type));
-  const told = new Set(later.map((event) => JSON.stringify(event.state.proofs.at(-1))));
-  return { ...state, proofs: state.proofs.filter((proof) => !told.has(JSON.stringify(proof))) };
+  const reported = new Set(later.map((event) => JSON.stringify(event.state.proofs.at(-1))));
+  return { ...state, proofs: state.proofs.filter((proof) => !reported.has(JSON.stringify(proof))) };
 }
 
 /** A transfer that was first seen after the day, in which it was funded: then it was under way. */
@@ -156,7 +156,7 @@ function beforeSeen(state: BookState | undefined): BookState {
   };
 }
 
-/** Whether anything is to be said of a transfer on a day: what ended before may still be told, or go. */
+/** True when anything is to be said of a transfer on a day: what ended before may still be reported, or go. */
 function isTouched({ openBefore, inDay, eventsInDay }: DayTransfer): boolean {
   return openBefore > 0 || inDay.length > 0 || eventsInDay.length > 0;
 }

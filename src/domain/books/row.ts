@@ -38,7 +38,7 @@ export function rowOf(
     refundTx: facts.refund?.txHash ?? null,
     proof,
     proofReason,
-    told: toldOf(transfer, tellByMs),
+    reported: reportedOf(transfer, tellByMs),
     wallets: state.wallets,
     subscriptions: state.subscriptions,
     metadata: state.metadata,
@@ -67,17 +67,17 @@ export function proofOf({ phase, proofs, transfer }: BookState): {
   return { proof: found.outcome, proofReason: reason };
 }
 
-/** By whom the newest status of the day was told; what was delivered after a moment was not delivered then. */
-function toldOf({ events, state }: DayTransfer, tellByMs: number): ReportRow['told'] {
+/** By whom the newest status of the day was reported; what was delivered after a moment was not delivered then. */
+function reportedOf({ events, state }: DayTransfer, tellByMs: number): ReportRow['reported'] {
   const word = state.status.toLowerCase();
   const event = events.findLast((one) => one.state.status === state.status && one.type.endsWith(`.${word}`));
   const deliveries = event === undefined ? [] : deliveriesBy(event, tellByMs);
   return deliveries.map(({ receiver, state: found, deliveredMs }) => {
-    const isTold = deliveredMs !== null && deliveredMs <= tellByMs;
+    const isReported = deliveredMs !== null && deliveredMs <= tellByMs;
     return {
       receiver,
-      state: isTold ? 'delivered' : deliveredMs === null ? found : 'waiting',
-      at: isoOrNull(isTold ? deliveredMs : null),
+      state: isReported ? 'delivered' : deliveredMs === null ? found : 'waiting',
+      at: isoOrNull(isReported ? deliveredMs : null),
     };
   });
 }

@@ -24,12 +24,12 @@ export function binOf(ageSeconds: number): number {
   return bin < LAST && ageSeconds >= lowerEdge(bin + 1) ? bin + 1 : bin;
 }
 
-/** Where a bin begins, seconds. */
+/** The place where a bin begins, seconds. */
 export function lowerEdge(bin: number): number {
   return AGE_BINS[bin] ?? Number.POSITIVE_INFINITY;
 }
 
-/** Where a bin ends, seconds; Infinity for the last. */
+/** The place where a bin ends, seconds; Infinity for the last. */
 export function upperEdge(bin: number): number {
   return AGE_BINS[bin + 1] ?? Number.POSITIVE_INFINITY;
 }

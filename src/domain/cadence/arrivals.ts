@@ -3,7 +3,7 @@ import { weightAt } from './decay.ts';
 /** New transfers of a wallet and for how long it was watched, as decayed sums at a moment (Redis time, ms). */
 export type ArrivalTally = { seen: number; watchedSeconds: number; atMs: number };
 
-/** What one look that shows new transfers tells: how many came since the look before it, and how long ago that was. */
+/** What one poll that shows new transfers tells: how many came since the poll before it, and how long ago that was. */
 export type Arrived = { seen: number; watchedSeconds: number };
 
 /** What was seen so long ago counts half. */
@@ -11,14 +11,14 @@ const HALF_LIFE_MS = 86_400_000;
 
 /**
  * Wallets differ: what is usual among them says little about one of them, and counts like one transfer seen. Were it less,
- * wallets that are all alike would be looked at very differently, by chance.
+ * wallets that are all alike would be polled very differently, by chance.
  */
 const USUAL_TRANSFERS = 1;
 
 /** What the rule expects of a usual wallet is a guess, and counts like as many among all wallets together. */
 const RULE_TRANSFERS = 1;
 
-/** What one look adds that showed new transfers since the look before it. */
+/** What one poll adds that showed new transfers since the poll before it. */
 export function withArrivals(tally: ArrivalTally, look: Arrived & { nowMs: number }): ArrivalTally {
   const { seen, watchedSeconds } = decayed(tally, look.nowMs);
   return {

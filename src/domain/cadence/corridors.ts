@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { quantileSeconds } from './hazard.ts';
 import { ENOUGH_OF_A_ROUTE, type Knowledge } from './knowledge.ts';
 import { ANY_ROUTE } from './route-name.ts';
-import { astrayOf, type Watch } from './watch-rules.ts';
+import { failedOf, type Watch } from './watch-rules.ts';
 
 const COUNT = z.number().min(0);
 
@@ -34,7 +34,7 @@ export const CORRIDOR = z.object({
   unfilled: COUNT.describe(
     'Transfers that were seen pending, then `expired`, `failed`, `refundable` or `refunded`.',
   ),
-  overdue: COUNT.describe('Transfers that were told as overdue, each once.'),
+  overdue: COUNT.describe('Transfers that were reported as overdue, each once.'),
   refunded: COUNT.describe('Transfers that were paid back.'),
   unfilledShare: SHARE.describe('Of `filled` and `unfilled` together. Null while they are fewer than 20.'),
   overdueShare: SHARE.describe('`overdue` as a share of the same.'),
@@ -64,7 +64,7 @@ export function corridorsOf(knowledge: Knowledge): Corridor[] {
 function corridorOf(knowledge: Knowledge, corridor: string): Corridor {
   const { counted } = knowledge;
   const filled = counted(corridor, 'pending');
-  const unfilled = counted(corridor, astrayOf('pending'));
+  const unfilled = counted(corridor, failedOf('pending'));
   const [overdue, refunded] = [counted(corridor, 'overdue'), counted(corridor, 'refunded')];
   const ended = filled + unfilled;
   // What is counted decays from its own moment: a share is at most all.

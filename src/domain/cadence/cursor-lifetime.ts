@@ -23,12 +23,12 @@ const SHARE = 0.2;
 const MOST_AT_ONCE = 20;
 const SAFETY = 4;
 
-/** Whether the full sweeps of a wallet are hurried. */
+/** True when the full sweeps of a wallet are hurried. */
 export function isHurried({ cursorDiedAtMs }: CursorFacts, nowMs: number): boolean {
   return cursorDiedAtMs > 0 && nowMs - cursorDiedAtMs < BELIEVED_MS;
 }
 
-/** How many sweeps may be hurried at once, so that a page of each comes well within the life of its cursor. */
+/** The number of sweeps that may be hurried at once, so that a page of each comes well within the life of its cursor. */
 export function mostHurried({ cursorDiedAfterMs }: CursorFacts, requestsPerSecond: number): number {
   const pages = ((cursorDiedAfterMs / 1_000) * requestsPerSecond * SHARE) / SAFETY;
   return Math.max(1, Math.min(MOST_AT_ONCE, Math.floor(pages)));

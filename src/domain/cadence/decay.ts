@@ -1,4 +1,4 @@
-/** Since when a decaying sum is kept, and after how long what was added counts half, both in ms. */
+/** Since when a decaying sum is stored, and after how long what was added counts half, both in ms. */
 export type DecayClock = { landmarkMs: number; halfLifeMs: number };
 
 /**
@@ -13,7 +13,7 @@ export function weightAt(atMs: number, clock: DecayClock): number {
 /** Beyond this weight a sum is brought to a new landmark, long before numbers run out. */
 export const LARGEST_WEIGHT = 2 ** 64;
 
-/** Whether a sum ought to be brought to a new landmark: divided by the present weight, with the present as landmark. */
+/** True when a sum ought to be brought to a new landmark: divided by the present weight, with the present as landmark. */
 export function isHeavy(weight: number): boolean {
   return !(weight < LARGEST_WEIGHT);
 }

@@ -9,16 +9,16 @@ import { stageSinceMs } from './next-poll.ts';
 import { routeName } from './route-name.ts';
 import type { Watch } from './watch-rules.ts';
 
-/** How a stage ends, by age: as is usual, or astray (expired, failed, refundable), after which the usual does not come. */
-export type StageEnds = { usual: HazardCurve; astray: HazardCurve };
+/** How a stage ends, by age: as is usual, or failed (expired, failed, refundable), after which the usual does not come. */
+export type StageEnds = { usual: HazardCurve; failed: HazardCurve };
 
 /** An age (seconds) and the chance that the usual end has come by then. */
 type Arrival = { ageSeconds: number; probability: number };
 
-/** Of those that still come, so many have come by the time that is told. */
+/** Of those that still come, so many have come by the time that is reported. */
 const SHARE = 0.9;
 
-/** What is more likely not to come at all is not told as expected. */
+/** What is more likely not to come at all is not reported as expected. */
 const LEAST_PROBABILITY = 0.5;
 
 /**
@@ -63,7 +63,7 @@ function piecesFrom(ends: StageEnds, ageSeconds: number): Piece[] {
     const [from, to] = [Math.max(lowerEdge(bin), ageSeconds), upperEdge(bin)];
     if (from >= to) continue;
     const usual = ends.usual[bin] ?? 0;
-    const both = usual + (ends.astray[bin] ?? 0);
+    const both = usual + (ends.failed[bin] ?? 0);
     const ended = open * -Math.expm1(-both * (to - from));
     const arrives = both > 0 ? (ended * usual) / both : 0;
     pieces.push({ from, to, usual, both, open, arrived, arrives });
@@ -107,5 +107,5 @@ type Stage = Pick<Snapshot, 'status' | 'record' | 'updatedAt' | 'changedAtMs'>;
 /** The status that comes next where all goes well, as the tables of its kind name it; null where none does. */
 function usualNext(subject: SubjectId, status: string): string | null {
   const next = statusOf(subject, status)?.next ?? [];
-  return next.find((word) => statusOf(subject, word)?.isAstray === false) ?? null;
+  return next.find((word) => statusOf(subject, word)?.isFailure === false) ?? null;
 }

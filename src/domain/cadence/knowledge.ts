@@ -19,7 +19,7 @@ import {
 import { ANY_ROUTE } from './route-name.ts';
 import {
   type ArrivalRule,
-  astrayOf,
+  failedOf,
   type Statistic,
   WATCHES,
   type Watch,
@@ -35,7 +35,7 @@ export type StoredTally = { route: string; statistic: Statistic; tally: Tally; l
 /** What is known of one stage on one route. `observations` counts ends that were seen, decayed. */
 export type LearnedStage = { route: string; watch: Watch; observations: number; curve: HazardCurve };
 
-/** How often new transfers come: how many were seen, decayed, and how many are usual in a wallet per second. */
+/** The interval at which new transfers come: how many were seen, decayed, and how many are usual in a wallet per second. */
 export type LearnedArrivals = { observations: number; usualPerSecond: number };
 
 /** All that is known: the curve of a stage on a route, and what was learned for it. */
@@ -43,14 +43,14 @@ export type Knowledge = {
   curve: (route: string, watch: Watch) => HazardCurve;
   /** After how many seconds 99 of 100 that ever end have ended; null while too little was seen and no quote said it. */
   p99Seconds: (route: string, watch: Watch) => number | null;
-  /** How a stage ends on a route, as usual or astray; null while too little was seen. */
+  /** How a stage ends on a route, as usual or failed; null while too little was seen. */
   ends: (route: string, watch: Watch) => StageEnds | null;
-  /** The hazard of leaving a stage astray. */
-  astray: (route: string, watch: Watch) => HazardCurve;
-  /** How many were counted on a route, decayed. */
+  /** The hazard that a stage fails. */
+  failed: (route: string, watch: Watch) => HazardCurve;
+  /** The number of were counted on a route, decayed. */
   counted: (route: string, statistic: Statistic) => number;
   stages: readonly LearnedStage[];
-  /** How long quotes say that a delivery takes: route -> seconds. */
+  /** The time that quotes say that a delivery takes: route -> seconds. */
   estimates: ReadonlyMap<string, number>;
   arrivals: LearnedArrivals;
   /** Of transfers on any route, the share that is filled by an age (see `endedShares`). */
@@ -61,7 +61,7 @@ export type Knowledge = {
 export const ENOUGH_OF_A_ROUTE = 20;
 
 /**
- * What is expected before anything was seen leans to long times, for the planner's sake. Where times are told, it counts
+ * What is expected before anything was seen leans to long times, for the planner's sake. Where times are reported, it counts
  * like so few transfers.
  */
 const FEW_TRANSFERS = 4;
@@ -144,14 +144,14 @@ export function knowledgeOf(
     const found = known.get(name);
     if (found !== undefined) return found;
     const isAny = route === ANY_ROUTE;
-    const before = isAny ? { usual: expected.get(watch) ?? [], astray: NO_HAZARD } : endsOf(ANY_ROUTE, watch);
+    const before = isAny ? { usual: expected.get(watch) ?? [], failed: NO_HAZARD } : endsOf(ANY_ROUTE, watch);
     const transfers = isAny ? FEW_TRANSFERS : PRIOR_TRANSFERS;
     const reached = rules[watch].expectation;
     const seen = tallyOf(route, watch);
-    const astray = { ...seen, ended: tallyOf(route, astrayOf(watch)).ended };
+    const failed = { ...seen, ended: tallyOf(route, failedOf(watch)).ended };
     const made = {
       usual: updatedHazard({ curve: before.usual, reached, transfers }, seen),
-      astray: updatedHazard({ curve: before.astray, reached, transfers }, astray),
+      failed: updatedHazard({ curve: before.failed, reached, transfers }, failed),
     };
     known.set(name, made);
     return made;
@@ -159,7 +159,7 @@ export function knowledgeOf(
   return {
     curve,
     counted,
-    astray: (route, watch) => endsOf(route, watch).astray,
+    failed: (route, watch) => endsOf(route, watch).failed,
     ends: (route, watch) => {
       const seen = Math.max(counted(route, watch), counted(ANY_ROUTE, watch));
       return seen < ENOUGH_OF_A_ROUTE ? null : endsOf(route, watch);

@@ -7,10 +7,10 @@ import { boundedRate, type Expectation, expectedHazard, type HazardCurve, stillO
  */
 export type Tally = { ended: readonly number[]; watchedSeconds: readonly number[] };
 
-/** What one look adds to one bin, before it is weighted. */
+/** What one poll adds to one bin, before it is weighted. */
 export type Increment = { bin: number; ended: number; watchedSeconds: number };
 
-/** A stage was seen open at one age and, at the next look, still open or ended. Ages in seconds. */
+/** A stage was seen open at one age and, at the next poll, still open or ended. Ages in seconds. */
 export type Interval = { fromSeconds: number; toSeconds: number; ended: boolean };
 
 /** The expectation counts like so many transfers seen, and no age counts less than a twentieth of them. */

@@ -8,7 +8,7 @@ export type UnderWay = { status: string; hazard: number; weight: number; limits:
 
 /**
  * Which requests show a wallet's transfers. Each stands in exactly one place: a listing (what leaves a narrowed one is
- * looked up at once), or an exact look-up of its own (`single`).
+ * looked up at once), or an exact poll of its own (`single`).
  */
 export type ListingChoice<T> = {
   listings: readonly { listing: Listing; members: readonly T[] }[];
@@ -23,7 +23,7 @@ export type ListingChoice<T> = {
 export type Arrivals = { listing: Listing; rate: number; fillRate: number; limits: Limits };
 
 /**
- * `arrivals`: which listings are looked at for new transfers, whatever else they show. `narrows`: the upstream does
+ * `arrivals`: which listings are polled for new transfers, whatever else they show. `narrows`: the upstream does
  * narrow pages to a status.
  */
 export type ChoiceSetting = { price: number; arrivals: readonly Arrivals[]; narrows: boolean };
@@ -37,7 +37,7 @@ const MOST_STATUSES = 4;
 /**
  * Chooses, by expected cost, how the transfers of a wallet are watched. A request that shows hazard H costs what its
  * delay and its price come to, `H/2r + c·r` per second at its best rate r: less than the sum of its parts, so what shares
- * a page stays together. A narrowed listing also costs a look-up for each transfer that leaves it. Members are in order
+ * a page stays together. A narrowed listing also costs a poll for each transfer that leaves it. Members are in order
  * of birth, oldest first.
  */
 export function chooseListings<T extends UnderWay>(
@@ -63,7 +63,7 @@ type Draft<T> = {
   single: readonly T[];
 };
 
-/** All listings of a draft, with those that are looked at for new transfers alone. */
+/** All listings of a draft, with those that are polled for new transfers alone. */
 function listingsOf<T>(draft: Draft<T>, arrivals: readonly Arrivals[]): ListingChoice<T>['listings'] {
   const chosen = [
     ...(draft.head.length > 0 ? [{ listing: HEAD, members: draft.head }] : []),

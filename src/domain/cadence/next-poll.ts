@@ -25,7 +25,7 @@ export type CadenceInput = {
 
 export type NextPoll = { next: 'finish' } | ({ next: 'poll' } & PlannedPoll);
 
-/** While an answer is unconfirmed, exact look-ups confirm it at this interval. */
+/** While an answer is unconfirmed, exact polls confirm it at this interval. */
 const UNCONFIRMED_EVERY_MS = 15_000;
 
 /** A poll for what the clock brings about comes so long after its moment. */
@@ -76,7 +76,7 @@ export function nextRoutePoll({ everyMs }: { everyMs: number }): PlannedPoll {
 /** A route that has waited longer than its interval by this is overdue. */
 const LATE_ROUTE_MS = 1_000;
 
-/** Whether tracking of a subject has ended. One whose last answer is unconfirmed never has. */
+/** True when tracking of a subject has ended. One whose last answer is unconfirmed never has. */
 export function isFinished(
   input: Pick<CadenceInput, 'subject' | 'snapshot' | 'nowMs' | 'finished'>,
 ): boolean {
@@ -89,7 +89,7 @@ export function isFinished(
   return finishAfterMs !== null && ageInStage(snapshot, nowMs) >= finishAfterMs;
 }
 
-/** Whether the config says that tracking ends in the status of a subject. */
+/** True when the config says that tracking ends in the status of a subject. */
 export function endsByConfig(
   subject: SubjectId,
   { status }: Pick<Snapshot, 'status'>,
@@ -118,7 +118,7 @@ function ageInStage(snapshot: Snapshot, nowMs: number): number {
 /**
  * When a subject is polled next. `virtualSeconds`: the wait after which the poll is worth its request, at a price of 1,
  * counted from the poll before it in the plan's virtual time; `restMs`: no sooner than that; `latestMs`: it is overdue
- * after that, null for never; `alarmMs`: it is asked for after that whatever else, null for never. `unseen`: the upstream
+ * after that, null for never; `alarmMs`: it is requested after that whatever else, null for never. `unseen`: the upstream
  * has not shown it yet, so that it goes with what was newly named.
  */
 export type PlannedPoll = {

@@ -7,10 +7,10 @@ import { stageSinceMs } from './next-poll.ts';
 import { routeName } from './route-name.ts';
 import type { Watch } from './watch-rules.ts';
 
-/** What a look told about the timing of a stage. `astray`: it left its way within the interval. */
-export type Observed = { route: string; watch: Watch; interval: Interval; astray: boolean };
+/** What a poll reported about the timing of a stage. `failed`: it left its way within the interval. */
+export type Observed = { route: string; watch: Watch; interval: Interval; failed: boolean };
 
-/** A look that found a subject in `status` after one before. `seenAtMs` is the last that stored nothing, null for none. */
+/** A poll that found a subject in `status` after one before. `seenAtMs` is the last that stored nothing, null for none. */
 export type Look = {
   subject: SubjectId;
   before: Snapshot;
@@ -19,7 +19,7 @@ export type Look = {
   nowMs: number;
 };
 
-/** Whether a look found that a transfer was paid back since the one before. */
+/** True when a poll found that a transfer was paid back since the one before. */
 export function isRefund({ subject, before, status }: Pick<Look, 'subject' | 'before' | 'status'>): boolean {
   const [from, to] = [before.status.toLowerCase(), status.toLowerCase()];
   return to === REFUNDED && from !== REFUNDED && statusOf(subject, to) !== null;
@@ -28,7 +28,7 @@ export function isRefund({ subject, before, status }: Pick<Look, 'subject' | 'be
 /** The end of a transfer that was paid back. */
 const REFUNDED = 'refunded';
 
-/** What a look tells about the timing of a stage; null where nothing can be learned of it. */
+/** What a poll tells about the timing of a stage; null where nothing can be learned of it. */
 export function observed(look: Look): Observed | null {
   const { subject, before, status, nowMs } = look;
   const { watch } = stageOf(subject, before.status);
@@ -38,11 +38,11 @@ export function observed(look: Look): Observed | null {
   const sinceMs = stageSinceMs(before);
   const fromMs = Math.max(before.observedAtMs, look.seenAtMs ?? 0);
   if (fromMs >= nowMs) return null;
-  const astray = step !== 'same' && statusOf(subject, status)?.isAstray === true;
+  const failed = step !== 'same' && statusOf(subject, status)?.isFailure === true;
   const interval = {
     fromSeconds: (fromMs - sinceMs) / 1_000,
     toSeconds: (nowMs - sinceMs) / 1_000,
-    ended: step !== 'same' && !astray,
+    ended: step !== 'same' && !failed,
   };
-  return { route: routeName(before.record), watch, interval, astray };
+  return { route: routeName(before.record), watch, interval, failed };
 }

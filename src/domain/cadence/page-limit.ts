@@ -42,7 +42,7 @@ export function afterFitting(
   return state?.limit === 0 ? { limit: page.limit, atMs: page.nowMs } : null;
 }
 
-/** Whether the first page of a listing cannot be read: its first record is too large. */
+/** True when the first page of a listing cannot be read: its first record is too large. */
 export function isBlocked(state: PageLimit | undefined, nowMs: number): boolean {
   return state?.limit === 0 && nowMs - state.atMs <= 2 * BLOCKED_MS;
 }

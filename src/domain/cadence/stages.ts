@@ -41,7 +41,7 @@ export const UNNAMED: Stage = idle(30, 30 * DAY, 5);
 /** Not known to the upstream yet: soon, for it may be indexed at any moment. */
 export const UNSEEN: Stage = idle(5, null, 2);
 
-/** A stage without a model is looked at every thirtieth of its age, up to this. */
+/** A stage without a model is polled every thirtieth of its age, up to this. */
 const IDLE_SHARE = 30;
 const IDLE_LONGEST_MS = 600_000;
 

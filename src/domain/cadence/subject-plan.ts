@@ -1,5 +1,5 @@
 import { unseenSnapshot } from '../changes/next-snapshot.ts';
-import type { HandedState } from '../quotes/handed-quote.ts';
+import type { ImportedState } from '../quotes/imported-quote.ts';
 import { type Claim, parseClaimRoot } from '../subjects/claim.ts';
 import type { Snapshot } from '../subjects/record.ts';
 import type { SubjectId } from '../subjects/subject.ts';
@@ -17,12 +17,12 @@ import type { CadenceModel } from './watched.ts';
 /** A subject as it stands, and who wants it. `snapshot` is null where the upstream has not shown it yet. */
 export type Standing = { subject: SubjectId; snapshot: Snapshot | null; claims: readonly Claim[] };
 
-/** What a subscription wants to be told by the clock. */
+/** What a subscription wants to be reported by the clock. */
 type Wishes = { overdueAfterMs: OverdueAfter | null; warnBeforeMs: number | null };
 
 /**
  * What a plan is made by. `price`: of a request, in weighted seconds; `learnedMs`: after how long the subject is overdue by
- * what was learned; `handed`: the quote itself, where it was handed over; `route`: that of a route.
+ * what was learned; `imported`: the quote itself, where it was imported; `route`: that of a route.
  */
 export type PlanContext = {
   nowMs: number;
@@ -31,11 +31,11 @@ export type PlanContext = {
   finished: FinishedStatuses;
   learnedMs: number | null;
   subscriptions: ReadonlyMap<string, Wishes>;
-  handed: HandedState | null;
+  imported: ImportedState | null;
   route: { everyMs: number } | null;
 };
 
-/** An event that the clock has brought about, and the roots of the claims that are told of it; null for all. */
+/** An event that the clock has brought about, and the roots of the claims that are reported of it; null for all. */
 export type DueEvent = { event: TimedEvent; roots: string[] | null };
 
 /**
@@ -72,10 +72,10 @@ export function planSubject(standing: Standing, context: PlanContext): SubjectPl
 /** When the clock makes an event of a subject. Nobody is warned of what has happened already. */
 function momentsOf(
   { subject, snapshot, claims }: Standing,
-  { nowMs, learnedMs, subscriptions, handed }: PlanContext,
+  { nowMs, learnedMs, subscriptions, imported }: PlanContext,
 ): { atMs: number; event: TimedEvent }[] {
-  // The clock passes the expiry of a quote that was handed over also where the upstream has not shown the quote yet.
-  const shown = snapshot ?? (handed === null ? null : unseenSnapshot(nowMs));
+  // The clock passes the expiry of an imported quote also where the upstream has not shown the quote yet.
+  const shown = snapshot ?? (imported === null ? null : unseenSnapshot(nowMs));
   if (shown === null) return [];
   const wishes = claims.flatMap(({ root }) => wishesOf(root, subscriptions) ?? []);
   const overdue = wishes.flatMap(({ overdueAfterMs: after }) => {
@@ -83,7 +83,7 @@ function momentsOf(
     return after === null || ms === null ? [] : [{ after, ms }];
   });
   const warnBeforeMs = wishes.flatMap((wish) => wish.warnBeforeMs ?? []);
-  return timedMoments(subject, shown, { overdue, warnBeforeMs, handed }).filter(
+  return timedMoments(subject, shown, { overdue, warnBeforeMs, imported }).filter(
     ({ event: { untilMs } }) => untilMs === null || nowMs < untilMs,
   );
 }

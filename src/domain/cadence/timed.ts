@@ -1,12 +1,12 @@
 import type { FlaggedEvent, Transition } from '../changes/decision.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
-import type { HandedState } from '../quotes/handed-quote.ts';
+import type { ImportedState } from '../quotes/imported-quote.ts';
 import { statusOf, UNKNOWN } from '../subjects/kinds.ts';
 import { stageOf } from '../subjects/lifecycle.ts';
 import type { Snapshot } from '../subjects/record.ts';
 import { eventKind, type SubjectId, subjectKind } from '../subjects/subject.ts';
 
-/** After how long a subscription wants a transfer told as overdue: so many ms, or what was learned of its route. */
+/** After how long a subscription wants a transfer reported as overdue: so many ms, or what was learned of its route. */
 export type OverdueAfter = number | 'learned';
 
 /**
@@ -19,35 +19,35 @@ export type TimedEvent = FlaggedEvent & {
   untilMs: number | null;
 };
 
-/** A time after which some subscription wants a transfer told as overdue, and what it comes to, ms. */
+/** A time after which some subscription wants a transfer reported as overdue, and what it comes to, ms. */
 export type OverdueTime = { after: OverdueAfter; ms: number };
 
 /**
  * What the clock is held against beside the snapshot. `warnBeforeMs`: how long before it expires some subscription wants to
- * be warned; `handed`: the quote itself, where it was handed over.
+ * be warned; `imported`: the quote itself, where it was imported.
  */
 export type TimedContext = {
   overdue: readonly OverdueTime[];
   warnBeforeMs: readonly number[];
-  handed: HandedState | null;
+  imported: ImportedState | null;
 };
 
 /** The moments (Redis time, ms) at which the clock would make an event of a subject in its present stage. */
 export function timedMoments(
   subject: SubjectId,
   snapshot: Snapshot,
-  { overdue, warnBeforeMs, handed }: TimedContext,
+  { overdue, warnBeforeMs, imported }: TimedContext,
 ): { atMs: number; event: TimedEvent }[] {
-  // Which of them were told is not known any more: none is told a second time.
+  // Which of them were reported is not known any more: none is reported a second time.
   if (snapshot.salvaged === true) return [];
   const moments: { atMs: number; event: TimedEvent }[] = [];
   const deadlineMs = vaultDeadlineMs(subject, snapshot);
   if (deadlineMs !== null) {
     moments.push(...expiry({ atMs: deadlineMs, prefix: '', raw: {} }, { subject, snapshot, warnBeforeMs }));
   }
-  const expiryMs = handed === null ? null : quoteExpiryMs(handed, snapshot);
-  if (handed !== null && expiryMs !== null) {
-    const raw = { id: subject, expiresAt: handed.quote.raw.expiresAt ?? null };
+  const expiryMs = imported === null ? null : quoteExpiryMs(imported, snapshot);
+  if (imported !== null && expiryMs !== null) {
+    const raw = { id: subject, expiresAt: imported.quote.raw.expiresAt ?? null };
     moments.push(...expiry({ atMs: expiryMs, prefix: 'quote:', raw }, { subject, snapshot, warnBeforeMs }));
   }
   if (snapshot.pendingSince !== null && stageOf(subject, snapshot.status).waiting) {
@@ -67,7 +67,7 @@ export function timedMoments(
   return moments.filter((moment) => !snapshot.flags.includes(moment.event.flag));
 }
 
-/** Whether a flag stands for a transfer that was told as overdue. */
+/** True when a flag stands for a transfer that was reported as overdue. */
 export function isOverdue(flag: string): boolean {
   return flag.startsWith('overdue:');
 }
@@ -117,7 +117,7 @@ export function quoteFlags(subject: SubjectId, status: string): string[] {
 }
 
 /** When an unfunded quote expires. What a signature does not prove is not believed: null unless the quote is valid. */
-function quoteExpiryMs({ quote, verdict }: HandedState, snapshot: Snapshot): number | null {
+function quoteExpiryMs({ quote, verdict }: ImportedState, snapshot: Snapshot): number | null {
   const isOpen = isUnfunded(quote.subject, snapshot.status) && !snapshot.flags.includes(CONSUMED);
   return verdict === 'valid' && isOpen ? secondsAsMs(quote.raw.expiresAt) : null;
 }

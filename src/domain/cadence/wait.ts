@@ -57,7 +57,7 @@ export function virtualSeconds(prospect: Prospect): number {
 }
 
 /**
- * How often a stage may be looked at, in seconds: `leastSeconds` is the shortest wait between two polls, which is polite
+ * The interval at which a stage may be polled, in seconds: `leastSeconds` is the shortest wait between two polls, which is polite
  * to the upstream; `mostSeconds` the longest while the stage is young, `agedSeconds` when it is old.
  */
 export type StageLimits = { leastSeconds: number; mostSeconds: number; agedSeconds: number };
@@ -68,7 +68,7 @@ export type Limits = { leastSeconds: number; mostSeconds: number };
 /** Nothing is planned further ahead. */
 export const LONGEST_WAIT_SECONDS = 7_200;
 
-/** A stage that has lasted long is looked at at least every tenth of its age: delay stays small beside what was waited. */
+/** A stage that has lasted long is polled at least every tenth of its age: delay stays small beside what was waited. */
 const SHARE_OF_AGE = 0.1;
 
 /**
@@ -80,7 +80,7 @@ export function limitsAt(limits: StageLimits, ageSeconds: number): Limits {
   return keepable({ ...limits, mostSeconds: Math.max(limits.mostSeconds, agedSeconds) });
 }
 
-/** Limits that can be kept, whatever they were made from: nothing rests beyond all plans, or is overdue before it is allowed. */
+/** Limits that can be stored, whatever they were made from: nothing rests beyond all plans, or is overdue before it is allowed. */
 export function keepable(limits: Limits): Limits {
   const leastSeconds = Math.min(LONGEST_WAIT_SECONDS, limits.leastSeconds);
   return { leastSeconds, mostSeconds: Math.max(leastSeconds, limits.mostSeconds) };

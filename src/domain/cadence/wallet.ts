@@ -50,10 +50,10 @@ const LONG_ROUND_SECONDS = 10;
 /** The longest wait of the config holds down to so many rounds: what is overdue has half of the budget at most. */
 const LEAST_ROUNDS = 2;
 
-/** Where a round takes less than a wallet is polled at most, it leaves polls to the other listings of its wallet all the same. */
+/** The place where a round takes less than a wallet is polled at most, it leaves polls to the other listings of its wallet all the same. */
 const LEAST_LOOKS = 2;
 
-/** Where new transfers appear by chance alone, or after they have changed, they are looked for this much more rarely. */
+/** The place where new transfers appear by chance alone, or after they have changed, they are looked for this much more rarely. */
 const STRAY_FACTOR = 6;
 
 /**
@@ -74,20 +74,20 @@ export type WalletView = {
   /** The plan's virtual time, seconds. */
   virtual: number;
   price: number;
-  /** How long it takes to poll every wallet once, if the whole budget did nothing else. */
+  /** The time that it takes to poll every wallet once, if the whole budget did nothing else. */
   roundSeconds: number;
   /** The upstream does narrow pages to a status. */
   narrows: boolean;
   /** The head shows all new transfers. */
   headFinds: boolean;
-  /** How often new transfers come. */
+  /** The interval at which new transfers come. */
   arrivalsPerSecond: number;
   model: CadenceModel;
 };
 
 /**
  * Says what is asked for a wallet next, and when. Which listings are polled is chosen by expected cost; what none of them
- * shows is left to its own look-ups. New transfers are awaited on the head; where that does not show all of them, in the
+ * shows is left to its own polls. New transfers are awaited on the head; where that does not show all of them, in the
  * listing of those that are pending, and more rarely among the others.
  */
 export function planWallet(view: WalletView): WalletPlan {
@@ -108,7 +108,7 @@ export function planWallet(view: WalletView): WalletPlan {
   const plans = chooseListings(members, { price, arrivals, narrows }).listings.map(
     ({ listing, members: shown }) => {
       const news = arrivals.find((one) => one.listing === listing);
-      // A listing that was never asked for: whatever it would show was seen at least then.
+      // A listing that was never requested: whatever it would show was seen at least then.
       const seenAtMs = Math.min(...shown.map((transfer) => transfer.seenAtMs));
       const last = polled[listing];
       const polledMs = last?.atMs ?? (Number.isFinite(seenAtMs) && !news ? seenAtMs : 0);
@@ -196,12 +196,12 @@ function pagesOf(listing: Listing, open: readonly OpenTransfer[]): number {
   return Math.ceil(Math.max(1, open.filter(({ status }) => status === listing).length) / PAGE);
 }
 
-/** What a look may bring of transfers that were born since the last one: some have had the time to be filled. */
+/** What a poll may bring of transfers that were born since the last one: some have had the time to be filled. */
 function unseenFills({ fillRate }: Arrivals, model: CadenceModel): Term {
   return { curve: model.filledShares, ageSeconds: 0, weight: fillRate };
 }
 
-/** Where new transfers are awaited, and how often. */
+/** The place where new transfers are awaited, and how often. */
 function awaited(view: WalletView): Arrivals[] {
   const { weight, limits } = view.model.arrivals;
   const rate = weight * view.arrivalsPerSecond;
@@ -226,7 +226,7 @@ function awaited(view: WalletView): Arrivals[] {
 export const MOST_PAGES = 2_000;
 
 /**
- * How long after one sweep of all pages the next begins, ms. While new transfers are seen to come first, a sweep only
+ * The time that after one sweep of all pages the next begins, ms. While new transfers are seen to come first, a sweep only
  * confirms that, and costs a page a minute; else it is what finds them, and costs a page in ten seconds.
  */
 export function sweepEveryMs(sweep: { leastMs: number; pages: number; newestFirst: boolean }): number {

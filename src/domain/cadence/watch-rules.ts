@@ -9,16 +9,16 @@ export const WATCHES = ['pending', 'filled', 'gasless', 'vault'] as const;
 
 export type Watch = (typeof WATCHES)[number];
 
-/** How many leave the way of a watch instead of coming to its end, by age: expired, failed, refundable. */
-export function astrayOf(watch: Watch): `${Watch}-astray` {
-  return `${watch}-astray`;
+/** The number of leave the way of a watch instead of coming to its end, by age: expired, failed, refundable. */
+export function failedOf(watch: Watch): `${Watch}-failed` {
+  return `${watch}-failed`;
 }
 
 /**
- * What is learned: how long each watch takes, and how many go astray meanwhile; how often new transfers come; how many
- * transfers are told as overdue, and how many are paid back.
+ * What is learned: how long each watch takes, and how many fail meanwhile; how often new transfers come; how many
+ * transfers are reported as overdue, and how many are paid back.
  */
-export const STATISTICS = [...WATCHES, ...WATCHES.map(astrayOf), 'arrivals', 'overdue', 'refunded'] as const;
+export const STATISTICS = [...WATCHES, ...WATCHES.map(failedOf), 'arrivals', 'overdue', 'refunded'] as const;
 
 export type Statistic = (typeof STATISTICS)[number];
 
@@ -53,7 +53,7 @@ const FILLED_AGED = 3_600;
 /**
  * The rules, by what is waited for. A wrong guess that is too long costs little, one that is too short much, so medians
  * lean high; a fill matters more than a settlement, which takes many minutes anyway: were it worth more, wallets with
- * something filled would be looked at for that, while transfers elsewhere are born.
+ * something filled would be polled for that, while transfers elsewhere are born.
  */
 export function watchRules({ shortestSeconds, longestSeconds }: PollingLimits): WatchRules {
   const underWay: StageLimits = {

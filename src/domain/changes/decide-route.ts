@@ -7,8 +7,8 @@ import type { Decision, Transition } from './decision.ts';
 const SILENT = new Set(['quote', 'previousOutput', 'reportedOutput', 'movedBy']);
 
 /**
- * What an answer means for a route. It is held against what was last told, not against the last answer: so a slow drift
- * is told as well, and what only wobbles is not. What is not told is stored all the same, for those who watch.
+ * What an answer means for a route. It is held against what was last reported, not against the last answer: so a slow drift
+ * is reported as well, and what only wobbles is not. What is not reported is stored all the same, for those who watch.
  */
 export function decideRoute(snapshot: Snapshot | null, record: UpstreamRecord): Decision {
   const { status, raw } = record;
@@ -40,7 +40,7 @@ export function decideRoute(snapshot: Snapshot | null, record: UpstreamRecord): 
       transition: transition(status, changes),
     };
   }
-  // Amounts of one token in other units are not compared: what was told before says nothing about the new ones.
+  // Amounts of one token in other units are not compared: what was reported before says nothing about the new ones.
   if (hasOtherUnits(known, answer)) return { outcome: 'unchanged', accepted: accepted({}) };
   if (answer.output !== null && reported !== null && isBeyond(answer.output, reported, answer.movedBy)) {
     return {
@@ -58,12 +58,12 @@ export function decideRoute(snapshot: Snapshot | null, record: UpstreamRecord): 
   return { outcome: 'unchanged', accepted: isSame ? null : silent };
 }
 
-/** Whether the config means another route by the same name now: then nothing about the old one says anything. */
+/** True when the config means another route by the same name now: then nothing about the old one says anything. */
 function isOtherRoute(known: RouteSummary, answer: RouteSummary): boolean {
   return asked(known) !== asked(answer);
 }
 
-/** Whether two answers count the output in tokens of different decimals, as far as both are known. */
+/** True when two answers count the output in tokens of different decimals, as far as both are known. */
 function hasOtherUnits(known: RouteSummary, answer: RouteSummary): boolean {
   const [before, after] = [known.destination.decimals, answer.destination.decimals];
   return before !== null && after !== null && before !== after;

@@ -10,15 +10,15 @@ import { partialFailure } from './failures.ts';
 import { returnedValues } from './former.ts';
 
 /**
- * Where no answer carries a time, nothing but look-ups can tell a genuine return from a replica that lags. Four of them
+ * The place where no answer carries a time, nothing but polls can tell a genuine return from a replica that lags. Four of them
  * in a row, 15 s apart, confirm it within a minute.
  */
 const TIMELESS_CONFIRM_MS = 45_000;
 
 /**
- * `exact`: the answer came from a look-up of this subject, not from a page. `history`: to every claim that has not been
+ * `exact`: the answer came from a poll of this subject, not from a page. `history`: to every claim that has not been
  * served yet, what is known of this subject (the snapshot, else the record) is history. `confirmAfterMs`: how long exact
- * look-ups must repeat a stale answer; 45 s at most for a return where no answer carries a time.
+ * polls must repeat a stale answer; 45 s at most for a return where no answer carries a time.
  */
 export type DecideContext = { nowMs: number; exact: boolean; history: boolean; confirmAfterMs: number };
 
@@ -32,7 +32,7 @@ export function decide(snapshot: Snapshot | null, record: UpstreamRecord, contex
     if (salvaged !== null) return salvaged;
   }
   if (subjectKind(record.subject) === 'route') return decideRoute(snapshot, record);
-  if (snapshot === null || !snapshot.told) {
+  if (snapshot === null || !snapshot.reported) {
     const unseen = decideUnseen(snapshot, record, context);
     if (unseen !== null) return unseen;
   }
@@ -75,7 +75,9 @@ function decideCompact(
 function decideSalvaged(snapshot: Snapshot, record: UpstreamRecord): Decision | null {
   if (isUnknown(record.status)) return { outcome: 'unchanged', accepted: null };
   const isSame =
-    snapshot.status === '' || snapshot.status.toLowerCase() === record.status.toLowerCase() || !snapshot.told;
+    snapshot.status === '' ||
+    snapshot.status.toLowerCase() === record.status.toLowerCase() ||
+    !snapshot.reported;
   if (isSame || subjectKind(record.subject) === 'route')
     return { outcome: 'unchanged', accepted: acceptedOf(record) };
   return 'fresh' in judge(snapshot, record)
@@ -187,14 +189,15 @@ function changed(
     unreadable: record.unreadable,
   });
   // A status that is only spelled in another case is the same status.
-  const told = moved ? changes : changes.filter((path) => path !== statusMember(record.subject));
+  const reported = moved ? changes : changes.filter((path) => path !== statusMember(record.subject));
   const accepted = accept(snapshot, record, merged);
-  if (!moved && told.length === 0) {
+  if (!moved && reported.length === 0) {
     const same =
       accepted.updatedAt === snapshot.updatedAt && canonicalJson(merged) === canonicalJson(snapshot.record);
     return { outcome: 'unchanged', accepted: same ? null : accepted };
   }
-  const failure = moved && record.status !== UNSTATED ? null : partialFailure(snapshot.record, merged, told);
+  const failure =
+    moved && record.status !== UNSTATED ? null : partialFailure(snapshot.record, merged, reported);
   const word = failure ?? (moved ? record.status : 'updated');
   // A move at a newer time is a new state, and the answer describes it whole: what it leaves out belonged to the old.
   const whole = moved && how.reading === 'replaces';
@@ -205,7 +208,7 @@ function changed(
       type: eventType(record.subject, word),
       status: record.status,
       previousStatus: snapshot.status,
-      changes: told,
+      changes: reported,
       skipped: step === 'skipped',
       regression: how.regression,
     },

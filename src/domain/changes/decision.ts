@@ -32,7 +32,7 @@ export type Accepted = { status: string; updatedAt: number | null; record: JsonO
  * - `history`: first seen, and it happened before anyone asked: stored without an event.
  * - `first`: first sight that is an event.
  * - `unchanged`: nothing to tell; `accepted` is what to store where something silent moved, else null.
- * - `stale`: an answer behind what is known. `unconfirmed` is what an exact look-up has to remember; null for a page.
+ * - `stale`: an answer behind what is known. `unconfirmed` is what an exact poll has to remember; null for a page.
  * - `changed`: one event.
  */
 export type Decision =

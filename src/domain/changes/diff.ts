@@ -95,7 +95,7 @@ function mergeList(stored: JsonValue[], answered: JsonValue[], walk: Walk): Json
   });
 }
 
-/** Whether two elements at one place are different steps: then nothing of the one may pass into the other. */
+/** True when two elements at one place are different steps: then nothing of the one may pass into the other. */
 function isOtherStep(stored: JsonValue, answered: JsonValue): boolean {
   if (!isJsonObject(stored) || !isJsonObject(answered)) return false;
   return ['type', 'intentHash'].some((key) => {

@@ -88,7 +88,7 @@ export function partialFailure(
   return refunds(after) > refunds(before) ? 'refund_sent' : null;
 }
 
-/** Whether there are more failures of some name than before. */
+/** True when there are more failures of some name than before. */
 function hasMore(before: readonly Failure[], after: readonly Failure[]): boolean {
   const counts = new Map<string, number>();
   for (const { key } of before) counts.set(key, (counts.get(key) ?? 0) + 1);
@@ -99,7 +99,7 @@ function hasMore(before: readonly Failure[], after: readonly Failure[]): boolean
   });
 }
 
-/** How many steps have a refund transaction. */
+/** The number of steps that have a refund transaction. */
 function refunds({ steps }: JsonObject): number {
   return (Array.isArray(steps) ? steps : []).filter((step) => {
     const transactions = isJsonObject(step) ? step.transactions : undefined;

@@ -4,12 +4,12 @@ import { stageOf } from '../subjects/lifecycle.ts';
 import type { UpstreamRecord } from '../subjects/record.ts';
 
 /**
- * What is known of a wallet by which an unknown record can be told as one that was removed after its retention. `readAtMs`: from
+ * What is known of a wallet by which an unknown record can be reported as one that was removed after its retention. `readAtMs`: from
  * when on all that the wallet has was shown, by a sweep that read every record; 0 for never.
  */
 export type WalletRead = { readAtMs: number; confirmedMs: number; retentionMs: number };
 
-/** Whether an unknown record may be old enough: its status is final, and it has a time. */
+/** True when an unknown record may be old enough: its status is final, and it has a time. */
 export function mayBeForgotten(
   { subject, status, updatedAt }: UpstreamRecord,
   finished: FinishedStatuses,
@@ -36,7 +36,7 @@ export function claimsOnForgotten(
   );
 }
 
-/** Whether a record is history only since its wallet was read long after it had ended. */
+/** True when a record is history only since its wallet was read long after it had ended. */
 export function isForgotten(
   record: UpstreamRecord,
   { claims, wallet }: { claims: readonly Claim[]; wallet: WalletRead },

@@ -5,7 +5,7 @@ import { type SubjectId, subjectKind } from '../subjects/subject.ts';
 import type { Accepted } from './decision.ts';
 import { fold, isEmpty, leavesOf, type NameElement, setNames, sortedFold } from './leaves.ts';
 
-/** How many former values of a subject are remembered at most, and how many of one change. */
+/** The number of former values of a subject are remembered at most, and how many of one change. */
 const MOST = 128;
 const MOST_OF_ONE_CHANGE = 32;
 
@@ -22,7 +22,7 @@ export function formerAfter(before: Snapshot | null, accepted: Accepted, subject
   if (from !== null && to !== null && from !== to) return [];
   const { left, entered } = valuesBetween(before, accepted, subject);
   if (left.length === 0 && before.former.length === 0) return [];
-  // The status comes first, and so is forgotten last.
+  // The status comes first, and so is removed last.
   const latest = left.slice(0, MOST_OF_ONE_CHANGE).map(hashOf).reverse();
   const moved = new Set([...latest, ...entered.map(hashOf)]);
   return [...before.former.filter((hash) => !moved.has(hash)), ...latest].slice(-MOST);
@@ -87,7 +87,7 @@ function elementValues(elements: readonly JsonValue[], nameElement: NameElement)
   });
 }
 
-/** 64 bits of FNV-1a over the text in both directions. Nothing hangs on it but a look-up more, so it is cheap. */
+/** 64 bits of FNV-1a over the text in both directions. Nothing hangs on it but a poll more, so it is cheap. */
 function hashOf(value: string): string {
   let [forward, backward] = [0x811c9dc5, 0x811c9dc5];
   for (let at = 0; at < value.length; at += 1) {

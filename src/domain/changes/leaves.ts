@@ -66,7 +66,7 @@ export function sortedFold(value: JsonValue | undefined): string {
   return Array.isArray(value) ? canonicalJson(value.map(fold).sort()) : fold(value ?? null);
 }
 
-/** Whether a value says nothing. */
+/** True when a value says nothing. */
 export function isEmpty(value: JsonValue): boolean {
   return value === null || value === '' || (Array.isArray(value) && value.length === 0);
 }

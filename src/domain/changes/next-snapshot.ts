@@ -9,7 +9,7 @@ import type { Accepted } from './decision.ts';
 import { formerAfter } from './former.ts';
 
 /** What the commit writes: a snapshot without what only the commit itself can give. */
-export type SnapshotDraft = Omit<Snapshot, 'commit' | 'told'>;
+export type SnapshotDraft = Omit<Snapshot, 'commit' | 'reported'>;
 
 /** The snapshot after a record was accepted, but for its epoch and its events. `event`: an event goes with it. */
 export function nextSnapshot(
@@ -93,6 +93,6 @@ export function unseenSnapshot(nowMs: number): Snapshot {
     former: [],
     emitted: [],
     epoch: 1,
-    told: false,
+    reported: false,
   };
 }

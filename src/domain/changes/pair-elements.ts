@@ -4,7 +4,7 @@ import { fold, leavesOf, type NameElement, sortedFold } from './leaves.ts';
 export type Pair = { element: JsonValue; known: JsonValue | undefined };
 
 /**
- * How often two elements of one set are held against each other at most. Only a set of thousands that differ in few
+ * The interval at which two elements of one set are held against each other at most. Only a set of thousands that differ in few
  * values comes to that; what is left then is paired by equality and by quotes alone: a part of an element may count as
  * an element of its own, and nothing is lost.
  */

@@ -2,7 +2,7 @@ import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '..
 import { isEmpty } from './leaves.ts';
 
 /**
- * So much is kept of the old values of one event, in characters of JSON, and of one of them. The log holds every event for
+ * So much is stored of the old values of one event, in characters of JSON, and of one of them. The log holds every event for
  * the retention, and what is longer is seldom read.
  */
 const MOST_OF_ALL = 2_000;
@@ -31,7 +31,7 @@ function valueAt(record: JsonValue, path: string): JsonValue | undefined {
   return null;
 }
 
-/** Where the name of a member may end, at or before a place: at a dot or a bracket; -1 for nowhere. */
+/** The place where the name of a member may end, at or before a place: at a dot or a bracket; -1 for nowhere. */
 function lastCut(path: string, from: number): number {
   return Math.max(path.lastIndexOf('.', from), path.lastIndexOf('[', from));
 }

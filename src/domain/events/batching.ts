@@ -6,7 +6,7 @@ export type DigestRule = { everyMs: number; max: number };
 /** What makes events wait for each other; with neither, each is sent by itself at once. */
 export type BatchingRules = { digest: DigestRule | null; quietHours: QuietHours | null };
 
-/** How many events one digest holds at most. */
+/** The number of events one digest holds at most. */
 export const MOST_IN_DIGEST = 100;
 
 /**
@@ -24,7 +24,7 @@ export type Plan =
   | { do: 'alone'; reason: 'immediate' }
   | { do: 'together'; reason: 'enough' | 'time' | 'quiet-is-over' };
 
-/** Whether a delivery that comes up now joins those that wait. */
+/** True when a delivery that comes up now joins those that wait. */
 export function joinsWaiting({ digest, quietHours }: BatchingRules, nowMs: number): boolean {
   return digest !== null || (quietHours !== null && quietUntilMs(quietHours, nowMs) !== null);
 }

@@ -16,7 +16,7 @@ export type NamedState = {
 /** The id of an event, and the marks of its subject's events with that of this one. */
 export type EventIdentity = { id: string; emitted: readonly string[] };
 
-/** How many marks of a subject are stored. A transfer has about five events in its life. */
+/** The number of marks of a subject are stored. A transfer has about five events in its life. */
 const MOST_MARKS = 48;
 
 /** How much of a hash is a mark. Two states with the same mark only count as a return. */

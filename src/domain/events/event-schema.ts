@@ -116,7 +116,7 @@ const WAITED = {
     ),
 };
 
-const AUDIENCE = {
+const SUBSCRIBERS = {
   wallets: z.array(z.string()).describe('The wallets of your subscriptions whose pages showed the subject.'),
   subscriptions: z.array(z.string()).describe('Your subscriptions that lead to this receiver.'),
   metadata: z
@@ -220,7 +220,7 @@ export const TRANSFER = z.object({
     .array(z.object({ kind: z.string().exactOptional().describe('What the quote calls it.'), ...MONEY }))
     .exactOptional()
     .describe('The fees of the quote, at most ten.'),
-  quote: z.string().exactOptional().describe('The quote that promised it, where it was handed over.'),
+  quote: z.string().exactOptional().describe('The quote that promised it, where it was imported.'),
   funder: z.string().exactOptional().describe('Who sends.'),
   recipient: z.string().exactOptional().describe('Who receives.'),
   refundRecipient: z.string().exactOptional().describe('Who gets it back, should it fail.'),
@@ -283,7 +283,7 @@ export type TransferFacts = z.infer<typeof TRANSFER>;
 /** What a quote promised of a transfer. */
 export type Promised = z.infer<typeof PROMISED>;
 
-const TOLD = {
+const REPORTED = {
   transfer: TRANSFER.exactOptional().describe(
     'What is known of the transfer, in one shape for every kind of subject. What is not known is absent.',
   ),
@@ -297,7 +297,7 @@ const OUTLOOK = {
 
 const PROVEN = {
   proof: PROOF.exactOptional().describe(
-    'What the chain says of a payment, as your own RPC endpoints told it: of `intent.verified`, `intent.disputed` and `intent.unproven`; otherwise absent.',
+    'What the chain says of a payment, as your own RPC endpoints reported it: of `intent.verified`, `intent.disputed` and `intent.unproven`; otherwise absent.',
   ),
 };
 
@@ -319,12 +319,12 @@ export const RENDERED_EVENT = z
     ...HEAD,
     data: z.object({
       ...STATE,
-      ...TOLD,
+      ...REPORTED,
       ...CUT,
       ...REMARKS,
       ...OUTLOOK,
       ...PROVEN,
-      ...AUDIENCE,
+      ...SUBSCRIBERS,
       ...WAITED,
       ...TIMES,
     }),

@@ -18,7 +18,7 @@ const OPERATOR_EVENTS: { readonly [type: string]: Telling } = {
     isTrouble: true,
   }),
   'receiver.disabled': telling({
-    says: 'Deliveries to this receiver have stopped; its events are kept until it is enabled or their retention ends.',
+    says: 'Deliveries to this receiver have stopped; its events are stored until it is enabled or their retention ends.',
     isTrouble: true,
   }),
   'receiver.recovered': telling({ says: 'Deliveries to this receiver succeed again.' }),
@@ -80,12 +80,12 @@ export const EVENT_TYPES: readonly string[] = [
   TEST_TYPE,
 ];
 
-/** Whether an event is about the daemon's surroundings, not about a subject. */
+/** True when an event is about the daemon's surroundings, not about a subject. */
 export function isOperatorKind(kind: string): boolean {
   return kind === 'intentwatch' || OPERATOR_TYPES.some((type) => type.startsWith(`${kind}.`));
 }
 
-/** How an event of a type is told; null for a word that is not known. */
+/** How an event of a type is reported; null for a word that is not known. */
 export function tellingOfType(type: string): Telling | null {
   const dot = type.indexOf('.');
   return OPERATOR_EVENTS[type] ?? tellingOf(type.slice(0, dot), type.slice(dot + 1));
@@ -95,7 +95,7 @@ const TROUBLES: ReadonlySet<string> = new Set(
   EVENT_TYPES.filter((type) => tellingOfType(type)?.isTrouble === true).map(wordOf),
 );
 
-/** Whether somebody may have to do something about an event: by its word, which says the same of every kind. */
+/** True when somebody may have to do something about an event: by its word, which says the same of every kind. */
 export function isTrouble(type: string): boolean {
   return TROUBLES.has(wordOf(type));
 }

@@ -17,10 +17,10 @@ export type EventFilter = {
 export type FilteredEvent = { record: JsonObject; roots: readonly string[] };
 
 /**
- * Whether a filter lets an event through. It holds back only what it knows to be unwanted: an event that does not say
+ * True when a filter lets an event through. It holds back only what it knows to be unwanted: an event that does not say
  * enough passes. `wallets`: a claim comes through a wallet of the list, or through no wallet, because somebody named
  * the transfer or what it came from. `chains`: an end of the transfer is unknown, or one lies on a chain of the list.
- * `minAmount`: no amount of a token of the directory is told, or one reaches it.
+ * `minAmount`: no amount of a token of the directory is reported, or one reaches it.
  */
 export function passesFilter(
   filter: EventFilter,
@@ -56,11 +56,11 @@ function passesAmount(
   directory: Directory,
 ): boolean {
   if (minAmount === null) return true;
-  const told = [source, destination].flatMap((leg) => reaches(leg, minAmount, directory) ?? []);
-  return told.length === 0 || told.includes(true);
+  const reported = [source, destination].flatMap((leg) => reaches(leg, minAmount, directory) ?? []);
+  return reported.length === 0 || reported.includes(true);
 }
 
-/** Whether the amount of a leg is at least a decimal in token units; null where amount or token are not known. */
+/** True when the amount of a leg is at least a decimal in token units; null where amount or token are not known. */
 function reaches(leg: Leg | null, minAmount: string, directory: Directory): boolean | null {
   if (leg === null || leg.token === null || leg.chainId === null) return null;
   const token = directory.token(leg.chainId, leg.token);
@@ -74,13 +74,13 @@ function reaches(leg: Leg | null, minAmount: string, directory: Directory): bool
 /** Event types that stay with the operator: they reach only receivers whose patterns name them. */
 const OPERATOR_PREFIXES = ['upstream.', 'receiver.', 'intentwatch.'];
 
-/** Whether an event type is one for the operator of the daemon. */
+/** True when an event type is one for the operator of the daemon. */
 export function isOperatorType(type: string): boolean {
   return OPERATOR_PREFIXES.some((prefix) => type.startsWith(prefix));
 }
 
 /**
- * Whether a receiver's `events` let a type through: some pattern matches and no pattern with a leading `!` does.
+ * True when a receiver's `events` let a type through: some pattern matches and no pattern with a leading `!` does.
  * `*` stands for any run of characters. Operator events need a pattern that begins with their own prefix.
  */
 export function wantsType(patterns: readonly string[], type: string): boolean {

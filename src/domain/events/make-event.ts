@@ -82,7 +82,7 @@ function oldValues(before: JsonObject, { subject, transition }: EventParts): Jso
   );
 }
 
-/** How long a subject had waited that moves on, or is told of because it has not. */
+/** The time that a subject had waited that moves on, or is notified of because it has not. */
 function elapsedSeconds({ transition, updatedAt, waitingSince, nowMs }: EventParts): number | null {
   const { type, status, previousStatus } = transition;
   const isOverdue = type.endsWith('.overdue');

@@ -5,7 +5,7 @@ import { matchGlob, wantsType } from './filter.ts';
 /** The words before the first dot of the types in the catalogue. */
 const KINDS: readonly string[] = [...new Set(EVENT_TYPES.map(kindOf))];
 
-/** Whether a pattern of a receiver's `events` lets through, or with a leading `!` takes away, any type of the catalogue. */
+/** True when a pattern of a receiver's `events` lets through, or with a leading `!` takes away, any type of the catalogue. */
 export function isKnownPattern(pattern: string): boolean {
   const glob = pattern.startsWith('!') ? pattern.slice(1) : null;
   return EVENT_TYPES.some((type) =>

@@ -33,7 +33,7 @@ function isQuiet({ fromMinute, toMinute, timeZone }: QuietHours, atMs: number): 
     : minute >= fromMinute || minute < toMinute;
 }
 
-/** How long until the wall clock shows `to`, if nobody changes it, ms. */
+/** The time that until the wall clock shows `to`, if nobody changes it, ms. */
 function untilTo({ toMinute, timeZone }: QuietHours, atMs: number): number {
   return (toMinute * MINUTE_MS - timeOfDayMs(timeZone, atMs) + DAY_MS) % DAY_MS;
 }
@@ -92,7 +92,7 @@ function clockOf(timeZone: string): Intl.DateTimeFormat {
   return clock;
 }
 
-/** Whether a text is a time zone that quiet hours can be kept in. */
+/** True when a text is a time zone that quiet hours can be stored in. */
 export function isTimeZone(name: string): boolean {
   try {
     clockOf(name);

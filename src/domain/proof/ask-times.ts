@@ -11,10 +11,10 @@ const LONGEST_MS = 900_000;
 /** The longest wait while an answer may change within seconds: a payment is judged within 30 s after it changed. */
 const SOON_MS = 15_000;
 
-/** How long a payment that no endpoint explains is read at most `SOON_MS` apart; afterwards at eighths of its age. */
+/** The time that a payment that no endpoint explains is read at most `SOON_MS` apart; afterwards at eighths of its age. */
 const YOUNG_MS = 900_000;
 
-/** How long a payment that was in a block, and is in none now, may come back in another: longer than reorganisations take. */
+/** The time that a payment that was in a block, and is in none now, may come back in another: longer than reorganisations take. */
 const REORGANISED_MS = 3_600_000;
 
 /** How far a reading that is due anyway stays behind the time at which the watch of the final head should find it final. */
@@ -61,7 +61,7 @@ export function planAsk({
   readings: readonly Reading[];
   /** How old the statement is. */
   ageMs: number;
-  /** How long ago an endpoint had it in a block; null where none ever had. */
+  /** The time since an endpoint had it in a block; null where none ever had. */
   sinceSeenMs: number | null;
 }): AskPlan {
   const endpoints = readings.map((reading) => endpointState(reading, readings));
@@ -132,7 +132,7 @@ function growingMs(ageMs: number): number {
 }
 
 /**
- * How long until every block that was found is final, by the chain's own clock: a final head moves on a second per second. One
+ * The time that until every block that was found is final, by the chain's own clock: a final head moves on a second per second. One
  * that is far, or has not become final in time, is left to the watch of the final head: finality comes in leaps on some
  * chains. Null where no block is open.
  */

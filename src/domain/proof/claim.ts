@@ -8,7 +8,7 @@ export type Claim = {
   /** The check that the log proved. */
   check: string;
   subject: SubjectId;
-  /** What was stated of it, in base units; null where nothing was, or it is forgotten. */
+  /** What was stated of it, in base units; null where nothing was, or it is removed. */
   amount: string | null;
   weight: number;
   /** It was restated, and is being checked anew: whether the log stays its own is not known. */
@@ -19,7 +19,7 @@ const NAMED = 4;
 const KNOWN_RECIPIENT = 2;
 const EXACT = 1;
 
-/** Of whoever held a log and is forgotten: nobody takes it away. */
+/** Of whoever held a log and is removed: nobody takes it away. */
 export const FORGOTTEN_WEIGHT = NAMED + KNOWN_RECIPIENT + EXACT;
 
 export function weightOf(tied: { isNamed: boolean; isToKnown: boolean; isExact: boolean }): number {
@@ -35,10 +35,10 @@ type Claimed = { moved: string; amount: string | null; weight: number };
  * | the holder ...                                                            | then the log is              |
  * |---------------------------------------------------------------------------|------------------------------|
  * | is being checked anew                                                     | nobody's yet: `open`         |
- * | and the other would both fit into it, or are payments of one transfer     | not to be told: `unclear`    |
+ * | and the other would both fit into it, or are payments of one transfer     | not to be reported: `unclear`    |
  * | is tied to it by less of what is on the chain                             | the other's: `mine`          |
  * | is tied to it by more; as much, and by contract or recipient              | the holder's: `theirs`       |
- * | as much, and by neither: nothing on the chain decides                     | not to be told: `unclear`    |
+ * | as much, and by neither: nothing on the chain decides                     | not to be reported: `unclear`    |
  */
 export function holderOf(
   mine: Claimed & { subject: SubjectId },

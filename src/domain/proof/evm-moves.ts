@@ -7,7 +7,7 @@ import type { Move } from './reading.ts';
 /** `Transfer(address,address,uint256)`: both parties are topics and the amount is the data. */
 const TRANSFER_TOPIC = toEventSelector('Transfer(address,address,uint256)');
 
-/** More moves of one transaction are not kept. */
+/** More moves of one transaction are not stored. */
 const MOST_MOVES = 500;
 
 /** A number as an EVM node writes it, up to 256 bits. */

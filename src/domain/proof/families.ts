@@ -19,19 +19,19 @@ export function chainFamily(chainId: string): ChainFamily | null {
   return OTHERS.has(chainId) || !/^[1-9]\d{0,15}$/.test(chainId) ? null : 'evm';
 }
 
-/** Whether a text is an address of an EVM chain, in any case of letters. */
+/** True when a text is an address of an EVM chain, in any case of letters. */
 export function isEvmAddress(text: string): boolean {
   return /^0x[0-9a-fA-F]{40}$/.test(text);
 }
 
-/** How wallets write a chain's own money where a token's address is asked for; it moves without a log. */
+/** How wallets write a chain's own money where a token's address is requested; it moves without a log. */
 const NATIVE: ReadonlySet<string> = new Set([
   '0x0000000000000000000000000000000000000000',
   '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee',
   '11111111111111111111111111111111',
 ]);
 
-/** Whether a token's address stands for the chain's own money. */
+/** True when a token's address stands for the chain's own money. */
 export function isNativeToken(address: string): boolean {
   return NATIVE.has(address.startsWith('0x') ? address.toLowerCase() : address);
 }

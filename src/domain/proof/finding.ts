@@ -30,7 +30,7 @@ export type FindRules = {
   /** When the upstream stated it. */
   statedAtMs: number;
   nowMs: number;
-  /** How long it is remembered which log proved what; 0 where that is not known. */
+  /** The time that it is remembered which log proved what; 0 where that is not known. */
   rememberedMs: number;
 };
 
@@ -52,7 +52,7 @@ export function findIn(statement: Statement, reading: Found, rules: FindRules): 
   // What somebody sends to himself reaches nobody.
   const own = reading.moves.filter((move) => move.token === token && move.from !== move.to);
   if (!reading.succeeded) return disputed('reverted');
-  // Which moves were not kept is not known, so neither is whether this one is the only one.
+  // Which moves were not stored is not known, so neither is whether this one is the only one.
   if (reading.isPartial === true) return unchecked('ambiguous');
 
   const fulfilled = payment === 'destination' && intentHash !== null ? reading.fulfilled : null;
@@ -81,7 +81,7 @@ export function findIn(statement: Statement, reading: Found, rules: FindRules): 
       return unchecked('ambiguous');
     return disputed('other-recipient', ['success', 'token']);
   }
-  // Each is too small, but a payment may come in parts: which of them are its parts cannot be told.
+  // Each is too small, but a payment may come in parts: which of them are its parts cannot be known.
   if (gained(toKnown, recipients) >= least) return unchecked('ambiguous');
   if (toKnown.some((move) => move.mayHaveFee === true)) return unchecked('token-not-checkable');
   return disputed('short', ['success', 'token', ...(recipients.length === 0 ? [] : ['recipient' as const])]);

@@ -15,7 +15,7 @@ export type Funding =
 const TOLERANCE_MS = 3_600_000;
 
 /**
- * Whether what pays out is as young as its transfer. A statement is never older than the funding of its transfer, so that
+ * True when what pays out is as young as its transfer. A statement is never older than the funding of its transfer, so that
  * what is hardly older than its statement fits.
  *
  * | the block is ...                                            | then                                           |

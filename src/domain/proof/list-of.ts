@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /**
- * A list that is read until the first of it cannot be: that is the only fault that is told. An answer may hold a million that
+ * A list that is read until the first of it cannot be: that is the only fault that is reported. An answer may hold a million that
  * cannot, and one of each would take minutes and gigabytes.
  */
 export function listOf<T>(item: z.ZodType<T>): z.ZodType<T[]> {

@@ -3,14 +3,14 @@ import type { JsonObject } from '../json.ts';
 import type { SubjectId } from '../subjects/subject.ts';
 import { type Statement, statementPrint, statementsOf } from './statement.ts';
 
-/** How the check of a payment can come to be told. */
+/** How the check of a payment can come to be reported. */
 export const PROOF_OUTCOMES = ['verified', 'disputed', 'unproven'] as const;
 
 export type ProofOutcome = (typeof PROOF_OUTCOMES)[number];
 
 /**
- * `proof:<payment>:<outcome>:<digest of the statement>`: what was told is said of this statement, and of no other. The outcome
- * is `was` and what was told while that is asked anew.
+ * `proof:<payment>:<outcome>:<digest of the statement>`: what was reported is said of this statement, and of no other. The outcome
+ * is `was` and what was reported while that is requested anew.
  */
 const FLAG = /^proof:([a-z]+):([a-z]+):([0-9a-f]{16})$/;
 
@@ -29,7 +29,7 @@ function proofFlag(statement: Omit<Statement, 'recipients'>, outcome: ProofOutco
   return `proof:${statement.payment}:${outcome}:${digestOf(statement)}`;
 }
 
-/** The flags while a check is asked anew: no word of it stands, and which was told is remembered. */
+/** The flags while a check is requested anew: no word of it stands, and which was reported is remembered. */
 export function withProofWithdrawn(
   flags: readonly string[],
   statement: Omit<Statement, 'recipients'>,
@@ -40,8 +40,8 @@ export function withProofWithdrawn(
   return flags.map((flag) => withdrawn.get(flag) ?? flag);
 }
 
-/** Whether it was told that the check of a statement ended so, and nothing else since. */
-export function isProofTold(
+/** True when it was reported that the check of a statement ended so, and nothing else since. */
+export function isProofReported(
   flags: readonly string[],
   statement: Omit<Statement, 'recipients'>,
   outcome: ProofOutcome,
@@ -66,13 +66,13 @@ export function withoutRestated(
   });
 }
 
-/** Whether a flag says what became of a check. */
+/** True when a flag says what became of a check. */
 export function isProofFlag(flag: string): boolean {
   return FLAG.test(flag);
 }
 
 /**
- * What the flags of a snapshot say of the payments that its record states, taken together: the worst that was told; null
+ * What the flags of a snapshot say of the payments that its record states, taken together: the worst that was reported; null
  * where nothing was.
  */
 export function proofOf({

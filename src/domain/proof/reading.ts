@@ -31,7 +31,7 @@ export type Block = z.infer<typeof BLOCK>;
 const WHO = { endpoint: z.string(), host: z.string() };
 
 /**
- * What one endpoint said of one transaction at one moment. `head` is the newest block that the endpoint called final
+ * What one endpoint said of one transaction at one time. `head` is the newest block that the endpoint called final
  * before it was asked for the transaction.
  */
 export const READING = z.discriminatedUnion('outcome', [
@@ -47,13 +47,13 @@ export const READING = z.discriminatedUnion('outcome', [
     moves: z.array(MOVE),
     /** Intent hashes of the pinned fulfilment event; null where none is pinned. */
     fulfilled: z.array(z.string()).nullable(),
-    /** There are more moves than were kept. */
+    /** There are more moves than were stored. */
     isPartial: z.literal(true).exactOptional(),
   }),
   z.object({
     ...WHO,
     outcome: z.literal('absent'),
-    /** Whether the endpoint says that it has caught up. */
+    /** True when the endpoint says that it has caught up. */
     isSynced: z.boolean(),
     head: BLOCK.nullable(),
   }),

@@ -5,7 +5,7 @@ import type { Move } from './reading.ts';
 /** Its accounts may keep a fee of what they are sent. */
 const TOKEN_2022 = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb';
 
-/** An address is 44 characters at most: what is longer is none, and is not kept. */
+/** An address is 44 characters at most: what is longer is none, and is not stored. */
 const ADDRESS = z.string().max(64, { error: 'an address' });
 
 const TOKEN_BALANCE = z.object({

@@ -26,7 +26,7 @@ export type Statement = {
   recipients: string[];
 };
 
-/** Where the recipients of a delivery are known from: the user's word, and a quote that the user has handed over. */
+/** The place where the recipients of a delivery are known from: the user's word, and an imported quote. */
 export type KnownRecipients = {
   recipients?: readonly string[];
   promised?: { destination?: { chainId?: string; recipient?: string } } | null;

@@ -19,7 +19,7 @@ import type { Statement } from './statement.ts';
 // | one host, and it is so by a log that proved another transfer                 | waiting: one-endpoint       |
 // | as for verified, but its log is another's that is checked anew               | waiting: claimed            |
 // | as for verified, but it is old, or a refund, and its funding is not checked  | waiting: funding            |
-// | as for verified, but which log is meant cannot be told                       | unchecked                   |
+// | as for verified, but which log is meant cannot be known                       | unchecked                   |
 //
 // What is so and what is not says finding.ts; whose a log is that two claim, claim.ts; how old a payment may be, funding.ts.
 
@@ -63,9 +63,9 @@ export type Verdict =
 
 /** What is known beside the readings. */
 export type JudgeRules = FindRules & {
-  /** Whether a token is one of the user's or of the packaged list. */
+  /** True when a token is one of the user's or of the packaged list. */
   isListed(token: string): boolean;
-  /** Whether a token moves as its logs say: it neither rebases nor takes fees. */
+  /** True when a token moves as its logs say: it neither rebases nor takes fees. */
   isCheckable(token: string): boolean;
 };
 
@@ -129,7 +129,7 @@ function notFinal(
   return { outcome: 'waiting', because: absent.length > 0 ? 'not-found' : 'unreachable' };
 }
 
-/** Whether any endpoint says something else that is as final. */
+/** True when any endpoint says something else that is as final. */
 function contradicts(
   first: Found,
   { readings, final, token }: { readings: readonly Reading[]; final: Found[]; token: string | null },

@@ -2,7 +2,7 @@ import { PROMISED, type Promised } from '../events/event-schema.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 import { foldHex } from '../subjects/subject.ts';
 import { readLeg, readText } from '../transfers/transfer.ts';
-import type { HandedQuote } from './handed-quote.ts';
+import type { ImportedQuote } from './imported-quote.ts';
 
 /** An amount with more digits than any token has is none, and arithmetic on it would take time without bound. */
 const AMOUNT = /^\d{1,78}$/;
@@ -13,8 +13,8 @@ const LONGEST_WORD = 100;
 /** The longest time that is believed, seconds. */
 const LONGEST_ESTIMATE = 7 * 86_400;
 
-/** What a quote that was handed over promises; what it does not say, or not in the shape of the interface, is left out. */
-export function promisedBy({ subject, raw }: HandedQuote): Promised {
+/** What an imported quote promises; what it does not say, or not in the shape of the interface, is left out. */
+export function promisedBy({ subject, raw }: ImportedQuote): Promised {
   const [source, destination] = [raw.source, raw.destination].map((end) => (isJsonObject(end) ? end : {}));
   const ends = (end: JsonObject = {}) => ({ chainId: wordOf(end.chainId), token: wordOf(end.token) });
   const parts: JsonObject = {

@@ -27,7 +27,7 @@ export type SignedQuote = {
   signature: Hex;
 };
 
-/** Whether a quote's signature holds, or which part does not and why. */
+/** True when a quote's signature holds, or which part does not and why. */
 export type QuoteVerdict =
   | { valid: true; quote: SignedQuote; signer: string }
   | {
@@ -60,7 +60,7 @@ const MAX_SEARCHED_HASHES = 16;
 /**
  * Verifies the EIP-712 signature of a quote from `POST /v1/quotes` (or of an entry of its `quotes`). `quoteSigner` is
  * what the source chain's entry in `GET /v1/chains` publishes. Where `otherChains` are given, a signature made for one
- * of them is told as such. Says nothing about time: a quote that has expired is as signed as before.
+ * of them is reported as such. Says nothing about time: a quote that has expired is as signed as before.
  */
 export async function verifyQuoteSignature({
   quote: value,

@@ -4,18 +4,18 @@ import type { UpstreamRecord } from '../subjects/record.ts';
 import { foldHex, type RouteService, routeId } from '../subjects/subject.ts';
 import { COMMON, type Directory } from '../transfers/chains.ts';
 
-/** Where a route begins or ends. */
+/** The place where a route begins or ends. */
 export type RouteEnd = { chainId: number; token: string };
 
-/** The executions that the open quoting service can be asked for. */
+/** The executions that the open quoting service can be requested. */
 export const OPEN_EXECUTIONS = ['SELF_PUBLISH', 'GASLESS'] as const;
 
-/** What the open quoting service is asked for where a route names no executions. */
+/** What the open quoting service is requested where a route names no executions. */
 export const USUAL_EXECUTIONS: readonly string[] = ['SELF_PUBLISH'];
 
 /**
  * A route that somebody watches, as a subscription defines it: what would arrive for `amount` (base units). `movedBy`
- * is the share by which the output must differ from the one last told to be told again. `executions`: only quotes with one of them are
+ * is the share by which the output must differ from the one last reported to be reported again. `executions`: only quotes with one of them are
  * prices of the route, as `intentExecutionTypes` of the open service or `execution.transaction.type` of v1; none is any.
  */
 export type RouteDefinition = {
@@ -72,7 +72,7 @@ const ROUTE_RECORD = z.object({
   movedBy: z.number(),
   output: amount.nullable(),
   previousOutput: amount.nullable(),
-  /** In a snapshot: the output that was last told, where the present one differs from it. */
+  /** In a snapshot: the output that was last reported, where the present one differs from it. */
   reportedOutput: amount.optional(),
   minimumOutput: amount.nullable(),
   outputPerInput: z.string().nullable(),
@@ -93,7 +93,7 @@ export function readRoute(record: JsonObject): RouteSummary | null {
   return parsed.success ? parsed.data : null;
 }
 
-/** Whether the output of a quote can be counted with. */
+/** True when the output of a quote can be counted with. */
 export function isUsableQuote(quote: RouteQuote): boolean {
   return AMOUNT.test(quote.output);
 }
@@ -151,7 +151,7 @@ export function feeRatio(route: RouteSummary): number | null {
   }, 0);
 }
 
-/** Whether an output differs from another by more than a share of the latter, to the last digit. */
+/** True when an output differs from another by more than a share of the latter, to the last digit. */
 export function isBeyond(output: string, from: string, movedBy: number): boolean {
   const difference = BigInt(output) - BigInt(from);
   const size = difference < 0n ? -difference : difference;
@@ -233,7 +233,7 @@ function sumFees(fees: readonly RouteFee[]): RouteSummary['fees'] {
   return usable.sort((a, b) => (a.token < b.token ? -1 : 1)).slice(0, MOST_FEE_TOKENS);
 }
 
-/** How many solvers quote; a quote that names no solver counts as one of its own. */
+/** The number of solvers quote; a quote that names no solver counts as one of its own. */
 function countSolvers(quotes: readonly RouteQuote[]): number {
   const usable = quotes.filter(isUsableQuote);
   const named = new Set(usable.flatMap(({ solver }) => (solver === null ? [] : [foldHex(solver)])));

@@ -4,19 +4,19 @@ import type { Snapshot } from '../subjects/record.ts';
 import { type SubjectId, subjectKind } from '../subjects/subject.ts';
 import { deliveredOf, shareOf } from './promised.ts';
 
-/** The flag of a transfer that was told to be short: it stays for its life, for what was delivered does not grow. */
+/** The flag of a transfer that was reported to be short: it stays for its life, for what was delivered does not grow. */
 export const SHORT = 'short';
 
 /**
  * The event of a transfer of which less was delivered than its quote's minimum, once; null for any other. Amounts of other
- * tokens or on other chains are not compared, and what is history to everybody is not told.
+ * tokens or on other chains are not compared, and what is history to everybody is not reported.
  */
 export function shortEvent(
   subject: SubjectId,
   snapshot: Snapshot,
   promised: Promised | null,
 ): FlaggedEvent | null {
-  if (promised === null || subjectKind(subject) !== 'intent' || !snapshot.told || snapshot.salvaged)
+  if (promised === null || subjectKind(subject) !== 'intent' || !snapshot.reported || snapshot.salvaged)
     return null;
   if (snapshot.flags.includes(SHORT)) return null;
   const compared = deliveredOf(snapshot.record, promised);

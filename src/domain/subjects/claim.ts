@@ -8,7 +8,7 @@ import type { SubjectId } from './subject.ts';
  * `atMs` is when the subscription began to name the root (Redis time); a root that was removed and named again has a
  * new one. `historyBefore` (Unix seconds on the upstream's clock) makes what happened earlier history for this claim;
  * null for what somebody named, and where the subscription wants history. A claim is `served` once the subject's
- * state was told or found to be history for it.
+ * state was reported or found to be history for it.
  */
 export type Claim = { root: string; atMs: number; historyBefore: number | null; served: boolean };
 
@@ -20,7 +20,7 @@ export function trackedRoot(subject: SubjectId): string {
   return `${BY_ITSELF}|${subject}`;
 }
 
-/** Whether a root, or the name under which its definition stands, is that of a subject that is tracked by itself. */
+/** True when a root, or the name under which its definition stands, is that of a subject that is tracked by itself. */
 export function isTrackedRoot(root: string): boolean {
   return root.startsWith(`${BY_ITSELF}|`);
 }
@@ -50,7 +50,7 @@ export function parseClaimRoot(root: string): ParsedRoot {
   return { subscription, receivers, subject };
 }
 
-/** Whether a record of this time is history for a claim. A record without time is not. */
+/** True when a record of this time is history for a claim. A record without time is not. */
 export function isHistoryFor(claim: Claim, updatedAt: number | null): boolean {
   return claim.historyBefore !== null && updatedAt !== null && updatedAt < claim.historyBefore;
 }

@@ -76,7 +76,7 @@ function continuedFor(
   });
 }
 
-/** Whether a root counts for a receiver; `""` stands for whoever reads the log itself. */
+/** True when a root counts for a receiver; `""` stands for whoever reads the log itself. */
 export function countsFor({ receivers }: Pick<StoredRoot, 'receivers'>, name: string): boolean {
   return name === LOG || receivers.includes(name);
 }

@@ -1,10 +1,10 @@
 import { FINISHED, idle, type Stage, trouble, underWay } from '../cadence/stages.ts';
 import { parseSubjectId, SUBJECT_KINDS, type SubjectId, type SubjectKind } from './subject.ts';
 
-/** The upstream's surfaces, each with a budget, a plan and a queue of its own. */
-export const SURFACES = ['status', 'gateway', 'quotes', 'partner-quotes'] as const;
+/** The upstream's endpoint groups, each with a budget, a plan and a queue of its own. */
+export const ENDPOINT_GROUPS = ['status', 'gateway', 'quotes', 'partner-quotes'] as const;
 
-export type Surface = (typeof SURFACES)[number];
+export type EndpointGroup = (typeof ENDPOINT_GROUPS)[number];
 
 /** The status of an id that the upstream has not seen (interface, status endpoint, rule 2). */
 export const UNKNOWN = 'unknown';
@@ -13,31 +13,31 @@ export const UNKNOWN = 'unknown';
 export const UNSTATED = '';
 
 /**
- * How a status, or what else happens to a subject, is told. `says` is a sentence for readers, null for the usual one of a
+ * How a status, or what else happens to a subject, is reported. `says` is a sentence for readers, null for the usual one of a
  * status; `title` stands for the word in titles; `isTrouble`: somebody may have to do something about it.
  */
 export type Telling = { says: string | null; title: string | null; isTrouble: boolean };
 
 /**
  * A status of a kind, as the interface or its notes name it. `next` are its usual next ones, a hint and never a gate: they
- * only say whether a step went backward or left one out. `isAstray`: the subject has left its way, which is no end that
+ * only say whether a step went backward or left one out. `isFailure`: the subject has left its way, which is no end that
  * was waited for; `isUnfunded`: what expires in it was never paid into.
  */
 export type Status = Telling & {
   next: readonly string[];
   stage: Stage;
-  isAstray: boolean;
+  isFailure: boolean;
   isUnfunded: boolean;
 };
 
 /**
- * All that is known of a kind of subject. `name` is how running text calls it; `statuses` and `happenings` (what is told
+ * All that is known of a kind of subject. `name` is how running text calls it; `statuses` and `happenings` (what is reported
  * beside a new status) are by word, in lower case.
  */
 export type Kind = {
   name: string;
-  surface: Surface;
-  /** Whether the upstream can be asked for one alone; the others are only seen on wallet pages. */
+  endpointGroup: EndpointGroup;
+  /** True when the upstream can be asked for one alone; the others are only seen on wallet pages. */
   isPollable: boolean;
   /** The member of the record that holds the status. */
   statusMember: 'status' | 'state';
@@ -47,7 +47,7 @@ export type Kind = {
 
 type Wording = { says?: string; title?: string; isTrouble?: true };
 
-/** How something is told, as far as it is said. */
+/** How something is reported, as far as it is said. */
 export function telling({ says, title, isTrouble }: Wording): Telling {
   return { says: says ?? null, title: title ?? null, isTrouble: isTrouble ?? false };
 }
@@ -55,14 +55,14 @@ export function telling({ says, title, isTrouble }: Wording): Telling {
 function status(
   stage: Stage,
   next: readonly string[],
-  more: Wording & { isAstray?: true; isUnfunded?: true } = {},
+  more: Wording & { isFailure?: true; isUnfunded?: true } = {},
 ): Status {
-  const { isAstray, isUnfunded } = more;
+  const { isFailure, isUnfunded } = more;
   return {
     ...telling(more),
     next,
     stage,
-    isAstray: isAstray ?? false,
+    isFailure: isFailure ?? false,
     isUnfunded: isUnfunded ?? false,
   };
 }
@@ -83,21 +83,21 @@ const TRANSFER: Kind['statuses'] = {
   expired: status(trouble(30 * DAY), ['refundable'], {
     says: 'The transfer was not filled before its deadline.',
     isTrouble: true,
-    isAstray: true,
+    isFailure: true,
   }),
   failed: status(trouble(7 * DAY), ['refundable'], {
     says: 'The transfer failed.',
     isTrouble: true,
-    isAstray: true,
+    isFailure: true,
   }),
   refundable: status(trouble(30 * DAY), ['refunded'], {
     says: 'The transfer was not filled in time; its funds can be claimed back on the source chain. The interface of the service does not say how: ask it, with the id of the transfer.',
     isTrouble: true,
-    isAstray: true,
+    isFailure: true,
   }),
   refunded: status(FINISHED, [], {
     says: 'The funds of the transfer were returned on the source chain.',
-    isAstray: true,
+    isFailure: true,
   }),
 };
 
@@ -110,14 +110,14 @@ const GASLESS: Kind['statuses'] = {
   pending: status(underWay('gasless'), ['submitted', 'failed']),
   submitted: status(underWay('gasless'), ['published', 'failed']),
   published: status(idle(20, HOUR, 5), []),
-  failed: status(trouble(DAY), [], { isTrouble: true, isAstray: true }),
+  failed: status(trouble(DAY), [], { isTrouble: true, isFailure: true }),
 };
 
 const GATEWAY_JOB: Kind['statuses'] = {
   pending: status(underWay('gasless'), ['permit_sent', 'completed', 'failed']),
   permit_sent: status(underWay('gasless'), ['completed', 'failed']),
   completed: status(FINISHED, []),
-  failed: status(trouble(DAY), [], { isTrouble: true, isAstray: true }),
+  failed: status(trouble(DAY), [], { isTrouble: true, isFailure: true }),
 };
 
 const VAULT: Kind['statuses'] = {
@@ -133,14 +133,14 @@ const VAULT: Kind['statuses'] = {
   published: status(FINISHED, []),
   expired_unfunded: status(trouble(7 * DAY), ['refunded_by_user', 'recovery_published'], {
     isTrouble: true,
-    isAstray: true,
+    isFailure: true,
   }),
   failed: status(trouble(30 * DAY), ['refunded_by_user', 'recovery_published'], {
     isTrouble: true,
-    isAstray: true,
+    isFailure: true,
   }),
-  refunded_by_user: status(FINISHED, [], { isAstray: true }),
-  recovery_published: status(FINISHED, [], { isAstray: true }),
+  refunded_by_user: status(FINISHED, [], { isFailure: true }),
+  recovery_published: status(FINISHED, [], { isFailure: true }),
 };
 
 /** Asked for as long as the config names it, at the interval that it says. */
@@ -197,23 +197,23 @@ const GASLESS_HAPPENINGS = happenings('gasless job', [
   'error',
 ]);
 
-const PRICED_ROUTE: Omit<Kind, 'surface'> = {
+const PRICED_ROUTE: Omit<Kind, 'endpointGroup'> = {
   ...POLLED,
   name: 'route',
   statuses: ROUTE,
   happenings: {
     moved: telling({
-      says: 'The output of this route differs from the one told before by more than the configured share.',
+      says: 'The output of this route differs from the one reported before by more than the configured share.',
     }),
   },
 };
 
-/** The kinds of subjects; the jobs of the deposit gateway have words of their own, a route that the key prices its surface. */
+/** The kinds of subjects; the jobs of the deposit gateway have words of their own, a route that the key prices its endpoint group. */
 const KINDS: { readonly [kind in SubjectKind | 'gateway-job' | 'partner-route']: Kind } = {
   intent: {
     ...POLLED,
     name: 'transfer',
-    surface: 'status',
+    endpointGroup: 'status',
     statuses: TRANSFER,
     happenings: {
       ...happenings('transfer', ['updated', 'unknown', 'overdue', 'step_failed', 'error', 'refund_sent']),
@@ -238,7 +238,7 @@ const KINDS: { readonly [kind in SubjectKind | 'gateway-job' | 'partner-route']:
   'deposit-address': {
     ...POLLED,
     name: 'deposit address',
-    surface: 'status',
+    endpointGroup: 'status',
     isPollable: false,
     statuses: TRANSFER,
     // Nobody can ask for one alone, so none becomes `unknown` or `overdue`.
@@ -247,13 +247,13 @@ const KINDS: { readonly [kind in SubjectKind | 'gateway-job' | 'partner-route']:
   quote: {
     ...POLLED,
     name: 'quote',
-    surface: 'status',
+    endpointGroup: 'status',
     statuses: QUOTE,
     happenings: {
       ...happenings('quote', ['updated', 'unknown', 'expiring', 'step_failed', 'error', 'refund_sent']),
       expired: telling({ says: 'The quote has expired, and it was not funded.', isTrouble: true }),
       signature_invalid: telling({
-        says: 'The quote that was handed over is not as the transfer service signed it.',
+        says: 'The imported quote is not as the transfer service signed it.',
         isTrouble: true,
       }),
     },
@@ -261,21 +261,21 @@ const KINDS: { readonly [kind in SubjectKind | 'gateway-job' | 'partner-route']:
   gasless: {
     ...POLLED,
     name: 'gasless job',
-    surface: 'status',
+    endpointGroup: 'status',
     statuses: GASLESS,
     happenings: GASLESS_HAPPENINGS,
   },
   'gateway-job': {
     ...POLLED,
     name: 'gasless job',
-    surface: 'gateway',
+    endpointGroup: 'gateway',
     statuses: GATEWAY_JOB,
     happenings: GASLESS_HAPPENINGS,
   },
   vault: {
     ...POLLED,
     name: 'vault',
-    surface: 'gateway',
+    endpointGroup: 'gateway',
     statusMember: 'state',
     statuses: VAULT,
     happenings: {
@@ -286,11 +286,18 @@ const KINDS: { readonly [kind in SubjectKind | 'gateway-job' | 'partner-route']:
       }),
     },
   },
-  route: { ...PRICED_ROUTE, surface: 'quotes' },
-  'partner-route': { ...PRICED_ROUTE, surface: 'partner-quotes' },
-  wallet: { ...POLLED, name: 'wallet', surface: 'status', statuses: {}, happenings: {} },
-  'by-tx': { ...POLLED, name: 'transaction', surface: 'status', statuses: {}, happenings: {} },
-  other: { ...POLLED, name: 'subject', surface: 'status', isPollable: false, statuses: {}, happenings: {} },
+  route: { ...PRICED_ROUTE, endpointGroup: 'quotes' },
+  'partner-route': { ...PRICED_ROUTE, endpointGroup: 'partner-quotes' },
+  wallet: { ...POLLED, name: 'wallet', endpointGroup: 'status', statuses: {}, happenings: {} },
+  'by-tx': { ...POLLED, name: 'transaction', endpointGroup: 'status', statuses: {}, happenings: {} },
+  other: {
+    ...POLLED,
+    name: 'subject',
+    endpointGroup: 'status',
+    isPollable: false,
+    statuses: {},
+    happenings: {},
+  },
 };
 
 /** The kind of a subject. */
@@ -308,15 +315,15 @@ export function statusOf(subject: SubjectId, word: string): Status | null {
   return Object.hasOwn(statuses, key) ? (statuses[key] ?? null) : null;
 }
 
-/** The surface of the upstream at which a subject is asked for. */
-export function surfaceOf(subject: SubjectId): Surface {
-  return kindOf(subject).surface;
+/** The endpoint group of the upstream at which a subject is requested. */
+export function endpointGroupOf(subject: SubjectId): EndpointGroup {
+  return kindOf(subject).endpointGroup;
 }
 
-/** The kinds of subjects that are asked for at a surface. */
-export function surfaceKinds(surface: Surface): SubjectKind[] {
+/** The kinds of subjects that are requested at an endpoint group. */
+export function endpointGroupKinds(endpointGroup: EndpointGroup): SubjectKind[] {
   return SUBJECT_KINDS.filter((kind) =>
-    variants(kind).some((one) => one.isPollable && one.surface === surface),
+    variants(kind).some((one) => one.isPollable && one.endpointGroup === endpointGroup),
   );
 }
 
@@ -325,7 +332,7 @@ export function knownStatuses(kind: SubjectKind): string[] {
   return Object.keys(eventKind(kind).statuses);
 }
 
-/** Whether the upstream can be asked for this subject alone; the others are only seen on wallet pages. */
+/** True when the upstream can be requested this subject alone; the others are only seen on wallet pages. */
 export function isPollable(subject: SubjectId): boolean {
   return kindOf(subject).isPollable;
 }
@@ -335,7 +342,7 @@ export function statusMember(subject: SubjectId): string {
   return kindOf(subject).statusMember;
 }
 
-/** A kind as it is told, with the statuses of all its subjects; of a kind of the upstream's own nothing but its name is known. */
+/** A kind as it is reported, with the statuses of all its subjects; of a kind of the upstream's own nothing but its name is known. */
 export function eventKind(kind: string): Pick<Kind, 'name' | 'statuses' | 'happenings'> {
   const known = SUBJECT_KINDS.find((one) => one === kind);
   if (known !== undefined) {
@@ -349,7 +356,7 @@ export function eventKind(kind: string): Pick<Kind, 'name' | 'statuses' | 'happe
   return { name, statuses: {}, happenings: usual(name) };
 }
 
-/** How a word of an event of a kind is told: a status, or something else that happened; null for a word that is not known. */
+/** How a word of an event of a kind is reported: a status, or something else that happened; null for a word that is not known. */
 export function tellingOf(kind: string, word: string): Telling | null {
   const { statuses, happenings } = eventKind(kind);
   for (const table of [happenings, statuses]) {

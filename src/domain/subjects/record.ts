@@ -16,7 +16,7 @@ export type UpstreamRecord = {
   unreadable: string[];
 };
 
-/** A stale answer that exact look-ups keep giving: what of it they repeat, and since when (Redis time, ms). */
+/** A stale answer that exact polls keep giving: what of it they repeat, and since when (Redis time, ms). */
 export type Unconfirmed = { key: string; sinceMs: number };
 
 const INTEGER = z.codec(z.string().regex(/^-?\d+$/), z.number(), { decode: Number, encode: String });
@@ -92,16 +92,16 @@ export const SNAPSHOT = z.object({
   /** The number that the commit counter had when it was written. */
   commit: INTEGER,
   unconfirmed: UNCONFIRMED,
-  /** The latest event that everybody was entitled to who had claimed the subject. */
+  /** The latest event that every claim of the subject matched. */
   eventId: z.string().optional(),
 });
 
 /**
- * The last accepted record of a subject. `told`: there was an event that everybody who had claimed the subject was
- * entitled to; false while all that happened was history.
+ * The last accepted record of a subject. `reported`: there was an event that everybody who had claimed the subject was
+ * matched by; false while all that happened was history.
  */
 export type Snapshot = Omit<z.output<typeof SNAPSHOT>, 'eventId'> & {
-  told: boolean;
+  reported: boolean;
   /** It could not be read whole: its record is not known, and its status only where it is not empty. */
   salvaged?: true;
   /** It was reduced to what recognises its state (see store/ended-subjects.ts); it is salvaged as well. */

@@ -24,7 +24,7 @@ declare const subjectIdBrand: unique symbol;
  */
 export type SubjectId = string & { readonly [subjectIdBrand]: true };
 
-/** Only `0x` hex is case-folded; base58 and everything else is kept as it is. */
+/** Only `0x` hex is case-folded; base58 and everything else is stored as it is. */
 export function foldHex(text: string): string {
   return /^0[xX][0-9a-fA-F]+$/.test(text) ? text.toLowerCase() : text;
 }
@@ -78,7 +78,7 @@ export function txId(side: TxSide, hash: string): SubjectId {
   return `by-tx:${side}:${foldHex(hash)}` as SubjectId;
 }
 
-/** A name has no colon, so that the two services' routes are told apart. */
+/** A name has no colon, so that the two services' routes are distinguished. */
 export function routeId({ name, service }: { name: string; service: RouteService }): SubjectId {
   return (service === 'v1' ? `route:v1:${name}` : `route:${name}`) as SubjectId;
 }

@@ -2,7 +2,7 @@ import { claimRoot, parseClaimRoot } from './claim.ts';
 import { type ContinuedRoot, countsFor, type NamedSubject, type StoredRoot } from './continued-roots.ts';
 import { asSubjectId } from './subject.ts';
 
-/** Whether a root has left the config or is on its way back; `isMade`: whether the sync that did so came to its end. */
+/** True when a root has left the config or is on its way back; `isMade`: whether the sync that did so came to its end. */
 export type SuspendedState = { state: 'out' | 'back'; isMade: boolean };
 
 /**

@@ -3,7 +3,7 @@ import { type Chain, COMMON_CHAINS, COMMON_TOKENS, type Token } from './common-t
 
 /**
  * What readers call chains and tokens, and where transactions can be looked at. A token is known only where its
- * decimals are certain: `null` has its amounts told in base units.
+ * decimals are certain: `null` has its amounts reported in base units.
  */
 export type Directory = {
   chain(chainId: string): Chain | null;
@@ -57,7 +57,7 @@ export function chainName(chainId: string, directory: Directory = COMMON): strin
   return directory.chain(chainId)?.name ?? unnamed(chainId);
 }
 
-/** Where a transaction can be looked at; null for a chain without explorer or a text that is no transaction hash. */
+/** The place where a transaction can be looked at; null for a chain without explorer or a text that is no transaction hash. */
 export function explorerTxUrl(chainId: string, txHash: string, directory: Directory = COMMON): string | null {
   const explorer = directory.chain(chainId)?.explorer ?? null;
   if (explorer === null || !/^(0x)?[0-9A-Za-z]{43,90}$/.test(txHash)) return null;

@@ -32,7 +32,7 @@ export const COMMON_CHAINS: ReadonlyMap<string, Chain> = new Map([
   ['421614', { name: 'Arbitrum Sepolia', explorer: 'https://sepolia.arbiscan.io/tx/{txHash}' }],
 ]);
 
-/** Where the address and the decimals of a token can be read. A test holds the first to that very list. */
+/** The place where the address and the decimals of a token can be read. A test holds the first to that very list. */
 export const TOKEN_SOURCES = {
   list: 'https://www.npmjs.com/package/@uniswap/default-token-list',
   circle: 'https://developers.circle.com/stablecoins/usdc-contract-addresses',

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Directory, tokenKey } from './chains.ts';
 import type { Chain, Token } from './common-tokens.ts';
 
-/** So much is kept of what an upstream lists; more is left out. */
+/** So much is stored of what an upstream lists; more is left out. */
 const MOST_CHAINS = 1_000;
 const MOST_TOKENS = 10_000;
 
@@ -21,7 +21,7 @@ const CHAIN = z.object({
 
 /**
  * A token as the upstream lists it. `decimals` is what was said first. They never change on a chain: what is said
- * otherwise later, or twice in one list, is `contradicted`, and the token's amounts are told in base units for so long.
+ * otherwise later, or twice in one list, is `contradicted`, and the token's amounts are reported in base units for so long.
  */
 const TOKEN = z.object({
   chainId: CHAIN_ID,
@@ -31,7 +31,7 @@ const TOKEN = z.object({
   contradicted: z.int().nullable(),
 });
 
-/** The lists of the upstream as they are kept. */
+/** The lists of the upstream as they are stored. */
 export const DISCOVERED_CHAINS = z.array(CHAIN);
 export const DISCOVERED_TOKENS = z.array(TOKEN);
 
@@ -64,7 +64,7 @@ export function takeChains(listed: readonly ListedChain[]): Taken<DiscoveredChai
   return { entries: [...chains.values()], skipped };
 }
 
-/** Takes in a list of tokens. What was known and is not listed any more is kept: transfers may still name it. */
+/** Takes in a list of tokens. What was known and is not listed any more is stored: transfers may still name it. */
 export function takeTokens(
   known: readonly DiscoveredToken[],
   listed: readonly ListedToken[],

@@ -29,7 +29,7 @@ export function money({ amount, token, chainId }: RawAmount, directory: Director
 
 const MOST_FEES = 10;
 
-/** The fees of a quote that was handed over. It does not say on which chain: only a token of one end has a chain. */
+/** The fees of an imported quote. It does not say on which chain: only a token of one end has a chain. */
 export function quoteFees({ fees = [], source, destination }: Promised, directory: Directory): JsonObject[] {
   return fees.flatMap(({ kind, token, amount }) => {
     const ends = [source, destination].filter(
@@ -37,8 +37,9 @@ export function quoteFees({ fees = [], source, destination }: Promised, director
     );
     const [first, second] = ends.map((end) => money({ amount, token, chainId: end?.chainId }, directory));
     // A token with one address on both chains: what the two say alike.
-    const told = first === undefined ? money({ amount, token }, directory) : alike(first, second ?? first);
-    return told === null ? [] : [{ kind, ...told }];
+    const reported =
+      first === undefined ? money({ amount, token }, directory) : alike(first, second ?? first);
+    return reported === null ? [] : [{ kind, ...reported }];
   });
 }
 

@@ -47,13 +47,13 @@ export function transferFacts(event: Event, directory: Directory): TransferFacts
     failed: failures(record).map(({ key: _, ...failure }) => failure),
     error: errorText(record),
   };
-  const told = TRANSFER.safeParse(withoutNulls(facts)).data ?? {};
+  const reported = TRANSFER.safeParse(withoutNulls(facts)).data ?? {};
   const changed = changedMembers(event);
-  const known = changed.length === 0 ? told : { ...told, changed };
+  const known = changed.length === 0 ? reported : { ...reported, changed };
   return Object.keys(known).length === 0 ? null : known;
 }
 
-/** Where one end of a transfer is; `expected` is the chain that the quote says. */
+/** The place where one end of a transfer is; `expected` is the chain that the quote says. */
 function endOf(leg: Leg | null, expected: string | undefined, directory: Directory): JsonObject {
   const chainId = wordOf(leg?.chainId ?? expected);
   const txHash = wordOf(leg?.txHash ?? undefined);
@@ -89,7 +89,7 @@ function secondsSinceFunding({ type, timestamp, data }: Event): number | null {
 
 type Changed = NonNullable<TransferFacts['changed']>[number];
 
-/** Each changed member with its old and new value, as far as they were kept. */
+/** Each changed member with its old and new value, as far as they were stored. */
 function changedMembers({ data }: Event): Changed[] {
   const { changes, record, before, previousStatus, status, subject } = data;
   // An event that an older version made does not say what there was before.
@@ -99,12 +99,12 @@ function changedMembers({ data }: Event): Changed[] {
   return changes.map((path) =>
     path === statusPath
       ? { path, old: previousStatus, new: status }
-      : { path, ...asTold('old', before, path), ...asTold('new', now, path) },
+      : { path, ...asReported('old', before, path), ...asReported('new', now, path) },
   );
 }
 
 /** A value that was not there is null; one that was too long to keep is left out. */
-function asTold(name: 'old' | 'new', values: JsonObject, path: string): { [name: string]: JsonValue } {
+function asReported(name: 'old' | 'new', values: JsonObject, path: string): { [name: string]: JsonValue } {
   if (!Object.hasOwn(values, path)) return { [name]: null };
   const value = values[path];
   return value === null || value === undefined ? {} : { [name]: value };

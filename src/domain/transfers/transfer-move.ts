@@ -11,7 +11,7 @@ import { readTransfer } from './transfer.ts';
 export const FILL_OUTCOMES = ['filled', 'expired', 'failed', 'refundable', 'refunded'] as const;
 
 /** What follows a fill. */
-export const SETTLEMENT_OUTCOMES = ['settled', 'astray'] as const;
+export const SETTLEMENT_OUTCOMES = ['settled', 'failed'] as const;
 
 /** To what transfers come; `filled` stands also for one that was seen only when it was settled. */
 export const VOLUME_OUTCOMES = ['pending', ...FILL_OUTCOMES] as const;
@@ -59,7 +59,7 @@ function outcomeOf(status: string): TransferMove['outcome'] {
 }
 
 function settlementOf(status: string, seconds: number | null): TransferMove['settlement'] {
-  return seconds === null ? null : { outcome: status === 'settled' ? 'settled' : 'astray', seconds };
+  return seconds === null ? null : { outcome: status === 'settled' ? 'settled' : 'failed', seconds };
 }
 
 /** Seconds from one time of the upstream's to a later one; null where either is not known, or they are the wrong way round. */

@@ -17,7 +17,7 @@ export const BOOKS = {
   },
   booksFailures: {
     name: 'intentwatch_books_failures_total',
-    help: 'Rounds in which the books could not be kept; they are tried again.',
+    help: 'Rounds in which the books could not be stored; they are tried again.',
     type: 'counter',
     labels: {},
   },

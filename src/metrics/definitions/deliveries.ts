@@ -32,7 +32,7 @@ export const DELIVERIES = {
   },
   deliveryDelay: {
     name: 'intentwatch_delivery_delay_seconds',
-    help: 'From the timestamp of an event to the moment at which the receiver had accepted it, waits and failed attempts included. Without replays.',
+    help: 'From the timestamp of an event to the time at which the receiver had accepted it, waits and failed attempts included. Without replays.',
     type: 'histogram',
     labels: { receiver: 'receivers' },
     buckets: DELAY_BUCKETS,
@@ -146,9 +146,9 @@ export const DELIVERIES = {
     type: 'gauge',
     labels: {},
   },
-  setAside: {
-    name: 'intentwatch_entries_set_aside_total',
-    help: 'Entries of the event log that could not be read and were set aside: `intentwatch set-aside` lists them.',
+  quarantine: {
+    name: 'intentwatch_entries_quarantined_total',
+    help: 'Entries of the event log that could not be read and were quarantined: `intentwatch quarantine` lists them.',
     type: 'counter',
     labels: {},
   },

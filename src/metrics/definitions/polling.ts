@@ -1,4 +1,4 @@
-import { SURFACES } from '../../domain/subjects/kinds.ts';
+import { ENDPOINT_GROUPS } from '../../domain/subjects/kinds.ts';
 import { RESERVED_KINDS, SUBJECT_KINDS } from '../../domain/subjects/subject.ts';
 import { UNSWEPT_STATES } from '../../store/wallets.ts';
 import {
@@ -44,7 +44,7 @@ export const POLLING = {
   },
   unreadable: {
     name: 'intentwatch_records_unreadable_total',
-    help: 'Parts of answers that could not be read: records, and members of records that are not as the interface describes them; by the kind of subject that was asked for.',
+    help: 'Parts of answers that could not be read: records, and members of records that are not as the interface describes them; by the kind of subject that was requested.',
     type: 'counter',
     labels: { kind: SUBJECT_KINDS },
   },
@@ -64,13 +64,13 @@ export const POLLING = {
     name: 'intentwatch_polls_total',
     help: 'Polls of subjects, by how they ended. Only `answered` and `failed` ones asked the upstream.',
     type: 'counter',
-    labels: { surface: SURFACES, kind: SUBJECT_KINDS, outcome: POLL_OUTCOMES },
+    labels: { endpoint_group: ENDPOINT_GROUPS, kind: SUBJECT_KINDS, outcome: POLL_OUTCOMES },
   },
   pollLag: {
     name: 'intentwatch_poll_lag_seconds',
-    help: 'How much later a poll was made than promised: than it was asked for or named, or than its longest wait. 0 for all others.',
+    help: 'How much later a poll was made than promised: than it was requested or named, or than its longest wait. 0 for all others.',
     type: 'histogram',
-    labels: { surface: SURFACES },
+    labels: { endpoint_group: ENDPOINT_GROUPS },
     buckets: LAG_BUCKETS,
   },
   pollCrashes: {
@@ -84,21 +84,21 @@ export const POLLING = {
     help: 'Subjects that were polled twice in a row when their process ended; they are polled one at a time.',
     type: 'gauge',
     labels: {},
-    source: 'surfaces',
+    source: 'endpointGroups',
   },
   claimsReturned: {
     name: 'intentwatch_claims_returned_total',
     help: 'Claims whose lease ran out, as their process was gone or had lost them: their subjects went back into the plan.',
     type: 'counter',
-    labels: { surface: SURFACES },
+    labels: { endpoint_group: ENDPOINT_GROUPS },
   },
   failing: {
     name: 'intentwatch_subjects_failing',
     help: 'Subjects whose polls fail again and again while others succeed; all together they get a tenth of the budget.',
     type: 'gauge',
-    labels: { surface: SURFACES },
+    labels: { endpoint_group: ENDPOINT_GROUPS },
     series: [],
-    source: 'surfaces',
+    source: 'endpointGroups',
   },
   longestWait: {
     name: 'intentwatch_longest_wait_seconds',
@@ -112,9 +112,9 @@ export const POLLING = {
     name: 'intentwatch_poll_overdue_seconds',
     help: 'By how much the most overdue subject has waited longer than its longest wait: above 0 for long, the budget is too small for it.',
     type: 'gauge',
-    labels: { surface: SURFACES },
+    labels: { endpoint_group: ENDPOINT_GROUPS },
     series: [],
-    source: 'surfaces',
+    source: 'endpointGroups',
   },
   neverSwept: {
     name: 'intentwatch_wallets_never_swept',
@@ -131,7 +131,7 @@ export const POLLING = {
   },
   queueDepth: {
     name: 'intentwatch_queue_depth',
-    help: 'Jobs in a queue: polls by surface, deliveries by receiver; queues of receivers outside this config count as `(removed)`.',
+    help: 'Jobs in a queue: polls by endpoint group, deliveries by receiver; queues of receivers outside this config count as `(removed)`.',
     type: 'gauge',
     labels: { queue: 'queues', state: QUEUE_STATES },
     source: 'queues',

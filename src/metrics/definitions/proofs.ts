@@ -36,7 +36,7 @@ export const PROOFS = {
   },
   proofErrors: {
     name: 'intentwatch_proof_errors_total',
-    help: 'Times at which a check of a payment ended in an error of its own; it is asked again, later each time.',
+    help: 'Times at which a check of a payment ended in an error of its own; it is requested again, later each time.',
     type: 'counter',
     labels: { chain: 'chains' },
   },

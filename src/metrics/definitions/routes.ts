@@ -53,7 +53,7 @@ export const ROUTES = {
   },
   routeSolvers: {
     name: 'intentwatch_route_solvers',
-    help: 'How many solvers quote the route; absent until it was answered once. As of the last answer: see the state of the surface `quotes`.',
+    help: 'How many solvers quote the route; absent until it was answered once. As of the last answer: see the state of the endpoint group `quotes`.',
     type: 'gauge',
     labels: { route: 'routes' },
     series: [],

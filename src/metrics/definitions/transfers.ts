@@ -18,7 +18,7 @@ const DELIVERED_BUCKETS = [
 export const TRANSFERS = {
   transfersOpen: {
     name: 'intentwatch_transfers_open',
-    help: 'Transfers that are tracked and have not come to an end, by state: `pending` ones wait to be filled, `overdue` ones were told to have waited too long, the others need somebody. The 50 routes that have most; others count as `other`.',
+    help: 'Transfers that are tracked and have not come to an end, by state: `pending` ones wait to be filled, `overdue` ones were reported to have waited too long, the others need somebody. The 50 routes that have most; others count as `other`.',
     type: 'gauge',
     labels: { state: OPEN_STATES, route: 'learned' },
     series: [],
@@ -51,7 +51,7 @@ export const TRANSFERS = {
   },
   settlementTime: {
     name: 'intentwatch_transfer_settlement_seconds',
-    help: 'From the fill of a transfer to its settlement, as the upstream says both; `astray` where something else followed. Without transfers whose fill was not seen. The first 50 routes; others count as `other`.',
+    help: 'From the fill of a transfer to its settlement, as the upstream says both; `failed` where something else followed. Without transfers whose fill was not seen. The first 50 routes; others count as `other`.',
     type: 'histogram',
     labels: { route: 'learned', outcome: SETTLEMENT_OUTCOMES },
     buckets: SETTLEMENT_BUCKETS,
@@ -67,7 +67,7 @@ export const TRANSFERS = {
   },
   deliveredRatio: {
     name: 'intentwatch_delivered_ratio',
-    help: 'What was delivered of a transfer as a share of what its quote promised, by the pair of chains: only where the quote was handed over, and both are amounts of one token on one chain. The first 50 pairs; others count as `other`.',
+    help: 'What was delivered of a transfer as a share of what its quote promised, by the pair of chains: only where the quote was imported, and both are amounts of one token on one chain. The first 50 pairs; others count as `other`.',
     type: 'histogram',
     labels: { route: 'learned' },
     buckets: DELIVERED_BUCKETS,

@@ -40,8 +40,8 @@ export function renderHtml({ title, summary, sections }: Notice): string {
 /** A digest as HTML: one cell per subject, so that it is narrow where the reader's screen is, and small. */
 export function renderDigestHtml({ title, summary, groups }: DigestNotice): string {
   const cell = `padding:12px 0;${LINE}color:#1c2126;word-break:break-word;`;
-  const group = ({ heading, lines: told, rows }: DigestGroup) => {
-    const happened = told.map(escapeHtml).join('<br>');
+  const group = ({ heading, lines: reported, rows }: DigestGroup) => {
+    const happened = reported.map(escapeHtml).join('<br>');
     const facts = rows.map(({ label, value, url }) =>
       url === null ? escapeHtml(`${label}: ${value}`) : linked(label, url),
     );

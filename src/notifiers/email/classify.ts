@@ -8,12 +8,12 @@ export type Verdict = Pick<AttemptResult, 'outcome' | 'smtpCode' | 'reason' | 'a
 /** The commands that carry the message; a refusal of any other is about the connection or our login. */
 const MESSAGE_COMMANDS: ReadonlySet<string> = new Set(['MAIL FROM', 'RCPT TO', 'DATA']);
 
-/** Permanent codes that say nothing about the message: wrong state, and the ones that ask for a login or for TLS. */
+/** Permanent codes that say nothing about the message: wrong state, and the ones that request a login or for TLS. */
 const NOT_ABOUT_THE_MESSAGE: ReadonlySet<number> = new Set([503, 530, 534, 535, 538]);
 
 /**
  * What it means that the server took the message. A recipient that it refused for now makes the attempt fail, and the
- * next one is for those alone; one refused for good is only told.
+ * next one is for those alone; one refused for good is only reported.
  */
 export function classifyAccepted(info: SMTPSentMessageInfo, kept: Kept): Verdict {
   const refusals = (info.rejectedErrors ?? []).map(readSmtpError);

@@ -86,9 +86,9 @@ function makeGroup(
   group: readonly RenderedEvent[],
   { directory, form }: { directory: Directory; form: (event: RenderedEvent) => string },
 ): DigestGroup {
-  // What a later record leaves out an earlier one may have told.
-  const told = group.map((event) => renderAbout(event, { transfer: shownTransfer(event), directory }));
-  const heading = told.reduce((best, about) => (about.length > best.length ? about : best), '');
+  // What a later record leaves out an earlier one may have reported.
+  const reported = group.map((event) => renderAbout(event, { transfer: shownTransfer(event), directory }));
+  const heading = reported.reduce((best, about) => (about.length > best.length ? about : best), '');
   const last = group.at(-1);
   return {
     heading: printableLine(heading === '' ? (last?.data.subject.id ?? '') : heading, MAX_TITLE_LENGTH),

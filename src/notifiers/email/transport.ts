@@ -16,14 +16,14 @@ export type MailTransport = Transporter<SMTPSentMessageInfo, SMTPTransportOption
 
 const MOST_BYTES = LIMITS.mailReplies.bytes;
 
-/** How often the bytes of a connection are counted. */
+/** The interval at which the bytes of a connection are counted. */
 const COUNT_EVERY_MS = 10;
 
 /** URL parameters that would print mails and passwords, or change a limit or how often a message is tried. */
 const REFUSED_PARAMETERS = ['logger', 'debug', 'transactionLog', 'pool', 'maxResponseSize'];
 
 /**
- * Where mail goes and how; each phase of a connection may take `timeoutMs`, and `signal` ends them all. `onLogin` is called
+ * The place where mail goes and how; each phase of a connection may take `timeoutMs`, and `signal` ends them all. `onLogin` is called
  * when the server has accepted a login.
  */
 export type MailTransportOptions = {

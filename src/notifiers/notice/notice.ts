@@ -24,7 +24,7 @@ export type Notice = { title: string; summary: string; sections: Row[][] };
 const MAX_OTHER_ROWS = 30;
 
 /** Members of a record that the rows of every notice already tell. */
-const TOLD_MEMBERS: ReadonlySet<string> = new Set(['id', 'type', 'status', 'state', 'updatedAt']);
+const REPORTED_MEMBERS: ReadonlySet<string> = new Set(['id', 'type', 'status', 'state', 'updatedAt']);
 
 /** Members with a row, a name and a form of their own. */
 const NAMED_MEMBERS: ReadonlyMap<string, { label: string; isTime?: true }> = new Map([
@@ -38,7 +38,7 @@ const NAMED_MEMBERS: ReadonlyMap<string, { label: string; isTime?: true }> = new
   ['error', { label: 'Error' }],
 ]);
 
-/** Says what an event says, in an order for readers; a record of any shape is told, member by member if need be. */
+/** Says what an event says, in an order for readers; a record of any shape is reported, member by member if need be. */
 export function makeNotice(event: RenderedEvent, directory: Directory = COMMON): Notice {
   const transfer = shownTransfer(event);
   return {
@@ -134,8 +134,8 @@ function legRows(
 /** The record's members that no other row tells, those with a name first. */
 function recordRows(event: RenderedEvent, transfer: Transfer): Row[] {
   const { record } = event.data;
-  const told = new Set([...shownMembers(record, transfer), ...promiseMembers(event)]);
-  const rest = Object.keys(record).filter((key) => !told.has(key));
+  const reported = new Set([...shownMembers(record, transfer), ...promiseMembers(event)]);
+  const rest = Object.keys(record).filter((key) => !reported.has(key));
   const named = rest.filter((key) => NAMED_MEMBERS.has(key));
   const others = rest.filter((key) => !NAMED_MEMBERS.has(key)).slice(0, MAX_OTHER_ROWS);
   return [...named, ...others].flatMap((key) => {
@@ -145,14 +145,14 @@ function recordRows(event: RenderedEvent, transfer: Transfer): Row[] {
   });
 }
 
-/** The members that the rows of the transfer tell; what could not be read there stays to be told on its own. */
+/** The members that the rows of the transfer tell; what could not be read there stays to be reported on its own. */
 function shownMembers(record: JsonObject, { source, destination, refund }: Transfer): Set<string> {
   const legs = [source, destination, refund].filter((leg) => leg !== null);
-  const told = new Set([...TOLD_MEMBERS, ...legs.flatMap(({ members }) => members)]);
+  const reported = new Set([...REPORTED_MEMBERS, ...legs.flatMap(({ members }) => members)]);
   const transaction = readText(record.txHash);
-  if (legs.some(({ txHash }) => txHash !== null && txHash === transaction)) told.add('txHash');
-  if ([source, destination].every((leg) => leg !== null && leg.members.length > 0)) told.add('steps');
-  return told;
+  if (legs.some(({ txHash }) => txHash !== null && txHash === transaction)) reported.add('txHash');
+  if ([source, destination].every((leg) => leg !== null && leg.members.length > 0)) reported.add('steps');
+  return reported;
 }
 
 function subscriptionRows(event: RenderedEvent): Row[] {

@@ -4,7 +4,7 @@ import { describeAmount } from '../../domain/transfers/amounts.ts';
 import { chainName, type Directory } from '../../domain/transfers/chains.ts';
 import { type Row, rowIf } from './row.ts';
 
-/** How many moves a mail lists. */
+/** The number of moves a mail lists. */
 const MOST_MOVES = 5;
 
 /** What readers call the transaction that a proof is about. */

@@ -10,7 +10,7 @@ import { formatDuration } from './time.ts';
 
 const MAX_TITLE_LENGTH = 150;
 
-/** Whether an event is about the daemon itself. */
+/** True when an event is about the daemon itself. */
 export function isOperatorEvent(event: RenderedEvent): boolean {
   return isOperatorKind(event.data.subject.kind);
 }
@@ -26,9 +26,11 @@ export type View = { transfer: Transfer; directory: Directory };
 /** The line that says it all, e.g. `Filled: 1,250.00 USDC, Base to Optimism, 23 s`; printable, at most 150 characters. */
 export function renderTitle(event: RenderedEvent, view: View): string {
   const took = renderElapsed(event);
-  const told = [renderHappening(event), renderAbout(event, view)].filter((part) => part !== '').join(': ');
+  const reported = [renderHappening(event), renderAbout(event, view)]
+    .filter((part) => part !== '')
+    .join(': ');
   const end = took === '' ? '' : `, ${took}`;
-  return `${printableLine(told, MAX_TITLE_LENGTH - end.length)}${end}`;
+  return `${printableLine(reported, MAX_TITLE_LENGTH - end.length)}${end}`;
 }
 
 /** What happened, e.g. `Filled` or `Gasless job failed`; printable. */
@@ -44,7 +46,7 @@ export function renderAbout(event: RenderedEvent, view: View): string {
   return printableLine(isOperatorEvent(event) ? operatorSubject(event) : describeSubject(event, view));
 }
 
-/** How long it took, e.g. `23 s`; empty where that is not known. */
+/** The time that it took, e.g. `23 s`; empty where that is not known. */
 export function renderElapsed({ data: { elapsedSeconds } }: RenderedEvent): string {
   return elapsedSeconds === undefined ? '' : formatDuration(elapsedSeconds);
 }
@@ -84,10 +86,10 @@ function describeTransfer({ data: { subject } }: RenderedEvent, { transfer, dire
     leg?.chainId ? [chainName(leg.chainId, directory)] : [],
   );
   const route = [...new Set(chains)].join(' to ');
-  const told = [paid === null ? '' : titleAmount(paid, directory), route]
+  const reported = [paid === null ? '' : titleAmount(paid, directory), route]
     .filter((part) => part !== '')
     .join(', ');
-  if (told !== '') return told;
+  if (reported !== '') return reported;
   // Every other kind has its name before the colon already.
   return subject.kind === 'intent' ? `transfer ${shortId(subject.id)}` : shortId(subject.id);
 }

@@ -13,11 +13,11 @@ const BASE_UNITS = /^\d{6,}$/;
 
 /** Members of a record that rows of the promise tell, where they tell something. */
 export function promiseMembers({ data: { transfer, record } }: RenderedEvent): string[] {
-  const told = transfer === undefined ? [] : ['funder', 'recipient'].filter((key) => key in transfer);
-  return record.type === 'route' ? [...told, 'minimumOutput', 'fees', 'quote'] : told;
+  const reported = transfer === undefined ? [] : ['funder', 'recipient'].filter((key) => key in transfer);
+  return record.type === 'route' ? [...reported, 'minimumOutput', 'fees', 'quote'] : reported;
 }
 
-/** How long ago the transfer was funded, e.g. `23 s`; empty where that is not known. */
+/** The time since the transfer was funded, e.g. `23 s`; empty where that is not known. */
 export function sinceFunding({ data: { transfer } }: RenderedEvent): string {
   return transfer?.secondsSinceFunding === undefined ? '' : formatDuration(transfer.secondsSinceFunding);
 }
@@ -66,7 +66,7 @@ export function describeChange(path: string, transfer: TransferFacts | undefined
   if (change?.old == null || path === 'status' || path === 'state') return path;
   const [before, now] = [describeValue(change.old), describeValue(change.new)];
   const isLong = before.length > LONGEST_VALUE || now.length > LONGEST_VALUE;
-  // Base units are told in token units elsewhere.
+  // Base units are reported in token units elsewhere.
   return isLong || BASE_UNITS.test(before) ? path : `${path} ${before} → ${now || 'none'}`;
 }
 

@@ -3,7 +3,7 @@ import type { LoggedEvent } from '../notifier.ts';
 
 /**
  * Makes the table where it is missing. `number` is given while the insert holds a lock, so rows become visible in its
- * order: whoever has read up to one misses nothing by asking for larger ones. The index is of hashes: the upstream names
+ * order: whoever has read up to one misses nothing by requesting larger ones. The index is of hashes: the upstream names
  * subjects, and what is longer than 2,704 bytes fits into no other.
  */
 export function tableDefinition(table: string): string {

@@ -5,7 +5,7 @@ import { type AddressRule, permitted, refusalOf } from '../address-rules.ts';
 
 /**
  * A connector for undici that checks the address it connects to, after DNS, so that a name cannot point a receiver
- * at the inside of the network. Every connection of the pool goes through it. A name is asked for once, and the
+ * at the inside of the network. Every connection of the pool goes through it. A name is requested once, and the
  * connection goes to the very addresses that were checked: a name that is public when checked and private when
  * connected to gains nothing.
  */

@@ -81,7 +81,7 @@ export function describeConnectionError(error: unknown): string {
 const MAX_RETRY_AFTER_MS = 60 * 60 * 1_000;
 
 /**
- * The wait that a `Retry-After` header asks for, given in seconds or as an HTTP date, in milliseconds from `nowMs`
+ * The wait that a `Retry-After` header requests, given in seconds or as an HTTP date, in milliseconds from `nowMs`
  * and between 0 and one hour. Null when the header is missing or says neither.
  */
 export function parseRetryAfter(header: string | undefined, nowMs: number): number | null {

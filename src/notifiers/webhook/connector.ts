@@ -8,13 +8,13 @@ class AnswerTooLongError extends Error {
 }
 
 /**
- * How many bytes may come for one request: far more than the header (16 KiB) and the start of a body that are read.
+ * The number of bytes that may come for one request: far more than the header (16 KiB) and the start of a body that are read.
  * It also ends what no limit of the HTTP parser does: informational answers without end, white space, a reason, the
  * extensions of chunks.
  */
 const MAX_ANSWER_BYTES = LIMITS.receiverAnswer.bytes;
 
-/** How many informational answers (1xx) may come before the answer to one request. */
+/** The number of informational answers (1xx) may come before the answer to one request. */
 export const MAX_INFORMATIONAL_ANSWERS = 10;
 
 /** The longest header of an informational answer, bytes. */
@@ -110,7 +110,7 @@ function skipInformational(): SkipInformational {
 const NOTHING = Buffer.alloc(0);
 const HEADER_END = '\r\n\r\n';
 
-/** Whether an informational answer begins here, or may: the bytes can end within its status. A switch of protocols is none. */
+/** True when an informational answer begins here, or may: the bytes can end within its status. A switch of protocols is none. */
 function mayBeInformational(bytes: Buffer): boolean {
   const start = bytes.toString('latin1', 0, INFORMATIONAL_START.length);
   const isAlike = [...start].every((character, at) =>

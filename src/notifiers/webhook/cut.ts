@@ -2,7 +2,7 @@ import type { RenderedEvent } from '../../domain/events/event.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../../domain/json.ts';
 import { MAX_WEBHOOK_BYTES } from '../../domain/limits.ts';
 
-/** Members of a record that are kept as long as anything else can go. */
+/** Members of a record that are stored as long as anything else can go. */
 const CORE: ReadonlySet<string> = new Set(['id', 'type', 'status', 'state', 'vaultAddress', 'updatedAt']);
 
 /**

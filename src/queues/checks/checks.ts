@@ -5,23 +5,23 @@ import { redisTimeMs } from '../../store/connection.ts';
 import type { CheckParts } from './check-parts.ts';
 import { isOver, runCheck } from './run-check.ts';
 
-/** How many checks of one chain a process works on at once: an endpoint that hangs holds up no other chain. */
+/** The number of checks of one chain a process works on at once: an endpoint that hangs holds up no other chain. */
 const ROOM = 8;
 
-/** How many checks of a chain that left the config one round ends. */
+/** The number of checks of a chain that left the config one round ends. */
 const LEFT_ROOM = 200;
 
-/** How often it looks for what has become due, in this process or another. */
+/** The interval at which it looks for what has become due, in this process or another. */
 const QUIET_MS = 1_000;
 const ERROR_RETRY_MS = 1_000;
 
 /** The longest wait of a check that ended in an error again and again, each time after twice as long. */
 const LONGEST_RETRY_MS = 900_000;
 
-/** How often claims are renewed. */
+/** The interval at which claims are renewed. */
 const RENEW_MS = 3_000;
 
-/** How often what has outlived the retention is forgotten. */
+/** The interval at which what has outlived the retention is removed. */
 const TRIM_MS = 60_000;
 
 /** Works on the checks that are due, in as many processes as there are. */

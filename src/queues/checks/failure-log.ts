@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
 import type { Reading } from '../../domain/proof/reading.ts';
 
-/** How often the same failure of one endpoint is said: the metric counts each. */
+/** The interval at which the same failure of one endpoint is said: the metric counts each. */
 const EVERY_MS = 60_000;
 
-/** How many failures are remembered. */
+/** The number of failures that are remembered. */
 const MOST = 1_000;
 
 /** The longest text of an endpoint that is logged. */

@@ -12,14 +12,14 @@ import type { EventLog } from '../../store/event-log.ts';
 import type { FencedLease } from '../../store/lease.ts';
 import { compareEntries, isOfNewerVersion, type UnreadableEntry } from '../../store/log-entry.ts';
 
-/** How often the log is looked at, and how often the lease is asked for. */
+/** The interval at which the log is looked at, and how often the lease is requested. */
 const QUIET_MS = 1_000;
 
-/** How many entries one step takes. */
+/** The number of entries one step takes. */
 const BATCH = 200;
 
-/** How long it stands before what only a newer version can read, and leaves the lease to others. */
-const STAND_ASIDE_MS = 30_000;
+/** The time that it stands before what only a newer version can read, and leaves the lease to others. */
+const NEWER_WAIT_MS = 30_000;
 
 /** A cursor: the name of the log, and the entry that was read last. */
 const CURSOR = /^([^|]*)\|(\d+-\d+)$/;
@@ -43,14 +43,14 @@ export class CheckFeed {
   readonly #parts: FeedParts;
   readonly #closed = new AbortController();
   #running: Promise<void> | null = null;
-  /** Where it was to begin, until it has read a cursor: one without chains, which has yet to hear of ours, may forget that. */
+  /** The place where it was to begin, until it has read a cursor: one without chains, which has yet to hear of ours, may forget that. */
   #begun: { name: string; entry: string } | null = null;
 
   constructor(parts: FeedParts) {
     this.#parts = parts;
   }
 
-  /** Has it begin at the end of the log, where it was never switched on before: what is told from now on is read. */
+  /** Has it begin at the end of the log, where it was never switched on before: what is reported from now on is read. */
   async begin(): Promise<void> {
     const { checks, events } = this.#parts.stores;
     const [name, newest] = await Promise.all([events.ensureName(), events.newest()]);
@@ -85,7 +85,7 @@ export class CheckFeed {
       try {
         const step = await this.#step();
         if (step === 'more') continue;
-        if (step === 'aside') restMs = STAND_ASIDE_MS;
+        if (step === 'newer') restMs = NEWER_WAIT_MS;
       } catch (error) {
         if (!this.#closed.signal.aborted) this.#parts.log.error({ error }, 'checks.feed_error');
       }
@@ -93,8 +93,8 @@ export class CheckFeed {
     }
   }
 
-  /** One step along the log. `aside`: it stands before what only a newer version can read. */
-  async #step(): Promise<'more' | 'quiet' | 'aside'> {
+  /** One step along the log. `newer`: it waits before an entry that only a newer version can read. */
+  async #step(): Promise<'more' | 'quiet' | 'newer'> {
     const { checks, events, lease } = this.#parts.stores;
     const token = await lease.hold();
     if (token === null) return 'quiet';
@@ -113,13 +113,13 @@ export class CheckFeed {
     }
     const stopped = entries[newer];
     if (stopped?.kind === 'unreadable') {
-      await this.#standAside(stopped);
-      return 'aside';
+      await this.#waitForNewer(stopped);
+      return 'newer';
     }
     return more ? 'more' : 'quiet';
   }
 
-  /** Where the cursor stands. It says where entries went away before they were read; `isNew`: the cursor is to be set there. */
+  /** The place where the cursor stands. It says where entries went away before they were read; `isNew`: the cursor is to be set there. */
   async #placeOf(
     stored: string,
   ): Promise<{ entry: string; isNew: boolean; cursor: (entry: string) => string }> {
@@ -173,7 +173,7 @@ export class CheckFeed {
     });
   }
 
-  async #standAside({ id, version, reason }: UnreadableEntry): Promise<void> {
+  async #waitForNewer({ id, version, reason }: UnreadableEntry): Promise<void> {
     const { log, stores } = this.#parts;
     log.error({ entry: id, found: version, expected: SCHEMA_VERSION, reason }, 'checks.feed_stopped');
     await stores.lease.release();

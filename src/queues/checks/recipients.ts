@@ -4,7 +4,7 @@ import type { Stated } from '../../store/checks.ts';
 import type { Registry } from '../../store/registry.ts';
 import type { Known } from '../../store/subjects.ts';
 
-/** A statement with those who may rightly receive: by the user's word for its subscriptions, and by the quote handed over. */
+/** A statement with those who may rightly receive: by the user's word for its subscriptions, and by the imported quote. */
 export async function withRecipients(
   stated: Stated,
   { claims, promised }: Known,

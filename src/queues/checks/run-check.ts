@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { endpointStates, type PostponeReason, planAsk } from '../../domain/proof/ask-times.ts';
-import { isProofTold, withProofFlag, withProofWithdrawn } from '../../domain/proof/proof-flags.ts';
+import { isProofReported, withProofFlag, withProofWithdrawn } from '../../domain/proof/proof-flags.ts';
 import type { Reading } from '../../domain/proof/reading.ts';
 import { statementPrint, statementsOf } from '../../domain/proof/statement.ts';
 import { judge, type Verdict } from '../../domain/proof/verdict.ts';
@@ -12,19 +12,19 @@ import type { CheckParts } from './check-parts.ts';
 import { fundingOf } from './funding-of.ts';
 import { withRecipients } from './recipients.ts';
 
-/** How long a check is asked about at most, within the retention: then it ends as not checked. */
+/** The time that a check is asked about at most, within the retention: then it ends as not checked. */
 const LONGEST_LIFE_MS = 14 * 86_400_000;
 
-/** How often a commit is tried anew that others were faster than, and how long it waits then. */
+/** The interval at which a commit is tried anew that others were faster than, and how long it waits then. */
 const MOST_COMMITS = 20;
 const COMMIT_AGAIN_MS = 50;
 
-/** The longest text of an endpoint that is kept. */
+/** The longest text of an endpoint that is stored. */
 const LONGEST_REASON = 200;
 
 /**
  * What becomes of a check. All but `waiting` are ends; each is one atomic step, with the event that tells it where there is
- * one. A crash between any two lines below leaves a claim that runs out, and the check is asked anew.
+ * one. A crash between any two lines below leaves a claim that runs out, and the check is requested anew.
  *
  *   state      | by what                                       | event             | then
  *   -----------|-----------------------------------------------|-------------------|---------------------------------
@@ -38,8 +38,8 @@ const LONGEST_REASON = 200;
  *   unchecked  | judge(); 14 days or the retention without end | -                 | kept; waiting again if by a log set free
  *   unchecked  | its chain has left the config                 | -                 | kept; waiting again if the chain is back
  *
- * Kept means for the retention. What its transfer states no more is told in no word: it waits, and is judged anew if it is
- * stated again. What is asked anew because of a log loses its word until it ends; the same word is not told twice.
+ * Kept means for the retention. What its transfer states no more is reported in no word: it waits, and is judged anew if it is
+ * stated again. What is requested anew because of a log loses its word until it ends; the same word is not reported twice.
  * A statement that differs, in a later event, begins a check anew from any state. Whoever holds a claim that has run out, or
  * a check that was restated meanwhile, writes nothing: `gone`. A log that was taken meanwhile has the check judged anew.
  */
@@ -81,7 +81,7 @@ export async function runCheck(check: ClaimedCheck, parts: CheckParts, signal: A
     const outcome = await end(check, { ending, known, nowMs }, parts);
     if (outcome === 'gone') return;
     if (outcome === 'ended') {
-      report(check, { ending, readings, isTold: isTold(check, ending, known) }, parts);
+      report(check, { ending, readings, isReported: isReported(check, ending, known) }, parts);
       return;
     }
     await sleep(COMMIT_AGAIN_MS);
@@ -89,7 +89,7 @@ export async function runCheck(check: ClaimedCheck, parts: CheckParts, signal: A
   throw new Error(`the check ${check.id} could not be committed: others were faster ${MOST_COMMITS} times`);
 }
 
-/** While a check is asked anew, the word that was told of it does not stand, however long its endpoints do not answer. */
+/** While a check is requested anew, the word that was reported of it does not stand, however long its endpoints do not answer. */
 async function withdrawWord({ id, statement }: ClaimedCheck, parts: CheckParts): Promise<void> {
   const { subject } = statement;
   const { checks, subjects } = parts.stores;
@@ -122,7 +122,7 @@ async function endUnasked(check: ClaimedCheck, because: string, parts: CheckPart
   const nothing = { proof: null, readings: [], endpoints: [], logs: [], from: [], isHeld: false };
   const ending: Ending = { state: 'unchecked', because, ...nothing };
   if ((await parts.stores.checks.end(check, ending)) === 'ended') {
-    report(check, { ending, readings: [], isTold: false }, parts);
+    report(check, { ending, readings: [], isReported: false }, parts);
   }
 }
 
@@ -173,7 +173,7 @@ async function postpone(
       isHeld: false,
     };
     if ((await checks.end(check, ending)) === 'ended')
-      report(check, { ending, readings, isTold: false }, parts);
+      report(check, { ending, readings, isReported: false }, parts);
     return;
   }
   const isSeen = readings.some(({ outcome }) => outcome === 'found');
@@ -183,12 +183,12 @@ async function postpone(
   await checks.postpone(check, { inMs, because, readings: lastReadings(readings), endpoints, seenAtMs });
 }
 
-/** Whether a check has waited for as long as any does. */
+/** True when a check has waited for as long as any does. */
 export function isOver(check: ClaimedCheck, { nowMs }: { nowMs: number }, { stores }: CheckParts): boolean {
   return nowMs - (check.since ?? check.statedAt) > Math.min(LONGEST_LIFE_MS, stores.checks.keptMs);
 }
 
-/** Whether the transfer, as it is known now, still states what is checked; yes where its record is not known. */
+/** True when the transfer, as it is known now, still states what is checked; yes where its record is not known. */
 function isStated({ statement }: ClaimedCheck, { snapshot }: Known): boolean {
   if (snapshot === null || snapshot.salvaged === true) return true;
   const print = statementPrint(statement);
@@ -212,12 +212,12 @@ function endingOf(verdict: Exclude<Verdict, { outcome: 'waiting' }>, readings: r
 }
 
 /**
- * A subject whose snapshot has gone by its retention is told of no more: its check keeps the outcome. Nor is what stands
- * already, where a check was asked anew because of a log.
+ * A subject whose snapshot has gone by its retention is no longer reported: its check keeps the outcome. Nor is what stands
+ * already, where a check was requested anew because of a log.
  */
-function isTold({ statement }: ClaimedCheck, { state, proof }: Ending, { snapshot }: Known): boolean {
+function isReported({ statement }: ClaimedCheck, { state, proof }: Ending, { snapshot }: Known): boolean {
   if (proof === null || snapshot === null || state === 'unchecked') return false;
-  return !isProofTold(snapshot.flags, statement, state);
+  return !isProofReported(snapshot.flags, statement, state);
 }
 
 /** Ends a check, with its event in one step. `again`: another process wrote the subject, or took a log, meanwhile. */
@@ -235,7 +235,7 @@ async function end(
   }
   const { subject } = check.statement;
   const flags = withProofFlag(snapshot.flags, check.statement, state);
-  if (!isTold(check, ending, known)) {
+  if (!isReported(check, ending, known)) {
     const silent = { flags, check: checks.ending(check, ending) };
     return ended(await commitFlags(parts, { subject, snapshot }, silent));
   }
@@ -271,7 +271,7 @@ function ended(outcome: CommitResult['outcome']): 'ended' | 'gone' | 'again' {
 
 function report(
   check: ClaimedCheck,
-  { ending, readings, isTold }: { ending: Ending; readings: readonly Reading[]; isTold: boolean },
+  { ending, readings, isReported }: { ending: Ending; readings: readonly Reading[]; isReported: boolean },
   { signals, log }: CheckParts,
 ): void {
   const { subject, payment, chainId, txHash } = check.statement;
@@ -283,7 +283,7 @@ function report(
   signals.emit('check.ended', { chainId, state, corridor: check.corridor, lagSeconds });
   const level = state === 'verified' ? 'info' : 'warn';
   const line = { subject, payment, chainId, txHash, state, asked: check.asked + 1 };
-  log[level]({ ...line, ...(because === '' ? {} : { because }), isTold }, 'check.ended');
+  log[level]({ ...line, ...(because === '' ? {} : { because }), isReported }, 'check.ended');
 }
 
 function lastReadings(readings: readonly Reading[]): LastReading[] {

@@ -1,41 +1,41 @@
 import type { PendingDelivery } from './pending-delivery.ts';
 
-/** When something was handed out: Redis time, and our own clock at that moment. */
+/** When something was claimed: Redis time, and our own clock at that time. */
 export type Clock = { redisMs: number; ownMs: number };
 
 /** Deliveries that are sent at once, the one that leads first: mostly it is the only one. */
 export type Deliveries = readonly [PendingDelivery, ...PendingDelivery[]];
 
-/** Deliveries that were handed out, and when. */
-export type Handed = { deliveries: Deliveries; clock: Clock };
+/** Deliveries that were claimed, and when. */
+export type Claimed = { deliveries: Deliveries; clock: Clock };
 
 /** An attempt that takes no longer than this is quick. */
 const QUICK_MS = 200;
 
-/** What was handed out ahead is begun within this, or not by us. */
+/** What was claimed ahead is begun within this, or not by us. */
 const FRESH_MS = 500;
 
 /**
- * Deliveries that a process was handed before it has a place for them, so that the next attempt begins in the very turn in
+ * Deliveries that a process claimed before it has a place for them, so that the next attempt begins in the very turn in
  * which one has ended. Only while the receiver takes what it gets, and quickly: what waits here waits for nobody else.
  */
 export class Ahead {
   readonly #most: number;
-  #waiting: Handed[] = [];
+  #waiting: Claimed[] = [];
   #isQuick = false;
 
-  /** `most`: how many may wait here; 0 for a receiver to which nothing may be sent before its turn is asked for. */
+  /** `most`: how many may wait here; 0 for a receiver to which nothing may be sent before its turn is requested. */
   constructor(most: number) {
     this.#most = most;
   }
 
-  /** How many more are worth asking for. While few are missing, none: many at once cost little more than one. */
+  /** The number of more that are worth requesting. While few are missing, none: many at once cost little more than one. */
   get room(): number {
     if (!this.isOpen || this.#waiting.length * 2 > this.#most) return 0;
     return this.#most - this.#waiting.length;
   }
 
-  /** Whether what has no place may wait here. */
+  /** True when what has no place may wait here. */
   get isOpen(): boolean {
     return this.#isQuick && this.#most > 0;
   }
@@ -48,18 +48,18 @@ export class Ahead {
     return this.ids.includes(id);
   }
 
-  add(handed: Handed): void {
-    this.#waiting.push(handed);
+  add(claimed: Claimed): void {
+    this.#waiting.push(claimed);
   }
 
   /** The first one that waits, if it is fresh. */
-  next(): Handed | null {
+  next(): Claimed | null {
     const [first] = this.#waiting;
     if (first === undefined || performance.now() - first.clock.ownMs > FRESH_MS) return null;
     return this.#waiting.shift() ?? null;
   }
 
-  /** Takes in how an attempt went. Returns the ids of those that are not to be sent now, and have to be handed back. */
+  /** Takes in how an attempt went. Returns the ids of those that are not to be sent now, and have to be released. */
   saw(attempt: { isDelivered: boolean; durationMs: number }): string[] {
     this.#isQuick = attempt.isDelivered && attempt.durationMs <= QUICK_MS;
     return attempt.isDelivered ? this.stale() : this.clear();

@@ -2,7 +2,7 @@ import type { Retries } from '../../config/config.ts';
 import type { AttemptResult } from '../../notifiers/notifier.ts';
 import type { DeliveryFact, DeliveryOutcome } from '../../store/deliveries.ts';
 
-/** How long a receiver is left alone that says that it gets too much, and names no time or too short a one, ms. */
+/** The time that a receiver is left alone that says that it gets too much, and names no time or too short a one, ms. */
 const REST_MS = 5_000;
 
 /**
@@ -12,16 +12,16 @@ const REST_MS = 5_000;
 const SHORTEST_NAMED_MS = 1_000;
 
 /**
- * Once so many attempts of a delivery have used up none, a wait that the receiver asks for uses up one: an event that is
+ * Once so many attempts of a delivery have used up none, a wait that the receiver requests uses up one: an event that is
  * always answered like that must not hold up the others for ever.
  */
 const MOST_UNCOUNTED = 30;
 
 const TOO_MANY = 429;
-/** The answers whose `Retry-After` speaks of the receiver as a whole. After a timeout, too, there is a wait, but nobody asked for it. */
+/** The answers whose `Retry-After` speaks of the receiver as a whole. After a timeout, too, there is a wait, but nobody requested it. */
 const RESTING_STATUSES: ReadonlySet<number> = new Set([TOO_MANY, 502, 503, 504]);
 
-/** How much of an answer is kept with each attempt, in characters. The last one is kept whole. */
+/** How much of an answer is stored with each attempt, in characters. The last one is stored whole. */
 const ANSWER_KEPT = 160;
 
 /** What an attempt was, and the times around it (Redis time, ms). */
@@ -45,7 +45,7 @@ export type Verdict = {
 };
 
 /**
- * What an attempt comes to for its deliveries. It uses up none of theirs when the receiver asked for time, or when it
+ * What an attempt comes to for its deliveries. It uses up none of theirs when the receiver requested time, or when it
  * came before their own time: then it was to find out whether the receiver is back.
  */
 export function judge({ result, facts, retries, claimedMs, nowMs }: JudgedAttempt): Verdict {

@@ -6,7 +6,7 @@ import type { PendingDelivery } from './pending-delivery.ts';
 /** What is asked for the batches that are being made. */
 export type BatchDecisionParts = { batches: BatchStore };
 
-/** Whether a delivery waits, or is sent: by itself (`batch` null), or as the batch that it leads. */
+/** True when a delivery waits, or is sent: by itself (`batch` null), or as the batch that it leads. */
 export type BatchDecision =
   | { do: 'wait'; afterMs: number }
   | { do: 'send'; batch: string | null; members: readonly string[] };
@@ -15,7 +15,7 @@ export type BatchDecision =
 const LONGEST_WAIT_MS = 300_000;
 
 /**
- * Whether a delivery that comes up waits for others, or is sent, and with whom; `nowMs` is Redis time. A receiver that gets
+ * True when a delivery that comes up waits for others, or is sent, and with whom; `nowMs` is Redis time. A receiver that gets
  * every event by itself at once has nothing to decide; a batch that was closed before its config changed is sent as it is.
  */
 export async function decideBatch(

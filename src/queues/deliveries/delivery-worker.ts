@@ -8,10 +8,10 @@ import { splitTogether, Together } from './together.ts';
 /** After an error of our own (Redis away, a bug) a delivery is tried again. */
 const ERROR_RETRY_MS = 2_000;
 
-/** How long a receiver is not looked at that nobody says anything about. */
+/** The time that a receiver is not looked at that nobody says anything about. */
 const LONGEST_LOOK_MS = 30_000;
 
-/** How soon it is looked whether what was handed out ahead still waits. */
+/** How soon it is looked whether what was claimed ahead still waits. */
 const AHEAD_LOOK_MS = 1_000;
 
 /**
@@ -26,7 +26,7 @@ export class DeliveryWorker {
   readonly #held = new Map<string, Promise<void>>();
   /** Those of them that have a place among what is sent at once: until their end is on its way to Redis. */
   readonly #placed = new Set<string>();
-  /** What of it was handed out once more. */
+  /** What of it was claimed once more. */
   readonly #dueAgain = new Set<string>();
   /** What has no place yet. */
   readonly #ahead: Ahead;
@@ -69,7 +69,7 @@ export class DeliveryWorker {
     clearTimeout(this.#timer);
     this.#looking = this.#look()
       .catch((error: unknown) => {
-        // What was handed out meanwhile is not among what is held: the next claim queues it.
+        // What was claimed meanwhile is not among what is held: the next claim queues it.
         if (this.#state === 'running')
           this.#parts.log.error({ receiver: this.#receiver.name, error }, 'delivery.error');
         this.#lookIn(ERROR_RETRY_MS);
@@ -91,7 +91,7 @@ export class DeliveryWorker {
     }
   }
 
-  /** Stops taking deliveries and waits for attempts under way; `abort` cuts them off and hands them back. */
+  /** Stops taking deliveries and waits for attempts under way; `abort` cuts them off and releases them. */
   async close(abort: AbortSignal): Promise<void> {
     this.#state = 'closing';
     clearTimeout(this.#timer);
@@ -122,7 +122,7 @@ export class DeliveryWorker {
     });
     const clock = { redisMs: claims.nowMs, ownMs: performance.now() };
     const texts = await this.#parts.registry.readSubscriptions(claims.subscriptions);
-    const handed: PendingDelivery[] = [];
+    const pending: PendingDelivery[] = [];
     for (const claimed of claims.claimed) {
       if (this.#ahead.has(claimed.id)) continue;
       if (this.#held.has(claimed.id)) {
@@ -130,52 +130,52 @@ export class DeliveryWorker {
         this.#dueAgain.add(claimed.id);
         continue;
       }
-      handed.push(pendingDelivery(claimed, texts, this.#parts));
+      pending.push(pendingDelivery(claimed, texts, this.#parts));
     }
-    const isCutShort = handed.length < claims.claimed.length;
-    await this.#takeIn(handed, { clock, isCutShort });
+    const isCutShort = pending.length < claims.claimed.length;
+    await this.#takeIn(pending, { clock, isCutShort });
     if (claims.waitMs !== null) this.#lookIn(claims.waitMs);
     else this.#lookIn(LONGEST_LOOK_MS);
   }
 
-  /** How many deliveries are asked for. Those that are sent together are asked for one message at a time. */
+  /** The number of deliveries that are requested. Those that are sent together are asked for one message at a time. */
   #wanted(): number {
     const places = this.#places();
     if (this.#together.isPossible) return places === 0 ? 0 : this.#together.wanted;
     return places + (this.#parts.sender.isFull ? 0 : this.#ahead.room);
   }
 
-  /** Begins what was handed out, keeps what may wait here, and hands the rest back. */
+  /** Begins what was claimed, keeps what may wait here, and releases the rest. */
   async #takeIn(
-    handed: readonly PendingDelivery[],
+    claimed: readonly PendingDelivery[],
     { clock, isCutShort }: { clock: Clock; isCutShort: boolean },
   ): Promise<void> {
     if (!this.#together.isPossible) {
-      for (const delivery of handed) this.#ahead.add({ deliveries: [delivery], clock });
+      for (const delivery of claimed) this.#ahead.add({ deliveries: [delivery], clock });
       this.#begin();
       if (!this.#ahead.isOpen) await this.#return(this.#ahead.clear());
       return;
     }
     // One that is missing among them may be what another waits for.
-    const { first, rest } = isCutShort ? { first: null, rest: handed } : splitTogether(handed);
+    const { first, rest } = isCutShort ? { first: null, rest: claimed } : splitTogether(claimed);
     if (first !== null) this.#ahead.add({ deliveries: first, clock });
     this.#begin();
     await this.#return([...this.#ahead.clear(), ...rest.map(({ id }) => id)]);
     if (first !== null && this.#places() > 0) this.#isWokenAgain = true;
   }
 
-  /** Begins what was handed out, as far as there are places. */
+  /** Begins what was claimed, as far as there are places. */
   #begin(): void {
     while (this.#state === 'running' && this.#places() > 0) {
-      const handed = this.#ahead.next();
-      if (handed === null) return;
-      const { deliveries, clock } = handed;
+      const claimed = this.#ahead.next();
+      if (claimed === null) return;
+      const { deliveries, clock } = claimed;
       this.#place(deliveries[0].id);
       const end = this.#take(deliveries, clock).finally(() => {
         for (const { id } of deliveries) this.#held.delete(id);
         for (const { id } of deliveries) {
           this.#giveWay(id);
-          // No longer among what is held, it is queued and handed out anew.
+          // No longer among what is held, it is queued and claimed anew.
           if (this.#dueAgain.delete(id)) this.wake();
         }
       });
@@ -183,19 +183,19 @@ export class DeliveryWorker {
     }
   }
 
-  /** How many attempts may begin now. */
+  /** The number of attempts that may begin now. */
   #places(): number {
     const placed = this.#placed.size;
     return Math.max(0, this.#parts.sender.room(this.#receiver.concurrency - placed, placed));
   }
 
-  /** Hands back what is not sent now. What is not heard of is queued by the next claim: it is not among what is held. */
+  /** Releases what is not sent now. What is not heard of is queued by the next claim: it is not among what is held. */
   async #return(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
     const { deliveries, sender, log } = this.#parts;
     const { name } = this.#receiver;
     await deliveries
-      .handBack(name, { process: sender.id, ids, afterMs: null })
+      .release(name, { process: sender.id, ids, afterMs: null })
       .catch((error: unknown) => log.error({ receiver: name, error }, 'delivery.error'));
   }
 
@@ -205,7 +205,7 @@ export class DeliveryWorker {
     this.#parts.sender.count(1);
   }
 
-  /** Leaves the place of a delivery to the next one; what is missing then is asked for at once. */
+  /** Leaves the place of a delivery to the next one; what is missing then is requested at once. */
   #giveWay(id: string): void {
     if (!this.#placed.delete(id)) return;
     this.#parts.sender.count(-1);
@@ -220,13 +220,13 @@ export class DeliveryWorker {
         this.#together.saw(attempt);
         return this.#return(this.#ahead.saw(attempt));
       },
-      handBack: (ids) => this.#return(ids),
+      release: (ids) => this.#return(ids),
       leave: (id) => this.#giveWay(id),
       keep: (ids) => {
         for (const id of ids) if (this.#held.has(id)) this.#place(id);
       },
       noted: ({ isDelivered }) => {
-        // A Redis that does not know the script yet notes it behind what was asked for, which then has seen nothing of it.
+        // A Redis that does not know the script yet notes it behind what was requested, which then has seen nothing of it.
         if (!isDelivered || this.#placed.size === 0) this.wake();
       },
     };
@@ -240,21 +240,21 @@ export class DeliveryWorker {
     this.#timer.unref();
   }
 
-  /** Sees deliveries to their end: sent and noted, or handed back. */
-  async #take(handed: Deliveries, clock: Clock): Promise<void> {
-    const ids = handed.map(({ id }) => id);
+  /** Sees deliveries to their end: sent and noted, or released. */
+  async #take(claimed: Deliveries, clock: Clock): Promise<void> {
+    const ids = claimed.map(({ id }) => id);
     try {
-      const afterMs = await runDelivery(handed, clock, this.#runner);
-      if (afterMs !== null) await this.#handBack(ids, afterMs);
+      const afterMs = await runDelivery(claimed, clock, this.#runner);
+      if (afterMs !== null) await this.#release(ids, afterMs);
     } catch (error) {
       const isCut = this.#cut.signal.aborted;
-      if (!isCut) this.#parts.log.error({ delivery: handed[0].id, error }, 'delivery.error');
-      await this.#handBack(ids, isCut ? null : ERROR_RETRY_MS).catch(() => undefined);
+      if (!isCut) this.#parts.log.error({ delivery: claimed[0].id, error }, 'delivery.error');
+      await this.#release(ids, isCut ? null : ERROR_RETRY_MS).catch(() => undefined);
     }
   }
 
-  async #handBack(ids: readonly string[], afterMs: number | null): Promise<void> {
+  async #release(ids: readonly string[], afterMs: number | null): Promise<void> {
     const { deliveries, sender } = this.#parts;
-    await deliveries.handBack(this.#receiver.name, { process: sender.id, ids, afterMs });
+    await deliveries.release(this.#receiver.name, { process: sender.id, ids, afterMs });
   }
 }

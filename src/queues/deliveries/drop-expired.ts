@@ -1,7 +1,7 @@
 import type { StoredReceiver } from '../../store/definitions.ts';
 import { compareEntries } from '../../store/log-entry.ts';
-import { entitledTo } from './entitlements.ts';
 import { readBatch } from './log-batch.ts';
+import { matchesOf } from './matches.ts';
 import type { RelayParts, RelayStores } from './relay-parts.ts';
 
 /** What events are dropped with. */
@@ -33,7 +33,7 @@ export async function dropExpired(
   return reachedMs;
 }
 
-/** Drops the events behind the cursor of a receiver. Returns how many it was entitled to, and up to where it has come. */
+/** Drops the events behind the cursor of a receiver. Returns how many it matched, and up to where it has come. */
 async function dropBehind(
   { stores, directory }: DropParts,
   receiver: StoredReceiver,
@@ -52,8 +52,8 @@ async function dropBehind(
     const { facts, last, isCut } = await readBatch(piece.entries, events);
     const to = isCut ? last : (piece.entries.at(-1)?.id ?? null);
     if (to === null) break;
-    const entitled = await entitledTo(receiver, facts, { registry, directory });
-    const ids = entitled.map(({ event }) => event.id);
+    const matched = await matchesOf(receiver, facts, { registry, directory });
+    const ids = matched.map(({ event }) => event.id);
     if (!(await dropped.noteBehind(name, { cursor, from: noted, to }, ids))) {
       return { count, reachedMs: msOf(place) };
     }

@@ -2,15 +2,15 @@ import { MOST_OPEN } from '../../store/backlog.ts';
 import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
 import type { LogPiece } from '../../store/event-log.ts';
 import type { Standing } from '../../store/relay-lease.ts';
-import { type Entitlement, entitlements } from './entitlements.ts';
 import { type LogBatch, NewerEntryError, readBatch } from './log-batch.ts';
+import { type Match, matchFacts } from './matches.ts';
 import { openDeliveries } from './open-deliveries.ts';
 import type { RelayParts } from './relay-parts.ts';
 
-/** How many entries of the log receivers are taken along at once. */
+/** The number of entries of the log receivers are taken along at once. */
 export const BATCH = 200;
 
-/** How many deliveries are opened side by side, over all receivers: what is on its way to Redis stands in memory. */
+/** The number of deliveries that are opened side by side, over all receivers: what is on its way to Redis stands in memory. */
 const MOST_AT_ONCE = 2_000;
 
 /** A receiver is taken along while this many more of its deliveries may be opened: a few at a time cost as much as many. */
@@ -40,7 +40,7 @@ export type Group = {
 /** How far receivers have come: where they stand, and whether the log goes on behind it. */
 type Followed = { reached: string; more: boolean };
 
-/** Whether a receiver is taken along: it is not, and its cursor stands still, while it has as many open deliveries as may be. */
+/** True when a receiver is taken along: it is not, and its cursor stands still, while it has as many open deliveries as may be. */
 export function hasRoom({ open }: Pick<Standing, 'open'>): boolean {
   return MOST_OPEN - open >= LEAST_ROOM;
 }
@@ -62,22 +62,22 @@ export async function follow(
   if (batch.last === null) {
     return batch.stoppedBy === null ? { reached: cursor, more: false } : new NewerEntryError(batch.stoppedBy);
   }
-  await setAside(batch, parts);
-  const entitledOf = await entitlements(batch.facts, { registry, directory }, ahead?.subscriptions);
+  await quarantine(batch, parts);
+  const matchesFor = await matchFacts(batch.facts, { registry, directory }, ahead?.subscriptions);
   const passed: string[] = [];
   let atOnce: Promise<boolean>[] = [];
   let opened = 0;
   let isBehind = false;
   for (const { receiver, open } of receivers) {
-    const all = entitledOf(receiver);
+    const all = matchesFor(receiver);
     if (all.length === 0) {
       passed.push(receiver.name);
       continue;
     }
-    const entitled = all.slice(0, MOST_OPEN - open);
-    const to: string = entitled.length === all.length ? batch.last : placeOf(entitled, cursor);
+    const matched = all.slice(0, MOST_OPEN - open);
+    const to: string = matched.length === all.length ? batch.last : placeOf(matched, cursor);
     isBehind ||= to !== batch.last;
-    const order = { token, receiver, entitled, replay: null, cursor: to };
+    const order = { token, receiver, matched, replay: null, cursor: to };
     atOnce.push(
       openDeliveries(order, parts).catch((error) => {
         failed(receiver.name, error);
@@ -85,7 +85,7 @@ export async function follow(
         return true;
       }),
     );
-    opened += entitled.length;
+    opened += matched.length;
     if (opened < MOST_AT_ONCE) continue;
     if ((await Promise.all(atOnce)).includes(false) || !isHeld()) return 'fenced';
     atOnce = [];
@@ -93,20 +93,20 @@ export async function follow(
   }
   if ((await Promise.all(atOnce)).includes(false)) return 'fenced';
   if (passed.length > 0 && !(await lease.advance(token, passed, batch.last))) return 'fenced';
-  // One that stood still before what only a newer version can read is told of that by the next round.
+  // One that stood still before what only a newer version can read is notified of that by the next round.
   return { reached: batch.last, more: more || batch.isCut || batch.stoppedBy !== null || isBehind };
 }
 
 /** The entry up to which some events were taken. An entry names one event: none is cut in two. */
-function placeOf(entitled: readonly Entitlement[], otherwise: string): string {
-  return entitled.at(-1)?.at ?? otherwise;
+function placeOf(matched: readonly Match[], otherwise: string): string {
+  return matched.at(-1)?.at ?? otherwise;
 }
 
 /** Keeps what nobody can read, each once for all receivers, before a cursor goes past it. */
-async function setAside({ unreadable }: LogBatch, { stores, signals, log }: RelayParts): Promise<void> {
+async function quarantine({ unreadable }: LogBatch, { stores, signals, log }: RelayParts): Promise<void> {
   for (const entry of unreadable) {
-    if (!(await stores.setAside.add(entry))) continue;
-    signals.emit('relay.set-aside', { entry: entry.id });
-    log.error({ entry: entry.id, reason: entry.reason }, 'relay.set_aside');
+    if (!(await stores.quarantine.add(entry))) continue;
+    signals.emit('relay.quarantined', { entry: entry.id });
+    log.error({ entry: entry.id, reason: entry.reason }, 'relay.quarantined');
   }
 }

@@ -1,11 +1,11 @@
 import type { Event } from '../../domain/events/event.ts';
 import type { EventLog } from '../../store/event-log.ts';
 import { eventOf, isOfNewerVersion, type LogEntry, type UnreadableEntry } from '../../store/log-entry.ts';
-import type { RawEntry } from '../../store/set-aside.ts';
+import type { RawEntry } from '../../store/quarantine.ts';
 
 /**
- * An event of the log with its place, and the claims that are entitled to it; null for the operator's. `at` is the entry
- * that says so, which for an audience stands behind the event's. `withheld` are the claims that were suspended, for which it
+ * An event of the log with its place, and the claims that match it; null for the operator's. `at` is the entry
+ * that says so, which for a subscribers entry stands behind the event's. `withheld` are the claims that were suspended, for which it
  * waited; `isSuspended`: it waited, and these are the claims that are back.
  */
 export type Fact = {
@@ -54,16 +54,16 @@ export class NewerEntryError extends Error {
  */
 export async function readBatch(entries: readonly LogEntry[], events: EventLog): Promise<LogBatch> {
   const batch: LogBatch = { facts: [], unreadable: [], read: 0, last: null, stoppedBy: null, isCut: false };
-  const places = entries.flatMap((entry) => (entry.kind === 'audience' ? [entry.entry] : []));
+  const places = entries.flatMap((entry) => (entry.kind === 'subscribers' ? [entry.entry] : []));
   const named = await events.atFirst(places);
   for (const entry of entries) {
-    if (entry.kind === 'audience' && named.length === 0) return { ...batch, isCut: true };
-    const meant = entry.kind === 'audience' ? (named.shift() ?? null) : entry;
+    if (entry.kind === 'subscribers' && named.length === 0) return { ...batch, isCut: true };
+    const meant = entry.kind === 'subscribers' ? (named.shift() ?? null) : entry;
     if (meant?.kind === 'unreadable') {
       if (isOfNewerVersion(meant)) return { ...batch, stoppedBy: meant };
-      batch.unreadable.push(entry.kind === 'audience' ? { ...entry, reason: meant.reason } : meant);
+      batch.unreadable.push(entry.kind === 'subscribers' ? { ...entry, reason: meant.reason } : meant);
     }
-    // Null for a late audience of an event that has left the log: there is nothing to deliver any more.
+    // Null for a late subscribers entry of an event that has left the log: there is nothing to deliver any more.
     const event = eventOf(meant);
     if (event !== null) batch.facts.push(factOf(entry, event));
     batch.read += 1;
@@ -73,9 +73,9 @@ export async function readBatch(entries: readonly LogEntry[], events: EventLog):
 }
 
 function factOf(entry: LogEntry, event: Event): Fact {
-  const place = entry.kind === 'audience' ? entry.entry : entry.id;
-  const roots = entry.kind === 'event' || entry.kind === 'audience' ? entry.roots : null;
+  const place = entry.kind === 'subscribers' ? entry.entry : entry.id;
+  const roots = entry.kind === 'event' || entry.kind === 'subscribers' ? entry.roots : null;
   const withheld = entry.kind === 'event' ? entry.withheld : [];
-  const isSuspended = entry.kind === 'audience' && entry.isSuspended;
+  const isSuspended = entry.kind === 'subscribers' && entry.isSuspended;
   return { event, place, roots, at: entry.id, withheld, isSuspended };
 }

@@ -1,6 +1,6 @@
 import { deliveryId } from '../../domain/events/delivery-id.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
-import type { Entitlement } from './entitlements.ts';
+import type { Match } from './matches.ts';
 import type { RelayParts } from './relay-parts.ts';
 
 /**
@@ -10,7 +10,7 @@ import type { RelayParts } from './relay-parts.ts';
 export type OpeningOrder = {
   token: string;
   receiver: StoredReceiver;
-  entitled: readonly Entitlement[];
+  matched: readonly Match[];
   replay: string | null;
   cursor: string | null;
 };
@@ -20,13 +20,13 @@ export type OpeningOrder = {
  * can be done again. False when another process relays now.
  */
 export async function openDeliveries(
-  { token, receiver, entitled, replay, cursor }: OpeningOrder,
+  { token, receiver, matched, replay, cursor }: OpeningOrder,
   { stores: { deliveries }, sender, signals }: RelayParts,
 ): Promise<boolean> {
   const { name, ordering } = receiver;
   const results = await deliveries.open(token, {
     receiver: name,
-    deliveries: entitled.map(({ event, entry, roots, isSuspended }) => ({
+    deliveries: matched.map(({ event, entry, roots, isSuspended }) => ({
       id: deliveryId(event.id, replay),
       entry,
       roots,
@@ -38,7 +38,7 @@ export async function openDeliveries(
     process: sender.id,
   });
   if (results === null) return false;
-  for (const [index, { event }] of entitled.entries()) {
+  for (const [index, { event }] of matched.entries()) {
     if (results[index]?.startsWith('opened') !== true) continue;
     signals.emit('delivery.opened', { receiver: name, eventId: event.id, eventType: event.type });
   }

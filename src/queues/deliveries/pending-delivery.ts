@@ -28,7 +28,7 @@ type DeliverySources = {
   directory: Directory;
 };
 
-/** A delivery that was handed out with its entry of the log. */
+/** A delivery that was claimed with its entry of the log. */
 export function pendingDelivery(
   { id, fact, entry }: Claimed,
   subscriptions: ReadonlyMap<string, StoredSubscription>,

@@ -6,7 +6,7 @@ import type { ConfirmedTime } from '../../store/confirmed-time.ts';
 import { redisTimeMs } from '../../store/connection.ts';
 import type { EndedSubjects } from '../../store/ended-subjects.ts';
 import type { Epoch, Restore } from '../../store/epoch.ts';
-import type { HandedQuotes } from '../../store/handed-quotes.ts';
+import type { ImportedQuotes } from '../../store/imported-quotes.ts';
 import type { LearnedStore } from '../../store/learned.ts';
 import type { PlanStore } from '../../store/plan.ts';
 import type { SubjectStore } from '../../store/subjects.ts';
@@ -19,10 +19,10 @@ import { settleSuspensions } from './settle-suspensions.ts';
 /** The config that the check sees to: its `digest`, and what brings Redis back to it. */
 export type Upkeep = {
   digest: string;
-  /** Whether another config of this process takes its place: then it sees to nothing. */
+  /** True when another config of this process takes its place: then it sees to nothing. */
   isReplaced: () => boolean;
-  /** Whether Redis may hold a part of another config that was given up. */
-  isTorn: () => boolean;
+  /** True when Redis may hold a part of another config that was given up. */
+  isPartlyApplied: () => boolean;
   /** Makes Redis what the config wants; for one that went back or has lost everything. */
   resync: () => Promise<void>;
   /** Holds plans and registry against the config; while that is the newest of all processes. */
@@ -45,12 +45,12 @@ export type ReconcileParts = {
     tracked: TrackedStore;
     plan: Pick<PlanStore, 'isTracked'>;
     wallets: Pick<WalletStore, 'trimUnswept'>;
-    handedQuotes: HandedQuotes;
+    importedQuotes: ImportedQuotes;
   };
   directory: Directory;
   process: string;
   retentionMs: number;
-  /** How long what leaves the config is suspended. */
+  /** The time that what leaves the config is suspended. */
   graceSpanMs: number;
   upkeep: Upkeep;
   signals: Signals;
@@ -59,10 +59,10 @@ export type ReconcileParts = {
 
 const EVERY_MS = 5_000;
 
-/** How soon a look at the epoch follows what asks for it. */
+/** How soon a look at the epoch follows what requests it. */
 const LOOK_AGAIN_MS = 250;
 
-/** How long a Redis that went back waits for a process with the newest config; then the holder of the relay's lease writes its own. */
+/** The time that a Redis that went back waits for a process with the newest config; then the holder of the relay's lease writes its own. */
 const NEWEST_FIRST_MS = 10_000;
 
 /**
@@ -77,7 +77,7 @@ export class Reconcile {
   #round: Promise<void> = Promise.resolve();
   #closing = false;
   #strangeConfig = false;
-  /** How many subjects were tracked by themselves at the last check. */
+  /** The number of subjects that were tracked by themselves at the last check. */
   #tracked = 0;
   #lastRoundMs: number | null = null;
 
@@ -136,7 +136,7 @@ export class Reconcile {
     }
   }
 
-  /** An open delivery that has come off its receiver's queue is queued again. What was handed to the dead goes back too. */
+  /** An open delivery that has come off its receiver's queue is queued again. Claims of dead processes are released too. */
   async #repairDeliveries(receiver: string): Promise<void> {
     const { stores, process } = this.#parts;
     const { deliveries } = stores;
@@ -158,11 +158,11 @@ export class Reconcile {
    */
   async #trim(confirmedMs: number): Promise<void> {
     const { stores, retentionMs } = this.#parts;
-    const { registry, events, backlog, tracked, handedQuotes } = stores;
+    const { registry, events, backlog, tracked, importedQuotes } = stores;
     const beforeMs = confirmedMs - retentionMs;
     if (beforeMs <= 0) return;
     await registry.prune(beforeMs);
-    await tracked.prune(beforeMs, (quote) => handedQuotes.isOwn(quote));
+    await tracked.prune(beforeMs, (quote) => importedQuotes.isOwn(quote));
     let trimMs = beforeMs;
     const receivers = await registry.receivers();
     for (const receiver of receivers) {
@@ -193,7 +193,7 @@ export class Reconcile {
     const { digest: newest, behind } = await epoch.look();
     if (upkeep.isReplaced()) return;
     if (behind !== null && newest !== null && !(await this.#maySynchronise(behind))) return;
-    if (newest === null || behind !== null || upkeep.isTorn()) {
+    if (newest === null || behind !== null || upkeep.isPartlyApplied()) {
       if (newest === null) this.#reportEmptied();
       await upkeep.resync();
       return;
@@ -208,7 +208,7 @@ export class Reconcile {
   }
 
   /**
-   * Whether this process writes what its config wants to a Redis that went back: where it has the newest config that was seen,
+   * True when this process writes what its config wants to a Redis that went back: where it has the newest config that was seen,
    * or holds the relay's lease and no such process did within a while.
    */
   async #maySynchronise({ digest, atMs }: Restore): Promise<boolean> {

@@ -31,7 +31,7 @@ export const IDLE: Round = { more: false, full: false, reached: null };
 
 /**
  * One round over all receivers: goes on with those that are being enabled, takes the others along the event log (reads it,
- * finds out who is entitled to what, opens the deliveries), opens what is asked for again, and
+ * finds out which receivers match which events, opens the deliveries), opens what is requested again, and
  * counts the events that no receiver gets.
  */
 export async function relayRound(view: RoundView, lease: HeldLease, parts: RelayParts): Promise<Round> {

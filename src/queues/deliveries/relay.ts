@@ -8,7 +8,7 @@ import type { RelayParts } from './relay-parts.ts';
 import { IDLE, type Round, type RoundView, relayRound } from './relay-round.ts';
 import { replaysUnderWay } from './replays.ts';
 
-/** How long a quiet relay waits for the next entry; also how often a lease is renewed or asked for. */
+/** The time that a quiet relay waits for the next entry; also how often a lease is renewed or requested. */
 const QUIET_MS = 1_000;
 const ERROR_RETRY_MS = 1_000;
 
@@ -18,10 +18,10 @@ const FULL_MS = 20;
 /** The lease is renewed amid a round as often as this, however long a step of it takes. */
 const RENEW_MS = 1_000;
 
-/** How long a relay that stands before what only a newer version can read leaves the lease to others. */
-const STAND_ASIDE_MS = 30_000;
+/** The time that a relay that stands before what only a newer version can read leaves the lease to others. */
+const NEWER_WAIT_MS = 30_000;
 
-/** What a round is made of, asked for at once: Redis is far away when there is much to do. */
+/** What a round is made of, requested at once: Redis is far away when there is much to do. */
 type View = { newest: string; token: string | null; round: RoundView };
 
 /** The connection that the relay waits on, which is its own. */
@@ -72,7 +72,7 @@ export class Relay {
       } catch (error) {
         if (this.#closing) return;
         if (error instanceof NewerEntryError) {
-          await this.#standAside(error);
+          await this.#waitForNewer(error);
           continue;
         }
         this.#parts.log.error({ error }, 'relay.error');
@@ -165,13 +165,13 @@ export class Relay {
   }
 
   /** Leaves the lease to a newer version, which can read on. No cursor has moved past what stopped us. */
-  async #standAside({ entry }: NewerEntryError): Promise<void> {
+  async #waitForNewer({ entry }: NewerEntryError): Promise<void> {
     const { signals, log } = this.#parts;
     const { id, version, reason } = entry;
     log.error({ entry: id, found: version, expected: SCHEMA_VERSION, reason }, 'relay.stopped');
     signals.emit('relay.stopped', { stopped: true });
     await this.#release();
-    await this.#rest(STAND_ASIDE_MS);
+    await this.#rest(NEWER_WAIT_MS);
     signals.emit('relay.stopped', { stopped: false });
   }
 

@@ -3,18 +3,18 @@ import { MOST_OPEN } from '../../store/backlog.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
 import { compareEntries } from '../../store/log-entry.ts';
 import type { Replay, ReplayStore } from '../../store/replays.ts';
-import { entitledTo } from './entitlements.ts';
 import { type Fact, NewerEntryError, readBatch, wholeFact } from './log-batch.ts';
+import { matchesOf } from './matches.ts';
 import { openDeliveries } from './open-deliveries.ts';
 import type { RelayParts } from './relay-parts.ts';
 
-/** How many entries of the log a replay is taken along in one round. */
+/** The number of entries of the log a replay is taken along in one round. */
 const BATCH = 200;
 
 /** A replay goes on while its receiver has fewer open deliveries: what is new must find room. */
 const MOST_PENDING = MOST_OPEN / 2;
 
-/** The replays under way, by receiver, the first asked for first. */
+/** The replays under way, by receiver, the first requested first. */
 export async function replaysUnderWay(replays: ReplayStore): Promise<Map<string, string>> {
   const first = new Map<string, string>();
   for (const id of await replays.open()) {
@@ -27,7 +27,7 @@ export async function replaysUnderWay(replays: ReplayStore): Promise<Map<string,
 
 /**
  * Takes a replay a batch further, under the relay's fencing token. Returns whether there is more to do at once. What
- * cannot be read was set aside when it was new, and is passed over; throws NewerEntryError where it stands.
+ * cannot be read was quarantined when it was new, and is passed over; throws NewerEntryError where it stands.
  */
 export async function takeReplay(
   { token, receiver, id }: { token: string; receiver: StoredReceiver; id: string },
@@ -48,8 +48,8 @@ export async function takeReplay(
       ({ event, place }) =>
         isInRange(place, replay) && (replay.types === null || wantsType(replay.types, event.type)),
     );
-  const entitled = await entitledTo(receiver, wanted, { registry, directory });
-  if (!(await openDeliveries({ token, receiver, entitled, replay: id, cursor: null }, parts))) return false;
+  const matched = await matchesOf(receiver, wanted, { registry, directory });
+  if (!(await openDeliveries({ token, receiver, matched, replay: id, cursor: null }, parts))) return false;
   const isLast = !piece.more || entries.length < piece.entries.length;
   const ended = isLast && !isCut && stoppedBy === null;
   return replays.advance(token, id, { cursor: last ?? replay.end, read, ended });
@@ -63,8 +63,8 @@ async function takePlaces(
 ): Promise<boolean> {
   const { stores, directory } = parts;
   const facts = await factsAt(places, receiver.name, stores);
-  const entitled = await entitledTo(receiver, facts, { registry: stores.registry, directory });
-  if (!(await openDeliveries({ token, receiver, entitled, replay: id, cursor: null }, parts))) return false;
+  const matched = await matchesOf(receiver, facts, { registry: stores.registry, directory });
+  if (!(await openDeliveries({ token, receiver, matched, replay: id, cursor: null }, parts))) return false;
   return stores.replays.advance(token, id, { cursor: '0-0', read: facts.length, ended: true });
 }
 
@@ -92,7 +92,7 @@ export async function factsAt(
   );
 }
 
-/** An audience belongs to the range of the event that it names. */
+/** A subscribers entry belongs to the range of the event that it names. */
 function isInRange(place: string, { since, until }: Replay): boolean {
   return compareEntries(place, since) > 0 && compareEntries(place, until) < 0;
 }

@@ -4,7 +4,7 @@ import type { RelayStores } from './relay-parts.ts';
 /** What receivers are enabled with. */
 type ResumptionParts = { stores: Pick<RelayStores, 'receivers' | 'deliveries' | 'backlog'>; log: Logger };
 
-/** How many deliveries are opened or queued again in one step, so that neither Redis nor another receiver waits long. */
+/** The number of deliveries that are opened or queued again in one step, so that neither Redis nor another receiver waits long. */
 const BATCH = 500;
 
 /**

@@ -33,11 +33,11 @@ export type DeliveryParts = {
 export type Places = {
   /**
    * An attempt has ended; `isApart` when several were to be taken together and were not. Resolves when what is not to be
-   * sent now has been handed back.
+   * sent now has been released.
    */
   attempted: (attempt: { isDelivered: boolean; durationMs: number; isApart: boolean }) => Promise<void>;
-  /** These are not sent now. Resolves when they have been handed back. */
-  handBack: (ids: readonly string[]) => Promise<void>;
+  /** These are not sent now. Resolves when they have been released. */
+  release: (ids: readonly string[]) => Promise<void>;
   /** The end of a delivery is on its way to Redis: another may begin. */
   leave: (id: string) => void;
   /** The ends of these could not be noted yet. */
@@ -55,7 +55,7 @@ export type DeliveryRunner = {
   cut: AbortSignal;
 };
 
-/** What is sent at once: one delivery, or those of a batch, the one that leads first; and the process that was handed it. */
+/** What is sent at once: one delivery, or those of a batch, the one that leads first; and the process that claimed it. */
 type Message = {
   lead: PendingDelivery;
   deliveries: readonly PendingDelivery[];
@@ -70,16 +70,16 @@ const ERROR_RETRY_MS = 2_000;
 const NEWER_RETRY_MS = 30_000;
 
 /**
- * Runs deliveries that were handed out, one or several that are sent together: finds out whether one is sent now, and with
+ * Runs deliveries that were claimed, one or several that are sent together: finds out whether one is sent now, and with
  * which others; reads their events; makes the attempt; judges it; and notes how it ended. Returns ms until they come up
- * again; null when their end is noted, or they were handed back.
+ * again; null when their end is noted, or they were released.
  */
 export async function runDelivery(
-  handed: Deliveries,
+  claimed: Deliveries,
   clock: Clock,
   runner: DeliveryRunner,
 ): Promise<number | null> {
-  const message = await prepare(handed, clock, runner);
+  const message = await prepare(claimed, clock, runner);
   if (message === null || typeof message === 'number') return message;
   const { receiver, parts, places } = runner;
   // Another process may have taken it over while this one stood still.
@@ -90,8 +90,8 @@ export async function runDelivery(
   // Before another one may begin: a receiver that fails gets no more than it is then allowed.
   const returned = places.attempted({ isDelivered, durationMs: attempt.result.durationMs, isApart });
   const noted = note(sent, notingOf(sent, attempt, { clock, receiver }), runner);
-  // What is asked for now reaches Redis behind the note, and so usually finds the receiver as the attempt left it.
-  places.leave(handed[0].id);
+  // What is requested now reaches Redis behind the note, and so usually finds the receiver as the attempt left it.
+  places.leave(claimed[0].id);
   await Promise.all([returned, noted]);
   places.noted({ isDelivered });
   return null;
@@ -99,14 +99,14 @@ export async function runDelivery(
 
 /** The message about some deliveries; null when there is nothing to send, or ms until they come up again. */
 async function prepare(
-  handed: Deliveries,
+  claimed: Deliveries,
   clock: Clock,
   runner: DeliveryRunner,
 ): Promise<Message | number | null> {
   const { receiver, parts } = runner;
-  const [delivery, ...others] = handed;
+  const [delivery, ...others] = claimed;
   if (others.length > 0) {
-    return { lead: delivery, deliveries: handed, batch: null, process: parts.sender.id };
+    return { lead: delivery, deliveries: claimed, batch: null, process: parts.sender.id };
   }
   const decision = await decideBatch({ receiver, delivery, nowMs: nowBy(clock) }, parts);
   if (decision.do === 'wait') return decision.afterMs;
@@ -140,7 +140,7 @@ function messageOf(
   if (first === undefined) return null;
   const lead = deliveries.length === 1 ? delivery : (sent.find(({ id }) => id === delivery.id) ?? first);
   const batch = decision.members.length > 1 ? decision.batch : null;
-  // Where the event of the one that leads has gone, another of the batch stands for it, which nobody was handed.
+  // Where the event of the one that leads has gone, another of the batch stands for it, which nobody claimed.
   return { lead, deliveries: sent, batch, process: lead.id === delivery.id ? process : null };
 }
 
@@ -148,7 +148,7 @@ function messageOf(
 type Attempt = { result: AttemptResult; atMs: number };
 
 /**
- * Sends a message. Where several that are taken together were not, the first is sent by itself and the others are handed
+ * Sends a message. Where several that are taken together were not, the first is sent by itself and the others are claimed
  * back: it may be any of them that is not taken. Returns what was sent in the end.
  */
 async function makeAttempts(
@@ -159,7 +159,7 @@ async function makeAttempts(
   const isTogether = message.batch === null && message.deliveries.length > 1;
   if (!isTogether || attempt.result.outcome === 'delivered') return { sent: message, attempt };
   const { lead, deliveries } = message;
-  await runner.places.handBack(deliveries.filter(({ id }) => id !== lead.id).map(({ id }) => id));
+  await runner.places.release(deliveries.filter(({ id }) => id !== lead.id).map(({ id }) => id));
   const alone = { ...message, deliveries: [lead] };
   return { sent: alone, attempt: await makeAttempt(alone, runner) };
 }
@@ -193,7 +193,7 @@ function takesOne(receiver: string): string {
   return `receiver ${receiver} takes one event at a time, but several are to be sent`;
 }
 
-/** What is noted of an attempt: what follows from it, and what is kept of the answer. */
+/** What is noted of an attempt: what follows from it, and what is stored of the answer. */
 function notingOf(
   { deliveries, process }: Message,
   { result, atMs }: Attempt,

@@ -11,10 +11,10 @@ import type { SenderStore, WakeLog } from '../../store/senders.ts';
 const BEAT_MS = 300;
 const LEASE_MS = 9_300;
 
-/** Nothing is begun when the last beat is older than this: what was handed to us may be another's by then. */
+/** Nothing is begun when the last beat is older than this: what we claimed may be another's by then. */
 const SURE_MS = LEASE_MS - 700;
 
-/** How many attempts are under way at once in this process. Each receiver may always have one. */
+/** The number of attempts that are under way at once in this process. Each receiver may always have one. */
 const MOST_AT_ONCE = 500;
 
 const WAIT_MS = 1_000;
@@ -72,17 +72,17 @@ export class Sender {
     this.#listening = this.#listen();
   }
 
-  /** Whether what was handed to this process is surely still its own. */
+  /** True when what was claimed to this process is surely still its own. */
   isSure(): boolean {
     return performance.now() - this.#beatAt < SURE_MS;
   }
 
-  /** How many of `wanted` attempts a receiver may begin that has so many under way. */
+  /** The number of `wanted` attempts a receiver may begin that has so many under way. */
   room(wanted: number, underWay: number): number {
     return Math.min(wanted, Math.max(MOST_AT_ONCE - this.#underWay, underWay === 0 ? 1 : 0));
   }
 
-  /** Whether as much is under way as may be: what is handed out ahead then would only wait here. */
+  /** True when as much is under way as may be: what is claimed ahead then would only wait here. */
   get isFull(): boolean {
     return this.#underWay >= MOST_AT_ONCE;
   }
@@ -129,7 +129,7 @@ export class Sender {
       try {
         if (last === null) {
           last = await this.#parts.wakes.newest();
-          // What was told before is not known: all are looked at.
+          // What was reported before is not known: all are looked at.
           for (const listener of this.#listeners.values()) listener.wake();
         }
         const found = await this.#parts.wakes.after(last, { process: this.id, waitMs: WAIT_MS });

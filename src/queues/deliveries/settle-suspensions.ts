@@ -4,7 +4,7 @@ import type { EventLog } from '../../store/event-log.ts';
 import type { Settled, Suspensions } from '../../store/suspensions.ts';
 import type { UnmatchedStore } from '../../store/unmatched.ts';
 
-/** What the moves of suspensions are told with. */
+/** What the moves of suspensions are reported with. */
 export type SettleParts = {
   stores: { events: EventLog; unmatched: UnmatchedStore };
   signals: Signals;

@@ -5,7 +5,7 @@ import type { PendingDelivery } from './pending-delivery.ts';
 const MOST = 100;
 
 /**
- * How many deliveries of a receiver are sent in one step, all or none: twice as many after each step that was taken, and
+ * The number of deliveries of a receiver are sent in one step, all or none: twice as many after each step that was taken, and
  * only one after one that was not. So one that is never taken, or a receiver that is slow, holds up little beside it.
  */
 export class Together {
@@ -31,14 +31,14 @@ export class Together {
 }
 
 /**
- * Of deliveries that were handed out together, those that are sent in one step, and the rest, which is not sent now: what
+ * Of deliveries that were claimed together, those that are sent in one step, and the rest, which is not sent now: what
  * has no event to send, or waits for others, goes by itself.
  */
-export function splitTogether(handed: readonly PendingDelivery[]): {
+export function splitTogether(claimed: readonly PendingDelivery[]): {
   first: Deliveries | null;
   rest: readonly PendingDelivery[];
 } {
-  const [lead, ...others] = handed;
+  const [lead, ...others] = claimed;
   if (lead === undefined) return { first: null, rest: [] };
   const goes = isPlain(lead) ? others.findIndex((one) => !isPlain(one)) : 0;
   const count = goes === -1 ? others.length : goes;

@@ -3,9 +3,9 @@ import { parseClaimRoot } from '../../domain/subjects/claim.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import { loggedType } from '../../log.ts';
 import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
-import { entitlement } from './entitlements.ts';
 import { type Ahead, BATCH, type HeldLease } from './follow.ts';
 import { type Fact, readBatch } from './log-batch.ts';
+import { matchFact } from './matches.ts';
 import type { RelayParts } from './relay-parts.ts';
 
 /** What decides whether a receiver gets an event. */
@@ -37,7 +37,7 @@ export async function countUnmatched(
       known?.subscriptions ?? (await registry.subscriptions(facts.flatMap(({ roots }) => roots ?? []))),
     directory,
   };
-  // A later audience is no event of its own: the event was counted where it stands.
+  // A later subscribers entry is no event of its own: the event was counted where it stands.
   const found = facts.flatMap((fact) => {
     const reason = fact.at === fact.place ? unmatchedReason(fact, matching) : null;
     return reason === null ? [] : [{ fact, reason }];
@@ -62,7 +62,7 @@ export function unmatchedReason(fact: Fact, matching: Matching): UnmatchedReason
   if (fact.roots === null) {
     const isMatched = receivers
       .values()
-      .some((receiver) => entitlement({ receiver, fact, roots: null }, directory) !== null);
+      .some((receiver) => matchFact({ receiver, fact, roots: null }, directory) !== null);
     if (isMatched) return null;
     return receivers.size === 0 ? 'pull-only' : 'filtered';
   }
@@ -82,7 +82,7 @@ export function unmatchedReason(fact: Fact, matching: Matching): UnmatchedReason
   }
   for (const [name, roots] of rootsOf) {
     const receiver = receivers.get(name);
-    if (receiver !== undefined && entitlement({ receiver, fact, roots }, directory) !== null) return null;
+    if (receiver !== undefined && matchFact({ receiver, fact, roots }, directory) !== null) return null;
   }
   // It waits for what is suspended, and is counted when that has ended.
   if (fact.withheld.length > 0) return null;

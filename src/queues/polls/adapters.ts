@@ -11,7 +11,7 @@ import type { QuoteVerification } from './quote-verification.ts';
 /** By the kind of a subject, how a poll of it is made. */
 export type Adapters = Readonly<Record<SubjectKind, (start: PollStart) => Adapter>>;
 
-/** How each kind is polled. `quotes` verifies what was handed over, `pricing` says who is asked for the prices of routes. */
+/** How each kind is polled. `quotes` verifies imported quotes, `pricing` says who is asked for the prices of routes. */
 export function adaptersOf(
   parts: PollParts,
   { quotes, pricing }: { quotes: QuoteVerification; pricing: Pricing },
@@ -25,7 +25,7 @@ export function adaptersOf(
     intent: () => record,
     gasless: () => record,
     vault: () => record,
-    quote: ({ handed }) => (quotes.isDue(handed) ? quotes : record),
+    quote: ({ imported }) => (quotes.isDue(imported) ? quotes : record),
     'by-tx': () => transaction,
     route: () => route,
     wallet: (start) => (start.sweep === null ? wallet : pageAdapter(parts, start)),

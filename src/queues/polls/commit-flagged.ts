@@ -38,7 +38,7 @@ export async function commitDue(
 
 /**
  * Commits an event that no answer made, with its flag in one step. `claims` are those of the subject; `roots` are the
- * ones that are told, null for all. Returns the snapshot that stands then; null when another process was faster.
+ * ones that are reported, null for all. Returns the snapshot that stands then; null when another process was faster.
  */
 export async function commitFlagged(
   parts: FlaggedParts,
@@ -55,7 +55,7 @@ export async function commitFlagged(
 }
 
 /**
- * What no answer told: `flags` are those of the snapshot after it; `flag` one that must not stand yet; `check` what ends
+ * What no answer reported: `flags` are those of the snapshot after it; `flag` one that must not stand yet; `check` what ends
  * with it, and `proof` what that tells.
  */
 export type Unasked = Pick<FlaggedEvent, 'transition' | 'raw'> & {
@@ -74,7 +74,7 @@ export async function commitUnasked(
   { transition, raw, flags, flag, roots, nowMs, check, proof }: Unasked,
 ): Promise<{ outcome: CommitResult['outcome']; snapshot: Snapshot | null }> {
   const { subject, snapshot, claims } = known;
-  const { commit, told, ...present } = snapshot;
+  const { commit, reported, ...present } = snapshot;
   const { epoch } = parts.stores.subjects.epoch.begun;
   const record = { ...snapshot.record, ...raw };
   const identity = identify(
@@ -122,7 +122,7 @@ export async function commitUnasked(
   if (outcome !== 'committed' && outcome !== 'already') return { outcome, snapshot: null };
   // What another has committed, it tells of.
   if (outcome === 'committed') parts.signals.emit('event.committed', { event, kind: subjectKind(subject) });
-  return { outcome, snapshot: { ...draft, commit: Number(number), told: told || roots === null } };
+  return { outcome, snapshot: { ...draft, commit: Number(number), reported: reported || roots === null } };
 }
 
 /** Commits flags that tell nothing, and the check that ends with them, where one does. */
@@ -131,7 +131,7 @@ export async function commitFlags(
   { subject, snapshot }: Pick<Affected, 'subject' | 'snapshot'>,
   { flags, check }: { flags: string[]; check?: CheckEnding },
 ): Promise<CommitResult['outcome']> {
-  const { commit, told: _, ...present } = snapshot;
+  const { commit, reported: _, ...present } = snapshot;
   const { outcome } = await stores.subjects.commit({
     subject,
     asOf: String(commit),

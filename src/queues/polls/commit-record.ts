@@ -47,7 +47,7 @@ export type CommitParts = {
  * a request then; `exact` is false for a page; `claims` are those that the record serves: the subject's own, or those of the wallet whose page
  * showed it.
  */
-export type Sighting = {
+export type Observation = {
   asOf: string;
   nowMs: number;
   price: number;
@@ -62,7 +62,7 @@ export type Taken = {
   stored: boolean;
 };
 
-/** After how long what waits for the clocks is looked at again. */
+/** After how long what waits for the clocks is polled again. */
 const CLOCKS_RETRY_MS = 30_000;
 
 /**
@@ -102,9 +102,9 @@ export async function commitRecord(
   parts: CommitParts,
   record: UpstreamRecord,
   known: Known,
-  sighting: Sighting,
+  observation: Observation,
 ): Promise<Taken> {
-  const taken = await takeRecord(parts, record, known, sighting);
+  const taken = await takeRecord(parts, record, known, observation);
   noteEstimate(parts, record, known.promised);
   const { outcome, snapshot } = taken;
   const { promised } = known;
@@ -115,8 +115,8 @@ export async function commitRecord(
   if (taken.stored && ratio !== null && !isKnown) {
     parts.signals.emit('transfer.delivered', { route: routeName(snapshot.record), ratio });
   }
-  const claims = merge(known.claims, sighting.claims);
-  const short = await commitShort(parts, { subject, snapshot, claims, promised }, sighting);
+  const claims = merge(known.claims, observation.claims);
+  const short = await commitShort(parts, { subject, snapshot, claims, promised }, observation);
   return short === null ? taken : { ...taken, snapshot: short, stored: true };
 }
 
@@ -154,35 +154,35 @@ async function takeRecord(
   parts: CommitParts,
   raw: UpstreamRecord,
   known: Known,
-  sighting: Sighting,
+  observation: Observation,
 ): Promise<Taken> {
   const record = withStatus(raw, known.snapshot);
   const { subject } = record;
-  const fresh = sighting.claims.filter((claim) => !isNotified(known, claim, record));
-  const { decision, roots } = await decideFor(parts, record, known, { fresh, ...sighting });
+  const fresh = observation.claims.filter((claim) => !isNotified(known, claim, record));
+  const { decision, roots } = await decideFor(parts, record, known, { fresh, ...observation });
   if (known.snapshot === null && record.status.toLowerCase() === UNKNOWN) {
     signalDecision(parts.signals, record, decision);
     return { outcome: decision.outcome, snapshot: null, stored: false };
   }
-  const commit = commitOf(parts, record, { known, decision, roots }, { fresh, ...sighting });
+  const commit = commitOf(parts, record, { known, decision, roots }, { fresh, ...observation });
   if (commit === null) {
     signalDecision(parts.signals, record, decision);
-    learn(parts, record, known, { decision, nowMs: sighting.nowMs });
+    learn(parts, record, known, { decision, nowMs: observation.nowMs });
     return { outcome: decision.outcome, snapshot: known.snapshot, stored: false };
   }
   await claimNamed(parts, record, merge(known.claims, fresh));
-  const told = commit.event !== undefined || (known.snapshot?.told ?? false);
-  const after = commit.snapshot ? { ...commit.snapshot, commit: 0, told } : known.snapshot;
-  const track = firstPoll(parts, record, after, sighting);
+  const reported = commit.event !== undefined || (known.snapshot?.reported ?? false);
+  const after = commit.snapshot ? { ...commit.snapshot, commit: 0, reported } : known.snapshot;
+  const track = firstPoll(parts, record, after, observation);
   const result = await parts.stores.subjects.commit(track === null ? commit : { ...commit, track });
   if (result.outcome === 'superseded') {
     const kind = subjectKind(subject);
     parts.signals.emit('record.decided', { subject, kind, outcome: 'superseded', reason: null });
-    if (!sighting.exact && isPollable(subject)) await parts.stores.plan.ask([subject]);
+    if (!observation.exact && isPollable(subject)) await parts.stores.plan.ask([subject]);
     return { outcome: 'superseded', snapshot: known.snapshot, stored: false };
   }
   signalDecision(parts.signals, record, decision);
-  if (result.outcome === 'committed') learn(parts, record, known, { decision, nowMs: sighting.nowMs });
+  if (result.outcome === 'committed') learn(parts, record, known, { decision, nowMs: observation.nowMs });
   // What another has committed, it tells of.
   if (commit.event && result.outcome === 'committed') {
     const { event } = commit.event;
@@ -197,7 +197,7 @@ async function takeRecord(
   };
 }
 
-/** Takes in what an answer told about the timing of a stage. One that is unconfirmed tells nothing. */
+/** Takes in what an answer reported about the timing of a stage. One that is unconfirmed tells nothing. */
 function learn(
   parts: CommitParts,
   { subject, status }: UpstreamRecord,
@@ -218,15 +218,15 @@ function decideRecord(
   record: UpstreamRecord,
   known: Known,
   fresh: readonly Claim[],
-  sighting: Sighting,
+  observation: Observation,
 ): Decision {
   const seenAt = known.snapshot === null ? record.updatedAt : known.snapshot.updatedAt;
   return decide(known.snapshot, record, {
-    nowMs: sighting.nowMs,
-    exact: sighting.exact,
+    nowMs: observation.nowMs,
+    exact: observation.exact,
     history: fresh.every((claim) => isHistoryFor(claim, seenAt)),
     // A doubtful answer is confirmed by no time that is not certain.
-    confirmAfterMs: parts.clocks.mayActAt(sighting.nowMs)
+    confirmAfterMs: parts.clocks.mayActAt(observation.nowMs)
       ? parts.rules.confirmAfterMs
       : Number.POSITIVE_INFINITY,
   });
@@ -240,11 +240,11 @@ async function decideFor(
   parts: CommitParts,
   record: UpstreamRecord,
   known: Known,
-  { fresh, ...sighting }: Sighting & { fresh: readonly Claim[] },
+  { fresh, ...observation }: Observation & { fresh: readonly Claim[] },
 ): Promise<{ decision: Decision; roots: string[] | null }> {
-  const decision = decideRecord(parts, record, known, fresh, sighting);
+  const decision = decideRecord(parts, record, known, fresh, observation);
   const { snapshot, claims } = known;
-  if (decision.outcome !== 'first' || snapshot?.compact !== true || !snapshot.told) {
+  if (decision.outcome !== 'first' || snapshot?.compact !== true || !snapshot.reported) {
     return { decision, roots: null };
   }
   const { updatedAt } = snapshot;
@@ -255,12 +255,12 @@ async function decideFor(
   return { decision: { outcome: 'unchanged', accepted: decision.accepted }, roots: null };
 }
 
-/** The commit that a decision asks for; null when nothing is to be stored. */
+/** The commit that a decision requests; null when nothing is to be stored. */
 function commitOf(
   { learning, stores }: Pick<CommitParts, 'learning' | 'stores'>,
   record: UpstreamRecord,
   { known, decision, roots }: { known: Known; decision: Decision; roots: string[] | null },
-  context: Sighting & { fresh: readonly Claim[] },
+  context: Observation & { fresh: readonly Claim[] },
 ): Commit | null {
   const { subject } = record;
   const { nowMs, asOf, fresh } = context;
@@ -334,7 +334,7 @@ function commitOf(
   }
 }
 
-/** Whether this is the first state of a subject after a restore: it may have been reported before. */
+/** True when this is the first state of a subject after a restore: it may have been reported before. */
 function mayBeFoundAgain({ snapshot, claims }: Known, { epoch, atMs }: BegunEpoch): boolean {
   if (atMs === null) return false;
   return snapshot === null ? claims.some((claim) => claim.atMs < atMs) : snapshot.epoch < epoch;
@@ -345,10 +345,10 @@ function tokenOf(subject: string, snapshot: SnapshotDraft): string {
   return eventId([subject, String(snapshot.version), canonicalJson(snapshot.record)]);
 }
 
-/** How long a transfer that a page has just shown for the first time needs no look-up of its own. */
+/** The time that a transfer that a page has just shown for the first time needs no poll of its own. */
 const SHOWN_REST_MS = 30_000;
 
-/** The longest wait for the first look-up of one of which nothing could be taken in yet. */
+/** The longest wait for the first poll of one of which nothing could be taken in yet. */
 const UNSEEN_LATEST_MS = 600_000;
 
 /** When a subject that only a page has shown so far is polled first; null when it is finished. */
@@ -356,13 +356,19 @@ function firstPoll(
   parts: CommitParts,
   record: UpstreamRecord,
   after: Snapshot | null,
-  sighting: Sighting,
+  observation: Observation,
 ): NonNullable<Commit['track']> | null {
   const { subject } = record;
-  if (sighting.exact || !isPollable(subject)) return null;
-  const { nowMs, price } = sighting;
+  if (observation.exact || !isPollable(subject)) return null;
+  const { nowMs, price } = observation;
   const standing = { subject, snapshot: after, claims: [] };
-  const plan = planOf(parts, standing, { nowMs, price, subscriptions: new Map(), handed: null, route: null });
+  const plan = planOf(parts, standing, {
+    nowMs,
+    price,
+    subscriptions: new Map(),
+    imported: null,
+    route: null,
+  });
   const next = plan.next();
   if (next === null) return null;
   const { virtualSeconds, latestMs } = next;
@@ -385,7 +391,7 @@ async function claimNamed(
 /** By how much a start may come out differently, seconds: less is no correction. */
 const SAME_START_SECONDS = 120;
 
-/** Whether a claim has been served; not where what was history for it is none any more, since its start was corrected. */
+/** True when a claim has been served; not where what was history for it is none any more, since its start was corrected. */
 function isNotified({ claims, snapshot }: Known, claim: Claim, record: UpstreamRecord): boolean {
   const known = claims.find(({ served, root, atMs }) => served && root === claim.root && atMs === claim.atMs);
   if (known === undefined) return false;

@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
-import type { Surface } from '../../domain/subjects/kinds.ts';
+import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
 import type { Signals } from '../../signals.ts';
 import type { ClaimedPoll, PlanStore } from '../../store/plan.ts';
 import { parseMember } from '../../store/plan-members.ts';
@@ -11,10 +11,10 @@ import type { PollQueues } from './poll-queues.ts';
 /** What a dispatcher works with. */
 export type DispatcherParts = { plan: PlanStore; queues: PollQueues; signals: Signals; log: Logger };
 
-/** Which surface is dispatched by which process, and how many polls it may have under way at once. */
-export type DispatcherOptions = { surface: Surface; process: string; capacity: number };
+/** Which endpoint group is dispatched by which process, and how many polls it may have under way at once. */
+export type DispatcherOptions = { endpointGroup: EndpointGroup; process: string; capacity: number };
 
-/** Slots of the budget are handed out so far ahead: long enough for a job to reach its worker. */
+/** Slots of the budget are assigned so far ahead: long enough for a job to reach its worker. */
 const AHEAD_MS = 100;
 
 /** The most claims that one script hands out. */
@@ -41,15 +41,15 @@ const REPAIR_EVERY_MS = 1_000;
 /** A renewal or a check that takes longer is left to itself: a command to a frozen node of a cluster may never end. */
 const MOST_MS = 5_000;
 
-/** What is on its way to a worker is kept for it so often; see HANDED_LEASE of the plan. */
+/** What is on its way to a worker is stored for it so often; see CLAIM_LEASE of the plan. */
 const KEEP_EVERY_MS = 1_000;
 
 /** Of a job that no worker has taken by then it is asked whether it is still there: a Redis may have lost it. */
-const HANDED_MS = 5_000;
+const CLAIMED_MS = 5_000;
 
 /**
- * Claims polls of one surface, as the plan and the budget allow, and hands them to the workers; keeps the leases of what
- * this process works on. Every process has one per surface; the plan is what they share.
+ * Claims polls of one endpoint group, as the plan and the budget allow, and hands them to the workers; keeps the leases of what
+ * this process works on. Every process has one per endpoint group; the plan is what they share.
  */
 export class Dispatcher {
   readonly #parts: DispatcherParts;
@@ -57,7 +57,7 @@ export class Dispatcher {
   readonly #limit: LoadLimit;
   /** Members under way in this process, by their token; and, by token, what is on its way to a worker, with when it left. */
   readonly #held = new Map<string, string>();
-  readonly #handed = new Map<string, { member: string; at: number; keptAt: number }>();
+  readonly #claimed = new Map<string, { member: string; at: number; keptAt: number }>();
   #wake: (() => void) | null = null;
   #woken = false;
   #running: Promise<void> | null = null;
@@ -104,20 +104,20 @@ export class Dispatcher {
   }
 
   /** A worker of this process has taken a poll; `token` is its own. */
-  hold(poll: { handedToken: string; member: string; token: string }): void {
-    this.#handed.delete(poll.handedToken);
+  hold(poll: { claimedToken: string; member: string; token: string }): void {
+    this.#claimed.delete(poll.claimedToken);
     this.#held.set(poll.member, poll.token);
   }
 
   /** A job came to nothing, or its poll has ended. */
-  release(poll: { handedToken: string; member: string; token: string | null }): void {
-    this.#handed.delete(poll.handedToken);
+  release(poll: { claimedToken: string; member: string; token: string | null }): void {
+    this.#claimed.delete(poll.claimedToken);
     if (poll.token !== null && this.#held.get(poll.member) === poll.token) this.#held.delete(poll.member);
     if (this.#free() === Math.ceil(this.#limit.allowed * WORTH_A_CLAIM)) this.wake();
   }
 
   get #underWay(): number {
-    return this.#held.size + this.#handed.size;
+    return this.#held.size + this.#claimed.size;
   }
 
   #free(): number {
@@ -134,7 +134,7 @@ export class Dispatcher {
         if (this.#closing) return;
         const reason = error instanceof Error ? error.message : String(error);
         this.#failing = { sinceMs: this.#failing?.sinceMs ?? performance.now(), reason };
-        this.#parts.log.error({ surface: this.#options.surface, error }, 'dispatch.error');
+        this.#parts.log.error({ endpointGroup: this.#options.endpointGroup, error }, 'dispatch.error');
         await this.#sleep(ERROR_RETRY_MS);
       }
     }
@@ -142,19 +142,19 @@ export class Dispatcher {
 
   /** Claims what may be polled by now, and hands it on. Returns in how many ms it is worth to ask again. */
   async round(): Promise<number> {
-    const { surface, process } = this.#options;
+    const { endpointGroup, process } = this.#options;
     const now = performance.now();
     await this.#forgetLost(now);
     // Also where nothing may be claimed: what woke us is heard then, or the next sleep would end before it began, for ever.
     this.#woken = false;
     this.#limit.adapt(this.#held.size);
     const most = Math.max(0, Math.min(MOST, this.#free()));
-    const handed = this.#stillHanded(now);
-    const claimed = await this.#parts.plan.claim(surface, { process, most, aheadMs: AHEAD_MS, handed });
-    for (const token of claimed.arrived) this.#handed.delete(token);
+    const sent = this.#stillClaimed(now);
+    const claimed = await this.#parts.plan.claim(endpointGroup, { process, most, aheadMs: AHEAD_MS, sent });
+    for (const token of claimed.arrived) this.#claimed.delete(token);
     await this.#hand(claimed.polls, now);
     if (claimed.returned > 0) {
-      this.#parts.signals.emit('claims.returned', { surface, count: claimed.returned });
+      this.#parts.signals.emit('claims.returned', { endpointGroup, count: claimed.returned });
     }
     for (const { member, crashes } of claimed.crashed) {
       const { subject } = parseMember(member);
@@ -165,39 +165,39 @@ export class Dispatcher {
     return Math.max(SHORTEST_MS, Math.min(QUIET_MS, claimed.waitMs ?? QUIET_MS));
   }
 
-  /** Hands claims on. What may not have reached the queue is kept for nobody, and goes back. */
+  /** Hands claims on. What may not have reached the queue is stored for nobody, and goes back. */
   async #hand(polls: readonly ClaimedPoll[], now: number): Promise<void> {
     if (polls.length === 0) return;
     // Before they are sent: a worker may take one before we hear of it.
-    for (const { member, token } of polls) this.#handed.set(token, { member, at: now, keptAt: now });
+    for (const { member, token } of polls) this.#claimed.set(token, { member, at: now, keptAt: now });
     try {
-      await this.#parts.queues.add(this.#options.surface, polls);
+      await this.#parts.queues.add(this.#options.endpointGroup, polls);
     } catch (error) {
-      for (const { token } of polls) this.#handed.delete(token);
+      for (const { token } of polls) this.#claimed.delete(token);
       throw error;
     }
   }
 
-  /** What has been on its way to a worker for a while, and is to be kept for it. */
-  #stillHanded(now: number): { member: string; token: string }[] {
+  /** What has been on its way to a worker for a while, and is to be stored for it. */
+  #stillClaimed(now: number): { member: string; token: string }[] {
     const still: { member: string; token: string }[] = [];
-    for (const [token, handed] of this.#handed) {
-      if (now - handed.keptAt < KEEP_EVERY_MS) continue;
-      handed.keptAt = now;
-      still.push({ member: handed.member, token });
+    for (const [token, sent] of this.#claimed) {
+      if (now - sent.keptAt < KEEP_EVERY_MS) continue;
+      sent.keptAt = now;
+      still.push({ member: sent.member, token });
     }
     return still;
   }
 
-  /** Lets go of what was handed on long ago and whose job is gone. */
+  /** Lets go of what was passed on long ago and whose job is gone. */
   async #forgetLost(now: number): Promise<void> {
-    const old = [...this.#handed].filter(([, { at }]) => now - at > HANDED_MS);
+    const old = [...this.#claimed].filter(([, { at }]) => now - at > CLAIMED_MS);
     const lost = await this.#parts.queues.missing(
-      this.#options.surface,
+      this.#options.endpointGroup,
       old.map(([token]) => token),
     );
-    for (const [, handed] of old) handed.at = now;
-    for (const token of lost) this.#handed.delete(token);
+    for (const [, sent] of old) sent.at = now;
+    for (const token of lost) this.#claimed.delete(token);
   }
 
   async #sleep(ms: number): Promise<void> {
@@ -213,32 +213,32 @@ export class Dispatcher {
   }
 
   async #renew(): Promise<void> {
-    const { surface, process } = this.#options;
+    const { endpointGroup, process } = this.#options;
     const polls = [...this.#held].map(([member, token]) => ({ member, token }));
-    await this.#parts.plan.renew(surface, { process, polls }).catch((error: unknown) => {
-      if (!this.#closing) this.#parts.log.warn({ surface, error }, 'lease.error');
+    await this.#parts.plan.renew(endpointGroup, { process, polls }).catch((error: unknown) => {
+      if (!this.#closing) this.#parts.log.warn({ endpointGroup, error }, 'lease.error');
     });
   }
 
   /** Looks through a part of the plan. Nothing is found unless keys were lost or written by something else. */
   async #repair(): Promise<void> {
-    const { surface } = this.#options;
+    const { endpointGroup } = this.#options;
     if (this.#repairing) return;
     this.#repairing = true;
     try {
-      for (const member of (await withTimeout(this.#parts.plan.repair(surface), MOST_MS)) ?? []) {
+      for (const member of (await withTimeout(this.#parts.plan.repair(endpointGroup), MOST_MS)) ?? []) {
         const { subject } = parseMember(member);
         this.#parts.signals.emit('repair.done', { what: 'poll-missing', subject });
         this.#parts.log.warn({ what: 'poll-missing', subject }, 'repair.done');
       }
     } catch (error) {
-      if (!this.#closing) this.#parts.log.warn({ surface, error }, 'repair.error');
+      if (!this.#closing) this.#parts.log.warn({ endpointGroup, error }, 'repair.error');
     } finally {
       this.#repairing = false;
     }
   }
 
-  /** Claims nothing more. What is held is kept until `end`. */
+  /** Claims nothing more. What is held is stored until `end`. */
   stop(): void {
     this.#closing = true;
     this.#wake?.();

@@ -19,7 +19,7 @@ export async function planForMore(
 }
 
 /**
- * Whether a subject of a kind that names several transfers is polled for further ones. A status that the config calls final ends
+ * True when a subject of a kind that names several transfers is polled for further ones. A status that the config calls final ends
  * that.
  */
 export function namesFurther(
@@ -29,7 +29,7 @@ export function namesFurther(
   return subjectKind(subject) === 'quote' && snapshot !== null && !endsByConfig(subject, snapshot, finished);
 }
 
-/** Whether one of some transfers has been shown and not come to its end. Reading them keeps those that have ended. */
+/** True when one of some transfers has been shown and not come to its end. Reading them keeps those that have ended. */
 async function isAnyOpen(
   parts: PollParts,
   start: PollStart,
@@ -39,6 +39,6 @@ async function isAnyOpen(
   return known.some(({ snapshot, claims }, index) => {
     const subject = transfers[index];
     if (subject === undefined || snapshot === null) return false;
-    return !planOf(parts, { subject, snapshot, claims }, { ...start, handed: null, route: null }).isOver;
+    return !planOf(parts, { subject, snapshot, claims }, { ...start, imported: null, route: null }).isOver;
   });
 }

@@ -8,7 +8,7 @@ import { ANY_ROUTE, routeName } from '../../domain/cadence/route-name.ts';
 import type { OpenTransfer } from '../../domain/cadence/wallet.ts';
 import {
   type ArrivalRule,
-  astrayOf,
+  failedOf,
   type Statistic,
   type WatchRules,
 } from '../../domain/cadence/watch-rules.ts';
@@ -39,7 +39,7 @@ const READ_EVERY = 5;
 type Batch = { route: string; statistic: Statistic; bins: Map<number, Increment> };
 
 /**
- * Learns how long stages take, from what every look shows, and shares it with the other processes: what was seen is
+ * Learns how long stages take, from what every poll shows, and shares it with the other processes: what was seen is
  * added up for a second and written, and what all have seen is read every few seconds.
  */
 export class Learning {
@@ -90,7 +90,7 @@ export class Learning {
     return expectedBy({ subject, snapshot, nowMs }, this.#knowledge.ends);
   }
 
-  /** Takes in that a subject was found in a status, after a look before. */
+  /** Takes in that a subject was found in a status, after a poll before. */
   saw(look: Look): void {
     if (isRefund(look)) this.#countTransfer('refunded', look.before);
     const seen = observed(look);
@@ -99,7 +99,7 @@ export class Learning {
     if (seen.route !== ANY_ROUTE) this.#add(seen, ANY_ROUTE);
   }
 
-  /** Takes in that a transfer is told as overdue for the first time. */
+  /** Takes in that a transfer is reported as overdue for the first time. */
   sawOverdue(snapshot: Pick<Snapshot, 'record'>): void {
     this.#countTransfer('overdue', snapshot);
   }
@@ -111,7 +111,7 @@ export class Learning {
     }
   }
 
-  /** Takes in that a transfer was found in the status it was in at a look before, without being read anew. */
+  /** Takes in that a transfer was found in the status it was in at a poll before, without being read anew. */
   sawOpen({ subject, status, route, sinceMs }: OpenTransfer, look: { fromMs: number; nowMs: number }): void {
     const { watch } = stageOf(subject, status);
     if (watch === null || look.fromMs >= look.nowMs) return;
@@ -120,19 +120,19 @@ export class Learning {
       toSeconds: (look.nowMs - sinceMs) / 1_000,
       ended: false,
     };
-    this.#add({ route, watch, interval, astray: false }, route);
-    if (route !== ANY_ROUTE) this.#add({ route, watch, interval, astray: false }, ANY_ROUTE);
+    this.#add({ route, watch, interval, failed: false }, route);
+    if (route !== ANY_ROUTE) this.#add({ route, watch, interval, failed: false }, ANY_ROUTE);
   }
 
-  #add({ watch, interval, astray, route: seenOn }: Observed, route: string): void {
+  #add({ watch, interval, failed, route: seenOn }: Observed, route: string): void {
     for (const increment of increments(this.#knowledge.curve(seenOn, watch), interval)) {
       this.#count({ route, statistic: watch }, increment);
     }
-    if (!astray) return;
+    if (!failed) return;
     const ending = { ...interval, ended: true };
-    for (const { bin, ended } of increments(this.#knowledge.astray(seenOn, watch), ending)) {
+    for (const { bin, ended } of increments(this.#knowledge.failed(seenOn, watch), ending)) {
       // For how long it was watched is counted with the stage itself.
-      this.#count({ route, statistic: astrayOf(watch) }, { bin, ended, watchedSeconds: 0 });
+      this.#count({ route, statistic: failedOf(watch) }, { bin, ended, watchedSeconds: 0 });
     }
   }
 

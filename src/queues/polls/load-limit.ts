@@ -16,7 +16,7 @@ const MORE = 1.5;
 const LEAST = 400;
 
 /**
- * How many polls a process has under way at once: as many as the capacity, unless the process itself is the bottleneck.
+ * The number of polls a process that has under way at once: as many as the capacity, unless the process itself is the bottleneck.
  *
  * | the event loop | of what is allowed      | allowed from then on        |
  * |----------------|-------------------------|-----------------------------|

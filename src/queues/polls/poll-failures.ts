@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Surface } from '../../domain/subjects/kinds.ts';
+import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { Reading } from '../../pollers/reading.ts';
 import type { Signals } from '../../signals.ts';
@@ -11,7 +11,7 @@ import type { SupportDetails } from '../../upstream/wire/problem.ts';
 
 /**
  * What a failed request means for its poll. `own`: the subject's own failure, for which it backs off alone; else it is
- * polled again in its turn, as what failed is the surface.
+ * polled again in its turn, as what failed is the endpoint group.
  */
 export type PollFailure = {
   code: FailureCode;
@@ -21,7 +21,7 @@ export type PollFailure = {
   afterMs: number;
 };
 
-/** What a failure says of its surface. */
+/** What a failure says of its endpoint group. */
 type FailureDetails = { reason: string; retryAfterMs: number | null; support: SupportDetails };
 
 /** A subject that fails is tried again after this, twice as long each time in a row, up to the longest. */
@@ -37,7 +37,7 @@ const LONGEST_RETRY_AFTER_MS = 60_000;
 /** The codes that say that the key is refused, whoever asks (interface, Authentication, 4 and 6). */
 const KEY_REFUSED: readonly (string | null)[] = ['invalid-api-key', 'api-key-expired'];
 
-/** An exact look-up whose answer does not hold the subject that was asked for: no news of any kind. */
+/** An exact poll whose answer does not hold the subject that was requested: no news of any kind. */
 export function missingRecord(subject: SubjectId, reading: Reading): UpstreamFailure {
   const found = reading.records.map((record) => record.subject).slice(0, 3);
   return new UpstreamFailure({
@@ -51,7 +51,7 @@ export function missingRecord(subject: SubjectId, reading: Reading): UpstreamFai
   });
 }
 
-/** What failed together is not tried again together: three in a row would be taken for the surface. Of the time, either way. */
+/** What failed together is not tried again together: three in a row would be taken for the endpoint group. Of the time, either way. */
 const SPREAD = 0.5;
 
 /** After how long a subject that has failed so often in a row is tried again, ms. */
@@ -61,23 +61,23 @@ export function backoffMs(failuresBefore: number, leastMs = BACKOFF_MS): number 
 }
 
 /**
- * Tells the surface what became of its requests, and says what a failure means for its poll. What the answers of different
- * subjects come to together is decided where all processes' are known: see store/commands/include/surface.lua.
+ * Tells the endpoint group what became of its requests, and says what a failure means for its poll. What the answers of different
+ * subjects come to together is decided where all processes' are known: see store/commands/include/endpoint-group.lua.
  */
 export class PollFailures {
-  readonly #surface: Surface;
+  readonly #endpointGroup: EndpointGroup;
   readonly #health: HealthStore;
   readonly #signals: Signals;
   readonly #log: Logger;
 
-  constructor(surface: Surface, parts: { health: HealthStore; signals: Signals; log: Logger }) {
-    this.#surface = surface;
+  constructor(endpointGroup: EndpointGroup, parts: { health: HealthStore; signals: Signals; log: Logger }) {
+    this.#endpointGroup = endpointGroup;
     this.#health = parts.health;
     this.#signals = parts.signals;
     this.#log = parts.log;
   }
 
-  /** Notes that the surface answered. */
+  /** Notes that the endpoint group answered. */
   async answered(start: PollStart): Promise<void> {
     await this.#note(start, 'ok', { reason: '', retryAfterMs: null, support: {} });
   }
@@ -126,20 +126,20 @@ export class PollFailures {
   }
 
   async #note(start: PollStart, kind: AnswerKind, details: FailureDetails): Promise<void> {
-    const { before, after, pauseMs } = await this.#health.note(this.#surface, {
+    const { before, after, pauseMs } = await this.#health.note(this.#endpointGroup, {
       kind,
       member: start.member,
       sentAtMs: start.planMs,
       ...details,
     });
     if (pauseMs !== null) {
-      this.#signals.emit('upstream.paused', { surface: this.#surface, seconds: pauseMs / 1_000 });
+      this.#signals.emit('upstream.paused', { endpointGroup: this.#endpointGroup, seconds: pauseMs / 1_000 });
     }
     if (before === after) return;
     const { reason, support } = details;
-    this.#signals.emit('upstream.moved', { surface: this.#surface, before, after, reason });
+    this.#signals.emit('upstream.moved', { endpointGroup: this.#endpointGroup, before, after, reason });
     this.#log[after === 'ok' ? 'info' : 'error'](
-      { surface: this.#surface, before, after, reason, ...support },
+      { endpointGroup: this.#endpointGroup, before, after, reason, ...support },
       'upstream.moved',
     );
   }

@@ -3,8 +3,8 @@ import type { FinishedStatuses } from '../../domain/cadence/next-poll.ts';
 import type { Signals } from '../../signals.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import type { ActingClock } from '../../store/confirmed-time.ts';
-import type { HandedQuotes } from '../../store/handed-quotes.ts';
 import type { HealthStore } from '../../store/health.ts';
+import type { ImportedQuotes } from '../../store/imported-quotes.ts';
 import type { Keys } from '../../store/keys.ts';
 import type { PlanStore } from '../../store/plan.ts';
 import type { Registry } from '../../store/registry.ts';
@@ -19,7 +19,7 @@ export type PollStores = {
   plan: PlanStore;
   subjects: SubjectStore;
   registry: Registry;
-  handedQuotes: HandedQuotes;
+  importedQuotes: ImportedQuotes;
   wallets: WalletStore;
   sweeps: Sweeps;
   health: HealthStore;

@@ -1,5 +1,5 @@
 import { Queue } from 'bullmq';
-import { SURFACES, type Surface } from '../../domain/subjects/kinds.ts';
+import { ENDPOINT_GROUPS, type EndpointGroup } from '../../domain/subjects/kinds.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import type { Keys } from '../../store/keys.ts';
 import type { ClaimedPoll } from '../../store/plan.ts';
@@ -11,17 +11,17 @@ const LEAVES_NOTHING = { removeOnComplete: true, removeOnFail: true } as const;
 /** Nobody reads what BullMQ tells of its jobs: of 10,000 lines, as many as it keeps otherwise, each is memory of Redis. */
 const MOST_EVENTS = 100;
 
-/** The poll queues, one per surface of the upstream: they carry what was claimed to the workers of all processes. */
+/** The poll queues, one per endpoint group of the upstream: they carry what was claimed to the workers of all processes. */
 export class PollQueues {
-  readonly #queues: Map<Surface, Queue<PollJob>>;
+  readonly #queues: Map<EndpointGroup, Queue<PollJob>>;
   readonly #redis: RedisClient;
 
   constructor(parts: { redis: RedisClient; keys: Keys }) {
     this.#redis = parts.redis;
     this.#queues = new Map(
-      SURFACES.map((surface) => [
-        surface,
-        new Queue<PollJob>(surface, {
+      ENDPOINT_GROUPS.map((endpointGroup) => [
+        endpointGroup,
+        new Queue<PollJob>(endpointGroup, {
           connection: parts.redis,
           prefix: parts.keys.queues,
           defaultJobOptions: LEAVES_NOTHING,
@@ -33,8 +33,8 @@ export class PollQueues {
   }
 
   /** Hands claims to the workers. A claim whose job is lost goes back by its lease. */
-  async add(surface: Surface, polls: readonly ClaimedPoll[]): Promise<void> {
-    await this.#queue(surface).addBulk(
+  async add(endpointGroup: EndpointGroup, polls: readonly ClaimedPoll[]): Promise<void> {
+    await this.#queue(endpointGroup).addBulk(
       polls.map(({ member, token }) => ({
         name: 'poll',
         data: { member, token },
@@ -44,24 +44,24 @@ export class PollQueues {
   }
 
   /** Which of some claims have no job any more. */
-  async missing(surface: Surface, tokens: readonly string[]): Promise<string[]> {
+  async missing(endpointGroup: EndpointGroup, tokens: readonly string[]): Promise<string[]> {
     if (tokens.length === 0) return [];
-    const queue = this.#queue(surface);
+    const queue = this.#queue(endpointGroup);
     const pipeline = this.#redis.pipeline();
     for (const token of tokens) pipeline.exists(queue.toKey(pollJobId(token)));
     const replies = (await pipeline.exec()) ?? [];
     return tokens.filter((_, index) => replies[index]?.[1] === 0);
   }
 
-  #queue(surface: Surface): Queue<PollJob> {
-    const queue = this.#queues.get(surface);
-    if (queue === undefined) throw new Error(`no queue for ${surface}`);
+  #queue(endpointGroup: EndpointGroup): Queue<PollJob> {
+    const queue = this.#queues.get(endpointGroup);
+    if (queue === undefined) throw new Error(`no queue for ${endpointGroup}`);
     return queue;
   }
 
-  /** The number of jobs of a surface by state. */
-  async depth(surface: Surface): Promise<{ waiting: number; delayed: number; active: number }> {
-    const counts = await this.#queue(surface).getJobCounts('wait', 'delayed', 'active');
+  /** The number of jobs of an endpoint group by state. */
+  async depth(endpointGroup: EndpointGroup): Promise<{ waiting: number; delayed: number; active: number }> {
+    const counts = await this.#queue(endpointGroup).getJobCounts('wait', 'delayed', 'active');
     return { waiting: counts.wait ?? 0, delayed: counts.delayed ?? 0, active: counts.active ?? 0 };
   }
 

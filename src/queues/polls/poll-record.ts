@@ -36,7 +36,7 @@ export function recordAdapter(parts: PollParts, ask: Ask): Adapter {
         claims: start.claims.filter((claim) => !claim.served),
       });
       if (taken.outcome === 'superseded') return answered(AFTER_SUPERSEDED);
-      // What is unconfirmed makes no event, but is looked at again soon.
+      // What is unconfirmed makes no event, but is polled again soon.
       const unconfirmed = taken.outcome === 'stale' ? { key: '', sinceMs: start.nowMs } : null;
       const snapshot = taken.snapshot === null ? null : { ...taken.snapshot, unconfirmed };
       const plan = planOf(parts, { ...start, snapshot }, start);
@@ -55,11 +55,11 @@ export function recordAdapter(parts: PollParts, ask: Ask): Adapter {
   };
 }
 
-/** Whether the tracking of a subject is over, and nobody waits for an answer about it. */
+/** True when the tracking of a subject is over, and nobody waits for an answer about it. */
 export async function isOver(parts: PollParts, start: PollStart): Promise<boolean> {
   const isAwaited = start.claims.some((claim) => !claim.served);
   if (isAwaited || start.isAsked || !planOf(parts, start, start).isOver) return false;
-  // A process that was killed may have stored the end of a transfer, and not told yet that it is short.
+  // A process that was killed may have stored the end of a transfer, and not reported yet that it is short.
   await commitShort(parts, start, start);
   return true;
 }
@@ -81,7 +81,7 @@ async function askForRecord(
   return { record, answeredMs };
 }
 
-/** Notes with the wallets of a transfer what a look-up of its own showed. */
+/** Notes with the wallets of a transfer what a poll of its own showed. */
 async function noteTransfer(
   { stores: { wallets } }: PollParts,
   { subject, nowMs, claims }: PollStart,

@@ -14,7 +14,7 @@ import { reportUnreadable } from './unreadable.ts';
 
 /**
  * Polls transactions: looks for the transfers that one belongs to. Each that is found gets the claims of the transaction, and
- * is polled and told as itself; the transaction is polled for further ones (see further-transfers.ts).
+ * is polled and reported as itself; the transaction is polled for further ones (see further-transfers.ts).
  */
 export function transactionAdapter(parts: PollParts, ask: Ask): Adapter {
   return {
@@ -45,7 +45,7 @@ export function transactionAdapter(parts: PollParts, ask: Ask): Adapter {
   };
 }
 
-/** The subjects to which a record leads that can be asked for by themselves. */
+/** The subjects to which a record leads that can be requested by themselves. */
 function pollableOf(record: UpstreamRecord): SubjectId[] {
   return isPollable(record.subject) ? [record.subject] : record.names.map(intentId);
 }
@@ -56,7 +56,7 @@ function soonest(polls: readonly (PlannedPoll | null)[]): PlannedPoll | null {
   return planned.toSorted((left, right) => left.virtualSeconds - right.virtualSeconds)[0] ?? null;
 }
 
-/** Takes in a record that can be asked for by its transaction alone. Returns when that is due next; null when it is over. */
+/** Takes in a record that can be requested by its transaction alone. Returns when that is due next; null when it is over. */
 async function follow(
   parts: PollParts,
   start: PollStart,
@@ -65,8 +65,8 @@ async function follow(
   const { subject } = record;
   const { asOf, price, claims } = start;
   const [known = NOTHING_KNOWN] = await parts.stores.subjects.look([subject]);
-  const sighting = { asOf, nowMs, price, exact: true, claims };
-  const { outcome, snapshot } = await commitRecord(parts, record, known, sighting);
+  const observation = { asOf, nowMs, price, exact: true, claims };
+  const { outcome, snapshot } = await commitRecord(parts, record, known, observation);
   if (outcome === 'superseded') return AFTER_SUPERSEDED;
   return planOf(parts, { subject, snapshot, claims }, { ...start, nowMs }).next();
 }

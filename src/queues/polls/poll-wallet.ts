@@ -38,7 +38,7 @@ import {
   withNoted,
 } from './wallet-plan.ts';
 
-/** A transfer that no listing has shown for so long is left to its own look-ups. */
+/** A transfer that no listing has shown for so long is left to its own polls. */
 const FORGOTTEN_AFTER_MS = 3_600_000;
 
 /** An answer that says the same as the one before is taken in anew after this, so that it is known what was shown. */
@@ -99,7 +99,7 @@ export function pageAdapter(parts: PollParts, { member, subject, sweep: stored }
 }
 
 /**
- * Polls a wallet: asks for the listing that is due first, takes in what it shows, and follows it where it leads on. Throws
+ * Polls a wallet: requests the listing that is due first, takes in what it shows, and follows it where it leads on. Throws
  * UpstreamFailure, or the signal's reason.
  */
 async function pollListing(parts: PollParts, run: Run): Promise<Polled> {
@@ -142,7 +142,7 @@ async function pollListing(parts: PollParts, run: Run): Promise<Polled> {
 
 /**
  * What is noted of a wallet whose poll failed: the listing that it was to poll counts as polled, and where the failure is its
- * own it also waits, so that the others are asked for when the wallet itself is.
+ * own it also waits, so that the others are requested when the wallet itself is.
  */
 function failedListing(parts: PollParts, start: PollStart, { own, afterMs }: PollFailure): Observed {
   const { open, facts, nowMs, virtual } = start;
@@ -343,7 +343,7 @@ function fingerprint(reading: Reading, { claims, subscribedAt }: PollStart): str
   return hash('sha256', raw).slice(0, 32);
 }
 
-/** Whether an answer says just what the one before it said, of which nothing was new. */
+/** True when an answer says just what the one before it said, of which nothing was new. */
 function saysTheSame(
   facts: WalletFacts,
   answer: { listing: Listing; print: string; nowMs: number },
@@ -353,7 +353,7 @@ function saysTheSame(
   return facts.same[listing] === print && takenMs >= 0 && takenMs < TAKEN_EVERY_MS;
 }
 
-/** Whether something else has shown a transfer since that belongs to a listing of one status: it has to tell where that is. */
+/** True when something else has shown a transfer since that belongs to a listing of one status: it has to tell where that is. */
 function isOutdated({ open }: Draft, facts: WalletFacts, listing: Listing): boolean {
   const takenAtMs = facts.takenAtMs[listing] ?? 0;
   return open.values().some(({ status, seenAtMs }) => status === listing && seenAtMs > takenAtMs);

@@ -1,5 +1,5 @@
 import { type Job, Worker } from 'bullmq';
-import type { Surface } from '../../domain/subjects/kinds.ts';
+import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
 import { POLL_JOB, type PollJob, TAKE_OVER } from '../names.ts';
 import { PollFailures } from './poll-failures.ts';
 import type { PollParts } from './poll-parts.ts';
@@ -14,7 +14,7 @@ const FETCHED_FOR_MS = 1_000;
 const LEAST_FETCHED = 4;
 const MOST_FETCHED = 100;
 
-/** Polls one surface of the upstream: takes claims from its queue, one request each. */
+/** Polls one endpoint group of the upstream: takes claims from its queue, one request each. */
 export class PollWorker {
   readonly #parts: PollParts;
   readonly #runner: PollRunner;
@@ -25,14 +25,14 @@ export class PollWorker {
   #tripMs = FETCHED_FOR_MS;
 
   constructor(
-    surface: Surface,
+    endpointGroup: EndpointGroup,
     parts: PollParts,
     by: Pick<PollRunner, 'process' | 'adapters' | 'dispatcher'>,
   ) {
     const { stores, signals, log } = parts;
-    const failures = new PollFailures(surface, { health: stores.health, signals, log });
+    const failures = new PollFailures(endpointGroup, { health: stores.health, signals, log });
     this.#parts = parts;
-    this.#runner = { ...by, surface, parts, failures, tookMs: (ms) => this.#took(ms) };
+    this.#runner = { ...by, endpointGroup, parts, failures, tookMs: (ms) => this.#took(ms) };
   }
 
   start({ capacity }: { capacity: number }): void {
@@ -40,7 +40,7 @@ export class PollWorker {
     const process = async (job: Job<PollJob>, _token?: string, signal?: AbortSignal): Promise<void> =>
       this.run(POLL_JOB.parse(job.data), signal ?? new AbortController().signal);
     this.#capacity = capacity;
-    const worker = new Worker<PollJob>(this.#runner.surface, process, {
+    const worker = new Worker<PollJob>(this.#runner.endpointGroup, process, {
       connection: this.#parts.redis,
       prefix: this.#parts.keys.queues,
       concurrency: this.#concurrency(),
@@ -84,7 +84,7 @@ export class PollWorker {
     return this.#worker?.isRunning() ?? false;
   }
 
-  /** Stops taking polls and waits for those under way; `abort` cuts them off and hands them back. */
+  /** Stops taking polls and waits for those under way; `abort` cuts them off and releases them. */
   async close(abort: AbortSignal): Promise<void> {
     const worker = this.#worker;
     if (worker === null) return;

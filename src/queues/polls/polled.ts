@@ -10,7 +10,7 @@ export type Polled = { end: PollEnd; next: PlannedPoll; observed: Observed; outc
 
 /** How a kind of subject is polled. */
 export type Adapter = {
-  /** Whether nothing is left to find out. */
+  /** True when nothing is left to find out. */
   isOver: (start: PollStart) => Promise<boolean>;
   /** Makes the one request, takes in what it brings, and plans the next poll. Throws UpstreamFailure, or the signal's reason. */
   poll: (start: PollStart, signal: AbortSignal) => Promise<Polled>;
@@ -27,7 +27,7 @@ export const AT_ONCE: PlannedPoll = {
   unseen: false,
 };
 
-/** A superseded answer is asked for again at once: it raced with a newer one. */
+/** A superseded answer is requested again at once: it raced with a newer one. */
 const SUPERSEDED_RETRY_MS = 250;
 
 /** The next poll after an answer that raced with a newer one. */
@@ -48,7 +48,7 @@ export function answered(next: PlannedPoll | null, observed: Observed = NOTHING_
   return { end: 'next', next, observed, outcome: 'answered' };
 }
 
-/** A poll that failed: its subject waits alone, or the surface is what failed. */
+/** A poll that failed: its subject waits alone, or the endpoint group is what failed. */
 export function failed(failure: PollFailure, observed: Observed = NOTHING_OBSERVED): Polled {
   return {
     end: failure.own ? 'failed' : 'back',

@@ -1,7 +1,11 @@
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import { unseenSnapshot } from '../../domain/changes/next-snapshot.ts';
-import { type HandedQuote, type HandedState, signatureInvalid } from '../../domain/quotes/handed-quote.ts';
+import {
+  type ImportedQuote,
+  type ImportedState,
+  signatureInvalid,
+} from '../../domain/quotes/imported-quote.ts';
 import type { QuoteVerdict } from '../../domain/quotes/quote-signature.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { Signals } from '../../signals.ts';
@@ -17,20 +21,20 @@ import { type Adapter, AT_ONCE, failed, type Polled } from './polled.ts';
 /** What quotes are verified with. */
 type VerificationParts = {
   signers: QuoteSigners;
-  stores: Pick<PollStores, 'handedQuotes' | 'subjects' | 'plan'>;
+  stores: Pick<PollStores, 'importedQuotes' | 'subjects' | 'plan'>;
   learning: Learning;
   signals: Signals;
   log: Logger;
 };
 
-/** After chains that could not be read, nobody asks for them for so long: the budget is for the polls. */
+/** After chains that could not be read, nobody requests them for so long: the budget is for the polls. */
 const FAILED_RETRY_MS = 30_000;
 
-/** A chain without signer is asked for again after this. */
+/** A chain without signer is requested again after this. */
 const UNDECIDED_RETRY_MS = 60_000;
 
 /**
- * Verifies the quotes that were handed over, each once per content: what was found out is kept, for a signer that
+ * Verifies the imported quotes, each once per content: what was found out is stored, for a signer that
  * rotates later says nothing about a quote that was valid. What cannot be found out now is tried again, without an event.
  */
 export class QuoteVerification implements Adapter {
@@ -43,23 +47,23 @@ export class QuoteVerification implements Adapter {
     this.#parts = parts;
   }
 
-  /** Whether a quote is to be verified now. */
-  isDue(handed: HandedState | null): boolean {
-    if (handed === null) return false;
+  /** True when a quote is to be verified now. */
+  isDue(imported: ImportedState | null): boolean {
+    if (imported === null) return false;
     const nowMs = performance.now();
-    const untilMs = Math.max(this.#pausedUntilMs, this.#undecidedUntilMs.get(handed.quote.subject) ?? 0);
-    return handed.verdict === null && nowMs >= untilMs;
+    const untilMs = Math.max(this.#pausedUntilMs, this.#undecidedUntilMs.get(imported.quote.subject) ?? 0);
+    return imported.verdict === null && nowMs >= untilMs;
   }
 
-  /** What was handed over is verified also where tracking is over. */
+  /** What was imported is verified also where tracking is over. */
   async isOver(): Promise<boolean> {
     return false;
   }
 
-  /** Verifies the quote that was handed over; it is polled itself with the next slot. */
+  /** Verifies the imported quote; it is polled itself with the next slot. */
   async poll(start: PollStart, signal: AbortSignal): Promise<Polled> {
-    if (start.handed !== null) await this.#verify(start.handed.quote, start, signal);
-    // The request of this slot may be made, and what is known has changed: the quote itself is asked for with the next.
+    if (start.imported !== null) await this.#verify(start.imported.quote, start, signal);
+    // The request of this slot may be made, and what is known has changed: the quote itself is requested with the next.
     const next = { ...AT_ONCE, alarmMs: 0 };
     return { end: 'next', next, observed: NOTHING_OBSERVED, outcome: 'verified' };
   }
@@ -70,7 +74,7 @@ export class QuoteVerification implements Adapter {
   }
 
   /** Verifies a quote, with the one request that a poll may make. Throws UpstreamFailure, or the signal's reason. */
-  async #verify(quote: HandedQuote, start: PollStart, signal: AbortSignal): Promise<void> {
+  async #verify(quote: ImportedQuote, start: PollStart, signal: AbortSignal): Promise<void> {
     const { signers } = this.#parts;
     const known = await signers.known(quote.raw);
     if (known !== null) return this.#take(quote, known, start);
@@ -84,9 +88,9 @@ export class QuoteVerification implements Adapter {
     await this.#take(quote, verdict, start);
   }
 
-  async #take(quote: HandedQuote, verdict: QuoteVerdict, start: PollStart): Promise<void> {
+  async #take(quote: ImportedQuote, verdict: QuoteVerdict, start: PollStart): Promise<void> {
     const {
-      stores: { handedQuotes },
+      stores: { importedQuotes },
       log,
     } = this.#parts;
     const { subject } = quote;
@@ -98,8 +102,8 @@ export class QuoteVerification implements Adapter {
     }
     this.#undecidedUntilMs.delete(subject);
     if (!verdict.valid && !(await this.#tell(quote, verdict, start))) return;
-    if (verdict.valid) await this.#compareAgain(await handedQuotes.promise(quote));
-    await handedQuotes.decide(quote, verdict.valid ? 'valid' : 'invalid');
+    if (verdict.valid) await this.#compareAgain(await importedQuotes.promise(quote));
+    await importedQuotes.decide(quote, verdict.valid ? 'valid' : 'invalid');
     if (verdict.valid) log.info({ subject, signer: verdict.signer }, 'quote.verified');
   }
 
@@ -107,13 +111,13 @@ export class QuoteVerification implements Adapter {
   async #compareAgain(intent: SubjectId | null): Promise<void> {
     if (intent === null) return;
     const [known] = await this.#parts.stores.subjects.look([intent]);
-    // Also one that nothing is known of yet: a look-up of it may be under way.
+    // Also one that nothing is known of yet: a poll of it may be under way.
     if (known !== undefined && known.claims.length > 0) await this.#parts.stores.plan.ask([intent]);
   }
 
   /** Makes the event, unless it was made. False when another process was faster: then the next poll finds what it did. */
   async #tell(
-    quote: HandedQuote,
+    quote: ImportedQuote,
     flaw: Extract<QuoteVerdict, { valid: false }>,
     { snapshot, claims, nowMs }: PollStart,
   ): Promise<boolean> {

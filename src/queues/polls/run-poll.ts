@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
-import type { Surface } from '../../domain/subjects/kinds.ts';
+import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
 import { type SubjectId, subjectKind } from '../../domain/subjects/subject.ts';
 import { NOTHING_OBSERVED } from '../../store/observed.ts';
 import { type PollStart, takePoll } from '../../store/poll-start.ts';
@@ -12,9 +12,9 @@ import type { PollParts } from './poll-parts.ts';
 import { AT_ONCE, over, type Polled } from './polled.ts';
 import { awaitSlot } from './slot.ts';
 
-/** Who runs the polls of one surface. `tookMs` hears how long it took to take a claim. */
+/** Who runs the polls of one endpoint group. `tookMs` hears how long it took to take a claim. */
 export type PollRunner = {
-  surface: Surface;
+  endpointGroup: EndpointGroup;
   process: string;
   parts: PollParts;
   adapters: Adapters;
@@ -27,17 +27,17 @@ export type PollRunner = {
 const ERROR_RETRY_MS = 2_000;
 
 /**
- * Runs one poll: takes the claim that was handed out; makes the request, takes in what it brings and plans the next poll,
+ * Runs one poll: takes a claim; makes the request, takes in what it brings and plans the next poll,
  * each as the kind of the subject has it; and says in the plan how it ended. Never throws.
  */
 export async function runPoll(job: PollJob, runner: PollRunner, signal: AbortSignal): Promise<void> {
-  const { member, token: handedToken } = job;
+  const { member, token: claimedToken } = job;
   const { dispatcher, parts } = runner;
   let start: PollStart | null = null;
   try {
     start = await take(job, runner);
     if (start === null) return;
-    dispatcher.hold({ handedToken, member, token: start.token });
+    dispatcher.hold({ claimedToken, member, token: start.token });
     const polled = await poll(start, runner, signal).catch((error: unknown): Polled => {
       if (!signal.aborted) parts.log.error({ member, error }, 'poll.error');
       const next = { ...AT_ONCE, restMs: signal.aborted ? 0 : ERROR_RETRY_MS };
@@ -48,27 +48,27 @@ export async function runPoll(job: PollJob, runner: PollRunner, signal: AbortSig
     // The claim goes back by its lease: Redis is away, and that counts against nobody.
     parts.log.warn({ member, error }, 'poll.not_ended');
   } finally {
-    dispatcher.release({ handedToken, member, token: start?.token ?? null });
+    dispatcher.release({ claimedToken, member, token: start?.token ?? null });
   }
 }
 
 /** Takes a claim, with all that is known before its request. */
 async function take(job: PollJob, { parts, process, tookMs }: PollRunner): Promise<PollStart | null> {
   const { redis, keys, stores } = parts;
-  const { subjects, registry, handedQuotes } = stores;
+  const { subjects, registry, importedQuotes } = stores;
   const beganAt = performance.now();
-  const start = await takePoll({ redis, keys, subjects, registry, handedQuotes }, job, process);
+  const start = await takePoll({ redis, keys, subjects, registry, importedQuotes }, job, process);
   tookMs(performance.now() - beganAt);
   return start;
 }
 
 /** Polls a subject in its slot of the budget, by the adapter of its kind, where there is something left to find out. */
 async function poll(start: PollStart, runner: PollRunner, signal: AbortSignal): Promise<Polled> {
-  const { surface, adapters, parts, failures } = runner;
+  const { endpointGroup, adapters, parts, failures } = runner;
   const adapter = adapters[subjectKind(start.subject)](start);
   try {
     if (start.claims.length === 0 || (await adapter.isOver(start))) return over('ended');
-    await awaitSlot(start, { plan: parts.stores.plan, surface }, signal);
+    await awaitSlot(start, { plan: parts.stores.plan, endpointGroup }, signal);
     return await adapter.poll(start, signal);
   } catch (error) {
     if (signal.aborted) return { ...over('aborted'), end: 'back' };
@@ -81,15 +81,15 @@ async function poll(start: PollStart, runner: PollRunner, signal: AbortSignal): 
 /** Says in the plan how a poll ended, and when the next is due. */
 async function end(start: PollStart, runner: PollRunner, polled: Polled): Promise<void> {
   const { parts, failures, dispatcher } = runner;
-  const { member, subject, token, surface } = start;
+  const { member, subject, token, endpointGroup } = start;
   const { next, observed, outcome } = polled;
-  const ended = { member, subject, token, surface };
+  const ended = { member, subject, token, endpointGroup };
   const hasToHear = await parts.stores.plan.end(ended, polled.end, next, observed);
   if (hasToHear && outcome === 'answered') await failures.answered(start);
   // Of what may have ended a process, one is polled at a time: the next one waits for this end.
   if (next.restMs === 0 || next.alarmMs === 0 || start.lane === 'suspect') dispatcher.wake();
   parts.signals.emit('poll.ended', {
-    surface: runner.surface,
+    endpointGroup: runner.endpointGroup,
     kind: subjectKind(subject),
     outcome,
     lagSeconds: start.lateMs / 1_000,

@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Surface } from '../../domain/subjects/kinds.ts';
+import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
 import type { PlanStore } from '../../store/plan.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 
@@ -13,7 +13,7 @@ const LATE_MS = 30;
 /** Waits for the poll's slot of the budget. A process that was held up takes another, so that none are used at once. */
 export async function awaitSlot(
   start: PollStart,
-  { plan, surface }: { plan: PlanStore; surface: Surface },
+  { plan, endpointGroup }: { plan: PlanStore; endpointGroup: EndpointGroup },
   signal: AbortSignal,
 ): Promise<void> {
   let atMs = performance.now() + start.inMs;
@@ -23,7 +23,7 @@ export async function awaitSlot(
     signal.throwIfAborted();
     const lateMs = performance.now() - atMs;
     if (lateMs <= allowedMs) return;
-    const inMs = await plan.reslot(surface);
+    const inMs = await plan.reslot(endpointGroup);
     start.planMs += lateMs + inMs;
     start.nowMs += Math.round(lateMs + inMs);
     atMs = performance.now() + inMs;

@@ -29,7 +29,7 @@ export const INSTEAD_OF_ALL: readonly SweepScope[] = [...NARROW_STATUSES, 'settl
   (status) => `${INSTEAD}${status}`,
 );
 
-/** Whether a sweep reads all that a wallet has, which waits its turn. */
+/** True when a sweep reads all that a wallet has, which waits its turn. */
 export function isFull(scope: SweepScope): boolean {
   return scope === 'all' || scope.startsWith(INSTEAD);
 }
@@ -100,7 +100,7 @@ export class Sweeps {
   }
 
   /**
-   * Whether a sweep on a scope may begin: none is under way that still moves, and none has just been cut short. `everyMs`:
+   * True when a sweep on a scope may begin: none is under way that still moves, and none has just been cut short. `everyMs`:
    * how long after the beginning of one that read so many pages.
    */
   async mayBegin(
@@ -244,7 +244,7 @@ export class Sweeps {
       await this.#redis.hset(this.#key(sweep), 'tries', String(sweep.tries + 1));
   }
 
-  /** Whether a sweep is the present one on its scope. */
+  /** True when a sweep is the present one on its scope. */
   async isPresent(sweep: Sweep): Promise<boolean> {
     return (await this.#redis.hget(this.#key(sweep), 'id')) === sweep.id;
   }

@@ -24,7 +24,7 @@ import type { PollParts } from './poll-parts.ts';
  * What a page of a wallet showed: which transfers are under way and which have ended, in which order, and whether every
  * one of them is new to this wallet's pages or has changed since its head was taken in last (`allMoved`): then there may
  * be more of that kind behind. `arrived` counts those that are new and no history. `covered` need
- * no look-ups of their own as long as pages show them. `quiet`: all of it was known, and nothing had to be stored.
+ * no polls of their own as long as pages show them. `quiet`: all of it was known, and nothing had to be stored.
  */
 export type PageTaken = {
   open: Omit<OpenTransfer, 'headAtMs'>[];
@@ -36,7 +36,7 @@ export type PageTaken = {
   quiet: boolean;
 };
 
-/** A page as it was answered (Redis time, ms), what was known before it was asked for, and since when news are told apart. */
+/** A page as it was answered (Redis time, ms), what was known before it was requested, and since when news are distinguished. */
 type Page = { reading: Reading; answeredMs: number; start: PollStart; sinceMs: number };
 
 /** The start of a subscription that later responses do not change any more, see commands/since-2.lua. */
@@ -125,12 +125,12 @@ export async function takePage(parts: PageParts, page: Page): Promise<PageTaken 
     if (result?.status !== 'fulfilled' || result.value.snapshot === null || !isPollable(subject)) continue;
     const { snapshot, isCurrent } = result.value;
     const { snapshot: before = null, claims: others = [], seenAtMs = null } = known[index] ?? {};
-    const plan = planOf(parts, { subject, snapshot, claims: others }, { ...start, handed: null });
+    const plan = planOf(parts, { subject, snapshot, claims: others }, { ...start, imported: null });
     const { isOver, alarmMs } = plan;
     if (isOver) taken.ended.push(subject);
     else taken.open.push(openTransfer(subject, snapshot, nowMs));
     if (!isOver && before !== null && seenAtMs === null) untracked.push(subject);
-    // What a page shows behind its time, or twice, has just been asked for, which must not be taken away.
+    // What a page shows behind its time, or twice, has just been requested, which must not be taken away.
     if (before === null || !isCurrent || again.includes(subject)) continue;
     if (isOver && seenAtMs !== null) await parts.stores.plan.retire(subject, snapshot.commit);
     if (!isOver && isCoveredByPages({ before, snapshot, claims: others })) {
@@ -145,7 +145,7 @@ export async function takePage(parts: PageParts, page: Page): Promise<PageTaken 
 }
 
 /**
- * Whether pages that show a transfer spare it look-ups of its own: not what somebody named, nor what waits for its first
+ * True when pages that show a transfer spare it polls of its own: not what somebody named, nor what waits for its first
  * answer or is unconfirmed.
  */
 function isCoveredByPages(shown: {

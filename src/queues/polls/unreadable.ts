@@ -4,7 +4,7 @@ import type { Reading } from '../../pollers/reading.ts';
 import type { TooLarge } from '../../upstream/client/failure.ts';
 import type { PollParts } from './poll-parts.ts';
 
-/** Of one answer, so much that cannot be read is told one by one. */
+/** Of one answer, so much that cannot be read is reported one by one. */
 const MOST_REPORTED = 10;
 
 /** The most characters of an id, and of a reason that quotes the upstream, that are logged. */

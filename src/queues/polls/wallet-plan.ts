@@ -8,7 +8,7 @@ import type { PollStart } from '../../store/poll-start.ts';
 import type { NotedFacts, WalletFacts } from '../../store/wallets.ts';
 import { isFull, type SweepPage } from './sweeps.ts';
 
-/** How long an observation about an upstream's pages that costs requests is believed. */
+/** The time that an observation about an upstream's pages that costs requests is believed. */
 const BELIEVED_MS = 3_600_000;
 
 /** The next page of a sweep over all pages is worth its request after so long at a price of 1, and overdue after that. */
@@ -29,7 +29,7 @@ export type PollMoment = Pick<PollStart, 'nowMs' | 'virtual' | 'price' | 'roundS
 /** What is known of a wallet when it is planned. */
 type KnownWallet = { facts: WalletFacts; open: readonly OpenTransfer[] };
 
-/** What is asked for next, by all that is known of the wallet, and in which listing new transfers appear (`finder`). */
+/** What is requested next, by all that is known of the wallet, and in which listing new transfers appear (`finder`). */
 export function planListing(
   model: CadenceModel,
   { nowMs, virtual, price, roundSeconds, fromMs = nowMs }: PollMoment & { fromMs?: number },
@@ -56,9 +56,9 @@ export function planListing(
 }
 
 /**
- * The listing that a poll asks for: the one that is due first. A probe asks for the one that was polled longest ago, or never:
- * while the surface is thought to be away the plan's clock stands still, and one listing that fails would be all that is
- * asked for.
+ * The listing that a poll requests: the one that is due first. A probe requests the one that was polled longest ago, or never:
+ * while the endpoint group is thought to be away the plan's clock stands still, and one listing that fails would be all that is
+ * requested.
  */
 export function listingOf({ lane, facts }: Pick<PollStart, 'lane' | 'facts'>, plan: WalletPlan): Listing {
   if (lane !== 'probe') return plan.listing;
@@ -117,7 +117,7 @@ export function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
   };
 }
 
-/** Whether new transfers come first: it was seen, and nothing contradicted it of late. */
+/** True when new transfers come first: it was seen, and nothing contradicted it of late. */
 export function comesNewestFirst({ orderAtMs, disorderAtMs }: WalletFacts, nowMs: number): boolean {
   return orderAtMs > 0 && nowMs - disorderAtMs > BELIEVED_MS;
 }
@@ -138,7 +138,7 @@ export const PAGE_AT_ONCE: PlannedPoll = {
   unseen: false,
 };
 
-/** Whether the upstream narrows pages to a status, as far as is known. */
+/** True when the upstream narrows pages to a status, as far as is known. */
 export function narrowsPages({ unnarrowedAtMs }: WalletFacts, nowMs: number): boolean {
   return nowMs - unnarrowedAtMs > BELIEVED_MS;
 }

@@ -101,7 +101,7 @@ export class Access {
     return clientAddress(socket.remoteAddress ?? '', forwarded, this.#held.trusted);
   }
 
-  /** Whether a request that is still being answered might be made now as well. */
+  /** True when a request that is still being answered might be made now as well. */
   async stillMay(request: FastifyRequest, route: Pick<ApiRoute, 'scope' | 'acceptsLink'>): Promise<boolean> {
     const denial = await this.#denialOf(request, route);
     return denial === null || denial === UNSURE;
@@ -227,7 +227,7 @@ const UNAUTHORIZED: Denial = {
 
 const SESSION_ENDED: Denial = { status: 401, detail: 'this session has ended; sign in again' };
 
-/** How long may be asked whether a session was ended. */
+/** The time that may be asked whether a session was ended. */
 const SESSION_TIMEOUT_MS = 2_000;
 
 const UNSURE: Denial = {

@@ -21,17 +21,17 @@ export type ApiOptions = AccessRules & {
   parts: () => ApiParts | null;
 };
 
-/** How long a request may take that waits for nothing but Redis. */
+/** The time that a request may take that waits for nothing but Redis. */
 const TIMEOUT_MS = 5_000;
 
-/** How many streams and waiting requests there are at once: of all clients, and of one pair of token and address. */
+/** The number of streams and waiting requests there are at once: of all clients, and of one pair of token and address. */
 const MAX_STREAMS = 64;
 const MAX_STREAMS_OF_CALLER = 16;
 
-/** How often it is checked whether who follows may still do so. */
+/** The interval at which it is checked whether who follows may still do so. */
 const CHECK_EVERY_MS = 5_000;
 
-/** How long nothing may pass on a connection that follows: it says something, or ends, sooner than that by itself. */
+/** The time that nothing may pass on a connection that follows: it says something, or ends, sooner than that by itself. */
 const SILENT_MS = 90_000;
 
 /** Adds every route of the table to the server. */
@@ -140,13 +140,13 @@ async function endUnlessAllowed(request: FastifyRequest, route: ApiRoute, access
   if (!(await access.stillMay(request, route))) request.raw.destroy();
 }
 
-/** Whether a request waits for what comes next in the log. */
+/** True when a request waits for what comes next in the log. */
 function followsLog({ follows }: ApiRoute, { query }: FastifyRequest): boolean {
   if (follows !== 'waiting') return follows === 'always';
   return typeof query === 'object' && query !== null && 'wait' in query;
 }
 
-/** Whether the headers of a request announce a body. */
+/** True when the headers of a request announce a body. */
 export function announcesBody({ headers }: FastifyRequest): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
@@ -195,7 +195,7 @@ function sendError(reply: FastifyReply, error: unknown): FastifyReply {
     return sendProblem(reply, status, `found a request that cannot be read (${STATUS_CODES[status]})`);
   }
   // Not its message, which may quote anything.
-  return sendProblem(reply, 503, 'what was asked for cannot be read or done now; try again later');
+  return sendProblem(reply, 503, 'what was requested cannot be read or done now; try again later');
 }
 
 function textOf(header: string | string[] | undefined): string | null {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
-import type { Sealing } from '../../store/added-receivers.ts';
+import type { Encryption } from '../../store/added-receivers.ts';
 import { ProblemError } from './problem-error.ts';
 import { type Answer, type ApiRoute, type RouteContext, takesKey } from './route.ts';
 
@@ -32,7 +32,7 @@ export async function onlyOnce(request: FastifyRequest, { route, call, context }
   const key = hash(given);
   const { operations, adding } = context.parts();
   const { answers } = operations.stores;
-  const sealing = route.answersSecret === true ? adding.sealing : null;
+  const encryption = route.answersSecret === true ? adding.encryption : null;
   const found = await answers.begin(key, {
     fingerprint: hash([request.method, request.url, JSON.stringify(request.body ?? null)].join('\n')),
     underWayMs: Math.max(UNDER_WAY_MS, (route.timeoutMs ?? 0) + MARGIN_MS),
@@ -41,7 +41,7 @@ export async function onlyOnce(request: FastifyRequest, { route, call, context }
     case 'answered':
       return {
         status: found.answer.status,
-        body: parsed(opened(key, found.answer.body, sealing)),
+        body: parsed(opened(key, found.answer.body, encryption)),
         headers: { 'idempotent-replayed': 'true' },
       };
     case 'underWay':
@@ -70,7 +70,7 @@ export async function onlyOnce(request: FastifyRequest, { route, call, context }
       const body = JSON.stringify(answer.body);
       await answers.end(key, {
         status: answer.status,
-        body: sealing === null ? body : sealing.seal(key, body),
+        body: encryption === null ? body : encryption.encrypt(key, body),
       });
     }
     return answer;
@@ -81,12 +81,12 @@ export async function onlyOnce(request: FastifyRequest, { route, call, context }
 }
 
 /** A kept answer as it was given. */
-function opened(key: string, body: string, sealing: Sealing | null): string {
-  const text = sealing === null ? body : sealing.open(key, body);
+function opened(key: string, body: string, encryption: Encryption | null): string {
+  const text = encryption === null ? body : encryption.decrypt(key, body);
   if (text !== null) return text;
   throw new ProblemError(
     409,
-    'found an answer that was kept with another server.secretsKey, expected the one that it was kept with',
+    'found an answer that was stored with another server.secretsKey, expected the one that it was stored with',
   );
 }
 

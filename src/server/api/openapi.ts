@@ -28,9 +28,9 @@ const WITH_KEY: Readonly<Record<number, string>> = {
 const GROUPS = {
   subjects: 'What is watched, and what happened to it.',
   corridors: 'How long transfers take between two chains, and how they end.',
-  events: 'What was told, to be read, pulled or followed.',
+  events: 'What was reported, to be read, pulled or followed.',
   deliveries: 'What was and was not delivered, and sending it again.',
-  receivers: 'Who is told, and how they are.',
+  receivers: 'Who is notified, and how they are.',
   config: 'The config that runs, and reading it again.',
   document: 'This description.',
 } as const;
@@ -50,7 +50,7 @@ export function documentOf(routes: readonly ApiRoute[]): JsonObject {
     info: {
       title: 'Intentwatch',
       version: VERSION,
-      summary: 'See what is watched, what was told and what was not delivered, and act on it.',
+      summary: 'See what is watched, what was reported and what was not delivered, and act on it.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/api/v1' }],

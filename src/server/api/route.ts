@@ -17,7 +17,7 @@ export const SCOPES = ['read', 'consume', 'admin'] as const;
 /** The right that a route needs, and that a token has. */
 export type Scope = (typeof SCOPES)[number];
 
-/** Whether a token with one right may use a route that needs another. */
+/** True when a token with one right may use a route that needs another. */
 export function includesScope(held: Scope, needed: Scope): boolean {
   return SCOPES.indexOf(held) >= SCOPES.indexOf(needed);
 }
@@ -36,7 +36,7 @@ export type ApiParts = {
   tail: LogTail;
   setup: () => ReceiverSetup;
   adding: AddedReceiverParts;
-  /** Null where no books are kept. */
+  /** Null where no books are stored. */
   books: BooksReader | null;
   control: ConfigControl;
   /** Ends what is suspended at once, of the roots that are meant. */
@@ -72,9 +72,9 @@ export type RouteFacts = {
   acceptsLink?: true;
   /** It follows the log, always or when it is asked to wait: then it may take longer, and holds one of the places for that. */
   follows?: 'always' | 'waiting';
-  /** Its answer holds a secret: where it is kept for a request that is made twice, it is kept encrypted. */
+  /** Its answer holds a secret: where it is stored for a request that is made twice, it is stored encrypted. */
   answersSecret?: true;
-  /** How long it may take, where that is longer than Redis needs. */
+  /** The time that it may take, where that is longer than Redis needs. */
   timeoutMs?: number;
   answers: Readonly<Record<number, AnswerShape>>;
   /** The problems that it has beside those that every route has. */
@@ -117,7 +117,7 @@ export type ApiRoute = RouteFacts & {
 };
 
 /**
- * Whether a request of a route may be named by an `Idempotency-Key`: only one that needs an admin token. A consumer that is
+ * True when a request of a route may be named by an `Idempotency-Key`: only one that needs an admin token. A consumer that is
  * moved or removed twice ends up the same. So a token without that right stores no keys, and cannot use up their number.
  */
 export function takesKey({ method, scope }: Pick<RouteFacts, 'method' | 'scope'>): boolean {

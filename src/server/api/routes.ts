@@ -14,6 +14,7 @@ import { readDocument } from './routes/document.ts';
 import { readEvent } from './routes/event.ts';
 import { forgetAllLearned, readAllLearned } from './routes/learned.ts';
 import { listEvents, streamEvents } from './routes/log.ts';
+import { listOfQuarantine, replayOfQuarantine } from './routes/quarantine.ts';
 import {
   listOfReceivers,
   RECEIVER_ACTIONS,
@@ -23,7 +24,6 @@ import {
   testOneReceiver,
 } from './routes/receivers.ts';
 import { readReplay, resendOfEvent, resendOfSubject } from './routes/resend.ts';
-import { listOfSetAside, replayOfSetAside } from './routes/set-aside.ts';
 import { listDeliveriesOfSubject, listWatched, readSubject, recheckSubject } from './routes/subjects.ts';
 import { listOfDropped, listOfSuspended, removeOfSuspended } from './routes/suspended.ts';
 import { track, untrack } from './routes/tracking.ts';
@@ -45,8 +45,8 @@ export const ROUTES: readonly ApiRoute[] = [
   readEvent,
   acknowledgeEvents,
   removeConsumer,
-  listOfSetAside,
-  replayOfSetAside,
+  listOfQuarantine,
+  replayOfQuarantine,
   listOfUndelivered,
   listOfUnmatched,
   resendOfEvent,

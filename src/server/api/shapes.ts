@@ -73,7 +73,7 @@ export function listField<T>(item: z.ZodType<T>) {
   );
 }
 
-/** How many a page may have. */
+/** The number of a page that may have. */
 export function limitField({ most, preset }: { most: number; preset: number }) {
   const error = `a whole number from 1 to ${most}`;
   return z.coerce.number({ error }).int({ error }).min(1, { error }).max(most, { error }).default(preset);

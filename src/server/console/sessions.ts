@@ -4,7 +4,7 @@ import { deriveKey } from '../../derive-key.ts';
 import type { Secret } from '../../secret.ts';
 import type { Scope } from '../api/route.ts';
 
-/** How long somebody stays signed in. */
+/** The time that somebody stays signed in. */
 const GOOD_SECONDS = 12 * 3_600;
 
 /** What a session of ours says: what it allows, the token it began with, its id, and until when it is good. */
@@ -68,7 +68,7 @@ export class Sessions {
 }
 
 /**
- * Whether a request comes from the console itself, and not from a page elsewhere that the browser sends the cookie for.
+ * True when a request comes from the console itself, and not from a page elsewhere that the browser sends the cookie for.
  * What changes something has to say where it comes from. A proxy may have written Host anew: then it is `publicUrl`.
  */
 export function isOwnPage({ headers, method }: FastifyRequest, publicUrl: string | null): boolean {

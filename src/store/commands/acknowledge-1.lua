@@ -6,9 +6,9 @@
   ARGV[1] consumer
   ARGV[2] name of the log
   ARGV[3] entry
-  ARGV[4] how many consumers are kept
+  ARGV[4] how many consumers are stored
 
-  Returns "kept", "behind" when it stands there or further on already, or "full" when no more consumers can be kept.
+  Returns "kept", "behind" when it stands there or further on already, or "full" when no more consumers can be stored.
 ]]
 local stored = redis.call('HGET', KEYS[1], ARGV[1])
 if not stored and redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[4]) then return 'full' end

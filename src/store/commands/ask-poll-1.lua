@@ -4,11 +4,11 @@
   KEYS[1] plan       hash    clock of the plan (include/plan.lua)
 
   ARGV[1] the plan's time, ms; "" for that of Redis
-  ARGV[2] prefix of keys that remember who was asked for; "" to ask in any case
-  ARGV[3] for how long they remember, ms: within it the same member is not asked for again
+  ARGV[2] prefix of keys that remember who was requested; "" to ask in any case
+  ARGV[3] for how long they remember, ms: within it the same member is not requested again
   ARGV[4..] members
 
-  Returns how many were asked for.
+  Returns how many were requested.
 ]]
 -- @include plan
 local plan = openPlan(KEYS[1], ARGV[1])

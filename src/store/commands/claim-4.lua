@@ -1,8 +1,8 @@
 --[[
-  Gives a subject claims that its next look will serve, and has it looked at.
+  Gives a subject claims that its next poll will serve, and has it looked at.
 
   KEYS[1] claims     hash    root -> claim
-  KEYS[2] plan       hash    clock of the plan of the subject's surface (include/plan.lua)
+  KEYS[2] plan       hash    clock of the plan of the subject's endpointGroup (include/plan.lua)
   KEYS[3] subject    hash    snapshot
   KEYS[4] wanted     hash    root -> since when a subscription names it (ms)
 

@@ -1,6 +1,6 @@
 --[[
   Hands deliveries of one receiver to a process that sends them, with all that it needs for it. They are its own until it
-  notes how they ended or hands them back, or stops beating.
+  notes how they ended or releases them, or stops beating.
 
   KEYS[1] receiver       hash    state of the receiver: see include/pace.lua
   KEYS[2] queue                  base of the receiver's queue: see include/queue.lua
@@ -12,11 +12,11 @@
   ARGV[3] ms between two attempts over all processes; "" for no limit
   ARGV[4] prefix of the receiver's delivery keys
   ARGV[5] key of the definitions of what is tracked by itself
-  ARGV[6] "1" where what is handed out is sent in one message, in this order: then a delivery may be among it together with
+  ARGV[6] "1" where what is claimed is sent in one message, in this order: then a delivery may be among it together with
           the one of the same subject that it waits for
-  ARGV[7...] ids of what it sends already. Whatever else is its own was handed out in an answer that never came to it
+  ARGV[7...] ids of what it sends already. Whatever else is its own was claimed in an answer that never came to it
 
-  Returns { now (ms), ms until more may be handed out or "" when something else has to happen first, { name, text, ... }
+  Returns { now (ms), ms until more may be claimed or "" when something else has to happen first, { name, text, ... }
   of the subscriptions that lead here, and per delivery { id, { fields of its fact }, { fields of its event's entry } } }.
 ]]
 -- @include operator-event
@@ -49,7 +49,7 @@ local allowed = paceAllows(KEYS[1], now, tonumber(ARGV[2]), underWay, intervalMs
 local claimed, texts, named = {}, {}, {}
 
 local isClaimed = {}
--- What waits for nothing but what is handed out: { id, turn }.
+-- What waits for nothing but what is claimed: { id, turn }.
 local released = {}
 
 local function release(id)

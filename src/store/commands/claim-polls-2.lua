@@ -4,23 +4,23 @@
   much waits.
 
   KEYS[1] plan       hash    clock of the plan; its other keys begin with it (see include/plan.lua)
-  KEYS[2] surface    hash    state of the surface (see include/surface.lua)
+  KEYS[2] endpointGroup    hash    state of the endpoint group (see include/endpoint-group.lua)
 
   ARGV[1] process id
   ARGV[2] the most looks to hand out
-  ARGV[3] how far ahead slots are handed out, ms
+  ARGV[3] how far ahead slots are assigned, ms
   ARGV[4] the plan's time, ms; "" for that of Redis
-  ARGV[5] what this process has handed on to workers, JSON array of member, token, …
-  ARGV[6..] kinds of subjects at this surface, in the order in which they are probed
+  ARGV[5] what this process has passed to workers, JSON array of member, token, …
+  ARGV[6..] kinds of subjects at this endpoint group, in the order in which they are probed
 
   Returns { wait, { member, token, ms to its slot, … }, { suspect, crashes, … }, members given back, { token, … } }: `wait` is
-  in how many ms it is worth to ask again, -1 when nothing is known to come; the tokens are those of what was handed on
+  in how many ms it is worth to ask again, -1 when nothing is known to come; the tokens are those of what was passed on
   and waits for a worker no more.
 ]]
 -- @include plan
--- @include surface
+-- @include endpoint-group
 local plan = openPlan(KEYS[1], ARGV[4])
-local surface = openSurface(KEYS[2], plan)
+local endpointGroup = openEndpointGroup(KEYS[2], plan)
 local process, most, aheadMs = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local now, key = plan.now, plan.key
 
@@ -29,13 +29,13 @@ redis.call('ZADD', key .. ':processes', text(now), process)
 
 -- What this process knows to be on its way to a worker is not lost, however slow the machine is. Without that word, nobody
 -- would be polled any more where workers are later than a lease is long.
-local handed, arrived = cjson.decode(ARGV[5]), {}
-for i = 1, #handed, 2 do
-  local claim = readClaim(redis.call('HGET', key .. ':claims', handed[i]))
-  if claim and not claim.taken and claim.token == handed[i + 1] then
-    redis.call('ZADD', key .. ':leases', text(math.max(now, claim.slot) + PLAN.HANDED_LEASE), handed[i])
+local sent, arrived = cjson.decode(ARGV[5]), {}
+for i = 1, #sent, 2 do
+  local claim = readClaim(redis.call('HGET', key .. ':claims', sent[i]))
+  if claim and not claim.taken and claim.token == sent[i + 1] then
+    redis.call('ZADD', key .. ':leases', text(math.max(now, claim.slot) + PLAN.CLAIM_LEASE), sent[i])
   else
-    arrived[#arrived + 1] = handed[i + 1]
+    arrived[#arrived + 1] = sent[i + 1]
   end
 end
 
@@ -84,7 +84,7 @@ local ended = redis.call('ZRANGEBYSCORE', key .. ':leases', '-inf', text(now), '
 for _, member in ipairs(ended) do expire(member) end
 moreToReturn = #ended == MOST_RETURNED
 
--- What has an alarm is asked for, wherever it waits.
+-- What has an alarm is requested, wherever it waits.
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', key .. ':alarms', '-inf', text(now), 'LIMIT', 0, 50)) do
   redis.call('ZREM', key .. ':alarms', member)
   if redis.call('HEXISTS', key .. ':items', member) == 1 then ask(plan, member, 'asked') end
@@ -102,34 +102,34 @@ end
 
 -- After an outage nobody waits for the end of a backoff that the outage made. Who had been failing for long before it does:
 -- tried all at once, with no success between, those would be taken for the next outage.
-if surface.amnesty then
+if endpointGroup.amnesty then
   redis.call('HDEL', KEYS[2], 'amnesty')
   for _, member in ipairs(redis.call('ZRANGE', key .. ':failing', 0, 499)) do
     local item = getItem(plan, member)
     if not item then
       redis.call('ZREM', key .. ':failing', member)
-    elseif item.fails <= SURFACE.FAILURES_OF_OUTAGE then
+    elseif item.fails <= ENDPOINT_GROUP.FAILURES_OF_OUTAGE then
       redis.call('ZREM', key .. ':failing', member)
       enter(plan, member, item)
     end
   end
 end
 
-local gate = surfaceGate(surface, plan)
-local step = slotStep(plan, surface.pace)
+local gate = endpointGroupGate(endpointGroup, plan)
+local step = slotStep(plan, endpointGroup.pace)
 plan.next = math.min(plan.next, lastSlot(plan, step))
 local slot = math.max(now, plan.next)
 local slots = 0
 if gate.open then slots = math.max(0, math.min(most, math.floor((now + aheadMs - slot) / step) + 1)) end
 
--- The heads of all lanes, as many as can be handed out.
+-- The heads of all lanes, as many as can be claimed.
 local function heads(place, ...)
   return slots > 0 and redis.call(...) or {}
 end
 local last = math.max(0, slots - 1)
 local fields = redis.call('HMGET', key, 'turn', 'turnUrgent', 'turnOverdue', 'failNext', 'failTries', 'failOks', 'dv', 'dt', 'rateAt', 'suspect', 'used', 'tokens', 'turnBound', 'cold', 'spareNext')
 -- A cold start with wallets that nobody has looked at yet: they come before those that have been, but for what has become
--- worth a look meanwhile.
+-- worth a poll meanwhile.
 local oldest = redis.call('ZRANGE', key .. ':first', 0, 0)[1]
 local anew = oldest and kindOf(oldest) == 'wallet'
 local isCold = anew and (fields[14] == '1' or number(fields[7], 0) == 0)
@@ -140,7 +140,7 @@ local early = others and PLAN.EARLY_ROUNDS * roundOf(plan) or 0
 local lanes = {
   asked = heads('asked', 'ZRANGE', key .. ':asked', 0, last, 'WITHSCORES'),
   first = heads('first', 'ZRANGE', key .. ':first', 0, last, 'WITHSCORES'),
-  -- Nobody has waited longer than who has never been looked at.
+  -- Nobody has waited longer than who has never been polled.
   bound = isCold and {} or heads('bound', 'ZRANGEBYSCORE', key .. ':bound', '-inf', text(now + early), 'WITHSCORES', 'LIMIT', 0, slots),
   overdue = heads('overdue', 'ZRANGEBYSCORE', key .. ':latest', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
   -- What is overdue may stand at the head of this one as well.
@@ -174,7 +174,7 @@ local suspect, advanced = nil, 0
 local dvBefore, dtBefore = number(fields[7], 0), number(fields[8], 0)
 local pulse = step / 1000
 if dtBefore > 0 and dvBefore > 0 then pulse = dvBefore / dtBefore * pulse end
--- At a cold start it comes to those that were looked at first when all have been, evenly: bunched, the price would swing
+-- At a cold start it comes to those that were polled first when all have been, evenly: bunched, the price would swing
 -- with every round.
 if isCold then pulse = PLAN.ANEW_SECONDS * step / roundOf(plan) end
 
@@ -236,7 +236,7 @@ local function hand(member, lane, late)
   claims[#claims + 1] = writeClaim({
     token = id, process = process, taken = false, v = plan.v, slot = slot, lane = lane, late = math.max(0, late),
   })
-  leases[#leases + 1] = text(math.max(now, slot) + PLAN.HANDED_LEASE)
+  leases[#leases + 1] = text(math.max(now, slot) + PLAN.CLAIM_LEASE)
   leases[#leases + 1] = member
   picks[#picks + 1] = member
   picks[#picks + 1] = id
@@ -247,15 +247,15 @@ end
 
 local NAMES = { bound = 'overdue', spareWallets = 'spare' }
 if gate.probe then
-  -- Where all that is left is suspected or fails, one of those has to find out that the surface answers again.
+  -- Where all that is left is suspected or fails, one of those has to find out that the endpoint group answers again.
   suspect = suspectFree and head('suspect') or nil
   local otherwise = head('asked') or head('first') or head('fair') or suspect or head('failing') or head('spareWallets') or head('spare')
-  local member = slots > 0 and probeCandidate(plan, surface, { unpack(ARGV, 6) }, otherwise)
+  local member = slots > 0 and probeCandidate(plan, endpointGroup, { unpack(ARGV, 6) }, otherwise)
   if member ~= suspect then suspect = nil end
   if member then
     leave(plan, member)
     hand(member, 'probe', 0)
-    surfaceProbed(surface, plan, member)
+    endpointGroupProbed(endpointGroup, plan, member)
   end
 else
   while slots > 0 do

@@ -23,7 +23,7 @@ local function take(id)
   if taken[id] or fact[1] ~= 'pending' or fact[2] then return end
   members[#members + 1] = id
   taken[id] = true
-  -- What waits for this one, as the deliveries of one subject do, can be told with it.
+  -- What waits for this one, as the deliveries of one subject do, can be reported with it.
   if most > 1 and #members < most and fact[3] then take(fact[3]) end
 end
 

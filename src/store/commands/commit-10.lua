@@ -5,7 +5,7 @@
   KEYS[2] claims     hash    root -> claim
   KEYS[3] commit     string  the commit counter
   KEYS[4] events     stream  the event log
-  KEYS[5] plan       hash    clock of the plan of the subject's surface (include/plan.lua)
+  KEYS[5] plan       hash    clock of the plan of the subject's endpointGroup (include/plan.lua)
   KEYS[6] counts     hash    "<kind>|<status>" -> number of tracked subjects; open transfers stand in keys that begin with it
   KEYS[7] wanted     hash    root -> since when a subscription names it (ms)
   KEYS[8] changed    zset    subject -> when it changed last, ms
@@ -20,12 +20,12 @@
   ARGV[6] event      event JSON; "" for none
   ARGV[7] event meta JSON { id, updatedAt: seconds or false, first: bool, roots: list or false }
   ARGV[8] claims     JSON array of { root, at: ms as text, before: seconds as text or "" }
-  ARGV[9] track      virtual seconds until its first look, if nobody tracks it yet; "" for not at all
+  ARGV[9] track      virtual seconds until its first poll, if nobody tracks it yet; "" for not at all
   ARGV[10] unconfirmed     "" leaves it, "-" clears it, "<since ms>|<key>" sets it
   ARGV[11] flag      event of time to be marked as made; "" for none
-  ARGV[12] rest      ms that a subject which is tracked from now on rests before its first look
+  ARGV[12] rest      ms that a subject which is tracked from now on rests before its first poll
   ARGV[13] the plan's time, ms; "" for that of Redis
-  ARGV[14] longest   ms that its first look may be late after that
+  ARGV[14] longest   ms that its first poll may be late after that
   ARGV[15] open      what this snapshot is counted as among open transfers (include/open-transfers.lua); "" for none
   ARGV[16] check     JSON of the check that ends with the event: { base, id, token, state, fields, tx, logs, ... } (see
                      include/check.lua); "" for none
@@ -40,7 +40,7 @@
     "gone", "taken"  the check may not end so (see include/check.lua)
     "behind"      Redis went back, or did and is not synchronised yet: nothing was done, claims included
   Only "committed" wrote snapshot and event, once however often it is sent. Claims are taken in any case: that a page showed
-  the subject is true whatever was committed meanwhile. A claim that is new to a known subject gets an audience entry that
+  the subject is true whatever was committed meanwhile. A claim that is new to a known subject gets a subscribers entry that
   names the latest event, unless that is history for it. For roots that are suspended events wait (include/suspended.lua).
 ]]
 -- @include plan
@@ -74,7 +74,7 @@ local function isHistory(before, updatedAt)
 end
 
 -- A counter that was lost alone, or written by something else, goes on behind what the snapshot and the process say; what was
--- asked for by it says nothing then.
+-- requested by it says nothing then.
 local snapshotCommit = tonumber(redis.call('HGET', KEYS[1], 'commit') or '-1') or -1
 if snapshotCommit > MOST_COMMITS then snapshotCommit = -1 end
 if (counter and not isCounter) or (tonumber(counter) or 0) < math.max(snapshotCommit, seen) then
@@ -82,7 +82,7 @@ if (counter and not isCounter) or (tonumber(counter) or 0) < math.max(snapshotCo
   asOf = -math.huge
 end
 local outcome = 'committed'
--- Where everybody was told of it, the event names the commit.
+-- Where everybody was notified of it, the event names the commit.
 local names = redis.call('HMGET', KEYS[1], 'token', 'eventId', 'call')
 local isResent = names[3] == ARGV[17]
 if names[1] == token or names[2] == token then
@@ -146,13 +146,13 @@ if meta and outcome == 'committed' then
   end
   -- Before the event is written, for a key of another type ends the script.
   trimEntries(KEYS[9], KEYS[10])
-  local told, withheld = partRoots(KEYS[7], roots)
+  local reported, withheld = partRoots(KEYS[7], roots)
   local beside = #withheld > 0 and { 'withheld', encodeBeside(withheld) } or {}
-  entry = redis.call('XADD', KEYS[4], '*', 'v', SCHEMA_VERSION, 'kind', 'event', 'event', ARGV[6], 'roots', encodeBeside(told), unpack(beside))
+  entry = redis.call('XADD', KEYS[4], '*', 'v', SCHEMA_VERSION, 'kind', 'event', 'event', ARGV[6], 'roots', encodeBeside(reported), unpack(beside))
   for _, root in ipairs(withheld) do await(KEYS[7], entry, meta.id, root) end
   redis.call('ZADD', KEYS[9], 0, memberOf(entry))
   redis.call('PERSIST', KEYS[9])
-  -- An event that was made for some claims alone is none that a later claim could be told of.
+  -- An event that was made for some claims alone is none that a later claim could be notified of.
   if not meta.roots then
     local updatedAt = meta.updatedAt and string.format('%.0f', meta.updatedAt) or ''
     redis.call('HSET', KEYS[1], 'eventId', meta.id, 'eventEntry', entry, 'eventUpdatedAt', updatedAt)
@@ -162,7 +162,7 @@ elseif #fresh > 0 then
   -- The event of a compact snapshot has left the log.
   local roots, withheld = partRoots(KEYS[7], latest[1] and latest[2] and freshFor(latest[3]) or {})
   if #roots > 0 then
-    redis.call('XADD', KEYS[4], '*', 'v', SCHEMA_VERSION, 'kind', 'audience', 'event', latest[1], 'entry', latest[2], 'roots', encode(roots))
+    redis.call('XADD', KEYS[4], '*', 'v', SCHEMA_VERSION, 'kind', 'subscribers', 'event', latest[1], 'entry', latest[2], 'roots', encode(roots))
   end
   for _, root in ipairs(withheld) do await(KEYS[7], latest[2], latest[1], root) end
 end
@@ -183,12 +183,12 @@ if outcome == 'committed' and (fields or entry ~= '') then
   if entry ~= '' then redis.call('ZADD', KEYS[8], at, subject) else redis.call('ZADD', KEYS[8], 'NX', at, subject) end
 end
 
--- A claim is served when it was told of the subject, or when what is known is history for it. One that is neither, for
+-- A claim is served when it was reported of the subject, or when what is known is history for it. One that is neither, for
 -- this answer was dropped and no event was ever made, stays open for the next answer.
-local told = redis.call('HEXISTS', KEYS[1], 'eventId') == 1
+local reported = redis.call('HEXISTS', KEYS[1], 'eventId') == 1
 local knownUpdatedAt = redis.call('HGET', KEYS[1], 'updatedAt')
 for _, claim in ipairs(fresh) do
-  local served = told or isHistory(claim.before, knownUpdatedAt)
+  local served = reported or isHistory(claim.before, knownUpdatedAt)
   redis.call('HSET', KEYS[2], claim.root, claim.at .. ':' .. claim.before .. ':' .. (served and '1' or '0'))
 end
 

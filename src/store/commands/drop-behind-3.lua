@@ -9,7 +9,7 @@
   ARGV[2] its cursor when they were read
   ARGV[3] entry up to which others were noted before; "" for none
   ARGV[4] entry up to which these go
-  ARGV[5..] ids of the events that the receiver is entitled to
+  ARGV[5..] ids of the events that the receiver matches
 
   Returns 1; 0 where the cursor has moved, or another process has noted some, meanwhile.
 ]]

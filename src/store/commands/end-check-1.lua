@@ -1,5 +1,5 @@
 --[[
-  Ends a check of which no event is told. One of which an event is told ends with it (see commit-10.lua).
+  Ends a check of which no event is reported. One of which an event is reported ends with it (see commit-10.lua).
 
   KEYS[1] checks     base of the keys of checks (include/check.lua)
 

@@ -1,8 +1,8 @@
 --[[
-  Ends a look: says when the next one is, or ends the tracking of the subject; and notes what the look has observed.
+  Ends a poll: says when the next one is, or ends the tracking of the subject; and notes what the poll has observed.
 
   KEYS[1] plan       hash    clock of the plan (include/plan.lua)
-  KEYS[2] surface    hash    state of the surface (include/surface.lua)
+  KEYS[2] endpointGroup    hash    state of the endpoint group (include/endpoint-group.lua)
   KEYS[3] subject    hash    snapshot
   KEYS[4] claims     hash    root -> claim
   KEYS[5] wanted     hash    root -> since when a subscription names it (ms)
@@ -14,18 +14,18 @@
   ARGV[2] token      of the taken claim
   ARGV[3] the plan's time, ms; "" for that of Redis
   ARGV[4] subject id
-  ARGV[5] outcome    next: looked at with success; failed: it failed, and waits; back: no look was made, or it says
+  ARGV[5] outcome    next: looked at with success; failed: it failed, and waits; back: no poll was made, or it says
                      nothing about the subject; finish: tracking has ended
-  ARGV[6] virtual wait until the next look, seconds at a price of 1 since the claim
+  ARGV[6] virtual wait until the next poll, seconds at a price of 1 since the claim
   ARGV[7] ms that it rests before
   ARGV[8] ms after which it is overdue; "" for never
-  ARGV[9] ms after which it is asked for; "" for never
+  ARGV[9] ms after which it is requested; "" for never
   ARGV[10] lane          fair; first for what the upstream has not shown yet
   ARGV[11] JSON { facts: [field, value, …], open: [subject, value, …], ended: [subject, …], shown: [subject, …],
                   covered: [subject, ms to its alarm or "", virtual wait, longest wait in ms, …], coverMs }: subjects that
-                  a page has shown, and those that need no look of their own as long as pages show them
+                  a page has shown, and those that need no poll of their own as long as pages show them
 
-  Returns "stale" when the claim is another's by now, and only notes what was observed; "answer" when the surface's state
+  Returns "stale" when the claim is another's by now, and only notes what was observed; "answer" when the endpoint group's state
   has to hear of this answer; else "".
 ]]
 -- @include plan
@@ -45,7 +45,7 @@ if seen.open then withAll('HSET', KEYS[8], seen.open) end
 if seen.ended then withAll('HDEL', KEYS[8], seen.ended) end
 if seen.shown and #seen.shown > 0 then
   local nowText = text(plan.redisNow)
-  for _, shown in ipairs(seen.shown) do redis.call('ZADD', lookedKey(plan, shown), 'XX', nowText, shown) end
+  for _, shown in ipairs(seen.shown) do redis.call('ZADD', polledKey(plan, shown), 'XX', nowText, shown) end
 end
 if seen.covered then
   local claimsPrefix = string.sub(KEYS[4], 1, #KEYS[4] - #subject)
@@ -97,12 +97,12 @@ else
     setItem(plan, member, item)
     enter(plan, member, item)
   elseif outcome == 'failed' then
-    -- Who asks for it meanwhile does not shorten its backoff, or it would be asked for without end.
+    -- whoever requests it meanwhile does not shorten its backoff, or it would be requested without end.
     item.fails = item.fails + 1
-    -- Who was asked for stays so: a look that failed has told nobody what it was to find out.
+    -- What was requested stays so: a poll that failed has notified nobody what it was to find out.
     item.lane = isSpare and 'spare' or (again or item.lane == 'asked') and 'asked' or 'fair'
     item.latest = 0
-    -- A first failure is tried again like any other look; who goes on failing gets a place of its own.
+    -- A first failure is tried again like any other poll; who goes on failing gets a place of its own.
     rest(plan, member, item, math.max(1, tonumber(ARGV[7])), item.fails < 2 and ':resting' or ':failing')
   else
     if outcome == 'next' then
@@ -117,10 +117,10 @@ else
     end
     if ARGV[9] ~= '' and not isSpare then redis.call('ZADD', key .. ':alarms', text(plan.now + tonumber(ARGV[9])), member) end
   end
-  if outcome == 'next' then redis.call('ZADD', lookedKey(plan, member), text(plan.redisNow), member) end
+  if outcome == 'next' then redis.call('ZADD', polledKey(plan, member), text(plan.redisNow), member) end
 end
 
 if outcome == 'back' then return '' end
-local surface = redis.call('HMGET', KEYS[2], 'state', 'failures', 'pauses', 'probing')
-local quiet = (surface[1] or 'ok') == 'ok' and (surface[2] or '0') == '0' and (surface[3] or '0') == '0' and surface[4] ~= '1'
+local endpointGroup = redis.call('HMGET', KEYS[2], 'state', 'failures', 'pauses', 'probing')
+local quiet = (endpointGroup[1] or 'ok') == 'ok' and (endpointGroup[2] or '0') == '0' and (endpointGroup[3] or '0') == '0' and endpointGroup[4] ~= '1'
 return quiet and '' or 'answer'

@@ -1,9 +1,9 @@
 --[[
-  Forgets a subject whose tracking was ended: the events that were committed for it are gone as well.
+  Removes a subject whose tracking was ended: the events that were committed for it are gone as well.
 
   KEYS[1] tracked    hash    subject -> definition
   KEYS[2] ended      zset    subject whose tracking was ended -> when, ms
-  KEYS[3] handed     hash    quote -> what was handed over of it
+  KEYS[3] imported     hash    quote -> what was imported of it
   KEYS[4] verdicts   hash    quote -> what was found out about its signature
 
   ARGV[1] subject id

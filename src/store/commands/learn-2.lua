@@ -4,7 +4,7 @@
   landmark.
 
   KEYS[1] learned    hash    landmark and time of the last addition `at` (ms), e<bin>: ends, s<bin>: seconds watched
-  KEYS[2] names      set     all names of which something is kept
+  KEYS[2] names      set     all names of which something is stored
 
   ARGV[1] name of the route and what is learned on it
   ARGV[2] half-life, ms

@@ -8,7 +8,7 @@
 
   Returns the time, ms; "" where there is none.
 ]]
-local looked = KEYS[1] .. ':looked:' .. ARGV[1]
+local looked = KEYS[1] .. ':polled:' .. ARGV[1]
 local step, most = 100, 20000
 for from = 0, most - 1, step do
   local rows = redis.call('ZRANGE', looked, from, from + step - 1, 'WITHSCORES')

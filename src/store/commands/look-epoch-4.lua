@@ -1,5 +1,5 @@
 --[[
-  Holds what a process has seen against what Redis has, and counts the look where Redis has no less (see store/epoch.ts).
+  Holds what a process has seen against what Redis has, and counts the poll where Redis has no less (see store/epoch.ts).
 
   KEYS[1] epoch    hash    of the event log
   KEYS[2] events   stream  the event log

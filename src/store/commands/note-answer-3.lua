@@ -1,18 +1,18 @@
 --[[
-  Takes what became of one request into the state of the surface (see include/surface.lua), and appends the operator's
+  Takes what became of one request into the state of the endpoint group (see include/endpoint-group.lua), and appends the operator's
   event when the state moves, in one step.
 
-  KEYS[1] surface    hash    state of the surface
+  KEYS[1] endpointGroup    hash    state of the endpoint group
   KEYS[2] events     stream  the event log
-  KEYS[3] plan       hash    clock of the surface's plan (include/plan.lua)
+  KEYS[3] plan       hash    clock of the endpoint group's plan (include/plan.lua)
 
   ARGV[1] answer: ok; unreachable: no usable answer; denied: refused, perhaps only for this subject; refused: the key is
           refused; throttled: 429
-  ARGV[2] member that was asked for
+  ARGV[2] member that was requested
   ARGV[3] the plan's time when the request was sent, ms
   ARGV[4] Retry-After, ms; "" for none
   ARGV[5] the plan's time, ms; "" for that of Redis
-  ARGV[6] subject id of the surface
+  ARGV[6] subject id of the endpoint group
   ARGV[7] event JSON for the move to unreachable  (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
   ARGV[8] event JSON for the move to unauthorized
   ARGV[9] event JSON for the recovery from unreachable
@@ -22,36 +22,36 @@
   Returns { state before, state after, ms of a pause that began now or "" }.
 ]]
 -- @include plan
--- @include surface
+-- @include endpoint-group
 -- @include operator-event
 local plan = openPlan(KEYS[3], ARGV[5])
-local surface = openSurface(KEYS[1], plan)
+local endpointGroup = openEndpointGroup(KEYS[1], plan)
 local answer, member, sentAt = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local retryAfter = tonumber(ARGV[4])
 local failed, denied = KEYS[1] .. ':failed', KEYS[1] .. ':denied'
-local before, after = surface.state, surface.state
+local before, after = endpointGroup.state, endpointGroup.state
 local paused = ''
 
 if answer == 'throttled' then
   -- One that is answered so again and again while others are not is no reason for them to wait: it backs off alone.
   local throttled = KEYS[1] .. ':throttled'
   local isKnown = redis.call('ZSCORE', throttled, member)
-  redis.call('ZREMRANGEBYSCORE', throttled, '-inf', text(plan.now - SURFACE.THROTTLED_FOR))
+  redis.call('ZREMRANGEBYSCORE', throttled, '-inf', text(plan.now - ENDPOINT_GROUP.THROTTLED_FOR))
   redis.call('ZADD', throttled, text(plan.now), member)
   local isAlone = redis.call('ZCARD', throttled) < enoughFailures(plan)
-  if isKnown and isAlone and surface.pauses == 0 and sentAt > surface.pausedAt then return { before, after, paused } end
-  local askedMs = retryAfter and math.min(retryAfter, SURFACE.LONGEST_PAUSE)
-  if sentAt <= surface.pausedAt then
+  if isKnown and isAlone and endpointGroup.pauses == 0 and sentAt > endpointGroup.pausedAt then return { before, after, paused } end
+  local askedMs = retryAfter and math.min(retryAfter, ENDPOINT_GROUP.LONGEST_PAUSE)
+  if sentAt <= endpointGroup.pausedAt then
     -- Sent before the pause began, which was for this one as well.
-    if askedMs and plan.now + askedMs > surface.pausedUntil then
+    if askedMs and plan.now + askedMs > endpointGroup.pausedUntil then
       redis.call('HSET', KEYS[1], 'pausedUntil', text(plan.now + askedMs))
     end
   else
-    local pauseMs = askedMs or math.min(SURFACE.LONGEST_STEP, SURFACE.PAUSE * 2 ^ math.min(surface.pauses, 10))
+    local pauseMs = askedMs or math.min(ENDPOINT_GROUP.LONGEST_STEP, ENDPOINT_GROUP.PAUSE * 2 ^ math.min(endpointGroup.pauses, 10))
     pauseMs = math.max(1, pauseMs)
     redis.call(
-      'HSET', KEYS[1], 'pausedUntil', text(plan.now + pauseMs), 'pausedAt', text(plan.now), 'pauses', surface.pauses + 1,
-      'probing', '1', 'probe', '', 'pace', text(math.max(SURFACE.LEAST_PACE, surface.pace / 2)), 'paceAt', text(plan.now + pauseMs)
+      'HSET', KEYS[1], 'pausedUntil', text(plan.now + pauseMs), 'pausedAt', text(plan.now), 'pauses', endpointGroup.pauses + 1,
+      'probing', '1', 'probe', '', 'pace', text(math.max(ENDPOINT_GROUP.LEAST_PACE, endpointGroup.pace / 2)), 'paceAt', text(plan.now + pauseMs)
     )
     paused = text(pauseMs)
   end
@@ -59,14 +59,14 @@ if answer == 'throttled' then
 end
 
 -- Whatever was answered but 429 ends the probing after a pause; what was sent before it says nothing about it.
-if sentAt > surface.pausedAt then redis.call('HDEL', KEYS[1], 'probing', 'pauses') end
+if sentAt > endpointGroup.pausedAt then redis.call('HDEL', KEYS[1], 'probing', 'pauses') end
 
 if answer == 'ok' then
   local lasted = plan.now - number(redis.call('HGET', KEYS[1], 'since'), plan.now)
   redis.call('HDEL', KEYS[1], 'state', 'failures', 'since', 'reason', 'probes', 'probeAt', 'probe')
   redis.call('DEL', failed, denied)
   after = 'ok'
-  if before ~= 'ok' and lasted >= SURFACE.FAILING_FOR then redis.call('HSET', KEYS[1], 'amnesty', '1') end
+  if before ~= 'ok' and lasted >= ENDPOINT_GROUP.FAILING_FOR then redis.call('HSET', KEYS[1], 'amnesty', '1') end
 else
   redis.call('SADD', failed, member)
   if answer == 'denied' then redis.call('SADD', denied, member) end
@@ -80,14 +80,14 @@ else
   elseif answer == 'denied' and redis.call('SCARD', denied) >= enoughFailures(plan) then
     -- One that is always refused says nothing about the key while others get no answer at all.
     after = 'unauthorized'
-  elseif answer == 'unreachable' and enough and before == 'ok' and math.max(lasts, retryAfter or 0) >= SURFACE.FAILING_FOR then
+  elseif answer == 'unreachable' and enough and before == 'ok' and math.max(lasts, retryAfter or 0) >= ENDPOINT_GROUP.FAILING_FOR then
     after = 'unreachable'
   end
   if after ~= 'ok' then
     redis.call('HSET', KEYS[1], 'reason', ARGV[11])
     if retryAfter and after == 'unreachable' then
-      local probeAt = plan.now + math.min(retryAfter, SURFACE.LONGEST_PROBE)
-      if probeAt > surface.probeAt then redis.call('HSET', KEYS[1], 'probeAt', text(probeAt)) end
+      local probeAt = plan.now + math.min(retryAfter, ENDPOINT_GROUP.LONGEST_PROBE)
+      if probeAt > endpointGroup.probeAt then redis.call('HSET', KEYS[1], 'probeAt', text(probeAt)) end
     end
   end
   for _, members in ipairs({ failed, denied }) do
@@ -104,7 +104,7 @@ local function append(template, from)
   return appendOperatorEvent(KEYS[2], template, { subject = ARGV[6], sequence = sequence, word = after, from = from })
 end
 
--- An answer that refuses the key ends an outage: who was told of it has to hear that it is over.
+-- An answer that refuses the key ends an outage: who was notified of it has to hear that it is over.
 if before == 'unreachable' then append(ARGV[9], before) end
 if after == 'unauthorized' then
   append(ARGV[8], before == 'unreachable' and 'reachable' or before)

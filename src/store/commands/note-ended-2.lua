@@ -2,7 +2,7 @@
   Notes that nobody names a subject any more.
 
   KEYS[1] subject    hash    snapshot
-  KEYS[2] plan       hash    clock of the plan of the subject's surface (include/plan.lua)
+  KEYS[2] plan       hash    clock of the plan of the subject's endpointGroup (include/plan.lua)
 
   ARGV[1] subject id
 

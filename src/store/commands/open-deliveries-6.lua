@@ -48,7 +48,7 @@ local function open(id, entry, roots, subject, suspended)
   redis.call('HSET', key, 'outcome', 'pending', 'entry', entry, 'roots', roots, 'turn', whole(turn))
   if suspended ~= '' then redis.call('HSET', key, 'suspended', suspended) end
   if subject ~= '' then
-    -- The chain is kept also where the one before is dead: it can be opened again.
+    -- The chain is stored also where the one before is dead: it can be opened again.
     local last = ARGV[5] .. replay .. ':' .. subject
     local before = redis.call('GET', last)
     local other = before and redis.call('HMGET', prefix .. before, 'outcome', 'entry') or {}

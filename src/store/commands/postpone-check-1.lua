@@ -1,12 +1,12 @@
 --[[
-  Lets a claimed check wait until it is asked again. One that waits for the logs of others lets go of its own, as none of them
+  Lets a claimed check wait until it is requested again. One that waits for the logs of others lets go of its own, as none of them
   would do: two that want each other's would wait for each other else.
 
   KEYS[1] checks     base of the keys of checks (include/check.lua)
 
   ARGV[1] id of the check
   ARGV[2] token under which it was claimed
-  ARGV[3] ms until it is asked again
+  ARGV[3] ms until it is requested again
   ARGV[4] 1 where its endpoints were asked, else 0
   ARGV[5] 1 where it waits for the logs of others, else 0
   ARGV[6] JSON list of { name, outcome, head, until }: what the reading showed of each endpoint (domain/proof/ask-times.ts; the

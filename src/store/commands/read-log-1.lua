@@ -1,5 +1,5 @@
 --[[
-  Reads a piece of the event log: no more entries than are asked for, and no further ones once they have so many bytes.
+  Reads a piece of the event log: no more entries than are requested, and no further ones once they have so many bytes.
 
   KEYS[1] event log  stream
 

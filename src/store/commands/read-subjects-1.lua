@@ -1,7 +1,7 @@
 --[[
-  Reads many subjects at one moment, and notes that those that nobody tracks were shown.
+  Reads many subjects at one time, and notes that those that nobody tracks were shown.
 
-  KEYS[1] plan       hash    clock of the plan of their surface (include/plan.lua)
+  KEYS[1] plan       hash    clock of the plan of their endpointGroup (include/plan.lua)
 
   ARGV[1] prefix of the keys of snapshots
   ARGV[2] prefix of the keys of claims
@@ -31,7 +31,7 @@ for i = 5, #ARGV do
   replies[#replies + 1] = {
     redis.call('HGETALL', ARGV[1] .. subject),
     redis.call('HGETALL', ARGV[2] .. subject),
-    redis.call('ZSCORE', KEYS[1] .. ':looked:' .. kind, subject) or '',
+    redis.call('ZSCORE', KEYS[1] .. ':polled:' .. kind, subject) or '',
     redis.call('HGET', ARGV[4], subject) or '',
   }
 end

@@ -16,18 +16,18 @@
   ARGV[5] when they are tried again, ms; "" when it stays what it was
   ARGV[6] "1" when it uses up one of their attempts, else ""
   ARGV[7] the whole answer, of which the attempt has the beginning
-  ARGV[8] wait that the receiver asked for, ms; "" for none
+  ARGV[8] wait that the receiver requested, ms; "" for none
   ARGV[9] span of nothing but failures that disables the receiver, ms; "" when the attempt says nothing about it
   ARGV[10] subject id of the receiver
   ARGV[11] event JSON for the move to failing  (with %SEQ%, %EPOCH%, %ID%, %FROM%, %BY%, %SINCE% to be filled in)
   ARGV[12] event JSON for the move to disabled
   ARGV[13] event JSON for the recovery
-  ARGV[14] number of attempts that is kept
+  ARGV[14] number of attempts that is stored
   ARGV[15] prefix of the receiver's delivery keys
   ARGV[16] prefix of replay keys
   ARGV[17...] ids of the deliveries, the one that led first
 
-  Returns { outcome that stands, word of what the operator is told or "", how many deliveries it released }. A delivery
+  Returns { outcome that stands, word of what the operator is notified or "", how many deliveries it released }. A delivery
   that is delivered stays so; one whose fact is gone is not noted, nor a failure by a process that the delivery was taken
   from. No delivery of a disabled receiver dies: it waits.
 ]]
@@ -46,7 +46,7 @@ local leader = ARGV[17]
 local holder, claimedAt = holderOf(queue, leader)
 local before = redis.call('HGET', prefix .. leader, 'outcome')
 if not before then
-  -- Noted now, the end of a delivery in a Redis that was emptied would keep the event, told anew, from its receiver.
+  -- Noted now, the end of a delivery in a Redis that was emptied would keep the event, reported anew, from its receiver.
   redis.call('HDEL', queue.sending, leader)
   -- What was delivered is not reported as dropped.
   if isDelivered then redis.call('ZREM', KEYS[2], leader) end

@@ -2,7 +2,7 @@
   Holds what is counted of subjects against what they stand at, and counts anew what differs. Commits count all that they
   store; this finds what an older version has stored, and what was lost or written by something else.
 
-  KEYS[1] plan       hash    clock of the plan of their surface (include/plan.lua)
+  KEYS[1] plan       hash    clock of the plan of their endpointGroup (include/plan.lua)
   KEYS[2] counts     hash    "<kind>|<status>" -> number of tracked subjects; open transfers stand in keys that begin with it
   KEYS[3] cursors    hash    where the last call ended among the open transfers
 

@@ -9,7 +9,7 @@
   ARGV[3] how many to read
 
   Returns { where it goes on, how many were put into the log }. "" where nothing waits any more: then the suspension has ended
-  in the same step, so that whatever comes next is told behind what waited.
+  in the same step, so that whatever comes next is reported behind what waited.
 ]]
 -- @include claims
 -- @include suspended
@@ -31,7 +31,7 @@ local released, entry, event, roots = 0, nil, nil, {}
 local function tell()
   if #roots > 0 then
     redis.call(
-      'XADD', KEYS[2], '*', 'v', SCHEMA_VERSION, 'kind', 'audience', 'event', event, 'entry', entry,
+      'XADD', KEYS[2], '*', 'v', SCHEMA_VERSION, 'kind', 'subscribers', 'event', event, 'entry', entry,
       'roots', cjson.encode(roots), 'suspended', '1'
     )
     released = released + 1

@@ -6,7 +6,7 @@
   ARGV[1] how many of each chain at most
   ARGV[2...] the chains that are back
 
-  Returns how many are asked anew.
+  Returns how many are requested anew.
 ]]
 -- @include check
 local base, reopened = KEYS[1], 0

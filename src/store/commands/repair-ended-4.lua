@@ -3,7 +3,7 @@
   list of those that changed.
 
   KEYS[1] ended      zset    subject -> since when it is in its state, ms
-  KEYS[2] plan       hash    clock of the plan of the surface of these subjects (include/plan.lua)
+  KEYS[2] plan       hash    clock of the plan of the endpoint group of these subjects (include/plan.lua)
   KEYS[3] wanted     hash    root -> since when a subscription names it (ms)
   KEYS[4] changed    zset    subject -> when it changed last, ms
 

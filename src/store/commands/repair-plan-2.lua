@@ -7,7 +7,7 @@
 
   ARGV[1] the plan's time, ms; "" for that of Redis
   ARGV[2] how many to look through, about
-  ARGV[3..] kinds of subjects at this surface
+  ARGV[3..] kinds of subjects at this endpoint group
 
   Returns the members that were put back.
 ]]
@@ -25,16 +25,16 @@ local function part(command, of)
   return reply[2]
 end
 
--- What was looked at once is tracked. Its entry is what was lost: it is made anew.
+-- What was polled once is tracked. Its entry is what was lost: it is made anew.
 for _, kind in ipairs(kinds) do
-  local looked = part('ZSCAN', ':looked:' .. kind)
+  local looked = part('ZSCAN', ':polled:' .. kind)
   for i = 1, #looked, 2 do
     if track(plan, looked[i], newItem('fair', plan.v, plan.now + PLAN.LATEST_ANEW), 0) then mended[#mended + 1] = looked[i] end
   end
 end
 
 local entries = part('HSCAN', ':items')
--- At the slowest pace, for slots that were handed out at it.
+-- At the slowest pace, for slots that were claimed at it.
 local farthestSlotMs = lastSlot(plan, slotStep(plan, 0.25)) - plan.now
 for i = 1, #entries, 2 do
   local member = entries[i]

@@ -1,10 +1,10 @@
 --[[
-  Reports to the operator that cursors of a surface expire before they are used, once until a larger rate is needed.
+  Reports to the operator that cursors of an endpoint group expire before they are used, once until a larger rate is needed.
 
-  KEYS[1] surface    hash    state of the surface: its events are counted there
+  KEYS[1] endpointGroup    hash    state of the endpoint group: its events are counted there
   KEYS[2] events     stream  the event log
 
-  ARGV[1] subject id of the surface
+  ARGV[1] subject id of the endpoint group
   ARGV[2] the rate that would do, requests per second
   ARGV[3] event JSON  (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
 

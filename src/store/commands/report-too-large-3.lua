@@ -1,11 +1,11 @@
 --[[
   Reports a record that is too large to be read to the operator, once.
 
-  KEYS[1] surface    hash    state of the surface: its events are counted there
+  KEYS[1] endpointGroup    hash    state of the endpoint group: its events are counted there
   KEYS[2] events     stream  the event log
   KEYS[3] too large  zset    record -> when it was last found too large, ms
 
-  ARGV[1] subject id of the surface
+  ARGV[1] subject id of the endpoint group
   ARGV[2] the record: its id, or its wallet
   ARGV[3] event JSON  (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
 

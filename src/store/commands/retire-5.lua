@@ -11,7 +11,7 @@
   ARGV[2] the plan's time, ms; "" for that of Redis
   ARGV[3] commit of the snapshot by which it was found finished
 
-  Returns 1; 0 where that is not for the caller to say: the snapshot has changed, a look is under way or asked for, or
+  Returns 1; 0 where that is not for the caller to say: the snapshot has changed, a poll is under way or requested, or
   there is a claim that no page serves or that waits for its first answer.
 ]]
 -- @include plan

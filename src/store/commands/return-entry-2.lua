@@ -1,7 +1,7 @@
 --[[
-  Moves an entry that was set aside to the end of the log, in one step.
+  Moves an entry that was quarantined to the end of the log, in one step.
 
-  KEYS[1] set aside  zset    the entry as it stood -> its time, ms
+  KEYS[1] quarantine  zset    the entry as it stood -> its time, ms
   KEYS[2] events     stream  the event log
 
   ARGV[1] the entry, JSON array [id, field, value, ...]

@@ -2,7 +2,7 @@
   Makes the moves of subjects that nobody tracks any more which are due (see store/ended-subjects.ts).
 
   KEYS[1] ended      zset    subject -> since when it is in its state, ms
-  KEYS[2] plan       hash    clock of the plan of the surface of these subjects (include/plan.lua)
+  KEYS[2] plan       hash    clock of the plan of the endpoint group of these subjects (include/plan.lua)
   KEYS[3] wanted     hash    root -> since when a subscription names it (ms)
   KEYS[4] changed    zset    subject -> when it changed last, ms
 

@@ -16,11 +16,11 @@
 
   ARGV[1] root
   ARGV[2] at, ms of Redis time
-  ARGV[3] the upstream's clock at an answer that has just come, ms; "" when it told none
+  ARGV[3] the upstream's clock at an answer that has just come, ms; "" when it reported none
 
   Returns { earliest, latest, what is new }: the seconds between which it began, the same where it is known; "doubted",
   "believed" (an upstream that is off), "corrected" or "". The upstream tells whole seconds and the answer took a while, so that
-  the moment comes out early rather than late: a doubtful change is told, not taken for history.
+  the moment comes out early rather than late: a doubtful change is reported, not taken for history.
 ]]
 local TOLERANCE_MS, LONGEST_DOUBT_MS = 120000, 3600000
 local stored = redis.call('HGET', KEYS[1], ARGV[1])

@@ -1,5 +1,5 @@
 --[[
-  Queues what was handed to processes that have stopped beating.
+  Queues the deliveries of processes that have stopped beating.
 
   KEYS[1] queue              base of the receiver's queue: see include/queue.lua
   KEYS[2] senders    zset    process -> until when it counts as living, ms

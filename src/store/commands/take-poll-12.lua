@@ -1,8 +1,8 @@
 --[[
-  A worker takes a claim, under a token of its own, and reads at one moment all that the look needs.
+  A worker takes a claim, under a token of its own, and reads at one time all that the poll needs.
 
   KEYS[1] plan           hash    clock of the plan (include/plan.lua)
-  KEYS[2] surface        hash    state of the surface (include/surface.lua)
+  KEYS[2] endpointGroup        hash    state of the endpoint group (include/endpoint-group.lua)
   KEYS[3] subject        hash    snapshot
   KEYS[4] claims         hash    root -> claim
   KEYS[5] commit         string  the commit counter
@@ -10,16 +10,16 @@
   KEYS[7] subscriptions  hash    name -> definition
   KEYS[8] facts          hash    what was observed of the pages of a wallet
   KEYS[9] open           hash    transfers of a wallet that have not ended
-  KEYS[10] handed        hash    quote -> what was handed over of it
+  KEYS[10] imported        hash    quote -> what was imported of it
   KEYS[11] verdicts      hash    quote -> what was found out about its signature
-  KEYS[12] sweep          hash    the sweep over pages of which one is looked at
+  KEYS[12] sweep          hash    the sweep over pages of which one is polled
 
   ARGV[1] member         as in the plan: the subject, or a page of its sweep
   ARGV[2] token          of the claim
   ARGV[3] process id
   ARGV[4] the plan's time, ms; "" for that of Redis
   ARGV[5] subject id
-  ARGV[6] how late a look may be and still keep its slot, ms
+  ARGV[6] how late a poll may be and still keep its slot, ms
   ARGV[7] routes hash    key of the definitions of routes
   ARGV[8] name of the route; "" for any other subject
   ARGV[9] since hash     key of when roots were subscribed on the upstream's clock
@@ -29,13 +29,13 @@
   Returns nothing when the claim is another's by now, or the member is not tracked any more. Else
     { token, ms to its slot, plan time, Redis time, lane, how late, virtual time, dv, dt,
       ms to poll every wallet once, failures in a row,
-      as of, snapshot fields, claims, { subscription, definition, … }, facts, open, handed, verdict, route, sweep,
-      when it was last looked at with success, { root, since on the upstream's clock, … } of a wallet,
-      what its quote promised of an intent or "", whether it was asked for or is new: 1 or 0 }.
+      as of, snapshot fields, claims, { subscription, definition, … }, facts, open, imported, verdict, route, sweep,
+      when it was last polled with success, { root, since on the upstream's clock, … } of a wallet,
+      what its quote promised of an intent or "", whether it was requested or is new: 1 or 0 }.
   Claims that nobody wants any more are removed.
 ]]
 -- @include plan
--- @include surface
+-- @include endpoint-group
 -- @include claims
 -- @include definition
 local plan = openPlan(KEYS[1], ARGV[4])
@@ -49,8 +49,8 @@ if not item then
 end
 
 -- A pause that began meanwhile holds for this look as well.
-local surface = openSurface(KEYS[2], plan)
-if surface.pausedUntil > plan.now then
+local endpointGroup = openEndpointGroup(KEYS[2], plan)
+if endpointGroup.pausedUntil > plan.now then
   endClaim(plan, member)
   if isSuspect(plan, member) then
     redis.call('ZADD', plan.key .. ':suspects', text(plan.now), member)
@@ -62,7 +62,7 @@ end
 
 claim.slot = math.min(claim.slot, lastSlot(plan, slotStep(plan, 0.25)))
 if plan.now > claim.slot + tonumber(ARGV[6]) then
-  claim.slot = slotAnew(plan, slotStep(plan, surface.pace))
+  claim.slot = slotAnew(plan, slotStep(plan, endpointGroup.pace))
 end
 claim.token = string.format('%.0f', redis.call('HINCRBY', plan.key, 'tokens', 1))
 claim.process = ARGV[3]
@@ -119,7 +119,7 @@ return {
   isQuote and redis.call('HGET', KEYS[11], subject) or '',
   ARGV[8] ~= '' and redis.call('HGET', ARGV[7], ARGV[8]) or '',
   member ~= subject and redis.call('HGETALL', KEYS[12]) or {},
-  redis.call('ZSCORE', lookedKey(plan, subject), subject) or '',
+  redis.call('ZSCORE', polledKey(plan, subject), subject) or '',
   sinces,
   kindOf(subject) == 'intent' and redis.call('HGET', ARGV[10], subject) or '',
   -- The lane of the claim may be another: what fails, is suspected or probes was asked for all the same.

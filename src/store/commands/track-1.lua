@@ -4,7 +4,7 @@
   KEYS[1] plan       hash    clock of the plan (include/plan.lua)
 
   ARGV[1] the plan's time, ms; "" for that of Redis
-  ARGV[2] how far their first looks are spread, virtual seconds
+  ARGV[2] how far their first polls are spread, virtual seconds
   ARGV[3] ms that they rest before
   ARGV[4..] members
 

@@ -4,14 +4,14 @@
   KEYS[1] tracked    hash    subject -> definition
   KEYS[2] ended      zset    subject whose tracking was ended -> when, ms
   KEYS[3] wanted     hash    root -> since when it is wanted (ms)
-  KEYS[4] plan       hash    clock of the plan of the subject's surface (include/plan.lua)
+  KEYS[4] plan       hash    clock of the plan of the subject's endpointGroup (include/plan.lua)
   KEYS[5] claims     hash    root -> claim
   KEYS[6] subject    hash    snapshot
-  KEYS[7] handed     hash    quote -> what was handed over of it
+  KEYS[7] imported     hash    quote -> what was imported of it
 
   ARGV[1] subject id
   ARGV[2] definition, JSON that begins with "{"
-  ARGV[3] what was handed over of a quote, JSON; "" for nothing
+  ARGV[3] what was imported of a quote, JSON; "" for nothing
   ARGV[4] the plan's time, ms; "" for that of Redis
 
   Returns { 1 when it was not tracked, else 0; since when it is, ms }. A definition that stood is replaced.

@@ -1,10 +1,10 @@
 --[[
-  Forgets checks that ended long ago, a bounded part of them at a time.
+  Removes checks that ended long ago, a bounded part of them at a time.
 
   KEYS[1] checks     base of the keys of checks (include/check.lua)
 
   ARGV[1] ms before which they ended
-  ARGV[2] how many are forgotten at most
+  ARGV[2] how many are removed at most
 
   Returns how many were.
 ]]

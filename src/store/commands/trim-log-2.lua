@@ -48,7 +48,7 @@ for _, row in ipairs(rows) do
     if row[2][i] == 'kind' then kind = row[2][i + 1] end
     if row[2][i] == 'event' then event = row[2][i + 1] end
   end
-  local id = kind ~= 'audience' and event and string.match(event, '^{"id":"([^"]+)"')
+  local id = kind ~= 'subscribers' and event and string.match(event, '^{"id":"([^"]+)"')
   if id then
     local subject = string.match(event, '"subject":{"kind":"[^"]*","id":"([^"]*)"') or ''
     local deliveries = deliveriesOf(id)

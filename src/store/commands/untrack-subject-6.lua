@@ -5,7 +5,7 @@
   KEYS[2] ended      zset    subject whose tracking was ended -> when, ms
   KEYS[3] wanted     hash    root -> since when it is wanted (ms)
   KEYS[4] since      hash    root -> the same moment on the upstream's clock
-  KEYS[5] plan       hash    clock of the plan of the subject's surface (include/plan.lua)
+  KEYS[5] plan       hash    clock of the plan of the subject's endpointGroup (include/plan.lua)
   KEYS[6] subject    hash    snapshot
 
   ARGV[1] subject id

@@ -3,7 +3,7 @@
   claim, also after a crash.
 
   KEYS[1] wanted     hash    root -> since when a subscription names it (ms)
-  KEYS[2] plan       hash    clock of the plan of the surface of these subjects (include/plan.lua)
+  KEYS[2] plan       hash    clock of the plan of the endpoint group of these subjects (include/plan.lua)
 
   ARGV[1] prefix of the keys of claims
   ARGV[2] prefix of the keys of snapshots

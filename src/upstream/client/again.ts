@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { UpstreamFailure } from './failure.ts';
 
-/** How long a caller keeps asking. */
+/** The time that a caller keeps asking. */
 export type Patience = {
   /** Requests in all, the first included. */
   attempts: number;

@@ -16,7 +16,7 @@ const BODY_CHARS = 120;
 const HEADER_CHARS = 80;
 const FAULT_CHARS = 120;
 
-/** How many refused fields and solvers a message names; the failure carries all. */
+/** The number of refused fields and solvers a message names; the failure carries all. */
 const SHOWN_FAULTS = 3;
 
 /** A value the upstream gave. */
@@ -29,7 +29,7 @@ export type Answer<T> = {
   durationMs: number;
 };
 
-/** How a request ended, told to whoever counts. `dateMs`: the `Date` of a response that could be used. */
+/** How a request ended, reported to whoever counts. `dateMs`: the `Date` of a response that could be used. */
 export type Outcome = {
   endpoint: Endpoint;
   outcome: 'ok' | FailureCode;

@@ -56,9 +56,9 @@ import {
   type SubmitEndpoint,
 } from './endpoint.ts';
 
-/** Where the upstream is and how it is asked. */
+/** The place where the upstream is and how it is asked. */
 export type UpstreamClientOptions = {
-  /** http or https; a path in it is kept. */
+  /** http or https; a path in it is stored. */
   baseUrl: string;
   /** Sent to the keyed v1 endpoints only. */
   apiKey: Secret;
@@ -207,7 +207,7 @@ export class UpstreamClient {
     );
   }
 
-  /** Creates a quoted deposit vault. One that nobody funds costs nothing, so this may be asked again. */
+  /** Creates a quoted deposit vault. One that nobody funds costs nothing, so this may be requested again. */
   async createVault(request: CreateVaultRequest, options: RequestOptions = {}): Promise<Answer<VaultRecord>> {
     const path = '/v1/deposit-gateway/deposit-addresses';
     const body = payloadOf(createVaultSchema, request);

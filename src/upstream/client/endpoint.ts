@@ -33,7 +33,7 @@ const LIST_ENDPOINTS = ['chains', 'tokens', 'quotes', 'open-quotes'] as const;
 /** One of the endpoints whose answers have no `limit`. */
 export type ListEndpoint = (typeof LIST_ENDPOINTS)[number];
 
-/** Whether the answers of an endpoint have no `limit`. */
+/** True when the answers of an endpoint have no `limit`. */
 export function isList(endpoint: Endpoint): endpoint is ListEndpoint {
   return LIST_ENDPOINTS.some((list) => list === endpoint);
 }
@@ -43,7 +43,7 @@ export function limitsOf(endpoint: Endpoint): typeof LIMITS.upstream | typeof LI
   return isList(endpoint) ? LIMITS.upstreamList : LIMITS.upstream;
 }
 
-/** Whether an endpoint queues a signed payload. */
+/** True when an endpoint queues a signed payload. */
 export function isSubmit(endpoint: Endpoint): endpoint is SubmitEndpoint {
   return SUBMIT_ENDPOINTS.some((submit) => submit === endpoint);
 }
@@ -66,7 +66,7 @@ export function endpointUrl(base: URL, path: string): URL {
 }
 
 /**
- * Whether the API key goes along: only under `/v1` of the base URL, and not to the deposit gateway, which is open and
+ * True when the API key goes along: only under `/v1` of the base URL, and not to the deposit gateway, which is open and
  * relayed elsewhere. Asked of the very URL that is requested, so that no `..` or escape makes the two differ.
  */
 export function carriesKey(base: URL, url: URL): boolean {

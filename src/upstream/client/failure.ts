@@ -118,9 +118,9 @@ export type FailureFacts = {
   /** The stable `code` of a problem body. */
   problemCode: string | null;
   retryAfterMs: number | null;
-  /** Whether the request carried the API key. Default false: then no answer can be about the key. */
+  /** True when the request carried the API key. Default false: then no answer can be about the key. */
   keyed?: boolean;
-  /** Whether a page came instead of what the API says: something in between answered. Default false. */
+  /** True when a page came instead of what the API says: something in between answered. Default false. */
   isPage?: boolean;
   /** How the answer is beyond its limits. Default null: it is not. */
   tooLarge?: TooLarge | null;

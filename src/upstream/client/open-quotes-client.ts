@@ -14,9 +14,9 @@ import { endpointUrl, parseBaseUrl } from './endpoint.ts';
 /** The open quoting service collects the quotes of its solvers before it answers: how long that may take. */
 export const OPEN_QUOTES_TIMEOUT_MS = 30_000;
 
-/** Where the open quoting service is and how it is asked. */
+/** The place where the open quoting service is and how it is asked. */
 export type OpenQuotesClientOptions = {
-  /** http or https; a path in it is kept. */
+  /** http or https; a path in it is stored. */
   quotesUrl: string;
   /** For connecting, headers and body together. */
   timeoutMs: number;

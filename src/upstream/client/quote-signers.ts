@@ -7,7 +7,7 @@ import {
 } from '../../domain/quotes/quote-signature.ts';
 import type { UpstreamClient } from './client.ts';
 
-/** How long what the chains endpoint said is taken for true. */
+/** The time that what the chains endpoint said is taken for true. */
 const FRESH_MS = 600_000;
 
 /** The signers by source chain, and when the reading of them began (own clock, ms). */

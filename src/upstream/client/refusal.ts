@@ -1,7 +1,7 @@
 import { describeSupport } from '../wire/problem.ts';
 import type { UpstreamFailure } from './failure.ts';
 
-/** Whether an answer can be about the key: one was sent, and what refuses it is the API, not a page in between. */
+/** True when an answer can be about the key: one was sent, and what refuses it is the API, not a page in between. */
 export function isAboutKey({ keyed, isPage }: Pick<UpstreamFailure, 'keyed' | 'isPage'>): boolean {
   return keyed && !isPage;
 }

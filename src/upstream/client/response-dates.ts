@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 
-/** How many responses are kept, at least how far apart, and for how long. */
+/** The number of responses that are stored, at least how far apart, and for how long. */
 const MOST = 5;
 const APART_MS = 1_000;
 const FRESH_MS = 600_000;

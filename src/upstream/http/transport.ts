@@ -4,10 +4,10 @@ import { NameResolver } from '../../network/resolver.ts';
 import { redactor, secretsOfUrl } from '../../redact.ts';
 import type { Secret } from '../../secret.ts';
 
-/** How long an idle socket is kept where the upstream says nothing about it. */
+/** The time that an idle socket is stored where the upstream says nothing about it. */
 const KEEP_ALIVE_MS = 20_000;
 
-/** How long one request may take, and the proxy that it goes through (`null`: none). */
+/** The time that one request may take, and the proxy that it goes through (`null`: none). */
 export type TransportOptions = { timeoutMs: number; proxy: Secret | null };
 
 /** One request: a POST of these very bytes, or a GET when there is no body. */
@@ -210,7 +210,7 @@ function httpDateMs(text: string | null): number | null {
 
 /**
  * A Retry-After header in whole milliseconds, at most an hour; null when absent or unreadable.
- * `nowMs` is the moment of the answer, best on the clock that wrote the header.
+ * `nowMs` is the time of the answer, best on the clock that wrote the header.
  */
 function retryAfterMs(text: string | null, nowMs: number): number | null {
   if (text === null) return null;

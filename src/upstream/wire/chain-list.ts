@@ -56,7 +56,7 @@ export function readTokens(body: JsonValue): Reading<Listing<TokenEntry>> {
   });
 }
 
-/** More than are kept of a list. */
+/** More than are stored of a list. */
 const MOST_ENTRIES = 10_000;
 
 function readListing<T>(

@@ -8,7 +8,7 @@ export type FieldFault = { field: string; detail: string };
 /** Why one solver refused to quote. */
 export type SolverFault = { solver: string; code: string; message: string };
 
-/** What a problem says about itself that its operator's support asks for; what it does not say is absent. */
+/** What a problem says about itself that its operator's support requests; what it does not say is absent. */
 export type SupportDetails = { requestId?: string; legacyCode?: string; instance?: string; title?: string };
 
 /** What an error body said, as far as it could be read; texts are unfiltered. */

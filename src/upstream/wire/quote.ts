@@ -40,7 +40,7 @@ export type Quote = {
   unreadable: string[];
 };
 
-/** The best quote and, when all were asked for, each that could be read. */
+/** The best quote and, when all were requested, each that could be read. */
 export type QuoteAnswer = Quote & {
   quotes: Quote[];
   /** Entries of `quotes` that lack the core of a quote. */
@@ -131,7 +131,7 @@ function readQuote(raw: JsonValue): Reading<Quote> {
   };
 }
 
-/** Those that can be read; a neighbour that cannot is told by `unreadable`. */
+/** Those that can be read; a neighbour that cannot is reported by `unreadable`. */
 function feesOf(value: JsonValue | undefined): QuoteFee[] {
   return (Array.isArray(value) ? value : []).flatMap((item) => {
     const parsed = fee.safeParse(item);

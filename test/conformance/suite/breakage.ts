@@ -15,7 +15,7 @@ export type On = { path?: RegExp; method?: string; status?: number; code?: strin
 
 type Members = Record<string, unknown>;
 
-/** Whether a value is a JSON object. */
+/** True when a value is a JSON object. */
 export function isMembers(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -9,7 +9,7 @@ type Row = {
   name: string;
   title: string;
   schema: z.ZodType;
-  /** Whether every record must have it. */
+  /** True when every record must have it. */
   required?: true;
   /** Values each of which must be shown at least once, such as every word of a list. */
   shows?: readonly unknown[];

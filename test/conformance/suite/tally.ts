@@ -13,7 +13,7 @@ export class Tally {
     this.#members = (this.#members ?? 0) + times;
   }
 
-  /** How often the thing was shown. */
+  /** The interval at which the thing was shown. */
   get times(): number {
     return this.#members ?? this.#answers;
   }

@@ -60,10 +60,10 @@ export const UNOBSERVABLE: readonly Unobservable[] = [
   }),
   ...unseen('Authentication', {
     'authentication rule 1 (operator)':
-      'Keys are obtained from the operator, and where they are kept is up to the client',
+      'Keys are obtained from the operator, and where they are stored is up to the client',
     'authentication rule 1 (pricing)':
-      'Partner pricing and attribution of a key cannot be told from one key alone',
-    'authentication rule 8 (pricing)': 'That there is no partner pricing cannot be told from prices',
+      'Partner pricing and attribution of a key cannot be distinguished from one key alone',
+    'authentication rule 8 (pricing)': 'That there is no partner pricing cannot be distinguished from prices',
     'authentication rule 10': 'The signing scheme of solver registry requests is not shown',
   }),
   ...unseen('Quote signature', {

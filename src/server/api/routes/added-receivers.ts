@@ -33,7 +33,7 @@ const NO_KEY = 'The config has no `server.secretsKey`.';
 /** The wait until this process goes on with them. */
 const TIMEOUT_MS = 15_000;
 
-/** How long a secret that is replaced signs beside the new one, unless it is said. */
+/** The time that a secret that is replaced signs beside the new one, unless it is said. */
 const OVERLAP = '1d';
 
 /** Does something, with faults of the receiver as a problem. */
@@ -55,7 +55,7 @@ export const addOneReceiver = defineRoute({
   group: 'receivers',
   summary: 'Make a receiver',
   description:
-    'Beside those of the config, for what is tracked through the API. All processes take it up within seconds. Its URL, secrets and headers are kept encrypted with `server.secretsKey`.',
+    'Beside those of the config, for what is tracked through the API. All processes take it up within seconds. Its URL, secrets and headers are stored encrypted with `server.secretsKey`.',
   scope: 'admin',
   timeoutMs: TIMEOUT_MS,
   body: DEFINITION,

@@ -35,7 +35,7 @@ export const readBooks = defineRoute({
   group: 'books',
   summary: 'Read the books of a day',
   description:
-    'Every transfer of the day, what was under way per source token when it began and when it ended, sums, and all that needs a look. `state` says whether the day is closed.',
+    'Every transfer of the day, what was under way per source token when it began and when it ended, sums, and all that needs a poll. `state` says whether the day is closed.',
   scope: 'read',
   timeoutMs: 60_000,
   params: z.strictObject({
@@ -57,12 +57,12 @@ export const readBooks = defineRoute({
   }),
   answers: { 200: { description: 'The books of the day.', schema: REPORT } },
   problems: {
-    404: 'No books are kept, or not of this day.',
+    404: 'No books are stored, or not of this day.',
     409: 'The day or the zone does not exist.',
   },
   handle: async ({ params: { day }, query: { zone, format } }, { parts }): Promise<Answer> => {
     const { books } = parts();
-    if (books === null) throw new UnknownError('no books are kept: expected a section books in the config');
+    if (books === null) throw new UnknownError('no books are stored: expected a section books in the config');
     const report = await books.report({ day, zone }, Date.now()).catch((error: unknown) => {
       if (error instanceof NoSuchDayError) throw new RefusedError(error.message);
       if (error instanceof NoBooksError) throw new UnknownError(error.message);

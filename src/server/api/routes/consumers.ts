@@ -11,13 +11,13 @@ export const CONSUMER_NAME = z
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, {
     error: 'a name of 1 to 100 letters, digits, dots, hyphens and underscores',
   })
-  .describe('The name of a consumer, whose place is kept here.');
+  .describe('The name of a consumer, whose place is stored here.');
 
 const NAMED = z.strictObject({ name: CONSUMER_NAME });
 
 const CONSUMER = z.object({ consumer: z.string() }).meta({ id: 'Consumer' });
 
-/** Moves a consumer whose place is kept here. */
+/** Moves a consumer whose place is stored here. */
 export const acknowledgeEvents = defineRoute({
   ...NO_INPUT,
   method: 'POST',
@@ -35,9 +35,9 @@ export const acknowledgeEvents = defineRoute({
     },
     { error: 'an object' },
   ),
-  answers: { 200: { description: 'It is kept.', schema: CONSUMER } },
+  answers: { 200: { description: 'It is stored.', schema: CONSUMER } },
   problems: {
-    409: 'There are as many consumers as can be kept.',
+    409: 'There are as many consumers as can be stored.',
     410: 'Behind the cursor events have left the log (`retention`).',
   },
   handle: async ({ params: { name }, body: { cursor } }, { parts }) => {
@@ -46,7 +46,7 @@ export const acknowledgeEvents = defineRoute({
   },
 });
 
-/** Forgets a consumer. */
+/** Removes a consumer. */
 export const removeConsumer = defineRoute({
   ...NO_INPUT,
   method: 'DELETE',
@@ -58,7 +58,7 @@ export const removeConsumer = defineRoute({
     'It begins anew when it comes again: also the way on for one that stayed away for longer than `retention`.',
   scope: 'consume',
   params: NAMED,
-  answers: { 200: { description: 'It is forgotten.', schema: CONSUMER } },
+  answers: { 200: { description: 'It is removed.', schema: CONSUMER } },
   problems: { 404: 'There is no such consumer.' },
   handle: async ({ params: { name } }, { parts }) => {
     if (await parts().operations.stores.consumers.forget(name))

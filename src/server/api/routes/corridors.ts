@@ -20,7 +20,7 @@ export const listCorridors = defineRoute({
   group: 'corridors',
   summary: 'List what was learned per pair of chains',
   description:
-    'How long transfers take to be filled and settled, and how many were filled, not filled, told as overdue and refunded. `expectedBy` of events is made from the same. What was seen a day ago counts half.',
+    'How long transfers take to be filled and settled, and how many were filled, not filled, reported as overdue and refunded. `expectedBy` of events is made from the same. What was seen a day ago counts half.',
   scope: 'read',
   answers: {
     200: {

@@ -17,7 +17,7 @@ export const readAllLearned = defineRoute({
   handle: async (_input, { parts }) => ({ status: 200, body: await readLearned(parts().operations) }),
 });
 
-/** Forgets what was learned. */
+/** Removes what was learned. */
 export const forgetAllLearned = defineRoute({
   ...NO_INPUT,
   method: 'DELETE',
@@ -36,7 +36,7 @@ export const forgetAllLearned = defineRoute({
   }),
   answers: {
     200: {
-      description: 'It is forgotten.',
+      description: 'It is removed.',
       schema: z
         .object({ forgotten: z.int().describe('How many entries that were.') })
         .meta({ id: 'Forgotten' }),

@@ -36,7 +36,7 @@ const CURSOR_ERROR = 'a cursor: `next` of an answer, or the id of an event of th
 const FILTER = {
   type: listField(TYPE_GLOB).describe('Of these event types, with `*` and a leading `!`.'),
   subject: SUBJECT_ID.exactOptional().describe('About this subject.'),
-  since: MOMENT.exactOptional().describe('From when on; left out: all that are kept.'),
+  since: MOMENT.exactOptional().describe('From when on; left out: all that are stored.'),
 };
 
 const LOST = 'Behind the cursor events have left the log (`retention`): some would be missing.';
@@ -51,8 +51,8 @@ export const listEvents = defineRoute({
   group: 'events',
   summary: 'List events, or pull the log',
   description: [
-    'Every event, whoever it is for, the oldest first: each once, those of a subject in their order. Without `after` it begins at `since`, or with the oldest that is kept. Pass `next` as `after` to go on. With `wait`, an answer without events comes only when none was made for so long.',
-    'A consumer keeps its cursor itself, or names itself by `consumer`: then its place is kept here. Only `POST /consumers/{name}/ack` moves it: until then the consumer gets the same events again. `consumer` and `after` together are refused.',
+    'Every event, whoever it is for, the oldest first: each once, those of a subject in their order. Without `after` it begins at `since`, or with the oldest that is stored. Pass `next` as `after` to go on. With `wait`, an answer without events comes only when none was made for so long.',
+    'A consumer keeps its cursor itself, or names itself by `consumer`: then its place is stored here. Only `POST /consumers/{name}/ack` moves it: until then the consumer gets the same events again. `consumer` and `after` together are refused.',
     '`order=newest` lists backward, from `until` down to `since`.',
   ].join('\n\n'),
   scope: 'read',

@@ -19,7 +19,7 @@ const NAMED = z.strictObject({ name: RECEIVER_NAME });
 
 const UNKNOWN = 'There is no such receiver.';
 
-/** Who is told. */
+/** Who is notified. */
 export const listOfReceivers = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -97,14 +97,14 @@ export const RECEIVER_ACTIONS = {
     word: 'pause',
     summary: 'Pause a receiver',
     description:
-      'No attempts are made, and nothing is queued: its events wait in the log, for `retention` at most. Told as `receiver.paused`.',
+      'No attempts are made, and nothing is queued: its events wait in the log, for `retention` at most. Reported as `receiver.paused`.',
     refused: 'It is disabled.',
     act: pauseReceiver,
   }),
   resume: action({
     word: 'resume',
     summary: 'Resume a paused receiver',
-    description: 'It gets what waited, the oldest first. Told as `receiver.resumed`.',
+    description: 'It gets what waited, the oldest first. Reported as `receiver.resumed`.',
     act: resumeReceiver,
   }),
   disable: action({

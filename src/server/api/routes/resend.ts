@@ -16,7 +16,7 @@ const RESEND_BODY = z.strictObject(
       .min(1, { error: 'at least one name, or no list' })
       .max(100, { error: 'at most 100 names' })
       .exactOptional()
-      .describe('Only to these; left out: to all that are entitled.'),
+      .describe('Only to these; left out: to all that match.'),
   },
   { error: 'an object' },
 );
@@ -31,7 +31,7 @@ const RESENDING = {
 } as const;
 
 const REFUSED =
-  'No receiver is entitled (`detail` says what the event waits for, where it does), or one of them is paused or disabled.';
+  'No receiver matches (`detail` says what the event waits for, where it does), or one of them is paused or disabled.';
 
 /** Sends one event once more. */
 export const resendOfEvent = defineRoute({
@@ -40,11 +40,11 @@ export const resendOfEvent = defineRoute({
   operation: 'resendEvent',
   summary: 'Send an event once more',
   description:
-    'Under its id, to the receivers that are entitled to it. One that waits for what is suspended is sent at once to those that are in the config, with `data.suspended: true`; it goes on waiting, and comes again in its turn.',
+    'Under its id, to the receivers that match it. One that waits for what is suspended is sent at once to those that are in the config, with `data.suspended: true`; it goes on waiting, and comes again in its turn.',
   params: z.strictObject({ id: EVENT_ID }),
   answers: { 202: { description: 'One replay per receiver.', schema: RESENT } },
   problems: {
-    404: 'No receiver was entitled to it, its retention is over, or there is no such receiver.',
+    404: 'No receiver matched it, its retention is over, or there is no such receiver.',
     409: REFUSED,
   },
   handle: async ({ params, body }, { parts, key }) => {
@@ -53,14 +53,14 @@ export const resendOfEvent = defineRoute({
   },
 });
 
-/** Sends what was told of a subject once more. */
+/** Sends what was reported of a subject once more. */
 export const resendOfSubject = defineRoute({
   ...RESENDING,
   path: '/subjects/{subject}/resend',
   operation: 'resendSubject',
   summary: 'Send the events of a subject once more',
   description:
-    'Its newest 100 that are in the log, in their order and under their ids, to the receivers that are entitled to them.',
+    'Its newest 100 that are in the log, in their order and under their ids, to the receivers that match them.',
   params: z.strictObject({ subject: SUBJECT_ID }),
   answers: { 202: { description: 'One replay per receiver.', schema: RESENT_SUBJECT } },
   problems: {

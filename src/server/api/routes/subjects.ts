@@ -51,11 +51,11 @@ export const listWatched = defineRoute({
       'With this text in the record or id, such as a hash or an address, or as a value of its metadata.',
     ),
     underWay: FLAG.exactOptional().describe('Whether it is polled.'),
-    overdue: FLAG.exactOptional().describe('Whether it still waits, and was told as overdue.'),
+    overdue: FLAG.exactOptional().describe('Whether it still waits, and was reported as overdue.'),
     proof: z
       .enum(PROOF_OUTCOMES, { error: `one of ${PROOF_OUTCOMES.join(', ')}` })
       .exactOptional()
-      .describe('Of which the chain was told to say so, the worst of its payments.'),
+      .describe('Of which the chain was reported to say so, the worst of its payments.'),
     age: spanField({ most: '365d' })
       .exactOptional()
       .describe('Has waited for at least so long, such as `10m`.'),

@@ -34,7 +34,7 @@ const SUBJECT_ID = z
 
 const TRACKED = z
   .object({
-    subject: z.string().describe('The id under which it is watched and told.'),
+    subject: z.string().describe('The id under which it is watched and reported.'),
     created: z.boolean().describe('Whether it was not tracked before.'),
   })
   .meta({ id: 'Tracked' });
@@ -48,7 +48,7 @@ export const track = defineRoute({
   group: 'subjects',
   summary: 'Track a subject',
   description:
-    'By `kind` and `id`, or a quote as `POST /v1/quotes` answered it. It need not be known to the upstream yet: every state that an answer shows from now on is told. The same again changes nothing; other metadata, receivers, `recipient` or `overdueAfter` replace those that it had.',
+    'By `kind` and `id`, or a quote as `POST /v1/quotes` answered it. It need not be known to the upstream yet: every state that an answer shows from now on is reported. The same again changes nothing; other metadata, receivers, `recipient` or `overdueAfter` replace those that it had.',
   scope: 'admin',
   body: z
     .strictObject(
@@ -65,7 +65,7 @@ export const track = defineRoute({
           .record(z.string(), z.json(), { error: 'a quote as an object' })
           .exactOptional()
           .describe(
-            'A whole quote, in the place of `kind` and `id`: its signature is verified, its expiry told.',
+            'A whole quote, in the place of `kind` and `id`: its signature is verified, its expiry reported.',
           ),
         endpoint: z
           .enum(['status', 'gateway'], { error: '"status" or "gateway"' })
@@ -92,11 +92,11 @@ export const track = defineRoute({
           .max(MOST_RECEIVERS, { error: `at most ${MOST_RECEIVERS} receiver names` })
           .exactOptional()
           .describe(
-            'Who is told. `[]`: nobody, its events are only pulled. May be left out where there are no receivers.',
+            'Who is notified. `[]`: nobody, its events are only pulled. May be left out where there are no receivers.',
           ),
         overdueAfter: overdueField
           .exactOptional()
-          .describe('After how long it is told as overdue: a duration, or `learned`. Left out: never.'),
+          .describe('After how long it is reported as overdue: a duration, or `learned`. Left out: never.'),
         recipient: walletField
           .exactOptional()
           .describe(
@@ -125,7 +125,7 @@ export const track = defineRoute({
     if (body.receivers === undefined && known.length > 0) {
       throw new ProblemError(
         400,
-        `body.receivers: found none, expected who is told (${known.join(', ')}), or [] for nobody`,
+        `body.receivers: found none, expected who is notified (${known.join(', ')}), or [] for nobody`,
       );
     }
     if (unknown.length > 0) {
@@ -151,7 +151,7 @@ export const untrack = defineRoute({
   group: 'subjects',
   summary: 'End the tracking of a subject',
   description:
-    'Nothing more is told of it, unless the config or a watched wallet leads to it too. What was told before is still delivered.',
+    'Nothing more is reported of it, unless the config or a watched wallet leads to it too. What was reported before is still delivered.',
   scope: 'admin',
   params: z.strictObject({ subject: SUBJECT_ID }),
   answers: {

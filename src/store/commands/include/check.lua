@@ -169,7 +169,7 @@ local function releaseLogs(base, id, tx, kept)
   wakeWanting(base, tx)
 end
 
--- Forgets what a check holds of a transaction: it is forgotten itself, and what it decided for others stays decided.
+-- Removes what a check holds of a transaction: it is removed itself, and what it decided for others stays decided.
 local function forgetLogs(base, id, tx)
   if not tx then return end
   redis.call('SREM', base .. ':held:' .. tx, id)

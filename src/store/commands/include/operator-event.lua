@@ -1,6 +1,6 @@
 --[[
   Events for the operator. Each has the epoch of the log, which a restore makes larger, and an id of its own: the sequence of
-  its subject may come again after a restore, a moment of Redis with it does not.
+  its subject may come again after a restore, a time of Redis with it does not.
 ]]
 local function epochOf(events) return redis.call('HGET', events .. ':epoch', 'epoch') or '1' end
 

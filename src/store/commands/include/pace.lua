@@ -3,7 +3,7 @@
 
   | State    | Attempts                                    | Moves                                                       |
   |----------|---------------------------------------------|-------------------------------------------------------------|
-  | ok       | what concurrency and rate limit allow       | it asks for a wait ─► resting; FAILING_AFTER failures in a  |
+  | ok       | what concurrency and rate limit allow       | it requests a wait ─► resting; FAILING_AFTER failures in a  |
   |          |                                             | row ─► failing                                              |
   | resting  | none until `notBefore`, then one at a time  | success ─► ok; asks again ─► resting, for longer than       |
   |          |                                             | QUIET_MS ─► failing; failures in a row ─► failing           |
@@ -19,16 +19,16 @@
   A failure speaks against the receiver only while it has taken nothing else since that delivery's first failure: else
   the delivery is the bad one. The first success after `resting` or `failing` queues all that waits for another try.
 
-  What the operator is told (`told`) follows with hysteresis: `failing` when BREADTH deliveries were refused in a row, or
+  What the operator is notified (`reported`) follows with hysteresis: `failing` when BREADTH deliveries were refused in a row, or
   nothing was taken for QUIET_MS, and not within APART_MS of a recovery; `recovered` after SUCCESSES in a row, or when
   nothing is open any more.
 
   Redis's clock can jump. A time that is further ahead than it was ever put counts as over.
 
-  hash `state`, `notBefore` (ms, of the next attempt), `span` (ms, of the wait until then), `restedAt` (ms, when it last asked for a wait), `probes` (in a row),
+  hash `state`, `notBefore` (ms, of the next attempt), `span` (ms, of the wait until then), `restedAt` (ms, when it last requested a wait), `probes` (in a row),
   `probed` (place of the last delivery that was tried alone), `failures` and `refused` (in a row, and the first ids of
-  those), `refusals` (with those that ask for a wait), `successes` (in a row, while something is told), `since` (ms, first
-  failure after the last success), `told`, `recoveredAt`, `lastSuccessAt`, `lastErrorAt`, `lastError`, `disabledAt`,
+  those), `refusals` (with those that request a wait), `successes` (in a row, while something is reported), `since` (ms, first
+  failure after the last success), `reported`, `recoveredAt`, `lastSuccessAt`, `lastErrorAt`, `lastError`, `disabledAt`,
   `disabledBy`, `pausedAt` (ms), `sequence` (of the operator's events), `slot` (ms, of the next attempt under a rate limit).
 ]]
 local FAILING_AFTER = 4
@@ -74,7 +74,7 @@ local function tell(pace, template, word, by)
   local event = string.gsub(template, '%%BY%%', by)
   local since = numberOf(pace.receiver, 'since')
   event = string.gsub(event, '"%%SINCE%%"', since and whole(math.floor(since / 1000)) or 'null')
-  local from = redis.call('HGET', pace.receiver, 'told') or 'ok'
+  local from = redis.call('HGET', pace.receiver, 'reported') or 'ok'
   appendOperatorEvent(pace.events, event, { subject = pace.subject, sequence = sequence, word = word, from = from })
 end
 
@@ -88,7 +88,7 @@ end
 local function disablePace(pace, by, template)
   setState(pace.receiver, 'disabled')
   tell(pace, template, 'disabled', by)
-  redis.call('HSET', pace.receiver, 'told', 'disabled', 'disabledAt', whole(pace.now), 'disabledBy', by)
+  redis.call('HSET', pace.receiver, 'reported', 'disabled', 'disabledAt', whole(pace.now), 'disabledBy', by)
   redis.call('HDEL', pace.receiver, 'successes')
 end
 
@@ -119,25 +119,25 @@ local function waitForProbe(pace, atLeastMs)
 end
 
 -- A success. `claimedAt` is when its attempt began, `isDrained` whether nothing is open any more. Returns the word that
--- is told or '', and whether what waits is to be queued at once.
+-- is reported or '', and whether what waits is to be queued at once.
 local function paceSucceeded(pace, claimedAt, isDrained, template)
   local receiver = pace.receiver
   redis.call('HSET', receiver, 'lastSuccessAt', whole(pace.now))
   local state = stateOf(receiver)
   if isHeld(state) then return '', false end
   local forward = false
-  -- An attempt that was under way when the receiver asked for a wait says nothing about the time after it.
+  -- An attempt that was under way when the receiver requested a wait says nothing about the time after it.
   local isOld = state == 'resting' and claimedAt < (pastOf(receiver, 'restedAt', pace.now) or 0)
   if isCautious(state) and not isOld then
     setState(receiver, 'ok')
     forward = true
   end
   local word = ''
-  if redis.call('HEXISTS', receiver, 'told') == 1 then
+  if redis.call('HEXISTS', receiver, 'reported') == 1 then
     if isDrained or add(receiver, 'successes', 1) >= SUCCESSES then
       word = 'recovered'
       tell(pace, template, word, 'success')
-      redis.call('HDEL', receiver, 'told', 'successes')
+      redis.call('HDEL', receiver, 'reported', 'successes')
       redis.call('HSET', receiver, 'recoveredAt', whole(pace.now))
     end
   end
@@ -147,13 +147,13 @@ end
 
 local function shouldTell(pace, distinct)
   local receiver = pace.receiver
-  if redis.call('HEXISTS', receiver, 'told') == 1 then return false end
+  if redis.call('HEXISTS', receiver, 'reported') == 1 then return false end
   if pace.now - (pastOf(receiver, 'recoveredAt', pace.now) or 0) < APART_MS then return false end
   return distinct >= BREADTH or pace.now - (numberOf(receiver, 'lastSuccessAt') or 0) >= QUIET_MS
 end
 
--- A failure: { id, reason, restMs (asked for; nil), isGone (410), isBad (the delivery is), spanMs (that disables) }.
--- `templates` are those of `failing` and `disabled`. Returns the word that is told or '', and whether all that waits is
+-- A failure: { id, reason, restMs (requested; nil), isGone (410), isBad (the delivery is), spanMs (that disables) }.
+-- `templates` are those of `failing` and `disabled`. Returns the word that is reported or '', and whether all that waits is
 -- to be queued, for the next attempt may be any of it.
 local function paceFailed(pace, failure, templates)
   local receiver = pace.receiver
@@ -180,7 +180,7 @@ local function paceFailed(pace, failure, templates)
       redis.call('HSET', receiver, 'restedAt', whole(pace.now))
       setState(receiver, lasts >= QUIET_MS and 'failing' or 'resting')
     end
-    -- Nothing is told of a receiver that has only asked for time.
+    -- Nothing is reported of a receiver that has only requested time.
     if lasts < QUIET_MS then return '', false end
   else
     if distinct < BREADTH and not string.find(refused, failure.id .. ' ', 1, true) then
@@ -196,7 +196,7 @@ local function paceFailed(pace, failure, templates)
   end
   if not shouldTell(pace, distinct) then return '', forward end
   tell(pace, templates.failing, 'failing', 'failures')
-  redis.call('HSET', receiver, 'told', 'failing')
+  redis.call('HSET', receiver, 'reported', 'failing')
   return 'failing', forward
 end
 

@@ -1,5 +1,5 @@
 --[[
-  The plan of one surface of the upstream: which subject is looked at next. Every tracked subject has an entry in `:items`
+  The plan of one endpoint group of the upstream: which subject is polled next. Every tracked subject has an entry in `:items`
   and stands in exactly one place; only the functions here move it.
 
   | place    | kept in                                            | leaves it                                             |
@@ -8,27 +8,27 @@
   | fair     | :fair, by virtual time; by its longest wait, where | claimed: smallest virtual time, or overdue            |
   |          | it has one, :bound (wallets) or :latest (others)   |                                                       |
   | first    | :first, by the time at which it was named          | claimed, oldest first                                 |
-  | asked    | :asked, by the time at which it was asked for      | claimed, oldest first                                 |
+  | asked    | :asked, by the time at which it was requested      | claimed, oldest first                                 |
   | spare    | :spare, or :spareWallets for wallets, by the time  | claimed where nothing else waits, or within a         |
   |          | from which it is allowed: who wants it has left    | twentieth of the budget; recalled to fair or first    |
   |          | the config (store/suspensions.ts)                  | when it is wanted again, or by nobody                 |
   | failing  | :failing, by the time of its next try              | claimed, all failing ones within a tenth of the budget|
   | suspect  | :suspects, by the time of its next try             | claimed, one at a time                                |
-  | claimed  | :claims and :leases, renewed by who has handed it  | taken by a worker; or its lease runs out: back        |
+  | claimed  | :claims and :leases, renewed by the process that sent it | taken by a worker; or its lease runs out: back        |
   |          | on                                                 |                                                       |
   | taken    | :claims and :leases, renewed by its process        | ended: resting, failing or gone; or its lease runs    |
   |          |                                                    | out: back, or suspect where it is so the second time  |
   |          |                                                    | in a row that its process is gone                     |
 
-  A subject may also have an alarm (:alarms, by time): then it moves to asked, wherever it waits; not in spare. :looked:<kind> holds when
-  each was last looked at with success (Redis time), or since when it is tracked.
+  A subject may also have an alarm (:alarms, by time): then it moves to asked, wherever it waits; not in spare. :polled:<kind> holds when
+  each was last polled with success (Redis time), or since when it is tracked.
 
   Of the budget, what is overdue gets three fifths while anything else waits: two of them wallets, one the others, where
   both are. Of the rest, what is urgent
   (first, asked) and what is fair get half each while both wait, and so do first and asked. What one does not use the others
-  get. Beside what is urgent, the fair lane waits only where virtual time has come to it: else who has just been looked at
+  get. Beside what is urgent, the fair lane waits only where virtual time has come to it: else who has just been polled
   would share with those that never were. At a cold start virtual time goes evenly to where wallets
-  are due that were looked at first, and they are not overdue, until all have been looked at once.
+  are due that were polled first, and they are not overdue, until all have been polled once.
 
   Times are ms on the plan's own clock: Redis time, but never backward. A jump of Redis's clock back, or a failover to a
   server that is behind, is taken up by `offset`, so that nothing waits for the time that was lost.
@@ -39,7 +39,7 @@ local PLAN = {
   LEASE = 8000,
   -- For how long a claim may be on its way to a worker without a word. Shorter: a reply of Redis that is lost leaves claims
   -- without jobs, and who is claimed is polled by nobody.
-  HANDED_LEASE = 3000,
+  CLAIM_LEASE = 3000,
   -- What rests for longer than it says was put there by a clock that was wrong.
   CLOCK_SLACK = 5000,
   -- After so long without any script of any process, leases have not run out because of their processes.
@@ -64,7 +64,7 @@ local PLAN = {
   EARLY_ROUNDS = 1.25,
   -- What a wallet of which nothing is known waits, in virtual seconds.
   ANEW_SECONDS = 19,
-  -- The longest wait for a first look of what is tracked anew, and nothing is known of.
+  -- The longest wait for a first poll of what is tracked anew, and nothing is known of.
   LATEST_ANEW = 600000,
 }
 
@@ -109,7 +109,7 @@ local function openPlan(key, at)
   return plan
 end
 
--- Item: lane, virtual time, latest (0: none), failures in a row, when a look of its own ended, for how long it rests, asked
+-- Item: lane, virtual time, latest (0: none), failures in a row, when a poll of its own ended, for how long it rests, asked
 -- for while claimed.
 local function readItem(stored)
   if not stored then return nil end
@@ -181,10 +181,10 @@ local function leave(plan, member)
   for _, place in ipairs(WAITING) do redis.call('ZREM', plan.key .. place, member) end
 end
 
-local function lookedKey(plan, member) return plan.key .. ':looked:' .. (kindOf(member) or '') end
+local function polledKey(plan, member) return plan.key .. ':polled:' .. (kindOf(member) or '') end
 
 -- Lets a member rest for some ms; `place` is where, as what fails has a place of its own. The item says for how long, so
--- that a time which a wrong clock made can be told.
+-- that a time which a wrong clock made can be reported.
 local function rest(plan, member, item, ms, place)
   item.rest = ms
   setItem(plan, member, item)
@@ -204,7 +204,7 @@ local function track(plan, member, item, restMs)
   local wallet = subject ~= member and getItem(plan, subject)
   if wallet and wallet.lane == 'spare' then item.lane = 'spare' end
   if redis.call('HSETNX', plan.key .. ':items', member, writeItem(item)) == 0 then return false end
-  redis.call('ZADD', lookedKey(plan, member), 'NX', text(plan.redisNow), member)
+  redis.call('ZADD', polledKey(plan, member), 'NX', text(plan.redisNow), member)
   rest(plan, member, item, restMs)
   return true
 end
@@ -217,7 +217,7 @@ local function newItem(lane, v, latest)
 end
 
 -- Has a member looked at as soon as the budget allows, also one that is not tracked; `lane` is asked or first. What fails or
--- is suspected keeps its time; what is claimed comes again when its look has ended.
+-- is suspected keeps its time; what is claimed comes again when its poll has ended.
 local function ask(plan, member, lane)
   local item = getItem(plan, member)
   if not item then return track(plan, member, newItem(lane, plan.v), 0) end
@@ -261,7 +261,7 @@ local function forget(plan, member)
   redis.call('HDEL', plan.key .. ':claims', member)
   redis.call('HDEL', plan.key .. ':crashes', member)
   redis.call('ZREM', plan.key .. ':leases', member)
-  redis.call('ZREM', lookedKey(plan, member), member)
+  redis.call('ZREM', polledKey(plan, member), member)
 end
 
 -- Claim: token, process, taken (and whether its lease ran out while its process may still be there), virtual time of the
@@ -289,7 +289,7 @@ local function writeClaim(claim)
   )
 end
 
--- What was under way twice in a row when its process ended may have ended it: it is looked at alone. The first time says
+-- What was under way twice in a row when its process ended may have ended it: it is polled alone. The first time says
 -- little, and nobody is to wait for it: processes are killed for many reasons.
 local function isSuspect(plan, member)
   return tonumber(redis.call('HGET', plan.key .. ':crashes', member) or '0') >= 2
@@ -308,7 +308,7 @@ local function lastSlot(plan, step)
   return plan.now + 1000 + (2 + redis.call('HLEN', plan.key .. ':claims')) * step
 end
 
--- Another slot for a look that missed its own.
+-- Another slot for a poll that missed its own.
 local function slotAnew(plan, step)
   local slot = math.max(plan.now, math.min(plan.next, lastSlot(plan, step)))
   redis.call('HSET', plan.key, 'next', text(slot + step))
@@ -318,7 +318,7 @@ end
 -- How long it takes to poll every wallet once, if the whole budget did nothing else, ms. What has left the config does not
 -- count.
 local function roundOf(plan)
-  local wallets = redis.call('ZCARD', plan.key .. ':looked:wallet') - redis.call('ZCARD', plan.key .. ':spareWallets')
+  local wallets = redis.call('ZCARD', plan.key .. ':polled:wallet') - redis.call('ZCARD', plan.key .. ':spareWallets')
   return math.max(0, wallets) * slotStep(plan, 1)
 end
 
@@ -331,10 +331,10 @@ local function isServedByPages(claimsKey)
   return true
 end
 
--- Something else has just shown a member: until `ms` from now it needs no look of its own. Not for ever: what shows it may
--- have stopped moving itself, so that it is looked at itself at least hourly. What waits for an answer is left alone.
--- Once pages show it no more, it waits for `virtual` seconds from now on, as if it had been looked at itself: else all that
--- left a page would come first, all at once; and for `latestMs` at most. What somebody has named is looked at itself all the same.
+-- Something else has just shown a member: until `ms` from now it needs no poll of its own. Not for ever: what shows it may
+-- have stopped moving itself, so that it is polled itself at least hourly. What waits for an answer is left alone.
+-- Once pages show it no more, it waits for `virtual` seconds from now on, as if it had been polled itself: else all that
+-- left a page would come first, all at once; and for `latestMs` at most. What somebody has named is polled itself all the same.
 local function cover(plan, member, claimsKey, ms, alarmMs, virtual, latestMs)
   if alarmMs ~= '' and redis.call('HEXISTS', plan.key .. ':items', member) == 1 then
     redis.call('ZADD', plan.key .. ':alarms', text(plan.now + tonumber(alarmMs)), member)

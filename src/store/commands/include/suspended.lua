@@ -16,15 +16,15 @@ local function await(wantedKey, entry, event, root)
   redis.call('ZADD', wantedKey .. ':withheld', 0, string.format('%016.0f %s %s %s', number, entry, event, root))
 end
 
--- Parts roots in those that are told now and those for which an event has to wait.
+-- Parts roots in those that are reported now and those for which an event has to wait.
 local function partRoots(wantedKey, roots)
   if #roots == 0 or redis.call('EXISTS', wantedKey .. ':suspensions') == 0 then return roots, {} end
-  local told, withheld = {}, {}
+  local reported, withheld = {}, {}
   for _, root in ipairs(roots) do
-    local some = suspensionOf(wantedKey, root) and withheld or told
+    local some = suspensionOf(wantedKey, root) and withheld or reported
     some[#some + 1] = root
   end
-  return told, withheld
+  return reported, withheld
 end
 
 -- Whether all who want a subject have left the config: it is polled with spare budget then.

@@ -1,5 +1,5 @@
 --[[
-  Takes back deliveries that a process was handed and has not sent.
+  Releases deliveries that a process claimed and has not sent.
 
   KEYS[1] queue              base of the receiver's queue: see include/queue.lua
   KEYS[2] wakes      stream  receivers with something to do

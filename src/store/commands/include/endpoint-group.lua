@@ -1,5 +1,5 @@
 --[[
-  The state of one surface of the upstream, judged by how many different subjects fail.
+  The state of one endpoint group of the upstream, judged by how many different subjects fail.
 
   | state        | looks                            | moves                                                          |
   |--------------|----------------------------------|----------------------------------------------------------------|
@@ -7,7 +7,7 @@
   |              |                                  | doubted; enough are refused: unauthorized; a refused key: at   |
   |              |                                  | once                                                           |
   | doubted      | probes, one at a time, the next  | the first success: ok; it lasts, or Retry-After says that it   |
-  |              | 2 s after one that failed        | will: unreachable. Nobody is told of it, it is `ok` outside    |
+  |              | 2 s after one that failed        | will: unreachable. Nobody is notified of it, it is `ok` outside    |
   | unreachable  | one probe in 5 s, or a minute    | the first success: ok                                          |
   |              | where Retry-After says longer    |                                                                |
   | unauthorized | one probe in 15 s                | the first success: ok                                          |
@@ -19,7 +19,7 @@
   grows back from a half (`pace`). Fewer than enough subjects that are answered 429 again, with a success of another
   between, are no reason for a pause.
 ]]
-local SURFACE = {
+local ENDPOINT_GROUP = {
   ENOUGH = 3,
   FAILING_FOR = 10000,
   PROBE_EVERY = { ok = 2000, unreachable = 5000, unauthorized = 15000 },
@@ -37,64 +37,64 @@ local SURFACE = {
 
 -- So many different subjects have to fail: three, or all there are.
 local function enoughFailures(plan)
-  return math.min(SURFACE.ENOUGH, math.max(1, redis.call('HLEN', plan.key .. ':items')))
+  return math.min(ENDPOINT_GROUP.ENOUGH, math.max(1, redis.call('HLEN', plan.key .. ':items')))
 end
 
-local function openSurface(key, plan)
+local function openEndpointGroup(key, plan)
   local stored = redis.call(
     'HMGET', key, 'state', 'pausedUntil', 'pausedAt', 'pauses', 'probing', 'probeAt', 'probe', 'probes', 'pace', 'paceAt', 'amnesty', 'failures'
   )
-  local surface = {
+  local endpointGroup = {
     key = key,
-    state = SURFACE.PROBE_EVERY[stored[1]] and stored[1] or 'ok',
-    pausedUntil = math.min(number(stored[2], 0), plan.now + SURFACE.LONGEST_PAUSE),
+    state = ENDPOINT_GROUP.PROBE_EVERY[stored[1]] and stored[1] or 'ok',
+    pausedUntil = math.min(number(stored[2], 0), plan.now + ENDPOINT_GROUP.LONGEST_PAUSE),
     pausedAt = number(stored[3], 0),
     pauses = number(stored[4], 0),
     probing = stored[5] == '1',
-    probeAt = math.min(number(stored[6], 0), plan.now + SURFACE.LONGEST_PROBE),
+    probeAt = math.min(number(stored[6], 0), plan.now + ENDPOINT_GROUP.LONGEST_PROBE),
     probe = stored[7],
     probes = number(stored[8], 0),
     amnesty = stored[11] == '1',
     failures = number(stored[12], 0),
   }
-  surface.doubted = surface.failures > 0 and surface.failures >= enoughFailures(plan)
+  endpointGroup.doubted = endpointGroup.failures > 0 and endpointGroup.failures >= enoughFailures(plan)
   local pace = number(stored[9], 1)
   local since = math.max(0, plan.now - number(stored[10], 0))
-  surface.pace = math.max(SURFACE.LEAST_PACE, math.min(1, pace + since / SURFACE.RECOVERY))
-  return surface
+  endpointGroup.pace = math.max(ENDPOINT_GROUP.LEAST_PACE, math.min(1, pace + since / ENDPOINT_GROUP.RECOVERY))
+  return endpointGroup
 end
 
--- Whether looks may be handed out: all (`open`), one probe (`probe`), or none for some ms.
-local function surfaceGate(surface, plan)
-  if surface.pausedUntil > plan.now then return { open = false, waitMs = surface.pausedUntil - plan.now } end
-  local down = surface.state ~= 'ok' or surface.doubted
-  if not surface.probing and not down then return { open = true } end
-  if surface.probe and isClaimed(plan, surface.probe) then return { open = false, waitMs = 250 } end
-  if down and surface.probeAt > plan.now then return { open = false, waitMs = surface.probeAt - plan.now } end
+-- Whether polls may be claimed: all (`open`), one probe (`probe`), or none for some ms.
+local function endpointGroupGate(endpointGroup, plan)
+  if endpointGroup.pausedUntil > plan.now then return { open = false, waitMs = endpointGroup.pausedUntil - plan.now } end
+  local down = endpointGroup.state ~= 'ok' or endpointGroup.doubted
+  if not endpointGroup.probing and not down then return { open = true } end
+  if endpointGroup.probe and isClaimed(plan, endpointGroup.probe) then return { open = false, waitMs = 250 } end
+  if down and endpointGroup.probeAt > plan.now then return { open = false, waitMs = endpointGroup.probeAt - plan.now } end
   return { open = true, probe = true }
 end
 
 -- Who is probed next: of each kind in turn the subject that succeeded last, then the one before; `otherwise` where none is
 -- found. What is suspected of ending its process is no probe as long as there is another.
-local function probeCandidate(plan, surface, kinds, otherwise)
+local function probeCandidate(plan, endpointGroup, kinds, otherwise)
   local total = 0
-  for _, kind in ipairs(kinds) do total = math.max(total, redis.call('ZCARD', plan.key .. ':looked:' .. kind)) end
+  for _, kind in ipairs(kinds) do total = math.max(total, redis.call('ZCARD', plan.key .. ':polled:' .. kind)) end
   total = total * #kinds
   for try = 0, math.min(total, 20) - 1 do
-    local rank = (surface.probes + try) % total
+    local rank = (endpointGroup.probes + try) % total
     local place = math.floor(rank / #kinds)
-    local member = redis.call('ZREVRANGE', plan.key .. ':looked:' .. kinds[rank % #kinds + 1], place, place)[1]
+    local member = redis.call('ZREVRANGE', plan.key .. ':polled:' .. kinds[rank % #kinds + 1], place, place)[1]
     if member and not isSuspect(plan, member) and not isClaimed(plan, member) then
-      surface.probes = surface.probes + try
+      endpointGroup.probes = endpointGroup.probes + try
       return member
     end
   end
   return otherwise
 end
 
-local function surfaceProbed(surface, plan, member)
+local function endpointGroupProbed(endpointGroup, plan, member)
   redis.call(
-    'HSET', surface.key, 'probe', member, 'probes', surface.probes + 1,
-    'probeAt', text(plan.now + (SURFACE.PROBE_EVERY[surface.state] or 0))
+    'HSET', endpointGroup.key, 'probe', member, 'probes', endpointGroup.probes + 1,
+    'probeAt', text(plan.now + (ENDPOINT_GROUP.PROBE_EVERY[endpointGroup.state] or 0))
   )
 end

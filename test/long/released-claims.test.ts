@@ -16,7 +16,7 @@ const IN_TIME_MS = 3_500;
 const { later, started, child } = opening();
 
 describe('a daemon that ends while its requests hang', () => {
-  test('hands its polls back: another one makes them at once, and nobody is taken for having crashed', async () => {
+  test('releases its polls: another one makes them at once, and nobody is taken for having crashed', async () => {
     let hangs = true;
     const release = Promise.withResolvers<void>();
     const upstream = await started(

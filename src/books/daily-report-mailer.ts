@@ -16,7 +16,7 @@ import { count, reportText, titleOf } from './formats/text.ts';
 import { type BooksReader, NoBooksError } from './reader.ts';
 import type { Database } from './sql/database.ts';
 
-/** How many missed mornings are made up for. */
+/** The number of missed reports that are made up for. */
 const MOST_MISSED = 7;
 
 /** A mail that is so much later than its time says so. */
@@ -25,7 +25,7 @@ const LATE_MS = 3_600_000;
 /** A mail has the rows of no more transfers or exceptions: some 3 MB. */
 const MOST_ATTACHED = 1_000;
 
-/** How long a mail may take, and after how long another process takes it that nobody has noted as sent. */
+/** The time that a mail may take, and after how long another process takes it that nobody has noted as sent. */
 const SENDING_MS = 30_000;
 const TAKE_OVER_MS = 120_000;
 
@@ -33,7 +33,7 @@ const TAKE_OVER_MS = 120_000;
 const REFUSED_MS = 3 * 86_400_000;
 
 /** What the mails are sent with. */
-export type MorningsParts = {
+export type DailyReportDeps = {
   database: Database;
   reader: BooksReader;
   smtp: SmtpConfig;
@@ -48,13 +48,13 @@ export type MorningsParts = {
  * `Message-ID`. The first day that is mailed is the last one that was closed. Each recipient that the server took or refused
  * has a row of its own: one that has the mail never gets it again, and one refused for now is tried alone.
  */
-export class Mornings {
-  readonly #parts: MorningsParts;
+export class DailyReportMailer {
+  readonly #parts: DailyReportDeps;
   readonly #names = new NameResolver({ timeoutMs: SENDING_MS });
   readonly #closing = new AbortController();
   readonly #transport: MailTransport;
 
-  constructor(parts: MorningsParts) {
+  constructor(parts: DailyReportDeps) {
     this.#parts = parts;
     const { url } = parts.smtp;
     const { signal } = this.#closing;

@@ -8,23 +8,23 @@ import type { Registry } from '../../store/registry.ts';
 import type { Fact } from './log-batch.ts';
 
 /**
- * An event that a receiver is entitled to: its place in the log, the claims that lead to the receiver, and the entry
- * that says so, which for an audience stands behind the event's. `isSuspended`: it waited until they were back.
+ * An event that a receiver matches: its place in the log, the claims that lead to the receiver, and the entry
+ * that says so, which for a subscribers entry stands behind the event's. `isSuspended`: it waited until they were back.
  */
-export type Entitlement = { event: Event; entry: string; roots: string[]; at: string; isSuspended: boolean };
+export type Match = { event: Event; entry: string; roots: string[]; at: string; isSuspended: boolean };
 
-/** What says who is entitled to what: subscriptions, and the decimals of tokens for `minAmount`. */
-export type EntitlementParts = { registry: Registry; directory: Directory };
+/** What says which receivers match which events: subscriptions, and the decimals of tokens for `minAmount`. */
+export type MatchDeps = { registry: Registry; directory: Directory };
 
-/** Tells which of some events of the log a receiver is entitled to, in order. */
-export type Entitled = (receiver: StoredReceiver) => Entitlement[];
+/** Tells which of some events of the log a receiver matches, in order. */
+export type MatchesOf = (receiver: StoredReceiver) => Match[];
 
 /** Reads once who the receivers of some events are, by `known` where that was read already; what it returns asks nobody. */
-export async function entitlements(
+export async function matchFacts(
   facts: readonly Fact[],
-  { registry, directory }: EntitlementParts,
+  { registry, directory }: MatchDeps,
   known?: ReadonlyMap<string, StoredSubscription>,
-): Promise<Entitled> {
+): Promise<MatchesOf> {
   const subscriptions = known ?? (await registry.subscriptions(facts.flatMap(({ roots }) => roots ?? [])));
   const receivers = new Map(
     [...subscriptions].map(([name, subscription]) => [name, new Set(subscription.receivers)] as const),
@@ -46,28 +46,28 @@ export async function entitlements(
     facts.flatMap((fact, index) => {
       const claims = claimed[index] ?? null;
       const roots = claims?.flatMap(({ root, has }) => (has(receiver.name) ? [root] : [])) ?? null;
-      return entitlement({ receiver, fact, roots }, directory) ?? [];
+      return matchFact({ receiver, fact, roots }, directory) ?? [];
     });
 }
 
-/** The events among some of the log that one receiver is entitled to, in order. */
-export async function entitledTo(
+/** The events among some of the log that one receiver matches, in order. */
+export async function matchesOf(
   receiver: StoredReceiver,
   facts: readonly Fact[],
-  { registry, directory }: EntitlementParts,
-): Promise<Entitlement[]> {
-  return (await entitlements(facts, { registry, directory }))(receiver);
+  { registry, directory }: MatchDeps,
+): Promise<Match[]> {
+  return (await matchFacts(facts, { registry, directory }))(receiver);
 }
 
-/** What one receiver is entitled to of a fact; null for nothing. `roots` are the claims that lead to it; null for an operator's event. */
-export function entitlement(
+/** What one receiver matches of a fact; null for nothing. `roots` are the claims that lead to it; null for an operator's event. */
+export function matchFact(
   { receiver, fact, roots }: { receiver: StoredReceiver; fact: Fact; roots: string[] | null },
   directory: Directory,
-): Entitlement | null {
+): Match | null {
   const { event, place, at, withheld } = fact;
   if (roots?.length === 0 || !wantsType(receiver.events, event.type)) return null;
   if (roots === null) {
-    // What happened to a receiver is told to the others.
+    // What happened to a receiver is notified to the others.
     const isItself = event.data.subject.id === operatorSubject('receiver', receiver.name);
     return isItself ? null : { event, entry: place, roots: [], at, isSuspended: false };
   }

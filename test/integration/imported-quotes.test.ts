@@ -40,7 +40,7 @@ function withHighS(signature: string): string {
   return `${signature.slice(0, 66)}${s}${signature.endsWith('1b') ? '1c' : '1b'}`;
 }
 
-describe('a quote that was handed over', () => {
+describe('an imported quote', () => {
   test('is verified before anything is asked about it, and followed in silence when it is valid', async () => {
     const upstream = await serving(() => shown('active'));
     const { hook, start } = await watching(upstream.url, [{ file: await quoteFile(await signedQuote()) }]);
@@ -55,7 +55,7 @@ describe('a quote that was handed over', () => {
   test.each([
     ['recovery byte 0 or 1', (signature: string) => withEnd(signature, 0)],
     ['a high s', (signature: string) => withHighS(signature)],
-  ])('and signed with %s holds, so that its expiry is told', async (_, rewrite) => {
+  ])('and signed with %s holds, so that its expiry is reported', async (_, rewrite) => {
     const upstream = await serving(() => shown('active'));
     const quote = await signedQuote(now() - 10);
     const file = await quoteFile({ ...quote, signature: rewrite(String(quote.signature)) });
@@ -75,7 +75,7 @@ describe('a quote that was handed over', () => {
     ],
     ['a signature cut short', (quote) => ({ ...quote, signature: '0x1234' }), { part: 'signature' }],
     ['no expiry', ({ expiresAt: _, ...quote }) => quote, { part: 'expiresAt', recovered: null }],
-  ])('and has %s is told as invalid, with the part that is wrong', async (name, alter, signature) => {
+  ])('and has %s is reported as invalid, with the part that is wrong', async (name, alter, signature) => {
     const upstream = await serving(() => UNKNOWN);
     const signer = name === 'another key' ? OTHER_SIGNER : QUOTE_SIGNER;
     const file = await quoteFile(alter(await signedQuote(IN_2100, signer)));
@@ -93,7 +93,7 @@ describe('a quote that was handed over', () => {
     });
   });
 
-  test('and is invalid is told so once, also over a restart, and followed all the same', async () => {
+  test('and is invalid is reported so once, also over a restart, and followed all the same', async () => {
     let status = UNKNOWN;
     const upstream = await serving(() => status);
     const file = await quoteFile(await signedQuote(now() - 10, OTHER_SIGNER));
@@ -113,7 +113,7 @@ describe('a quote that was handed over', () => {
     expect(upstream.asked.slice(asked).filter(({ path }) => path === '/v1/chains')).toEqual([]);
   });
 
-  test('and is invalid is told so once, also when the process ends between the event and our note of it', async () => {
+  test('and is invalid is reported so once, also when the process ends between the event and our note of it', async () => {
     const upstream = await serving(() => shown('active'));
     const file = await quoteFile(await signedQuote(IN_2100, OTHER_SIGNER));
     const { hook, config, start } = await watching(upstream.url, [{ file }]);
@@ -187,7 +187,7 @@ describe('a quote that was handed over', () => {
     expect(typesOf(hook.events)).toEqual(['quote.active']);
   });
 
-  test('is told as invalid later where the chains could not be read at first', async () => {
+  test('is reported as invalid later where the chains could not be read at first', async () => {
     let away = true;
     const upstream = await serving(
       () => shown('active'),

@@ -1,47 +1,47 @@
 import type { Showing, ShownRecord } from '../sandbox/control/answer-log.ts';
 
 /** What one answer said of one subject. Times in ms, see `Showing`. */
-export type Sighting = Omit<ShownRecord, 'id'> & Omit<Showing, 'records'>;
+export type Observation = Omit<ShownRecord, 'id'> & Omit<Showing, 'records'>;
 
-/** The sightings of every subject, in the order of the answers. Of a subject that stands twice on a page the first counts. */
-export function sightingsOf(showings: readonly Showing[]): Map<string, Sighting[]> {
-  const sightings = new Map<string, Sighting[]>();
+/** The observations of every subject, in the order of the answers. Of a subject that stands twice on a page the first counts. */
+export function observationsOf(showings: readonly Showing[]): Map<string, Observation[]> {
+  const observations = new Map<string, Observation[]>();
   for (const { records, ...showing } of showings) {
     const onPage = new Set<string>();
     for (const { id, ...shown } of records) {
       if (onPage.has(id)) continue;
       onPage.add(id);
-      const list = sightings.get(id);
-      if (list === undefined) sightings.set(id, [{ ...showing, ...shown }]);
+      const list = observations.get(id);
+      if (list === undefined) observations.set(id, [{ ...showing, ...shown }]);
       else list.push({ ...showing, ...shown });
     }
   }
-  return sightings;
+  return observations;
 }
 
 /** No request is under way for longer. */
 const LONGEST_MS = 60_000;
 
 /**
- * Whether an answer may have been overtaken: another one that said something else was taken in between this request and
+ * True when an answer may have been overtaken: another one that said something else was taken in between this request and
  * the taking in of its answer, so that the commit refused it. `slackMs` is how long after its last byte an answer may be
  * taken in.
  */
-export function hasRival(sightings: readonly Sighting[], index: number, slackMs: number): boolean {
-  const one = sightings[index];
+export function hasRival(observations: readonly Observation[], index: number, slackMs: number): boolean {
+  const one = observations[index];
   if (one === undefined) return false;
   const [fromMs, untilMs] = [one.askedAt, (one.doneAt ?? one.at) + slackMs];
-  const isRival = (other: Sighting): boolean =>
+  const isRival = (other: Observation): boolean =>
     (other.status !== one.status || other.updatedAt !== one.updatedAt || other.content !== one.content) &&
     other.at <= untilMs &&
     (other.doneAt ?? other.at) + slackMs >= fromMs;
   for (let at = index - 1; at >= 0; at--) {
-    const other = sightings[at];
+    const other = observations[at];
     if (other === undefined || other.at < fromMs - LONGEST_MS) break;
     if (isRival(other)) return true;
   }
-  for (let at = index + 1; at < sightings.length; at++) {
-    const other = sightings[at];
+  for (let at = index + 1; at < observations.length; at++) {
+    const other = observations[at];
     if (other === undefined || other.at > untilMs) break;
     if (isRival(other)) return true;
   }

@@ -5,7 +5,7 @@ import {
   happenedMs,
   isOfOurClock,
   nextState,
-  type Sighting,
+  type Observation,
 } from '../domain/books/book-state.ts';
 import { bookedMs, linesOf, type Posting, postingsBetween } from '../domain/books/postings.ts';
 import type { Event, RenderedEvent } from '../domain/events/event.ts';
@@ -15,12 +15,12 @@ import type { Directory } from '../domain/transfers/chains.ts';
 import type { BookedEvent, BookedTransfer, BookWriter, Intake, Place } from './book-store.ts';
 
 /** Something that the books take in: as it was seen, where it stands in the log, and for whom it is. */
-export type Seen = { sighting: Sighting; entry: string; receivers: readonly string[] };
+export type Seen = { observation: Observation; entry: string; receivers: readonly string[] };
 
 /** An event of the log, with what its rendering for one who sees all says of it. */
-export function sightingOf(rendered: RenderedEvent, event: Event): Sighting {
+export function observationOf(rendered: RenderedEvent, event: Event): Observation {
   const { transfer = null, wallets, subscriptions, metadata } = rendered.data;
-  return { event, facts: transfer, audience: { wallets, subscriptions, metadata } };
+  return { event, facts: transfer, subscribers: { wallets, subscriptions, metadata } };
 }
 
 /**
@@ -34,7 +34,7 @@ export async function takeIn(
   { place, directory }: { place: Place; directory: Directory },
   seen: readonly Seen[],
 ): Promise<{ taken: number; forgotten: string[] }> {
-  const known = await books.knownEvents(seen.map(({ sighting }) => sighting.event.id));
+  const known = await books.knownEvents(seen.map(({ observation }) => observation.event.id));
   const subjects = [...new Set(seen.map(subjectOf))];
   const transfers = await books.transfers(subjects);
   const gone = await books.forgotten(subjects.filter((subject) => !transfers.has(subject)));
@@ -42,7 +42,7 @@ export async function takeIn(
   const intakes: { event: BookedEvent; postings: Posting[]; receivers: readonly string[] }[] = [];
   const touched = new Set<string>();
   for (const one of seen) {
-    const { id } = one.sighting.event;
+    const { id } = one.observation.event;
     const taken = known.has(id) ? null : booked(one, place, transfers.get(subjectOf(one)) ?? null);
     if (taken === null) continue;
     known.add(id);
@@ -76,8 +76,8 @@ export async function takeIn(
 const LONGEST_SUBJECT = 300;
 
 /** What a transfer is called in the books. */
-export function subjectOf({ sighting }: Pick<Seen, 'sighting'>): string {
-  return asKey(sighting.event.data.subject.id);
+export function subjectOf({ observation }: Pick<Seen, 'observation'>): string {
+  return asKey(observation.event.data.subject.id);
 }
 
 /** The id of a subject as a key of either database. */
@@ -96,10 +96,10 @@ function booked(
   place: Place,
   before: BookedTransfer | null,
 ): { event: BookedEvent; postings: Posting[]; touchedMs: number } | null {
-  const { sighting, entry } = seen;
-  const { event } = sighting;
+  const { observation, entry } = seen;
+  const { event } = observation;
   const isPassed = before !== null && before.epoch === place.epoch && event.data.sequence <= before.sequence;
-  const after = isPassed ? before.state : nextState(before?.state ?? null, sighting);
+  const after = isPassed ? before.state : nextState(before?.state ?? null, observation);
   if (before === null && after.isCountedElsewhere) return null;
   const times = {
     openedMs: place.openedMs,
@@ -107,7 +107,7 @@ function booked(
     lastBookedMs: before?.state.saidMs ?? before?.bookedMs ?? null,
   };
   const seenMs = Date.parse(event.timestamp);
-  const postings = postingsBetween(before?.state ?? null, after, { sighting, times });
+  const postings = postingsBetween(before?.state ?? null, after, { observation, times });
   const happened = bookedMs(believableMs(happenedMs(event), seenMs), times);
   const eventMs = Math.max(happened, ...postings.map((posting) => posting.bookedMs));
   // A word of our own clock does not move what the upstream says next into its day.

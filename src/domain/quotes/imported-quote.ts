@@ -5,28 +5,28 @@ import type { Snapshot } from '../subjects/record.ts';
 import { quoteId, type SubjectId } from '../subjects/subject.ts';
 import type { QuotePart } from './quote-signature.ts';
 
-/** A quote that was handed over as the JSON of `POST /v1/quotes`. `raw` is all that its signature covers and what it promises, as it was. */
-export type HandedQuote = { subject: SubjectId; raw: JsonObject };
+/** An imported quote: the JSON of `POST /v1/quotes`. `raw` is all that its signature covers and what it promises, as it was. */
+export type ImportedQuote = { subject: SubjectId; raw: JsonObject };
 
-/** A quote that was handed over, and whether its signature holds; null until that could be found out. */
-export type HandedState = { quote: HandedQuote; verdict: 'valid' | 'invalid' | null };
+/** An imported quote, and whether its signature holds; null until that could be found out. */
+export type ImportedState = { quote: ImportedQuote; verdict: 'valid' | 'invalid' | null };
 
 /** What its signature covers, and the signature. */
 const SIGNED = ['id', 'intentHash', 'steps', 'expiresAt', 'source', 'signature'];
 
-/** What it promises beside that; the rest of a quote is not kept. */
+/** What it promises beside that; the rest of a quote is not stored. */
 const KEPT = [...SIGNED, 'destination', 'fees', 'estimatedFulfillTimeSec'];
 
 /** Reads a quote far enough to watch it: its id. Null when that is not `quote:` and a UUID. */
-export function readHandedQuote(json: JsonValue): HandedQuote | null {
+export function readImportedQuote(json: JsonValue): ImportedQuote | null {
   if (!isJsonObject(json) || typeof json.id !== 'string') return null;
   const [, uuid] = /^quote:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i.exec(json.id) ?? [];
   if (uuid === undefined) return null;
   return { subject: quoteId(uuid), raw: membersOf(json, KEPT) };
 }
 
-/** Names what is signed of a quote: one that is handed over with another content is verified again. */
-export function fingerprintOf({ raw }: HandedQuote): string {
+/** Names what is signed of a quote: an imported one with another content is verified again. */
+export function fingerprintOf({ raw }: ImportedQuote): string {
   return sha256(stringToBytes(canonicalJson(membersOf(raw, SIGNED)))).slice(2, 34);
 }
 
@@ -36,7 +36,7 @@ function membersOf(json: JsonObject, names: readonly string[]): JsonObject {
 
 /** The event of a signature that does not hold, once per content. */
 export function signatureInvalid(
-  quote: HandedQuote,
+  quote: ImportedQuote,
   flaw: { part: QuotePart; reason: string; recovered: string | null },
   { status }: Pick<Snapshot, 'status'>,
 ): FlaggedEvent {

@@ -3,7 +3,7 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { type LogEntry, parseEntry } from './log-entry.ts';
 
-/** How many entries are kept; where more come, the oldest go. They stay in the log for its retention. */
+/** The number of entries that are stored; where more come, the oldest go. They stay in the log for its retention. */
 const MOST_KEPT = 1_000;
 
 const STORED = z.tuple([z.string()], z.string());
@@ -12,7 +12,7 @@ const STORED = z.tuple([z.string()], z.string());
 export type RawEntry = { id: string; fields: readonly string[] };
 
 /** The entries of the log that could not be read: kept as they are, until a program that can read them returns them. */
-export class SetAside {
+export class Quarantine {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
 
@@ -23,8 +23,8 @@ export class SetAside {
 
   /** Sets an entry aside. False when it was before. */
   async add(entry: RawEntry): Promise<boolean> {
-    const added = await this.#redis.iwSetAside(
-      this.#keys.setAside,
+    const added = await this.#redis.iwQuarantine(
+      this.#keys.quarantine,
       stored(entry),
       entry.id.split('-')[0] ?? '0',
       String(MOST_KEPT),
@@ -32,9 +32,9 @@ export class SetAside {
     return added === 1;
   }
 
-  /** What was set aside as this program reads it, the oldest first. */
+  /** What was quarantined as this program reads it, the oldest first. */
   async list(): Promise<(LogEntry & RawEntry)[]> {
-    const members = await this.#redis.zrange(this.#keys.setAside, '0', '-1');
+    const members = await this.#redis.zrange(this.#keys.quarantine, '0', '-1');
     return members.map((member) => {
       const [id, ...fields] = STORED.parse(JSON.parse(member));
       return { ...parseEntry(id, fields), fields };
@@ -43,8 +43,8 @@ export class SetAside {
 
   /** Puts an entry back at the end of the log, from where it is delivered. False when another was faster. */
   async putBack(entry: RawEntry): Promise<boolean> {
-    const { setAside, events } = this.#keys;
-    return (await this.#redis.iwReturnEntry(setAside, events, stored(entry), ...entry.fields)) !== '';
+    const { quarantine, events } = this.#keys;
+    return (await this.#redis.iwReturnEntry(quarantine, events, stored(entry), ...entry.fields)) !== '';
   }
 }
 
