@@ -13,7 +13,7 @@ export async function generateAnswerFiles(): Promise<{ path: string; content: st
 
 function renderPage(outcomes: Record<string, Record<string, string>>): string {
   const sections = Object.entries(outcomes).map(([endpoint, byCase]) => section(endpoint, byCase));
-  return `# What becomes of an answer that differs from the interface
+  return `# Responses that differ from the interface
 
 Made by \`npm run generate\` from what \`test/integration/answers.test.ts\` saw: a running daemon gets each of these answers,
 right but for one member, and the test holds it to this page. No such answer is passed over in silence, and none is
