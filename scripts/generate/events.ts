@@ -69,8 +69,8 @@ quote.updated | Something other than the status changed, such as the transaction
 quote.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before; this word goes before \`error\` and \`refund_sent\` where one answer shows several
 quote.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
 quote.refund_sent | A refund transaction appeared while the status stands: \`data.transfer.refund\`. | a step of the record shows one more than before
-quote.expiring | The quote expires soon and is not funded: \`expiresAt\` is in \`data.record\`. | once, \`warnBefore\` ahead of the \`expiresAt\` of an imported quote as JSON and is valid; only for subscriptions that configure \`warnBefore\`
-quote.expired | The quote was not funded before its \`expiresAt\`, which is in \`data.record\`. | the clock passes \`expiresAt\` of an imported quote as JSON and is valid, and a look-up after it still shows no funding
+quote.expiring | The quote expires soon and is not funded: \`expiresAt\` is in \`data.record\`. | once, \`warnBefore\` ahead of the \`expiresAt\` of an imported quote that is valid; only for subscriptions that configure \`warnBefore\`
+quote.expired | The quote was not funded before its \`expiresAt\`, which is in \`data.record\`. | the clock passes \`expiresAt\` of an imported quote that is valid, and a look-up after it still shows no funding
 quote.signature_invalid | The imported quote is not as the upstream signed it: \`data.record.signature\` says which part, and why. | it is verified, before anything else; it is watched nevertheless
 quote.unknown | The upstream no longer knows a quote that it knew. | ${LOOKED_UP}
 

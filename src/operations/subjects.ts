@@ -39,7 +39,7 @@ export const SUBJECT = z
       .nullable()
       .describe('Since when it waits, or waited last, on the upstream’s clock.'),
     changedAt: z.iso.datetime().nullable().describe('When its last change was seen.'),
-    polledAt: z.iso.datetime().nullable().describe('When the upstream was last requested it with success.'),
+    polledAt: z.iso.datetime().nullable().describe('When it was last polled with success.'),
     events: z.int().describe('How many events were made of it: its last `sequence`.'),
     upstreamUpdatedAt: z.int().nullable().describe("The record's `updatedAt` in Unix seconds."),
     wallets: z.array(z.string()).describe('The watched wallets whose pages showed it.'),

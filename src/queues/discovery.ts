@@ -137,7 +137,7 @@ export class Discovery {
     try {
       const stamps = await store.stamps();
       if (!isSame(stamps, this.#stored)) {
-        // Whatever was missed before, another process has just requested it.
+        // Whatever was missed before, another process has just fetched it.
         if (stamps.tokensAtMs !== this.#stored.tokensAtMs) this.#mostAgeMs = STALE_MS;
         await this.#load();
       }

@@ -2,7 +2,7 @@ import { Command, type Redis } from 'ioredis';
 
 /**
  * For how long a connection may owe an answer. A fork, swapping or a stop of 5 s must pass without a word; a master
- * that was failed over has to be left within 15 s, also when its successor comes just after we have requested it.
+ * that was failed over has to be left within 15 s, also when its successor comes just after we have sent a command.
  */
 const SILENCE_MS = 7_000;
 const LOOK_EVERY_MS = 500;

@@ -18,7 +18,7 @@ const SHORTEST_NAMED_MS = 1_000;
 const MOST_UNCOUNTED = 30;
 
 const TOO_MANY = 429;
-/** The answers whose `Retry-After` speaks of the receiver as a whole. After a timeout, too, there is a wait, but nobody requested it. */
+/** The answers whose `Retry-After` speaks of the receiver as a whole. After a timeout, too, there is a wait, though nobody asked for it. */
 const RESTING_STATUSES: ReadonlySet<number> = new Set([TOO_MANY, 502, 503, 504]);
 
 /** How much of an answer is stored with each attempt, in characters. The last one is stored whole. */

@@ -72,7 +72,7 @@ export class Sender {
     this.#listening = this.#listen();
   }
 
-  /** True when what was claimed to this process is surely still its own. */
+  /** True when the claims of this process are surely still its own. */
   isSure(): boolean {
     return performance.now() - this.#beatAt < SURE_MS;
   }
