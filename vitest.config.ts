@@ -4,6 +4,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** Files that take longest, in the order in which they begin, so that none is left over for the end. The others follow by size. */
 const LONGEST = `
   integration/wallet-pages
+  integration/clocks
   conformance/sandbox-authorizations
   property/config-secrets
   integration/tracking
@@ -48,6 +49,9 @@ const LONGEST = `
   integration/commands-deliveries
   long/operator
   long/cursor-lifetime
+  long/operator-virtual
+  long/retention
+  long/clocks-together
   long/never-dark
   long/plan-limits
   long/books-chaos
