@@ -17,6 +17,8 @@ const SUBSCRIPTION = z.object({
   warnBeforeMs: z.number().nullable().default(null),
   /** Left out by a version that checked nothing on chains. */
   recipients: z.array(z.string()).default([]),
+  /** Receivers that it had when they left the config, and that have not come back since. */
+  awayReceivers: z.array(z.string()).default([]),
   /** When it left the config, ms of Redis time; null while it is in it. */
   removedAtMs: z.number().nullable(),
 });
@@ -101,7 +103,8 @@ export class Definitions {
       if (tracked === null) return null;
       const { metadata, receivers, overdueAfterMs, removedAtMs, recipients } = tracked;
       const wishes = { metadata, receivers, overdueAfterMs, warnBeforeMs: null, removedAtMs, recipients };
-      return { name: root, order: Number.MAX_SAFE_INTEGER, history: 'skip', ...wishes };
+      const definition = { name: root, order: Number.MAX_SAFE_INTEGER, history: 'skip' } as const;
+      return { ...definition, awayReceivers: [], ...wishes };
     });
   }
 

@@ -9,7 +9,7 @@ import {
 } from '../domain/subjects/continued-roots.ts';
 import { endpointGroupOf } from '../domain/subjects/kinds.ts';
 import { asSubjectId, routeId, type SubjectId } from '../domain/subjects/subject.ts';
-import { planSuspensions } from '../domain/subjects/suspended-roots.ts';
+import { partRoots, planSuspensions, type SuspendedState } from '../domain/subjects/suspended-roots.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import { readStamp } from './confirmed-time.ts';
@@ -29,7 +29,9 @@ export type Wanted = {
   receivers: Omit<StoredReceiver, 'removed'>[];
   addedReceivers?: ReadonlySet<string>;
   routes: readonly RouteDefinition[];
-  subscriptions: (Omit<StoredSubscription, 'order' | 'removedAtMs'> & { subjects: SubjectId[] })[];
+  subscriptions: (Omit<StoredSubscription, 'order' | 'awayReceivers' | 'removedAtMs'> & {
+    subjects: SubjectId[];
+  })[];
 };
 
 /** The subscriptions and receivers that all processes on one Redis share. */
@@ -84,15 +86,10 @@ export class Registry {
     for (const subscription of wanted.subscriptions) {
       for (const subject of subscription.subjects) roots.set(claimRoot(subscription.name, subject), subject);
     }
-    // One whose time is of another shape is wanted anew. What is tracked by itself is no config's.
-    const stored = Object.entries(await this.#redis.hgetall(this.#keys.wanted)).filter(
-      ([root]) => !isTrackedRoot(root),
-    );
-    const known = new Map(stored.flatMap(([root, at]) => (/^\d+$/.test(at) ? [[root, Number(at)]] : [])));
-    const storedRoots = await this.#storedRoots(known);
     const named = namedSubjects(wanted);
+    await this.#partRoots(wanted, named);
+    const { stored, known, suspended, storedRoots } = await this.#stored();
     const { continued: goesOn, stays } = planRoots(storedRoots, named);
-    const suspended = await this.suspensions.states();
     const reload = { stored: storedRoots, named, continued: goesOn, stays, suspended };
     const leaving = planSuspensions(reload, { isGraced: wanted.graceSpanMs > 0 });
     const ended = new Set(leaving.ended);
@@ -103,6 +100,8 @@ export class Registry {
     const continued = [...goesOn, ...leaving.narrowed];
     await this.#addSubscriptions(wanted.subscriptions);
     const making = await this.suspensions.begin(leaving);
+    // The definitions that are written next have no receiver of these.
+    if (making !== null) await this.suspensions.mark(making.out, leaving.out.filter(isNarrowed));
     await this.#noteContinued(continued, { isWanted: (root) => roots.has(root) || remaining.has(root) });
     await this.#want(
       continued.map(({ root, subject, atMs, from: [from = ''] }) => ({
@@ -112,7 +111,7 @@ export class Registry {
         from,
       })),
     );
-    await this.#syncSubscriptions(wanted.subscriptions);
+    await this.#syncSubscriptions(wanted);
     await this.#writeReceivers(returning);
     await this.#syncRoutes(
       wanted.routes,
@@ -136,6 +135,44 @@ export class Registry {
     await this.suspensions.complete(making);
   }
 
+  /** What of earlier configs is wanted: all that any config names, by root and as roots, and what of it is suspended. */
+  async #stored(): Promise<{
+    stored: [string, string][];
+    known: Map<string, number>;
+    suspended: Map<string, SuspendedState>;
+    storedRoots: StoredRoot[];
+  }> {
+    // One whose time is of another shape is wanted anew. What is tracked by itself is no config's.
+    const stored = Object.entries(await this.#redis.hgetall(this.#keys.wanted)).filter(
+      ([root]) => !isTrackedRoot(root),
+    );
+    const known = new Map(stored.flatMap(([root, at]) => (/^\d+$/.test(at) ? [[root, Number(at)]] : [])));
+    const suspended = await this.suspensions.states();
+    return { stored, known, suspended, storedRoots: await this.#storedRoots(known, suspended) };
+  }
+
+  /**
+   * Parts the roots for some of whose receivers their subscription leads on no more (see `partRoots`), by the definitions
+   * that still have them: a crash between any two steps leaves what counts for the same receivers.
+   */
+  async #partRoots(wanted: Wanted, named: readonly NamedSubject[]): Promise<void> {
+    const { storedRoots, suspended, known } = await this.#stored();
+    const receivers = new Map(wanted.subscriptions.map((one) => [one.name, one.receivers]));
+    const isGraced = wanted.graceSpanMs > 0;
+    const parts = partRoots({ stored: storedRoots, named, suspended, receivers }, { isGraced });
+    if (parts.length === 0) return;
+    await this.#noteContinued(parts, { isWanted: (root) => known.has(root) });
+    await this.#want(
+      parts.map(({ root, subject, atMs, from: [from = ''] }) => ({ root, subject, at: String(atMs), from })),
+    );
+    await this.suspensions.part(parts);
+    const wholes = [...new Set(parts.flatMap(({ from }) => from))];
+    for (const chunk of chunks(wholes, CHUNK)) {
+      await this.#redis.hdel(this.#keys.wanted, ...chunk);
+      await this.#redis.hdel(this.#keys.since, ...chunk);
+    }
+  }
+
   /** Makes a config the newest that any process runs. */
   async #noteNewest(digest: string): Promise<void> {
     const { config } = this.#keys;
@@ -154,11 +191,16 @@ export class Registry {
   }
 
   /** The roots of the config that was synced last, with the receivers that they count for. */
-  async #storedRoots(known: ReadonlyMap<string, number>): Promise<StoredRoot[]> {
+  async #storedRoots(
+    known: ReadonlyMap<string, number>,
+    suspended: ReadonlyMap<string, SuspendedState>,
+  ): Promise<StoredRoot[]> {
     const definitions = await this.subscriptions([...known.keys()]);
     return [...known].map(([root, atMs]) => {
       const { subscription, receivers: narrowed } = parseClaimRoot(root);
       const all = definitions.get(subscription)?.receivers ?? [];
+      // One that is suspended counts for its receivers, whatever its subscription has meanwhile.
+      if (narrowed !== null && suspended.has(root)) return { root, atMs, receivers: narrowed };
       return {
         root,
         atMs,
@@ -258,13 +300,24 @@ export class Registry {
     }
   }
 
-  /** Definitions of subscriptions; one that left the config is marked and stays for its committed events. */
-  async #syncSubscriptions(wanted: Wanted['subscriptions']): Promise<void> {
-    const definitions = definitionsOf(wanted);
+  /**
+   * Definitions of subscriptions; one that left the config is marked and stays for its committed events. A receiver that left
+   * the config stays noted with its subscriptions until it is back: one of them may be renamed meanwhile, and its receivers
+   * are owed what it had committed before.
+   */
+  async #syncSubscriptions({ subscriptions, receivers }: Wanted): Promise<void> {
+    const definitions = definitionsOf(subscriptions);
+    const present = new Set(receivers.map(({ name }) => name));
     const nowMs = await readStamp(this.#redis, this.#keys);
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
-      if (definitions.has(name)) continue;
       const stored = this.#definitions.subscription(name, text);
+      const definition = definitions.get(name);
+      if (definition !== undefined) {
+        const had = stored === null ? [] : [...stored.receivers, ...stored.awayReceivers];
+        const awayReceivers = [...new Set(had)].filter((receiver) => !present.has(receiver));
+        definitions.set(name, { ...definition, awayReceivers });
+        continue;
+      }
       if (stored === null) await this.#redis.hdel(this.#keys.subscriptions, name);
       if (stored === null || stored.removedAtMs !== null) continue;
       await this.#redis.hset(
@@ -501,6 +554,11 @@ const COUNTS = z.tuple([z.number(), z.number(), z.number()]);
 
 const PRUNE_CONTINUED_EVERY_MS = 3_600_000;
 
+/** True when a root counts for some receivers of its subscription alone. */
+function isNarrowed(root: string): boolean {
+  return parseClaimRoot(root).receivers !== null;
+}
+
 /** So many roots go into one script. */
 const CHUNK = 200;
 
@@ -509,7 +567,7 @@ function definitionsOf(wanted: Wanted['subscriptions']): Map<string, StoredSubsc
   return new Map(
     wanted.map(({ subjects: _, ...definition }, order) => [
       definition.name,
-      { ...definition, order, removedAtMs: null },
+      { ...definition, order, awayReceivers: [], removedAtMs: null },
     ]),
   );
 }

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../domain/json.ts';
 import { parseClaimRoot } from '../domain/subjects/claim.ts';
+import type { ContinuedRoot } from '../domain/subjects/continued-roots.ts';
 import { ENDPOINT_GROUPS } from '../domain/subjects/kinds.ts';
 import { asSubjectId } from '../domain/subjects/subject.ts';
 import type { SuspendedState, SuspensionPlan } from '../domain/subjects/suspended-roots.ts';
@@ -108,6 +109,27 @@ export class Suspensions {
     for (const chunk of chunks(roots, CHUNK)) {
       await this.#redis.hset(this.#keys.suspended, ...chunk.flatMap((root) => [root, suspension]));
     }
+  }
+
+  /**
+   * Has the parts of suspended roots suspended since the same time, and what waits for the whole go to them: it is on its way
+   * back, to be completed by the sync that parts it or by the next one.
+   */
+  async part(parts: readonly ContinuedRoot[]): Promise<void> {
+    const nowMs = await redisTimeMs(this.#redis);
+    const { suspended, suspensions } = this.#keys;
+    const wholes = new Set<string>();
+    for (const { root, from } of parts) {
+      for (const whole of from) {
+        const suspension = await this.#redis.hget(suspended, whole);
+        if (suspension === null) continue;
+        await this.#redis.hsetnx(suspended, root, suspension);
+        wholes.add(whole);
+      }
+    }
+    if (wholes.size === 0) return;
+    await this.#redis.zadd(suspensions, 'NX', '0', `back:${nowMs}`);
+    await this.mark(`back:${nowMs}`, [...wholes]);
   }
 
   /** Completes the suspensions of a sync, and removes those that a sync before it began and never completed. */

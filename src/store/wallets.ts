@@ -73,7 +73,7 @@ export function parseFacts(stored: { readonly [field: string]: string }, nowMs: 
   const same: { [listing in Listing]?: string } = {};
   const limits: { [listing in Listing]?: PageLimit } = {};
   for (const listing of LISTINGS) {
-    const atMs = number(`polled:${listing}`);
+    const atMs = time(`polled:${listing}`);
     if (atMs > 0) polled[listing] = { atMs, virtual: number(`virtual:${listing}`) };
     const taken = time(`taken:${listing}`);
     if (taken > 0) takenAtMs[listing] = taken;

@@ -1,6 +1,7 @@
 import { expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf, intentRecord, type Scripted, ScriptedUpstream } from '../support/scripted-upstream.ts';
 
@@ -127,4 +128,34 @@ test('an address that is checksummed in one answer and in lower case in the next
     ]),
   );
   expect(hook.events[0]?.data.record.id).toBe(`deposit-address:${address}`);
+});
+
+test('a transfer that moves on after its own tracking has ended is reported as long as its transaction is polled', async () => {
+  const nowSeconds = Math.floor(Date.now() / 1_000);
+  // A filled transfer is polled by itself for a week.
+  let state = intentRecord(HASH, 'filled', nowSeconds - 8 * 86_400);
+  let polls = 0;
+  const upstream = await started(
+    new ScriptedUpstream(({ query }) => {
+      if (query.intentHash !== undefined) polls += 1;
+      return { records: [state] };
+    }),
+  );
+  const hook = await started(new TestReceiver());
+  const { daemon } = await startDaemon({
+    baseUrl: upstream.url,
+    redisUrl: inject('redisUrl'),
+    prefix: testPrefix(),
+    receivers: { hook: { url: hook.url } },
+    subscriptions: [{ name: 's', sourceTxs: [FUNDING], receivers: ['hook'] }],
+  });
+  later(() => daemon.close());
+  await hook.until((events) => events.length === 1);
+  await eventually('a poll of its own', () => polls > 0);
+  state = intentRecord(HASH, 'settled', nowSeconds);
+  await hook.until((events) => events.length === 2);
+  expect(hook.events.map(({ type, data }) => [type, data.sequence])).toEqual([
+    ['intent.filled', 1],
+    ['intent.settled', 2],
+  ]);
 });

@@ -62,11 +62,12 @@ async function stage() {
   const upstream = new WalletUpstream();
   await started(upstream.server);
   const [backend, desk] = [await started(new Hook()), await started(new Hook())];
-  const configOf = (subscriptions: object[]): TestConfig => ({
+  const all = { backend: { url: backend.url }, desk: { url: desk.url } };
+  const configOf = (subscriptions: object[], receivers: TestConfig['receivers'] = all): TestConfig => ({
     baseUrl: upstream.server.url,
     redisUrl: inject('redisUrl'),
     prefix,
-    receivers: { backend: { url: backend.url }, desk: { url: desk.url } },
+    receivers,
     subscriptions,
   });
   const prefix = testPrefix();
@@ -79,8 +80,8 @@ async function stage() {
   });
   upstream.set(ONE, 'pending', upstream.nowSeconds + 10);
   await backend.until((came) => came.length === 1);
-  const reload = async (subscriptions: object[]): Promise<void> => {
-    await write(configOf(subscriptions));
+  const reload = async (subscriptions: object[], receivers?: TestConfig['receivers']): Promise<void> => {
+    await write(configOf(subscriptions, receivers));
     expect(await daemon.reload()).toMatchObject({ ok: true });
   };
   /** Lets two changes happen that no poll sees before the reload. */
@@ -124,6 +125,25 @@ test('a subscription that is renamed twice before the next poll loses nothing', 
   );
   await backend.until((came) => came.length === 3);
   expect(typesOf(backend, 1).map(([type]) => type)).toEqual(['intent.filled', 'intent.pending']);
+});
+
+test('a receiver that was away while its subscription was renamed gets what the old name had committed', async () => {
+  const { upstream, backend, desk, reload } = await stage();
+  const wallets = [WALLET];
+  const alone = { desk: { url: desk.url } };
+  await reload([{ name: 'treasury', receivers: ['backend', 'desk'], wallets }]);
+  await reload([{ name: 'treasury', receivers: ['desk'], wallets }], alone);
+  upstream.set(ONE, 'filled', upstream.nowSeconds + 30);
+  await desk.until((came) => came.some(({ event: { type } }) => type === 'intent.filled'));
+  await reload([{ name: 'renamed', receivers: ['desk'], wallets }], alone);
+  upstream.set(TWO, 'pending', upstream.nowSeconds + 30);
+  await desk.until((came) => came.some(({ event: { data } }) => data.subject.id === `intent:${TWO}`));
+  await reload([{ name: 'renamed', receivers: ['backend', 'desk'], wallets }]);
+  await backend.until((came) => came.length === 3);
+  expect(typesOf(backend, 1)).toEqual([
+    ['intent.filled', `intent:${ONE}`, ['treasury']],
+    ['intent.pending', `intent:${TWO}`, ['renamed']],
+  ]);
 });
 
 test('a receiver that is new to a moved wallet starts at the reload, and the others go on', async () => {

@@ -53,6 +53,7 @@ const subscription = (
   overdueAfterMs: null,
   warnBeforeMs: null,
   recipients: [],
+  awayReceivers: [],
   removedAtMs,
 });
 

@@ -37,6 +37,12 @@ const DAMAGES: readonly Damage[] = [
   {
     rule: 'a confirmation names the digest',
     file: 'src/daemon/reloads.ts',
+    find: 'if (digest !== null && digest === confirm) await',
+    replace: 'if (digest !== null && confirm !== undefined) await',
+  },
+  {
+    rule: 'a wrong digest is refused',
+    file: 'src/daemon/reloads.ts',
     find: 'if (request.confirm === undefined || digest === request.confirm || state.state === ',
     replace: 'if (request.confirm !== "" || state.state === ',
   },
@@ -85,9 +91,40 @@ const DAMAGES: readonly Damage[] = [
   },
   {
     rule: 'what is older than its start is history',
-    file: 'src/domain/subjects/claim.ts',
-    find: 'return claim.historyBefore !== null && updatedAt !== null && updatedAt < claim.historyBefore;',
-    replace: 'return claim.historyBefore === -1;',
+    // The check here and that in commit-10.lua stand for each other: both go by this start.
+    file: 'src/store/commands/since-2.lua',
+    find: "return string.format('%.0f', math.floor((at + offset) / 1000))",
+    replace: "return '0'",
+  },
+  {
+    rule: 'what waits for a receiver that its subscription loses waits on',
+    file: 'src/store/registry.ts',
+    find: 'if (parts.length === 0) return;',
+    replace: 'if (parts.length >= 0) return;',
+  },
+  {
+    rule: 'what has ended is compact, and known, beyond the retention',
+    file: 'src/store/commands/settle-ended-4.lua',
+    find: "if redis.call('EXISTS', key) == 0 then return remove(root, subject) end",
+    replace: 'do return remove(root, subject) end',
+  },
+  {
+    rule: 'what a wallet showed after the retention is history once it is removed',
+    file: 'src/domain/changes/forgotten.ts',
+    find: 'if (readAtMs === 0 || readAtMs > confirmedMs) return [...claims];',
+    replace: 'if (readAtMs >= 0 || readAtMs > confirmedMs) return [...claims];',
+  },
+  {
+    rule: 'what expires goes by the confirmed time',
+    file: 'src/store/commands/confirm-time-3.lua',
+    find: "if before == 'steady' and jump == 0 then",
+    replace: "if before == 'steady' then",
+  },
+  {
+    rule: 'a start is believed by several responses',
+    file: 'src/store/commands/since-2.lua',
+    find: "tonumber(clock[2] or '')",
+    replace: 'tonumber(ARGV[3]) and tonumber(ARGV[3]) - nowMs',
   },
   {
     rule: 'a requested reload synchronises',
@@ -118,11 +155,35 @@ const DAMAGES: readonly Damage[] = [
 ];
 
 const ROOT = join(import.meta.dirname, '../..');
-const SEEDS = [2, 3, 4, 5];
+const SEEDS = [1, 3, 4, 5];
 const ACTS = 40;
+const NO_DAMAGE = { file: 'package.json', find: '"scripts": {', replace: '"scripts": {' };
 
-/** Lives by some seeds on a copy with one line changed. Returns the first seed that does not add up, and why. */
-async function lifeWith({ file, find, replace }: Damage): Promise<{ seed: number; problem: string } | null> {
+/** By seed, whether its life adds up without damage: one that does not shows nothing. */
+const sound = new Map<number, Promise<boolean>>();
+
+function isSound(seed: number): Promise<boolean> {
+  const known = sound.get(seed) ?? lifeWith(NO_DAMAGE, seed).then((problem) => problem === null);
+  sound.set(seed, known);
+  return known;
+}
+
+/** Lives by some seeds with one line changed. Returns the first seed whose life adds up without that alone, and why. */
+async function firstNoticed(damage: Damage): Promise<{ seed: number; problem: string } | null> {
+  for (const seed of SEEDS) {
+    const problem = await lifeWith(damage, seed);
+    if (problem === null) continue;
+    if (await isSound(seed)) return { seed, problem };
+    process.stderr.write(`seed ${seed} does not add up without damage\n`);
+  }
+  return null;
+}
+
+/** Lives by a seed on a copy with one line changed. Returns the first problem; null where all adds up. */
+async function lifeWith(
+  { file, find, replace }: Pick<Damage, 'file' | 'find' | 'replace'>,
+  seed: number,
+): Promise<string | null> {
   const copy = await mkdtemp(join(tmpdir(), 'intentwatch-damage-'));
   try {
     for (const part of ['src', 'test', 'package.json', 'tsconfig.json'])
@@ -134,14 +195,11 @@ async function lifeWith({ file, find, replace }: Damage): Promise<{ seed: number
       join(copy, file),
       text.replace(find, () => replace),
     );
-    for (const seed of SEEDS) {
-      const args = ['--virtual', '--seed', String(seed), '--acts', String(ACTS)];
-      const life = await Program.start(join(copy, 'test/chaos/operator.ts'), args);
-      const { code } = await life.ending();
-      const [, problem = 'it ended with an error'] = /^ {2}(?!\d\d-\d\d)(.*)$/m.exec(life.said()) ?? [];
-      if (code !== 0) return { seed, problem };
-    }
-    return null;
+    const args = ['--virtual', '--seed', String(seed), '--acts', String(ACTS)];
+    const life = await Program.start(join(copy, 'test/chaos/operator.ts'), args);
+    const { code } = await life.ending();
+    const [, problem = 'it ended with an error'] = /^ {2}(?!\d\d-\d\d)(.*)$/m.exec(life.said()) ?? [];
+    return code === 0 ? null : problem;
   } finally {
     await rm(copy, { recursive: true, force: true, maxRetries: 5 });
   }
@@ -153,7 +211,7 @@ process.stdout.write('| rule | noticed | first problem |\n|---|---|---|\n');
 const work = async (): Promise<void> => {
   for (let damage = open.shift(); damage !== undefined; damage = open.shift()) {
     const { rule, unnoticed } = damage;
-    const found = await lifeWith(damage);
+    const found = await firstNoticed(damage);
     const seen = found === null ? 'no' : `seed ${found.seed}`;
     process.stdout.write(`| ${rule} | ${seen} | ${found?.problem.slice(0, 160) ?? unnoticed ?? ''} |\n`);
     if (found === null && unnoticed === undefined) process.exitCode = 1;

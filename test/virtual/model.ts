@@ -15,8 +15,6 @@ export type Standing = {
   isUnclear: boolean;
   /** Redis went back to where it was in the config: it may be suspended from then on. */
   isFound?: boolean;
-  /** The subscription for which it is suspended stays, without this receiver or without the receiver being in the config. */
-  isGivenUp?: boolean;
 };
 
 /** The pairs at a time, as a dump of Redis has them. */
@@ -33,7 +31,6 @@ export class PairModel {
   readonly #all = new Map<Pair, Standing[]>();
   /** Pairs whose receiver is away, with the subscriptions that still name their item. */
   readonly #paused = new Map<Pair, string[]>();
-  readonly #suspendedFor = new Map<Pair, string[]>();
   readonly #away: { receiver: string; fromMs: number; untilMs: number }[] = [];
   readonly #awaySinceMs = new Map<string, number>();
   #wanted: Wanted = { desks: new Map(), receivers: new Set() };
@@ -67,19 +64,10 @@ export class PairModel {
         this.#paused.set(pair, staying);
       } else {
         const isPaused = this.#paused.delete(pair);
-        this.#suspendedFor.set(pair, roots);
         if (graceMs > 0 && staying.length < roots.length && !isPaused)
           this.#set(pair, { state: 'out', startMs, earliestMs: earliest, isUnclear: false }, atMs);
         else this.#end(pair, atMs);
       }
-    }
-    for (const [pair, standing] of this.#now) {
-      if (standing.state !== 'out') continue;
-      const desks = (this.#suspendedFor.get(pair) ?? []).map((name) => wanted.desks.get(name));
-      const isGivenUp = desks.some(
-        (desk) => desk !== undefined && !desk.receivers.includes(receiverOf(pair)),
-      );
-      if (isGivenUp || !wanted.receivers.has(receiverOf(pair))) standing.isGivenUp = true;
     }
     this.#graceMs = graceMs;
   }

@@ -26,7 +26,6 @@ export const EXCUSES = [
   'named as dropped',
   'in a span that was named as lost',
   'its poll was cut off',
-  'its subscription gave up the receiver while it was suspended',
 ] as const;
 
 export type VirtualAccount = {
@@ -174,7 +173,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
   }
 
   function excuseOf(
-    { key, receiver, state }: { key: string; receiver: string; state: State },
+    { key, receiver }: { key: string; receiver: string },
     due: readonly Shown[],
     isLastDue: boolean,
   ): (typeof EXCUSES)[number] | null {
@@ -185,11 +184,6 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     );
     if (reasons.some((reason) => mayEnd || !SUSPENSION_REASONS.has(reason))) return 'named as dropped';
     if (isLastDue) return null;
-    const isGivenUp = due.every(({ atMs, transfer }) => {
-      const standings = model.standings(receiver, transfer, atMs).filter((one) => isDue(one, state));
-      return standings.every((one) => one.isGivenUp === true);
-    });
-    if (isGivenUp) return 'its subscription gave up the receiver while it was suspended';
     if (due.every(({ poll }) => lived.cut.has(poll))) return 'its poll was cut off';
     const isLost = due.every(
       ({ atMs, poll }) =>

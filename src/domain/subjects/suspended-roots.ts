@@ -21,6 +21,40 @@ type Reload = {
   suspended: ReadonlyMap<string, SuspendedState>;
 };
 
+/** What `partRoots` reads; `receivers` are those that each subscription of the new config has. */
+type Parting = Pick<Reload, 'stored' | 'named' | 'suspended'> & {
+  receivers: ReadonlyMap<string, readonly string[]>;
+};
+
+/**
+ * Finds the roots that are suspended, or are about to be, of which a subscription that stays gives up some receivers, or
+ * loses them as they leave the config. Each is parted in two that together count for the same: one for the receivers that
+ * stay, and one for the others, for whom its events wait on. A root that is in the config is left as it is.
+ */
+export function partRoots(
+  { stored, named, suspended, receivers: receiversOf }: Parting,
+  { isGraced }: { isGraced: boolean },
+): ContinuedRoot[] {
+  const isNamed = new Set(named.map((one) => claimRoot(one.subscription, one.subject)));
+  return stored.flatMap(({ root, atMs, receivers }) => {
+    const { subscription, subject } = parseClaimRoot(root);
+    const now = receiversOf.get(subscription);
+    const before = suspended.get(root);
+    const isInConfig =
+      isNamed.has(`${subscription}|${subject}`) && (before === undefined || isDone(before, 'back'));
+    if (now === undefined || isInConfig || (before === undefined && !isGraced)) return [];
+    const [stay = [], go = []] = [true, false].map((stays) =>
+      receivers.filter((name) => now.includes(name) === stays),
+    );
+    if (go.length === 0) return [];
+    const parts = [stay, go]
+      .filter((some) => some.length > 0)
+      .map((some) => claimRoot(subscription, asSubjectId(subject), some.toSorted()));
+    if (parts.includes(root)) return [];
+    return parts.map((part) => ({ root: part, subject: asSubjectId(subject), atMs, from: [root] }));
+  });
+}
+
 /**
  * Plans what is suspended. A root that leaves is suspended for the receivers to whom no root leads that is as old; where
  * other roots lead on to all of them it ends, as in a rename. `isGraced` is false where what leaves ends at once.

@@ -27,7 +27,7 @@ export async function matchFacts(
 ): Promise<MatchesOf> {
   const subscriptions = known ?? (await registry.subscriptions(facts.flatMap(({ roots }) => roots ?? [])));
   const receivers = new Map(
-    [...subscriptions].map(([name, subscription]) => [name, new Set(subscription.receivers)] as const),
+    [...subscriptions].map(([name, subscription]) => [name, new Set(receiversOf(subscription))] as const),
   );
   // Most events of a batch are named by few claims: each is taken apart once.
   const claimed = facts.map(({ roots }) =>
@@ -48,6 +48,18 @@ export async function matchFacts(
       const roots = claims?.flatMap(({ root, has }) => (has(receiver.name) ? [root] : [])) ?? null;
       return matchFact({ receiver, fact, roots }, directory) ?? [];
     });
+}
+
+/**
+ * The receivers of a subscription's events. One that has left the config goes on with what it had committed: so do those that
+ * had left before it, and are back.
+ */
+export function receiversOf({
+  receivers,
+  awayReceivers,
+  removedAtMs,
+}: StoredSubscription): readonly string[] {
+  return removedAtMs === null ? receivers : [...receivers, ...awayReceivers];
 }
 
 /** The events among some of the log that one receiver matches, in order. */

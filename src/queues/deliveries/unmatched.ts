@@ -5,7 +5,7 @@ import { loggedType } from '../../log.ts';
 import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
 import { type Ahead, BATCH, type HeldLease } from './follow.ts';
 import { type Fact, readBatch } from './log-batch.ts';
-import { matchFact } from './matches.ts';
+import { matchFact, receiversOf } from './matches.ts';
 import type { RelayParts } from './relay-parts.ts';
 
 /** What decides whether a receiver gets an event. */
@@ -72,7 +72,7 @@ export function unmatchedReason(fact: Fact, matching: Matching): UnmatchedReason
     const { subscription: of, receivers: narrowed } = parseClaimRoot(root);
     const subscription = subscriptions.get(of);
     if (subscription === undefined) continue;
-    const names = subscription.receivers.filter((name) => narrowed?.includes(name) !== false);
+    const names = receiversOf(subscription).filter((name) => narrowed?.includes(name) !== false);
     if (subscription.removedAtMs === null) live.push(names);
     for (const name of names) {
       const roots = rootsOf.get(name);

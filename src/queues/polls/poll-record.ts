@@ -81,10 +81,10 @@ async function askForRecord(
   return { record, answeredMs };
 }
 
-/** Notes with the wallets of a transfer what a poll of its own showed. */
-async function noteTransfer(
+/** Notes with the wallets of a transfer what an answer about it alone, or about its transaction, showed. */
+export async function noteTransfer(
   { stores: { wallets } }: PollParts,
-  { subject, nowMs, claims }: PollStart,
+  { subject, nowMs, claims }: Pick<PollStart, 'subject' | 'nowMs' | 'claims'>,
   snapshot: Snapshot,
   { isOver }: SubjectPlan,
 ): Promise<void> {

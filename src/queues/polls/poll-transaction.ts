@@ -4,17 +4,19 @@ import { isPollable } from '../../domain/subjects/kinds.ts';
 import type { UpstreamRecord } from '../../domain/subjects/record.ts';
 import { intentId, type SubjectId } from '../../domain/subjects/subject.ts';
 import type { PollStart } from '../../store/poll-start.ts';
-import { NOTHING_KNOWN } from '../../store/subjects.ts';
-import { commitRecord, planOf } from './commit-record.ts';
+import { type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
+import { commitRecord, planOf, type Taken } from './commit-record.ts';
 import { planForMore } from './further-transfers.ts';
 import type { PollParts } from './poll-parts.ts';
-import { type Ask, isOver } from './poll-record.ts';
+import { type Ask, isOver, noteTransfer } from './poll-record.ts';
 import { type Adapter, AFTER_SUPERSEDED, AT_ONCE, answered, failed } from './polled.ts';
+import { separate } from './take-page.ts';
 import { reportUnreadable } from './unreadable.ts';
 
 /**
  * Polls transactions: looks for the transfers that one belongs to. Each that is found gets the claims of the transaction, and
- * is polled and reported as itself; the transaction is polled for further ones (see further-transfers.ts).
+ * is polled by itself; what the answer shows of it is stored as well, for its own tracking may have ended. The transaction is
+ * polled for further ones (see further-transfers.ts).
  */
 export function transactionAdapter(parts: PollParts, ask: Ask): Adapter {
   return {
@@ -28,6 +30,7 @@ export function transactionAdapter(parts: PollParts, ask: Ask): Adapter {
       const pollable = new Set(reading.records.flatMap(pollableOf));
       for (const one of pollable) await parts.stores.subjects.claim(one, claims);
       const others = reading.records.filter((record) => pollableOf(record).length === 0);
+      await storeShown(parts, start, { records: reading.records, nowMs });
       const next: (PlannedPoll | null)[] = [];
       for (const record of others) next.push(await follow(parts, start, { record, nowMs }));
       const shown = [...pollable, ...others.map((record) => record.subject)];
@@ -48,6 +51,49 @@ export function transactionAdapter(parts: PollParts, ask: Ask): Adapter {
 /** The subjects to which a record leads that can be requested by themselves. */
 function pollableOf(record: UpstreamRecord): SubjectId[] {
   return isPollable(record.subject) ? [record.subject] : record.names.map(intentId);
+}
+
+/**
+ * Stores what an answer shows of transfers that can be polled by themselves, as a page of a wallet does: a transfer that ended
+ * its tracking by its age goes on where it has moved. One that is shown behind its state, or twice, is polled by itself.
+ */
+async function storeShown(
+  parts: PollParts,
+  start: PollStart,
+  { records, nowMs }: { records: readonly UpstreamRecord[]; nowMs: number },
+): Promise<void> {
+  const { once, again } = separate(records.filter(({ subject }) => isPollable(subject)));
+  const known = await parts.stores.subjects.look(once.map(({ subject }) => subject));
+  const results = await Promise.allSettled(
+    once.map((record, index) =>
+      storeOne(parts, start, { record, known: known[index] ?? NOTHING_KNOWN, nowMs }),
+    ),
+  );
+  const behind = results.flatMap((result, index) => {
+    const subject = once[index]?.subject;
+    if (result.status === 'fulfilled')
+      return result.value === 'stale' && subject !== undefined ? [subject] : [];
+    parts.log.error({ subject, error: result.reason }, 'record.not_taken');
+    return [];
+  });
+  const asked = [...new Set([...behind, ...again])];
+  if (asked.length > 0) await parts.stores.plan.recheck(asked);
+}
+
+async function storeOne(
+  parts: PollParts,
+  { asOf, price, claims, ...start }: PollStart,
+  { record, known, nowMs }: { record: UpstreamRecord; known: Known; nowMs: number },
+): Promise<Taken['outcome']> {
+  const { subject } = record;
+  const observation = { asOf, nowMs, price, exact: false, claims };
+  const { outcome, snapshot, stored } = await commitRecord(parts, record, known, observation);
+  if (stored && snapshot !== null) {
+    const state = { subject, snapshot, claims: known.claims };
+    const plan = planOf(parts, state, { ...start, price, nowMs, imported: null, route: null });
+    await noteTransfer(parts, { ...state, nowMs }, snapshot, plan);
+  }
+  return outcome;
 }
 
 /** The poll that is due first; null where none is. */

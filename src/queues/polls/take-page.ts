@@ -187,8 +187,8 @@ export function openTransfer(
   return { subject, status, route: routeName(snapshot.record), sinceMs: stageSinceMs(snapshot), seenAtMs };
 }
 
-/** A page that shows a subject twice, differently, cannot say which is right: the first is taken, and it is looked up. */
-function separate(records: readonly UpstreamRecord[]): { once: UpstreamRecord[]; again: SubjectId[] } {
+/** An answer that shows a subject twice, differently, cannot say which is right: the first is taken, and it is looked up. */
+export function separate(records: readonly UpstreamRecord[]): { once: UpstreamRecord[]; again: SubjectId[] } {
   const first = new Map<SubjectId, UpstreamRecord>();
   const again: SubjectId[] = [];
   for (const record of records) {

@@ -17,12 +17,20 @@ local wanted, suspension = KEYS[1], ARGV[1]
 local from = ARGV[2] == '' and '-' or '(' .. ARGV[2]
 local members = redis.call('ZRANGEBYLEX', wanted .. ':withheld', from, '+', 'LIMIT', 0, ARGV[3])
 
--- The roots that go on from one: itself, or those that continue it.
+-- Whether a root is a part of another one that began anew: for some of its receivers, with the start from before.
+local function isPartOf(other, root, at)
+  local subscription, subject = string.match(root, '^([^|>]*)(|.*)$')
+  return subscription and string.sub(other, 1, #subscription + 1) == subscription .. '>'
+    and string.sub(other, -#subject) == subject and tonumber(at) < tonumber(redis.call('HGET', wanted, root))
+end
+
+-- The roots that go on from one: itself with its parts, or those that continue it.
 local function heirs(root)
-  if redis.call('HEXISTS', wanted, root) == 1 then return { root } end
-  local others = {}
+  local isWanted = redis.call('HEXISTS', wanted, root) == 1
+  local others = isWanted and { root } or {}
   for other in string.gmatch(redis.call('HGET', wanted .. ':continued', root) or '', '\n([^\n]+)') do
-    if redis.call('HEXISTS', wanted, other) == 1 then others[#others + 1] = other end
+    local at = redis.call('HGET', wanted, other)
+    if at and (not isWanted or isPartOf(other, root, at)) then others[#others + 1] = other end
   end
   return others
 end

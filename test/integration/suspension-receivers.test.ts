@@ -1,0 +1,99 @@
+import { expect, test } from 'vitest';
+import { opening } from '../support/opening.ts';
+import {
+  eventOf,
+  ONE,
+  OTHER,
+  REST,
+  shown,
+  suspensionStage,
+  TREASURY,
+  TWO,
+  WALLET,
+} from '../support/suspension-stage.ts';
+
+const open = opening();
+
+const BOTH = { ...TREASURY, receivers: ['backend', 'desk'], wallets: [WALLET, OTHER] };
+
+/** The subscription stays, with another wallet; what it named is suspended. */
+const WITHOUT = { ...BOTH, wallets: [OTHER] };
+
+test('what waits for a receiver that leaves meanwhile comes when both are back', async () => {
+  const { backend, desk, reload, restart, change } = await suspensionStage(open);
+  await reload([BOTH]);
+  await change(ONE, 'pending');
+  await Promise.all([backend.until((came) => came.length === 1), desk.until((came) => came.length === 1)]);
+  await reload([WITHOUT]);
+  await change(ONE, 'filled');
+  await reload([{ ...WITHOUT, receivers: ['desk'] }], {}, ['desk']);
+  await change(TWO, 'pending');
+  await restart();
+  // The wallet is back for one of them.
+  await reload([{ ...BOTH, receivers: ['desk'] }], {}, ['desk']);
+  await desk.until((came) => came.length >= 3);
+  await change(TWO, 'filled');
+  await desk.until((came) => came.length >= 4);
+  expect(backend.came).toHaveLength(1);
+  await reload([BOTH]);
+  await backend.until((came) => came.length >= 4);
+  expect(shown(desk, 1)).toEqual([
+    ['intent.filled', `intent:${ONE}`, true],
+    ['intent.pending', `intent:${TWO}`, true],
+    ['intent.filled', `intent:${TWO}`, false],
+  ]);
+  // What came by the subscription for another receiver stands before what waited.
+  expect(
+    shown(backend, 1)
+      .map((one) => one.slice(0, 2))
+      .sort(),
+  ).toEqual([
+    ['intent.filled', `intent:${ONE}`],
+    ['intent.filled', `intent:${TWO}`],
+    ['intent.pending', `intent:${TWO}`],
+  ]);
+});
+
+test('what waits for a receiver that its subscription gives up comes by another one', async () => {
+  const { backend, desk, reload, change, upstream } = await suspensionStage(open);
+  await reload([BOTH]);
+  await change(ONE, 'pending');
+  await backend.until((came) => came.length === 1);
+  await reload([WITHOUT]);
+  await change(ONE, 'filled');
+  await reload([{ ...WITHOUT, receivers: ['desk'] }]);
+  await change(TWO, 'pending');
+  await upstream.past();
+  await reload([
+    { ...BOTH, receivers: ['desk'] },
+    { ...TREASURY, name: 'other' },
+  ]);
+  await Promise.all([backend.until((came) => came.length >= 3), desk.until((came) => came.length >= 3)]);
+  for (const hook of [backend, desk])
+    expect(shown(hook, 1)).toEqual([
+      ['intent.filled', `intent:${ONE}`, true],
+      ['intent.pending', `intent:${TWO}`, true],
+    ]);
+});
+
+test('what waits for a receiver that is given up as its subject leaves, or comes back, is named at the end', async () => {
+  const { backend, desk, reload, change } = await suspensionStage(open);
+  await reload([BOTH, REST]);
+  await change(ONE, 'pending');
+  await backend.until((came) => came.length === 1);
+  await reload([WITHOUT, REST]);
+  await change(ONE, 'filled');
+  await reload([{ ...BOTH, receivers: ['desk'] }, REST]);
+  await desk.until((came) => came.length >= 2);
+  expect(shown(desk, 1)).toEqual([['intent.filled', `intent:${ONE}`, true]]);
+  const [, { event: filled } = { event: null }] = desk.came;
+  // Its time is over.
+  await reload([{ ...BOTH, receivers: ['desk'] }, REST], { removal: { graceSpan: '0s' } });
+  await desk.until((came) => came.length >= 3);
+  expect(eventOf(desk, 'intentwatch.suspension_ended')?.data.record).toMatchObject({
+    reason: 'span-over',
+    subscriptions: ['treasury'],
+    eventIds: [filled?.id],
+  });
+  expect(backend.came).toHaveLength(1);
+});
