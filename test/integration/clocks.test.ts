@@ -9,10 +9,8 @@ import { needs, PARTS } from '../support/optional-parts.ts';
 const { later } = opening();
 const GCC = needs(PARTS.gcc);
 
-const LONG_MS = 120_000;
-
 describe.skipIf(GCC.skip)(`the clock of Redis is an hour ahead, then right${GCC.note}`, () => {
-  test('no transfer is overdue by it', { timeout: LONG_MS }, async () => {
+  test('no transfer is overdue by it', async () => {
     const stage = await ClocksStage.of(later);
     await stage.start({ history: 'emit', overdueAfter: '30m' });
     const hashes = stage.add(19, { status: 'pending', atMs: () => Date.now() });
@@ -30,9 +28,7 @@ describe.skipIf(GCC.skip)(`the clock of Redis is an hour ahead, then right${GCC.
     expect(types.filter((type) => type.startsWith('intentwatch.'))).toEqual(['intentwatch.clock_jumped']);
   });
 
-  test('what was reported meanwhile is sent once more by a resend of that time', {
-    timeout: LONG_MS,
-  }, async () => {
+  test('what was reported meanwhile is sent once more by a resend of that time', async () => {
     const stage = await ClocksStage.of(later);
     const { url } = await stage.start({ history: 'emit' });
     await stage.asked(({ wallet }) => wallet !== undefined);
@@ -58,7 +54,7 @@ describe.skipIf(GCC.skip)(`the clock of Redis is an hour ahead, then right${GCC.
 describe.skipIf(GCC.skip)(
   `one answer with a Date six hours off, the first for a new wallet${GCC.note}`,
   () => {
-    test('ahead: every new transfer is reported', { timeout: LONG_MS }, async () => {
+    test('ahead: every new transfer is reported', async () => {
       const stage = await ClocksStage.of(later);
       stage.aheadMs = (answer) => (answer === 0 ? 6 * HOUR_MS : 0);
       stage.add(20, { status: 'filled', atMs: (index) => Date.now() - (index + 1) * 600_000 });
@@ -69,7 +65,7 @@ describe.skipIf(GCC.skip)(
       expect((await stage.events()).filter(({ type }) => type === 'intent.filled')).toEqual([]);
     });
 
-    test('behind: no old transfer is reported', { timeout: LONG_MS }, async () => {
+    test('behind: no old transfer is reported', async () => {
       const stage = await ClocksStage.of(later);
       stage.aheadMs = (answer) => (answer === 0 ? -6 * HOUR_MS : 0);
       stage.add(40, { status: 'filled', atMs: (index) => Date.now() - (index + 1) * 1_200_000 });
@@ -83,19 +79,15 @@ describe.skipIf(GCC.skip)(
     test.each([
       ['ahead', 6 * HOUR_MS],
       ['behind', -6 * HOUR_MS],
-    ])(
-      'an upstream that is six hours %s in all it says is believed',
-      { timeout: LONG_MS },
-      async (_, aheadMs) => {
-        const stage = await ClocksStage.of(later);
-        stage.aheadMs = () => aheadMs;
-        stage.add(20, { status: 'filled', atMs: (index) => Date.now() + aheadMs - (index + 1) * 600_000 });
-        await stage.start();
-        await stage.asked(({ wallet }) => wallet !== undefined);
-        stage.add(20, { status: 'pending', atMs: () => Date.now() + aheadMs + 1_000 });
-        await stage.subjects('intent.pending', 20);
-        expect((await stage.events()).filter(({ type }) => type === 'intent.filled')).toEqual([]);
-      },
-    );
+    ])('an upstream that is six hours %s in all it says is believed', async (_, aheadMs) => {
+      const stage = await ClocksStage.of(later);
+      stage.aheadMs = () => aheadMs;
+      stage.add(20, { status: 'filled', atMs: (index) => Date.now() + aheadMs - (index + 1) * 600_000 });
+      await stage.start();
+      await stage.asked(({ wallet }) => wallet !== undefined);
+      stage.add(20, { status: 'pending', atMs: () => Date.now() + aheadMs + 1_000 });
+      await stage.subjects('intent.pending', 20);
+      expect((await stage.events()).filter(({ type }) => type === 'intent.filled')).toEqual([]);
+    });
   },
 );
