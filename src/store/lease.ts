@@ -19,14 +19,25 @@ export class FencedLease {
   readonly #redis: RedisClient;
   readonly #keys: LeaseKeys;
   #token = '';
+  #holding: Promise<string | null> | null = null;
 
   constructor(redis: RedisClient, keys: LeaseKeys) {
     this.#redis = redis;
     this.#keys = keys;
   }
 
-  /** Takes or renews the lease. Returns the fencing token; null while another process holds it. */
-  async hold(): Promise<string | null> {
+  /**
+   * Takes or renews the lease. Returns the fencing token; null while another process holds it. One call at a time: where the
+   * lease had run out, a second one with the old token would be refused, and its answer would hide the token of the first.
+   */
+  hold(): Promise<string | null> {
+    this.#holding ??= this.#ask().finally(() => {
+      this.#holding = null;
+    });
+    return this.#holding;
+  }
+
+  async #ask(): Promise<string | null> {
     const { lease, fence } = this.#keys;
     this.#token = await this.#redis.iwLease(lease, fence, this.#token, String(LEASE_MS));
     return this.#token === '' ? null : this.#token;
@@ -34,6 +45,7 @@ export class FencedLease {
 
   /** Gives the lease back, so that another process can take over at once. */
   async release(): Promise<void> {
+    await this.#holding?.catch(() => undefined);
     if (this.#token !== '' && (await this.#redis.get(this.#keys.lease)) === this.#token) {
       await this.#redis.del(this.#keys.lease);
     }
