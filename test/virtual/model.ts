@@ -20,6 +20,9 @@ export type Standing = {
 /** The pairs at a time, as a dump of Redis has them. */
 export type Dump = { atMs: number; pairs: ReadonlyMap<Pair, Standing> };
 
+/** The `retention` of the configs, which is the default: a receiver that is away has what happened for so long. */
+export const RETENTION_MS = 30 * 24 * 3_600_000;
+
 /** Until when a suspension is made by which a restore is undone. */
 const FOUND_MS = 3_600_000;
 
@@ -198,6 +201,13 @@ export class PairModel {
   wasAway(receiver: string, atMs: number): boolean {
     return this.#away.some(
       (away) => away.receiver === receiver && away.fromMs <= atMs && atMs < away.untilMs,
+    );
+  }
+
+  /** True when a receiver was out of the config at a time, and came back when what was noted then was past its retention. */
+  wasAwayTooLong(receiver: string, atMs: number): boolean {
+    return this.#away.some(
+      (away) => away.receiver === receiver && away.fromMs <= atMs && atMs + RETENTION_MS <= away.untilMs,
     );
   }
 

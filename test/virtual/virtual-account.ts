@@ -1,6 +1,6 @@
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { gaps, statesWithTwoIds } from '../chaos/operator-account.ts';
-import { type PairModel, type Standing, stateKey } from './model.ts';
+import { type PairModel, RETENTION_MS, type Standing, stateKey } from './model.ts';
 import type { Shown, State, Transfer } from './virtual-upstream.ts';
 
 /** What a receiver got. */
@@ -26,6 +26,8 @@ export const EXCUSES = [
   'named as dropped',
   'in a span that was named as lost',
   'its poll was cut off',
+  'past its retention before its receiver was back',
+  'its tracking had ended',
 ] as const;
 
 export type VirtualAccount = {
@@ -42,6 +44,16 @@ export type VirtualAccount = {
 /** Why what was suspended is dropped. */
 const SUSPENSION_REASONS: ReadonlySet<string> = new Set(['span-over', 'removed']);
 
+const DAY_MS = 24 * 3_600_000;
+
+/** For how long a transfer that no wallet shows is tracked in a status without a change (docs/assumptions.md). */
+const TRACKED_MS: Readonly<Record<string, number>> = {
+  filled: 7 * DAY_MS,
+  failed: 7 * DAY_MS,
+  expired: 30 * DAY_MS,
+  refundable: 30 * DAY_MS,
+};
+
 /** From the second of a change to that of a start: both are rounded. */
 const SECOND_MS = 1_000;
 
@@ -49,9 +61,11 @@ const SECOND_MS = 1_000;
  * Holds what receivers got against what the upstream showed and the configs of the time wanted:
  *
  * - each state that was shown to a poll, or is the last of its transfer, reaches each receiver that had the transfer, or is
- *   named as dropped, or was in a span that was named as lost;
+ *   named as dropped, or was in a span that was named as lost, or past the retention of a receiver that was away, or came
+ *   after its tracking had ended;
  * - a receiver gets no state that was never shown while it had the transfer, or is older than its start;
- * - a state has one id, an id one state; sequence numbers have no gap and stand once in an epoch.
+ * - a state has one id, an id one state; sequence numbers have no gap and stand once in an epoch, unless the transfer was
+ *   shown again when it was not known any more.
  */
 export function accountVirtual(lived: Lived): VirtualAccount {
   const { model, shown, got, logged, named } = lived;
@@ -84,8 +98,22 @@ export function accountVirtual(lived: Lived): VirtualAccount {
   const distinct = [...new Map([...logged, ...all.map((event) => [event.id, event] as const)]).values()];
   const subjects = new Set(lived.transfers.map(({ subject }) => subject));
   const known = distinct.filter(({ data }) => subjects.has(data.subject.id));
-  account.problems.push(...statesWithTwoIds(known), ...gaps(known, subjects), ...placesTwice(known));
+  account.problems.push(...statesWithTwoIds(known), ...gaps(known, subjects));
+  const forgotten = forgottenSubjects();
+  account.problems.push(...placesTwice(known.filter(({ data }) => !forgotten.has(data.subject.id))));
   return account;
+
+  /** What nothing has shown for twice the retention: it is whole for the one, and compact for the other. */
+  function forgottenSubjects(): Set<string> {
+    const lastMs = new Map<string, number>();
+    const found = new Set<string>();
+    for (const { transfer, atMs } of shown) {
+      const { subject } = transfer;
+      if (atMs - (lastMs.get(subject) ?? atMs) >= 2 * RETENTION_MS) found.add(subject);
+      lastMs.set(subject, atMs);
+    }
+    return found;
+  }
 
   function holdReceiver(receiver: string, events: readonly Got[]): void {
     const came = Map.groupBy(events, ({ event }) => eventKey(event));
@@ -173,7 +201,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
   }
 
   function excuseOf(
-    { key, receiver }: { key: string; receiver: string },
+    { key, receiver, transfer, state }: { key: string; receiver: string; transfer: Transfer; state: State },
     due: readonly Shown[],
     isLastDue: boolean,
   ): (typeof EXCUSES)[number] | null {
@@ -183,6 +211,10 @@ export function accountVirtual(lived: Lived): VirtualAccount {
       model.standings(receiver, transfer, atMs).some(({ state: is }) => is === 'out'),
     );
     if (reasons.some((reason) => mayEnd || !SUSPENSION_REASONS.has(reason))) return 'named as dropped';
+    const noted = (showings.get(key) ?? []).find(({ poll }) => !lived.cut.has(poll));
+    if (noted !== undefined && model.wasAwayTooLong(receiver, noted.atMs))
+      return 'past its retention before its receiver was back';
+    if (!showings.has(key) && isTrackedNoMore(transfer, state)) return 'its tracking had ended';
     if (isLastDue) return null;
     if (due.every(({ poll }) => lived.cut.has(poll))) return 'its poll was cut off';
     const isLost = due.every(
@@ -190,6 +222,13 @@ export function accountVirtual(lived: Lived): VirtualAccount {
         lived.cut.has(poll) || lost.some(({ fromMs, untilMs }) => fromMs <= atMs && atMs <= untilMs),
     );
     return isLost ? 'in a span that was named as lost' : null;
+  }
+
+  /** True when a transfer that no wallet shows was in its status before for longer than it is tracked. */
+  function isTrackedNoMore({ wallet, states }: Transfer, state: State): boolean {
+    const before = states[states.indexOf(state) - 1];
+    const trackedMs = TRACKED_MS[before?.status ?? ''] ?? Number.POSITIVE_INFINITY;
+    return wallet === null && before !== undefined && state.atMs - before.atMs >= trackedMs;
   }
 
   /** True when a receiver that stands so must get a state that is shown to it. */
