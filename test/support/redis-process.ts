@@ -48,6 +48,8 @@ export class RedisProcess {
       save: '',
       appendonly: this.#durable ? 'yes' : 'no',
       'maxmemory-policy': 'noeviction',
+      // The purging thread of the allocator waits until a wall time: under a shifted clock it never sleeps.
+      'jemalloc-bg-thread': 'no',
     };
     const args = Object.entries(settings).flatMap(([key, value]) => [`--${key}`, value]);
     const env = { ...process.env, ...this.#env };

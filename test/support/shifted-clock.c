@@ -4,9 +4,10 @@
  *   int64  0 the real time plus `value`, 1 the time `value`, which stands still
  *   int64  value, in microseconds
  *
- * Reads nothing through the C library: an allocator requests the time before anything is ready.
+ * Until it has begun, it reads nothing through the C library: an allocator requests the time before anything is ready.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,7 +19,11 @@
 
 static volatile int64_t *shared = NULL;
 
-__attribute__((constructor)) static void open_shared(void) {
+/* Reads a clock without a system call, where there is such a way. */
+static int (*fast)(clockid_t, struct timespec *) = NULL;
+
+__attribute__((constructor)) static void begin(void) {
+  fast = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
   const char *place = getenv("SHIFTED_CLOCK");
   if (place == NULL) return;
   int file = open(place, O_RDONLY | O_CLOEXEC);
@@ -28,16 +33,20 @@ __attribute__((constructor)) static void open_shared(void) {
   if (mapped != MAP_FAILED) shared = mapped;
 }
 
+static int read_clock(clockid_t clock, struct timespec *time) {
+  return fast == NULL ? (int)syscall(SYS_clock_gettime, clock, time) : fast(clock, time);
+}
+
 static int64_t now_us(void) {
+  if (shared != NULL && shared[0] == 1) return shared[1];
   struct timespec real;
-  syscall(SYS_clock_gettime, CLOCK_REALTIME, &real);
+  read_clock(CLOCK_REALTIME, &real);
   int64_t us = (int64_t)real.tv_sec * 1000000 + real.tv_nsec / 1000;
-  if (shared == NULL) return us;
-  return shared[0] == 1 ? shared[1] : us + shared[1];
+  return shared == NULL ? us : us + shared[1];
 }
 
 int clock_gettime(clockid_t clock, struct timespec *time) {
-  if (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE) return (int)syscall(SYS_clock_gettime, clock, time);
+  if (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE) return read_clock(clock, time);
   int64_t us = now_us();
   time->tv_sec = us / 1000000;
   time->tv_nsec = us % 1000000 * 1000;
