@@ -73,6 +73,12 @@ test.each<Case>([
     plan: { narrowed: ['a>q'], ended: ['a'] },
   },
   {
+    what: 'one for a single receiver is suspended, also where it goes on for who reads the log',
+    stored: [root('a>q', 5, 'q'), root('a>r', 5, 'r')],
+    named: [named('b', 'r', 's')],
+    plan: { out: ['a>q'], ended: ['a>r'] },
+  },
+  {
     what: 'another receiver of the wallet changes nothing for the one that leaves',
     stored: [root('a', 5, 'r'), root('b', 7, 'q')],
     named: [named('b', 'q')],

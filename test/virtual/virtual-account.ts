@@ -87,6 +87,10 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     return isNamed ? [{ fromMs, untilMs: atMs }] : [];
   });
   const showings = Map.groupBy(shown, ({ transfer, state }) => stateKey(transfer, state));
+  const pages = Map.groupBy(
+    shown.filter(({ isPage }) => isPage),
+    ({ transfer }) => transfer,
+  );
   account.shown = showings.size;
   const idsOf = new Map<string, Set<string>>();
   for (const [id, event] of logged) {
@@ -144,7 +148,9 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     const observations = showings.get(key) ?? [];
     const standings = observations.map((one) => ({ one, at: model.standings(receiver, transfer, one.atMs) }));
     const isReported = came.length > 0;
-    const due = standings.filter(({ at }) => at.some((standing) => isDue(standing, state)));
+    const due = standings.filter(({ one, at }) =>
+      at.some((standing) => isDue(standing, state) && isOfWallet(one, standing)),
+    );
     const last = isLast
       ? model.standings(receiver, transfer, Number.MAX_SAFE_INTEGER).filter(({ state: is }) => is === 'in')
       : [];
@@ -234,6 +240,14 @@ export function accountVirtual(lived: Lived): VirtualAccount {
   /** True when a receiver that stands so must get a state that is shown to it. */
   function isDue({ startMs, isUnclear }: Standing, { atMs }: State): boolean {
     return !isUnclear && atMs >= startMs + SECOND_MS;
+  }
+
+  /** True when a page has shown that a transfer is of the wallet that a receiver has since then: a record does not name it. */
+  function isOfWallet({ transfer, atMs, isPage }: Shown, { startMs }: Standing): boolean {
+    if (isPage || transfer.wallet === null) return true;
+    return (pages.get(transfer) ?? []).some(
+      (page) => startMs <= page.atMs && page.atMs <= atMs && !lived.cut.has(page.poll),
+    );
   }
 
   /** True when a receiver that stands so may get a state that is shown to it. */

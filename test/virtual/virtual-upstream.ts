@@ -25,8 +25,8 @@ export type Transfer = {
   states: State[];
 };
 
-/** An answer showed a state. `poll` is the number of the poll that it answered. */
-export type Shown = { transfer: Transfer; state: State; atMs: number; poll: number };
+/** An answer showed a state. `poll` is the number of the poll that it answered; `isPage`: it listed a wallet. */
+export type Shown = { transfer: Transfer; state: State; atMs: number; poll: number; isPage: boolean };
 
 /** In which order pages list transfers, and for how long cursors hold (ms). */
 export type Listing = { order: 'newest' | 'oldest' | 'mixed'; cursorMs: number };
@@ -112,7 +112,7 @@ export class VirtualUpstream {
     const found = this.transfers.filter((one) =>
       hash === undefined ? tx !== undefined && one.tx === tx : one.subject === `intent:${hash}`,
     );
-    if (found.length > 0) return this.#said(found, null);
+    if (found.length > 0) return this.#said(found, { isPage: false });
     const unknown = hash ?? tx ?? '';
     return this.#json([intentRecord(unknown, 'unknown', null)], null);
   }
@@ -148,14 +148,18 @@ export class VirtualUpstream {
       all.sort((a, b) => at(a) - at(b) || (a.subject < b.subject ? -1 : 1));
     if (this.listing.order === 'mixed') all.sort((a, b) => (turned(a) < turned(b) ? -1 : 1));
     const to = from + Math.min(Number(limit ?? 20), MOST);
-    return this.#said(all.slice(from, to), to < all.length ? `${this.#time.nowMs}-${to}` : null);
+    const nextCursor = to < all.length ? `${this.#time.nowMs}-${to}` : null;
+    return this.#said(all.slice(from, to), { isPage: true, nextCursor });
   }
 
-  #said(transfers: readonly Transfer[], nextCursor: string | null): Scripted {
+  #said(
+    transfers: readonly Transfer[],
+    { isPage, nextCursor = null }: { isPage: boolean; nextCursor?: string | null },
+  ): Scripted {
     const records = transfers.flatMap((transfer) => {
       const state = transfer.states.at(-1);
       if (state === undefined) return [];
-      this.shown.push({ transfer, state, atMs: this.#time.nowMs, poll: this.#poll });
+      this.shown.push({ transfer, state, atMs: this.#time.nowMs, poll: this.#poll, isPage });
       return [this.#record(transfer, state)];
     });
     return this.#json(records, nextCursor);

@@ -88,11 +88,12 @@ export function planSuspensions(
     const isContinued = continued.some(({ from }) => from.includes(root));
     const isCovered = receivers.length === 0 ? isContinued : rest.length === 0;
     if (!isCovered && (isGraced || before !== undefined)) {
-      if (!isContinued && rest.length === receivers.length) {
+      const narrowed = claimRoot(subscription, asSubjectId(subject), rest.toSorted());
+      // One that counts for just these already is continued for who reads the log alone.
+      if (narrowed === root || (!isContinued && rest.length === receivers.length)) {
         if (before === undefined || !isDone(before, 'out')) plan.out.push(root);
         continue;
       }
-      const narrowed = claimRoot(subscription, asSubjectId(subject), rest.toSorted());
       if (!known.has(narrowed)) {
         plan.narrowed.push({ root: narrowed, subject: asSubjectId(subject), atMs, from: [root] });
       }
