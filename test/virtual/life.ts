@@ -417,6 +417,9 @@ export class Life {
     this.model.restore(this.saved.dump, this.time.nowMs, { isUnwatched });
     for (const seat of this.seats) this.#unaware.add(seat);
     this.disturb();
+    // The process whose config was the newest is gone: another one writes its own.
+    if (this.#newest?.process === null && this.main.process !== null)
+      this.#applied(this.main, this.time.nowMs);
     this.#logRead = '0-0';
   }
 
