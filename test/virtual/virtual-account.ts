@@ -26,7 +26,6 @@ export const EXCUSES = [
   'named as dropped',
   'in a span that was named as lost',
   'its poll was cut off',
-  'past its retention before its receiver was back',
   'its tracking had ended',
 ] as const;
 
@@ -65,8 +64,7 @@ const SECOND_MS = 1_000;
  * Holds what receivers got against what the upstream showed and the configs of the time wanted:
  *
  * - each state that was shown to a poll, or is the last of its transfer, reaches each receiver that had the transfer, or is
- *   named as dropped, or was in a span that was named as lost, or past the retention of a receiver that was away, or came
- *   after its tracking had ended;
+ *   named as dropped, or was in a span that was named as lost, or came after its tracking had ended;
  * - a receiver gets no state that was never shown while it had the transfer, or is older than its start;
  * - a state has one id, an id one state, but for the first one after a restore whose records have no time; sequence numbers have no gap and stand once in an epoch, unless the transfer was
  *   shown again when it was not known any more.
@@ -232,9 +230,6 @@ export function accountVirtual(lived: Lived): VirtualAccount {
       model.standings(receiver, transfer, atMs).some(({ state: is }) => is === 'out'),
     );
     if (reasons.some((reason) => mayEnd || !SUSPENSION_REASONS.has(reason))) return 'named as dropped';
-    const noted = (showings.get(key) ?? []).find(({ poll }) => !lived.cut.has(poll));
-    if (noted !== undefined && model.wasAwayTooLong(receiver, noted.atMs))
-      return 'past its retention before its receiver was back';
     if (!showings.has(key) && isTrackedNoMore(transfer, state)) return 'its tracking had ended';
     if (isLastDue) return null;
     if (due.every(({ poll }) => lived.cut.has(poll))) return 'its poll was cut off';
