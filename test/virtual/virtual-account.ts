@@ -240,13 +240,19 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     return isLost ? 'in a span that was named as lost' : null;
   }
 
-  /** True when a transfer that no wallet shows was in its status before for longer than it is tracked. */
+  /** True when a transfer that no wallet shows was in some status for longer than it is tracked, and has not been shown since. */
   function isTrackedNoMore(transfer: Transfer, state: State): boolean {
     const { wallet, states } = transfer;
-    const before = states[states.indexOf(state) - 1];
     const elseMs = isTimeless(transfer) ? OTHER_TRACKED_MS : Number.POSITIVE_INFINITY;
-    const trackedMs = TRACKED_MS[before?.status ?? ''] ?? elseMs;
-    return wallet === null && before !== undefined && state.atMs - before.atMs >= trackedMs;
+    const index = states.indexOf(state);
+    const shownLast = states.findLastIndex((one, at) => at < index && showings.has(stateKey(transfer, one)));
+    return (
+      wallet === null &&
+      states.slice(shownLast + 1, index + 1).some(({ atMs }, offset) => {
+        const before = states[shownLast + offset];
+        return before !== undefined && atMs - before.atMs >= (TRACKED_MS[before.status] ?? elseMs);
+      })
+    );
   }
 
   /** True when a receiver that stands so must get a state that is shown to it. */
