@@ -40,6 +40,11 @@ export const INTEGER_TEXT = z
   .regex(/^-?\d{1,15}$/)
   .transform(Number);
 
+/** A time of Redis (ms) as it is stored; null where there is none. */
+export function storedMs(text: string | null): number | null {
+  return text === null ? null : Number(text);
+}
+
 /** Reads a stored text; null for one of another shape, which is reported. */
 export function readStored<T>(
   schema: z.ZodType<T>,
