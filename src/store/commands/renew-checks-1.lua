@@ -7,7 +7,7 @@
 
   ARGV
     leaseMs  number                    length of the lease, ms
-    claims   ...(id text, token text)  id of a check, and the token under which it was claimed
+    claims   ...(id text, token text)  checks, and the tokens under which they were claimed
 
   returns list of text
     The ids whose claims are lost.

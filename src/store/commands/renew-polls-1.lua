@@ -7,7 +7,7 @@
   ARGV
     process  text  process id
     atMs     text?  the plan's time, ms; none for that of Redis
-    polls    ...(member text, token text)  member, token, … of what it works on
+    polls    ...(member text, token text)  what it works on
 
   returns number
     How many leases were renewed.

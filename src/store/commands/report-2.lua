@@ -9,8 +9,8 @@
   ARGV
     subject  text  subject id
     id       text  event id
-    event    text  (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
-    mark     text  mark: what is reported, the same in every process and at another try; left out, it is the event id
+    event    text  event JSON (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
+    mark     text  what is reported, the same in every process and at another try
     isOnce   flag  whether it is not reported again either after another one; of those the newest 20 are known
 
   returns flag
@@ -18,7 +18,7 @@
 ]]
 -- @include operator-event
 local MOST_KNOWN = 20
-local last, mark = ARGV.subject .. '|last', ARGV.mark or ARGV.id
+local last, mark = ARGV.subject .. '|last', ARGV.mark
 if redis.call('HGET', KEYS.reports, last) == mark then return 0 end
 if ARGV.isOnce == '1' then
   local once = ARGV.subject .. '|once'

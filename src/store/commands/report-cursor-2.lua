@@ -8,7 +8,7 @@
   ARGV
     subject  text    subject id of the endpoint group
     rate     number  the rate that would do, requests per second
-    event    text    (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
+    event    text    event JSON (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
 
   returns flag
     False when the event was appended before.

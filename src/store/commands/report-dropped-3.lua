@@ -8,10 +8,9 @@
 
   ARGV
     subject    text  subject id of the receiver
-    isFurther  flag  for a further event of a report that has begun
+    isFurther  flag  whether it is a further event of a report that has begun
     reasons    ...(reason text, event text)
-                     reason, and its event JSON (with %SEQ%, %EPOCH%, %ID%, %FROM%, "%COUNT%" and "%DELIVERIES%" to be filled
-                     in), ...
+                     `event` is event JSON (with %SEQ%, %EPOCH%, %ID%, %FROM%, "%COUNT%" and "%DELIVERIES%" to be filled in)
 
   returns or nothing
     reason      "retention" | "lost"

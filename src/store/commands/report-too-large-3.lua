@@ -9,7 +9,7 @@
   ARGV
     subject  text  subject id of the endpoint group
     record   text  the record: its id, or its wallet
-    event    text  (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
+    event    text  event JSON (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
 
   returns flag
     False when the event was appended before.
