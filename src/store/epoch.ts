@@ -151,7 +151,7 @@ export class Epoch {
       this.#isTruncated = false;
       try {
         const found = await this.#ask(isTruncated);
-        if (found.found !== 'behind') return await this.#take(found);
+        if (found.result !== 'behind') return await this.#take(found);
         await this.#begin(found, isTruncated);
       } catch (error) {
         this.#isTruncated ||= isTruncated;

@@ -443,7 +443,7 @@ export const scripts = {
       entry: arg.text,
     },
     reply: reply.fields({
-      found: reply.oneOf('known', 'behind'),
+      result: reply.oneOf('known', 'behind'),
       epoch: reply.number,
       state: reply.oneOf('', 'known', 'behind', 'synchronised'),
       atMs: reply.optional(reply.text),

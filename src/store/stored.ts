@@ -80,10 +80,3 @@ export function reasonOf(error: z.ZodError): string {
     .slice(0, 3)
     .join('; ');
 }
-
-/** The fields of a flat list of names and values, as Redis gives a hash. */
-export function pairs(list: readonly string[]): { [field: string]: string } {
-  const fields: { [field: string]: string } = {};
-  for (let index = 0; index + 1 < list.length; index += 2) fields[list[index] ?? ''] = list[index + 1] ?? '';
-  return fields;
-}

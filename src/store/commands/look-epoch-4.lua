@@ -16,7 +16,7 @@
     entry        text    newest entry of the log in it; "0-0" for none
 
   returns
-    found        "known" | "behind"  "behind" where the next epoch is to begin
+    result       "known" | "behind"  "behind" where the next epoch is to begin
     epoch        number
     state        "" | "known" | "behind" | "synchronised"
     atMs         text?               when it began
