@@ -8,6 +8,7 @@ import { scripts } from './scripts.ts';
 /** Why a delivery will never be made, and how the operator is notified. */
 export const DROP_REASONS = {
   retention: 'the retention of events has ended before they were delivered',
+  away: 'the retention of events has ended while the receiver was out of the config',
   lost: 'what was to be delivered is not in Redis any more: its retention has ended, or Redis has lost it',
 } as const;
 
@@ -55,22 +56,25 @@ export class DroppedStore {
   }
 
   /**
-   * Notes events behind the cursor of a receiver, read after `from` and up to `to`, whose retention has ended. False where the
+   * Notes events behind the cursor of a receiver, read after `from` and up to `to`, that are dropped for a reason. False where the
    * cursor has moved, or another process has noted some, meanwhile.
    */
   async noteBehind(
     receiver: string,
-    { cursor, from, to }: { cursor: string; from: string | null; to: string },
+    { cursor, from, to, reason }: { cursor: string; from: string | null; to: string; reason: DropReason },
     events: readonly string[],
   ): Promise<boolean> {
     return scripts.dropBehind(this.#redis, {
       keys: { ...this.#openKeys(receiver), cursors: this.#keys.cursors },
-      args: { receiver, cursor, from, to, events },
+      args: { receiver, cursor, from, to, reason, events },
     });
   }
 
-  /** Reports what a receiver has lost, where that is due: in as many events as it takes to name it. */
-  async report(receiver: string): Promise<DropReport[]> {
+  /**
+   * Reports what a receiver has lost, where that is due: in as many events as it takes to name it. `isAway`: it is out of the
+   * config; what it loses by that is reported once it is back.
+   */
+  async report(receiver: string, { isAway }: { isAway: boolean }): Promise<DropReport[]> {
     const keys = { ...this.#openKeys(receiver), events: this.#keys.events };
     const reports: DropReport[] = [];
     for (;;) {
@@ -83,7 +87,9 @@ export class DroppedStore {
           nowMs,
           record: { receiver, count: '%COUNT%', reason, deliveries: '%DELIVERIES%' },
         });
-      const reasons = Object.entries(DROP_REASONS).map(([reason, text]) => ({ reason, event: event(text) }));
+      const reasons = Object.entries(DROP_REASONS)
+        .filter(([reason]) => !isAway || reason !== 'away')
+        .map(([reason, text]) => ({ reason, event: event(text) }));
       const args = { subject: operatorSubject('receiver', receiver), isFurther: reports.length > 0, reasons };
       const report = await scripts.reportDropped(this.#redis, { keys, args });
       if (report === null) return reports;

@@ -260,6 +260,7 @@ export const scripts = {
       cursor: arg.text,
       from: arg.optional(arg.text),
       to: arg.text,
+      reason: arg.text,
       events: arg.list(arg.text),
     },
     reply: reply.flag,
@@ -822,7 +823,7 @@ export const scripts = {
     },
     reply: reply.orNothing(
       reply.fieldsAndRest({
-        reason: reply.oneOf('retention', 'lost'),
+        reason: reply.oneOf('retention', 'away', 'lost'),
         count: reply.number,
         deliveries: reply.list(reply.text),
       }),

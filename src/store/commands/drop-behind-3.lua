@@ -11,6 +11,7 @@
     cursor    text     its cursor when they were read
     from      text?    entry up to which others were noted before
     to        text     entry up to which these go
+    reason    text     why they are dropped
     events    ...text  ids of the events that the receiver matches
 
   returns flag
@@ -23,5 +24,5 @@
 if redis.call('HGET', KEYS.cursors, ARGV.receiver) ~= ARGV.cursor then return 0 end
 if (redis.call('HGET', KEYS.receiver, 'droppedTo') or '') ~= ARGV.from then return 0 end
 redis.call('HSET', KEYS.receiver, 'droppedTo', ARGV.to)
-for i = 1, #ARGV.events do noteDrop(KEYS.receiver, KEYS.dropped, 'retention', ARGV.events[i]) end
+for i = 1, #ARGV.events do noteDrop(KEYS.receiver, KEYS.dropped, ARGV.reason, ARGV.events[i]) end
 return 1

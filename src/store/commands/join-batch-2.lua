@@ -14,7 +14,7 @@
   returns
     batch  text     "" for a delivery that is in none
     first  text     the leader of its batch; of one that is in none, since when it waits (ms)
-    rest   ...text  the members of its batch; of one that is in none "1" when it waits or "", and the number of those that wait
+    rest   ...text  the members of its batch; of one that is in none "1" when it waits or "", and how many wait
 
   When the leader's delivery is not open any more, this one leads.
 ]]

@@ -1,6 +1,6 @@
 --[[
-  Lists deliveries that were attempted and not accepted, or given up, in the order of their list, from behind a place in it on. The
-  place need not be there any more: what left the list before it moves nothing.
+  Lists deliveries that were attempted and not accepted, or given up, in the order of their list, from behind a place in it
+  on. The place need not be there any more: what left the list before it moves nothing.
 
   KEYS
     list  zset  delivery -> when it was opened, or died, ms

@@ -1,6 +1,6 @@
 --[[
-  Takes what became of one request into the state of the endpoint group (see include/endpoint-group.lua), and appends the operator's
-  event when the state moves, in one step.
+  Takes what became of one request into the state of the endpoint group (see include/endpoint-group.lua), and appends the
+  operator's event when the state moves, in one step.
 
   KEYS
     endpointGroup  hash    state of the endpoint group

@@ -10,14 +10,15 @@
     subject    text  subject id of the receiver
     isFurther  flag  whether it is a further event of a report that has begun
     reasons    ...(reason text, event text)
-                     `event` is event JSON (with %SEQ%, %EPOCH%, %ID%, %FROM%, "%COUNT%" and "%DELIVERIES%" to be filled in)
+                     `reason` may be reported now, `event` is its event JSON (with %SEQ%, %EPOCH%, %ID%, %FROM%, "%COUNT%" and
+                     "%DELIVERIES%" to be filled in)
 
   returns or nothing
-    reason      "retention" | "lost"
-    count       number                how many were lost
-    deliveries  ...text               those that are named
+    reason      "retention" | "away" | "lost"
+    count       number                         how many were lost
+    deliveries  ...text                        those that are named
 
-  Nothing where nothing is due.
+  Nothing where nothing is due, or what comes first may not be reported yet.
 ]]
 -- @include operator-event
 -- @include pace
@@ -33,7 +34,9 @@ for _, noted in ipairs(redis.call('LRANGE', KEYS.dropped, 0, DROPS.NAMED - 1)) d
   if why ~= reason then break end
   ids[#ids + 1] = id
 end
-if not reason then return {} end
+local event
+for i = 1, #ARGV.reasons do event = ARGV.reasons[i].reason == reason and ARGV.reasons[i].event or event end
+if not event then return {} end
 redis.call('LTRIM', KEYS.dropped, #ids, -1)
 redis.call('HSET', KEYS.receiver, 'reportedDropsAt', whole(now))
 local count = #ids
@@ -41,12 +44,8 @@ if redis.call('EXISTS', KEYS.dropped) == 0 then
   count = count + (numberOf(KEYS.receiver, 'droppedMore') or 0)
   redis.call('HDEL', KEYS.receiver, 'droppedMore')
 end
-for i = 1, #ARGV.reasons do
-  if ARGV.reasons[i].reason == reason then
-    local template = string.gsub(ARGV.reasons[i].event, '"%%COUNT%%"', whole(count))
-    local named = cjson.encode(ids)
-    template = string.gsub(template, '"%%DELIVERIES%%"', function() return named end)
-    tell({ receiver = KEYS.receiver, events = KEYS.events, subject = ARGV.subject }, template, 'events_dropped', '')
-  end
-end
+local template = string.gsub(event, '"%%COUNT%%"', whole(count))
+local named = cjson.encode(ids)
+template = string.gsub(template, '"%%DELIVERIES%%"', function() return named end)
+tell({ receiver = KEYS.receiver, events = KEYS.events, subject = ARGV.subject }, template, 'events_dropped', '')
 return { reason, whole(count), unpack(ids) }
