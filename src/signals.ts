@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { EndpointCall } from './chains/endpoint.ts';
-import type { FILE_STATES, RemovedKind } from './config/sections/reload.ts';
-import type { BreakKind } from './domain/books/breaks.ts';
+import type { FILE_STATES, RemovedKind } from './config/sections/process.ts';
+import type { BreakKind } from './domain/books/report-schema.ts';
 import type { Decision } from './domain/changes/decision.ts';
 import type { Event } from './domain/events/event.ts';
 import type { UnmatchedReason } from './domain/events/unmatched.ts';

@@ -11,9 +11,8 @@ import { BookStore, OvertakenError } from './book-store.ts';
 import { keepRules } from './closed-rules.ts';
 import type { DailyReportMailer } from './daily-report-mailer.ts';
 import { type Fed, Feed, type FeedSources } from './feed.ts';
-import type { Database } from './sql/database.ts';
+import { type Database, prepareTables } from './sql/database.ts';
 import { openPostgres } from './sql/postgres.ts';
-import { prepareTables } from './sql/schema.ts';
 import { openSqlite } from './sql/sqlite.ts';
 
 /** The wait between two rounds where there is nothing to read, and the longest after failures. */

@@ -6,13 +6,16 @@ import { CONFIG_DEFAULT, loadConfig } from '../config/file/load.ts';
 import { subjectsOf } from '../domain/subjects/subscription.ts';
 import { EXIT } from '../exit.ts';
 import { printableLine } from '../notifiers/printable.ts';
-import { booksChecks } from './live/books.ts';
-import { chainChecks } from './live/chains.ts';
-import { count, runCheck } from './live/finding.ts';
-import { postgresChecks } from './live/postgres.ts';
-import { redisCheck } from './live/redis.ts';
-import { smtpCheck } from './live/smtp.ts';
-import { upstreamChecks } from './live/upstream.ts';
+import {
+  booksChecks,
+  chainChecks,
+  count,
+  postgresChecks,
+  redisCheck,
+  runCheck,
+  smtpCheck,
+} from './check-live.ts';
+import { upstreamChecks } from './check-upstream.ts';
 
 /** `check`: says whether a config is right, and with `--live` whether all that it names can be reached. */
 export function checkCommand(): Command {

@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
 import { loadConfig } from '../config/file/load.ts';
 import { parseRedisUrl } from '../config/sections/redis.ts';
-import { assembleOperations } from '../daemon/assemble-operations.ts';
+import { assembleOperations } from '../daemon/stores.ts';
 import { COMMON, extendDirectory } from '../domain/transfers/chains.ts';
 import { discoveredDirectory } from '../domain/transfers/discovered.ts';
 import { TryAgainError } from '../exit.ts';
-import type { OperationParts } from '../operations/parts.ts';
+import type { OperationParts } from '../operations/operation.ts';
 import { connect, disconnect } from '../store/connection.ts';
 import { DirectoryStore } from '../store/directory.ts';
 import { findEmbedded } from '../store/embedded.ts';

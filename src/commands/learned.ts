@@ -2,7 +2,7 @@ import { Command, Option } from 'commander';
 import { CONFIG_DEFAULT } from '../config/file/load.ts';
 import type { Corridor } from '../domain/cadence/corridors.ts';
 import { forgetLearned, type Learned, readLearned } from '../operations/learned.ts';
-import type { OperationParts } from '../operations/parts.ts';
+import type { OperationParts } from '../operations/operation.ts';
 import { forgetAllLearned, readAllLearned } from '../server/api/routes/learned.ts';
 import { clientOf, type DaemonOptions, isRemote, print, say, withDaemon } from './daemon.ts';
 import { withDeliveries } from './deliveries-of.ts';

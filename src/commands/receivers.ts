@@ -1,16 +1,77 @@
+import { dirname, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import { EXIT } from '../exit.ts';
-import type { ReceiverView } from '../operations/receivers.ts';
+import { CONFIG_DEFAULT, loadConfig, readConfigText } from '../config/file/load.ts';
+import { readSource } from '../config/file/source.ts';
+import { TEST_TYPE } from '../domain/events/event-types.ts';
+import type { JsonObject } from '../domain/json.ts';
+import { extendDirectory } from '../domain/transfers/chains.ts';
+import { BadSettingError, EXIT } from '../exit.ts';
+import { type ReceiverView, testReceiver } from '../operations/receivers.ts';
+import { addOneReceiver, removeOneReceiver, rotateOneSecret } from '../server/api/routes/added-receivers.ts';
 import {
   listOfReceivers,
   RECEIVER_ACTIONS,
   readOneReceiver,
   testOneReceiver,
 } from '../server/api/routes/receivers.ts';
-import { addedReceiverCommands } from './added-receivers.ts';
-import { clientOf, type DaemonOptions, print, withDaemon } from './daemon.ts';
+import { VERSION } from '../version.ts';
+import { clientOf, type DaemonOptions, print, textOf, withDaemon } from './daemon.ts';
 import { screenOf, table, utcTimeOfIso } from './table.ts';
+
+/** What makes, removes and rotates receivers beside those of the config. */
+export function addedReceiverCommands(): Command[] {
+  const add = withDaemon(
+    new Command('add')
+      .description(
+        'Make a receiver beside those of the config. Its secrets come from a file, never from arguments.',
+      )
+      .argument('<file>', 'YAML or JSON as an item of `receivers`, with ${VAR} read here; - reads stdin'),
+  ).action(async (file: string, options: DaemonOptions) => {
+    const definition = await readDefinition(file);
+    const { body, raw } = await (await clientOf(options)).ask(addOneReceiver, { body: definition });
+    print(options, { raw, text: () => `${body.name} gets events from now on` });
+  });
+  const remove = withDaemon(
+    new Command('remove')
+      .description('Remove a receiver that was made by add.')
+      .argument('<name>', 'the receiver'),
+  ).action(async (name: string, options: DaemonOptions) => {
+    const { raw } = await (await clientOf(options)).ask(removeOneReceiver, { params: { name } });
+    print(options, { raw, text: () => `${name} gets nothing more` });
+  });
+  const rotate = withDaemon(
+    new Command('rotate')
+      .description('Have a receiver that was made by add sign with a new secret, and print that once.')
+      .argument('<name>', 'the receiver')
+      .option('--overlap <span>', 'how long the secret before it signs as well (default: 1d)'),
+  ).action(async (name: string, options: DaemonOptions & { overlap?: string }) => {
+    const { body, raw } = await (await clientOf(options)).ask(rotateOneSecret, {
+      params: { name },
+      body: { overlap: options.overlap },
+    });
+    const { secret, until } = body;
+    print(options, {
+      raw,
+      text: () =>
+        `${secret}\n${name} signs with it from now on, and with those before it until ${utcTimeOfIso(until)}`,
+    });
+  });
+  return [add, remove, rotate];
+}
+
+const EXPECTED = 'a receiver as in the config, in YAML or JSON';
+
+/** A receiver as it stands in a config. What is wrong with it beyond its variables, the daemon says. */
+async function readDefinition(file: string): Promise<JsonObject> {
+  const text =
+    file === '-' ? await textOf(process.stdin) : await readConfigText(file, { expected: EXPECTED });
+  const folder = file === '-' ? process.cwd() : dirname(resolve(file));
+  const { tree, problems } = readSource(text, { env: process.env, folder });
+  if (tree !== null && problems.length === 0) return tree;
+  const [problem] = problems;
+  throw new BadSettingError(`${file}: ${problem?.message ?? `found no mapping, expected ${EXPECTED}`}`);
+}
 
 /** The time that an operator waits to see a receiver enabled. */
 const ENABLING_MS = 10_000;
@@ -139,5 +200,26 @@ async function test(name: string, options: DaemonOptions): Promise<void> {
     [outcome, reason, `${durationMs} ms`, event, answer],
   ];
   print(options, { raw, text: () => table(rows, { ...screenOf(), columns: 0 }) });
+  if (outcome !== 'delivered') process.exitCode = EXIT.failed;
+}
+
+/** `testReceiverNow`: sends an event to a receiver as the daemon does, and shows the answer. */
+export function testCommand(): Command {
+  return new Command('test')
+    .description('Send an intentwatch.test event to a receiver, signed, once, and show the answer.')
+    .argument('<receiver>', 'a receiver of the config; the daemon need not run')
+    .option('-c, --config <file>', 'config file', CONFIG_DEFAULT)
+    .action(testReceiverNow);
+}
+
+async function testReceiverNow(name: string, options: { config: string }): Promise<void> {
+  const config = await loadConfig(resolve(options.config), process.env);
+  const { receivers, smtp } = config;
+  const notifying = { smtp, version: VERSION, eventUrl: null, directory: extendDirectory(config) };
+  const tested = await testReceiver(name, { receivers, options: notifying });
+  const { outcome, reason, answer, durationMs, event } = tested;
+  const lines = [`${name}: ${outcome} after ${durationMs} ms: ${reason}`, `event:  ${event}, ${TEST_TYPE}`];
+  if (answer !== '') lines.push(`answer: ${answer}`);
+  process.stdout.write(`${lines.join('\n')}\n`);
   if (outcome !== 'delivered') process.exitCode = EXIT.failed;
 }

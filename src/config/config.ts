@@ -2,15 +2,13 @@ import type { OverdueAfter } from '../domain/cadence/timed.ts';
 import type { PollingLimits } from '../domain/cadence/watch-rules.ts';
 import type { BatchingRules } from '../domain/events/batching.ts';
 import type { EventFilter } from '../domain/events/filter.ts';
-import type { Fulfilments } from '../domain/proof/evm-moves.ts';
-import type { ImportedQuote } from '../domain/quotes/imported-quote.ts';
+import type { Fulfilments } from '../domain/proof/moves.ts';
+import type { ImportedQuote } from '../domain/quotes/promised.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
 import type { AddedChain, AddedToken } from '../domain/transfers/chains.ts';
 import type { Secret } from '../secret.ts';
 import type { ConfigProblem } from './file/errors.ts';
-import type { LogConfig } from './sections/log.ts';
-import type { ReloadConfig } from './sections/reload.ts';
-import type { RemovalConfig } from './sections/removal.ts';
+import type { LogConfig, ReloadConfig, RemovalConfig } from './sections/process.ts';
 
 /** The kinds of subject whose records carry a status that can end tracking. */
 export type FinishingKind = 'intent' | 'quote' | 'gasless' | 'vault' | 'deposit-address';

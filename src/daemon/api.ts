@@ -1,7 +1,7 @@
 import type { ServerConfig } from '../config/config.ts';
 import { isApiOn } from '../config/sections/server.ts';
 import type { EventUrl } from '../notifiers/notifier.ts';
-import { findEvent } from '../operations/find-event.ts';
+import { findEvent } from '../operations/events.ts';
 import type { Secret } from '../secret.ts';
 import type { AccessRules } from '../server/api/access.ts';
 import type { ApiOptions } from '../server/api/api.ts';

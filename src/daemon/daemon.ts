@@ -38,8 +38,8 @@ import { daemonMetricSources, directoryOf, metricNames } from './metric-sources.
 import { daemonHealth, daemonReadiness, daemonStanding } from './readiness.ts';
 import { RedisConnections } from './redis-connections.ts';
 import { ConfigReloads } from './reloads.ts';
+import { reportStart } from './removals.ts';
 import { logSignals } from './signal-log.ts';
-import { reportStart } from './start-removal.ts';
 
 /** The time that work in flight may take at shutdown before it is released, and all the rest after that. */
 const GRACE_MS = 3_000;

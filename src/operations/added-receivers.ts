@@ -7,11 +7,10 @@ import {
 } from '../config/added-receiver.ts';
 import type { Receiver } from '../config/config.ts';
 import { formatHmacSecret, MOST_SECRETS } from '../config/fields/signing-secret.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, parseJson } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { parseJson } from '../domain/parse-json.ts';
 import { type AddedReceiverStore, type Encryption, MOST_ADDED, type Put } from '../store/added-receivers.ts';
-import { RefusedError, UnknownError } from './errors.ts';
+import { RefusedError, UnknownError } from './operation.ts';
 import type { OriginOf } from './receivers.ts';
 
 /**

@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import type { RenderedEvent } from '../domain/events/event.ts';
 import { wantsType } from '../domain/events/filter.ts';
-import { renderEvent } from '../domain/events/render.ts';
+import { renderEvent, withSuspended } from '../domain/events/make-event.ts';
 import { type Fact, readBatch, wholeFact } from '../queues/deliveries/log-batch.ts';
 import { redisTimeMs } from '../store/connection.ts';
-import { compareEntries } from '../store/log-entry.ts';
-import { RefusedError } from './errors.ts';
-import type { OperationParts } from './parts.ts';
+import { compareEntries, eventOf } from '../store/log-entry.ts';
+import { type OperationParts, RefusedError } from './operation.ts';
 
 /** An entry of the log. Longer numbers than these Redis does not read. */
 export const ENTRY = z.string().regex(/^\d{1,16}-\d{1,19}$/);
@@ -20,7 +19,7 @@ export type LogPlace = z.infer<typeof LOG_PLACE>;
 export type EventFilter = { types: readonly string[]; subject?: string };
 
 /** An event of the log, and the entry at which it stands. */
-export type LoggedEvent = { entry: string; event: RenderedEvent };
+type LoggedEvent = { entry: string; event: RenderedEvent };
 
 /** Some events in the order of the log. `reached` is how far it was read; `more`: there is more behind it already. */
 export type EventPage = { events: LoggedEvent[]; reached: string; more: boolean };
@@ -179,4 +178,19 @@ async function rendered(
     entry: at,
     event: renderEvent(event, roots ?? [], subscriptions, directory),
   }));
+}
+
+/** An event as one receiver gets it, whole; null when that receiver has no delivery of it, or no longer. Rejects when nobody can tell. */
+export type FindEvent = (wanted: { id: string; receiver: string }) => Promise<RenderedEvent | null>;
+
+/** Finds events as receivers get them. */
+export async function findEvent(
+  { id, receiver }: { id: string; receiver: string },
+  { stores: { deliveries, events, registry }, directory }: OperationParts,
+): Promise<RenderedEvent | null> {
+  const fact = await deliveries.fact(receiver, id);
+  const event = fact === null ? null : eventOf(await events.at(fact.entry));
+  if (fact === null || event === null) return null;
+  const rendered = renderEvent(event, fact.roots, await registry.subscriptions(fact.roots), directory);
+  return fact.suspended === '' ? rendered : withSuspended(rendered);
 }

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { CORRIDOR, corridorsOf } from '../domain/cadence/corridors.ts';
 import { quantileSeconds } from '../domain/cadence/hazard.ts';
-import { UnknownError } from './errors.ts';
-import type { OperationParts } from './parts.ts';
+import { type OperationParts, UnknownError } from './operation.ts';
 
 const TENTHS = z.number().min(0);
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseClaimRoot } from '../domain/subjects/claim.ts';
+import { parseClaimRoot } from '../domain/subjects/subscription.ts';
 import { matchesOf } from '../queues/deliveries/matches.ts';
 import { factsAt } from '../queues/deliveries/replays.ts';
 import { redisTimeMs } from '../store/connection.ts';
@@ -7,10 +7,8 @@ import type { StoredReceiver } from '../store/definitions.ts';
 import { eventOf } from '../store/log-entry.ts';
 import { isHeld } from '../store/receivers.ts';
 import { newReplayId, type Replay } from '../store/replays.ts';
-import { RefusedError, UnknownError } from './errors.ts';
-import { knownSubject } from './known-subject.ts';
 import { isoTime, type Moment, momentMs } from './moment.ts';
-import type { OperationParts } from './parts.ts';
+import { knownSubject, type OperationParts, RefusedError, UnknownError } from './operation.ts';
 
 /** How far a replay is. */
 export const REPLAY = z

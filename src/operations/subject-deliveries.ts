@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { deliveryId } from '../domain/events/delivery-id.ts';
+import { deliveryId } from '../domain/events/event.ts';
 import { compareEntries, eventOf, placeAfter } from '../store/log-entry.ts';
 import { DELIVERY, deliveryOf } from './deliveries.ts';
 import { ENTRY } from './events.ts';
-import { knownSubject, relatedTo } from './known-subject.ts';
-import type { OperationParts } from './parts.ts';
+import { knownSubject, type OperationParts, relatedTo } from './operation.ts';
 import { TIMELINE_PLACE, type TimelinePlace } from './timeline.ts';
 
 /** A delivery of an event of a subject. */

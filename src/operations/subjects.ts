@@ -1,10 +1,8 @@
 import { z } from 'zod';
-import { ANY_ROUTE, routeName } from '../domain/cadence/route-name.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { PROOF_OUTCOMES, proofOf } from '../domain/proof/proof-flags.ts';
-import { isTrackedRoot, parseClaimRoot, walletsOf } from '../domain/subjects/claim.ts';
 import { ENDPOINT_GROUPS, endpointGroupKinds } from '../domain/subjects/kinds.ts';
-import { stageOf } from '../domain/subjects/lifecycle.ts';
+import { stageOf } from '../domain/subjects/record.ts';
 import {
   asSubjectId,
   eventKind,
@@ -12,13 +10,14 @@ import {
   parseSubjectId,
   type SubjectId,
 } from '../domain/subjects/subject.ts';
+import { isTrackedRoot, parseClaimRoot, walletsOf } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { money } from '../domain/transfers/money.ts';
-import { type Leg, readTransfer } from '../domain/transfers/transfer.ts';
+import { ANY_ROUTE, type Leg, readTransfer, routeName } from '../domain/transfers/transfer.ts';
 import type { StoredSubscription } from '../store/definitions.ts';
 import type { ChangedSubject, Known } from '../store/subjects.ts';
 import { isoTime, isoTimeOrNull } from './moment.ts';
-import type { OperationParts } from './parts.ts';
+import type { OperationParts } from './operation.ts';
 
 /** A subject in a line. */
 export const SUBJECT = z

@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { parseClaimRoot } from '../domain/subjects/claim.ts';
+import { parseClaimRoot } from '../domain/subjects/subscription.ts';
 import { eventOf } from '../store/log-entry.ts';
 import type { Settled } from '../store/suspensions.ts';
-import { UnknownError } from './errors.ts';
 import { isoTime, isoTimeOrNull } from './moment.ts';
-import type { OperationParts } from './parts.ts';
+import { type OperationParts, UnknownError } from './operation.ts';
 
 /** What left the config and may come back. */
 export const SUSPENDED = z

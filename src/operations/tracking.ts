@@ -9,7 +9,7 @@ import {
   txHashField,
 } from '../config/sections/subscription.ts';
 import type { JsonObject } from '../domain/json.ts';
-import { type ImportedQuote, readImportedQuote } from '../domain/quotes/imported-quote.ts';
+import { type ImportedQuote, readImportedQuote } from '../domain/quotes/promised.ts';
 import {
   gaslessId,
   gatewayJobId,
@@ -21,8 +21,7 @@ import {
   walletId,
 } from '../domain/subjects/subject.ts';
 import type { Wish } from '../store/tracked.ts';
-import { UnknownError } from './errors.ts';
-import type { OperationParts } from './parts.ts';
+import { type OperationParts, UnknownError } from './operation.ts';
 
 /** What can be tracked by its id. */
 export const TRACKED_KINDS = [

@@ -1,7 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import { deriveKey } from '../derive-key.ts';
-import type { Secret } from '../secret.ts';
+import { deriveKey, type Secret } from '../secret.ts';
 import type { RedisClient } from './commands.ts';
 import { receiverText, type StoredReceiver } from './definitions.ts';
 import type { Keys } from './keys.ts';

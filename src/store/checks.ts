@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import type { EndpointState } from '../domain/proof/ask-times.ts';
 import { type Claim, FORGOTTEN_WEIGHT, weightOf } from '../domain/proof/claim.ts';
-import { PAYMENTS } from '../domain/proof/payment.ts';
-import { PROOF, type Proof } from '../domain/proof/proof.ts';
+import { PAYMENTS, PROOF, type Proof } from '../domain/proof/proof.ts';
 import { type Statement, statementPrint } from '../domain/proof/statement.ts';
 import type { WaitingReason } from '../domain/proof/verdict.ts';
 import { asSubjectId, foldHex, type SubjectId } from '../domain/subjects/subject.ts';

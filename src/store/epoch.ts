@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { eventId } from '../domain/events/event-id.ts';
+import { eventId } from '../domain/events/event.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';

@@ -1,5 +1,4 @@
-import type { Event } from '../domain/events/event.ts';
-import { eventId } from '../domain/events/event-id.ts';
+import { type Event, eventId } from '../domain/events/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Truncation } from './append-only.ts';
 import type { RedisClient } from './commands.ts';

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { UpstreamRecord } from '../../src/domain/subjects/record.ts';
 import type { SubjectId } from '../../src/domain/subjects/subject.ts';
-import { openTransfer } from '../../src/domain/transfers/open-transfer.ts';
+import { openTransfer } from '../../src/domain/transfers/transfer-move.ts';
 import { commitDue } from '../../src/queues/polls/commit-flagged.ts';
 import { type CommitParts, commitRecord } from '../../src/queues/polls/commit-record.ts';
 import type { RedisClient } from '../../src/store/commands.ts';

@@ -1,11 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import type { Transition } from '../../src/domain/changes/decision.ts';
-import { eventId } from '../../src/domain/events/event-id.ts';
+import { eventId } from '../../src/domain/events/event.ts';
 import { RENDERED_EVENT } from '../../src/domain/events/event-schema.ts';
 import { EVENT_TYPES, OPERATOR_TYPES, TEST_TYPE } from '../../src/domain/events/event-types.ts';
 import { isOperatorType, matchGlob, wantsType } from '../../src/domain/events/filter.ts';
-import { type EventParts, makeEvent } from '../../src/domain/events/make-event.ts';
-import { type RenderedSubscription, renderEvent } from '../../src/domain/events/render.ts';
+import {
+  type EventParts,
+  makeEvent,
+  type RenderedSubscription,
+  renderEvent,
+} from '../../src/domain/events/make-event.ts';
 
 const TRANSITION: Transition = {
   type: 'intent.filled',

@@ -1,7 +1,12 @@
 import { expect, test } from 'vitest';
-import { type NamedSubject, planRoots, type StoredRoot } from '../../src/domain/subjects/continued-roots.ts';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
-import { planSuspensions, type SuspendedState } from '../../src/domain/subjects/suspended-roots.ts';
+import {
+  type NamedSubject,
+  planRoots,
+  planSuspensions,
+  type StoredRoot,
+  type SuspendedState,
+} from '../../src/domain/subjects/suspended-roots.ts';
 
 const W = asSubjectId('wallet:0x52908400098527886e0f7030069857d2e4169ee7');
 const OUT: SuspendedState = { state: 'out', isMade: true };

@@ -1,15 +1,25 @@
 import { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
-import type { Receiver, ReceiverTls, Retries, WebhookFormat } from '../config.ts';
-import { batchingFields, buildBatching, checkQuietHours } from '../fields/batching.ts';
-import { durationField } from '../fields/duration.ts';
-import { flagField, mapping, wholeNumberField } from '../fields/fields.ts';
-import { buildFilter, filterFields } from '../fields/filter.ts';
-import { headersField } from '../fields/headers.ts';
-import { networksField } from '../fields/networks.ts';
+import type { Receiver, ReceiverTls, Retries, SmtpConfig, WebhookFormat } from '../config.ts';
+import { durationField, flagField, mapping, textField, wholeNumberField } from '../fields/fields.ts';
 import {
+  headersField,
+  httpUrl,
+  isInNetworks,
+  isPrivateHost,
+  networksField,
+  proxyField,
+  secretServerUrlField,
+  secretUrlField,
+} from '../fields/http.ts';
+import {
+  batchingFields,
+  buildBatching,
+  buildFilter,
+  checkQuietHours,
   disableAfterField,
   eventsField,
+  filterFields,
   orderingField,
   rateLimitField,
   receiverNameField,
@@ -22,10 +32,43 @@ import {
   signingSecretField,
 } from '../fields/signing-secret.ts';
 import { checkTls, tlsSchema } from '../fields/tls.ts';
-import { httpUrl, isInNetworks, isPrivateHost, proxyField, secretUrlField } from '../fields/urls.ts';
-import { type Finding, findRepeated, items, member } from '../file/tree.ts';
+import { type Finding, findRepeated, items, member } from '../file/errors.ts';
 import { buildPostgres, checkPostgres, postgresSchema } from './postgres-receiver.ts';
-import { mailAddressField } from './smtp.ts';
+
+const ADDRESS = String.raw`[^\s@<>"(),:;\x00-\x1f]+@[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?`;
+
+/** A mail address alone: `transfers@example.com`. */
+export const mailAddressField = textField({
+  pattern: new RegExp(`^${ADDRESS}$`),
+  expected: 'one mail address, like transfers@example.com',
+});
+
+/** The `smtp` section. */
+export const smtpSchema = mapping({
+  url: secretServerUrlField({
+    schemes: ['smtp', 'smtps'],
+    example: 'smtp://user:password@mail.example.com:587',
+  }).meta({
+    description: 'The mail server, with user and password where it requests them.',
+    label: 'URL',
+  }),
+  // A line break in the display name would add headers to the mail.
+  from: textField({
+    pattern: new RegExp(String.raw`^(${ADDRESS}|("[^"\\\x00-\x1f]*"|[^<>"@,;:\\\x00-\x1f]+) ?<${ADDRESS}>)$`),
+    expected: 'a mail address with or without a name, like "Intentwatch <transfers@example.com>"',
+  }).meta({
+    description: 'The sender, with or without a display name.',
+    label: 'mail address',
+  }),
+}).meta({
+  description: 'How mail leaves. Needed when a receiver has `type: email`.',
+  example: [{ url: 'smtp://127.0.0.1:1025', from: 'Intentwatch <transfers@example.com>' }],
+});
+
+/** Mail as the rest of the program sees it. */
+export function buildSmtp(section: z.output<typeof smtpSchema> | undefined): SmtpConfig | null {
+  return section === undefined ? null : { url: section.url, from: section.from };
+}
 
 /** A chat takes fewer messages than a program does: about one a second, or 30 a minute. */
 const DEFAULT_RATE_LIMITS: Readonly<Record<WebhookFormat, number | null>> = {

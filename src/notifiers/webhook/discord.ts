@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../domain/json.ts';
 import type { Notice } from '../notice/notice.ts';
-import type { Row } from '../notice/row.ts';
+import type { Row } from '../notice/rows.ts';
 import { printableLine } from '../printable.ts';
 
 /** Within Discord's limits (25 fields, 256 and 1,024 characters, 6,000 in all), also when every character is escaped. */

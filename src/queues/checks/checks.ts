@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClaimedCheck } from '../../store/checks.ts';
 import { redisTimeMs } from '../../store/connection.ts';
-import type { CheckParts } from './check-parts.ts';
-import { isOver, runCheck } from './run-check.ts';
+import { type CheckParts, isOver, runCheck } from './run-check.ts';
 
 /** The number of checks of one chain a process works on at once: an endpoint that hangs holds up no other chain. */
 const ROOM = 8;

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { ANY_ROUTE, routeName } from '../../domain/cadence/route-name.ts';
 import type { Event } from '../../domain/events/event.ts';
-import { PAYMENTS } from '../../domain/proof/payment.ts';
+import { PAYMENTS } from '../../domain/proof/proof.ts';
 import { statementsOf } from '../../domain/proof/statement.ts';
 import { asSubjectId, parseSubjectId } from '../../domain/subjects/subject.ts';
+import { ANY_ROUTE, routeName } from '../../domain/transfers/transfer.ts';
 import type { Signals } from '../../signals.ts';
 import type { CheckStore, NewCheck, Unstated } from '../../store/checks.ts';
 import { SCHEMA_VERSION } from '../../store/commands.ts';

@@ -1,9 +1,8 @@
 import type { Receiver } from '../../config/config.ts';
 import type { Notifier } from '../../notifiers/notifier.ts';
-import { Ahead, type Clock, type Deliveries } from './ahead.ts';
+import { Ahead, type Clock, type Deliveries, splitTogether, Together } from './ahead.ts';
 import { type PendingDelivery, pendingDelivery } from './pending-delivery.ts';
 import { type DeliveryParts, type DeliveryRunner, type Places, runDelivery } from './run-delivery.ts';
-import { splitTogether, Together } from './together.ts';
 
 /** After an error of our own (Redis away, a bug) a delivery is tried again. */
 const ERROR_RETRY_MS = 2_000;

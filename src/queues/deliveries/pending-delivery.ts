@@ -1,5 +1,5 @@
 import type { RenderedEvent } from '../../domain/events/event.ts';
-import { renderEvent, withSuspended } from '../../domain/events/render.ts';
+import { renderEvent, withSuspended } from '../../domain/events/make-event.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import type { StoredSubscription } from '../../store/definitions.ts';
 import type { Claimed, DeliveryFact, DeliveryStore } from '../../store/deliveries.ts';

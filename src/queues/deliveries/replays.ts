@@ -3,9 +3,9 @@ import { MOST_OPEN } from '../../store/backlog.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
 import { compareEntries } from '../../store/log-entry.ts';
 import type { Replay, ReplayStore } from '../../store/replays.ts';
+import { openDeliveries } from './follow.ts';
 import { type Fact, NewerEntryError, readBatch, wholeFact } from './log-batch.ts';
 import { matchesOf } from './matches.ts';
-import { openDeliveries } from './open-deliveries.ts';
 import type { RelayParts } from './relay-parts.ts';
 
 /** The number of entries of the log a replay is taken along in one round. */

@@ -3,7 +3,7 @@ import type { DueEvent, Standing } from '../../domain/cadence/subject-plan.ts';
 import { isOverdue } from '../../domain/cadence/timed.ts';
 import type { FlaggedEvent } from '../../domain/changes/decision.ts';
 import { fundedAt, type SnapshotDraft, waitingSince } from '../../domain/changes/next-snapshot.ts';
-import { identify } from '../../domain/events/event-id.ts';
+import { identify } from '../../domain/events/event.ts';
 import type { Promised } from '../../domain/events/event-schema.ts';
 import { makeEvent } from '../../domain/events/make-event.ts';
 import type { Proof } from '../../domain/proof/proof.ts';

@@ -1,4 +1,3 @@
-import { routeName } from '../../domain/cadence/route-name.ts';
 import {
   type PlanContext,
   planSubject,
@@ -6,24 +5,24 @@ import {
   type SubjectPlan,
 } from '../../domain/cadence/subject-plan.ts';
 import { decide, withStatus } from '../../domain/changes/decide.ts';
-import type { Decision } from '../../domain/changes/decision.ts';
+import { type Decision, unreachedRoots } from '../../domain/changes/decision.ts';
 import {
   fundedAt,
   nextSnapshot,
   type SnapshotDraft,
   waitingSince,
 } from '../../domain/changes/next-snapshot.ts';
-import { unreachedRoots } from '../../domain/changes/unreached.ts';
-import { eventId, identify } from '../../domain/events/event-id.ts';
+import { eventId, identify } from '../../domain/events/event.ts';
 import type { Promised } from '../../domain/events/event-schema.ts';
 import { makeEvent } from '../../domain/events/make-event.ts';
 import { canonicalJson } from '../../domain/json.ts';
+import { deliveredRatio, shortEvent } from '../../domain/quotes/promised.ts';
 import { readRoute } from '../../domain/quotes/route.ts';
-import { deliveredRatio, shortEvent } from '../../domain/quotes/short.ts';
-import { type Claim, isHistoryFor } from '../../domain/subjects/claim.ts';
 import { isPollable, UNKNOWN } from '../../domain/subjects/kinds.ts';
 import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import { eventKind, intentId, subjectKind } from '../../domain/subjects/subject.ts';
+import { type Claim, isHistoryFor } from '../../domain/subjects/subscription.ts';
+import { routeName } from '../../domain/transfers/transfer.ts';
 import { transferMove } from '../../domain/transfers/transfer-move.ts';
 import type { Signals } from '../../signals.ts';
 import type { ActingClock } from '../../store/confirmed-time.ts';

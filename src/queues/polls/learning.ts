@@ -2,9 +2,14 @@ import type { Logger } from 'pino';
 import type { Arrived } from '../../domain/cadence/arrivals.ts';
 import { expectedBy } from '../../domain/cadence/expected.ts';
 import { type Knowledge, knowledgeOf } from '../../domain/cadence/knowledge.ts';
-import { type Increment, increments } from '../../domain/cadence/learning.ts';
-import { isRefund, type Look, type Observed, observed } from '../../domain/cadence/observed.ts';
-import { ANY_ROUTE, routeName } from '../../domain/cadence/route-name.ts';
+import {
+  type Increment,
+  increments,
+  isRefund,
+  type Look,
+  type Observed,
+  observed,
+} from '../../domain/cadence/learning.ts';
 import type { OpenTransfer } from '../../domain/cadence/wallet.ts';
 import {
   type ArrivalRule,
@@ -15,9 +20,9 @@ import {
 import type { CadenceModel } from '../../domain/cadence/watched.ts';
 import type { SnapshotDraft } from '../../domain/changes/next-snapshot.ts';
 import type { ExpectedBy } from '../../domain/events/event-schema.ts';
-import { stageOf } from '../../domain/subjects/lifecycle.ts';
-import type { Snapshot } from '../../domain/subjects/record.ts';
+import { type Snapshot, stageOf } from '../../domain/subjects/record.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
+import { ANY_ROUTE, routeName } from '../../domain/transfers/transfer.ts';
 import type { LearnedStore } from '../../store/learned.ts';
 
 /** What learning works with, and the rules that it begins from. */

@@ -5,8 +5,12 @@ import type { Reading } from '../../pollers/reading.ts';
 import type { Signals } from '../../signals.ts';
 import type { AnswerKind, HealthStore } from '../../store/health.ts';
 import type { PollStart } from '../../store/poll-start.ts';
-import { type FailureCode, UpstreamFailure } from '../../upstream/client/failure.ts';
-import { isAboutKey, refusalReport } from '../../upstream/client/refusal.ts';
+import {
+  type FailureCode,
+  isAboutKey,
+  refusalReport,
+  UpstreamFailure,
+} from '../../upstream/client/failure.ts';
 import type { SupportDetails } from '../../upstream/wire/problem.ts';
 
 /**

@@ -1,20 +1,18 @@
 import { performance } from 'node:perf_hooks';
 import type { SubjectPlan } from '../../domain/cadence/subject-plan.ts';
 import { unseenSnapshot } from '../../domain/changes/next-snapshot.ts';
-import { type Claim, parseClaimRoot } from '../../domain/subjects/claim.ts';
 import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import { asSubjectId, intentId, type SubjectId } from '../../domain/subjects/subject.ts';
+import { type Claim, parseClaimRoot } from '../../domain/subjects/subscription.ts';
 import type { PollTarget } from '../../pollers/poll-subject.ts';
 import type { Reading } from '../../pollers/reading.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { commitDue } from './commit-flagged.ts';
 import { commitRecord, commitShort, planOf } from './commit-record.ts';
-import { namesFurther, planForMore } from './further-transfers.ts';
 import { missingRecord } from './poll-failures.ts';
 import type { PollParts } from './poll-parts.ts';
 import { type Adapter, AFTER_SUPERSEDED, answered, failed } from './polled.ts';
-import { openTransfer } from './take-page.ts';
-import { reportUnreadable } from './unreadable.ts';
+import { namesFurther, openTransfer, planForMore, reportUnreadable } from './take-page.ts';
 
 /** Asks the upstream about a subject. Throws UpstreamFailure, or the signal's reason. */
 export type Ask = (target: PollTarget, signal: AbortSignal) => Promise<Reading>;

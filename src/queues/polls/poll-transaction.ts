@@ -6,12 +6,10 @@ import { intentId, type SubjectId } from '../../domain/subjects/subject.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
 import { commitRecord, planOf, type Taken } from './commit-record.ts';
-import { planForMore } from './further-transfers.ts';
 import type { PollParts } from './poll-parts.ts';
 import { type Ask, isOver, noteTransfer } from './poll-record.ts';
 import { type Adapter, AFTER_SUPERSEDED, AT_ONCE, answered, failed } from './polled.ts';
-import { separate } from './take-page.ts';
-import { reportUnreadable } from './unreadable.ts';
+import { planForMore, reportUnreadable, separate } from './take-page.ts';
 
 /**
  * Polls transactions: looks for the transfers that one belongs to. Each that is found gets the claims of the transaction, and

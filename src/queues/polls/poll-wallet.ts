@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 import { withArrivals } from '../../domain/cadence/arrivals.ts';
-import type { Listing } from '../../domain/cadence/listing-choice.ts';
 import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
 import {
   afterFitting,
@@ -9,7 +8,8 @@ import {
   effectiveLimit,
   PAGE_LIMIT,
   type PageLimit,
-} from '../../domain/cadence/page-limit.ts';
+} from '../../domain/cadence/pages.ts';
+import type { Listing } from '../../domain/cadence/wait.ts';
 import { type OpenTransfer, sweepEveryMs } from '../../domain/cadence/wallet.ts';
 import { coveredWait } from '../../domain/cadence/watched.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
@@ -19,13 +19,11 @@ import type { Observed } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type NotedFacts, openText, type WalletFacts } from '../../store/wallets.ts';
 import { type TooLarge, UpstreamFailure } from '../../upstream/client/failure.ts';
-import { noteDeadCursor, paceOfSweep } from './hurried-sweeps.ts';
 import type { PollFailure } from './poll-failures.ts';
 import type { PollParts } from './poll-parts.ts';
 import { type Adapter, AT_ONCE, answered, failed, over, type Polled } from './polled.ts';
 import { INSTEAD_OF_ALL, isFull, parseSweep, type Sweep, type SweepPage, statusOf } from './sweeps.ts';
-import { type PageTaken, takePage } from './take-page.ts';
-import { reportTooLarge, reportUnreadable } from './unreadable.ts';
+import { type PageTaken, reportTooLarge, reportUnreadable, takePage } from './take-page.ts';
 import {
   comesNewestFirst,
   coverMs,
@@ -33,7 +31,9 @@ import {
   narrowsPages,
   nextListing,
   nextPage,
+  noteDeadCursor,
   PAGE_AT_ONCE,
+  paceOfSweep,
   planListing,
   withNoted,
 } from './wallet-plan.ts';

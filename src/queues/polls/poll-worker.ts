@@ -1,8 +1,8 @@
 import { type Job, Worker } from 'bullmq';
 import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
-import { POLL_JOB, type PollJob, TAKE_OVER } from '../names.ts';
 import { PollFailures } from './poll-failures.ts';
 import type { PollParts } from './poll-parts.ts';
+import { POLL_JOB, type PollJob, TAKE_OVER } from './poll-queues.ts';
 import { type PollRunner, runPoll } from './run-poll.ts';
 
 /**

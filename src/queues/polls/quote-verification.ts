@@ -1,11 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import { unseenSnapshot } from '../../domain/changes/next-snapshot.ts';
-import {
-  type ImportedQuote,
-  type ImportedState,
-  signatureInvalid,
-} from '../../domain/quotes/imported-quote.ts';
+import { type ImportedQuote, type ImportedState, signatureInvalid } from '../../domain/quotes/promised.ts';
 import type { QuoteVerdict } from '../../domain/quotes/quote-signature.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { Signals } from '../../signals.ts';

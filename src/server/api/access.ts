@@ -1,15 +1,14 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { BlockList } from 'node:net';
 import type { FastifyRequest } from 'fastify';
-import { networkList } from '../../config/fields/networks.ts';
+import { networkList } from '../../config/fields/http.ts';
 import { isLoopbackHost } from '../../config/sections/server.ts';
 import type { Secret } from '../../secret.ts';
 import type { SessionStore } from '../../store/sessions.ts';
 import { withTimeout } from '../../with-timeout.ts';
-import { clientAddress } from '../client-address.ts';
 import { isOwnPage, Sessions } from '../console/sessions.ts';
 import { EventLinks } from '../event-links.ts';
-import { FailedLogins, MAX_WAITING } from '../failed-logins.ts';
+import { clientAddress, FailedLogins, MAX_WAITING } from '../failed-logins.ts';
 import { type ApiRoute, includesScope, type Scope } from './route.ts';
 
 /** Who may use the API: one token to read, one to consume the log as well, several to do all. */

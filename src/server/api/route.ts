@@ -2,10 +2,10 @@ import { z } from 'zod';
 import type { BooksReader } from '../../books/reader.ts';
 import type { AddedReceiverParts } from '../../operations/added-receivers.ts';
 import type { ConfigControl } from '../../operations/config-state.ts';
-import type { FindEvent } from '../../operations/find-event.ts';
+import type { FindEvent } from '../../operations/events.ts';
 import type { LogTail } from '../../operations/log-tail.ts';
-import type { OperationParts } from '../../operations/parts.ts';
-import type { ReceiverSetup } from '../../operations/test-receiver.ts';
+import type { OperationParts } from '../../operations/operation.ts';
+import type { ReceiverSetup } from '../../operations/receivers.ts';
 import type { Settled } from '../../store/suspensions.ts';
 
 /** The start of every path of the API. */

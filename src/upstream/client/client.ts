@@ -36,8 +36,13 @@ import {
   type VaultRecord,
 } from '../wire/gateway-record.ts';
 import { payloadOf } from '../wire/payload.ts';
-import { QUOTE_EXPECTED, type QuoteAnswer, readQuoteAnswer } from '../wire/quote.ts';
-import { type QuoteRequest, quoteRequestSchema } from '../wire/quote-request.ts';
+import {
+  QUOTE_EXPECTED,
+  type QuoteAnswer,
+  type QuoteRequest,
+  quoteRequestSchema,
+  readQuoteAnswer,
+} from '../wire/quote.ts';
 import {
   readStatusPage,
   STATUS_PAGE_EXPECTED,
