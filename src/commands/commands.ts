@@ -16,7 +16,7 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     group: 'run',
     load: async () => (await import('./setup.ts')).postgresTableCommand(),
   },
-  test: { group: 'run', load: async () => (await import('./receivers.ts')).testCommand() },
+  test: { group: 'run', load: async () => (await import('./check.ts')).testCommand() },
   sandbox: {
     group: 'run',
     staysResident: true,
@@ -46,7 +46,7 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   reload: { group: 'act', load: async () => (await import('./reload.ts')).reloadCommand() },
   receivers: { group: 'act', load: async () => (await import('./receivers.ts')).receiversCommand() },
   listen: { group: 'act', load: async () => (await import('./listen.ts')).listenCommand() },
-  quarantine: { group: 'data', load: async () => (await import('./undelivered.ts')).quarantineCommand() },
+  quarantine: { group: 'data', load: async () => (await import('./learned.ts')).quarantineCommand() },
   learned: { group: 'data', load: async () => (await import('./learned.ts')).learnedCommand() },
   status: { group: 'upstream', load: async () => (await import('./status.ts')).statusCommand() },
   quote: { group: 'upstream', load: async () => (await import('./quote.ts')).quoteCommand() },

@@ -1,13 +1,11 @@
 import { dirname, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import { CONFIG_DEFAULT, loadConfig, readConfigText } from '../config/file/load.ts';
+import { readConfigText } from '../config/file/load.ts';
 import { readSource } from '../config/file/source.ts';
-import { TEST_TYPE } from '../domain/events/event-types.ts';
 import type { JsonObject } from '../domain/json.ts';
-import { extendDirectory } from '../domain/transfers/chains.ts';
 import { BadSettingError, EXIT } from '../exit.ts';
-import { type ReceiverView, testReceiver } from '../operations/receivers.ts';
+import type { ReceiverView } from '../operations/receivers.ts';
 import { addOneReceiver, removeOneReceiver, rotateOneSecret } from '../server/api/routes/added-receivers.ts';
 import {
   listOfReceivers,
@@ -15,7 +13,6 @@ import {
   readOneReceiver,
   testOneReceiver,
 } from '../server/api/routes/receivers.ts';
-import { VERSION } from '../version.ts';
 import { clientOf, type DaemonOptions, print, textOf, withDaemon } from './daemon.ts';
 import { screenOf, table, utcTimeOfIso } from './table.ts';
 
@@ -200,26 +197,5 @@ async function test(name: string, options: DaemonOptions): Promise<void> {
     [outcome, reason, `${durationMs} ms`, event, answer],
   ];
   print(options, { raw, text: () => table(rows, { ...screenOf(), columns: 0 }) });
-  if (outcome !== 'delivered') process.exitCode = EXIT.failed;
-}
-
-/** `testReceiverNow`: sends an event to a receiver as the daemon does, and shows the answer. */
-export function testCommand(): Command {
-  return new Command('test')
-    .description('Send an intentwatch.test event to a receiver, signed, once, and show the answer.')
-    .argument('<receiver>', 'a receiver of the config; the daemon need not run')
-    .option('-c, --config <file>', 'config file', CONFIG_DEFAULT)
-    .action(testReceiverNow);
-}
-
-async function testReceiverNow(name: string, options: { config: string }): Promise<void> {
-  const config = await loadConfig(resolve(options.config), process.env);
-  const { receivers, smtp } = config;
-  const notifying = { smtp, version: VERSION, eventUrl: null, directory: extendDirectory(config) };
-  const tested = await testReceiver(name, { receivers, options: notifying });
-  const { outcome, reason, answer, durationMs, event } = tested;
-  const lines = [`${name}: ${outcome} after ${durationMs} ms: ${reason}`, `event:  ${event}, ${TEST_TYPE}`];
-  if (answer !== '') lines.push(`answer: ${answer}`);
-  process.stdout.write(`${lines.join('\n')}\n`);
   if (outcome !== 'delivered') process.exitCode = EXIT.failed;
 }

@@ -1,14 +1,10 @@
 import { z } from 'zod';
-import type { Receiver } from '../config/config.ts';
-import { makeTestEvent } from '../domain/events/make-event.ts';
-import { createNotifier, type NotifierOptions } from '../notifiers/create-notifier.ts';
 import { readBatch } from '../queues/deliveries/log-batch.ts';
 import { matchesOf } from '../queues/deliveries/matches.ts';
 import type { StoredReceiver } from '../store/definitions.ts';
 import { isHeld, RECEIVER_STATES, type ReceiverCondition, type ReceiverState } from '../store/receivers.ts';
-import type { TESTED } from './deliveries.ts';
 import { isoTimeOrNull } from './moment.ts';
-import { type OperationParts, RefusedError, UnknownError } from './operation.ts';
+import { type OperationParts, RefusedError } from './operation.ts';
 import { receiverNamed } from './resend.ts';
 
 /** A receiver as it is now. */
@@ -213,30 +209,4 @@ export async function enableReceiver(name: string, parts: OperationParts): Promi
       `${name} is paused, not disabled; resume it: intentwatch receivers resume ${name}`,
     );
   return { before, held: pending, dead: dead.length };
-}
-
-/** The receivers of a config, and what they are called with. */
-export type ReceiverSetup = { receivers: readonly Receiver[]; options: NotifierOptions };
-
-/** Sends a test event to a receiver, signed, once, as the daemon does. It stands in no log, and changes no state. */
-export async function testReceiver(
-  name: string,
-  { receivers, options }: ReceiverSetup,
-): Promise<z.infer<typeof TESTED>> {
-  const receiver = receivers.find((one) => one.name === name);
-  if (receiver === undefined) {
-    const names = receivers.map((one) => one.name).join(', ');
-    throw new UnknownError(`found the receiver "${name}", expected one of ${names}`);
-  }
-  const notifier = createNotifier(receiver, options);
-  try {
-    const nowMs = Date.now();
-    const event = makeTestEvent(name, nowMs);
-    const { signal } = new AbortController();
-    const result = await notifier.deliver(event, { signal, nowMs });
-    const { outcome, httpStatus, smtpCode, durationMs, reason, answer } = result;
-    return { receiver: name, event: event.id, outcome, httpStatus, smtpCode, durationMs, reason, answer };
-  } finally {
-    await notifier.close();
-  }
 }

@@ -5,7 +5,7 @@ import type { ConfigControl } from '../../operations/config-state.ts';
 import type { FindEvent } from '../../operations/events.ts';
 import type { LogTail } from '../../operations/log-tail.ts';
 import type { OperationParts } from '../../operations/operation.ts';
-import type { ReceiverSetup } from '../../operations/receivers.ts';
+import type { ReceiverSetup } from '../../operations/test-receiver.ts';
 import type { Settled } from '../../store/suspensions.ts';
 
 /** The start of every path of the API. */

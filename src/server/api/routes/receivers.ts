@@ -8,9 +8,9 @@ import {
   RECEIVER,
   readReceiver,
   resumeReceiver,
-  testReceiver,
 } from '../../../operations/receivers.ts';
 import { LOG_RANGE, resendTime } from '../../../operations/resend.ts';
+import { testReceiver } from '../../../operations/test-receiver.ts';
 import { type Answer, type ApiParts, defineRoute, NO_INPUT } from '../route.ts';
 import { EVENT_ID, MOMENT, RECEIVER_NAME, RETRIED, TYPE_GLOB } from '../shapes.ts';
 
