@@ -4,7 +4,6 @@
  */
 type Bytes = { text: string; start: number[]; end: number[] };
 
-/** The text as UTF-8. */
 function toBytes(text: string): Bytes {
   const bytes: Bytes = { text: '', start: [], end: [] };
   const parts: string[] = [];

@@ -19,7 +19,6 @@ import { openSqlite } from './sql/sqlite.ts';
 const IDLE_MS = 1_000;
 const MOST_WAIT_MS = 60_000;
 
-/** The file of the embedded books, in the folder of the data. */
 const BOOKS_FILE = 'books.sqlite';
 
 /** Opens the database that a config means. */

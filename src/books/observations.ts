@@ -144,7 +144,6 @@ function tokensOf(states: readonly BookState[], directory: Directory): Intake['t
   return [...tokens.values()];
 }
 
-/** The number of snapshots that are read in one go. */
 const CHUNK = 200;
 
 /** A transfer as its snapshot has it. `lastEntry` is where its newest event stands in the log; null for none. */

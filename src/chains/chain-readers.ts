@@ -21,7 +21,6 @@ export type ChainReader = {
   read(txHash: string, options?: { token?: string | null; signal?: AbortSignal }): Promise<Reading[]>;
   /** The newest final block of one endpoint; null where it has not answered. */
   finalHead(endpoint: string): Promise<Block | null>;
-  /** Lets the calls under way end. */
   close(): Promise<void>;
 };
 

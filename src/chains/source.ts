@@ -8,7 +8,6 @@ export type Observation = Pick<
 
 /** How transactions of one kind of chain are read at one endpoint. Everything throws EndpointErrors. */
 export interface ChainSource {
-  /** The id of the chain that the endpoint says it is of. */
   identity(): Promise<string>;
   isSynced(): Promise<boolean>;
   /** The newest block that is final. */

@@ -165,7 +165,6 @@ export type EmailReceiver = Receiving & {
   to: string[];
   /** `subject`: the events of one subject come one after another, by `sequence`. */
   ordering: 'none' | 'subject';
-  /** What makes events wait for each other. */
   batching: BatchingRules;
 };
 
@@ -211,7 +210,6 @@ export type Subscription = {
   /** Routes that are priced again and again; one name is one route in all subscriptions. */
   routes: RouteDefinition[];
   metadata: Record<string, string>;
-  /** Names of receivers. */
   receivers: string[];
   /** True when what happened before the subscription is reported too. */
   history: 'skip' | 'emit';
@@ -253,7 +251,6 @@ export type CheckedChain = {
 export type BooksConfig = {
   /** The Postgres that keeps them; `null`: a file in `dataDir`. */
   url: Secret | null;
-  /** True when it is reached with TLS. */
   hasTls: boolean;
   retentionMs: number;
   /** The zone in whose days they are closed. */

@@ -86,12 +86,10 @@ export class AddedReceivers {
     return this.#leftOut.get(name) ?? null;
   }
 
-  /** True when there is one of this name. */
   has(name: string): boolean {
     return this.#definitions.has(name);
   }
 
-  /** Looks for changes from now on. */
   start(): void {
     if (this.#closing) return;
     this.#timer = setTimeout(() => void this.#look(), LOOK_EVERY_MS);

@@ -49,7 +49,6 @@ export type Poller = {
   capacity: number;
 };
 
-/** What the parts that poll are made from. */
 type PollingAssembly = {
   config: Config;
   redis: RedisClient;
@@ -181,7 +180,6 @@ function partnerPricing(
   return { client, signers, slot, dAppId, directory: discovery.directory };
 }
 
-/** Who is asked for prices. */
 function pricingOf({
   quoting,
   partner,

@@ -192,7 +192,6 @@ export function assemble(assembly: Assembly): DaemonParts {
   };
 }
 
-/** What the books are made from. */
 type BooksAssembly = {
   redis: RedisClient;
   keys: Keys;
@@ -301,7 +300,6 @@ function assembleVerifying(parts: VerifyingAssembly): Verifying {
   };
 }
 
-/** What delivers. */
 type Delivering = {
   relay: Relay;
   sender: Sender;

@@ -146,7 +146,6 @@ export class Daemon {
     });
   }
 
-  /** The place where the daemon serves metrics and health. */
   get url(): string {
     return this.#url;
   }
@@ -252,7 +251,6 @@ export class Daemon {
     });
   }
 
-  /** One after the other. */
   async #inTurn<T>(apply: () => Promise<T>): Promise<T> {
     const applied = this.#applying.then(apply);
     this.#applying = applied.then(

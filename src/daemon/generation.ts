@@ -238,7 +238,6 @@ export class Generation {
     return this.#pollingEnd;
   }
 
-  /** Closes what is left, also where its work was cut off. */
   async #end(): Promise<void> {
     const { release } = this.#options;
     await withTimeout(Promise.allSettled([this.parts.delivering.sender.close()]), CUT_MS / 2);

@@ -139,7 +139,6 @@ export class ConfigReloads {
     return done;
   }
 
-  /** One reading, with what it says of the state. */
   async #read(request: Request): Promise<FileState> {
     const atMs = Date.now();
     const { digest, state } = await this.#reading(request, atMs).catch((error: unknown) => ({

@@ -73,7 +73,6 @@ export function storesOn(redis: RedisClient, { keys, retentionMs, epoch, onForei
   };
 }
 
-/** What operations are made from. */
 type OperationAssembly = {
   redis: RedisClient;
   keys: Keys;

@@ -37,7 +37,6 @@ type LabelsOf<Key extends MetricKey> = { [Label in keyof Table[Key]['labels']]: 
 
 type Labels = { [label: string]: string };
 
-/** The names of the config that have series of their own. */
 type Named = {
   receivers: readonly string[];
   routes: readonly string[];
@@ -45,7 +44,6 @@ type Named = {
   endpoints: readonly string[];
 };
 
-/** A value of a gauge. */
 type Reading<Key extends GaugeKey> = { labels: LabelsOf<Key>; value: number };
 
 /**

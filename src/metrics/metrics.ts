@@ -104,7 +104,6 @@ class Collection {
   }
 }
 
-/** An answer to a scrape. */
 type Exposed = { contentType: string; body: string };
 
 /** What the usual metrics of a Node process count under a name of a counter, though they fall: the sums of others beside them. */

@@ -24,7 +24,6 @@ type LoggedEvent = { entry: string; event: RenderedEvent };
 /** Some events in the order of the log. `reached` is how far it was read; `more`: there is more behind it already. */
 export type EventPage = { events: LoggedEvent[]; reached: string; more: boolean };
 
-/** The number of entries of the log one request reads. */
 const MOST_READ = 1_000;
 
 /** A cursor that cannot be gone on from: what stood behind it is not all there any more. */

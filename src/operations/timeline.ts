@@ -36,7 +36,6 @@ const CHECK_DETAILS = z
   })
   .meta({ id: 'Check' });
 
-/** A check as it is shown. */
 function checkDetails(check: Check): z.infer<typeof CHECK_DETAILS> {
   const { statement, state, because, statedAt, asked, askedAt, endedAt, readings, proof } = check;
   const { payment, chainId, txHash, token, amount } = statement;

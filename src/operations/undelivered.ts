@@ -205,7 +205,6 @@ export const QUARANTINE_REPLAYED = z.object({
   quarantined: z.int().describe('How many there were.'),
 });
 
-/** An entry as it is stored, and as it is shown. */
 type Kept = { entry: RawEntry; shown: z.infer<typeof QUARANTINED_ENTRY> };
 
 /** The entries that could not be read, the oldest first. */

@@ -81,7 +81,6 @@ function membersOf({ quoteId, unreadable, raw }: OpenQuote): string[] {
 /** What was requested, and the upstream's clock where it showed it (else ours), ms since 1970. */
 type AskedPrice = { request: ExactInRequest; directory: Directory; nowMs: number };
 
-/** A quote of the open service as the domain reads it. */
 function routeQuote(open: OpenQuote): RouteQuote {
   return {
     solver: open.solverId,

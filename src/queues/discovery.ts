@@ -220,7 +220,6 @@ export class Discovery {
     return extendDirectory(this.#parts.named, discoveredDirectory(COMMON, stored));
   }
 
-  /** Ends a reading under way. */
   async close(): Promise<void> {
     this.#aborted.abort();
     if (this.#timer !== null) clearTimeout(this.#timer);

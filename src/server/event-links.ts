@@ -20,7 +20,6 @@ export class EventLinks {
     this.#key = key;
   }
 
-  /** Derives the key of a token. */
   static async create(token: Secret): Promise<EventLinks> {
     return new EventLinks(await deriveKey(token, 'intentwatch event links'));
   }

@@ -3,13 +3,10 @@ import type { Socket } from 'node:net';
 import type { FastifyReply } from 'fastify';
 import { LIMITS } from '../domain/limits.ts';
 
-/** What is wrong with a place of a request. */
 type Issue = { place: string; found: string; expected: string };
 
-/** The media type of a problem. */
 const PROBLEM_TYPE = 'application/problem+json';
 
-/** A problem, as it stands in a body. */
 function problemOf(status: number, detail: string) {
   return { type: 'about:blank', title: STATUS_CODES[status] ?? 'Error', status, detail };
 }

@@ -213,7 +213,6 @@ async function askReadiness(readiness: ServerOptions['readiness']): Promise<Read
   }
 }
 
-/** True when a route was declared with a body. */
 function takesBody(config: object): boolean {
   return 'takesBody' in config && config.takesBody === true;
 }

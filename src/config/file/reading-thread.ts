@@ -39,7 +39,6 @@ export function stateOf(path: string): string {
   }
 }
 
-/** What a thread is given that reads a config. */
 type ThreadTask = { file: string; env: NodeJS.ProcessEnv };
 
 /** What comes back from it: as a Reading, of what can be copied from thread to thread. */
@@ -78,7 +77,6 @@ function tooLarge(file: string, found: string): ConfigError {
   return new ConfigError([{ file, line: 1, column: 1, path: '', message }]);
 }
 
-/** What a thread sends of a reading. */
 function answerOf({ files, result }: Reading): ThreadAnswer {
   if (result instanceof ConfigError) return { files, outcome: result.problems };
   return { files, outcome: { config: result, secrets: secretsIn(result, []) } };
@@ -93,7 +91,6 @@ function secretsIn(value: unknown, path: ConfigPath): CopiedSecret[] {
   return Object.entries(value).flatMap(([key, item]) => secretsIn(item, [...path, key]));
 }
 
-/** A copied config with its secrets in their places. */
 function pasted({ config, secrets }: CopiedConfig): Config {
   for (const { path, value, untilMs } of secrets) {
     const holder = path.slice(0, -1).reduce<object>((outer, key) => Reflect.get(outer, key), config);

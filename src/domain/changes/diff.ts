@@ -101,7 +101,6 @@ class FreeElements {
     this.#isFree = isFree;
   }
 
-  /** The first free element of a key. */
   next(key: string): JsonValue | undefined {
     const queue = this.#queues.get(key);
     if (queue === undefined) return undefined;

@@ -27,7 +27,6 @@ const received = new WeakMap<Connection, number>();
 
 let isLimited = false;
 
-/** An error for replies that are too long together. */
 function tooLong(): Error {
   return new Error(`found replies of more than ${MOST_REPLY_BYTES} bytes, expected fewer`);
 }

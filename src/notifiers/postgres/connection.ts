@@ -8,7 +8,6 @@ import { secretsOfLogin } from '../../redact.ts';
 import type { Secret } from '../../secret.ts';
 import { apiRules, permitted, refusalOf } from '../address-rules.ts';
 
-/** How Postgres is reached. */
 type PostgresTarget = Pick<PostgresReceiver, 'url' | 'tls' | 'allowInsecure' | 'timeoutMs' | 'apiNetworks'>;
 
 /** A connection to Postgres; `destroy` ends it at once, whatever it waits for. */

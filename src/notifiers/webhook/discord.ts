@@ -36,7 +36,6 @@ export function discordMessage(
 
 type Field = { name: string; value: string; inline: boolean };
 
-/** The first fields, as many as fit. */
 function withinLimit(fields: readonly Field[]): Field[] {
   let length = 0;
   const first = fields.findIndex(({ name, value }) => {

@@ -44,7 +44,6 @@ export class Checks {
     this.#renewing = setInterval(() => void this.#renew(), RENEW_MS);
   }
 
-  /** Has it look at once. */
   wake(): void {
     this.#isAwake = true;
     this.#wake?.();

@@ -58,7 +58,6 @@ export class DeliveryWorker {
     return this.#state === 'running';
   }
 
-  /** Looks for something to send, now. */
   wake(): void {
     if (this.#state !== 'running') return;
     if (this.#looking !== null) {
@@ -163,7 +162,6 @@ export class DeliveryWorker {
     if (first !== null && this.#places() > 0) this.#isWokenAgain = true;
   }
 
-  /** Begins what was claimed, as far as there are places. */
   #begin(): void {
     while (this.#state === 'running' && this.#places() > 0) {
       const claimed = this.#ahead.next();

@@ -20,7 +20,6 @@ export type PendingDelivery = {
   waits: boolean;
 };
 
-/** What open deliveries and their events are read from. */
 type DeliverySources = {
   deliveries: DeliveryStore;
   events: EventLog;

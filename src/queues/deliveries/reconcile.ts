@@ -21,7 +21,6 @@ import { readBatch } from './log-batch.ts';
 import { matchesOf } from './matches.ts';
 import type { RelayParts, RelayStores } from './relay-parts.ts';
 
-/** What events are dropped with. */
 type DropParts = Pick<RelayParts, 'directory' | 'signals' | 'log'> & {
   stores: Pick<RelayStores, 'registry' | 'events' | 'lease' | 'dropped'>;
 };
@@ -303,7 +302,6 @@ export class Reconcile {
   }
 }
 
-/** What the moves of suspensions are reported with. */
 type SettleParts = {
   stores: { events: EventLog; unmatched: UnmatchedStore };
   signals: Signals;

@@ -30,7 +30,6 @@ export type SenderParts = {
   log: Logger;
 };
 
-/** Who delivers to one receiver, as far as the sender knows it. */
 type Listener = { wake(): void };
 
 /**
@@ -60,7 +59,6 @@ export class Sender {
     this.#listeners.set(receiver, listener);
   }
 
-  /** Has a receiver looked at. */
   wake(receiver: string): void {
     this.#listeners.get(receiver)?.wake();
   }

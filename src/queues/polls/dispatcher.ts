@@ -67,7 +67,6 @@ function eventLoopBusy(): Busy {
   };
 }
 
-/** What a dispatcher works with. */
 type DispatcherParts = { plan: PlanStore; queues: PollQueues; signals: Signals; log: Logger };
 
 /** Which endpoint group is dispatched by which process, and how many polls it may have under way at once. */

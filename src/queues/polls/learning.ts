@@ -109,7 +109,6 @@ export class Learning {
     this.#countTransfer('overdue', snapshot);
   }
 
-  /** Counts what happened to a transfer, on its pair of chains and on all of them. */
   #countTransfer(statistic: Statistic, { record }: Pick<Snapshot, 'record'>): void {
     for (const route of new Set([routeName(record), ANY_ROUTE])) {
       this.#count({ route, statistic }, { bin: 0, ended: 1, watchedSeconds: 0 });
@@ -200,7 +199,6 @@ export class Learning {
     this.#knowledge = await this.#parts.learned.knowledge(this.#parts);
   }
 
-  /** Writes what was seen last. */
   async close(): Promise<void> {
     this.#closing = true;
     if (this.#timer !== null) clearTimeout(this.#timer);

@@ -81,7 +81,6 @@ export class PollFailures {
     this.#log = parts.log;
   }
 
-  /** Notes that the endpoint group answered. */
   async answered(start: PollStart): Promise<void> {
     await this.#note(start, 'ok', { reason: '', retryAfterMs: null, support: {} });
   }

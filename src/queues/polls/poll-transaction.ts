@@ -94,7 +94,6 @@ async function storeOne(
   return outcome;
 }
 
-/** The poll that is due first; null where none is. */
 function soonest(polls: readonly (PlannedPoll | null)[]): PlannedPoll | null {
   const planned = polls.flatMap((poll) => poll ?? []);
   return planned.toSorted((left, right) => left.virtualSeconds - right.virtualSeconds)[0] ?? null;

@@ -50,7 +50,6 @@ type Page = { wallet: SubjectId; status: string | null; cursor: string | null; l
 /** A page as it was answered. `answeredMs` is when its answer came (Redis time). */
 type ReadPage = { reading: Reading; answeredMs: number };
 
-/** A poll under way. */
 type Run = { start: PollStart; signal: AbortSignal };
 
 /** What the poll has found out so far, to be noted with its end. */
@@ -408,7 +407,6 @@ async function followHead(
   if (allMoved) draft.facts.missedAtMs = nowMs;
 }
 
-/** Notes how many new transfers came since the last poll of the listing in which they appear. */
 function noteArrivals(
   parts: PollParts,
   poll: { facts: WalletFacts; listing: Listing; draft: Draft; nowMs: number; seen: number },

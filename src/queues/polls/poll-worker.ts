@@ -50,7 +50,6 @@ export class PollWorker {
     this.#worker = worker;
   }
 
-  /** Runs one poll that was claimed. */
   async run(job: PollJob, signal: AbortSignal): Promise<void> {
     this.#count(1);
     try {
@@ -60,7 +59,6 @@ export class PollWorker {
     }
   }
 
-  /** Counts polls that begin, or end. */
   #count(change: number): void {
     this.#underWay += change;
     if (this.#worker !== null) this.#worker.concurrency = this.#concurrency();

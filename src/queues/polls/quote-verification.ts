@@ -14,7 +14,6 @@ import type { PollFailure } from './poll-failures.ts';
 import type { PollStores } from './poll-parts.ts';
 import { type Adapter, AT_ONCE, failed, type Polled } from './polled.ts';
 
-/** What quotes are verified with. */
 type VerificationParts = {
   signers: QuoteSigners;
   stores: Pick<PollStores, 'importedQuotes' | 'subjects' | 'plan'>;

@@ -233,12 +233,10 @@ export class Sweeps {
     return true;
   }
 
-  /** Notes that a page had a record that could not be read. */
   async notePartial(sweep: SweepPage): Promise<void> {
     if (await this.isPresent(sweep)) await this.#redis.hset(this.#key(sweep), 'partial', '1');
   }
 
-  /** Notes that a page could not be read. */
   async noteFailure(sweep: SweepPage): Promise<void> {
     if (await this.isPresent(sweep))
       await this.#redis.hset(this.#key(sweep), 'tries', String(sweep.tries + 1));

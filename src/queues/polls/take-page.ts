@@ -44,7 +44,6 @@ type Page = { reading: Reading; answeredMs: number; start: PollStart; sinceMs: n
 /** The start of a subscription that later responses do not change any more, see commands/since-2.lua. */
 const SETTLED = /^(\d+):(-?\d+)$/;
 
-/** What pages are taken in with. */
 type PageParts = Pick<
   PollParts,
   'redis' | 'keys' | 'stores' | 'rules' | 'learning' | 'clocks' | 'signals' | 'log'

@@ -28,7 +28,6 @@ export function coverMs({ roundSeconds }: PollMoment): number {
 /** When a poll is made, as far as its plan goes by it: Redis time, and the plan's virtual time and price. */
 export type PollMoment = Pick<PollStart, 'nowMs' | 'virtual' | 'price' | 'roundSeconds'>;
 
-/** What is known of a wallet when it is planned. */
 type KnownWallet = { facts: WalletFacts; open: readonly OpenTransfer[] };
 
 /** What is requested next, by all that is known of the wallet, and in which listing new transfers appear (`finder`). */

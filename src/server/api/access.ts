@@ -150,7 +150,6 @@ export class Access {
     return { cookie: sessions.begin(token, { request, nowMs: Date.now(), isSecure }), scope };
   }
 
-  /** Ends the session of a browser, for all who have its cookie. */
   async signOut(request: FastifyRequest): Promise<{ cookie: string } | { denial: Denial }> {
     const { sessions, publicUrl } = this.#held;
     if (!isOwnPage(request, publicUrl) || sessions === null) return { denial: FOREIGN_PAGE };

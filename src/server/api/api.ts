@@ -104,7 +104,6 @@ function addRoute(app: FastifyInstance, route: ApiRoute, { access, streams, opti
   });
 }
 
-/** Counts the requests that wait for new events, by pair of token and address. */
 class Streams {
   readonly #byCaller = new Map<string, number>();
   #count = 0;

@@ -10,7 +10,6 @@ import type { Access, Denial } from '../api/access.ts';
 import { readBodies } from '../api/api.ts';
 import { sendProblem } from '../problem.ts';
 
-/** A file of the console as it is served. */
 type Asset = { body: Buffer; type: string; etag: string };
 
 const FOLDER = join(import.meta.dirname, '../../console');

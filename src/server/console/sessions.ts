@@ -48,7 +48,6 @@ export class Sessions {
     return cookie(request, { value: session, seconds: GOOD_SECONDS, isSecure });
   }
 
-  /** The header that ends it. */
   end({ request, isSecure }: { request: FastifyRequest; isSecure: boolean }): string {
     return cookie(request, { value: '', seconds: 0, isSecure });
   }

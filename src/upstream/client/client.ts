@@ -84,7 +84,6 @@ export type UpstreamClientOptions = {
 /** A question by its path under the base URL, and what is sent along. */
 type Asked<T> = Omit<Question<T>, 'request'> & { path: string; body?: string };
 
-/** A signed payload on its way. */
 type Sent = { endpoint: SubmitEndpoint; path: string; body: string };
 
 /** Options of one request. */

@@ -106,7 +106,6 @@ function rowOf(problemCode: string | null): { failure: FailureCode; advice: ByRe
 /** An answer beyond its limits: what was found, and the id of the first record where it could be read. */
 export type TooLarge = { found: string; firstId: string | null };
 
-/** What a failure is made of. */
 type FailureFacts = {
   endpoint: Endpoint;
   code: FailureCode;
@@ -124,9 +123,7 @@ type FailureFacts = {
   isPage?: boolean;
   /** How the answer is beyond its limits. Default null: it is not. */
   tooLarge?: TooLarge | null;
-  /** The fields that were refused. */
   fields?: FieldFault[];
-  /** Why each solver refused. */
   solvers?: SolverFault[];
   /** What a support ticket can name. */
   support?: SupportDetails;
