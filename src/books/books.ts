@@ -23,14 +23,14 @@ const BOOKS_FILE = 'books.sqlite';
 
 /** Opens the database that a config means. */
 export function openBooks(
-  { url, hasTls }: Pick<BooksConfig, 'url' | 'hasTls'>,
+  { url, hasTls }: BooksConfig,
   { dataDir, isReadOnly = false }: { dataDir: string; isReadOnly?: boolean },
 ): Database {
   return url === null ? openSqlite(join(dataDir, BOOKS_FILE), { isReadOnly }) : openPostgres(url, { hasTls });
 }
 
 /** What the books are stored with. */
-export type BooksParts = {
+export type BooksDeps = {
   config: BooksConfig;
   /** The chains whose payments are checked. */
   checked: ReadonlySet<string>;
@@ -49,7 +49,7 @@ export type BooksParts = {
  * the cursor stands where the rows end, so nothing is left out and nothing comes twice. The daemon goes on without it.
  */
 export class Books {
-  readonly #parts: BooksParts;
+  readonly #parts: BooksDeps;
   readonly #lease: FencedLease;
   readonly #feed: Feed;
   #timer: NodeJS.Timeout | null = null;
@@ -58,7 +58,7 @@ export class Books {
   #isPrepared = false;
   #failures = 0;
 
-  constructor(parts: BooksParts) {
+  constructor(parts: BooksDeps) {
     const { config, checked, keys, redis, database, sources } = parts;
     this.#parts = parts;
     this.#lease = new FencedLease(redis, { lease: keys.booksLease, fence: keys.booksFence });

@@ -81,7 +81,7 @@ export async function takeIn(
 const LONGEST_SUBJECT = 300;
 
 /** What a transfer is called in the books. */
-export function subjectOf({ observation }: Pick<Seen, 'observation'>): string {
+export function subjectOf({ observation }: Seen): string {
   return asKey(observation.event.data.subject.id);
 }
 

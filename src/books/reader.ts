@@ -231,7 +231,7 @@ async function closingAt(
 async function breaksOf(
   sql: Sql,
   { fromMs, toMs }: Day,
-  { closeAfterMs }: Pick<DayRules, 'closeAfterMs'>,
+  { closeAfterMs }: DayRules,
 ): Promise<{ atMs: number; kind: string; detail: string }[]> {
   const rows = await sql.all(
     'SELECT at_ms, kind, detail FROM books_breaks WHERE at_ms >= ? AND at_ms < ? ORDER BY id',

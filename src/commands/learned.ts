@@ -2,7 +2,7 @@ import { Command, Option } from 'commander';
 import { CONFIG_DEFAULT } from '../config/file/load.ts';
 import type { Corridor } from '../domain/cadence/corridors.ts';
 import { forgetLearned, type Learned, readLearned } from '../operations/learned.ts';
-import type { OperationParts } from '../operations/operation.ts';
+import type { OperationContext } from '../operations/operation.ts';
 import { listQuarantined, replayQuarantined } from '../operations/undelivered.ts';
 import { forgetAllLearned, readAllLearned } from '../server/api/routes/learned.ts';
 import { listOfQuarantine, replayOfQuarantine } from '../server/api/routes/undelivered.ts';
@@ -47,7 +47,7 @@ async function forget(options: Options, route: string | null): Promise<number> {
 }
 
 /** On the Redis of the config. */
-async function locally<T>({ config }: Options, use: (parts: OperationParts) => Promise<T>): Promise<T> {
+async function locally<T>({ config }: Options, use: (parts: OperationContext) => Promise<T>): Promise<T> {
   return withDeliveries(config ?? CONFIG_DEFAULT, use);
 }
 

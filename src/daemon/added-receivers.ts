@@ -8,7 +8,7 @@ import type { AddedReceiverStore, Encryption } from '../store/added-receivers.ts
 const LOOK_EVERY_MS = 1_000;
 
 /** What they are read with. `apply` has the daemon go on with them. */
-type AddedReceiversParts = {
+type AddedReceiversDeps = {
   store: AddedReceiverStore;
   encryption: Encryption | null;
   apply: () => Promise<void>;
@@ -17,7 +17,7 @@ type AddedReceiversParts = {
 
 /** The receivers that were made through the API, by whichever process: read from Redis, and read again when they change. */
 export class AddedReceivers {
-  readonly #parts: AddedReceiversParts;
+  readonly #parts: AddedReceiversDeps;
   #version: string | null = null;
   #definitions = new Map<string, string>();
   /** Why this process goes on without some of them, by name. */
@@ -25,7 +25,7 @@ export class AddedReceivers {
   #timer: NodeJS.Timeout | undefined;
   #closing = false;
 
-  constructor(parts: AddedReceiversParts) {
+  constructor(parts: AddedReceiversDeps) {
     this.#parts = parts;
   }
 

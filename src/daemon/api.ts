@@ -5,7 +5,7 @@ import { findEvent } from '../operations/events.ts';
 import type { Secret } from '../secret.ts';
 import type { AccessRules } from '../server/api/access.ts';
 import type { ApiOptions } from '../server/api/api.ts';
-import type { ApiParts } from '../server/api/route.ts';
+import type { ApiContext } from '../server/api/route.ts';
 import { API_BASE } from '../server/api/route.ts';
 import { EventLinks } from '../server/event-links.ts';
 
@@ -16,7 +16,7 @@ export function accessRulesOf(server: ServerConfig): AccessRules {
 }
 
 /** The API of a daemon; null where there is none. */
-export function apiOptionsOf(server: ServerConfig, parts: () => ApiParts | null): ApiOptions | null {
+export function apiOptionsOf(server: ServerConfig, parts: () => ApiContext | null): ApiOptions | null {
   if (!isApiOn(server)) return null;
   return {
     ...accessRulesOf(server),

@@ -53,7 +53,7 @@ type PollingAssembly = {
   config: Config;
   redis: RedisClient;
   keys: Keys;
-  stores: Pick<DaemonStores, 'subjects' | 'registry' | 'importedQuotes' | 'health' | 'plan' | 'wallets'>;
+  stores: DaemonStores;
   signals: Signals;
   log: Logger;
   clocks: Clocks;

@@ -10,7 +10,7 @@ import { type JudgeRules, tokenRules } from '../domain/proof/verdict.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { createNotifier, type NotifierOptions } from '../notifiers/create-notifier.ts';
 import type { EventUrl } from '../notifiers/notifier.ts';
-import type { AddedReceiverParts } from '../operations/added-receivers.ts';
+import type { AddedReceiverDeps } from '../operations/added-receivers.ts';
 import type { ConfigControl } from '../operations/config-state.ts';
 import type { LogTail } from '../operations/log-tail.ts';
 import { Checks } from '../queues/checks/checks.ts';
@@ -21,7 +21,7 @@ import { Reconcile, tellSettled, type Upkeep } from '../queues/deliveries/reconc
 import { Relay } from '../queues/deliveries/relay.ts';
 import { Sender } from '../queues/deliveries/sender.ts';
 import type { Learning } from '../queues/polls/learning.ts';
-import type { ApiParts } from '../server/api/route.ts';
+import type { ApiContext } from '../server/api/route.ts';
 import type { Signals } from '../signals.ts';
 import { BatchStore } from '../store/batches.ts';
 import type { CheckStore } from '../store/checks.ts';
@@ -46,7 +46,7 @@ import type { Clocks } from './clocks.ts';
 import { assembleOperations, type DaemonStores, type Stores, storesOn } from './stores.ts';
 
 /** The running parts of a daemon. `clients` is what speaks to the upstream. */
-export type DaemonParts = {
+export type DaemonContext = {
   redis: RedisClient;
   keys: Keys;
   clients: readonly Client[];
@@ -57,7 +57,7 @@ export type DaemonParts = {
   reconcile: Reconcile;
   /** Null where none are stored. */
   books: Books | null;
-  api: ApiParts;
+  api: ApiContext;
 };
 
 /**
@@ -80,7 +80,7 @@ export type Assembly = {
   connections: Connections;
   /** Who follows the log goes on through a change of the config. */
   tail: LogTail;
-  adding: AddedReceiverParts;
+  adding: AddedReceiverDeps;
   eventUrl: EventUrl | null;
   epoch: Epoch;
   clocks: Clocks;
@@ -91,7 +91,7 @@ export type Assembly = {
 };
 
 /** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
-export function assemble(assembly: Assembly): DaemonParts {
+export function assemble(assembly: Assembly): DaemonContext {
   const { config, connections, tail, adding, eventUrl, epoch, clocks, control, signals, log, upkeep } =
     assembly;
   const { redis, opening, delivering, asking } = connections;
@@ -164,7 +164,7 @@ export function assemble(assembly: Assembly): DaemonParts {
   const operations = assembleOperations(config, { redis: asking, keys, epoch, directory, onForeign });
   const setup = { receivers: config.receivers, options: delivery.options };
   const book = assembleBooks(config, { ...reported, clocks, redis: opening, stores, directory });
-  const endSuspended: ApiParts['endSuspended'] = async (isMeant) => {
+  const endSuspended: ApiContext['endSuspended'] = async (isMeant) => {
     const settled = await operations.stores.registry.suspensions.end(isMeant);
     for (const one of settled) await tellSettled(one, { stores: operations.stores, signals, log });
     return settled;

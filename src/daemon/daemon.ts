@@ -5,7 +5,7 @@ import type { ConfigFile } from '../config/file/config-file.ts';
 import { parseRedisUrl, type RedisTarget } from '../config/sections/redis.ts';
 import { COMMON } from '../domain/transfers/chains.ts';
 import { Metrics } from '../metrics/metrics.ts';
-import type { AddedReceiverParts } from '../operations/added-receivers.ts';
+import type { AddedReceiverDeps } from '../operations/added-receivers.ts';
 import type { ConfigChanges, FileState, ReloadRequest } from '../operations/config-state.ts';
 import { LogTail } from '../operations/log-tail.ts';
 import type { OriginOf } from '../operations/receivers.ts';
@@ -55,7 +55,7 @@ type Shared = Omit<Connections, 'blocking' | 'waking'> & {
   epoch: Epoch;
   clocks: Clocks;
   added: AddedReceivers;
-  adding: AddedReceiverParts;
+  adding: AddedReceiverDeps;
 };
 
 /** The whole program: from a config to running parts, and back. */
@@ -282,7 +282,7 @@ export class Daemon {
   }
 
   /** The receivers that are made through the API, and what they are made with. */
-  async #newAdded(redis: RedisClient): Promise<{ added: AddedReceivers; adding: AddedReceiverParts }> {
+  async #newAdded(redis: RedisClient): Promise<{ added: AddedReceivers; adding: AddedReceiverDeps }> {
     const { secretsKey } = this.#config.server;
     const store = new AddedReceiverStore(redis, this.#keys());
     const encryption = secretsKey === null ? null : await Encryption.create(secretsKey);

@@ -6,7 +6,7 @@ import { isKept } from '../store/persistence.ts';
 import type { RedisMonitor } from '../store/redis-monitor.ts';
 import { isOff } from '../store/startup-checks.ts';
 import { withTimeout } from '../with-timeout.ts';
-import type { DaemonParts } from './assemble.ts';
+import type { DaemonContext } from './assemble.ts';
 
 /** The reconcile check runs every few seconds; one that has not for so long is a daemon that stands still. */
 const RECONCILE_SILENCE_MS = 60_000;
@@ -37,7 +37,7 @@ type ReadinessSources = {
 
 /** What `/readyz` asks of a daemon. Each check says of one thing, in one plain sentence, whether it works. */
 export function daemonReadiness(
-  parts: () => DaemonParts | null,
+  parts: () => DaemonContext | null,
   { monitor, fileState, isBlocked }: ReadinessSources,
 ): () => Promise<ReadinessCheck[]> {
   return async () => {
@@ -107,7 +107,7 @@ const KEY_TIMEOUT_MS = 500;
 
 /** A key that the upstream refuses leaves nothing to do but to wait for another. */
 async function keyReadiness(
-  { stores: { health } }: DaemonParts,
+  { stores: { health } }: DaemonContext,
   monitor: RedisMonitor,
 ): Promise<ReadinessCheck> {
   const name = 'key';
@@ -124,7 +124,7 @@ function refusalOf(message: string): string {
   return code === undefined ? 'see dispatch.error in the log' : `Redis answers ${code}`;
 }
 
-function workerReadiness({ polling: { pollers }, delivering }: DaemonParts): ReadinessCheck {
+function workerReadiness({ polling: { pollers }, delivering }: DaemonContext): ReadinessCheck {
   const workers = [
     ...pollers.flatMap(({ worker, dispatcher }) => [worker, dispatcher]),
     ...delivering.workers,
@@ -139,7 +139,7 @@ function workerReadiness({ polling: { pollers }, delivering }: DaemonParts): Rea
   return { name: 'workers', ok, detail };
 }
 
-function reconcileReadiness(parts: DaemonParts): ReadinessCheck {
+function reconcileReadiness(parts: DaemonContext): ReadinessCheck {
   const { lastRoundMs } = parts.reconcile;
   const ok = lastRoundMs !== null && Date.now() - lastRoundMs < RECONCILE_SILENCE_MS;
   return { name: 'reconcile', ok, detail: ok ? 'ran within the last minute' : 'has not run for a minute' };

@@ -30,7 +30,7 @@ const LONGEST_RETRY_MS = 300_000;
  * What reloads work with. `apply` makes the daemon go on with a config, or throws and leaves all as it was; with `isNewest`
  * what it wants counts for all processes. `running` is the one that was applied last; `confirmations` are in Redis.
  */
-type ReloadParts = {
+type ReloadDeps = {
   source: ConfigFile;
   running: () => Config;
   apply: (config: Config, options: { isNewest: boolean }) => Promise<ConfigChanges>;
@@ -67,7 +67,7 @@ type Request = { isRequested: boolean; confirm?: string };
  * What runs is another config only after `applied`; `large` ends secrets that the file ends (see ended-secrets.ts).
  */
 export class ConfigReloads {
-  readonly #parts: ReloadParts;
+  readonly #parts: ReloadDeps;
   /** One reading after the other. */
   #turn: Promise<unknown> = Promise.resolve();
   /** The next reading on request that has not begun: whoever asks meanwhile gets it as well. */
@@ -78,7 +78,7 @@ export class ConfigReloads {
   #refusals = 0;
   #state: FileState = { state: 'running', ok: true, atMs: Date.now(), changes: null, removal: null };
 
-  constructor(parts: ReloadParts) {
+  constructor(parts: ReloadDeps) {
     this.#parts = parts;
   }
 

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { arrivalRule, watchRules } from '../domain/cadence/watch-rules.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
-import type { OperationParts } from '../operations/operation.ts';
+import type { OperationContext } from '../operations/operation.ts';
 import { AnswerStore } from '../store/answers.ts';
 import { Backlog } from '../store/backlog.ts';
 import { CheckStore } from '../store/checks.ts';
@@ -85,7 +85,7 @@ type OperationAssembly = {
 export function assembleOperations(
   { retentionMs, polling, removal }: Pick<Config, 'retentionMs' | 'polling' | 'removal'>,
   { redis, keys, epoch, directory, onForeign }: OperationAssembly,
-): OperationParts {
+): OperationContext {
   const learned = new LearnedStore(redis, keys, { onForeign });
   const model = { rules: watchRules(polling), arrivals: arrivalRule(polling) };
   return {

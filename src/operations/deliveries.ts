@@ -7,7 +7,7 @@ import type { Attempt, DeliveryFact } from '../store/deliveries.ts';
 import { compareEntries, eventOf } from '../store/log-entry.ts';
 import { isHeld } from '../store/receivers.ts';
 import { isoTime, isoTimeOrNull, type Moment, momentMs } from './moment.ts';
-import { type OperationParts, UnknownError } from './operation.ts';
+import { type OperationContext, UnknownError } from './operation.ts';
 import { receiverNamed } from './resend.ts';
 
 const ATTEMPT = z.object({
@@ -113,7 +113,7 @@ type Retried = { renewed: number; all: number; gone: number; isHeld: boolean };
 async function lettersOf(
   receiver: string,
   ids: readonly string[],
-  { stores: { deliveries, events } }: OperationParts,
+  { stores: { deliveries, events } }: OperationContext,
 ): Promise<DeadLetter[]> {
   const letters: DeadLetter[] = [];
   for (const some of chunks(ids, READ_AT_ONCE)) {
@@ -147,7 +147,7 @@ function isWanted({ id, fact, event }: DeadLetter, wanted: WantedLetters, nowMs:
 export async function retryDeadLetters(
   receiver: string,
   asked: WantedLetters,
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<Retried> {
   await receiverNamed(receiver, parts);
   const all = await parts.stores.backlog.dead(receiver, { sinceMs: 0, count: Number.MAX_SAFE_INTEGER });

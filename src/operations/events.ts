@@ -5,7 +5,7 @@ import { renderEvent, withSuspended } from '../domain/events/make-event.ts';
 import { type Fact, readBatch, wholeFact } from '../queues/deliveries/log-batch.ts';
 import { redisTimeMs } from '../store/connection.ts';
 import { compareEntries, eventOf } from '../store/log-entry.ts';
-import { type OperationParts, RefusedError } from './operation.ts';
+import { type OperationContext, RefusedError } from './operation.ts';
 
 /** An entry of the log. Longer numbers than these Redis does not read. */
 export const ENTRY = z.string().regex(/^\d{1,16}-\d{1,19}$/);
@@ -42,7 +42,7 @@ export class FuturePlaceError extends Error {
  */
 export async function entryOf(
   { log, after }: LogPlace,
-  { redis, stores: { events } }: OperationParts,
+  { redis, stores: { events } }: OperationContext,
 ): Promise<string> {
   const [name, trimmed, nowMs] = await Promise.all([events.name(), events.trimmed(), redisTimeMs(redis)]);
   if (log !== name) {
@@ -68,7 +68,10 @@ export async function entryOf(
 }
 
 /** An entry, or the newest that has left the log, whichever is the newer: a place there is good for as long as nothing is missing. */
-export async function behindTrimmed(entry: string, { stores: { events } }: OperationParts): Promise<string> {
+export async function behindTrimmed(
+  entry: string,
+  { stores: { events } }: OperationContext,
+): Promise<string> {
   const trimmed = await events.trimmed();
   return trimmed !== null && compareEntries(entry, trimmed) < 0 ? trimmed : entry;
 }
@@ -86,7 +89,7 @@ export async function eventsAfter(
     filter,
     limit,
   }: { after: string; untilMs: number | null; filter: EventFilter; limit: number },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<EventPage> {
   const { events } = parts.stores;
   const end = untilMs === null ? null : entryBefore(untilMs);
@@ -122,7 +125,7 @@ export async function eventsBefore(
     filter,
     limit,
   }: { before: string; sinceMs: number | null; filter: EventFilter; limit: number },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<EventPage> {
   const { events } = parts.stores;
   const end = entryBefore(sinceMs);
@@ -169,7 +172,7 @@ function meant(facts: readonly Fact[], { types, subject }: EventFilter): Fact[] 
 /** Events as one sees them that sees all: with everybody's metadata. */
 async function rendered(
   facts: readonly Fact[],
-  { stores, directory }: OperationParts,
+  { stores, directory }: OperationContext,
 ): Promise<LoggedEvent[]> {
   const whole = facts.map(wholeFact);
   const subscriptions = await stores.registry.subscriptions(whole.flatMap(({ roots }) => roots ?? []));
@@ -185,7 +188,7 @@ export type FindEvent = (wanted: { id: string; receiver: string }) => Promise<Re
 /** Finds events as receivers get them. */
 export async function findEvent(
   { id, receiver }: { id: string; receiver: string },
-  { stores: { deliveries, events, registry }, directory }: OperationParts,
+  { stores: { deliveries, events, registry }, directory }: OperationContext,
 ): Promise<RenderedEvent | null> {
   const fact = await deliveries.fact(receiver, id);
   const event = fact === null ? null : eventOf(await events.at(fact.entry));

@@ -11,7 +11,7 @@ import {
   eventsAfter,
   type LogPlace,
 } from './events.ts';
-import type { OperationParts } from './operation.ts';
+import type { OperationContext } from './operation.ts';
 
 /** The time that one read waits for the next entry. */
 const READ_MS = 1_000;
@@ -95,13 +95,13 @@ const BEAT_MS = 15_000;
 type FollowStart = { place: LogPlace } | { sinceMs: number | null };
 
 /** The entry after which following begins. Throws a LostPlaceError where some would be missing. */
-export async function startOf(start: FollowStart, parts: OperationParts): Promise<string> {
+export async function startOf(start: FollowStart, parts: OperationContext): Promise<string> {
   if ('place' in start) return entryOf(start.place, parts);
   return behindTrimmed(entryBefore(start.sinceMs), parts);
 }
 
 /** What following works with; `signal` ends it. */
-type FollowParts = { parts: OperationParts; tail: LogTail; signal: AbortSignal };
+type FollowDeps = { parts: OperationContext; tail: LogTail; signal: AbortSignal };
 
 /** The events after a place; where there are none, those that come within a time. The place is held against the log again at the end. */
 export async function pullEvents(
@@ -111,7 +111,7 @@ export async function pullEvents(
     limit,
     waitMs,
   }: { start: FollowStart; filter: EventFilter; limit: number; waitMs: number },
-  { parts, tail, signal }: FollowParts,
+  { parts, tail, signal }: FollowDeps,
 ): Promise<{ page: EventPage; next: LogPlace }> {
   const endMs = performance.now() + waitMs;
   const log = await parts.stores.events.name();
@@ -135,7 +135,7 @@ export async function pullEvents(
  */
 export async function* followEvents(
   { after: from, filter }: { after: string; filter: EventFilter },
-  { parts, tail, signal }: FollowParts,
+  { parts, tail, signal }: FollowDeps,
 ): AsyncGenerator<{ place: LogPlace; event: EventPage['events'][number]['event'] | null }> {
   const log = await parts.stores.events.name();
   let after = from;

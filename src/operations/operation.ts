@@ -2,7 +2,7 @@ import type { Knowledge } from '../domain/cadence/knowledge.ts';
 import { asSubjectId, parseSubjectId, type SubjectId, subjectKind } from '../domain/subjects/subject.ts';
 import { parseClaimRoot } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
-import type { RelayStores } from '../queues/deliveries/relay-parts.ts';
+import type { RelayStores } from '../queues/deliveries/relay-context.ts';
 import type { AnswerStore } from '../store/answers.ts';
 import type { CheckStore } from '../store/checks.ts';
 import type { RedisClient } from '../store/commands.ts';
@@ -14,7 +14,7 @@ import type { Known, SubjectStore } from '../store/subjects.ts';
 import type { TrackedStore } from '../store/tracked.ts';
 
 /** What operators see and act with, whether they ask a running daemon or the command line: its own stores. */
-export type OperationParts = {
+export type OperationContext = {
   redis: RedisClient;
   /** What chains and tokens are called, as the daemon knew it last. */
   directory: Directory;
@@ -47,7 +47,7 @@ export class RefusedError extends Error {
 /** What is known of a subject. Throws an UnknownError for one that is not watched. */
 export async function knownSubject(
   id: string,
-  { stores: { subjects } }: OperationParts,
+  { stores: { subjects } }: OperationContext,
 ): Promise<{ subject: SubjectId; known: Known }> {
   if (parseSubjectId(id) !== null) {
     const subject = asSubjectId(id);

@@ -17,7 +17,7 @@ import { ANY_ROUTE, type Leg, readTransfer, routeName } from '../domain/transfer
 import type { StoredSubscription } from '../store/definitions.ts';
 import type { ChangedSubject, Known } from '../store/subjects.ts';
 import { isoTime, isoTimeOrNull } from './moment.ts';
-import type { OperationParts } from './operation.ts';
+import type { OperationContext } from './operation.ts';
 
 /** A subject in a line. */
 export const SUBJECT = z
@@ -111,7 +111,7 @@ const TRACKED = ENDPOINT_GROUPS.flatMap((endpointGroup) =>
  */
 export async function listSubjects(
   { filter, from, limit }: { filter: SubjectFilter; from: SubjectPlace | null; limit: number },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<SubjectPage> {
   if (from !== null && 'list' in from) return listTracked({ filter, from, limit }, parts);
   const found: Subject[] = [];
@@ -133,7 +133,7 @@ export async function listSubjects(
 
 async function listTracked(
   { filter, from, limit }: { filter: SubjectFilter; from: TrackedPlace; limit: number },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<SubjectPage> {
   const found: Subject[] = [];
   let { list, scan, after = '' } = from;
@@ -164,7 +164,7 @@ async function listTracked(
 async function summariesOf(
   places: readonly { subject: string; atMs: number | null }[],
   filter: SubjectFilter,
-  { stores: { subjects, registry }, directory }: OperationParts,
+  { stores: { subjects, registry }, directory }: OperationContext,
 ): Promise<(Subject | null)[]> {
   const ids = places.map(({ subject }) => (parseSubjectId(subject) === null ? null : asSubjectId(subject)));
   const named = ids.filter(

@@ -7,7 +7,7 @@ import { CHECK_STATES, type Check } from '../store/checks.ts';
 import { eventOf } from '../store/log-entry.ts';
 import { ENTRY } from './events.ts';
 import { isoTime, isoTimeOrNull } from './moment.ts';
-import { knownSubject, type OperationParts, relatedTo } from './operation.ts';
+import { knownSubject, type OperationContext, relatedTo } from './operation.ts';
 import { SUBJECT, summaryOf } from './subjects.ts';
 
 /** What came of the check of a payment so far. */
@@ -107,7 +107,7 @@ export type TimelinePlace = z.infer<typeof TIMELINE_PLACE>;
  */
 export async function readSubject(
   { id, after, limit }: { id: string; after: TimelinePlace | null; limit: number },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<{ subject: SubjectState; next: TimelinePlace | null }> {
   const { subject, known } = await knownSubject(id, parts);
   const { registry, subjects, checks, events } = parts.stores;

@@ -9,7 +9,7 @@ import { eventOf } from '../store/log-entry.ts';
 import type { RawEntry } from '../store/quarantine.ts';
 import { DELIVERY, type Delivery, deliveryOf } from './deliveries.ts';
 import { isoTime } from './moment.ts';
-import type { OperationParts } from './operation.ts';
+import type { OperationContext } from './operation.ts';
 
 /** A delivery that failed: it is tried again, or was given up. */
 export const UNDELIVERED = DELIVERY.omit({ waitsFor: true })
@@ -57,7 +57,7 @@ const NO_ENTRY = '0-0';
 /** What was not delivered, over all receivers, those that wait longest first: a bounded part of it. */
 export async function listUndelivered(
   { filter, from, limit }: { filter: UndeliveredFilter; from: UndeliveredPlace | null; limit: number },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<{ undelivered: Undelivered[]; next: UndeliveredPlace | null }> {
   const { registry, backlog } = parts.stores;
   const names = (await registry.receivers()).map(({ name }) => name).sort();
@@ -101,7 +101,7 @@ function isFrom(one: { receiver: string; list: 'open' | 'dead' }, from: Undelive
 async function undeliveredOf(
   receiver: string,
   ids: readonly string[],
-  { filter, parts: { stores } }: { filter: UndeliveredFilter; parts: OperationParts },
+  { filter, parts: { stores } }: { filter: UndeliveredFilter; parts: OperationContext },
 ): Promise<(Undelivered | null)[]> {
   const facts = await Promise.all(ids.map((id) => stores.deliveries.fact(receiver, id)));
   const entries = facts.map((fact) => fact?.entry ?? NO_ENTRY);
@@ -160,7 +160,7 @@ type UnmatchedPlace = z.infer<typeof UNMATCHED_PLACE>;
 /** The events that no receiver gets, the newest first: a part of them. One that has left the log is left out. */
 export async function listUnmatched(
   { from, limit }: { from: UnmatchedPlace | null; limit: number },
-  { stores: { events, unmatched } }: OperationParts,
+  { stores: { events, unmatched } }: OperationContext,
 ): Promise<{ unmatched: Unmatched[]; next: UnmatchedPlace | null }> {
   const listed = await unmatched.list({ before: from?.entry ?? null, count: limit });
   const entries = await events.atAll(listed.map(({ entry }) => entry));
@@ -208,12 +208,14 @@ export const QUARANTINE_REPLAYED = z.object({
 type Kept = { entry: RawEntry; shown: z.infer<typeof QUARANTINED_ENTRY> };
 
 /** The entries that could not be read, the oldest first. */
-export async function listQuarantined(parts: OperationParts): Promise<z.infer<typeof QUARANTINED_ENTRY>[]> {
+export async function listQuarantined(parts: OperationContext): Promise<z.infer<typeof QUARANTINED_ENTRY>[]> {
   return (await readKept(parts)).map(({ shown }) => shown);
 }
 
 /** Puts what can be read by now back into the log: receivers get it that have not got it yet. */
-export async function replayQuarantined(parts: OperationParts): Promise<z.infer<typeof QUARANTINE_REPLAYED>> {
+export async function replayQuarantined(
+  parts: OperationContext,
+): Promise<z.infer<typeof QUARANTINE_REPLAYED>> {
   const kept = await readKept(parts);
   let returned = 0;
   for (const { entry, shown } of kept) {
@@ -222,7 +224,7 @@ export async function replayQuarantined(parts: OperationParts): Promise<z.infer<
   return { returned, quarantined: kept.length };
 }
 
-async function readKept({ stores: { quarantine, events } }: OperationParts): Promise<Kept[]> {
+async function readKept({ stores: { quarantine, events } }: OperationContext): Promise<Kept[]> {
   const kept: Kept[] = [];
   for (const entry of await quarantine.list()) {
     const { unreadable, stoppedBy } = await readBatch([entry], events);

@@ -6,7 +6,7 @@ import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 
 /** What an operator's event is about, what happened to it and when (Redis time). */
-export type OperatorEventParts = {
+export type OperatorEventFacts = {
   kind: 'upstream' | 'receiver' | 'intentwatch';
   /** The subject's id without its kind. */
   name: string;
@@ -16,12 +16,12 @@ export type OperatorEventParts = {
 };
 
 /** The subject id of something in the daemon's surroundings. */
-export function operatorSubject(kind: OperatorEventParts['kind'], name: string): string {
+export function operatorSubject(kind: OperatorEventFacts['kind'], name: string): string {
   return `${kind}:${name}`;
 }
 
 /** An operator's event as JSON, with its id, its sequence, its epoch and the state before left for a script to fill in. */
-export function operatorEventTemplate({ kind, name, word, nowMs, record }: OperatorEventParts): string {
+export function operatorEventTemplate({ kind, name, word, nowMs, record }: OperatorEventFacts): string {
   const event: Event = {
     id: '%ID%',
     type: `${kind}.${word}`,

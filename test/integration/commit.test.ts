@@ -7,7 +7,12 @@ import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.
 import { intentId, routeId, type SubjectId, vaultId } from '../../src/domain/subjects/subject.ts';
 import type { Claim } from '../../src/domain/subjects/subscription.ts';
 import { commitDue } from '../../src/queues/polls/commit-flagged.ts';
-import { type CommitParts, commitRecord, planOf, type Taken } from '../../src/queues/polls/commit-record.ts';
+import {
+  type CommitContext,
+  commitRecord,
+  planOf,
+  type Taken,
+} from '../../src/queues/polls/commit-record.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
@@ -32,7 +37,7 @@ let redis: RedisClient;
 let keys: Keys;
 let subjects: SubjectStore;
 let registry: Registry;
-let parts: CommitParts;
+let parts: CommitContext;
 
 beforeEach(() => {
   redis = connect({ kind: 'server', url: inject('redisUrl') });

@@ -266,7 +266,7 @@ type Read = { values: Values | null; syntaxProblems: PlacedProblem[] };
 
 function readDocument(
   document: Document.Parsed,
-  { masked, ...parts }: { masked: string; unmask(part: string): string; outside: Outside },
+  { masked, ...rest }: { masked: string; unmask(part: string): string; outside: Outside },
 ): Read {
   const syntaxErrors = [...document.errors, ...document.warnings];
   const syntaxProblems = syntaxErrors.map((error) => ({
@@ -280,7 +280,7 @@ function readDocument(
     message: describeRepeatedKey(masked.slice(offset)),
   }));
   // A repeated key leaves a readable document; after an error the rest would be guesswork.
-  const values = syntaxErrors.length === 0 ? readValues({ document, ...parts }) : null;
+  const values = syntaxErrors.length === 0 ? readValues({ document, ...rest }) : null;
   return { values, syntaxProblems: [...syntaxProblems, ...repeated].sort((a, b) => a.offset - b.offset) };
 }
 

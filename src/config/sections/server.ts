@@ -133,7 +133,7 @@ export function isLoopbackHost(host: string): boolean {
 }
 
 /** True when there is an API: not without a token where it can be reached from elsewhere. */
-export function isApiOn({ host, tokens }: Pick<ServerConfig, 'host' | 'tokens'>): boolean {
+export function isApiOn({ host, tokens }: ServerConfig): boolean {
   return tokens.read !== null || tokens.consume !== null || tokens.admin.length > 0 || isLoopbackHost(host);
 }
 

@@ -128,7 +128,7 @@ export type Look = {
 };
 
 /** True when a poll found that a transfer was paid back since the one before. */
-export function isRefund({ subject, before, status }: Pick<Look, 'subject' | 'before' | 'status'>): boolean {
+export function isRefund({ subject, before, status }: Look): boolean {
   const [from, to] = [before.status.toLowerCase(), status.toLowerCase()];
   return to === REFUNDED && from !== REFUNDED && statusOf(subject, to) !== null;
 }

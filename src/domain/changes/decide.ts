@@ -239,7 +239,7 @@ function unconfirmedOf({ unconfirmed }: Snapshot, { keys }: Stale, nowMs: number
 function confirmAfterMs(
   snapshot: Snapshot,
   record: UpstreamRecord,
-  context: Pick<DecideContext, 'confirmAfterMs'> & { reason: StaleReason },
+  context: DecideContext & { reason: StaleReason },
 ): number {
   const isTimeless = snapshot.updatedAt === null && record.updatedAt === null;
   if (!isTimeless || context.reason === 'unknown') return context.confirmAfterMs;

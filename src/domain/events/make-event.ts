@@ -25,7 +25,7 @@ import { TEST_TYPE } from './event-types.ts';
  * null at first sight; `promised` what a quote promised of the transfer; `fundedAt` when it was funded (Unix seconds);
  * `afterRestore`: the state may have been reported before; `expectedBy` by when its stage is expected to end; `proof` what the chain says of a payment.
  */
-export type EventParts = {
+export type EventInput = {
   subject: EventSubject;
   sequence: number;
   epoch: number;
@@ -44,7 +44,7 @@ export type EventParts = {
 };
 
 /** Makes the event of a transition. */
-export function makeEvent(parts: EventParts): Event {
+export function makeEvent(parts: EventInput): Event {
   const { subject, sequence, epoch, transition, record, updatedAt, nowMs } = parts;
   const { type } = transition;
   const payment = parts.proof?.payment;
@@ -84,7 +84,7 @@ export function makeEvent(parts: EventParts): Event {
 }
 
 /** What the changed members were before; that of the status is `previousStatus`. */
-function oldValues(before: JsonObject, { subject, transition }: EventParts): JsonObject {
+function oldValues(before: JsonObject, { subject, transition }: EventInput): JsonObject {
   const status = statusMember(asSubjectId(subject.id));
   return valuesAt(
     before,
@@ -93,7 +93,7 @@ function oldValues(before: JsonObject, { subject, transition }: EventParts): Jso
 }
 
 /** The time that a subject had waited that moves on, or is notified of because it has not. */
-function elapsedSeconds({ transition, updatedAt, waitingSince, nowMs }: EventParts): number | null {
+function elapsedSeconds({ transition, updatedAt, waitingSince, nowMs }: EventInput): number | null {
   const { type, status, previousStatus } = transition;
   const isOverdue = type.endsWith('.overdue');
   const moves = previousStatus !== null && status.toLowerCase() !== previousStatus.toLowerCase();

@@ -15,10 +15,7 @@ import {
 import { insertStatement, insertValues } from './table.ts';
 
 /** Why an event could not be inserted, in words for a human, with Postgres' own code and what would help, or with its host. */
-export function describePostgresError(
-  error: unknown,
-  { url, table }: Pick<PostgresReceiver, 'url' | 'table'>,
-): string {
+export function describePostgresError(error: unknown, { url, table }: PostgresReceiver): string {
   if (!(error instanceof pg.DatabaseError)) {
     const words = describeConnectionError(error);
     const { hostname, port } = new URL(url.reveal());

@@ -88,7 +88,7 @@ const LONGEST_REASON = 200;
  * A statement that differs, in a later event, begins a check anew from any state. Whoever holds a claim that has run out, or
  * a check that was restated meanwhile, writes nothing: `gone`. A log that was taken meanwhile has the check judged anew.
  */
-export async function runCheck(check: ClaimedCheck, parts: CheckParts, signal: AbortSignal): Promise<void> {
+export async function runCheck(check: ClaimedCheck, parts: CheckContext, signal: AbortSignal): Promise<void> {
   const { statement } = check;
   const { checks, subjects } = parts.stores;
   if (check.since !== null) await withdrawWord(check, parts);
@@ -135,7 +135,7 @@ export async function runCheck(check: ClaimedCheck, parts: CheckParts, signal: A
 }
 
 /** While a check is requested anew, the word that was reported of it does not stand, however long its endpoints do not answer. */
-async function withdrawWord({ id, statement }: ClaimedCheck, parts: CheckParts): Promise<void> {
+async function withdrawWord({ id, statement }: ClaimedCheck, parts: CheckContext): Promise<void> {
   const { subject } = statement;
   const { checks, subjects } = parts.stores;
   for (let tries = 0; tries < MOST_COMMITS; tries += 1) {
@@ -154,7 +154,7 @@ async function withdrawWord({ id, statement }: ClaimedCheck, parts: CheckParts):
 }
 
 /** Ends a check about which no answer could say anything. */
-async function endUseless(check: ClaimedCheck, parts: CheckParts): Promise<boolean> {
+async function endUseless(check: ClaimedCheck, parts: CheckContext): Promise<boolean> {
   const nowMs = await redisTimeMs(parts.redis);
   const verdict = await verdictOf(check, { known: NOTHING_KNOWN, readings: [], nowMs }, parts);
   if (verdict.outcome !== 'unchecked') return false;
@@ -163,7 +163,7 @@ async function endUseless(check: ClaimedCheck, parts: CheckParts): Promise<boole
 }
 
 /** Ends a check as not checked, without a question. */
-async function endUnasked(check: ClaimedCheck, because: string, parts: CheckParts): Promise<void> {
+async function endUnasked(check: ClaimedCheck, because: string, parts: CheckContext): Promise<void> {
   const nothing = { proof: null, readings: [], endpoints: [], logs: [], from: [], isHeld: false };
   const ending: Ending = { state: 'unchecked', because, ...nothing };
   if ((await parts.stores.checks.end(check, ending)) === 'ended') {
@@ -174,7 +174,7 @@ async function endUnasked(check: ClaimedCheck, because: string, parts: CheckPart
 async function verdictOf(
   check: ClaimedCheck,
   { known, readings, nowMs }: { known: Known; readings: readonly Reading[]; nowMs: number },
-  { stores, tokens }: CheckParts,
+  { stores, tokens }: CheckContext,
 ): Promise<Verdict> {
   const { statement } = check;
   const [claims, funding] = await Promise.all([
@@ -202,7 +202,7 @@ async function postpone(
     readings: readonly Reading[];
     nowMs: number;
   },
-  parts: CheckParts,
+  parts: CheckContext,
 ): Promise<void> {
   const { checks } = parts.stores;
   const ageMs = Math.max(0, nowMs - check.statedAt);
@@ -229,7 +229,7 @@ async function postpone(
 }
 
 /** True when a check has waited for as long as any does. */
-export function isOver(check: ClaimedCheck, { nowMs }: { nowMs: number }, { stores }: CheckParts): boolean {
+export function isOver(check: ClaimedCheck, { nowMs }: { nowMs: number }, { stores }: CheckContext): boolean {
   return nowMs - (check.since ?? check.statedAt) > Math.min(LONGEST_LIFE_MS, stores.checks.keptMs);
 }
 
@@ -269,7 +269,7 @@ function isReported({ statement }: ClaimedCheck, { state, proof }: Ending, { sna
 async function end(
   check: ClaimedCheck,
   { ending, known, nowMs }: { ending: Ending; known: Known; nowMs: number },
-  parts: CheckParts,
+  parts: CheckContext,
 ): Promise<'ended' | 'gone' | 'again'> {
   const { checks } = parts.stores;
   const { state, proof } = ending;
@@ -317,7 +317,7 @@ function ended(outcome: CommitResult['outcome']): 'ended' | 'gone' | 'again' {
 function report(
   check: ClaimedCheck,
   { ending, readings, isReported }: { ending: Ending; readings: readonly Reading[]; isReported: boolean },
-  { signals, log }: CheckParts,
+  { signals, log }: CheckContext,
 ): void {
   const { subject, payment, chainId, txHash } = check.statement;
   const { state, because } = ending;
@@ -352,7 +352,7 @@ async function withRecipients(
 }
 
 /** What checks work with. `readers` are of the chains of the config; `tokens` says what is known of the tokens of one. */
-export type CheckParts = {
+export type CheckContext = {
   redis: RedisClient;
   stores: { checks: CheckStore; subjects: SubjectStore; registry: Registry };
   readers: ReadonlyMap<string, ChainReader>;

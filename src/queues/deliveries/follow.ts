@@ -5,7 +5,7 @@ import type { LogPiece } from '../../store/event-log.ts';
 import type { Standing } from '../../store/relay-lease.ts';
 import { type LogBatch, NewerEntryError, readBatch } from './log-batch.ts';
 import { type Match, matchFacts } from './matches.ts';
-import type { RelayParts } from './relay-parts.ts';
+import type { RelayContext } from './relay-context.ts';
 
 /** The number of entries of the log receivers are taken along at once. */
 export const BATCH = 200;
@@ -53,7 +53,7 @@ export function hasRoom({ open }: Pick<Standing, 'open'>): boolean {
 export async function follow(
   { cursor, ahead, receivers }: Group,
   { token, isHeld, failed }: HeldLease,
-  parts: RelayParts,
+  parts: RelayContext,
 ): Promise<Followed | 'fenced' | NewerEntryError> {
   const { stores, directory } = parts;
   const { events, lease, registry } = stores;
@@ -103,7 +103,7 @@ function placeOf(matched: readonly Match[], otherwise: string): string {
 }
 
 /** Keeps what nobody can read, each once for all receivers, before a cursor goes past it. */
-async function quarantine({ unreadable }: LogBatch, { stores, signals, log }: RelayParts): Promise<void> {
+async function quarantine({ unreadable }: LogBatch, { stores, signals, log }: RelayContext): Promise<void> {
   for (const entry of unreadable) {
     if (!(await stores.quarantine.add(entry))) continue;
     signals.emit('relay.quarantined', { entry: entry.id });
@@ -129,7 +129,7 @@ type OpeningOrder = {
  */
 export async function openDeliveries(
   { token, receiver, matched, replay, cursor }: OpeningOrder,
-  { stores: { deliveries }, sender, signals }: RelayParts,
+  { stores: { deliveries }, sender, signals }: RelayContext,
 ): Promise<boolean> {
   const { name, ordering } = receiver;
   const results = await deliveries.open(token, {

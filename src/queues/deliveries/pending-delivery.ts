@@ -31,7 +31,7 @@ type DeliverySources = {
 export function pendingDelivery(
   { id, fact, entry }: Claimed,
   subscriptions: ReadonlyMap<string, StoredSubscription>,
-  { events, directory }: Pick<DeliverySources, 'events' | 'directory'>,
+  { events, directory }: DeliverySources,
 ): PendingDelivery {
   const stored = entry === null ? null : events.read(fact.entry, entry);
   return withEvent({ id, fact, entry: stored }, subscriptions, directory);

@@ -19,9 +19,9 @@ import type { UnmatchedStore } from '../../store/unmatched.ts';
 import type { WalletStore } from '../../store/wallets.ts';
 import { readBatch } from './log-batch.ts';
 import { matchesOf } from './matches.ts';
-import type { RelayParts, RelayStores } from './relay-parts.ts';
+import type { RelayContext, RelayStores } from './relay-context.ts';
 
-type DropParts = Pick<RelayParts, 'directory' | 'signals' | 'log'> & {
+type DropContext = Pick<RelayContext, 'directory' | 'signals' | 'log'> & {
   stores: Pick<RelayStores, 'registry' | 'events' | 'lease' | 'dropped'>;
 };
 
@@ -33,7 +33,7 @@ const MOST_READ = 10_000;
  * reports what was dropped. Returns the moment (Redis time, ms) up to which the log may be trimmed: no event leaves it
  * uncounted.
  */
-async function dropExpired(parts: DropParts, receiver: StoredReceiver, beforeMs: number): Promise<number> {
+async function dropExpired(parts: DropContext, receiver: StoredReceiver, beforeMs: number): Promise<number> {
   const { stores, signals, log } = parts;
   const { name } = receiver;
   const open = await stores.dropped.dropExpired(name, beforeMs);
@@ -47,7 +47,7 @@ async function dropExpired(parts: DropParts, receiver: StoredReceiver, beforeMs:
 
 /** Drops the events behind the cursor of a receiver. Returns how many it matched, and up to where it has come. */
 async function dropBehind(
-  { stores, directory }: DropParts,
+  { stores, directory }: DropContext,
   receiver: StoredReceiver,
   beforeMs: number,
 ): Promise<{ count: number; reachedMs: number }> {
@@ -95,7 +95,7 @@ export type Upkeep = {
 };
 
 /** What the check works with. `process`: the one that delivers, as in Sender. */
-type ReconcileParts = {
+type ReconcileContext = {
   redis: RedisClient;
   epoch: Epoch;
   /** By which everything is removed. */
@@ -135,7 +135,7 @@ const NEWEST_FIRST_MS = 10_000;
  * retention, and holds what is counted against what stands. Polls have a check of their own, a bounded part of the plan at a time (see Dispatcher).
  */
 export class Reconcile {
-  readonly #parts: ReconcileParts;
+  readonly #parts: ReconcileContext;
   #timer: NodeJS.Timeout | null = null;
   #lookTimer: NodeJS.Timeout | null = null;
   #looking: Promise<void> = Promise.resolve();
@@ -146,7 +146,7 @@ export class Reconcile {
   #tracked = 0;
   #lastRoundMs: number | null = null;
 
-  constructor(parts: ReconcileParts) {
+  constructor(parts: ReconcileContext) {
     this.#parts = parts;
   }
 
@@ -302,7 +302,7 @@ export class Reconcile {
   }
 }
 
-type SettleParts = {
+type SettleContext = {
   stores: { events: EventLog; unmatched: UnmatchedStore };
   signals: Signals;
   log: Logger;
@@ -312,13 +312,13 @@ type SettleParts = {
 async function settleSuspensions(
   suspensions: Suspensions,
   due: { spanMs: number | null; confirmedMs: number; trimMs: number },
-  parts: SettleParts,
+  parts: SettleContext,
 ): Promise<void> {
   for (const settled of await suspensions.settle(due)) await tellSettled(settled, parts);
 }
 
 /** Tells of a move of suspensions. Events that reach nobody for it are counted and listed as such. */
-export async function tellSettled(settled: Settled, parts: SettleParts): Promise<void> {
+export async function tellSettled(settled: Settled, parts: SettleContext): Promise<void> {
   const { signals, log, stores } = parts;
   if (settled.move === 'released') {
     log.info({ events: settled.events }, 'suspension.released');

@@ -10,11 +10,11 @@ import type { Standing } from '../../store/relay-lease.ts';
 import { type Ahead, BATCH, follow, type HeldLease, hasRoom } from './follow.ts';
 import { type Fact, NewerEntryError, readBatch } from './log-batch.ts';
 import { matchFact, receiversOf } from './matches.ts';
-import type { RelayParts, RelayStores } from './relay-parts.ts';
+import type { RelayContext, RelayStores } from './relay-context.ts';
 import { takeReplay } from './replays.ts';
 
 /** What receivers are enabled with. */
-type ResumptionParts = { stores: Pick<RelayStores, 'receivers' | 'deliveries' | 'backlog'>; log: Logger };
+type ResumptionDeps = { stores: Pick<RelayStores, 'receivers' | 'deliveries' | 'backlog'>; log: Logger };
 
 /** The number of deliveries that are opened or queued again in one step, so that neither Redis nor another receiver waits long. */
 const RESUMPTION_BATCH = 500;
@@ -29,7 +29,7 @@ const RESUMPTION_BATCH = 500;
 export async function resume(
   token: string,
   name: string,
-  { stores: { receivers, deliveries, backlog }, log }: ResumptionParts,
+  { stores: { receivers, deliveries, backlog }, log }: ResumptionDeps,
 ): Promise<boolean> {
   const { since } = await receivers.condition(name);
   const dead = since === null ? [] : await backlog.dead(name, { sinceMs: since, count: RESUMPTION_BATCH });
@@ -64,7 +64,7 @@ export const IDLE: Round = { more: false, full: false, reached: null };
  * finds out which receivers match which events, opens the deliveries), opens what is requested again, and
  * counts the events that no receiver gets.
  */
-export async function relayRound(view: RoundView, lease: HeldLease, parts: RelayParts): Promise<Round> {
+export async function relayRound(view: RoundView, lease: HeldLease, parts: RelayContext): Promise<Round> {
   const open = view.standings.filter((standing) => !isHeld(standing));
   const enabling = view.standings.filter(({ state }) => state === 'enabling');
   let moved = false;
@@ -85,7 +85,7 @@ export async function relayRound(view: RoundView, lease: HeldLease, parts: Relay
 async function followLog(
   { standings, known, ahead }: RoundView,
   lease: HeldLease,
-  parts: RelayParts,
+  parts: RelayContext,
 ): Promise<{ more: boolean; reached: string | null; stopped: NewerEntryError | null }> {
   let more = false;
   let reached: string | null = null;
@@ -112,7 +112,7 @@ async function followLog(
 async function replay(
   { standings, known, replays }: RoundView,
   lease: HeldLease,
-  parts: RelayParts,
+  parts: RelayContext,
 ): Promise<boolean> {
   const { token } = lease;
   let moved = false;
@@ -152,7 +152,7 @@ type Matching = {
 async function countUnmatched(
   { receivers, ahead }: { receivers: readonly StoredReceiver[]; ahead: Ahead | null },
   { token }: HeldLease,
-  { stores, directory, signals, log }: RelayParts,
+  { stores, directory, signals, log }: RelayContext,
 ): Promise<boolean> {
   const { events, registry, unmatched } = stores;
   const from = await unmatched.place();

@@ -16,7 +16,7 @@ import { type PendingDelivery, readPending } from './pending-delivery.ts';
 import type { Sender } from './sender.ts';
 
 /** What is asked for the batches that are being made. */
-type BatchDecisionParts = { batches: BatchStore };
+type BatchDecisionDeps = { batches: BatchStore };
 
 /** True when a delivery waits, or is sent: by itself (`batch` null), or as the batch that it leads. */
 type BatchDecision =
@@ -32,7 +32,7 @@ const LONGEST_WAIT_MS = 300_000;
  */
 async function decideBatch(
   { receiver, delivery, nowMs }: { receiver: Receiver; delivery: PendingDelivery; nowMs: number },
-  { batches }: BatchDecisionParts,
+  { batches }: BatchDecisionDeps,
 ): Promise<BatchDecision> {
   const { id, fact } = delivery;
   const rules = receiver.type === 'email' ? receiver.batching : { digest: null, quietHours: null };
@@ -57,7 +57,7 @@ function waitFor(ms: number): BatchDecision {
 }
 
 /** What deliveries are made with. */
-export type DeliveryParts = {
+export type DeliveryContext = {
   sender: Sender;
   events: EventLog;
   registry: Registry;
@@ -90,7 +90,7 @@ export type Places = {
 export type DeliveryRunner = {
   receiver: Receiver;
   notifier: Notifier;
-  parts: DeliveryParts;
+  parts: DeliveryContext;
   places: Places;
   cut: AbortSignal;
 };

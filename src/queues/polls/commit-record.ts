@@ -30,12 +30,12 @@ import type { BegunEpoch } from '../../store/epoch.ts';
 import type { Commit, Known } from '../../store/subjects.ts';
 import { commitFlagged } from './commit-flagged.ts';
 import type { Learning } from './learning.ts';
-import type { PollRules, PollStores } from './poll-parts.ts';
+import type { CommitRules, CommitStores } from './poll-context.ts';
 
 /** What records are committed with. */
-export type CommitParts = {
-  stores: Pick<PollStores, 'subjects' | 'plan' | 'registry'>;
-  rules: Pick<PollRules, 'confirmAfterMs' | 'finished'>;
+export type CommitContext = {
+  stores: CommitStores;
+  rules: CommitRules;
   learning: Learning;
   clocks: ActingClock;
   signals: Signals;
@@ -69,7 +69,7 @@ const CLOCKS_RETRY_MS = 30_000;
  * and tracking ends by no time that is not certain.
  */
 export function planOf(
-  { rules: { finished }, learning, clocks }: Pick<CommitParts, 'rules' | 'learning' | 'clocks'>,
+  { rules: { finished }, learning, clocks }: CommitContext,
   standing: Standing,
   context: Omit<PlanContext, 'model' | 'finished' | 'learnedMs'>,
 ): SubjectPlan {
@@ -98,7 +98,7 @@ export function planOf(
  * of the record: after a crash between the two the subject is polled again, and only the second is made.
  */
 export async function commitRecord(
-  parts: CommitParts,
+  parts: CommitContext,
   record: UpstreamRecord,
   known: Known,
   observation: Observation,
@@ -124,7 +124,7 @@ export async function commitRecord(
  * where there is nothing to tell, or another process was faster.
  */
 export async function commitShort(
-  parts: Pick<CommitParts, 'stores' | 'learning' | 'signals'>,
+  parts: CommitContext,
   known: Standing & { promised: Promised | null },
   { nowMs }: { nowMs: number },
 ): Promise<Snapshot | null> {
@@ -135,7 +135,7 @@ export async function commitShort(
 }
 
 /** Takes in how long a delivery takes by the quote of a transfer, or by the best quote of a priced route. */
-function noteEstimate({ learning }: CommitParts, { raw }: UpstreamRecord, promised: Promised | null): void {
+function noteEstimate({ learning }: CommitContext, { raw }: UpstreamRecord, promised: Promised | null): void {
   const priced = readRoute(raw)?.fillEstimateSeconds ?? null;
   if (priced !== null) learning.sawEstimate(routeName(raw), priced);
   const { source, destination, estimateSeconds } = promised ?? {};
@@ -150,7 +150,7 @@ function noteEstimate({ learning }: CommitParts, { raw }: UpstreamRecord, promis
  * become subjects first, so that a crash in between leaves a change that the next poll sees again.
  */
 async function takeRecord(
-  parts: CommitParts,
+  parts: CommitContext,
   raw: UpstreamRecord,
   known: Known,
   observation: Observation,
@@ -198,7 +198,7 @@ async function takeRecord(
 
 /** Takes in what an answer reported about the timing of a stage. One that is unconfirmed tells nothing. */
 function learn(
-  parts: CommitParts,
+  parts: CommitContext,
   { subject, status }: UpstreamRecord,
   { snapshot: before, seenAtMs }: Known,
   { decision, nowMs }: { decision: Decision; nowMs: number },
@@ -213,7 +213,7 @@ function learn(
 }
 
 function decideRecord(
-  parts: CommitParts,
+  parts: CommitContext,
   record: UpstreamRecord,
   known: Known,
   fresh: readonly Claim[],
@@ -236,7 +236,7 @@ function decideRecord(
  * is reported to those whom it never reached.
  */
 async function decideFor(
-  parts: CommitParts,
+  parts: CommitContext,
   record: UpstreamRecord,
   known: Known,
   { fresh, ...observation }: Observation & { fresh: readonly Claim[] },
@@ -256,7 +256,7 @@ async function decideFor(
 
 /** The commit that a decision requests; null when nothing is to be stored. */
 function commitOf(
-  { learning, stores }: Pick<CommitParts, 'learning' | 'stores'>,
+  { learning, stores }: CommitContext,
   record: UpstreamRecord,
   { known, decision, roots }: { known: Known; decision: Decision; roots: string[] | null },
   context: Observation & { fresh: readonly Claim[] },
@@ -352,7 +352,7 @@ const UNSEEN_LATEST_MS = 600_000;
 
 /** When a subject that only a page has shown so far is polled first; null when it is finished. */
 function firstPoll(
-  parts: CommitParts,
+  parts: CommitContext,
   record: UpstreamRecord,
   after: Snapshot | null,
   observation: Observation,
@@ -376,7 +376,7 @@ function firstPoll(
 
 /** Brings along what a quote, gasless job or vault names: its intents become subjects for the same claims. */
 async function claimNamed(
-  parts: CommitParts,
+  parts: CommitContext,
   record: UpstreamRecord,
   claims: readonly Claim[],
 ): Promise<void> {

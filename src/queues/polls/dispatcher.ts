@@ -67,7 +67,7 @@ function eventLoopBusy(): Busy {
   };
 }
 
-type DispatcherParts = { plan: PlanStore; queues: PollQueues; signals: Signals; log: Logger };
+type DispatcherDeps = { plan: PlanStore; queues: PollQueues; signals: Signals; log: Logger };
 
 /** Which endpoint group is dispatched by which process, and how many polls it may have under way at once. */
 type DispatcherOptions = { endpointGroup: EndpointGroup; process: string; capacity: number };
@@ -110,7 +110,7 @@ const CLAIMED_MS = 5_000;
  * this process works on. Every process has one per endpoint group; the plan is what they share.
  */
 export class Dispatcher {
-  readonly #parts: DispatcherParts;
+  readonly #parts: DispatcherDeps;
   readonly #options: DispatcherOptions;
   readonly #limit: LoadLimit;
   /** Members under way in this process, by their token; and, by token, what is on its way to a worker, with when it left. */
@@ -127,7 +127,7 @@ export class Dispatcher {
   #renewing: Promise<unknown> | null = null;
   #repairing = false;
 
-  constructor(parts: DispatcherParts, options: DispatcherOptions) {
+  constructor(parts: DispatcherDeps, options: DispatcherOptions) {
     this.#parts = parts;
     this.#options = options;
     this.#limit = new LoadLimit(options.capacity);

@@ -26,7 +26,7 @@ import { ANY_ROUTE, routeName } from '../../domain/transfers/transfer.ts';
 import type { LearnedStore } from '../../store/learned.ts';
 
 /** What learning works with, and the rules that it begins from. */
-export type LearningParts = {
+export type LearningDeps = {
   learned: LearnedStore;
   rules: WatchRules;
   arrivals: ArrivalRule;
@@ -48,7 +48,7 @@ type Batch = { route: string; statistic: Statistic; bins: Map<number, Increment>
  * added up for a second and written, and what all have seen is read every few seconds.
  */
 export class Learning {
-  readonly #parts: LearningParts;
+  readonly #parts: LearningDeps;
   readonly #batches = new Map<string, Batch>();
   /** The estimates of quotes that are not written yet, and what is known to be: route -> seconds. */
   readonly #unwritten = new Map<string, number>();
@@ -58,7 +58,7 @@ export class Learning {
   #rounds = 0;
   #closing = false;
 
-  constructor(parts: LearningParts) {
+  constructor(parts: LearningDeps) {
     this.#parts = parts;
     this.#knowledge = knowledgeOf([], { ...parts, nowMs: 0 });
   }
@@ -105,11 +105,11 @@ export class Learning {
   }
 
   /** Takes in that a transfer is reported as overdue for the first time. */
-  sawOverdue(snapshot: Pick<Snapshot, 'record'>): void {
+  sawOverdue(snapshot: Snapshot): void {
     this.#countTransfer('overdue', snapshot);
   }
 
-  #countTransfer(statistic: Statistic, { record }: Pick<Snapshot, 'record'>): void {
+  #countTransfer(statistic: Statistic, { record }: Snapshot): void {
     for (const route of new Set([routeName(record), ANY_ROUTE])) {
       this.#count({ route, statistic }, { bin: 0, ended: 1, watchedSeconds: 0 });
     }

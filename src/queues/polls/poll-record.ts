@@ -9,8 +9,8 @@ import type { Reading } from '../../pollers/reading.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { commitDue } from './commit-flagged.ts';
 import { commitRecord, commitShort, planOf } from './commit-record.ts';
+import type { PollContext } from './poll-context.ts';
 import { missingRecord } from './poll-failures.ts';
-import type { PollParts } from './poll-parts.ts';
 import { type Adapter, AFTER_SUPERSEDED, answered, failed } from './polled.ts';
 import { namesFurther, openTransfer, planForMore, reportUnreadable } from './take-page.ts';
 
@@ -18,7 +18,7 @@ import { namesFurther, openTransfer, planForMore, reportUnreadable } from './tak
 export type Ask = (target: PollTarget, signal: AbortSignal) => Promise<Reading>;
 
 /** Polls subjects that have a record of their own: asks, takes the record in, makes what the clock has brought about, and plans. */
-export function recordAdapter(parts: PollParts, ask: Ask): Adapter {
+export function recordAdapter(parts: PollContext, ask: Ask): Adapter {
   return {
     isOver: async (start) => {
       if (!(await isOver(parts, start))) return false;
@@ -54,7 +54,7 @@ export function recordAdapter(parts: PollParts, ask: Ask): Adapter {
 }
 
 /** True when the tracking of a subject is over, and nobody waits for an answer about it. */
-export async function isOver(parts: PollParts, start: PollStart): Promise<boolean> {
+export async function isOver(parts: PollContext, start: PollStart): Promise<boolean> {
   const isAwaited = start.claims.some((claim) => !claim.served);
   if (isAwaited || start.isAsked || !planOf(parts, start, start).isOver) return false;
   // A process that was killed may have stored the end of a transfer, and not reported yet that it is short.
@@ -64,7 +64,7 @@ export async function isOver(parts: PollParts, start: PollStart): Promise<boolea
 
 /** Makes the request of a poll. Returns the record of its subject, and when the answer came (Redis time). */
 async function askForRecord(
-  parts: PollParts,
+  parts: PollContext,
   { ask, start }: { ask: Ask; start: PollStart },
   signal: AbortSignal,
 ): Promise<{ record: UpstreamRecord; answeredMs: number }> {
@@ -81,7 +81,7 @@ async function askForRecord(
 
 /** Notes with the wallets of a transfer what an answer about it alone, or about its transaction, showed. */
 export async function noteTransfer(
-  { stores: { wallets } }: PollParts,
+  { stores: { wallets } }: PollContext,
   { subject, nowMs, claims }: Pick<PollStart, 'subject' | 'nowMs' | 'claims'>,
   snapshot: Snapshot,
   { isOver }: SubjectPlan,

@@ -6,7 +6,7 @@ import { intentId, type SubjectId } from '../../domain/subjects/subject.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
 import { commitRecord, planOf, type Taken } from './commit-record.ts';
-import type { PollParts } from './poll-parts.ts';
+import type { PollContext } from './poll-context.ts';
 import { type Ask, isOver, noteTransfer } from './poll-record.ts';
 import { type Adapter, AFTER_SUPERSEDED, AT_ONCE, answered, failed } from './polled.ts';
 import { planForMore, reportUnreadable, separate } from './take-page.ts';
@@ -16,7 +16,7 @@ import { planForMore, reportUnreadable, separate } from './take-page.ts';
  * is polled by itself; what the answer shows of it is stored as well, for its own tracking may have ended. The transaction is
  * polled for further ones (see further-transfers.ts).
  */
-export function transactionAdapter(parts: PollParts, ask: Ask): Adapter {
+export function transactionAdapter(parts: PollContext, ask: Ask): Adapter {
   return {
     isOver: (start) => isOver(parts, start),
     poll: async (start, signal) => {
@@ -56,7 +56,7 @@ function pollableOf(record: UpstreamRecord): SubjectId[] {
  * its tracking by its age goes on where it has moved. One that is shown behind its state, or twice, is polled by itself.
  */
 async function storeShown(
-  parts: PollParts,
+  parts: PollContext,
   start: PollStart,
   { records, nowMs }: { records: readonly UpstreamRecord[]; nowMs: number },
 ): Promise<void> {
@@ -79,7 +79,7 @@ async function storeShown(
 }
 
 async function storeOne(
-  parts: PollParts,
+  parts: PollContext,
   { asOf, price, claims, ...start }: PollStart,
   { record, known, nowMs }: { record: UpstreamRecord; known: Known; nowMs: number },
 ): Promise<Taken['outcome']> {
@@ -101,7 +101,7 @@ function soonest(polls: readonly (PlannedPoll | null)[]): PlannedPoll | null {
 
 /** Takes in a record that can be requested by its transaction alone. Returns when that is due next; null when it is over. */
 async function follow(
-  parts: PollParts,
+  parts: PollContext,
   start: PollStart,
   { record, nowMs }: { record: UpstreamRecord; nowMs: number },
 ): Promise<PlannedPoll | null> {

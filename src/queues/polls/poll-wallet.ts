@@ -19,8 +19,8 @@ import type { Observed } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type NotedFacts, openText, type WalletFacts } from '../../store/wallets.ts';
 import { type TooLarge, UpstreamFailure } from '../../upstream/client/failure.ts';
+import type { PollContext } from './poll-context.ts';
 import type { PollFailure } from './poll-failures.ts';
-import type { PollParts } from './poll-parts.ts';
 import { type Adapter, AT_ONCE, answered, failed, over, type Polled } from './polled.ts';
 import { INSTEAD_OF_ALL, isFull, parseSweep, type Sweep, type SweepPage, statusOf } from './sweeps.ts';
 import { type PageTaken, reportTooLarge, reportUnreadable, takePage } from './take-page.ts';
@@ -62,7 +62,7 @@ const DOUBTED_AGAIN: PlannedPoll = { ...AT_ONCE, restMs: 2_000, latestMs: 10_000
 const PAGE_TRIES = 5;
 
 /** Polls wallets. One is never over: it has no record of its own. */
-export function walletAdapter(parts: PollParts): Adapter {
+export function walletAdapter(parts: PollContext): Adapter {
   return {
     isOver: async () => false,
     poll: (start, signal) => pollListing(parts, { start, signal }),
@@ -71,7 +71,7 @@ export function walletAdapter(parts: PollParts): Adapter {
 }
 
 /** Polls the page of a wallet that a sweep reads next. */
-export function pageAdapter(parts: PollParts, { member, subject, sweep: stored }: PollStart): Adapter {
+export function pageAdapter(parts: PollContext, { member, subject, sweep: stored }: PollStart): Adapter {
   const sweep = parseSweep(subject, member.split(':')[1] ?? '', stored ?? {});
   return {
     isOver: async () => sweep === null,
@@ -101,7 +101,7 @@ export function pageAdapter(parts: PollParts, { member, subject, sweep: stored }
  * Polls a wallet: requests the listing that is due first, takes in what it shows, and follows it where it leads on. Throws
  * UpstreamFailure, or the signal's reason.
  */
-async function pollListing(parts: PollParts, run: Run): Promise<Polled> {
+async function pollListing(parts: PollContext, run: Run): Promise<Polled> {
   const { start } = run;
   const { subject: wallet, facts, nowMs } = start;
   const draft = openDraft(start);
@@ -143,7 +143,7 @@ async function pollListing(parts: PollParts, run: Run): Promise<Polled> {
  * What is noted of a wallet whose poll failed: the listing that it was to poll counts as polled, and where the failure is its
  * own it also waits, so that the others are requested when the wallet itself is.
  */
-function failedListing(parts: PollParts, start: PollStart, { own, afterMs }: PollFailure): Observed {
+function failedListing(parts: PollContext, start: PollStart, { own, afterMs }: PollFailure): Observed {
   const { open, facts, nowMs, virtual } = start;
   const listing = listingOf(start, planListing(parts.learning.model, start, { facts, open }).plan);
   return {
@@ -156,7 +156,7 @@ function failedListing(parts: PollParts, start: PollStart, { own, afterMs }: Pol
 }
 
 /** Asks for the next page of a sweep, and takes it in. */
-async function pollPage(parts: PollParts, sweep: SweepPage, run: Run): Promise<Polled> {
+async function pollPage(parts: PollContext, sweep: SweepPage, run: Run): Promise<Polled> {
   const { wallet, scope, cursor, page, limit } = sweep;
   const { start } = run;
   const status = statusOf(scope);
@@ -199,7 +199,7 @@ type OversizedPoll = { start: PollStart; draft: Draft };
 
 /** Has the first page of a listing requested again with a smaller limit; or, where that was 1, reports its record. */
 async function shrinkListing(
-  parts: PollParts,
+  parts: PollContext,
   { start, draft }: OversizedPoll,
   { listing, limit, tooLarge }: { listing: Listing; limit: number; tooLarge: TooLarge },
 ): Promise<Polled> {
@@ -221,7 +221,7 @@ async function shrinkListing(
  * cannot go on: no answer says where the next page is.
  */
 async function shrinkSweep(
-  parts: PollParts,
+  parts: PollContext,
   { start, draft }: OversizedPoll,
   { sweep, tooLarge }: { sweep: SweepPage; tooLarge: TooLarge },
 ): Promise<Polled> {
@@ -243,7 +243,7 @@ async function shrinkSweep(
 }
 
 /** Reads what a wallet has in each status, where the listing of all its transfers cannot be read to its end. */
-async function readByStatus(parts: PollParts, start: PollStart): Promise<void> {
+async function readByStatus(parts: PollContext, start: PollStart): Promise<void> {
   const {
     stores: { sweeps },
     rules,
@@ -268,7 +268,7 @@ function noteLimit(draft: Draft, listing: Listing, state: PageLimit | null): voi
 
 /** Notes that all pages of a wallet were read. */
 async function noteSwept(
-  { stores: { wallets } }: PollParts,
+  { stores: { wallets } }: PollContext,
   { start: { subject, facts }, draft }: { start: PollStart; draft: Draft },
   swept: { sweptAtMs: number; pages: number },
 ): Promise<void> {
@@ -278,7 +278,7 @@ async function noteSwept(
 
 /** Ends a sweep that cannot go on. What it was to read is left to the next of its kind, and new transfers to a full sweep. */
 async function breakSweep(
-  { stores: { sweeps, wallets } }: Pick<PollParts, 'stores'>,
+  { stores: { sweeps, wallets } }: PollContext,
   sweep: Sweep,
   nowMs: number,
 ): Promise<void> {
@@ -297,7 +297,11 @@ function openDraft({ open, nowMs }: PollStart): Draft {
 }
 
 /** Requests a page. Returns how it was too large where it was beyond its limits. */
-async function readPage(parts: PollParts, { wallet, ...page }: Page, run: Run): Promise<ReadPage | TooLarge> {
+async function readPage(
+  parts: PollContext,
+  { wallet, ...page }: Page,
+  run: Run,
+): Promise<ReadPage | TooLarge> {
   const address = wallet.slice('wallet:'.length);
   const askedAt = performance.now();
   const reading = await pollWallet(parts.client, { address, ...page }, run.signal).catch((error: unknown) => {
@@ -311,7 +315,7 @@ async function readPage(parts: PollParts, { wallet, ...page }: Page, run: Run): 
 
 /** Takes in what a page shows, and notes it. */
 async function takeIn(
-  parts: PollParts,
+  parts: PollContext,
   page: { reading: Reading; answeredMs: number; atHead: boolean; sinceMs: number },
   { run, draft }: { run: Run; draft: Draft },
 ): Promise<PageTaken | null> {
@@ -368,7 +372,7 @@ function shownBefore({ open }: Draft, facts: WalletFacts, listing: Listing): Ope
 
 /** Reads on behind the head where there is reason to: pages that were not read for long, or a head of news only. */
 async function followHead(
-  parts: PollParts,
+  parts: PollContext,
   head: { start: PollStart; reading: Reading; limit: number; taken: PageTaken | null; draft: Draft },
 ): Promise<void> {
   const { start, taken, reading, limit, draft } = head;
@@ -408,7 +412,7 @@ async function followHead(
 }
 
 function noteArrivals(
-  parts: PollParts,
+  parts: PollContext,
   poll: { facts: WalletFacts; listing: Listing; draft: Draft; nowMs: number; seen: number },
 ): void {
   const { facts, listing, draft, nowMs, seen } = poll;
@@ -433,7 +437,7 @@ function noteOrder(draft: Draft, { taken, nowMs }: { taken: PageTaken; nowMs: nu
 
 /** Reads on behind the first page of the transfers in one status; at its end, looks up those that are not there any more. */
 async function followNarrowed(
-  parts: PollParts,
+  parts: PollContext,
   first: { listing: Listing; start: PollStart; reading: Reading; limit: number; draft: Draft },
 ): Promise<void> {
   const { listing, start, reading, limit, draft } = first;
@@ -456,7 +460,7 @@ async function followNarrowed(
 
 /** A transfer that was in a status, and is not listed there since a moment, has most likely moved on. */
 async function recheckThoseThatLeft(
-  parts: PollParts,
+  parts: PollContext,
   { draft, status: listed, sinceMs }: { draft: Draft; status: string; sinceMs: number },
 ): Promise<void> {
   const left = [...draft.open.values()].filter(
@@ -466,7 +470,7 @@ async function recheckThoseThatLeft(
 }
 
 function observedOf(
-  { learning: { model } }: PollParts,
+  { learning: { model } }: PollContext,
   start: PollStart,
   draft: Draft,
   taken: PageTaken | null,

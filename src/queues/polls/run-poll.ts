@@ -8,8 +8,8 @@ import { NOTHING_OBSERVED } from '../../store/observed.ts';
 import type { PlanStore } from '../../store/plan.ts';
 import { type PollStart, takePoll } from '../../store/poll-start.ts';
 import type { Dispatcher } from './dispatcher.ts';
+import type { PollContext } from './poll-context.ts';
 import type { PollFailure, PollFailures } from './poll-failures.ts';
-import type { PollParts } from './poll-parts.ts';
 import type { PollJob } from './poll-queues.ts';
 import { recordAdapter } from './poll-record.ts';
 import { transactionAdapter } from './poll-transaction.ts';
@@ -47,7 +47,7 @@ async function awaitSlot(
 export type PollRunner = {
   endpointGroup: EndpointGroup;
   process: string;
-  parts: PollParts;
+  parts: PollContext;
   adapters: Adapters;
   dispatcher: Dispatcher;
   failures: PollFailures;
@@ -138,7 +138,7 @@ type Adapters = Readonly<Record<SubjectKind, (start: PollStart) => Adapter>>;
 
 /** How each kind is polled. `quotes` verifies imported quotes, `pricing` says who is asked for the prices of routes. */
 export function adaptersOf(
-  parts: PollParts,
+  parts: PollContext,
   { quotes, pricing }: { quotes: QuoteVerification; pricing: Pricing },
 ): Adapters {
   const { client } = parts;

@@ -20,7 +20,7 @@ import type { PollStart } from '../../store/poll-start.ts';
 import { type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
 import type { TooLarge } from '../../upstream/client/failure.ts';
 import { commitRecord, planOf } from './commit-record.ts';
-import type { PollParts } from './poll-parts.ts';
+import type { PollContext } from './poll-context.ts';
 
 /**
  * What a page of a wallet showed: which transfers are under way and which have ended, in which order, and whether every
@@ -44,16 +44,11 @@ type Page = { reading: Reading; answeredMs: number; start: PollStart; sinceMs: n
 /** The start of a subscription that later responses do not change any more, see commands/since-2.lua. */
 const SETTLED = /^(\d+):(-?\d+)$/;
 
-type PageParts = Pick<
-  PollParts,
-  'redis' | 'keys' | 'stores' | 'rules' | 'learning' | 'clocks' | 'signals' | 'log'
->;
-
 /**
  * Takes in every record of a wallet page, each under the claims of those who watch the wallet. Null for a page that waits: it is
  * not known yet which of its records are history.
  */
-export async function takePage(parts: PageParts, page: Page): Promise<PageTaken | null> {
+export async function takePage(parts: PollContext, page: Page): Promise<PageTaken | null> {
   const { reading, answeredMs, start } = page;
   const watching = await pageClaims(parts, page);
   const { once, again } = separate(reading.records);
@@ -164,7 +159,7 @@ function isCoveredByPages(shown: {
 
 /** The unknown records of a page that may have been removed after their retention, and what is known of their wallet. */
 async function forgottenAmong(
-  { redis, keys, rules }: PageParts,
+  { redis, keys, rules }: PollContext,
   { start }: Page,
   { records, known }: { records: readonly UpstreamRecord[]; known: readonly Known[] },
 ): Promise<{ has: (subject: SubjectId) => boolean; wallet: WalletRead | null }> {
@@ -210,7 +205,7 @@ type PageClaim = { claim: Claim; isDoubtful: boolean };
  * The claims under which a wallet's transfers stand: what has an `updatedAt` before the subscription is history, both
  * on the upstream's clock.
  */
-async function pageClaims({ stores: { registry }, log }: PageParts, page: Page): Promise<PageClaim[]> {
+async function pageClaims({ stores: { registry }, log }: PollContext, page: Page): Promise<PageClaim[]> {
   const { reading, start } = page;
   return Promise.all(
     start.claims.map(async (claim) => {
@@ -241,7 +236,7 @@ const REASON_CHARS = 300;
 
 /** Reports what of an answer could not be read, and its records of reserved kinds. */
 export function reportUnreadable(
-  { client, signals, log }: Pick<PollParts, 'client' | 'signals' | 'log'>,
+  { client, signals, log }: PollContext,
   subject: SubjectId,
   reading: Reading,
 ): void {
@@ -266,7 +261,7 @@ export function reportUnreadable(
 
 /** Reports a record of a wallet that is too large to be read, once however often its pages are requested. */
 export async function reportTooLarge(
-  { stores, signals, log }: Pick<PollParts, 'stores' | 'signals' | 'log'>,
+  { stores, signals, log }: PollContext,
   wallet: SubjectId,
   { found, firstId }: TooLarge,
 ): Promise<void> {
@@ -285,7 +280,7 @@ function unreadableMembers({ subject, raw, unreadable }: UpstreamRecord): string
 
 /** Notes the transfers that an answer has shown of a subject, and plans the poll for further ones. */
 export async function planForMore(
-  parts: PollParts,
+  parts: PollContext,
   start: PollStart,
   shown: readonly SubjectId[],
 ): Promise<FurtherPoll> {
@@ -301,15 +296,15 @@ export async function planForMore(
  * that.
  */
 export function namesFurther(
-  { rules: { finished } }: PollParts,
-  { subject, snapshot }: Pick<PollStart, 'subject' | 'snapshot'>,
+  { rules: { finished } }: PollContext,
+  { subject, snapshot }: PollStart,
 ): boolean {
   return subjectKind(subject) === 'quote' && snapshot !== null && !endsByConfig(subject, snapshot, finished);
 }
 
 /** True when one of some transfers has been shown and not come to its end. Reading them keeps those that have ended. */
 async function isAnyOpen(
-  parts: PollParts,
+  parts: PollContext,
   start: PollStart,
   transfers: readonly SubjectId[],
 ): Promise<boolean> {

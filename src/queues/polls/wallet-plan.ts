@@ -7,7 +7,7 @@ import type { CadenceModel } from '../../domain/cadence/watched.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { NotedFacts, WalletFacts } from '../../store/wallets.ts';
-import type { PollParts } from './poll-parts.ts';
+import type { PollContext } from './poll-context.ts';
 import { isFull, type SweepPage, type SweepScope } from './sweeps.ts';
 
 /** The time that an observation about an upstream's pages that costs requests is believed. */
@@ -149,7 +149,7 @@ export function narrowsPages({ unnarrowedAtMs }: WalletFacts, nowMs: number): bo
  * died. Null where it is to be hurried and has no turn yet: it begins at a later poll.
  */
 export async function paceOfSweep(
-  { stores: { sweeps }, rules }: PollParts,
+  { stores: { sweeps }, rules }: PollContext,
   { subject: wallet, facts, nowMs }: PollStart,
   scope: SweepScope,
 ): Promise<'patient' | 'hurried' | null> {
@@ -162,7 +162,7 @@ export async function paceOfSweep(
  * Notes that the cursor of a sweep was refused: the next sweep of its wallet is hurried. Where this one was, reports the rate
  * that would do if the budget is smaller.
  */
-export async function noteDeadCursor(parts: PollParts, sweep: SweepPage, start: PollStart): Promise<void> {
+export async function noteDeadCursor(parts: PollContext, sweep: SweepPage, start: PollStart): Promise<void> {
   const { stores, rules, log } = parts;
   const { wallet, page, isHurried: wasHurried } = sweep;
   const { facts, nowMs } = start;
@@ -181,7 +181,7 @@ export async function noteDeadCursor(parts: PollParts, sweep: SweepPage, start: 
 }
 
 async function report(
-  { stores: { health }, rules, signals, log }: PollParts,
+  { stores: { health }, rules, signals, log }: PollContext,
   wallet: SubjectId,
   { requestsPerSecond: neededRequestsPerSecond, ...seen }: ReturnType<typeof neededRate>,
 ): Promise<void> {

@@ -67,10 +67,7 @@ export class Access {
   }
 
   /** Null when a request may be made. Failed logins are answered late. */
-  async check(
-    request: FastifyRequest,
-    route: Pick<ApiRoute, 'scope' | 'acceptsLink'>,
-  ): Promise<Denial | null> {
+  async check(request: FastifyRequest, route: ApiRoute): Promise<Denial | null> {
     // Before anything is awaited: of many requests in one packet each is counted before the token of the next one.
     if (this.#isJudgedByToken(request, route)) {
       if (this.#failures.isFull(this.#addressOf(request))) return TOO_MANY;
@@ -87,10 +84,7 @@ export class Access {
     return `${index} ${this.#addressOf(request)}`;
   }
 
-  #isJudgedByToken(
-    { headers, query }: FastifyRequest,
-    { acceptsLink }: Pick<ApiRoute, 'acceptsLink'>,
-  ): boolean {
+  #isJudgedByToken({ headers, query }: FastifyRequest, { acceptsLink }: ApiRoute): boolean {
     const hasLink = acceptsLink === true && fieldsOf(query).signature !== undefined;
     return this.#held.tokens.length > 0 && headers.authorization !== undefined && !hasLink;
   }
@@ -101,15 +95,12 @@ export class Access {
   }
 
   /** True when a request that is still being answered might be made now as well. */
-  async stillMay(request: FastifyRequest, route: Pick<ApiRoute, 'scope' | 'acceptsLink'>): Promise<boolean> {
+  async stillMay(request: FastifyRequest, route: ApiRoute): Promise<boolean> {
     const denial = await this.#denialOf(request, route);
     return denial === null || denial === UNSURE;
   }
 
-  async #denialOf(
-    request: FastifyRequest,
-    route: Pick<ApiRoute, 'scope' | 'acceptsLink'>,
-  ): Promise<Denial | 'unknown' | null> {
+  async #denialOf(request: FastifyRequest, route: ApiRoute): Promise<Denial | 'unknown' | null> {
     const { tokens, publicUrl } = this.#held;
     if (tokens.length === 0) return checkLoopback(request);
     const link = route.acceptsLink === true ? this.#checkLink(request) : null;

@@ -10,13 +10,13 @@ import { withTimeout } from '../../with-timeout.ts';
 import { ProblemError, sendProblem } from '../problem.ts';
 import type { Access, AccessRules } from './access.ts';
 import { onlyOnce } from './idempotency.ts';
-import { type Answer, API_BASE, type ApiParts, type ApiRoute, type RouteContext } from './route.ts';
+import { type Answer, API_BASE, type ApiContext, type ApiRoute, type RouteContext } from './route.ts';
 import { ROUTES } from './routes.ts';
 
 /** What the API is made from. `parts` is null before the daemon has started. */
 export type ApiOptions = AccessRules & {
   findEvent: FindEvent;
-  parts: () => ApiParts | null;
+  parts: () => ApiContext | null;
 };
 
 /** The time that a request may take that waits for nothing but Redis. */
@@ -148,7 +148,7 @@ export function announcesBody({ headers }: FastifyRequest): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-function partsOf({ parts }: ApiOptions): ApiParts {
+function partsOf({ parts }: ApiOptions): ApiContext {
   const running = parts();
   if (running !== null) return running;
   throw new ProblemError(503, 'the daemon has not started yet; try again later', { 'retry-after': '2' });

@@ -10,7 +10,7 @@ const IDEMPOTENCY_KEY = 'idempotency-key';
 const KEY = /^[\x21-\x7e]{1,200}$/;
 
 type Asked = {
-  route: Pick<ApiRoute, 'method' | 'scope' | 'timeoutMs' | 'answersSecret'>;
+  route: ApiRoute;
   call: (context: RouteContext) => Promise<Answer>;
   context: RouteContext;
 };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { entryOf, LOG_PLACE, type LogPlace } from '../../../operations/events.ts';
-import { type OperationParts, RefusedError, UnknownError } from '../../../operations/operation.ts';
+import { type OperationContext, RefusedError, UnknownError } from '../../../operations/operation.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
 import { cursorField } from '../shapes.ts';
 
@@ -67,7 +67,7 @@ export const removeConsumer = defineRoute({
 });
 
 /** Moves a consumer whose place is stored here: what stands up to there, it has taken. Never back. */
-async function acknowledge(name: string, place: LogPlace, parts: OperationParts): Promise<void> {
+async function acknowledge(name: string, place: LogPlace, parts: OperationContext): Promise<void> {
   await entryOf(place, parts);
   const done = await parts.stores.consumers.acknowledge(name, place);
   if (done === 'full') {

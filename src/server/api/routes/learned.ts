@@ -15,7 +15,10 @@ export const readAllLearned = defineRoute({
     'How long each stage takes on each route, and how often new transfers come, beside `/corridors`.',
   scope: 'read',
   answers: { 200: { description: 'All of it.', schema: LEARNED.meta({ id: 'Learned' }) } },
-  handle: async (_input, { parts }) => ({ status: 200, body: await readLearned(parts().operations) }),
+  handle: async (_input, { parts }) => ({
+    status: 200,
+    body: await readLearned(parts().operations),
+  }),
 });
 
 /** Removes what was learned. */

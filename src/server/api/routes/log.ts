@@ -10,7 +10,7 @@ import {
 } from '../../../operations/events.ts';
 import { followEvents, pullEvents, startOf } from '../../../operations/log-tail.ts';
 import { type Moment, momentMs } from '../../../operations/moment.ts';
-import { type OperationParts, UnknownError } from '../../../operations/operation.ts';
+import { type OperationContext, UnknownError } from '../../../operations/operation.ts';
 import { redisTimeMs } from '../../../store/connection.ts';
 import { ProblemError } from '../../problem.ts';
 import { type Answer, defineRoute, NO_INPUT } from '../route.ts';
@@ -124,7 +124,7 @@ type Range = { sinceMs: number | null; untilMs: number | null };
 
 async function rangeOf(
   { since, until }: { since?: Moment; until?: Moment },
-  { redis }: OperationParts,
+  { redis }: OperationContext,
 ): Promise<Range> {
   const nowMs = await redisTimeMs(redis);
   return {
@@ -142,7 +142,7 @@ async function newestFirst(
     limit,
     before,
   }: Range & { filter: EventFilter; limit: number; before: string | null },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<Answer> {
   const end = untilMs === null ? '+' : `${Math.max(0, Math.floor(untilMs))}-0`;
   const page = await eventsBefore({ before: before ?? end, sinceMs, filter, limit }, parts);

@@ -121,5 +121,8 @@ export const replayOfQuarantine = defineRoute({
   answers: {
     200: { description: 'It is done.', schema: QUARANTINE_REPLAYED.meta({ id: 'QuarantineReplayed' }) },
   },
-  handle: async (_input, { parts }) => ({ status: 200, body: await replayQuarantined(parts().operations) }),
+  handle: async (_input, { parts }) => ({
+    status: 200,
+    body: await replayQuarantined(parts().operations),
+  }),
 });

@@ -28,7 +28,7 @@ export type RelayStores = {
 };
 
 /** What deliveries are opened with. */
-export type RelayParts = {
+export type RelayContext = {
   stores: RelayStores;
   directory: Directory;
   sender: Sender;

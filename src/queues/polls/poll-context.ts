@@ -14,31 +14,32 @@ import type { UpstreamClient } from '../../upstream/client/client.ts';
 import type { Learning } from './learning.ts';
 import type { Sweeps } from './sweeps.ts';
 
-/** What polls read and write. */
-export type PollStores = {
-  plan: PlanStore;
-  subjects: SubjectStore;
-  registry: Registry;
+/** The stores that a commit reads and writes. */
+export type CommitStores = { plan: PlanStore; subjects: SubjectStore; registry: Registry };
+
+/** The stores that polls read and write. */
+export type PollStores = CommitStores & {
   importedQuotes: ImportedQuotes;
   wallets: WalletStore;
   sweeps: Sweeps;
   health: HealthStore;
 };
 
+/** The settings that a commit goes by. */
+export type CommitRules = { confirmAfterMs: number; finished: FinishedStatuses };
+
 /**
  * The settings that polls go by. `fullSweepEveryMs`: the shortest time from one sweep of all pages of a wallet to the next;
  * `requestsPerSecond`: the budget of the status endpoint.
  */
-export type PollRules = {
-  confirmAfterMs: number;
-  finished: FinishedStatuses;
+export type PollRules = CommitRules & {
   fullSweepEveryMs: number;
   requestsPerSecond: number;
   retentionMs: number;
 };
 
 /** What polls are made with. */
-export type PollParts = {
+export type PollContext = {
   redis: RedisClient;
   keys: Keys;
   stores: PollStores;
