@@ -7,6 +7,7 @@ import type { ImportedQuote } from '../domain/quotes/promised.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
 import type { AddedChain, AddedToken } from '../domain/transfers/chains.ts';
 import type { Secret } from '../secret.ts';
+import type { WebhookFormat } from './fields/receiver.ts';
 import type { ConfigProblem } from './file/errors.ts';
 import type { LogConfig, ReloadConfig, RemovalConfig } from './sections/process.ts';
 
@@ -110,9 +111,6 @@ export type ReceiverTls = {
   /** The client certificate with its chain, and its key. */
   identity: { cert: string; key: Secret } | null;
 };
-
-/** What a webhook's body is: the event, signed, or a message for people in a chat's channel. */
-export type WebhookFormat = 'standard' | 'slack' | 'discord';
 
 /** What every receiver says of itself: which events it gets, and how they are delivered. */
 type Receiving = {

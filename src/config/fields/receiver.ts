@@ -7,6 +7,21 @@ import { type Finding, member } from '../file/errors.ts';
 import { walletField } from './addresses.ts';
 import { durationField, mapping, nameField, rateField, textField, wholeNumberField } from './fields.ts';
 
+/** The formats of a webhook's body: the event, signed, or a message for people in a chat's channel. */
+export const WEBHOOK_FORMATS = ['standard', 'slack', 'discord'] as const;
+
+export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
+
+/** The formats for people: all but the event itself. */
+export const CHAT_FORMATS = WEBHOOK_FORMATS.filter((format) => format !== 'standard');
+
+/** The attempts per second of each format where the config has none; a chat takes about one a second, or 30 a minute. */
+export const FORMAT_RATE_LIMITS: Readonly<Record<WebhookFormat, number | null>> = {
+  standard: null,
+  slack: 1,
+  discord: 0.5,
+};
+
 const globField = textField({
   pattern: new RegExp(`^!?[A-Za-z0-9._*-]{1,${MAX_GLOB_LENGTH}}$`),
   expected: `a pattern of event types, like "intent.*" or "!*.updated" (at most ${MAX_GLOB_LENGTH} letters, digits, . - _ *, after a leading !)`,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
-import type { Receiver, ReceiverTls, Retries, SmtpConfig, WebhookFormat } from '../config.ts';
+import type { Receiver, ReceiverTls, Retries, SmtpConfig } from '../config.ts';
 import { durationField, flagField, mapping, textField, wholeNumberField } from '../fields/fields.ts';
 import {
   headersField,
@@ -16,14 +16,17 @@ import {
   batchingFields,
   buildBatching,
   buildFilter,
+  CHAT_FORMATS,
   checkQuietHours,
   disableAfterField,
   eventsField,
+  FORMAT_RATE_LIMITS,
   filterFields,
   orderingField,
   rateLimitField,
   receiverNameField,
   retriesField,
+  WEBHOOK_FORMATS,
 } from '../fields/receiver.ts';
 import {
   expiringSecretField,
@@ -70,22 +73,19 @@ export function buildSmtp(section: z.output<typeof smtpSchema> | undefined): Smt
   return section === undefined ? null : { url: section.url, from: section.from };
 }
 
-/** A chat takes fewer messages than a program does: about one a second, or 30 a minute. */
-const DEFAULT_RATE_LIMITS: Readonly<Record<WebhookFormat, number | null>> = {
-  standard: null,
-  slack: 1,
-  discord: 0.5,
-};
+const EITHER = new Intl.ListFormat('en-GB', { type: 'disjunction' });
+
+const CHAT_RATE_LIMITS = CHAT_FORMATS.map((format) => `${FORMAT_RATE_LIMITS[format]} for \`${format}\``);
 
 const webhookSchema = mapping({
   name: receiverNameField,
   type: z.literal('webhook').meta({ description: '`webhook`.' }),
   format: z
-    .enum(['standard', 'slack', 'discord'], { error: '"standard", "slack" or "discord"' })
+    .enum(WEBHOOK_FORMATS, { error: EITHER.format(WEBHOOK_FORMATS.map((format) => `"${format}"`)) })
     .prefault('standard')
     .meta({
       description:
-        "What is sent: `standard` is the event, signed; `slack` and `discord` are messages for a channel's incoming webhook.",
+        'What is sent: `standard` is the event, signed; each other is a [message to a chat](webhooks.md#messages-to-a-chat).',
     }),
   url: secretUrlField({ example: 'https://example.com/hook' }).meta({
     description: 'The URL that is called. Kept secret: it never appears in logs or errors.',
@@ -122,8 +122,7 @@ const webhookSchema = mapping({
     .prefault(5)
     .meta({ description: 'How many deliveries are under way at once.' }),
   rateLimit: rateLimitField.meta({
-    description:
-      'How many attempts per second, over all processes; 0.5 is one every 2 s. Left out: no limit, but 1 for `slack` and 0.5 for `discord`.',
+    description: `How many attempts per second, over all processes; 0.5 is one every 2 s. Left out: no limit, but ${CHAT_RATE_LIMITS.join(', ')}.`,
   }),
   tls: tlsSchema.optional().meta({ description: 'Files for TLS that is not the usual one.' }),
   ordering: orderingField,
@@ -227,7 +226,7 @@ export function buildReceiver(
     case 'webhook': {
       const { format, url, headers, allowPrivateNetwork, allowInsecure } = item;
       const { allowNetworks = [], proxy = null } = item;
-      const rateLimit = item.rateLimit ?? DEFAULT_RATE_LIMITS[format];
+      const rateLimit = item.rateLimit ?? FORMAT_RATE_LIMITS[format];
       const { ordering } = item;
       const own = { format, url, secrets: item.secrets ?? [], headers, tls, rateLimit, ordering };
       return {

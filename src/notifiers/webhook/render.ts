@@ -1,4 +1,4 @@
-import type { WebhookFormat } from '../../config/config.ts';
+import type { WebhookFormat } from '../../config/fields/receiver.ts';
 import type { RenderedEvent } from '../../domain/events/event.ts';
 import { canonicalJson, type JsonObject } from '../../domain/json.ts';
 import { MAX_WEBHOOK_BYTES } from '../../domain/limits.ts';
