@@ -8,7 +8,7 @@ import { walletField } from './addresses.ts';
 import { durationField, mapping, nameField, rateField, textField, wholeNumberField } from './fields.ts';
 
 /** The formats of a webhook's body: the event, signed, or a message for people in a chat's channel. */
-export const WEBHOOK_FORMATS = ['standard', 'slack', 'discord'] as const;
+export const WEBHOOK_FORMATS = ['standard', 'slack', 'discord', 'teams'] as const;
 
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
 
@@ -20,6 +20,7 @@ export const FORMAT_RATE_LIMITS: Readonly<Record<WebhookFormat, number | null>> 
   standard: null,
   slack: 1,
   discord: 0.5,
+  teams: 0.5,
 };
 
 const globField = textField({

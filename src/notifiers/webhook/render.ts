@@ -7,6 +7,7 @@ import { makeNotice } from '../notice/notice.ts';
 import { cutEvent } from './cut.ts';
 import { discordMessage } from './discord.ts';
 import { slackMessage } from './slack.ts';
+import { teamsMessage } from './teams.ts';
 
 /** How a body is made: `recordUrl` is where the whole event can be read, `directory` what chains and tokens are called. */
 export type Rendering = { format: WebhookFormat; recordUrl: string | null; directory?: Directory };
@@ -32,6 +33,8 @@ function render(event: RenderedEvent, { format, recordUrl, directory = COMMON }:
       return slackMessage(makeNotice(event, directory));
     case 'discord':
       return discordMessage(makeNotice(event, directory), event.timestamp);
+    case 'teams':
+      return teamsMessage(makeNotice(event, directory));
     default:
       return format satisfies never;
   }
