@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import {
   type NamedSubject,
+  partRoots,
   planRoots,
   planSuspensions,
   type StoredRoot,
@@ -76,6 +77,12 @@ test.each<Case>([
     stored: [root('a', 5, 'q', 'r')],
     named: [named('b', 'r')],
     plan: { narrowed: ['a>q'], ended: ['a'] },
+  },
+  {
+    what: 'one for a single receiver is suspended, also where it goes on for who reads the log',
+    stored: [root('a>q', 5, 'q'), root('a>r', 5, 'r')],
+    named: [named('b', 'r', 's')],
+    plan: { out: ['a>q'], ended: ['a>r'] },
   },
   {
     what: 'another receiver of the wallet changes nothing for the one that leaves',
@@ -155,4 +162,20 @@ test.each<Case>([
     back: roots(plan.back),
     ended: roots(plan.ended),
   });
+});
+
+test.each<{ what: string; stored: StoredRoot; now: string[]; parts: string[] }>([
+  { what: 'keeps its receivers', stored: root('a', 5, 'q', 'r'), now: ['q', 'r'], parts: [] },
+  { what: 'gives one up', stored: root('a', 5, 'q', 'r'), now: ['r'], parts: ['a>r', 'a>q'] },
+  { what: 'gives all up', stored: root('a', 5, 'q', 'r'), now: [], parts: ['a>q,r'] },
+  { what: 'gets another', stored: root('a', 5, 'q'), now: ['q', 'r'], parts: ['a>q'] },
+  { what: 'changes one for another', stored: root('a', 5, 'q'), now: ['r'], parts: ['a>q'] },
+  { what: 'gets its first', stored: root('a', 5), now: ['r'], parts: ['a>'] },
+  { what: 'gets another, as it was parted', stored: root('a>q', 5, 'q'), now: ['q', 'r'], parts: [] },
+])('what is suspended of a subscription that $what', ({ stored, now, parts }) => {
+  const receivers = new Map([['a', now]]);
+  for (const suspended of [new Map(), new Map([[stored.root, OUT]])]) {
+    const found = partRoots({ stored: [stored], named: [], suspended, receivers }, { isGraced: true });
+    expect(found.map((one) => one.root)).toEqual(parts.map((name) => `${name}|${W}`));
+  }
 });
