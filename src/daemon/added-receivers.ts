@@ -1,8 +1,9 @@
 import type { Logger } from 'pino';
 import { type AddedReceiverRules, readAddedReceiver } from '../config/added-receiver.ts';
 import type { Config, Receiver } from '../config/config.ts';
-import { describeFault, openDefinition } from '../operations/added-receivers.ts';
-import type { AddedReceiverStore, Encryption } from '../store/added-receivers.ts';
+import { type AddedReceiverDeps, describeFault, openDefinition } from '../operations/added-receivers.ts';
+import type { OriginOf } from '../operations/receivers.ts';
+import { type AddedReceiverStore, Encryption } from '../store/added-receivers.ts';
 
 /** The interval at which it is looked whether another process has changed them. */
 const LOOK_EVERY_MS = 1_000;
@@ -116,6 +117,24 @@ export class AddedReceivers {
 }
 
 /** What a config demands of them. */
-export function rulesOf({ smtp, retentionMs, server }: Config): AddedReceiverRules {
+function rulesOf({ smtp, retentionMs, server }: Config): AddedReceiverRules {
   return { hasSmtp: smtp !== null, retentionMs, limits: server.apiReceivers };
+}
+
+/** The receivers that are made through the API, and what the routes that make them work with. */
+export async function openAddedReceivers(daemon: {
+  store: AddedReceiverStore;
+  config: () => Config;
+  apply: () => Promise<void>;
+  log: Logger;
+}): Promise<{ added: AddedReceivers; adding: AddedReceiverDeps }> {
+  const { store, config, apply, log } = daemon;
+  const { secretsKey } = config().server;
+  const encryption = secretsKey === null ? null : await Encryption.create(secretsKey);
+  const added = new AddedReceivers({ store, encryption, apply, log });
+  const originOf: OriginOf = (name) => {
+    if (config().receivers.some((one) => one.name === name)) return { origin: 'file', leftOut: null };
+    return { origin: added.has(name) ? 'api' : null, leftOut: added.reasonLeftOut(name) };
+  };
+  return { added, adding: { store, encryption, rules: () => rulesOf(config()), apply, originOf } };
 }

@@ -7,12 +7,9 @@ import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.
 import { intentId, routeId, type SubjectId, vaultId } from '../../src/domain/subjects/subject.ts';
 import type { Claim } from '../../src/domain/subjects/subscription.ts';
 import { commitDue } from '../../src/queues/polls/commit-flagged.ts';
-import {
-  type CommitContext,
-  commitRecord,
-  planOf,
-  type Taken,
-} from '../../src/queues/polls/commit-record.ts';
+import { commitRecord, type Taken } from '../../src/queues/polls/commit-record.ts';
+import { planOf } from '../../src/queues/polls/plan-subject.ts';
+import type { CommitContext } from '../../src/queues/polls/poll-context.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';

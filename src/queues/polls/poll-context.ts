@@ -38,6 +38,15 @@ export type PollRules = CommitRules & {
   retentionMs: number;
 };
 
+/** What records are committed with. */
+export type CommitContext = {
+  stores: CommitStores;
+  rules: CommitRules;
+  learning: Learning;
+  clocks: ActingClock;
+  signals: Signals;
+};
+
 /** What polls are made with. */
 export type PollContext = {
   redis: RedisClient;

@@ -10,10 +10,11 @@ import { type PollStart, takePoll } from '../../store/poll-start.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { PollContext } from './poll-context.ts';
 import type { PollFailure, PollFailures } from './poll-failures.ts';
+import { pageAdapter } from './poll-page.ts';
 import type { PollJob } from './poll-queues.ts';
 import { recordAdapter } from './poll-record.ts';
 import { transactionAdapter } from './poll-transaction.ts';
-import { pageAdapter, walletAdapter } from './poll-wallet.ts';
+import { walletAdapter } from './poll-wallet.ts';
 import { type Adapter, AT_ONCE, over, type Polled } from './polled.ts';
 import type { QuoteVerification } from './quote-verification.ts';
 

@@ -19,7 +19,8 @@ import type { Observed } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
 import type { TooLarge } from '../../upstream/client/failure.ts';
-import { commitRecord, planOf } from './commit-record.ts';
+import { commitRecord } from './commit-record.ts';
+import { planOf } from './plan-subject.ts';
 import type { PollContext } from './poll-context.ts';
 
 /**
