@@ -3,9 +3,8 @@ import { BOOK_STATE, type BookState } from '../domain/books/book-state.ts';
 import type { Posting } from '../domain/books/postings.ts';
 import type { DayRules } from '../domain/books/report.ts';
 import { chunks } from '../store/chunks.ts';
-import { rulesText } from './closed-rules.ts';
+import { rulesText, touchedSince } from './queries.ts';
 import type { Database, Row, Sql, Value } from './sql/database.ts';
-import { touchedSince } from './touched.ts';
 
 /**
  * The place where the books stand. `entry` is the last entry of the log (of this name) that they took in; `epoch` counts the logs

@@ -16,9 +16,8 @@ import { foldHex } from '../domain/subjects/subject.ts';
 import { type Directory, tokenKey } from '../domain/transfers/chains.ts';
 import { chunks } from '../store/chunks.ts';
 import { eventOfRow, marks, readPlace } from './book-store.ts';
-import { rulesAt } from './closed-rules.ts';
+import { rulesAt, touchedSince } from './queries.ts';
 import { checkTables, type Database, type Row, type Sql } from './sql/database.ts';
-import { touchedSince } from './touched.ts';
 
 /** A day of which the books say nothing; the message says why. */
 export class NoBooksError extends Error {

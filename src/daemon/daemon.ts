@@ -10,7 +10,7 @@ import type { ConfigChanges, FileState, ReloadRequest } from '../operations/conf
 import { LogTail } from '../operations/log-tail.ts';
 import { LoopWatch } from '../server/loop-watch.ts';
 import { Server } from '../server/server.ts';
-import { Signals } from '../signals.ts';
+import { logSignals, Signals } from '../signals.ts';
 import { AddedReceiverStore } from '../store/added-receivers.ts';
 import type { Truncation } from '../store/append-only.ts';
 import type { RedisClient } from '../store/commands.ts';
@@ -41,7 +41,6 @@ import {
   daemonStanding,
   eventUrlOf,
 } from './server-options.ts';
-import { logSignals } from './signal-log.ts';
 
 /** The time that work in flight may take at shutdown before it is released, and all the rest after that. */
 const GRACE_MS = 3_000;

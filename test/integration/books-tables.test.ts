@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { keepRules } from '../../src/books/closed-rules.ts';
+import { keepRules } from '../../src/books/queries.ts';
 import { type Database, prepareTables } from '../../src/books/sql/database.ts';
 import { openPostgres } from '../../src/books/sql/postgres.ts';
 import { Secret } from '../../src/secret.ts';

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { ARRIVAL_RULE, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
-import type { CommitContext } from '../../src/queues/polls/poll-context.ts';
 import { Learning } from '../../src/queues/polls/learning.ts';
+import type { CommitContext } from '../../src/queues/polls/poll-context.ts';
 import { Signals } from '../../src/signals.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import type { Keys } from '../../src/store/keys.ts';

@@ -495,7 +495,8 @@ function reportedTo(operator: readonly Got[]): { named: Map<string, string>; res
   for (const { event, atMs } of operator) {
     const { record } = event.data;
     const reason = String(record.reason ?? '');
-    if (Array.isArray(record.eventIds)) for (const id of record.eventIds) named.set(String(id), reason);
+    const ids = record.eventIds ?? (event.type === 'receiver.events_dropped' ? record.deliveries : []);
+    if (Array.isArray(ids)) for (const id of ids) named.set(String(id), reason);
     if (event.type.endsWith('storage_restored')) restoredMs.push(atMs);
   }
   return { named, restoredMs };

@@ -20,7 +20,7 @@ export type Standing = {
 /** The pairs at a time, as a dump of Redis has them. */
 export type Dump = { atMs: number; pairs: ReadonlyMap<Pair, Standing> };
 
-/** The `retention` of the configs, which is the default: a receiver that is away has what happened for so long. */
+/** The `retention` of the configs, which is the default. */
 export const RETENTION_MS = 30 * 24 * 3_600_000;
 
 /** Until when a suspension is made by which a restore is undone. */
@@ -221,13 +221,6 @@ export class PairModel {
   wasAway(receiver: string, atMs: number): boolean {
     return this.#away.some(
       (away) => away.receiver === receiver && away.fromMs <= atMs && atMs < away.untilMs,
-    );
-  }
-
-  /** True when a receiver was out of the config at a time, and came back when what was noted then was past its retention. */
-  wasAwayTooLong(receiver: string, atMs: number): boolean {
-    return this.#away.some(
-      (away) => away.receiver === receiver && away.fromMs <= atMs && atMs + RETENTION_MS <= away.untilMs,
     );
   }
 

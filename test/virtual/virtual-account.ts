@@ -26,7 +26,6 @@ export const EXCUSES = [
   'named as dropped',
   'in a span that was named as lost',
   'its poll was cut off',
-  'past its retention before its receiver was back',
   'its tracking had ended',
 ] as const;
 
@@ -65,8 +64,7 @@ const SECOND_MS = 1_000;
  * Holds what receivers got against what the upstream showed and the configs of the time wanted:
  *
  * - each state that was shown to a poll, or is the last of its transfer, reaches each receiver that had the transfer, or is
- *   named as dropped, or was in a span that was named as lost, or past the retention of a receiver that was away, or came
- *   after its tracking had ended;
+ *   named as dropped, or was in a span that was named as lost, or came after its tracking had ended;
  * - a receiver gets no state that was never shown while it had the transfer, or is older than its start;
  * - a state has one id, an id one state, but for the first one after a restore whose records have no time; sequence numbers have no gap and stand once in an epoch, unless the transfer was
  *   shown again when it was not known any more.
@@ -232,9 +230,6 @@ export function accountVirtual(lived: Lived): VirtualAccount {
       model.standings(receiver, transfer, atMs).some(({ state: is }) => is === 'out'),
     );
     if (reasons.some((reason) => mayEnd || !SUSPENSION_REASONS.has(reason))) return 'named as dropped';
-    const noted = (showings.get(key) ?? []).find(({ poll }) => !lived.cut.has(poll));
-    if (noted !== undefined && model.wasAwayTooLong(receiver, noted.atMs))
-      return 'past its retention before its receiver was back';
     if (!showings.has(key) && isTrackedNoMore(transfer, state)) return 'its tracking had ended';
     if (isLastDue) return null;
     if (due.every(({ poll }) => lived.cut.has(poll))) return 'its poll was cut off';
@@ -245,13 +240,19 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     return isLost ? 'in a span that was named as lost' : null;
   }
 
-  /** True when a transfer that no wallet shows was in its status before for longer than it is tracked. */
+  /** True when a transfer that no wallet shows was in some status for longer than it is tracked, and has not been shown since. */
   function isTrackedNoMore(transfer: Transfer, state: State): boolean {
     const { wallet, states } = transfer;
-    const before = states[states.indexOf(state) - 1];
     const elseMs = isTimeless(transfer) ? OTHER_TRACKED_MS : Number.POSITIVE_INFINITY;
-    const trackedMs = TRACKED_MS[before?.status ?? ''] ?? elseMs;
-    return wallet === null && before !== undefined && state.atMs - before.atMs >= trackedMs;
+    const index = states.indexOf(state);
+    const shownLast = states.findLastIndex((one, at) => at < index && showings.has(stateKey(transfer, one)));
+    return (
+      wallet === null &&
+      states.slice(shownLast + 1, index + 1).some(({ atMs }, offset) => {
+        const before = states[shownLast + offset];
+        return before !== undefined && atMs - before.atMs >= (TRACKED_MS[before.status] ?? elseMs);
+      })
+    );
   }
 
   /** True when a receiver that stands so must get a state that is shown to it. */

@@ -1,5 +1,5 @@
-import { eventKind, UNKNOWN } from '../subjects/kinds.ts';
-import { EVENT_TYPES, OPERATOR_TYPES, TEST_TYPE } from './event-types.ts';
+import { EVENT_TYPES, OPERATOR_TYPES, TEST_TYPE } from '../../src/domain/events/event-types.ts';
+import { eventKind, UNKNOWN } from '../../src/domain/subjects/kinds.ts';
 
 /**
  * The kinds of facts that events are about. Events of a subject arrive in any order, and a later event makes an earlier
