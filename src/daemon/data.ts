@@ -14,7 +14,7 @@ import { SchemaWatch } from '../store/schema-watch.ts';
 import { SeenFile } from '../store/seen-file.ts';
 import { UnmatchedStore } from '../store/unmatched.ts';
 
-/** Takes the folder of an embedded Redis for this process. `onTruncated` hears of writes that a crash has cut off. */
+/** Takes the folder of an embedded Redis for this process. `onTruncated` is called for writes that a crash has cut off. */
 export async function takeDataDir(
   { dataDir }: Config,
   { log, onTruncated }: { log: Logger; onTruncated: (truncation: Truncation) => void },
@@ -58,7 +58,7 @@ export async function openEpoch(
   return epoch;
 }
 
-/** Refuses data of another version, before anything works on it, and sees to it that it stays ours. */
+/** Refuses data of another version, before anything works on it, and watches that it stays of this version. */
 export async function openSchema(
   redis: RedisClient,
   keys: Keys,

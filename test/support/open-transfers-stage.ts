@@ -5,7 +5,7 @@ import type { SubjectId } from '../../src/domain/subjects/subject.ts';
 import { openTransfer } from '../../src/domain/transfers/transfer-move.ts';
 import { commitDue } from '../../src/queues/polls/commit-flagged.ts';
 import { commitRecord } from '../../src/queues/polls/commit-record.ts';
-import { type CommitContext } from '../../src/queues/polls/poll-context.ts';
+import type { CommitContext } from '../../src/queues/polls/poll-context.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';

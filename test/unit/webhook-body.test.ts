@@ -310,7 +310,7 @@ describe('a message for Teams', () => {
   const bytesOf = (event: RenderedEvent) => renderBody(event, { format: 'teams', recordUrl: null });
   const cardOf = (event: RenderedEvent) => JSON.parse(bytesOf(event).toString('utf8')).attachments[0].content;
 
-  test('is an Adaptive Card that says what happened, with a link to the transaction', () => {
+  test('is an Adaptive Card about what happened, with a link to the transaction', () => {
     const fact = (name: string, value: string, more = {}) => ({
       type: 'RichTextBlock',
       spacing: 'Small',
@@ -358,7 +358,7 @@ describe('a message for Teams', () => {
     });
   });
 
-  test('has what the upstream says in text runs alone, where Teams reads no Markdown', () => {
+  test('has text of the upstream in text runs alone, where Teams reads no Markdown', () => {
     const event = eventWith({ ...TRANSFER, [HOSTILE]: HOSTILE, error: HOSTILE }, { status: HOSTILE });
     const { body, ...rest } = cardOf({ ...event, type: `intent.${HOSTILE.toLowerCase()}` });
     expect(JSON.stringify(rest)).not.toContain('channel');
@@ -382,7 +382,7 @@ describe('a message for Teams', () => {
     expect(texts.match(/"text":"[^"]*\{\{/g)).toBeNull();
   });
 
-  test.each(['*', '"', 'é', '€', '🦆', '{'])('of %j stays below 28 kB, and says as much as fits', (mark) => {
+  test.each(['*', '"', 'é', '€', '🦆', '{'])('of %j stays below 28 kB, and has as much as fits', (mark) => {
     const long = mark.repeat(5_000);
     const members = Object.fromEntries(Array.from({ length: 60 }, (_, index) => [`${index} ${long}`, long]));
     const event = eventWith({ ...TRANSFER, ...members }, { status: long, changes: Object.keys(members) });

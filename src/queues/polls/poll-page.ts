@@ -10,14 +10,14 @@ import {
   noteSwept,
   type OversizedPoll,
   observedOf,
-  openDraft,
+  openFindings,
   type Run,
   readByStatus,
   readPage,
   recheckThoseThatLeft,
   TAKEN_EVERY_MS,
   takeIn,
-} from './wallet-draft.ts';
+} from './wallet-findings.ts';
 import { nextPage, noteDeadCursor, PAGE_AT_ONCE } from './wallet-plan.ts';
 
 /** A page of a sweep that fails so often ends the sweep; the next one comes by itself. */
@@ -55,17 +55,17 @@ async function pollPage(parts: PollContext, sweep: SweepPage, run: Run): Promise
   const { wallet, scope, cursor, page, limit } = sweep;
   const { start } = run;
   const status = statusOf(scope);
-  const draft = openDraft(start);
+  const findings = openFindings(start);
   const answer = await readPage(parts, { wallet, status, cursor, limit }, run);
-  if ('found' in answer) return shrinkSweep(parts, { start, draft }, { sweep, tooLarge: answer });
+  if ('found' in answer) return shrinkSweep(parts, { start, findings }, { sweep, tooLarge: answer });
   const { reading, answeredMs } = answer;
   const taken = await takeIn(
     parts,
     { reading, answeredMs, atHead: false, sinceMs: sweep.sinceMs },
-    { run, draft },
+    { run, findings },
   );
-  if (taken === null) return answered(DOUBTED_AGAIN, observedOf(parts, start, draft, null));
-  if (status === null) noteOrder(draft, { taken, nowMs: start.nowMs });
+  if (taken === null) return answered(DOUBTED_AGAIN, observedOf(parts, start, findings, null));
+  if (status === null) noteOrder(findings, { taken, nowMs: start.nowMs });
   const isPartial = sweep.isPartial || reading.unreadable.length > 0;
   if (isPartial && !sweep.isPartial) await parts.stores.sweeps.notePartial(sweep);
   const isOver = reading.nextCursor === null || (scope === 'new' && !taken.allMoved);
@@ -75,18 +75,18 @@ async function pollPage(parts: PollContext, sweep: SweepPage, run: Run): Promise
     const goesOn =
       (await parts.stores.sweeps.isPresent(sweep)) && (await parts.stores.sweeps.next(sweep, from));
     if (goesOn && sweep.isHurried) await parts.stores.sweeps.keepTurn(sweep);
-    if (goesOn) return answered(nextPage(sweep), observedOf(parts, start, draft, taken));
+    if (goesOn) return answered(nextPage(sweep), observedOf(parts, start, findings, taken));
     await breakSweep(parts, sweep, start.nowMs);
-    return answered(null, observedOf(parts, start, draft, taken));
+    return answered(null, observedOf(parts, start, findings, taken));
   }
   await parts.stores.sweeps.end(sweep);
   const beganMs = Number(sweep.id);
   if (scope === 'all') {
-    await noteSwept(parts, { start, draft }, { sweptAtMs: beganMs, pages: page });
-    if (!isPartial) draft.facts.readAtMs = beganMs - TAKEN_EVERY_MS;
+    await noteSwept(parts, { start, findings }, { sweptAtMs: beganMs, pages: page });
+    if (!isPartial) findings.facts.readAtMs = beganMs - TAKEN_EVERY_MS;
   }
-  if (status !== null) await recheckThoseThatLeft(parts, { draft, status, sinceMs: beganMs });
-  return answered(null, observedOf(parts, start, draft, taken));
+  if (status !== null) await recheckThoseThatLeft(parts, { findings, status, sinceMs: beganMs });
+  return answered(null, observedOf(parts, start, findings, taken));
 }
 
 /**
@@ -95,24 +95,24 @@ async function pollPage(parts: PollContext, sweep: SweepPage, run: Run): Promise
  */
 async function shrinkSweep(
   parts: PollContext,
-  { start, draft }: OversizedPoll,
+  { start, findings }: OversizedPoll,
   { sweep, tooLarge }: { sweep: SweepPage; tooLarge: TooLarge },
 ): Promise<Polled> {
   const { sweeps } = parts.stores;
   const { nowMs } = start;
   if (sweep.limit > 1) {
     await sweeps.shrink(sweep, nowMs);
-    return answered(PAGE_AT_ONCE, observedOf(parts, start, draft, null));
+    return answered(PAGE_AT_ONCE, observedOf(parts, start, findings, null));
   }
   await reportTooLarge(parts, sweep.wallet, tooLarge);
   await sweeps.end(sweep, 'blocked');
   // It counts as read, or it would be read up to this record again and again.
   if (sweep.scope === 'all') {
-    await noteSwept(parts, { start, draft }, { sweptAtMs: Number(sweep.id), pages: sweep.page + 1 });
+    await noteSwept(parts, { start, findings }, { sweptAtMs: Number(sweep.id), pages: sweep.page + 1 });
     await readByStatus(parts, start);
   }
-  if (sweep.scope === 'new') draft.facts.missedAtMs = nowMs;
-  return answered(null, observedOf(parts, start, draft, null));
+  if (sweep.scope === 'new') findings.facts.missedAtMs = nowMs;
+  return answered(null, observedOf(parts, start, findings, null));
 }
 
 /** Ends a sweep that cannot go on. What it was to read is left to the next of its kind, and new transfers to a full sweep. */

@@ -14,20 +14,20 @@ import { type Adapter, answered, failed, type Polled } from './polled.ts';
 import { type PageTaken, reportTooLarge } from './take-page.ts';
 import {
   DOUBTED_AGAIN,
-  type Draft,
   noteLimit,
   noteOrder,
   noteSwept,
   type OversizedPoll,
   observedOf,
-  openDraft,
+  openFindings,
+  type PollFindings,
   type Run,
   readByStatus,
   readPage,
   recheckThoseThatLeft,
   TAKEN_EVERY_MS,
   takeIn,
-} from './wallet-draft.ts';
+} from './wallet-findings.ts';
 import {
   comesNewestFirst,
   listingOf,
@@ -53,39 +53,43 @@ export function walletAdapter(parts: PollContext): Adapter {
 async function pollListing(parts: PollContext, run: Run): Promise<Polled> {
   const { start } = run;
   const { subject: wallet, facts, nowMs } = start;
-  const draft = openDraft(start);
+  const findings = openFindings(start);
   const { model } = parts.learning;
-  const before = planListing(model, start, { facts, open: [...draft.open.values()] });
+  const before = planListing(model, start, { facts, open: [...findings.open.values()] });
   const listing = listingOf(start, before.plan);
   const limit = effectiveLimit(facts.limits[listing], nowMs);
   const status = listing === 'head' ? null : listing;
   const page = await readPage(parts, { wallet, status, cursor: null, limit }, run);
-  if ('found' in page) return shrinkListing(parts, { start, draft }, { listing, limit, tooLarge: page });
+  if ('found' in page) return shrinkListing(parts, { start, findings }, { listing, limit, tooLarge: page });
   const { reading, answeredMs } = page;
-  noteLimit(draft, listing, afterFitting(facts.limits[listing], { limit, nowMs }));
+  noteLimit(findings, listing, afterFitting(facts.limits[listing], { limit, nowMs }));
   const print = fingerprint(reading, start);
-  draft.facts[`polled:${listing}`] = nowMs;
-  draft.facts[`virtual:${listing}`] = start.virtual;
+  findings.facts[`polled:${listing}`] = nowMs;
+  findings.facts[`virtual:${listing}`] = start.virtual;
   let taken: PageTaken | null = null;
-  if (saysTheSame(facts, { listing, print, nowMs }) && !isOutdated(draft, facts, listing)) {
-    const shown = shownBefore(draft, facts, listing);
+  if (saysTheSame(facts, { listing, print, nowMs }) && !isOutdated(findings, facts, listing)) {
+    const shown = shownBefore(findings, facts, listing);
     const fromMs = facts.polled[listing]?.atMs ?? nowMs;
     for (const transfer of shown) parts.learning.sawOpen(transfer, { fromMs, nowMs });
-    draft.shown.push(...shown.map(({ subject }) => subject));
+    findings.shown.push(...shown.map(({ subject }) => subject));
   } else {
     const sinceMs = facts.headAnsweredAtMs;
-    taken = await takeIn(parts, { reading, answeredMs, atHead: listing === 'head', sinceMs }, { run, draft });
-    if (taken === null) return answered(DOUBTED_AGAIN, observedOf(parts, start, draft, null));
-    draft.facts[`taken:${listing}`] = nowMs;
-    if (listing === 'head') draft.facts.headAnsweredAtMs = answeredMs;
-    draft.facts[`same:${listing}`] = taken.quiet ? print : '';
+    taken = await takeIn(
+      parts,
+      { reading, answeredMs, atHead: listing === 'head', sinceMs },
+      { run, findings },
+    );
+    if (taken === null) return answered(DOUBTED_AGAIN, observedOf(parts, start, findings, null));
+    findings.facts[`taken:${listing}`] = nowMs;
+    if (listing === 'head') findings.facts.headAnsweredAtMs = answeredMs;
+    findings.facts[`same:${listing}`] = taken.quiet ? print : '';
   }
   if (listing === before.finder)
-    noteArrivals(parts, { facts, listing, draft, nowMs, seen: taken?.arrived ?? 0 });
-  if (listing === 'head') await followHead(parts, { start, reading, limit, taken, draft });
-  else if (taken !== null) await followNarrowed(parts, { listing, start, reading, limit, draft });
-  const after = { facts: withNoted(facts, draft.facts), open: [...draft.open.values()] };
-  return answered(nextListing(model, start, after), observedOf(parts, start, draft, taken));
+    noteArrivals(parts, { facts, listing, findings, nowMs, seen: taken?.arrived ?? 0 });
+  if (listing === 'head') await followHead(parts, { start, reading, limit, taken, findings });
+  else if (taken !== null) await followNarrowed(parts, { listing, start, reading, limit, findings });
+  const after = { facts: withNoted(facts, findings.facts), open: [...findings.open.values()] };
+  return answered(nextListing(model, start, after), observedOf(parts, start, findings, taken));
 }
 
 /**
@@ -96,7 +100,7 @@ function failedListing(parts: PollContext, start: PollStart, { own, afterMs }: P
   const { open, facts, nowMs, virtual } = start;
   const listing = listingOf(start, planListing(parts.learning.model, start, { facts, open }).plan);
   return {
-    ...observedOf(parts, start, openDraft(start), null),
+    ...observedOf(parts, start, openFindings(start), null),
     facts: {
       [`polled:${listing}`]: nowMs + (own ? Math.round(afterMs) : 0),
       [`virtual:${listing}`]: virtual,
@@ -107,20 +111,20 @@ function failedListing(parts: PollContext, start: PollStart, { own, afterMs }: P
 /** Has the first page of a listing requested again with a smaller limit; or, where that was 1, reports its record. */
 async function shrinkListing(
   parts: PollContext,
-  { start, draft }: OversizedPoll,
+  { start, findings }: OversizedPoll,
   { listing, limit, tooLarge }: { listing: Listing; limit: number; tooLarge: TooLarge },
 ): Promise<Polled> {
   const { subject: wallet, facts, nowMs, virtual } = start;
   const state = afterTooLarge(limit, nowMs);
-  noteLimit(draft, listing, state);
+  noteLimit(findings, listing, state);
   if (state.limit === 0) {
-    draft.facts[`polled:${listing}`] = nowMs + BLOCKED_MS;
-    draft.facts[`virtual:${listing}`] = virtual;
+    findings.facts[`polled:${listing}`] = nowMs + BLOCKED_MS;
+    findings.facts[`virtual:${listing}`] = virtual;
     await reportTooLarge(parts, wallet, tooLarge);
     if (listing === 'head') await readByStatus(parts, start);
   }
-  const after = { facts: withNoted(facts, draft.facts), open: [...draft.open.values()] };
-  return answered(nextListing(parts.learning.model, start, after), observedOf(parts, start, draft, null));
+  const after = { facts: withNoted(facts, findings.facts), open: [...findings.open.values()] };
+  return answered(nextListing(parts.learning.model, start, after), observedOf(parts, start, findings, null));
 }
 
 /** What tells one answer from another: all that it says, in its order, and who wants to hear of it. */
@@ -145,13 +149,13 @@ function saysTheSame(
 }
 
 /** True when something else has shown a transfer since that belongs to a listing of one status: it has to tell where that is. */
-function isOutdated({ open }: Draft, facts: WalletFacts, listing: Listing): boolean {
+function isOutdated({ open }: PollFindings, facts: WalletFacts, listing: Listing): boolean {
   const takenAtMs = facts.takenAtMs[listing] ?? 0;
   return open.values().some(({ status, seenAtMs }) => status === listing && seenAtMs > takenAtMs);
 }
 
 /** The transfers that a listing showed when its answer was taken in last. */
-function shownBefore({ open }: Draft, facts: WalletFacts, listing: Listing): OpenTransfer[] {
+function shownBefore({ open }: PollFindings, facts: WalletFacts, listing: Listing): OpenTransfer[] {
   const takenAtMs = facts.takenAtMs[listing] ?? 0;
   return [...open.values()].filter(({ headAtMs, status, seenAtMs }) =>
     listing === 'head' ? headAtMs === takenAtMs : status === listing && seenAtMs === takenAtMs,
@@ -161,15 +165,21 @@ function shownBefore({ open }: Draft, facts: WalletFacts, listing: Listing): Ope
 /** Reads on behind the head where there is reason to: pages that were not read for long, or a head of news only. */
 async function followHead(
   parts: PollContext,
-  head: { start: PollStart; reading: Reading; limit: number; taken: PageTaken | null; draft: Draft },
+  head: {
+    start: PollStart;
+    reading: Reading;
+    limit: number;
+    taken: PageTaken | null;
+    findings: PollFindings;
+  },
 ): Promise<void> {
-  const { start, taken, reading, limit, draft } = head;
+  const { start, taken, reading, limit, findings } = head;
   const { subject: wallet, facts, nowMs } = start;
   const isPartial = reading.unreadable.length > 0;
-  if (taken !== null) noteOrder(draft, { taken, nowMs });
+  if (taken !== null) noteOrder(findings, { taken, nowMs });
   if (reading.nextCursor === null) {
     await noteSwept(parts, head, { sweptAtMs: nowMs, pages: 1 });
-    if (!isPartial) draft.facts.readAtMs = nowMs - TAKEN_EVERY_MS;
+    if (!isPartial) findings.facts.readAtMs = nowMs - TAKEN_EVERY_MS;
     return;
   }
   if (facts.sweptAtMs === 0) await parts.stores.wallets.noteUnswept(wallet, 'reading');
@@ -196,21 +206,21 @@ async function followHead(
     if (pace !== null) return parts.stores.sweeps.begin({ wallet, scope }, from);
   }
   // The sweep that is under way began at an earlier head: it does not read what lies between that one and this.
-  if (allMoved) draft.facts.missedAtMs = nowMs;
+  if (allMoved) findings.facts.missedAtMs = nowMs;
 }
 
 function noteArrivals(
   parts: PollContext,
-  poll: { facts: WalletFacts; listing: Listing; draft: Draft; nowMs: number; seen: number },
+  poll: { facts: WalletFacts; listing: Listing; findings: PollFindings; nowMs: number; seen: number },
 ): void {
-  const { facts, listing, draft, nowMs, seen } = poll;
+  const { facts, listing, findings, nowMs, seen } = poll;
   const last = facts.polled[listing];
   // The first poll shows what there was before.
   if (last === undefined) return;
   const arrived = { seen, watchedSeconds: Math.max(0, nowMs - last.atMs) / 1_000 };
   parts.learning.sawArrivals(arrived);
   const tally = withArrivals(facts.arrivals, { ...arrived, nowMs });
-  Object.assign(draft.facts, {
+  Object.assign(findings.facts, {
     'arrivals:seen': tally.seen,
     'arrivals:watchedSeconds': tally.watchedSeconds,
     'arrivals:atMs': tally.atMs,
@@ -220,18 +230,18 @@ function noteArrivals(
 /** Reads on behind the first page of the transfers in one status; at its end, looks up those that are not there any more. */
 async function followNarrowed(
   parts: PollContext,
-  first: { listing: Listing; start: PollStart; reading: Reading; limit: number; draft: Draft },
+  first: { listing: Listing; start: PollStart; reading: Reading; limit: number; findings: PollFindings },
 ): Promise<void> {
-  const { listing, start, reading, limit, draft } = first;
+  const { listing, start, reading, limit, findings } = first;
   const { subject: wallet, nowMs } = start;
   // By what the page says and not by what is known: a page that is a moment behind has been narrowed all the same.
   const strange = reading.records.filter(({ status }) => status.toLowerCase() !== listing).length;
   if (strange > reading.records.length / 2) {
-    draft.facts.unnarrowedAtMs = nowMs;
+    findings.facts.unnarrowedAtMs = nowMs;
     return;
   }
   if (reading.nextCursor === null) {
-    return recheckThoseThatLeft(parts, { draft, status: listing, sinceMs: nowMs });
+    return recheckThoseThatLeft(parts, { findings, status: listing, sinceMs: nowMs });
   }
   if (!(await parts.stores.sweeps.mayBegin({ wallet, scope: listing }, nowMs))) return;
   await parts.stores.sweeps.begin(

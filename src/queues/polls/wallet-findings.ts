@@ -31,13 +31,18 @@ type ReadPage = { reading: Reading; answeredMs: number };
 export type Run = { start: PollStart; signal: AbortSignal };
 
 /** What the poll has found out so far, to be noted with its end. */
-export type Draft = { facts: NotedFacts; open: Map<string, OpenTransfer>; ended: string[]; shown: string[] };
+export type PollFindings = {
+  facts: NotedFacts;
+  open: Map<string, OpenTransfer>;
+  ended: string[];
+  shown: string[];
+};
 
 /** A page that waits until it is known what of it is history is read again so soon: more responses say what the time is. */
 export const DOUBTED_AGAIN: PlannedPoll = { ...AT_ONCE, restMs: 2_000, latestMs: 10_000 };
 
 /** A poll of which the answer was beyond its limits, with what it has found out so far. */
-export type OversizedPoll = { start: PollStart; draft: Draft };
+export type OversizedPoll = { start: PollStart; findings: PollFindings };
 
 /** Reads what a wallet has in each status, where the listing of all its transfers cannot be read to its end. */
 export async function readByStatus(parts: PollContext, start: PollStart): Promise<void> {
@@ -57,23 +62,23 @@ export async function readByStatus(parts: PollContext, start: PollStart): Promis
   }
 }
 
-export function noteLimit(draft: Draft, listing: Listing, state: PageLimit | null): void {
+export function noteLimit(findings: PollFindings, listing: Listing, state: PageLimit | null): void {
   if (state === null) return;
-  draft.facts[`limit:${listing}`] = state.limit;
-  draft.facts[`limitAt:${listing}`] = state.atMs;
+  findings.facts[`limit:${listing}`] = state.limit;
+  findings.facts[`limitAt:${listing}`] = state.atMs;
 }
 
 /** Notes that all pages of a wallet were read. */
 export async function noteSwept(
   { stores: { wallets } }: PollContext,
-  { start: { subject, facts }, draft }: { start: PollStart; draft: Draft },
+  { start: { subject, facts }, findings }: { start: PollStart; findings: PollFindings },
   swept: { sweptAtMs: number; pages: number },
 ): Promise<void> {
-  Object.assign(draft.facts, swept);
+  Object.assign(findings.facts, swept);
   if (facts.sweptAtMs === 0) await wallets.noteSwept(subject);
 }
 
-export function openDraft({ open, nowMs }: PollStart): Draft {
+export function openFindings({ open, nowMs }: PollStart): PollFindings {
   const fresh = open.filter(({ seenAtMs }) => nowMs - seenAtMs < FORGOTTEN_AFTER_MS);
   return {
     facts: {},
@@ -104,36 +109,39 @@ export async function readPage(
 export async function takeIn(
   parts: PollContext,
   page: { reading: Reading; answeredMs: number; atHead: boolean; sinceMs: number },
-  { run, draft }: { run: Run; draft: Draft },
+  { run, findings }: { run: Run; findings: PollFindings },
 ): Promise<PageTaken | null> {
   const { start } = run;
   const { atHead, ...read } = page;
   const taken = await takePage(parts, { ...read, start });
   if (taken === null) return null;
   for (const transfer of taken.open) {
-    const headAtMs = atHead ? start.nowMs : (draft.open.get(transfer.subject)?.headAtMs ?? null);
-    draft.open.set(transfer.subject, { ...transfer, headAtMs });
-    draft.shown.push(transfer.subject);
+    const headAtMs = atHead ? start.nowMs : (findings.open.get(transfer.subject)?.headAtMs ?? null);
+    findings.open.set(transfer.subject, { ...transfer, headAtMs });
+    findings.shown.push(transfer.subject);
   }
   for (const subject of taken.ended) {
-    draft.open.delete(subject);
-    draft.ended.push(subject);
+    findings.open.delete(subject);
+    findings.ended.push(subject);
   }
   return taken;
 }
 
 /** Notes the order in which a page lists transfers, where it tells. */
-export function noteOrder(draft: Draft, { taken, nowMs }: { taken: PageTaken; nowMs: number }): void {
-  if (taken.order === 'newest-first') draft.facts.orderAtMs = nowMs;
-  if (taken.order === 'other') draft.facts.disorderAtMs = nowMs;
+export function noteOrder(
+  findings: PollFindings,
+  { taken, nowMs }: { taken: PageTaken; nowMs: number },
+): void {
+  if (taken.order === 'newest-first') findings.facts.orderAtMs = nowMs;
+  if (taken.order === 'other') findings.facts.disorderAtMs = nowMs;
 }
 
 /** A transfer that was in a status, and is not listed there since a moment, has most likely moved on. */
 export async function recheckThoseThatLeft(
   parts: PollContext,
-  { draft, status: listed, sinceMs }: { draft: Draft; status: string; sinceMs: number },
+  { findings, status: listed, sinceMs }: { findings: PollFindings; status: string; sinceMs: number },
 ): Promise<void> {
-  const left = [...draft.open.values()].filter(
+  const left = [...findings.open.values()].filter(
     ({ status, seenAtMs }) => status === listed && seenAtMs < sinceMs,
   );
   if (left.length > 0) await parts.stores.plan.recheck(left.map(({ subject }) => subject));
@@ -142,27 +150,27 @@ export async function recheckThoseThatLeft(
 export function observedOf(
   { learning: { model } }: PollContext,
   start: PollStart,
-  draft: Draft,
+  findings: PollFindings,
   taken: PageTaken | null,
 ): Observed {
   const { nowMs } = start;
   const changed = taken?.open ?? [];
   return {
     facts: Object.fromEntries(
-      Object.entries(draft.facts).flatMap(([fact, value]) => (value === undefined ? [] : [[fact, value]])),
+      Object.entries(findings.facts).flatMap(([fact, value]) => (value === undefined ? [] : [[fact, value]])),
     ),
     open: Object.fromEntries(
       changed.flatMap(({ subject }) => {
-        const transfer = draft.open.get(subject);
+        const transfer = findings.open.get(subject);
         return transfer === undefined ? [] : [[subject, openText(transfer)]];
       }),
     ),
-    ended: draft.ended,
-    shown: draft.shown,
+    ended: findings.ended,
+    shown: findings.shown,
     covered:
       taken?.covered ??
-      draft.shown.flatMap((subject) => {
-        const transfer = draft.open.get(subject);
+      findings.shown.flatMap((subject) => {
+        const transfer = findings.open.get(subject);
         if (transfer === undefined) return [];
         return [{ subject, alarmMs: null, ...coveredWait(transfer, { nowMs, model }) }];
       }),
