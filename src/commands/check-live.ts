@@ -27,14 +27,16 @@ import { refusalReport, UpstreamFailure } from '../upstream/client/failure.ts';
 import { withTimeout } from '../with-timeout.ts';
 
 /** What one look at the outside found. `refused`: asking again does not help, the config has to change. */
-type Finding = { name: string; ok: boolean; detail: string; refused?: true };
+type CheckOutcome = { ok: boolean; detail: string; refused?: true };
+
+type Finding = CheckOutcome & { name: string };
 
 /** A look at the outside, under the name that its finding has. `ask` gives up, and lets go of all it holds, when `signal` says so. */
 export type Check = {
   name: string;
-  ask(signal: AbortSignal): Promise<Omit<Finding, 'name'>>;
+  ask(signal: AbortSignal): Promise<CheckOutcome>;
   /** What an error means; default: that the check failed. */
-  explain?(error: unknown): Omit<Finding, 'name'>;
+  explain?(error: unknown): CheckOutcome;
 };
 
 /** No check takes longer: whoever drips an answer, or has a longer timeout, is given up. */
@@ -50,7 +52,7 @@ export async function runCheck({ name, ask, explain = failed }: Check): Promise<
 }
 
 /** A check that failed, with the error's words, or with those for a key that is refused. */
-export function failed(error: unknown): Omit<Finding, 'name'> {
+export function failed(error: unknown): CheckOutcome {
   const refusal = error instanceof UpstreamFailure ? refusalReport(error) : null;
   if (refusal !== null) return { ok: false, detail: refusal, refused: true };
   return { ok: false, detail: messageOf(error) };
@@ -96,7 +98,7 @@ function externalCheck(target: RedisTarget): Check {
   };
 }
 
-async function look(redis: RedisClient, password: string | null): Promise<Omit<Finding, 'name'>> {
+async function look(redis: RedisClient, password: string | null): Promise<CheckOutcome> {
   const findings = await checkRedis(redis);
   if (password !== null && !(await asksForPassword(redis, password))) {
     const message =
@@ -302,7 +304,7 @@ async function askEndpoint(
   chain: CheckedChain,
   endpoint: ChainEndpoint,
   signal: AbortSignal,
-): Promise<Omit<Finding, 'name'>> {
+): Promise<CheckOutcome> {
   const readers = createChainReaders([{ ...chain, endpoints: [endpoint] }], { onCall: () => undefined });
   const reader = readers.get(chain.chainId);
   const nobodys = chainFamily(chain.chainId) === 'solana' ? NOBODYS_SOLANA_TX : NOBODYS_EVM_TX;

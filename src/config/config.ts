@@ -259,14 +259,8 @@ export type BooksConfig = {
   report: { atMinute: number; to: string[] } | null;
 };
 
-/** A config file, checked, with defaults filled in and variables expanded. */
-export type Config = {
-  /** Absolute path of the file. */
-  file: string;
-  /** SHA-256 in hex over the config without its secrets, the same whatever the order of keys. */
-  digest: string;
-  /** Tells two configs apart that differ in anything, secrets included; never shown (see config/digest.ts). */
-  fingerprint: Secret;
+/** A config before its place and its digests are added. */
+export type ConfigContents = {
   upstream: UpstreamConfig;
   redis: RedisConfig;
   /** Absolute path. */
@@ -294,6 +288,16 @@ export type Config = {
   subscriptions: Subscription[];
   /** The imported quotes, each once. */
   importedQuotes: ImportedQuote[];
+};
+
+/** A config file, checked, with defaults filled in and variables expanded. */
+export type Config = ConfigContents & {
+  /** Absolute path of the file. */
+  file: string;
+  /** SHA-256 in hex over the config without its secrets, the same whatever the order of keys. */
+  digest: string;
+  /** Tells two configs apart that differ in anything, secrets included; never shown (see config/digest.ts). */
+  fingerprint: Secret;
   /** What is allowed in the file, but probably a mistake; like the problems of a file that is refused. */
   warnings: ConfigProblem[];
 };

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { MOST_PAGES, sweepEveryMs } from '../domain/cadence/wallet.ts';
 import type { JsonValue } from '../domain/json.ts';
 import type { ImportedQuote } from '../domain/quotes/promised.ts';
-import type { Config, ReceiverTls } from './config.ts';
+import type { ConfigContents, ReceiverTls } from './config.ts';
 import { durationField, mapping } from './fields/fields.ts';
 import {
   type ConfigPath,
@@ -74,7 +74,7 @@ export type ParsedConfig = z.output<typeof configSchema>;
 export function buildConfig(
   parsed: ParsedConfig,
   { quotes, tls }: { quotes: ReadonlyMap<string, ImportedQuote>; tls: readonly (ReceiverTls | null)[] },
-): Omit<Config, 'file' | 'digest' | 'fingerprint' | 'warnings'> {
+): ConfigContents {
   return {
     upstream: buildUpstream(parsed.upstream),
     redis: buildRedis(parsed.redis),

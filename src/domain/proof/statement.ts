@@ -45,7 +45,7 @@ export function isNativeToken(address: string): boolean {
 export type { Payment } from './proof.ts';
 
 /** What the upstream has stated about one payment of a transfer. */
-export type Statement = {
+export type Stated = {
   subject: SubjectId;
   /** `0x` and 64 hex digits, in lower case; null where the id of the subject is no such hash. */
   intentHash: string | null;
@@ -59,9 +59,12 @@ export type Statement = {
   amount: string | null;
   /** Of a refund: what was sent, in base units, for no more can come back; null where that is not stated, and else. */
   sent: string | null;
-  /** Who may rightly receive it, as far as the user has said; empty where that is not known. */
-  recipients: string[];
 };
+
+/**
+ * A statement with those who may rightly receive the payment, as far as the user named them; empty where that is not known.
+ */
+export type Statement = Stated & { recipients: string[] };
 
 /** The place where the recipients of a delivery are known from: the user's word, and an imported quote. */
 type KnownRecipients = {

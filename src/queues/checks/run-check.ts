@@ -6,7 +6,13 @@ import { endpointStates, type PostponeReason, planAsk } from '../../domain/proof
 import type { Funding } from '../../domain/proof/claim.ts';
 import type { Reading } from '../../domain/proof/proof.ts';
 import { isProofReported, withProofFlag, withProofWithdrawn } from '../../domain/proof/proof-flags.ts';
-import { recipientsOf, type Statement, statementPrint, statementsOf } from '../../domain/proof/statement.ts';
+import {
+  recipientsOf,
+  type Stated,
+  type Statement,
+  statementPrint,
+  statementsOf,
+} from '../../domain/proof/statement.ts';
 import { type JudgeRules, judge, type Verdict } from '../../domain/proof/verdict.ts';
 import type { Signals } from '../../signals.ts';
 import {
@@ -15,7 +21,6 @@ import {
   type ClaimedCheck,
   type Ending,
   type LastReading,
-  type Stated,
 } from '../../store/checks.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import { redisTimeMs } from '../../store/connection.ts';
