@@ -1,6 +1,6 @@
 import { withArrivals } from '../../src/domain/cadence/arrivals.ts';
-import { LISTINGS, type Listing } from '../../src/domain/cadence/listing-choice.ts';
 import { nextPoll, type PlannedPoll } from '../../src/domain/cadence/next-poll.ts';
+import { LISTINGS, type Listing } from '../../src/domain/cadence/wait.ts';
 import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
 import { coveredWait } from '../../src/domain/cadence/watched.ts';
 import { unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';

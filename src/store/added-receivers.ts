@@ -1,6 +1,5 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import { deriveKey } from '../derive-key.ts';
-import type { Secret } from '../secret.ts';
+import { deriveKey, type Secret } from '../secret.ts';
 import type { RedisClient } from './commands.ts';
 import { receiverText, type StoredReceiver } from './definitions.ts';
 import type { Keys } from './keys.ts';

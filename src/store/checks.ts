@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import type { EndpointState } from '../domain/proof/ask-times.ts';
 import { type Claim, FORGOTTEN_WEIGHT, weightOf } from '../domain/proof/claim.ts';
-import { PAYMENTS } from '../domain/proof/payment.ts';
-import { PROOF, type Proof } from '../domain/proof/proof.ts';
-import { type Statement, statementPrint } from '../domain/proof/statement.ts';
+import { PAYMENTS, PROOF, type Proof } from '../domain/proof/proof.ts';
+import { type Stated, statementPrint } from '../domain/proof/statement.ts';
 import type { WaitingReason } from '../domain/proof/verdict.ts';
 import { asSubjectId, foldHex, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
@@ -81,9 +80,6 @@ const STORED_CHECK = z.object({
   readings: JSON_TEXT.pipe(z.array(LAST_READING)).default([]),
   proof: JSON_TEXT.pipe(PROOF).nullable().default(null),
 });
-
-/** A statement without those who may rightly receive: they may become known later. */
-export type Stated = Omit<Statement, 'recipients'>;
 
 export type LastReading = z.infer<typeof LAST_READING>;
 

@@ -100,7 +100,7 @@ export type OwnClocks = { monotonicMs: () => number; wallMs: () => number };
  * Redis time and the reading of the monotonic clock at which it was read. `onCompared`: after each round, with what the one before
  * found.
  */
-export type ConfirmedTimeParts = {
+export type ConfirmedTimeDeps = {
   redis: RedisClient;
   keys: Keys;
   process: string;
@@ -125,7 +125,7 @@ export async function readStamp(redis: RedisClient, keys: Keys): Promise<number>
 
 /** Keeps the confirmed time, together with all other processes. */
 export class ConfirmedTime {
-  readonly #parts: ConfirmedTimeParts;
+  readonly #parts: ConfirmedTimeDeps;
   readonly #clocks: OwnClocks;
   #base: Base | null = null;
   #known: ConfirmedClock | null = null;
@@ -133,7 +133,7 @@ export class ConfirmedTime {
   #round: Promise<unknown> = Promise.resolve();
   #isClosing = false;
 
-  constructor(parts: ConfirmedTimeParts) {
+  constructor(parts: ConfirmedTimeDeps) {
     this.#parts = parts;
     this.#clocks = parts.clocks ?? OWN_CLOCKS;
   }

@@ -1,4 +1,4 @@
-import { eventId } from '../domain/events/event-id.ts';
+import { eventId } from '../domain/events/event.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
@@ -45,7 +45,7 @@ export type Restore = BegunEpoch & {
 export type EpochLook = { digest: string | null; behind: Restore | null };
 
 /** What an epoch works with. `onRestored`: a restore was noticed; `onLooked`: this epoch was found; `onFile`: what was seen could not be stored, null: it was. */
-export type EpochParts = {
+export type EpochDeps = {
   redis: RedisClient;
   keys: Keys;
   file: SeenFile;
@@ -59,7 +59,7 @@ type Found = Awaited<ReturnType<typeof scripts.lookEpoch>>;
 
 /** What this process knows of the epoch, and of how far the data were. */
 export class Epoch {
-  readonly #parts: EpochParts;
+  readonly #parts: EpochDeps;
   #seen: Seen = NOTHING_SEEN;
   #atMs: number | null = null;
   #state: EpochState = 'known';
@@ -71,7 +71,7 @@ export class Epoch {
   /** Root -> since when it was wanted, ms, as this process has written or found it. */
   starts: ReadonlyMap<string, number> = new Map();
 
-  constructor(parts: EpochParts) {
+  constructor(parts: EpochDeps) {
     this.#parts = parts;
   }
 

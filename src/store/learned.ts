@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { AGE_BINS } from '../domain/cadence/ages.ts';
-import { LARGEST_WEIGHT } from '../domain/cadence/decay.ts';
+import { LARGEST_WEIGHT } from '../domain/cadence/arrivals.ts';
+import { AGE_BINS } from '../domain/cadence/hazard.ts';
 import {
   type Knowledge,
   type KnowledgeRules,
@@ -9,8 +9,8 @@ import {
   type StoredTally,
 } from '../domain/cadence/knowledge.ts';
 import type { Increment } from '../domain/cadence/learning.ts';
-import { ANY_ROUTE } from '../domain/cadence/route-name.ts';
 import { STATISTICS, type Statistic } from '../domain/cadence/watch-rules.ts';
+import { ANY_ROUTE } from '../domain/transfers/transfer.ts';
 import type { RedisClient } from './commands.ts';
 import { readStamp } from './confirmed-time.ts';
 import { redisTimeMs } from './connection.ts';

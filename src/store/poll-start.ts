@@ -1,5 +1,4 @@
-import type { ImportedState } from '../domain/quotes/imported-quote.ts';
-import { promisedBy } from '../domain/quotes/promised.ts';
+import { type ImportedState, promisedBy } from '../domain/quotes/promised.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
 import { type EndpointGroup, endpointGroupOf } from '../domain/subjects/kinds.ts';
 import { parseSubjectId, type SubjectId } from '../domain/subjects/subject.ts';

@@ -1,15 +1,17 @@
 import { z } from 'zod';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
-import { claimRoot, isTrackedRoot, parseClaimRoot, trackedRoot } from '../domain/subjects/claim.ts';
+import { endpointGroupOf } from '../domain/subjects/kinds.ts';
+import { asSubjectId, routeId, type SubjectId } from '../domain/subjects/subject.ts';
+import { claimRoot, isTrackedRoot, parseClaimRoot, trackedRoot } from '../domain/subjects/subscription.ts';
 import {
   type ContinuedRoot,
   type NamedSubject,
+  partRoots,
   planRoots,
+  planSuspensions,
   type StoredRoot,
-} from '../domain/subjects/continued-roots.ts';
-import { endpointGroupOf } from '../domain/subjects/kinds.ts';
-import { asSubjectId, routeId, type SubjectId } from '../domain/subjects/subject.ts';
-import { partRoots, planSuspensions, type SuspendedState } from '../domain/subjects/suspended-roots.ts';
+  type SuspendedState,
+} from '../domain/subjects/suspended-roots.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import { readStamp } from './confirmed-time.ts';

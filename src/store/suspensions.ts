@@ -1,9 +1,8 @@
 import type { JsonObject } from '../domain/json.ts';
-import { parseClaimRoot } from '../domain/subjects/claim.ts';
-import type { ContinuedRoot } from '../domain/subjects/continued-roots.ts';
 import { ENDPOINT_GROUPS } from '../domain/subjects/kinds.ts';
 import { asSubjectId } from '../domain/subjects/subject.ts';
-import type { SuspendedState, SuspensionPlan } from '../domain/subjects/suspended-roots.ts';
+import { parseClaimRoot } from '../domain/subjects/subscription.ts';
+import type { ContinuedRoot, SuspendedState, SuspensionPlan } from '../domain/subjects/suspended-roots.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import { readStamp } from './confirmed-time.ts';

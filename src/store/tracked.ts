@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { canonicalJson } from '../domain/json.ts';
-import type { ImportedQuote } from '../domain/quotes/imported-quote.ts';
+import type { ImportedQuote } from '../domain/quotes/promised.ts';
 import { endpointGroupOf } from '../domain/subjects/kinds.ts';
 import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';

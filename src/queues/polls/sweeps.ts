@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
-import { NARROW_STATUSES } from '../../domain/cadence/listing-choice.ts';
-import { afterTooLarge, PAGE_LIMIT } from '../../domain/cadence/page-limit.ts';
+import { afterTooLarge, PAGE_LIMIT } from '../../domain/cadence/pages.ts';
+import { NARROW_STATUSES } from '../../domain/cadence/wait.ts';
 import { MOST_PAGES } from '../../domain/cadence/wallet.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { RedisClient } from '../../store/commands.ts';
@@ -52,7 +52,7 @@ export type Sweep = { wallet: SubjectId; scope: SweepScope; id: string };
  * | cursor refused, limit = cursorLimit      |       |             | the sweep ends, broken                          |
  *
  * `limit` never grows, so a sweep begins again five times at most. `isHurried`: its pages are read back to back (see
- * domain/cadence/cursor-lifetime.ts); `movedAtMs`: when the request was made whose answer had the cursor; `acceptedMs`: the age of
+ * domain/cadence/pages.ts); `movedAtMs`: when the request was made whose answer had the cursor; `acceptedMs`: the age of
  * the oldest cursor that was accepted; `isPartial`: a page had a record that could not be read.
  */
 export type SweepPage = Sweep & {
@@ -234,12 +234,10 @@ export class Sweeps {
     return true;
   }
 
-  /** Notes that a page had a record that could not be read. */
   async notePartial(sweep: SweepPage): Promise<void> {
     if (await this.isPresent(sweep)) await this.#redis.hset(this.#key(sweep), 'partial', '1');
   }
 
-  /** Notes that a page could not be read. */
   async noteFailure(sweep: SweepPage): Promise<void> {
     if (await this.isPresent(sweep))
       await this.#redis.hset(this.#key(sweep), 'tries', String(sweep.tries + 1));
