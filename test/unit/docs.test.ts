@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { z } from 'zod';
 import { generatedFiles } from '../../scripts/generate.ts';
 import { measure, pages } from '../../scripts/sentences.ts';
@@ -10,6 +11,7 @@ import { DEFAULT_TABLE } from '../../src/config/sections/postgres-receiver.ts';
 import { DEFINITIONS } from '../../src/metrics/definitions.ts';
 import { commandLines, commands, complaint } from '../support/command-lines.ts';
 import { anchors, codeBlocks, codeSpans, links } from '../support/markdown.ts';
+import { filledIn, isTyped, pageBlocks } from '../support/page-blocks.ts';
 import { loadShown, PAGE_ENV } from '../support/shown-config.ts';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -43,6 +45,17 @@ describe('README', () => {
     expect(codesIn(README, 'ts')).toEqual([await read('examples/verify-webhook/standard-webhooks.ts')]);
   });
 });
+
+/** The tables of a page, as lists of rows. */
+function tablesOf(text: string): string[][] {
+  const lines = text.replaceAll(/^ *(`{3,})[\s\S]*?^ *\1$/gm, '').split('\n');
+  return lines.reduce<string[][]>((tables, line, index) => {
+    if (!line.startsWith('|')) return tables;
+    if (lines[index - 1]?.startsWith('|')) tables.at(-1)?.push(line);
+    else tables.push([line]);
+    return tables;
+  }, []);
+}
 
 /** The blocks of a page in one language, as they stand there. */
 function codesIn(text: string, language: string): string[] {
@@ -85,7 +98,37 @@ describe.each(PAGES)('$path', ({ path, text }) => {
   });
 
   test('shows YAML that the daemon takes', async () => {
-    for (const yaml of codesIn(text, 'yaml')) await expect(loadShown(yaml), yaml).resolves.toBeDefined();
+    for (const { language, code, exception } of pageBlocks(text)) {
+      if (language !== 'yaml') continue;
+      // What is not the daemon's own only has to be YAML.
+      if (exception !== null) expect(parse(code)).toBeDefined();
+      else await expect(loadShown(code), code).resolves.toBeDefined();
+    }
+  });
+
+  test('names the language of each block', () => {
+    const blocks = pageBlocks(text);
+    const languages = ['sh', 'console', 'text', 'yaml', 'json', 'ts', 'sql', 'jsonnet', 'mermaid'];
+    expect(blocks.filter(({ language }) => !languages.includes(language))).toEqual([]);
+    expect(codeBlocks(text).length).toBe(blocks.length);
+  });
+
+  test('shows commands that have no gaps but for variables that the reader fills in', () => {
+    const gaps = pageBlocks(text)
+      .filter((block) => isTyped(block) && block.exception === null && filledIn(block).length === 0)
+      .flatMap(({ language, code }) =>
+        code.split('\n').filter((line) => language === 'sh' || line.startsWith('$ ')),
+      )
+      .filter((line) => line.replace(/ # .*$/, '').includes('…'));
+    expect(gaps).toEqual([]);
+  });
+
+  test('has tables whose rows have the columns of their head', () => {
+    const columns = (row: string): number => row.split(/(?<!\\)\|/).length;
+    const wrong = tablesOf(text).flatMap(([head = '', ...rows]) =>
+      rows.filter((row) => columns(row) !== columns(head)),
+    );
+    expect(wrong).toEqual([]);
   });
 
   test('shows JSON that fits the schema of events', async () => {

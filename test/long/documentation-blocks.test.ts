@@ -1,0 +1,212 @@
+import { readFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { pages } from '../../scripts/sentences.ts';
+import { noteOf } from '../support/optional-parts.ts';
+import { isTyped, pageBlocks } from '../support/page-blocks.ts';
+import { missingForPages, type PageRun, runPage } from '../support/page-session.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+const ENV = {
+  INTENTWATCH_TOKEN: 'token-of-16-char',
+  WEBHOOK_SECRET: SECRET,
+  UPSTREAM_API_KEY: 'sandbox-key',
+};
+
+/** The config beside which pages are read: wallets of a sandbox, a receiver, RPC endpoints and books. */
+const CONFIG = `
+upstream:
+  baseUrl: http://127.0.0.1:8080
+  quotesUrl: http://127.0.0.1:8082
+  apiKey: \${UPSTREAM_API_KEY}
+  requestsPerSecond: 20
+server:
+  token: \${INTENTWATCH_TOKEN}
+  secretsKey: a-key-of-32-characters-or-longer
+chains:
+${[1, 10, 8453, 42161]
+  .map(
+    (id) =>
+      `  ${id}: { rpc: [{ name: own, url: "http://127.0.0.1:8080/chains/${id}/own" }, { name: other, url: "http://localhost:8080/chains/${id}/other" }] }`,
+  )
+  .join('\n')}
+books: {}
+receivers:
+  - name: backend
+    type: webhook
+    url: http://127.0.0.1:8000/
+    secrets: ["\${WEBHOOK_SECRET}"]
+    allowPrivateNetwork: true
+    allowInsecure: true
+subscriptions:
+  - name: treasury
+    wallets: [WALLETS]
+    metadata: { order: "1042" }
+    receivers: [backend]
+`;
+
+/** A sandbox whose transfers settle within seconds, and a program that verifies webhooks. */
+const SANDBOX = `
+intentwatch sandbox --time-scale 60 --transfers-per-second 3 --finality-seconds 5 > sandbox.log &
+until command curl -sf http://127.0.0.1:8081/subjects > subjects.json; do sleep 0.1; done
+`;
+
+const RECEIVER = '(cd examples/verify-webhook && exec node verify.ts) > receiver.log &';
+
+const WALLETS = `
+sed -i "s/WALLETS/$(grep -oE '"0x[0-9a-fA-F]{40}"' subjects.json | sort -u | head -n 4 | paste -sd, -)/" intentwatch.yaml
+`;
+
+/** A daemon beside them; goes on when a transfer has settled, with the variables that a reader fills in. */
+const DAEMON = `${SANDBOX}
+${RECEIVER}
+${WALLETS}
+intentwatch start > intentwatch.log &
+DAEMON=$!
+until node ${join(ROOT, 'test/support/page-given.ts')} > given.sh 2> given.log; do sleep 0.5; done
+. ./given.sh
+`;
+
+const END_DAEMON = `
+iw_end "$DAEMON"
+`;
+
+const WITHOUT_BOOKS = `
+sed -i '/^books:/d' intentwatch.yaml
+`;
+
+/** A file that removes three of four wallets. */
+const ONE_WALLET_LEFT = `sed -E -i 's/wallets: \\[("0x[^"]*").*/wallets: [\\1]/' intentwatch.yaml`;
+
+const ADD_RECEIVER = `
+curl -X POST -H "Authorization: Bearer $INTENTWATCH_TOKEN" -H 'content-type: application/json' \\
+  http://127.0.0.1:9464/api/v1/receivers \\
+  -d '{ "name": "shop", "type": "webhook", "url": "https://example.com/hook", "secrets": ["'"$WEBHOOK_SECRET"'"] }'
+`;
+
+const DATA_FROM_BEFORE = `
+intentwatch start > before.log &
+DAEMON=$!
+iw_up
+iw_end "$DAEMON"
+`;
+
+/** The clone comes from a repository that has nothing newer. */
+const ORIGIN = `
+export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.com GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.com
+(git init -q -b main . && git add package.json && git commit -qm first && git clone -q --bare . ../origin.git &&
+  git remote add origin ../origin.git && git fetch -q && git branch -q -u origin/main)
+`;
+
+const OWN_REDIS = `
+redis-server --port 6379 --save '' --appendonly yes --maxmemory-policy noeviction > redis.log &
+export REDIS_URL=redis://127.0.0.1:6379
+until redis-cli -u "$REDIS_URL" ping > /dev/null; do sleep 0.1; done
+`;
+
+type Setup = Partial<Omit<PageRun, 'blocks'>>;
+
+const WITH_CONFIG = { files: { 'intentwatch.yaml': CONFIG } };
+
+const BESIDE_DAEMON: Setup = { ...WITH_CONFIG, before: DAEMON };
+
+/** Beside a sandbox, with a config, and no daemon yet. */
+const BEFORE_START: Setup = { ...WITH_CONFIG, before: `${SANDBOX}${RECEIVER}${WALLETS}` };
+
+/** Each page that is run, with what its reader has done before, and does beside the blocks. */
+const SETUPS: Readonly<Record<string, Setup>> = {
+  'README.md': {
+    before: SANDBOX,
+    replaced: { 'https://api.example.com': 'http://127.0.0.1:8080' },
+    saved: 'intentwatch.yaml',
+  },
+  'docs/api.md': BESIDE_DAEMON,
+  'docs/books.md': { ...BESIDE_DAEMON, before: `${DAEMON}export DAY="$(date -u +%F)"` },
+  'docs/changing.md': { ...BESIDE_DAEMON, steps: { '$ intentwatch reload': ONE_WALLET_LEFT } },
+  'docs/consumer.md': {},
+  'docs/first-webhook.md': {},
+  'docs/install.md': BEFORE_START,
+  'docs/logs.md': BEFORE_START,
+  'docs/metrics.md': BESIDE_DAEMON,
+  'docs/moving-redis.md': {
+    ...BESIDE_DAEMON,
+    before: `${DAEMON}${END_DAEMON}`,
+    steps: {
+      '--live': `sed -i '1i redis: { url: "redis://127.0.0.1:6379" }' intentwatch.yaml; ${WITHOUT_BOOKS}`,
+    },
+    after: 'intentwatch show "$INTENT_HASH"',
+  },
+  'docs/operations.md': {
+    files: { 'intentwatch.yaml': `redis: { url: "\${REDIS_URL}" }\n${CONFIG}` },
+    before: `${OWN_REDIS}${WITHOUT_BOOKS}${DAEMON}`,
+  },
+  'docs/polling.md': BESIDE_DAEMON,
+  'docs/proof.md': BESIDE_DAEMON,
+  'docs/quotes.md': BESIDE_DAEMON,
+  'docs/receivers.md': BESIDE_DAEMON,
+  'docs/redis.md': { ...BESIDE_DAEMON, before: `${DAEMON}${END_DAEMON}` },
+  'docs/resend.md': BESIDE_DAEMON,
+  'docs/running.md': BEFORE_START,
+  'docs/sandbox.md': {},
+  'docs/secrets.md': {
+    ...BESIDE_DAEMON,
+    before: `${DAEMON}${ADD_RECEIVER}`,
+    steps: {
+      '-X PUT': `${END_DAEMON}sed -i 's/a-key-of/another-key-of/' intentwatch.yaml\nintentwatch start > intentwatch.log &\niw_up`,
+    },
+    after: `command curl -s -H "$AUTH" "$API/receivers" | grep -q '"leftOut":"' && echo '@@FAILED 1 a receiver is left out'`,
+  },
+  'docs/tracking.md': BESIDE_DAEMON,
+  'docs/transfers.md': BESIDE_DAEMON,
+  'docs/upgrade.md': { ...BEFORE_START, before: `${BEFORE_START.before}${DATA_FROM_BEFORE}${ORIGIN}` },
+  'docs/webhooks.md': BESIDE_DAEMON,
+};
+
+/** Pages with commands that are not run here, each with the reason. */
+const LEFT_OUT: Readonly<Record<string, string>> = {
+  'docs/postgres.md': 'needs Postgres: test/long/postgres-receiver.test.ts runs what it shows',
+  'examples/round-trip/README.md': 'test/long/round-trip.test.ts runs the program',
+};
+
+const PAGES = await Promise.all(
+  (await pages()).map(async (path) => ({
+    path,
+    blocks: pageBlocks(await readFile(join(ROOT, path), 'utf8')),
+  })),
+);
+
+test('every page with commands is run, or named with the reason', () => {
+  const typed = PAGES.filter(({ blocks }) =>
+    blocks.some((block) => isTyped(block) && block.exception === null),
+  );
+  const named = [...Object.keys(SETUPS), ...Object.keys(LEFT_OUT)];
+  expect(typed.map(({ path }) => path).sort()).toEqual(named.sort());
+});
+
+const missing = await missingForPages();
+const chosen = process.env.PAGES?.split(',');
+
+describe.skipIf(missing !== null)(
+  `the blocks of pages run as pasted${noteOf(missing === null ? [] : [missing])}`,
+  () => {
+    const runs = Object.entries(SETUPS).filter(
+      ([path]) => chosen?.some((one) => path.includes(one)) !== false,
+    );
+    test.concurrent.each(runs)('%s', async (path, setup) => {
+      const blocks = PAGES.find((page) => page.path === path)?.blocks ?? [];
+      const result = await runPage({
+        before: '',
+        files: {},
+        replaced: {},
+        saved: null,
+        steps: {},
+        after: '',
+        ...setup,
+        blocks,
+        env: { ...ENV, ...setup.env },
+      });
+      expect(result).toEqual({ failed: [], missing: [] });
+    });
+  },
+);
