@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { pages } from '../../scripts/sentences.ts';
 import { noteOf } from '../support/optional-parts.ts';
 import { isTyped, pageBlocks } from '../support/page-blocks.ts';
-import { missingForPages, type PageRun, runPage } from '../support/page-session.ts';
+import { missingForPages, type PageRun, runPages } from '../support/page-session.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
@@ -48,11 +48,11 @@ subscriptions:
 
 /** A sandbox whose transfers settle within seconds, and a program that verifies webhooks. */
 const SANDBOX = `
-intentwatch sandbox --time-scale 60 --transfers-per-second 3 --finality-seconds 5 > sandbox.log &
+intentwatch sandbox --time-scale 25 --transfers-per-second 3 --finality-seconds 5 > sandbox.log &
 until command curl -sf http://127.0.0.1:8081/subjects > subjects.json; do sleep 0.1; done
 `;
 
-const RECEIVER = '(cd examples/verify-webhook && exec node verify.ts) > receiver.log &';
+const RECEIVER = '(cd examples/verify-webhook && exec node verify.ts) > receiver.log &\nRECEIVER=$!\n';
 
 const WALLETS = `
 sed -i "s/WALLETS/$(grep -oE '"0x[0-9a-fA-F]{40}"' subjects.json | sort -u | head -n 4 | paste -sd, -)/" intentwatch.yaml
@@ -105,7 +105,7 @@ export REDIS_URL=redis://127.0.0.1:6379
 until redis-cli -u "$REDIS_URL" ping > /dev/null; do sleep 0.1; done
 `;
 
-type Setup = Partial<Omit<PageRun, 'blocks'>>;
+type Setup = Partial<Omit<PageRun, 'pages'>>;
 
 const WITH_CONFIG = { files: { 'intentwatch.yaml': CONFIG } };
 
@@ -114,54 +114,76 @@ const BESIDE_DAEMON: Setup = { ...WITH_CONFIG, before: DAEMON };
 /** Beside a sandbox, with a config, and no daemon yet. */
 const BEFORE_START: Setup = { ...WITH_CONFIG, before: `${SANDBOX}${RECEIVER}${WALLETS}` };
 
-/** Each page that is run, with what its reader has done before, and does beside the blocks. */
-const SETUPS: Readonly<Record<string, Setup>> = {
-  'README.md': {
-    before: SANDBOX,
-    replaced: { 'https://api.example.com': 'http://127.0.0.1:8080' },
-    saved: 'intentwatch.yaml',
-  },
-  'docs/api.md': BESIDE_DAEMON,
-  'docs/books.md': { ...BESIDE_DAEMON, before: `${DAEMON}export DAY="$(date -u +%F)"` },
-  'docs/changing.md': { ...BESIDE_DAEMON, steps: { '$ intentwatch reload': ONE_WALLET_LEFT } },
-  'docs/consumer.md': {},
-  'docs/first-webhook.md': {},
-  'docs/install.md': BEFORE_START,
-  'docs/logs.md': BEFORE_START,
-  'docs/metrics.md': BESIDE_DAEMON,
-  'docs/moving-redis.md': {
-    ...BESIDE_DAEMON,
-    before: `${DAEMON}${END_DAEMON}`,
-    steps: {
-      '--live': `sed -i '1i redis: { url: "redis://127.0.0.1:6379" }' intentwatch.yaml; ${WITHOUT_BOOKS}`,
+/** The pages that one reader reads one after the other, with what he has done before, and does beside the blocks. */
+const SESSIONS: readonly { pages: readonly string[]; setup: Setup }[] = [
+  {
+    pages: ['README.md'],
+    setup: {
+      before: SANDBOX,
+      replaced: { 'https://api.example.com': 'http://127.0.0.1:8080' },
+      saved: 'intentwatch.yaml',
     },
-    after: 'intentwatch show "$INTENT_HASH"',
   },
-  'docs/operations.md': {
-    files: { 'intentwatch.yaml': `redis: { url: "\${REDIS_URL}" }\n${CONFIG}` },
-    before: `${OWN_REDIS}${WITHOUT_BOOKS}${DAEMON}`,
+  {
+    pages: [
+      ...['docs/transfers.md', 'docs/proof.md', 'docs/quotes.md', 'docs/tracking.md', 'docs/api.md'],
+      ...['docs/receivers.md', 'docs/books.md', 'docs/metrics.md', 'docs/polling.md', 'docs/resend.md'],
+    ],
+    setup: { ...BESIDE_DAEMON, before: `${DAEMON}export DAY="$(date -u +%F)"` },
   },
-  'docs/polling.md': BESIDE_DAEMON,
-  'docs/proof.md': BESIDE_DAEMON,
-  'docs/quotes.md': BESIDE_DAEMON,
-  'docs/receivers.md': BESIDE_DAEMON,
-  'docs/redis.md': { ...BESIDE_DAEMON, before: `${DAEMON}${END_DAEMON}` },
-  'docs/resend.md': BESIDE_DAEMON,
-  'docs/running.md': BEFORE_START,
-  'docs/sandbox.md': {},
-  'docs/secrets.md': {
-    ...BESIDE_DAEMON,
-    before: `${DAEMON}${ADD_RECEIVER}`,
-    steps: {
-      '-X PUT': `${END_DAEMON}sed -i 's/a-key-of/another-key-of/' intentwatch.yaml\nintentwatch start > intentwatch.log &\niw_up`,
+  { pages: ['docs/first-webhook.md'], setup: {} },
+  { pages: ['docs/sandbox.md', 'docs/consumer.md'], setup: {} },
+  {
+    pages: ['docs/webhooks.md'],
+    setup: { ...BESIDE_DAEMON, steps: { 'node standard-webhooks.ts': 'kill "$RECEIVER"' } },
+  },
+  {
+    pages: ['docs/changing.md'],
+    setup: { ...BESIDE_DAEMON, steps: { '$ intentwatch reload': ONE_WALLET_LEFT } },
+  },
+  {
+    pages: ['docs/operations.md'],
+    setup: {
+      files: { 'intentwatch.yaml': `redis: { url: "\${REDIS_URL}" }\n${CONFIG}` },
+      before: `${OWN_REDIS}${WITHOUT_BOOKS}${DAEMON}`,
     },
-    after: `command curl -s -H "$AUTH" "$API/receivers" | grep -q '"leftOut":"' && echo '@@FAILED 1 a receiver is left out'`,
   },
-  'docs/tracking.md': BESIDE_DAEMON,
-  'docs/transfers.md': BESIDE_DAEMON,
-  'docs/upgrade.md': { ...BEFORE_START, before: `${BEFORE_START.before}${DATA_FROM_BEFORE}${ORIGIN}` },
-  'docs/webhooks.md': BESIDE_DAEMON,
-};
+  { pages: ['docs/running.md'], setup: BEFORE_START },
+  { pages: ['docs/install.md'], setup: BEFORE_START },
+  { pages: ['docs/logs.md'], setup: BEFORE_START },
+  {
+    pages: ['docs/upgrade.md'],
+    setup: { ...BEFORE_START, before: `${BEFORE_START.before}${DATA_FROM_BEFORE}${ORIGIN}` },
+  },
+  { pages: ['docs/redis.md'], setup: { ...BESIDE_DAEMON, before: `${DAEMON}${END_DAEMON}` } },
+  {
+    pages: ['docs/moving-redis.md'],
+    setup: {
+      ...BESIDE_DAEMON,
+      before: `${DAEMON}${END_DAEMON}`,
+      steps: {
+        '--live': `sed -i '1i redis: { url: "redis://127.0.0.1:6379" }' intentwatch.yaml${WITHOUT_BOOKS}`,
+      },
+      after: 'intentwatch show "$INTENT_HASH"',
+    },
+  },
+  {
+    pages: ['docs/secrets.md'],
+    setup: {
+      ...BESIDE_DAEMON,
+      before: `${DAEMON}${ADD_RECEIVER}`,
+      steps: {
+        '-X PUT': `kill "$DAEMON"; until ! command curl -s http://127.0.0.1:9464/healthz > /dev/null; do sleep 0.1; done
+sed -i 's/a-key-of/another-key-of/' intentwatch.yaml
+intentwatch start > intentwatch.log &
+iw_up`,
+      },
+      after: `command curl -s -H "Authorization: Bearer $INTENTWATCH_TOKEN" http://127.0.0.1:9464/api/v1/receivers > receivers.json
+grep -q '"name":"shop"' receivers.json || echo '@@FAILED 1 found no receiver shop'
+if grep -q '"leftOut":"' receivers.json; then echo '@@FAILED 1 a receiver is left out'; fi`,
+    },
+  },
+];
 
 /** Pages with commands that are not run here, each with the reason. */
 const LEFT_OUT: Readonly<Record<string, string>> = {
@@ -180,7 +202,7 @@ test('every page with commands is run, or named with the reason', () => {
   const typed = PAGES.filter(({ blocks }) =>
     blocks.some((block) => isTyped(block) && block.exception === null),
   );
-  const named = [...Object.keys(SETUPS), ...Object.keys(LEFT_OUT)];
+  const named = [...SESSIONS.flatMap((one) => one.pages), ...Object.keys(LEFT_OUT)];
   expect(typed.map(({ path }) => path).sort()).toEqual(named.sort());
 });
 
@@ -190,12 +212,11 @@ const chosen = process.env.PAGES?.split(',');
 describe.skipIf(missing !== null)(
   `the blocks of pages run as pasted${noteOf(missing === null ? [] : [missing])}`,
   () => {
-    const runs = Object.entries(SETUPS).filter(
-      ([path]) => chosen?.some((one) => path.includes(one)) !== false,
+    const runs = SESSIONS.map(({ pages, setup }) => ({ name: pages.join(', '), pages, setup })).filter(
+      ({ name }) => chosen?.some((one) => name.includes(one)) !== false,
     );
-    test.concurrent.each(runs)('%s', async (path, setup) => {
-      const blocks = PAGES.find((page) => page.path === path)?.blocks ?? [];
-      const result = await runPage({
+    test.concurrent.each(runs)('$name', async ({ pages: paths, setup }) => {
+      const result = await runPages({
         before: '',
         files: {},
         replaced: {},
@@ -203,7 +224,10 @@ describe.skipIf(missing !== null)(
         steps: {},
         after: '',
         ...setup,
-        blocks,
+        pages: paths.map((path) => ({
+          path,
+          blocks: PAGES.find((page) => page.path === path)?.blocks ?? [],
+        })),
         env: { ...ENV, ...setup.env },
       });
       expect(result).toEqual({ failed: [], missing: [] });

@@ -8,6 +8,8 @@ const EVENTS = z.object({
       id: z.string(),
       data: z.object({
         subject: z.object({ id: z.string() }),
+        previousStatus: z.string().nullish(),
+        sequence: z.number(),
         record: z.object({ sourceTx: z.object({ txHash: z.string() }) }),
       }),
     }),
@@ -23,11 +25,11 @@ const CONTROL = z.object({
 const headers = { authorization: `Bearer ${process.env.INTENTWATCH_TOKEN ?? ''}` };
 const read = async (url: string): Promise<unknown> => (await fetch(url, { headers })).json();
 
-const log = 'http://127.0.0.1:9464/api/v1/events?type=intent.settled&limit=5';
+const log = 'http://127.0.0.1:9464/api/v1/events?type=intent.settled&limit=50';
 const { events, next } = EVENTS.parse(await read(log));
 const { wallets, quotes, gaslessJobs } = CONTROL.parse(await read('http://127.0.0.1:8081/subjects'));
-const [settled] = events;
-if (settled === undefined) throw new Error('no transfer has settled yet');
+const settled = events.find(({ data }) => data.previousStatus === 'filled' && data.sequence > 2);
+if (settled === undefined) throw new Error('no transfer that was reported from its start on has settled yet');
 const given = {
   INTENT_HASH: settled.data.subject.id.replace('intent:', ''),
   TX_HASH: settled.data.record.sourceTx.txHash,

@@ -6,9 +6,12 @@ import { makeClone } from './clone.ts';
 import { consoleOf, filledIn, isTyped, notPrinted, type PageBlock } from './page-blocks.ts';
 import { COMPILED, Program } from './program.ts';
 
-/** A page to be run: its blocks, what its reader has done before, and what he fills in. */
+/** A page, or an example beside it: its path, and its blocks in their order. */
+export type Page = { path: string; blocks: readonly PageBlock[] };
+
+/** Pages to be run one after the other, what their reader has done before, and what he does beside the blocks. */
 export type PageRun = {
-  blocks: readonly PageBlock[];
+  pages: readonly Page[];
   /** Bash that comes before the first block. */
   before: string;
   /** Files in the folder, by name. */
@@ -55,7 +58,7 @@ exec 2>&1
 EXPECTED=0
 ENDED=
 trap 'iw_code=$?; case "$iw_code $BASH_COMMAND" in "1 grep"*) ;; "$EXPECTED "*) ENDED=$iw_code ;; *) echo "@@FAILED $iw_code $BASH_COMMAND" ;; esac' ERR
-curl() { command curl -sS --fail-with-body "$@"; }
+curl() { case " $* " in *" -sf "*) command curl "$@" ;; *) command curl -sS --fail-with-body "$@" ;; esac; }
 iw_ready() { local tries=0; until grep -qE "$2" "$1"; do tries=$((tries + 1)); if [ $tries -gt 1200 ]; then echo "@@FAILED 1 $1 never printed $2"; cat "$1"; return; fi; sleep 0.1; done; cat "$1"; }
 iw_up() { until command curl -sf http://127.0.0.1:9464/readyz > /dev/null; do sleep 0.2; done; }
 iw_end() { kill "$1" && wait "$1"; }
@@ -65,8 +68,8 @@ exec < <(yes)
 /** What became of a page: what each block printed, by its line, and the commands that did not end as they should. */
 export type PageResult = { failed: string[]; missing: string[] };
 
-/** Runs the blocks of a page in their order, in a clone of its own, and compares what they print. */
-export async function runPage(run: PageRun): Promise<PageResult> {
+/** Runs the blocks of pages in their order, in a clone of their own, and compares what they print. */
+export async function runPages(run: PageRun): Promise<PageResult> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-page-'));
   try {
     const clone = join(folder, 'clone');
@@ -87,25 +90,33 @@ export async function runPage(run: PageRun): Promise<PageResult> {
 }
 
 function scriptOf(run: PageRun, clone: string): string {
-  const { blocks, before, saved, steps, after } = run;
-  const yaml = blocks.find(({ language }) => language === 'yaml');
+  const { pages, before, after } = run;
   const parts = [PRELUDE, `cd ${clone}`, before];
-  let staying = 0;
+  for (const page of pages) parts.push('(', ...linesOf(page, run), ')');
+  parts.push("echo '@@BLOCK after'", after, "echo '@@BLOCK end'", 'sleep infinity');
+  return `${parts.join('\n')}\n`;
+}
+
+/** The lines of a page. A reader begins each page with a shell of its own. */
+function linesOf({ path, blocks }: Page, run: PageRun): string[] {
+  const { saved, steps } = run;
+  const yaml = blocks.find(({ language }) => language === 'yaml');
+  const parts: string[] = [':'];
   for (const block of blocks) {
     if (block === yaml && saved !== null) {
       parts.push(`cat > ${saved} <<'@@SAVED'\n${replaceIn(block.code, run)}\n@@SAVED`);
     }
     if (!isTyped(block) || block.exception !== null || filledIn(block).length > 0) continue;
-    parts.push(`echo '@@BLOCK ${block.line}'`);
+    parts.push(`echo '@@BLOCK ${path}:${block.line}'`);
     for (const [text, step] of Object.entries(steps)) if (block.code.includes(text)) parts.push(step);
     const code = block.language === 'console' ? consoleOf(block.code).commands.join('\n') : block.code;
     for (const line of joined(replaceIn(code, run))) {
       const [, code = '0'] = /# ends with (\d+)$/.exec(line) ?? [];
       if (STAYS.test(line) && !/&\s*(?:#.*)?$/.test(line)) {
-        staying += 1;
+        const log = `stays-${block.line}.log`;
         const ready = READY.find(([command]) => command.test(line))?.[1] ?? '';
-        parts.push(`${line.replace(/ +#.*$/, '')} > stays-${staying}.log 2>&1 &`);
-        parts.push(`iw_ready stays-${staying}.log '${ready}'`);
+        parts.push(`${line.replace(/ +#.*$/, '')} > ${log} 2>&1 &`);
+        parts.push(`iw_ready ${log} '${ready}'`);
         if (/ start\b/.test(line)) parts.push('iw_up');
       } else if (code === '0') parts.push(line);
       else {
@@ -114,8 +125,7 @@ function scriptOf(run: PageRun, clone: string): string {
       }
     }
   }
-  parts.push("echo '@@BLOCK after'", after, "echo '@@BLOCK end'", 'sleep infinity');
-  return `${parts.join('\n')}\n`;
+  return parts;
 }
 
 function replaceIn(code: string, { replaced }: PageRun): string {
@@ -137,7 +147,7 @@ function joined(code: string): string[] {
 
 /** A page ends when all blocks have run and all that is to be printed was, or nothing more comes of it. */
 async function judge(
-  { blocks }: PageRun,
+  { pages }: PageRun,
   {
     command: [program = '', ...args],
     cwd,
@@ -150,18 +160,25 @@ async function judge(
   let at = 'before';
   let rest = '';
   const { promise, resolve } = Promise.withResolvers<void>();
-  const later = (): string[] => blocks.flatMap((block) => notYet(block, printed));
+  const missing = (language?: string): string[] =>
+    pages.flatMap(({ path, blocks }) =>
+      blocks
+        .filter((block) => language === undefined || block.language === language)
+        .flatMap((block) => notYet(block, { at: `${path}:${block.line}`, printed })),
+    );
+  // Only what programs in the background print can still come once all blocks have run.
+  const awaited = (): string[] => missing('text');
   const timer = setTimeout(resolve, LONGEST_MS);
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
     const lines = `${rest}${chunk}`.split('\n');
     rest = lines.pop() ?? '';
     for (const line of lines) {
-      const [, block] = /^@@BLOCK (\w+)$/.exec(line) ?? [];
+      const [, block] = /^@@BLOCK (\S+)$/.exec(line) ?? [];
       if (block !== undefined) at = block;
-      else if (line.startsWith('@@FAILED')) failed.push(`line ${at}: ${line}`);
+      else if (line.startsWith('@@FAILED')) failed.push(`${at}: ${line}`);
       else printed.set(at, [...(printed.get(at) ?? []), line]);
     }
-    if (at === 'end' && (failed.length > 0 || later().length === 0)) resolve();
+    if (at === 'end' && (failed.length > 0 || awaited().length === 0)) resolve();
   });
   child.once('exit', (code) => {
     failed.push(`ended with ${code} in block ${at}`);
@@ -172,19 +189,29 @@ async function judge(
   child.removeAllListeners('exit');
   child.kill('SIGKILL');
   if (at !== 'end') failed.push(`no end of block ${at}`);
-  const missing = later();
-  const shown = failed.length + missing.length === 0 ? [] : [...printed].map(([, lines]) => lines.slice(-12));
-  return { failed: failed.length === 0 ? [] : [...failed, ...shown.flat()], missing };
+  const unseen = missing();
+  if (failed.length + unseen.length === 0) return { failed, missing: unseen };
+  const shown = [...printed].flatMap(([block, lines]) => [
+    `in block ${block}:`,
+    ...lines.slice(-SHOWN_LINES),
+  ]);
+  return { failed: [...failed, ...shown], missing: unseen };
 }
 
+/** Of what each block printed, so much is shown where a page fails. */
+const SHOWN_LINES = 15;
+
 /** Only an end, also on a machine that is many times slower than a quiet one. */
-const LONGEST_MS = 400_000;
+const LONGEST_MS = 300_000;
 
 /** What a block says is printed, and was not: by its own commands, or by any before it. */
-function notYet(block: PageBlock, printed: ReadonlyMap<string, readonly string[]>): string[] {
+function notYet(
+  block: PageBlock,
+  { at, printed }: { at: string; printed: ReadonlyMap<string, readonly string[]> },
+): string[] {
   if (block.exception !== null) return [];
   const all = [...printed.values()].flat();
   if (block.language === 'text') return notPrinted(block.code.split('\n'), all);
   if (block.language !== 'console') return [];
-  return notPrinted(consoleOf(block.code).printed, printed.get(String(block.line)) ?? []);
+  return notPrinted(consoleOf(block.code).printed, printed.get(at) ?? []);
 }
