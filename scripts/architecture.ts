@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 
-const ROOT = resolve(import.meta.dirname, '..');
+const FOLDER = resolve(import.meta.dirname, '..');
 
 /**
  * A step of a flow: the path of its file, which may have one `*`, and the file whose type it implements (null where it is
@@ -22,14 +22,14 @@ export function readFlows(page: string): Flow[] {
     .slice(1)
     .map((text) => {
       const [title = '', ...lines] = text.split('\n');
-      const parts: FlowStep[][] = [];
+      const steps: FlowStep[][] = [];
       for (const line of lines) {
         const [, path, behind = null] = STEP.exec(line) ?? [];
         if (path === undefined) continue;
-        if (line.startsWith('1. ')) parts.push([]);
-        parts.at(-1)?.push({ path, behind });
+        if (line.startsWith('1. ')) steps.push([]);
+        steps.at(-1)?.push({ path, behind });
       }
-      return { title, steps: parts };
+      return { title, steps };
     });
 }
 
@@ -40,5 +40,5 @@ export function filesOn({ steps }: Flow): number {
 
 /** The flows of this repository. */
 export function flows(): Flow[] {
-  return readFlows(readFileSync(resolve(ROOT, 'docs/architecture.md'), 'utf8'));
+  return readFlows(readFileSync(resolve(FOLDER, 'docs/architecture.md'), 'utf8'));
 }

@@ -6,7 +6,7 @@ import { noteOf } from '../support/optional-parts.ts';
 import { isTyped, pageBlocks } from '../support/page-blocks.ts';
 import { missingForPages, type PageRun, runPages } from '../support/page-session.ts';
 
-const ROOT = resolve(import.meta.dirname, '../..');
+const FOLDER = resolve(import.meta.dirname, '../..');
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 const ENV = {
   INTENTWATCH_TOKEN: 'token-of-16-char',
@@ -20,7 +20,7 @@ upstream:
   baseUrl: http://127.0.0.1:8080
   quotesUrl: http://127.0.0.1:8082
   apiKey: \${UPSTREAM_API_KEY}
-  requestsPerSecond: 20
+  requestsPerSecond: 10
 server:
   token: \${INTENTWATCH_TOKEN}
   secretsKey: a-key-of-32-characters-or-longer
@@ -39,16 +39,23 @@ receivers:
     secrets: ["\${WEBHOOK_SECRET}"]
     allowPrivateNetwork: true
     allowInsecure: true
+  - name: ledger
+    type: webhook
+    url: http://127.0.0.1:9/
+    secrets: ["\${WEBHOOK_SECRET}"]
+    allowPrivateNetwork: true
+    allowInsecure: true
+    retries: { delays: [1s] }
 subscriptions:
   - name: treasury
     wallets: [WALLETS]
     metadata: { order: "1042" }
-    receivers: [backend]
+    receivers: [backend, ledger]
 `;
 
 /** A sandbox whose transfers settle within seconds, and a program that verifies webhooks. */
 const SANDBOX = `
-intentwatch sandbox --time-scale 25 --transfers-per-second 3 --finality-seconds 5 > sandbox.log &
+intentwatch sandbox --time-scale 20 --transfers-per-second 1 --finality-seconds 5 > sandbox.log &
 until command curl -sf http://127.0.0.1:8081/subjects > subjects.json; do sleep 0.1; done
 `;
 
@@ -64,7 +71,7 @@ ${RECEIVER}
 ${WALLETS}
 intentwatch start > intentwatch.log &
 DAEMON=$!
-until node ${join(ROOT, 'test/support/page-given.ts')} > given.sh 2> given.log; do sleep 0.5; done
+until node ${join(FOLDER, 'test/support/page-given.ts')} > given.sh 2> given.log; do kill -0 "$DAEMON" || exit 1; sleep 0.5; done
 . ./given.sh
 `;
 
@@ -85,11 +92,19 @@ curl -X POST -H "Authorization: Bearer $INTENTWATCH_TOKEN" -H 'content-type: app
   -d '{ "name": "shop", "type": "webhook", "url": "https://example.com/hook", "secrets": ["'"$WEBHOOK_SECRET"'"] }'
 `;
 
-const DATA_FROM_BEFORE = `
-intentwatch start > before.log &
-DAEMON=$!
+/** Another key for the secrets of receivers that were made through the API. */
+const ANOTHER_KEY = `
+kill "$DAEMON"
+until ! command curl -s http://127.0.0.1:9464/healthz > /dev/null; do sleep 0.1; done
+sed -i 's/a-key-of/another-key-of/' intentwatch.yaml
+intentwatch start > intentwatch.log &
 iw_up
-iw_end "$DAEMON"
+`;
+
+const NOTHING_LEFT_OUT = `
+curl -H "Authorization: Bearer $INTENTWATCH_TOKEN" http://127.0.0.1:9464/api/v1/receivers > receivers.json
+grep -q '"name":"shop"' receivers.json || echo '@@FAILED 1 found no receiver shop'
+if grep -q '"leftOut":"' receivers.json; then echo '@@FAILED 1 a receiver is left out'; fi
 `;
 
 /** The clone comes from a repository that has nothing newer. */
@@ -117,6 +132,18 @@ const BEFORE_START: Setup = { ...WITH_CONFIG, before: `${SANDBOX}${RECEIVER}${WA
 /** The pages that one reader reads one after the other, with what he has done before, and does beside the blocks. */
 const SESSIONS: readonly { pages: readonly string[]; setup: Setup }[] = [
   {
+    pages: [
+      ...['docs/transfers.md', 'docs/proof.md', 'docs/quotes.md', 'docs/tracking.md', 'docs/api.md'],
+      ...['docs/receivers.md', 'docs/books.md', 'docs/metrics.md', 'docs/polling.md', 'docs/resend.md'],
+      ...['docs/webhooks.md', 'docs/changing.md'],
+    ],
+    setup: {
+      ...BESIDE_DAEMON,
+      before: `${DAEMON}export DAY="$(date -u +%F)"`,
+      steps: { 'node standard-webhooks.ts': 'kill "$RECEIVER"', '$ intentwatch reload': ONE_WALLET_LEFT },
+    },
+  },
+  {
     pages: ['README.md'],
     setup: {
       before: SANDBOX,
@@ -125,39 +152,19 @@ const SESSIONS: readonly { pages: readonly string[]; setup: Setup }[] = [
     },
   },
   {
-    pages: [
-      ...['docs/transfers.md', 'docs/proof.md', 'docs/quotes.md', 'docs/tracking.md', 'docs/api.md'],
-      ...['docs/receivers.md', 'docs/books.md', 'docs/metrics.md', 'docs/polling.md', 'docs/resend.md'],
-    ],
-    setup: { ...BESIDE_DAEMON, before: `${DAEMON}export DAY="$(date -u +%F)"` },
-  },
-  { pages: ['docs/first-webhook.md'], setup: {} },
-  { pages: ['docs/sandbox.md', 'docs/consumer.md'], setup: {} },
-  {
-    pages: ['docs/webhooks.md'],
-    setup: { ...BESIDE_DAEMON, steps: { 'node standard-webhooks.ts': 'kill "$RECEIVER"' } },
-  },
-  {
-    pages: ['docs/changing.md'],
-    setup: { ...BESIDE_DAEMON, steps: { '$ intentwatch reload': ONE_WALLET_LEFT } },
-  },
-  {
     pages: ['docs/operations.md'],
     setup: {
       files: { 'intentwatch.yaml': `redis: { url: "\${REDIS_URL}" }\n${CONFIG}` },
       before: `${OWN_REDIS}${WITHOUT_BOOKS}${DAEMON}`,
     },
   },
-  { pages: ['docs/running.md'], setup: BEFORE_START },
-  { pages: ['docs/install.md'], setup: BEFORE_START },
-  { pages: ['docs/logs.md'], setup: BEFORE_START },
   {
-    pages: ['docs/upgrade.md'],
-    setup: { ...BEFORE_START, before: `${BEFORE_START.before}${DATA_FROM_BEFORE}${ORIGIN}` },
+    pages: ['docs/install.md', 'docs/running.md', 'docs/logs.md', 'docs/upgrade.md'],
+    setup: { ...BEFORE_START, before: `${BEFORE_START.before}${ORIGIN}` },
   },
-  { pages: ['docs/redis.md'], setup: { ...BESIDE_DAEMON, before: `${DAEMON}${END_DAEMON}` } },
+  { pages: ['docs/sandbox.md', 'docs/consumer.md', 'docs/first-webhook.md'], setup: {} },
   {
-    pages: ['docs/moving-redis.md'],
+    pages: ['docs/redis.md', 'docs/moving-redis.md'],
     setup: {
       ...BESIDE_DAEMON,
       before: `${DAEMON}${END_DAEMON}`,
@@ -172,15 +179,8 @@ const SESSIONS: readonly { pages: readonly string[]; setup: Setup }[] = [
     setup: {
       ...BESIDE_DAEMON,
       before: `${DAEMON}${ADD_RECEIVER}`,
-      steps: {
-        '-X PUT': `kill "$DAEMON"; until ! command curl -s http://127.0.0.1:9464/healthz > /dev/null; do sleep 0.1; done
-sed -i 's/a-key-of/another-key-of/' intentwatch.yaml
-intentwatch start > intentwatch.log &
-iw_up`,
-      },
-      after: `command curl -s -H "Authorization: Bearer $INTENTWATCH_TOKEN" http://127.0.0.1:9464/api/v1/receivers > receivers.json
-grep -q '"name":"shop"' receivers.json || echo '@@FAILED 1 found no receiver shop'
-if grep -q '"leftOut":"' receivers.json; then echo '@@FAILED 1 a receiver is left out'; fi`,
+      steps: { '-X PUT': ANOTHER_KEY },
+      after: NOTHING_LEFT_OUT,
     },
   },
 ];
@@ -194,7 +194,7 @@ const LEFT_OUT: Readonly<Record<string, string>> = {
 const PAGES = await Promise.all(
   (await pages()).map(async (path) => ({
     path,
-    blocks: pageBlocks(await readFile(join(ROOT, path), 'utf8')),
+    blocks: pageBlocks(await readFile(join(FOLDER, path), 'utf8')),
   })),
 );
 

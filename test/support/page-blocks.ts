@@ -65,7 +65,7 @@ export function placesOf(line: string): string {
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z|\b\d\d:\d\d:\d\d\b/g, '<time>')
     .replaceAll(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]+/g, '<id>')
     .replaceAll(/\b(?:0x|evt_|whsec_|whpk_|whsk_)[\w+/=]*(?:…[\w]*)?/g, '<id>')
-    .replaceAll(/\b[0-9a-f]{32}\b/g, '<id>')
+    .replaceAll(/\b[0-9a-f]{16,}\b/g, '<id>')
     .replaceAll(/\d[\d,.]*/g, '<n>')
     .replaceAll(/\bUSD[CT]\b/g, '<token>')
     .replaceAll(/\b(?:Ethereum|Optimism|Base|Arbitrum(?: One)?|Solana|Tron)\b/g, '<chain>')

@@ -46,7 +46,7 @@ export async function missingForPages(): Promise<string | null> {
 const STAYS =
   /^(?:\.\/)?(?:intentwatch (?:start|sandbox|listen --forward-to|events --follow)|npm start|curl -N)\b/;
 
-/** Whether one that stays is ready, by what it prints. */
+/** The line by which one that stays is ready. */
 const READY: readonly [RegExp, string][] = [
   [/ start\b/, 'daemon.started|polling and delivering'],
   [/ sandbox\b/, 'a wallet:'],
@@ -57,15 +57,26 @@ set -E
 exec 2>&1
 EXPECTED=0
 ENDED=
-trap 'iw_code=$?; case "$iw_code $BASH_COMMAND" in "1 grep"*) ;; "$EXPECTED "*) ENDED=$iw_code ;; *) echo "@@FAILED $iw_code $BASH_COMMAND" ;; esac' ERR
-curl() { case " $* " in *" -sf "*) command curl "$@" ;; *) command curl -sS --fail-with-body "$@" ;; esac; }
+trap 'iw_code=$?; case "$iw_code $BASH_COMMAND" in "1 grep"*) ;; "$EXPECTED "*) ENDED=$iw_code ;; *) printf "\\n@@FAILED %s %s\\n" "$iw_code" "$BASH_COMMAND" ;; esac' ERR
+# 503 and exit code 75 demand another try.
+curl() { case " $* " in *" -sf "*) command curl "$@" ;; *) command curl -sS --fail-with-body --retry 6 --retry-delay 2 "$@" ;; esac; }
+intentwatch() {
+  case "$1" in start|sandbox|listen) exec intentwatch "$@" ;; esac
+  local tries=0 code
+  until command intentwatch "$@"; do
+    code=$?
+    tries=$((tries + 1))
+    if [ $code != 75 ] || [ $EXPECTED = 75 ] || [ $tries -gt 5 ]; then return $code; fi
+    sleep 2
+  done
+}
 iw_ready() { local tries=0; until grep -qE "$2" "$1"; do tries=$((tries + 1)); if [ $tries -gt 1200 ]; then echo "@@FAILED 1 $1 never printed $2"; cat "$1"; return; fi; sleep 0.1; done; cat "$1"; }
 iw_up() { until command curl -sf http://127.0.0.1:9464/readyz > /dev/null; do sleep 0.2; done; }
 iw_end() { kill "$1" && wait "$1"; }
 exec < <(yes)
 `;
 
-/** What became of a page: what each block printed, by its line, and the commands that did not end as they should. */
+/** The commands that did not end as they should, and the lines that are shown on a page and were not printed. */
 export type PageResult = { failed: string[]; missing: string[] };
 
 /** Runs the blocks of pages in their order, in a clone of their own, and compares what they print. */
@@ -80,10 +91,10 @@ export async function runPages(run: PageRun): Promise<PageResult> {
     await writeFile(join(bin, 'intentwatch'), `#!/bin/sh\nexec node ${clone}/bin/intentwatch.mjs "$@"\n`);
     await chmod(join(bin, 'intentwatch'), 0o755);
     for (const [name, text] of Object.entries(run.files)) await writeFile(join(clone, name), text);
-    const script = join(folder, 'page.sh');
-    await writeFile(script, scriptOf(run, clone));
+    const file = join(folder, 'page.sh');
+    await writeFile(file, scriptOf(run, clone));
     const env = { ...COMPILED, HOME: folder, PATH: `${bin}:${process.env.PATH}`, ...run.env };
-    return await judge(run, { command: [...UNSHARED, 'sh', '-c', ALONE, 'sh', script], cwd: clone, env });
+    return await judge(run, { command: [...UNSHARED, 'sh', '-c', ALONE, 'sh', file], cwd: clone, env });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -91,41 +102,45 @@ export async function runPages(run: PageRun): Promise<PageResult> {
 
 function scriptOf(run: PageRun, clone: string): string {
   const { pages, before, after } = run;
-  const parts = [PRELUDE, `cd ${clone}`, before];
-  for (const page of pages) parts.push('(', ...linesOf(page, run), ')');
-  parts.push("echo '@@BLOCK after'", after, "echo '@@BLOCK end'", 'sleep infinity');
-  return `${parts.join('\n')}\n`;
+  const script = [PRELUDE, `cd ${clone}`, before];
+  for (const [index, page] of pages.entries()) {
+    // What a page leaves running would be in the way of the next one. Of the last one it is still to print something.
+    const end = index < pages.length - 1 ? ['kill $(jobs -p) 2> /dev/null || :', 'wait || :'] : [];
+    script.push('(', ...linesOf(page, run), ...end, ':', ')');
+  }
+  script.push("printf '\\n@@BLOCK after\\n'", after, "printf '\\n@@BLOCK end\\n'", 'sleep infinity');
+  return `${script.join('\n')}\n`;
 }
 
 /** The lines of a page. A reader begins each page with a shell of its own. */
 function linesOf({ path, blocks }: Page, run: PageRun): string[] {
   const { saved, steps } = run;
   const yaml = blocks.find(({ language }) => language === 'yaml');
-  const parts: string[] = [':'];
+  const script: string[] = [':'];
   for (const block of blocks) {
     if (block === yaml && saved !== null) {
-      parts.push(`cat > ${saved} <<'@@SAVED'\n${replaceIn(block.code, run)}\n@@SAVED`);
+      script.push(`cat > ${saved} <<'@@SAVED'\n${replaceIn(block.code, run)}\n@@SAVED`);
     }
     if (!isTyped(block) || block.exception !== null || filledIn(block).length > 0) continue;
-    parts.push(`echo '@@BLOCK ${path}:${block.line}'`);
-    for (const [text, step] of Object.entries(steps)) if (block.code.includes(text)) parts.push(step);
+    script.push(`printf '\\n@@BLOCK ${path}:${block.line}\\n'`);
+    for (const [text, step] of Object.entries(steps)) if (block.code.includes(text)) script.push(step);
     const code = block.language === 'console' ? consoleOf(block.code).commands.join('\n') : block.code;
     for (const line of joined(replaceIn(code, run))) {
       const [, code = '0'] = /# ends with (\d+)$/.exec(line) ?? [];
       if (STAYS.test(line) && !/&\s*(?:#.*)?$/.test(line)) {
         const log = `stays-${block.line}.log`;
         const ready = READY.find(([command]) => command.test(line))?.[1] ?? '';
-        parts.push(`${line.replace(/ +#.*$/, '')} > ${log} 2>&1 &`);
-        parts.push(`iw_ready ${log} '${ready}'`);
-        if (/ start\b/.test(line)) parts.push('iw_up');
-      } else if (code === '0') parts.push(line);
+        script.push(`${line.replace(/ +#.*$/, '')} > ${log} 2>&1 &`);
+        script.push(`iw_ready ${log} '${ready}'`);
+        if (/ start\b/.test(line)) script.push('iw_up');
+      } else if (code === '0') script.push(line);
       else {
-        parts.push(`EXPECTED=${code}; ENDED=`, line, 'EXPECTED=0');
-        parts.push(`[ "$ENDED" = ${code} ] || echo "@@FAILED expected ${code}: ${line.replaceAll('"', '')}"`);
+        script.push(`EXPECTED=${code}; ENDED=`, line, 'EXPECTED=0');
+        script.push(`[ "$ENDED" = ${code} ] || echo "@@FAILED expected ${code}: ${line.replaceAll('"', '')}"`);
       }
     }
   }
-  return parts;
+  return script;
 }
 
 function replaceIn(code: string, { replaced }: PageRun): string {
@@ -204,7 +219,7 @@ const SHOWN_LINES = 15;
 /** Only an end, also on a machine that is many times slower than a quiet one. */
 const LONGEST_MS = 300_000;
 
-/** What a block says is printed, and was not: by its own commands, or by any before it. */
+/** The lines that a block shows and that were not printed: by its own commands, or by any before it. */
 function notYet(
   block: PageBlock,
   { at, printed }: { at: string; printed: ReadonlyMap<string, readonly string[]> },

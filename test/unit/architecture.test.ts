@@ -6,12 +6,12 @@ import { FLOW } from '../../scripts/flow.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { codeBlocks, codeSpans } from '../support/markdown.ts';
 
-const ROOT = resolve(import.meta.dirname, '../..');
-const PAGE = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8');
+const FOLDER = resolve(import.meta.dirname, '../..');
+const PAGE = readFileSync(join(FOLDER, 'docs/architecture.md'), 'utf8');
 const HEAD_LINES = 90;
 
 const SOURCES = new Map(
-  globSync('src/**/*.{ts,lua}', { cwd: ROOT }).map((path) => [path, readFileSync(join(ROOT, path), 'utf8')]),
+  globSync('src/**/*.{ts,lua}', { cwd: FOLDER }).map((path) => [path, readFileSync(join(FOLDER, path), 'utf8')]),
 );
 
 /** The files that a file imports, types included, as paths from the root. */
@@ -38,7 +38,7 @@ function rows(title: string): string[][] {
 /** The one file that a step names; a script is named without its number of keys. */
 function fileOf(path: string): string {
   if (!path.includes('*')) return path;
-  const found = globSync(path, { cwd: ROOT });
+  const found = globSync(path, { cwd: FOLDER });
   return found.length === 1 ? (found[0] ?? path) : path;
 }
 
@@ -73,7 +73,7 @@ describe('docs/architecture.md', () => {
     const named = codeSpans(PAGE).filter((span) => /^(?:src|scripts|sandbox|demo)\/[\w./*-]+$/.test(span));
     expect(named.length).toBeGreaterThan(80);
     const missing = named.filter((span) =>
-      span.includes('*') ? fileOf(span) === span : !existsSync(join(ROOT, span)),
+      span.includes('*') ? fileOf(span) === span : !existsSync(join(FOLDER, span)),
     );
     expect(missing).toEqual([]);
   });
