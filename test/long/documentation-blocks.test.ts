@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -204,6 +205,16 @@ test('every page with commands is run, or named with the reason', () => {
   );
   const named = [...SESSIONS.flatMap((one) => one.pages), ...Object.keys(LEFT_OUT)];
   expect(typed.map(({ path }) => path).sort()).toEqual(named.sort());
+});
+
+test.each(
+  PAGES.flatMap(({ path, blocks }) =>
+    blocks
+      .filter((block) => isTyped(block) && block.exception !== null)
+      .map(({ line, code, exception }) => ({ place: `${path}:${line}`, code, reason: exception?.reason ?? '' })),
+  ),
+)('$place is not run ($reason), and has the syntax of a shell', ({ code }) => {
+  expect(spawnSync('bash', ['-n'], { input: code, encoding: 'utf8' }).stderr).toBe('');
 });
 
 const missing = await missingForPages();

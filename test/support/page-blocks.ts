@@ -52,7 +52,7 @@ export function consoleOf(code: string): { commands: string[]; printed: string[]
 
 /**
  * The shape of a printed line: a pattern that fits the same line with other values. These are the places that vary: times,
- * hashes and ids, numbers, symbols of tokens, names of chains, and whatever `…` stands for.
+ * hashes and ids, numbers, symbols of tokens, names of chains, and what `…` is in place of.
  */
 export function shapeOf(line: string): RegExp {
   const escaped = placesOf(line).replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
@@ -73,7 +73,7 @@ export function placesOf(line: string): string {
     .trim();
 }
 
-/** The expected lines that no printed line has the shape of. A line of `…` alone stands for any lines. */
+/** The expected lines that no printed line has the shape of. A line of `…` alone is in place of any lines. */
 export function notPrinted(expected: readonly string[], printed: readonly string[]): string[] {
   const found = printed.map(placesOf);
   return expected

@@ -17,7 +17,7 @@ export type PageRun = {
   /** Files in the folder, by name. */
   files: Readonly<Record<string, string>>;
   env: Readonly<Record<string, string>>;
-  /** Texts that stand for the reader's own, such as the address of his upstream. */
+  /** Texts in place of the reader's own, such as the address of his upstream. */
   replaced: Readonly<Record<string, string>>;
   /** The file into which he saves the first config of the page; null where he saves none. */
   saved: string | null;
@@ -54,7 +54,10 @@ const READY: readonly [RegExp, string][] = [
 
 const PRELUDE = `
 set -E
-exec 2>&1
+# Node makes a pipe that it writes to non-blocking, for all that share it: they write into a file.
+exec 3>&1 > page.log 2>&1
+tail -n +1 -f page.log >&3 3>&- &
+exec 3>&-
 EXPECTED=0
 ENDED=
 trap 'iw_code=$?; case "$iw_code $BASH_COMMAND" in "1 grep"*) ;; "$EXPECTED "*) ENDED=$iw_code ;; *) printf "\\n@@FAILED %s %s\\n" "$iw_code" "$BASH_COMMAND" ;; esac' ERR
@@ -102,7 +105,7 @@ export async function runPages(run: PageRun): Promise<PageResult> {
 
 function scriptOf(run: PageRun, clone: string): string {
   const { pages, before, after } = run;
-  const script = [PRELUDE, `cd ${clone}`, before];
+  const script = [`cd ${clone}`, PRELUDE, before];
   for (const [index, page] of pages.entries()) {
     // What a page leaves running would be in the way of the next one. Of the last one it is still to print something.
     const end = index < pages.length - 1 ? ['kill $(jobs -p) 2> /dev/null || :', 'wait || :'] : [];
@@ -217,7 +220,7 @@ async function judge(
 const SHOWN_LINES = 15;
 
 /** Only an end, also on a machine that is many times slower than a quiet one. */
-const LONGEST_MS = 300_000;
+const LONGEST_MS = 850_000;
 
 /** The lines that a block shows and that were not printed: by its own commands, or by any before it. */
 function notYet(

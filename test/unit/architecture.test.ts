@@ -14,7 +14,7 @@ const SOURCES = new Map(
   globSync('src/**/*.{ts,lua}', { cwd: FOLDER }).map((path) => [path, readFileSync(join(FOLDER, path), 'utf8')]),
 );
 
-/** The files that a file imports, types included, as paths from the root. */
+/** The files that a file imports, types included, as paths within the repository. */
 function importsOf(path: string): string[] {
   return [...(SOURCES.get(path) ?? '').matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(
     ([, target = '']) => normalize(join(dirname(path), target)),
@@ -58,7 +58,7 @@ function runsScript(path: string, script: string): boolean {
   return new RegExp(`\\b(?:iw${pascal}|${camel}|'${name}')\\b`).test(SOURCES.get(path) ?? '');
 }
 
-/** True when a step is reached from one that stands before it in its part. */
+/** True when a step is reached from one before it in its part. */
 function isReached(step: FlowStep, before: readonly string[]): boolean {
   const path = fileOf(step.path);
   if (before.length === 0) return STARTED.has(path);
