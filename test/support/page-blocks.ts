@@ -52,7 +52,7 @@ export function consoleOf(code: string): { commands: string[]; printed: string[]
 
 /**
  * The shape of a printed line: a pattern that fits the same line with other values. These are the places that vary: times,
- * hashes and ids, numbers, symbols of tokens, names of chains, and what `…` is in place of.
+ * hashes and ids, numbers, types of events, symbols of tokens, names of chains, and what `…` is in place of.
  */
 export function shapeOf(line: string): RegExp {
   const escaped = placesOf(line).replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
@@ -67,6 +67,7 @@ export function placesOf(line: string): string {
     .replaceAll(/\b(?:0x|evt_|whsec_|whpk_|whsk_)[\w+/=]*(?:…[\w]*)?/g, '<id>')
     .replaceAll(/\b[0-9a-f]{16,}\b/g, '<id>')
     .replaceAll(/\d[\d,.]*/g, '<n>')
+    .replaceAll(/\bintent\.[a-z]+/g, '<type>')
     .replaceAll(/\bUSD[CT]\b/g, '<token>')
     .replaceAll(/\b(?:Ethereum|Optimism|Base|Arbitrum(?: One)?|Solana|Tron)\b/g, '<chain>')
     .replaceAll(/\s+/g, ' ')
