@@ -98,7 +98,8 @@ export class Feed {
         await writer.follow(
           // What is not in the books is not followed: nothing would ever take it away again.
           late.flatMap(({ observation: { event }, receivers, entry }) => {
-            const eventMs = Number(entry.split('-')[0]);
+            // Behind the event, also where a clock was ahead: entries have one time then until it has come.
+            const eventMs = Math.max(Number(entry.split('-')[0]), Date.parse(event.timestamp) + 1);
             return known.has(event.id)
               ? receivers.map((receiver) => ({ eventId: event.id, receiver, eventMs }))
               : [];

@@ -177,9 +177,12 @@ export class ConfirmedTime {
    */
   mayActAt(redisMs: number): boolean {
     if (this.#known === null || this.#known.isHeld) return false;
-    if (this.#known.state !== 'steady' || this.#base === null) return true;
+    if (this.#base === null) return true;
     const { redisMs: fromMs, untilMs } = this.#base;
-    return Math.abs(redisMs - fromMs - (this.#clocks.monotonicMs() - untilMs)) <= CLOCK_TOLERANCE_MS;
+    // What it measures from is a confirmed time; Redis time counts as it is off that.
+    const { state, jumpMs } = this.#known;
+    const offMs = state === 'steady' ? 0 : (jumpMs ?? 0);
+    return Math.abs(redisMs - offMs - fromMs - (this.#clocks.monotonicMs() - untilMs)) <= CLOCK_TOLERANCE_MS;
   }
 
   /** The time up to a Redis time that has just been read which has certainly passed, ms. */

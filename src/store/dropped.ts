@@ -8,6 +8,7 @@ import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 /** Why a delivery will never be made, and how the operator is notified. */
 export const DROP_REASONS = {
   retention: 'the retention of events has ended before they were delivered',
+  away: 'the retention of events has ended while the receiver was out of the config',
   lost: 'what was to be delivered is not in Redis any more: its retention has ended, or Redis has lost it',
 } as const;
 
@@ -17,7 +18,7 @@ export type DropReason = keyof typeof DROP_REASONS;
 export type DropReport = { reason: DropReason; count: number; deliveries: string[] };
 
 const REPORT = z
-  .tuple([z.enum(['retention', 'lost']), z.coerce.number()], z.string())
+  .tuple([z.enum(['retention', 'away', 'lost']), z.coerce.number()], z.string())
   .transform(([reason, count, ...deliveries]): DropReport => ({ reason, count, deliveries }));
 
 /** The number of open deliveries that are looked at in one go. */
@@ -63,12 +64,12 @@ export class DroppedStore {
   }
 
   /**
-   * Notes events behind the cursor of a receiver, read after `from` and up to `to`, whose retention has ended. False where the
+   * Notes events behind the cursor of a receiver, read after `from` and up to `to`, that are dropped for a reason. False where the
    * cursor has moved, or another process has noted some, meanwhile.
    */
   async noteBehind(
     receiver: string,
-    { cursor, from, to }: { cursor: string; from: string | null; to: string },
+    { cursor, from, to, reason }: { cursor: string; from: string | null; to: string; reason: DropReason },
     events: readonly string[],
   ): Promise<boolean> {
     const keys = this.#keys;
@@ -80,13 +81,17 @@ export class DroppedStore {
       cursor,
       from ?? '',
       to,
+      reason,
       ...events,
     );
     return noted === 1;
   }
 
-  /** Reports what a receiver has lost, where that is due: in as many events as it takes to name it. */
-  async report(receiver: string): Promise<DropReport[]> {
+  /**
+   * Reports what a receiver has lost, where that is due: in as many events as it takes to name it. `isAway`: it is out of the
+   * config; what it loses by that is reported once it is back.
+   */
+  async report(receiver: string, { isAway }: { isAway: boolean }): Promise<DropReport[]> {
     const keys = this.#keys;
     const reports: DropReport[] = [];
     for (;;) {
@@ -105,7 +110,9 @@ export class DroppedStore {
         keys.events,
         operatorSubject('receiver', receiver),
         reports.length === 0 ? '' : '1',
-        ...Object.entries(DROP_REASONS).flatMap(([reason, text]) => [reason, event(text)]),
+        ...Object.entries(DROP_REASONS)
+          .filter(([reason]) => !isAway || reason !== 'away')
+          .flatMap(([reason, text]) => [reason, event(text)]),
       );
       if (reply.length === 0) return reports;
       reports.push(REPORT.parse(reply));

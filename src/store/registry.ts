@@ -228,7 +228,8 @@ export class Registry {
     const over: string[] = [];
     for (const left of new Set([...Object.keys(stored), ...next.keys()])) {
       const [atMs = '', ...before] = stored[left]?.split('\n') ?? [];
-      const later = before.flatMap((root) => [...(next.get(root) ?? (isWanted(root) ? [root] : []))]);
+      // One that goes on for who reads the log alone may itself stay, suspended.
+      const later = before.flatMap((root) => [...(next.get(root) ?? []), ...(isWanted(root) ? [root] : [])]);
       const roots = new Set([...(next.get(left) ?? []), ...later]);
       roots.delete(left);
       const text = [next.has(left) ? nowMs : atMs, ...roots].join('\n');

@@ -119,6 +119,26 @@ describe.skipIf(GCC.skip)(`the confirmed time${GCC.note}`, () => {
     expect(reports[0]?.data.record.clock).toBe('redis');
   });
 
+  test('holds again what goes by a clock that jumps again once its hour is over', async () => {
+    const { process, pass, setAhead, events, redis } = await stage();
+    const { time } = process('one');
+    await time.compare();
+    setAhead(2 * HOUR);
+    await time.compare();
+    pass(HOUR);
+    expect(await time.compare()).toMatchObject({ state: 'jumped', isHeld: false });
+    expect(time.mayActAt(await redisTimeMs(redis))).toBe(true);
+    setAhead(31 * DAY);
+    expect(time.mayActAt(await redisTimeMs(redis))).toBe(false);
+    expect(await time.compare()).toMatchObject({ state: 'jumped', isHeld: true });
+    expect(time.mayActAt(await redisTimeMs(redis))).toBe(false);
+    pass(HOUR);
+    expect(await time.compare()).toMatchObject({ state: 'jumped', isHeld: false });
+    expect(time.mayActAt(await redisTimeMs(redis))).toBe(true);
+    const words = (await events()).map(({ data }) => data.status);
+    expect(words.filter((word) => word === 'clock_jumped')).toHaveLength(2);
+  });
+
   test('is Redis time again when three responses agree with it, of whichever process', async () => {
     const { process, pass, setAhead, trueMs, events } = await stage();
     const [one, other] = [process('one'), process('other')];

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/connection.ts';
-import { DroppedStore } from '../../src/store/dropped.ts';
+import { DROP_REASONS, DroppedStore } from '../../src/store/dropped.ts';
+import { startDaemon } from '../support/daemon.ts';
 import { deliveryStage, HOUR_MS, happen, hourOfEvents } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
@@ -51,6 +52,36 @@ test('what the retention takes from a disabled receiver is named: open deliverie
     sequence: 2,
     record: { count: 1, deliveries: [later] },
   });
+});
+
+test('what expires while a receiver is out of the config is named once it is back', async () => {
+  const [hook, operator] = [await open.started(new Hook()), await open.started(new Hook())];
+  const receivers = {
+    hook: { hook, more: { events: ['intent.*'] } },
+    operator: { hook: operator, more: { events: ['receiver.*'] } },
+  };
+  const stage = await deliveryStage(open, receivers, { retention: '5d' });
+  const { redis, keys, config } = stage;
+  const before = await stage.start();
+  await before.daemon.close();
+  const { hook: _, ...others } = config.receivers;
+  const without = config.subscriptions.map((one) => ({ ...one, receivers: Object.keys(others) }));
+  const away = await startDaemon({ ...config, receivers: others, subscriptions: without });
+  open.later(() => away.daemon.close());
+  const made = hourOfEvents(4, { fromMs: (await redisTimeMs(redis)) - 7 * 24 * HOUR_MS, transfers: 4 });
+  await appendEvents(redis, keys, made);
+  await eventually('what it is owed has left the log', async () => (await redis.xlen(keys.events)) === 0);
+  expect(await redis.llen(keys.dropped('hook'))).toBe(4);
+  expect(operator.came).toEqual([]);
+  await away.daemon.close();
+  await stage.start();
+  const [dropped] = await operator.until((came) => came.length === 1);
+  expect(dropped?.event).toMatchObject({
+    type: 'receiver.events_dropped',
+    data: { subject: { id: 'receiver:hook' }, record: { count: 4, reason: DROP_REASONS.away } },
+  });
+  expect(dropped?.event.data.record.deliveries).toHaveLength(4);
+  expect(hook.came).toEqual([]);
 });
 
 describe('a delivery that is open when its event expires', () => {
@@ -131,7 +162,7 @@ test('more deliveries than one event names are named in several, and beyond 10,0
   await redis.zadd(keys.pending('hook'), ...ids.flatMap((id, index) => [index, id]));
   expect(await dropped.drop('hook', ids, 'retention')).toBe(250);
   expect(await dropped.drop('hook', ids, 'retention')).toBe(0);
-  const reports = await dropped.report('hook');
+  const reports = await dropped.report('hook', { isAway: false });
   expect(reports.map(({ count }) => count)).toEqual([100, 100, 50]);
   expect(reports.flatMap(({ deliveries }) => deliveries)).toEqual(ids);
 
@@ -139,7 +170,7 @@ test('more deliveries than one event names are named in several, and beyond 10,0
   await redis.rpush(keys.dropped('hook'), ...Array.from({ length: 10_000 }, (_, index) => `lost|${index}`));
   await redis.zadd(keys.pending('hook'), 1, 'evt_1', 2, 'evt_2');
   await dropped.drop('hook', ['evt_1', 'evt_2'], 'lost');
-  const more = await dropped.report('hook');
+  const more = await dropped.report('hook', { isAway: false });
   expect(more).toHaveLength(100);
   expect(more.reduce((sum, { count }) => sum + count, 0)).toBe(10_002);
 });

@@ -192,7 +192,9 @@ describe('a fact of a delivery', () => {
     expect(await redis.exists(keys.delivery('a', 'd'))).toBe(0);
     const dropped = new DroppedStore(redis, keys);
     expect(await dropped.dropExpired('a', 0)).toBe(1);
-    expect(await dropped.report('a')).toEqual([{ reason: 'lost', count: 1, deliveries: ['d'] }]);
+    expect(await dropped.report('a', { isAway: false })).toEqual([
+      { reason: 'lost', count: 1, deliveries: ['d'] },
+    ]);
     expect(await new Backlog(redis, keys).counts('a')).toEqual({ pending: 0, dead: 0 });
   });
 });

@@ -1,7 +1,11 @@
 import { expect, test } from 'vitest';
 import { type NamedSubject, planRoots, type StoredRoot } from '../../src/domain/subjects/continued-roots.ts';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
-import { planSuspensions, type SuspendedState } from '../../src/domain/subjects/suspended-roots.ts';
+import {
+  partRoots,
+  planSuspensions,
+  type SuspendedState,
+} from '../../src/domain/subjects/suspended-roots.ts';
 
 const W = asSubjectId('wallet:0x52908400098527886e0f7030069857d2e4169ee7');
 const OUT: SuspendedState = { state: 'out', isMade: true };
@@ -71,6 +75,12 @@ test.each<Case>([
     stored: [root('a', 5, 'q', 'r')],
     named: [named('b', 'r')],
     plan: { narrowed: ['a>q'], ended: ['a'] },
+  },
+  {
+    what: 'one for a single receiver is suspended, also where it goes on for who reads the log',
+    stored: [root('a>q', 5, 'q'), root('a>r', 5, 'r')],
+    named: [named('b', 'r', 's')],
+    plan: { out: ['a>q'], ended: ['a>r'] },
   },
   {
     what: 'another receiver of the wallet changes nothing for the one that leaves',
@@ -150,4 +160,20 @@ test.each<Case>([
     back: roots(plan.back),
     ended: roots(plan.ended),
   });
+});
+
+test.each<{ what: string; stored: StoredRoot; now: string[]; parts: string[] }>([
+  { what: 'keeps its receivers', stored: root('a', 5, 'q', 'r'), now: ['q', 'r'], parts: [] },
+  { what: 'gives one up', stored: root('a', 5, 'q', 'r'), now: ['r'], parts: ['a>r', 'a>q'] },
+  { what: 'gives all up', stored: root('a', 5, 'q', 'r'), now: [], parts: ['a>q,r'] },
+  { what: 'gets another', stored: root('a', 5, 'q'), now: ['q', 'r'], parts: ['a>q'] },
+  { what: 'changes one for another', stored: root('a', 5, 'q'), now: ['r'], parts: ['a>q'] },
+  { what: 'gets its first', stored: root('a', 5), now: ['r'], parts: ['a>'] },
+  { what: 'gets another, as it was parted', stored: root('a>q', 5, 'q'), now: ['q', 'r'], parts: [] },
+])('what is suspended of a subscription that $what', ({ stored, now, parts }) => {
+  const receivers = new Map([['a', now]]);
+  for (const suspended of [new Map(), new Map([[stored.root, OUT]])]) {
+    const found = partRoots({ stored: [stored], named: [], suspended, receivers }, { isGraced: true });
+    expect(found.map((one) => one.root)).toEqual(parts.map((name) => `${name}|${W}`));
+  }
 });

@@ -27,8 +27,16 @@ export const ACTS: Readonly<Record<string, Act>> = {
     act: edit(({ settings }, { random }) => {
       settings.graceSpan = pick(random, ['0s', '1h', '24h', '24h']);
       settings.mode = chance(random, 0.3) ? 'manual' : 'watch';
+      settings.closeAfter = pick(random, ['10m', '1h', '6h']);
     }),
   },
+  'add the endpoints of a chain, or leave them out': {
+    weight: 1,
+    act: edit(({ settings }) => {
+      settings.rpc = !settings.rpc;
+    }),
+  },
+  'remove what is suspended': { weight: 2, act: removeSuspended },
   'reload by hand': { weight: 3, act: reloadByHand },
   'truncate the file': { weight: 2, act: truncate },
   'half-write the file': { weight: 2, act: halfWrite },
@@ -39,6 +47,7 @@ export const ACTS: Readonly<Record<string, Act>> = {
   'stop for hours': { weight: 1, act: stopForHours },
   'start a second process with another file': { weight: 2, act: secondProcess },
   'the clock jumps': { weight: 2, act: jumpClock },
+  'the clocks of the processes and of Redis are apart': { weight: 1, act: partClocks },
   'one response has another time': { weight: 1, act: otherDate },
   'stop for longer than the retention': { weight: 1, act: stopForLong },
   'copy Redis': { weight: 2, act: (life) => life.save() },
@@ -247,10 +256,37 @@ async function upstreamAway(life: Life): Promise<void> {
 async function jumpClock(life: Life): Promise<void> {
   const { random } = life;
   life.stir();
-  life.time.setOff(pick(random, [31 * DAY, HOUR, 6 * HOUR, -HOUR, -6 * HOUR]));
+  const offMs = pick(random, [31 * DAY, HOUR, 6 * HOUR, -HOUR, -6 * HOUR]);
+  life.time.setOff({ processes: offMs, redis: offMs });
   await life.pass(pick(random, [12 * SECOND, MINUTE]), 2);
-  life.time.setOff(0);
+  life.time.setOff({ processes: 0, redis: 0 });
+  life.disturb();
   await life.pass(MINUTE, 2);
+}
+
+/** One of the two clocks is wrong for a while. */
+async function partClocks(life: Life): Promise<void> {
+  const { random } = life;
+  life.stir();
+  const offMs = pick(random, [31 * DAY, HOUR, -HOUR]);
+  life.time.setOff(chance(random, 0.5) ? { processes: offMs, redis: 0 } : { processes: 0, redis: offMs });
+  await life.pass(pick(random, [12 * SECOND, 10 * MINUTE]), 3);
+  life.time.setOff({ processes: 0, redis: 0 });
+  life.disturb();
+  await life.pass(MINUTE, 2);
+}
+
+/** An operator ends at once what left the config, by whichever process. */
+async function removeSuspended(life: Life): Promise<void> {
+  const { random, model, seats } = life;
+  const { suspended } = model;
+  const { process } = pick(random, seats);
+  if (suspended.length === 0 || process === null) return;
+  const item = pick(random, suspended);
+  life.stir();
+  if (await process.remove(item)) model.remove(item, life.time.nowMs);
+  else life.problems.push(`${item} is not suspended`);
+  await life.pass(10 * SECOND, 1);
 }
 
 async function otherDate({ random, upstream }: Life): Promise<void> {

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { between, chance, integer, pick, type Random, randomStream } from '../../sandbox/world/random.ts';
+import type { DayRules } from '../../src/domain/books/report.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { FileState } from '../../src/operations/config-state.ts';
 import { EventLog } from '../../src/store/event-log.ts';
@@ -9,11 +10,12 @@ import { Keys } from '../../src/store/keys.ts';
 import { Hook } from '../support/hook.ts';
 import { type Dump, PairModel } from './model.ts';
 import { accountVirtual, type Got, type VirtualAccount } from './virtual-account.ts';
-import { type Item, OPERATOR, VirtualConfig } from './virtual-config.ts';
+import { VirtualBooks } from './virtual-books.ts';
+import { CHAIN, type Item, OPERATOR, VirtualConfig } from './virtual-config.ts';
 import { type LogLine, VirtualProcess } from './virtual-process.ts';
 import { type Copy, VirtualRedis } from './virtual-redis.ts';
 import { VirtualTime } from './virtual-time.ts';
-import { someLiving, VirtualUpstream } from './virtual-upstream.ts';
+import { isTimeless, someLiving, VirtualUpstream } from './virtual-upstream.ts';
 
 export const SECOND = 1_000;
 export const MINUTE = 60 * SECOND;
@@ -25,6 +27,11 @@ const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 const RECEIVERS = ['backend', 'audit', 'desk', OPERATOR];
 
 const GRACE_MS: Readonly<Record<string, number>> = { '0s': 0, '1h': HOUR, '24h': DAY };
+
+/** A stop after which the time counts as confirmed at once. */
+const SHORT_STOP_MS = MINUTE;
+
+const CLOSE_AFTER_MS: Readonly<Record<string, number>> = { '10m': 10 * MINUTE, '1h': HOUR, '6h': 6 * HOUR };
 
 /** What a log may say at level `error`: an act of the operator, or what follows from one. */
 const EXPECTED_ERRORS: ReadonlySet<string> = new Set([
@@ -63,10 +70,16 @@ export class Life {
   readonly #logged = new Map<string, RenderedEvent>();
   readonly #folder: string;
   readonly #log: EventLog;
+  readonly #books: VirtualBooks;
   #logRead = '0-0';
   #newest: Seat | null = null;
   readonly #confirmed = new Set<string>();
   saved: { copy: Copy; dump: Dump } | null = null;
+  /** When a clock jumped last, or went on after a stop, and when a process ran last. */
+  #disturbedMs = Number.NEGATIVE_INFINITY;
+  #ranMs = Number.POSITIVE_INFINITY;
+  /** The processes that have not found out that Redis went back: until then nothing that is shown to them is stored. */
+  readonly #unaware = new Set<Seat>();
 
   private constructor(seed: number, made: { time: VirtualTime; redis: VirtualRedis; folder: string }) {
     this.random = randomStream('virtual-operator', seed);
@@ -75,6 +88,7 @@ export class Life {
     this.#folder = made.folder;
     this.upstream = new VirtualUpstream(this.time, randomStream('virtual-upstream', seed));
     this.#log = new EventLog(this.redis.client, new Keys(PREFIX));
+    this.#books = new VirtualBooks(join(made.folder, 'books.sqlite'));
   }
 
   /** Begins a life: the upstream has a past, and one process watches most of it. */
@@ -107,7 +121,12 @@ export class Life {
       this.items.push(`intent:0x${index.toString(16).padStart(64, 'b')}`);
     for (let index = 0; index < 2; index += 1)
       this.items.push(`by-tx:source:0x${index.toString(16).padStart(64, 'e')}`);
+    for (let index = 0; index < 2; index += 1) {
+      this.items.push(`gasless:gateway:7d9f1c52-8a4e-4b6d-b0c3-2e5a9f7d1b6${index}`);
+      this.items.push(`vault:${CHAIN}:0x${index.toString(16).padStart(40, 'd')}`);
+    }
     for (const item of this.items) {
+      if (isTimeless({ subject: item })) upstream.bearTimeless(item);
       if (item.startsWith('intent:') && chance(random, 0.5))
         upstream.bear({ hash: item.slice('intent:'.length) });
       if (item.startsWith('wallet:'))
@@ -139,6 +158,8 @@ export class Life {
       settings: {
         graceSpan: pick(random, ['0s', '1h', '24h', '24h']),
         mode: chance(random, 0.2) ? 'manual' : 'watch',
+        closeAfter: '1h',
+        rpc: chance(random, 0.3),
       },
     });
     config.put(
@@ -179,9 +200,15 @@ export class Life {
   /** Starts a process on its file, which then is the newest config. Again, where it dies meanwhile. */
   async start(seat: Seat, dying: { commands: number; isLastMade: boolean } | null = null): Promise<void> {
     const beganMs = this.time.nowMs;
+    if (beganMs - this.#ranMs > SHORT_STOP_MS) this.disturb();
     const process = await VirtualProcess.on(this.fileOf(seat), this.time);
     seat.process = process;
     process.onPoll = () => this.upstream.nextPoll();
+    process.onBooks = async (sources, isCertain) => {
+      const { redisMs: nowMs } = this.time;
+      if (seat === this.main)
+        await this.#books.feed(sources, rulesOf(seat), { nowMs, mayClose: isCertain(nowMs) });
+    };
     if (dying !== null) process.die(dying);
     const isUp = await process.start();
     this.#read(seat);
@@ -326,7 +353,7 @@ export class Life {
     if (item.startsWith('wallet:')) upstream.bear({ wallet: id, isAddress: chance(random, 0.2) });
     else if (item.startsWith('intent:')) {
       if (!upstream.transfers.some(({ subject }) => subject === item)) upstream.bear({ hash: id });
-    } else {
+    } else if (item.startsWith('by-tx:')) {
       const others = upstream.transfers.filter(({ tx }) => tx === id);
       // A transaction is polled as long as one of its transfers is open.
       const isPolled = others.some(({ life, states }) => states.length < life.length);
@@ -340,15 +367,19 @@ export class Life {
       const { process } = seat;
       if (process === null) continue;
       if (dying !== null && seat === this.main) process.die(dying);
+      const before = this.upstream.poll;
       const isUp = await process.step({ checksFirst: chance(this.random, 0.5) });
       this.#read(seat);
+      if (this.#unaware.delete(seat))
+        for (let poll = before + 1; poll <= this.upstream.poll; poll += 1) this.#cut.add(poll);
+      this.#ranMs = this.time.nowMs;
       if (!isUp) {
         this.#cut.add(this.upstream.poll);
         await this.start(seat);
       } else if (dying !== null) process.die({ commands: Number.MAX_SAFE_INTEGER, isLastMade: true });
     }
     await this.#readLog();
-    if (this.#newest?.process !== null) this.model.settle(this.time.nowMs);
+    if (this.#newest?.process !== null) this.model.settle(this.time.nowMs, this.#disturbedMs);
   }
 
   #read(seat: Seat): void {
@@ -369,6 +400,11 @@ export class Life {
     }
   }
 
+  /** The clocks do something that only responses, or time, confirm. */
+  disturb(): void {
+    this.#disturbedMs = this.time.nowMs;
+  }
+
   async save(): Promise<void> {
     this.saved = { copy: await this.redis.copy(), dump: this.model.dump(this.time.nowMs) };
   }
@@ -377,7 +413,13 @@ export class Life {
     if (this.saved === null) return;
     await this.#readLog();
     await this.redis.restore(this.saved.copy);
-    this.model.restore(this.saved.dump, this.time.nowMs);
+    const isUnwatched = this.seats.every(({ process }) => process === null);
+    this.model.restore(this.saved.dump, this.time.nowMs, { isUnwatched });
+    for (const seat of this.seats) this.#unaware.add(seat);
+    this.disturb();
+    // The process whose config was the newest is gone: another one writes its own.
+    if (this.#newest?.process === null && this.main.process !== null)
+      this.#applied(this.main, this.time.nowMs);
     this.#logRead = '0-0';
   }
 
@@ -388,7 +430,7 @@ export class Life {
     const { main, random } = this;
     main.config.away.clear();
     main.config.put(main.config.out, random);
-    main.config.settings = { graceSpan: '1h', mode: 'watch' };
+    main.config.settings = { ...main.config.settings, graceSpan: '1h', mode: 'watch' };
     await this.write(main);
     if (main.process === null) await this.start(main);
     else await this.reread(main, 'asked');
@@ -407,6 +449,12 @@ export class Life {
       ...reportedTo(operator),
     });
     account.problems.unshift(...this.problems);
+    if (main.process !== null) {
+      const rules = { closeAfterMs: 2 * DAY, checked: new Set(['1']) };
+      const books = await this.#books.account(main.process.bookSources, rules, this.time.redisMs);
+      account.closedDays = books.days;
+      account.problems.push(...books.problems);
+    }
     return account;
   }
 
@@ -415,6 +463,7 @@ export class Life {
     for (const hook of this.hooks.values()) await hook.close();
     await this.upstream.close();
     await this.redis.close();
+    await this.#books.close();
     this.time.close();
     await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
@@ -426,6 +475,12 @@ export class Life {
       between(this.random, 0.8, 1.2)
     );
   }
+}
+
+/** The rules by which the days of the books are closed that a process stores. */
+function rulesOf({ running, config }: Seat): DayRules {
+  const { closeAfter, rpc } = (running ?? config).settings;
+  return { closeAfterMs: CLOSE_AFTER_MS[closeAfter] ?? HOUR, checked: new Set(rpc ? [String(CHAIN)] : []) };
 }
 
 /** A cursor that lives no longer. */
@@ -440,7 +495,8 @@ function reportedTo(operator: readonly Got[]): { named: Map<string, string>; res
   for (const { event, atMs } of operator) {
     const { record } = event.data;
     const reason = String(record.reason ?? '');
-    if (Array.isArray(record.eventIds)) for (const id of record.eventIds) named.set(String(id), reason);
+    const ids = record.eventIds ?? (event.type === 'receiver.events_dropped' ? record.deliveries : []);
+    if (Array.isArray(ids)) for (const id of ids) named.set(String(id), reason);
     if (event.type.endsWith('storage_restored')) restoredMs.push(atMs);
   }
   return { named, restoredMs };

@@ -20,11 +20,14 @@ export type Standing = {
 /** The pairs at a time, as a dump of Redis has them. */
 export type Dump = { atMs: number; pairs: ReadonlyMap<Pair, Standing> };
 
-/** The `retention` of the configs, which is the default: a receiver that is away has what happened for so long. */
+/** The `retention` of the configs, which is the default. */
 export const RETENTION_MS = 30 * 24 * 3_600_000;
 
 /** Until when a suspension is made by which a restore is undone. */
 const FOUND_MS = 3_600_000;
+
+/** The longest that a time is not confirmed after a stop or a jump. */
+const CONFIRMED_MS = 24 * 3_600_000;
 
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -37,8 +40,8 @@ export class PairModel {
   readonly #away: { receiver: string; fromMs: number; untilMs: number }[] = [];
   readonly #awaySinceMs = new Map<string, number>();
   #wanted: Wanted = { desks: new Map(), receivers: new Set() };
-  /** When Redis was put back, and to which time. */
-  readonly restores: { fromMs: number; atMs: number }[] = [];
+  /** When Redis was put back, to which time, and whether nobody ran who knew what was lost. */
+  readonly restores: { fromMs: number; atMs: number; isUnwatched: boolean }[] = [];
   /** The time that what leaves is suspended, by the newest config. */
   #graceMs = 0;
 
@@ -140,13 +143,30 @@ export class PairModel {
     }
   }
 
-  /** Everything that was suspended for longer than its span has ended: processes have run since. */
-  settle(atMs: number): void {
+  /**
+   * Everything that was suspended for longer than its span has ended: processes have run since. What a clock says after a stop or
+   * a jump (`disturbedMs`) counts once responses agree with it, or after a day.
+   */
+  settle(atMs: number, disturbedMs: number): void {
     this.pass(atMs);
     for (const [pair, { state, fromMs, isUnclear, isFound }] of [...this.#now]) {
       const endMs = isFound === true ? fromMs + this.#graceMs + FOUND_MS : fromMs;
-      if (state === 'out' && isUnclear && endMs <= atMs) this.#end(pair, atMs);
+      if (state === 'out' && isUnclear && Math.max(endMs, disturbedMs + CONFIRMED_MS) <= atMs)
+        this.#end(pair, atMs);
     }
+  }
+
+  /** The items that are suspended for somebody, and have not ended for anybody. */
+  get suspended(): Item[] {
+    const out = [...this.#now].filter(([, { state }]) => state === 'out');
+    const unclear = new Set(out.flatMap(([pair, { isUnclear }]) => (isUnclear ? [itemOf(pair)] : [])));
+    return [...new Set(out.map(([pair]) => itemOf(pair)))].filter((item) => !unclear.has(item));
+  }
+
+  /** An operator ends what is suspended of an item. */
+  remove(item: Item, atMs: number): void {
+    for (const [pair, { state }] of [...this.#now])
+      if (state === 'out' && itemOf(pair) === item) this.#end(pair, atMs);
   }
 
   dump(atMs: number): Dump {
@@ -157,8 +177,8 @@ export class PairModel {
    * Redis was put back. The newest config holds on; what it does not name, and the dump does, is suspended anew or ended, and
    * which of them the program has to find out.
    */
-  restore(dump: Dump, atMs: number): void {
-    this.restores.push({ fromMs: dump.atMs, atMs });
+  restore(dump: Dump, atMs: number, { isUnwatched }: { isUnwatched: boolean }): void {
+    this.restores.push({ fromMs: dump.atMs, atMs, isUnwatched });
     for (const [pair, before] of [...this.#now]) {
       const { state, startMs, earliestMs } = before;
       const isFound = state === 'out';
@@ -201,13 +221,6 @@ export class PairModel {
   wasAway(receiver: string, atMs: number): boolean {
     return this.#away.some(
       (away) => away.receiver === receiver && away.fromMs <= atMs && atMs < away.untilMs,
-    );
-  }
-
-  /** True when a receiver was out of the config at a time, and came back when what was noted then was past its retention. */
-  wasAwayTooLong(receiver: string, atMs: number): boolean {
-    return this.#away.some(
-      (away) => away.receiver === receiver && away.fromMs <= atMs && atMs + RETENTION_MS <= away.untilMs,
     );
   }
 

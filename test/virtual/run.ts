@@ -32,13 +32,13 @@ export async function liveVirtually(
   say: (line: string) => void,
 ): Promise<boolean> {
   say(`seed ${seed}, ${acts} acts in virtual time`);
-  const { changes, shown, matched, delivered, suspended, events, excused, problems } = await live(
+  const { changes, shown, matched, delivered, suspended, events, closedDays, excused, problems } = await live(
     seed,
     acts,
     say,
   );
   for (const problem of problems.slice(0, 30)) say(`  ${problem}`);
-  const counts = `${changes} changes, ${shown} shown, ${matched} matched, ${delivered} delivered (${suspended} suspended), ${events} events`;
+  const counts = `${changes} changes, ${shown} shown, ${matched} matched, ${delivered} delivered (${suspended} suspended), ${events} events, ${closedDays} closed days`;
   const reasons = Object.entries(excused).map(([reason, count]) => `${count} ${reason}`);
   const sum = problems.length === 0 ? 'it all adds up.' : `${problems.length} problems`;
   say(`seed ${seed}: ${counts}; ${reasons.join(', ')}: ${sum}`);

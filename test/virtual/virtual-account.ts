@@ -1,7 +1,7 @@
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { gaps, statesWithTwoIds } from '../chaos/operator-account.ts';
 import { type PairModel, RETENTION_MS, type Standing, stateKey } from './model.ts';
-import type { Shown, State, Transfer } from './virtual-upstream.ts';
+import { isTimeless, type Shown, type State, type Transfer } from './virtual-upstream.ts';
 
 /** What a receiver got. */
 export type Got = { event: RenderedEvent; atMs: number };
@@ -26,7 +26,6 @@ export const EXCUSES = [
   'named as dropped',
   'in a span that was named as lost',
   'its poll was cut off',
-  'past its retention before its receiver was back',
   'its tracking had ended',
 ] as const;
 
@@ -37,6 +36,7 @@ export type VirtualAccount = {
   delivered: number;
   suspended: number;
   events: number;
+  closedDays: number;
   excused: Record<(typeof EXCUSES)[number], number>;
   problems: string[];
 };
@@ -54,6 +54,9 @@ const TRACKED_MS: Readonly<Record<string, number>> = {
   refundable: 30 * DAY_MS,
 };
 
+/** The same for a job or a vault, whatever its status (docs/assumptions.md). */
+const OTHER_TRACKED_MS = 30 * DAY_MS;
+
 /** From the second of a change to that of a start: both are rounded. */
 const SECOND_MS = 1_000;
 
@@ -61,10 +64,9 @@ const SECOND_MS = 1_000;
  * Holds what receivers got against what the upstream showed and the configs of the time wanted:
  *
  * - each state that was shown to a poll, or is the last of its transfer, reaches each receiver that had the transfer, or is
- *   named as dropped, or was in a span that was named as lost, or past the retention of a receiver that was away, or came
- *   after its tracking had ended;
+ *   named as dropped, or was in a span that was named as lost, or came after its tracking had ended;
  * - a receiver gets no state that was never shown while it had the transfer, or is older than its start;
- * - a state has one id, an id one state; sequence numbers have no gap and stand once in an epoch, unless the transfer was
+ * - a state has one id, an id one state, but for the first one after a restore whose records have no time; sequence numbers have no gap and stand once in an epoch, unless the transfer was
  *   shown again when it was not known any more.
  */
 export function accountVirtual(lived: Lived): VirtualAccount {
@@ -76,17 +78,22 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     delivered: 0,
     suspended: 0,
     events: logged.size,
+    closedDays: 0,
     excused: Object.fromEntries(EXCUSES.map((excuse) => [excuse, 0])) as VirtualAccount['excused'],
     problems: [],
   };
   // A span counts as named where a report came after it, before the next one was over.
   const { restores } = model;
-  const lost = restores.flatMap(({ fromMs, atMs }, index) => {
+  const lost = restores.flatMap(({ fromMs, atMs, isUnwatched }, index) => {
     const nextMs = restores[index + 1]?.atMs ?? Number.POSITIVE_INFINITY;
     const isNamed = lived.restoredMs.some((ms) => atMs <= ms && ms <= nextMs + 60_000);
-    return isNamed ? [{ fromMs, untilMs: atMs }] : [];
+    return isNamed ? [{ fromMs, untilMs: atMs, isUnwatched }] : [];
   });
   const showings = Map.groupBy(shown, ({ transfer, state }) => stateKey(transfer, state));
+  const pages = Map.groupBy(
+    shown.filter(({ isPage }) => isPage),
+    ({ transfer }) => transfer,
+  );
   account.shown = showings.size;
   const idsOf = new Map<string, Set<string>>();
   for (const [id, event] of logged) {
@@ -98,7 +105,11 @@ export function accountVirtual(lived: Lived): VirtualAccount {
   const distinct = [...new Map([...logged, ...all.map((event) => [event.id, event] as const)]).values()];
   const subjects = new Set(lived.transfers.map(({ subject }) => subject));
   const known = distinct.filter(({ data }) => subjects.has(data.subject.id));
-  account.problems.push(...statesWithTwoIds(known), ...gaps(known, subjects));
+  const timed = known.filter(({ data: { subject } }) => !isTimeless({ subject: subject.id }));
+  const timeless = known.filter(({ data: { subject, afterRestore } }) => {
+    return isTimeless({ subject: subject.id }) && afterRestore !== true;
+  });
+  account.problems.push(...statesWithTwoIds(timed), ...statesWithTwoIds(timeless), ...gaps(known, subjects));
   const forgotten = forgottenSubjects();
   account.problems.push(...placesTwice(known.filter(({ data }) => !forgotten.has(data.subject.id))));
   return account;
@@ -144,11 +155,19 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     const observations = showings.get(key) ?? [];
     const standings = observations.map((one) => ({ one, at: model.standings(receiver, transfer, one.atMs) }));
     const isReported = came.length > 0;
-    const due = standings.filter(({ at }) => at.some((standing) => isDue(standing, state)));
+    const due = standings.filter(({ one, at }) =>
+      at.some(
+        (standing) =>
+          isDue(standing, state) && isOfWallet(one, standing) && !isStartLost(standing, state, one.atMs),
+      ),
+    );
     const last = isLast
       ? model.standings(receiver, transfer, Number.MAX_SAFE_INTEGER).filter(({ state: is }) => is === 'in')
       : [];
-    const isLastDue = last.some(({ startMs }) => state.atMs >= startMs + SECOND_MS);
+    const isLastDue = last.some(
+      (standing) =>
+        state.atMs >= standing.startMs + SECOND_MS && !isStartLost(standing, state, Number.POSITIVE_INFINITY),
+    );
     if (isReported) {
       account.delivered += 1;
       if (due.length > 0 || isLastDue) account.matched += 1;
@@ -211,9 +230,6 @@ export function accountVirtual(lived: Lived): VirtualAccount {
       model.standings(receiver, transfer, atMs).some(({ state: is }) => is === 'out'),
     );
     if (reasons.some((reason) => mayEnd || !SUSPENSION_REASONS.has(reason))) return 'named as dropped';
-    const noted = (showings.get(key) ?? []).find(({ poll }) => !lived.cut.has(poll));
-    if (noted !== undefined && model.wasAwayTooLong(receiver, noted.atMs))
-      return 'past its retention before its receiver was back';
     if (!showings.has(key) && isTrackedNoMore(transfer, state)) return 'its tracking had ended';
     if (isLastDue) return null;
     if (due.every(({ poll }) => lived.cut.has(poll))) return 'its poll was cut off';
@@ -224,16 +240,40 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     return isLost ? 'in a span that was named as lost' : null;
   }
 
-  /** True when a transfer that no wallet shows was in its status before for longer than it is tracked. */
-  function isTrackedNoMore({ wallet, states }: Transfer, state: State): boolean {
-    const before = states[states.indexOf(state) - 1];
-    const trackedMs = TRACKED_MS[before?.status ?? ''] ?? Number.POSITIVE_INFINITY;
-    return wallet === null && before !== undefined && state.atMs - before.atMs >= trackedMs;
+  /** True when a transfer that no wallet shows was in some status for longer than it is tracked, and has not been shown since. */
+  function isTrackedNoMore(transfer: Transfer, state: State): boolean {
+    const { wallet, states } = transfer;
+    const elseMs = isTimeless(transfer) ? OTHER_TRACKED_MS : Number.POSITIVE_INFINITY;
+    const index = states.indexOf(state);
+    const shownLast = states.findLastIndex((one, at) => at < index && showings.has(stateKey(transfer, one)));
+    return (
+      wallet === null &&
+      states.slice(shownLast + 1, index + 1).some(({ atMs }, offset) => {
+        const before = states[shownLast + offset];
+        return before !== undefined && atMs - before.atMs >= (TRACKED_MS[before.status] ?? elseMs);
+      })
+    );
   }
 
   /** True when a receiver that stands so must get a state that is shown to it. */
   function isDue({ startMs, isUnclear }: Standing, { atMs }: State): boolean {
     return !isUnclear && atMs >= startMs + SECOND_MS;
+  }
+
+  /** True when nobody ran to remember since when a receiver had a state's transfer, as Redis lost it: it starts anew. */
+  function isStartLost({ startMs }: Standing, state: State, shownMs: number): boolean {
+    return lost.some(
+      ({ fromMs, untilMs, isUnwatched }) =>
+        isUnwatched && fromMs <= startMs && state.atMs <= untilMs + SECOND_MS && untilMs <= shownMs,
+    );
+  }
+
+  /** True when a page has shown that a transfer is of the wallet that a receiver has since then: a record does not name it. */
+  function isOfWallet({ transfer, atMs, isPage }: Shown, { startMs }: Standing): boolean {
+    if (isPage || transfer.wallet === null) return true;
+    return (pages.get(transfer) ?? []).some(
+      (page) => startMs <= page.atMs && page.atMs <= atMs && !lived.cut.has(page.poll),
+    );
   }
 
   /** True when a receiver that stands so may get a state that is shown to it. */
@@ -251,11 +291,13 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     transfer,
     state,
     key,
+    came,
   }: {
     receiver: string;
     transfer: Transfer;
     state: State;
     key: string;
+    came: readonly Got[];
   }): string {
     const at = (ms: number): string => (Number.isFinite(ms) ? new Date(ms).toISOString().slice(5, 23) : '…');
     const spans = model
@@ -268,7 +310,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
       ({ atMs, poll }) => `${at(atMs)}${lived.cut.has(poll) ? ' (cut)' : ''}`,
     );
     const places = `ids ${[...(idsOf.get(key) ?? [])].map((id) => id.slice(0, 12)).join(', ') || 'none'}`;
-    return `(changed ${at(state.atMs)}; shown ${[...seen.slice(0, 3), ...seen.slice(-1)].join(', ') || 'never'}; ${spans.join('; ')}; ${transfer.wallet ?? transfer.tx ?? 'named'}; ${places})`;
+    return `(changed ${at(state.atMs)}; came ${came.map(({ atMs }) => at(atMs)).join(', ') || 'never'}; shown ${[...seen.slice(0, 3), ...seen.slice(-1)].join(', ') || 'never'}; ${spans.join('; ')}; ${transfer.wallet ?? transfer.tx ?? 'named'}; ${places})`;
   }
 }
 

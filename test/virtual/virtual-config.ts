@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
 import { chance, integer, pick, type Random } from '../../sandbox/world/random.ts';
 
-/** A thing that a config may name: `wallet:0x…`, `intent:0x…` or `by-tx:source:0x…`. */
+/** A thing that a config may name: a wallet, an intent, a transaction, a job of the gateway or a vault, by the id of its subject. */
 export type Item = string;
 
 /** A receiver that gets what happens to an item, as `<receiver> <item>`. */
@@ -13,8 +13,17 @@ export type Desk = { items: Item[]; receivers: string[] };
 /** What a config wants: its subscriptions by name, and the receivers that it has. */
 export type Wanted = { desks: ReadonlyMap<string, Desk>; receivers: ReadonlySet<string> };
 
-/** Whom a file gives what, and what it decides beside that. */
-export type Settings = { graceSpan: string; mode: 'watch' | 'manual' };
+/** What a file decides beside whom it gives what. `closeAfter` is of the books; `rpc`: payments of a chain are checked. */
+export type Settings = { graceSpan: string; mode: 'watch' | 'manual'; closeAfter: string; rpc: boolean };
+
+/** The chain on which all transfers are paid. */
+export const CHAIN = 8453;
+
+/** Nobody listens there: what is to be checked waits. */
+const ENDPOINTS = [
+  { name: 'own', url: 'http://127.0.0.1:9/' },
+  { name: 'other', url: 'http://localhost:9/' },
+];
 
 /** The file of one process, as an operator edits it. Items that stand under no name are out. */
 export class VirtualConfig {
@@ -80,13 +89,14 @@ export class VirtualConfig {
       items
         .filter((item) => item.startsWith(kind))
         .map((item) => item.slice(kind.length))
-        .map((id) => (chance(random, 0.5) ? id : `0x${id.slice(2).toUpperCase()}`));
-    const { graceSpan, mode } = this.settings;
+        .map((id) => (!id.startsWith('0x') || chance(random, 0.5) ? id : `0x${id.slice(2).toUpperCase()}`));
+    const { graceSpan, mode, rpc } = this.settings;
     return stringify({
       ...this.#frame,
       dataDir,
       reload: { mode },
       removal: { graceSpan },
+      ...(rpc ? { chains: { [CHAIN]: { rpc: ENDPOINTS } } } : {}),
       receivers: Object.entries(this.#hooks)
         .filter(([name]) => !this.away.has(name))
         .map(([name, hook]) => ({ name, ...hook })),
@@ -95,6 +105,8 @@ export class VirtualConfig {
         wallets: of(items, 'wallet:'),
         intents: of(items, 'intent:'),
         sourceTxs: of(items, 'by-tx:source:'),
+        gaslessJobs: of(items, 'gasless:gateway:').map((id) => ({ id, endpoint: 'gateway' })),
+        vaults: of(items, `vault:${CHAIN}:`).map((address) => ({ address, chainId: CHAIN })),
         receivers,
       })),
     });

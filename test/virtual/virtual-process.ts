@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
+import type { FeedSources } from '../../src/books/feed.ts';
 import { ConfigFile } from '../../src/config/file/config-file.ts';
 import { AddedReceivers } from '../../src/daemon/added-receivers.ts';
 import { Daemon } from '../../src/daemon/daemon.ts';
@@ -8,7 +9,10 @@ import { Generation } from '../../src/daemon/generation.ts';
 import { RedisConnections } from '../../src/daemon/redis-connections.ts';
 import { ConfigReloads } from '../../src/daemon/reloads.ts';
 import type { FileState } from '../../src/operations/config-state.ts';
+import { UnknownError } from '../../src/operations/errors.ts';
+import { removeSuspended } from '../../src/operations/suspended.ts';
 import { Checks } from '../../src/queues/checks/checks.ts';
+import { CheckFeed } from '../../src/queues/checks/feed.ts';
 import { Reconcile } from '../../src/queues/deliveries/reconcile.ts';
 import { Relay } from '../../src/queues/deliveries/relay.ts';
 import { Sender } from '../../src/queues/deliveries/sender.ts';
@@ -64,6 +68,10 @@ function holdLoops(): void {
   Reconcile.prototype.start = async function (this: Reconcile) {
     await this.check();
   };
+  CheckFeed.prototype.start = function (this: CheckFeed) {
+    const process = acting.getStore();
+    if (process !== undefined) process.checkFeed = this;
+  };
   ConfirmedTime.prototype.start = async function (this: ConfirmedTime) {
     const process = acting.getStore();
     if (process !== undefined) process.clock = this;
@@ -108,6 +116,7 @@ export class VirtualProcess {
   readonly jobs: { endpointGroup: string; polls: readonly PollJob[] }[] = [];
   reloads: ConfigReloads | null = null;
   clock: ConfirmedTime | null = null;
+  checkFeed: CheckFeed | null = null;
   readonly lines: LogLine[] = [];
   readonly #clients: RedisClient[] = [];
   #generation: Generation | null = null;
@@ -116,6 +125,9 @@ export class VirtualProcess {
   readonly #died = Promise.withResolvers<void>();
   /** Called before each poll. */
   onPoll: () => void = () => undefined;
+  /** Stores the books, at the end of each step: from what, and whether a day may be closed. */
+  onBooks: (sources: FeedSources, isCertain: (redisMs: number) => boolean) => Promise<void> = async () =>
+    undefined;
 
   private constructor(daemon: (log: pino.Logger) => Daemon, time: VirtualTime) {
     const write = (line: string): void => {
@@ -217,7 +229,32 @@ export class VirtualProcess {
       await this.clock?.compare();
       await this.#alive().parts.reconcile.check();
       await this.#deliver();
+      await this.#readLog();
     });
+  }
+
+  /** What reads the log beside the relay: the checks of payments, and the books. */
+  async #readLog(): Promise<void> {
+    while (this.checkFeed !== null && (await this.checkFeed.step()) === 'more');
+    await this.onBooks(this.bookSources, (redisMs) => this.clock?.mayActAt(redisMs) === true);
+  }
+
+  get bookSources(): FeedSources {
+    const { stores, polling } = this.#alive().parts;
+    const { events, registry, subjects, deliveries } = stores;
+    return { events, registry, subjects, deliveries, directory: polling.discovery.directory };
+  }
+
+  /** `intentwatch remove`. Resolves with false where nothing is suspended under the id. */
+  async remove(id: string): Promise<boolean> {
+    let isFound = true;
+    await this.#do(async () => {
+      await removeSuspended(id, this.#alive().parts.api.endSuspended).catch((error: unknown) => {
+        if (!(error instanceof UnknownError)) throw error;
+        isFound = false;
+      });
+    });
+    return isFound;
   }
 
   #alive(): Generation {

@@ -18,12 +18,12 @@ export class VirtualTime {
   readonly #realWait = timers.setTimeout;
   readonly #realMonotonic = performance.now;
   #nowMs = BEGIN_MS;
-  /** How far the clocks of the machine are off, ms. */
-  #offMs = 0;
+  /** How far the clocks of the processes and of Redis are off, ms. */
+  #offMs = { processes: 0, redis: 0 };
 
   constructor() {
     this.#set();
-    Date.now = () => this.#nowMs + this.#offMs;
+    Date.now = () => this.#nowMs + this.#offMs.processes;
     performance.now = () => this.#nowMs - BEGIN_MS;
     const wait = async <T>(ms = 0, value?: T, { signal }: { signal?: AbortSignal } = {}): Promise<T> => {
       const atMs = this.#nowMs + ms;
@@ -46,9 +46,9 @@ export class VirtualTime {
     return this.#nowMs;
   }
 
-  /** The time by the clock of the machine, which may be off. */
-  get machineMs(): number {
-    return this.#nowMs + this.#offMs;
+  /** The time by the clock of Redis, which may be off. */
+  get redisMs(): number {
+    return this.#nowMs + this.#offMs.redis;
   }
 
   advance(ms: number): void {
@@ -56,14 +56,14 @@ export class VirtualTime {
     this.#set();
   }
 
-  /** Sets the clock of the machine so far ahead of the true time (behind where negative). */
-  setOff(ms: number): void {
+  /** Sets the clocks of the processes and of Redis so far ahead of the true time (behind where negative), ms. */
+  setOff(ms: { processes: number; redis: number }): void {
     this.#offMs = ms;
     this.#set();
   }
 
   #set(): void {
-    this.#clock.stopAt(this.machineMs);
+    this.#clock.stopAt(this.redisMs);
   }
 
   close(): void {

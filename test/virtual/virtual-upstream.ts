@@ -1,6 +1,7 @@
 import { chance, integer, pick, type Random } from '../../sandbox/world/random.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { type Asked, intentRecord, type Scripted, ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { CHAIN } from './virtual-config.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 /** The lives that transfers lead. */
@@ -11,12 +12,27 @@ const LIVES = [
   ['pending', 'failed'],
 ];
 
-const STATUS_PATH = '/v1/intents/status';
+/** Those of jobs of the gateway and of vaults, whose records have no time. */
+const JOB_LIVES = [
+  ['pending', 'permit_sent', 'completed'],
+  ['pending', 'failed'],
+];
+const VAULT_LIVES = [
+  ['pending', 'funded', 'published'],
+  ['pending', 'expired_unfunded'],
+];
 
-/** A state of a transfer. `updatedAt` is Unix seconds; `atMs` is when it came. */
+const STATUS_PATH = '/v1/intents/status';
+const JOB_PATH = '/deposit-gateway/v1/gasless/jobs/';
+const VAULT_PATH = '/deposit-gateway/v2/depositAddresses/';
+
+/** A state of a transfer. `updatedAt` is Unix seconds, 0 where its records have no time; `atMs` is when it came. */
 export type State = { status: string; updatedAt: number; atMs: number };
 
-/** A transfer; `subject` is its id in its one form. Of a wallet (null: only whoever names it finds it), or of a transaction. */
+/**
+ * A transfer, or a job or vault; `subject` is its id in its one form. Of a wallet (null: only whoever names it finds it), or of a
+ * transaction.
+ */
 export type Transfer = {
   subject: string;
   wallet: string | null;
@@ -25,8 +41,8 @@ export type Transfer = {
   states: State[];
 };
 
-/** An answer showed a state. `poll` is the number of the poll that it answered. */
-export type Shown = { transfer: Transfer; state: State; atMs: number; poll: number };
+/** An answer showed a state. `poll` is the number of the poll that it answered; `isPage`: it listed a wallet. */
+export type Shown = { transfer: Transfer; state: State; atMs: number; poll: number; isPage: boolean };
 
 /** In which order pages list transfers, and for how long cursors hold (ms). */
 export type Listing = { order: 'newest' | 'oldest' | 'mixed'; cursorMs: number };
@@ -88,12 +104,20 @@ export class VirtualUpstream {
     return transfer;
   }
 
+  /** A job of the gateway, or a vault, is born by its id. */
+  bearTimeless(subject: string): void {
+    const life = pick(this.#random, subject.startsWith('vault:') ? VAULT_LIVES : JOB_LIVES);
+    const transfer: Transfer = { subject, wallet: null, tx: null, life, states: [] };
+    this.transfers.push(transfer);
+    this.move(transfer);
+  }
+
   /** A transfer moves on. Nothing happens to one that has ended. */
   move(transfer: Transfer): void {
     const status = transfer.life[transfer.states.length];
     if (status === undefined) return;
     const before = transfer.states.at(-1)?.updatedAt ?? 0;
-    const updatedAt = Math.max(before + 1, Math.floor(this.#time.nowMs / 1_000));
+    const updatedAt = isTimeless(transfer) ? 0 : Math.max(before + 1, Math.floor(this.#time.nowMs / 1_000));
     transfer.states.push({ status, updatedAt, atMs: this.#time.nowMs });
   }
 
@@ -104,6 +128,16 @@ export class VirtualUpstream {
 
   #answer({ path, query }: Asked): Scripted {
     if (this.isAway) return { status: 503, body: '{}' };
+    const idOf = (prefix: string): string | null =>
+      path.startsWith(prefix) ? path.slice(prefix.length).toLowerCase() : null;
+    const [job, vault] = [idOf(JOB_PATH), idOf(VAULT_PATH)];
+    if (job !== null) return this.#timeless(`gasless:gateway:${job}`, { id: job }, 'status');
+    if (vault !== null)
+      return this.#timeless(
+        `vault:${CHAIN}:${vault}`,
+        { vaultAddress: vault, sourceChainId: CHAIN },
+        'state',
+      );
     if (path !== STATUS_PATH) return { status: 404, body: '{}' };
     const { wallet, cursor } = query;
     if (wallet !== undefined) return this.#page(wallet.toLowerCase(), query, cursor ?? null);
@@ -112,9 +146,17 @@ export class VirtualUpstream {
     const found = this.transfers.filter((one) =>
       hash === undefined ? tx !== undefined && one.tx === tx : one.subject === `intent:${hash}`,
     );
-    if (found.length > 0) return this.#said(found, null);
+    if (found.length > 0) return this.#said(found, { isPage: false });
     const unknown = hash ?? tx ?? '';
     return this.#json([intentRecord(unknown, 'unknown', null)], null);
+  }
+
+  #timeless(subject: string, record: JsonObject, member: 'status' | 'state'): Scripted {
+    const transfer = this.transfers.find((one) => one.subject === subject);
+    const state = transfer?.states.at(-1);
+    if (transfer === undefined || state === undefined) return { status: 404, body: '{}' };
+    this.shown.push({ transfer, state, atMs: this.#time.nowMs, poll: this.#poll, isPage: false });
+    return this.#answerWith({ data: { ...record, [member]: state.status } });
   }
 
   #page(
@@ -148,14 +190,18 @@ export class VirtualUpstream {
       all.sort((a, b) => at(a) - at(b) || (a.subject < b.subject ? -1 : 1));
     if (this.listing.order === 'mixed') all.sort((a, b) => (turned(a) < turned(b) ? -1 : 1));
     const to = from + Math.min(Number(limit ?? 20), MOST);
-    return this.#said(all.slice(from, to), to < all.length ? `${this.#time.nowMs}-${to}` : null);
+    const nextCursor = to < all.length ? `${this.#time.nowMs}-${to}` : null;
+    return this.#said(all.slice(from, to), { isPage: true, nextCursor });
   }
 
-  #said(transfers: readonly Transfer[], nextCursor: string | null): Scripted {
+  #said(
+    transfers: readonly Transfer[],
+    { isPage, nextCursor = null }: { isPage: boolean; nextCursor?: string | null },
+  ): Scripted {
     const records = transfers.flatMap((transfer) => {
       const state = transfer.states.at(-1);
       if (state === undefined) return [];
-      this.shown.push({ transfer, state, atMs: this.#time.nowMs, poll: this.#poll });
+      this.shown.push({ transfer, state, atMs: this.#time.nowMs, poll: this.#poll, isPage });
       return [this.#record(transfer, state)];
     });
     return this.#json(records, nextCursor);
@@ -167,19 +213,40 @@ export class VirtualUpstream {
     // Whoever checksums an address writes the same one otherwise.
     const spelled = chance(this.#random, 0.5) ? id : `0x${id.slice(2).toUpperCase()}`;
     if (kind === 'deposit-address') return { id: `${kind}:${spelled}`, type: kind, status, updatedAt };
-    const more = tx === null ? {} : { sourceTx: { chainId: 1, txHash: tx, token: 'USDC', amount: '1' } };
-    return intentRecord(id, status, updatedAt, more);
+    const paid = (txHash: string): JsonObject => ({
+      chainId: CHAIN,
+      txHash,
+      token: TOKEN,
+      amount: '1000000',
+    });
+    return intentRecord(id, status, updatedAt, {
+      sourceTx: paid(tx ?? id.replaceAll('c', 'a')),
+      ...(PAID_OUT.has(status) ? { destinationTx: paid(id.replaceAll('c', 'd')) } : {}),
+    });
   }
 
   #json(records: readonly JsonObject[], nextCursor: string | null): Scripted {
+    return this.#answerWith({ results: [...records], nextCursor });
+  }
+
+  #answerWith(body: JsonObject): Scripted {
     const offMs = (this.dateOffMs.length > 1 ? this.dateOffMs.shift() : this.dateOffMs[0]) ?? 0;
     const date = new Date(this.#time.nowMs + offMs).toUTCString();
-    return { status: 200, body: JSON.stringify({ results: records, nextCursor }), headers: { date } };
+    return { status: 200, body: JSON.stringify(body), headers: { date } };
   }
 }
 
 /** The most records of a page: small, so that some wallets have several. */
 const MOST = 8;
+
+const TOKEN = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
+
+const PAID_OUT: ReadonlySet<string> = new Set(['filled', 'settled']);
+
+/** True when records of a transfer have no `updatedAt`. */
+export function isTimeless({ subject }: Pick<Transfer, 'subject'>): boolean {
+  return subject.startsWith('gasless:') || subject.startsWith('vault:');
+}
 
 function turned({ subject }: Transfer): string {
   return [...subject].reverse().join('');

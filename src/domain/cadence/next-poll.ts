@@ -80,13 +80,29 @@ const LATE_ROUTE_MS = 1_000;
 export function isFinished(
   input: Pick<CadenceInput, 'subject' | 'snapshot' | 'nowMs' | 'finished'>,
 ): boolean {
-  const { subject, snapshot, nowMs, finished } = input;
-  if (snapshot === null || snapshot.unconfirmed !== null) return false;
-  if (endsByConfig(subject, snapshot, finished)) return true;
-  const configured = finished[subjectKind(subject)];
-  const stage = stageOf(subject, snapshot.status);
-  const finishAfterMs = configured && stage.finishAfterMs === 0 ? KEPT_OPEN_MS : stage.finishAfterMs;
-  return finishAfterMs !== null && ageInStage(snapshot, nowMs) >= finishAfterMs;
+  const { snapshot, nowMs } = input;
+  const finishAfterMs = finishAfter(input);
+  return snapshot !== null && finishAfterMs !== null && ageInStage(snapshot, nowMs) >= finishAfterMs;
+}
+
+/**
+ * True when the status of a subject has ended its tracking, whatever the time is. One that ends by its age is polled once more: it
+ * may have moved while nothing was polled.
+ */
+export function isFinishedByStatus(input: Pick<CadenceInput, 'subject' | 'snapshot' | 'finished'>): boolean {
+  return finishAfter(input) === 0;
+}
+
+/** For how long a subject is tracked in its status, ms; null without end. */
+function finishAfter({
+  subject,
+  snapshot,
+  finished,
+}: Pick<CadenceInput, 'subject' | 'snapshot' | 'finished'>): number | null {
+  if (snapshot === null || snapshot.unconfirmed !== null) return null;
+  if (endsByConfig(subject, snapshot, finished)) return 0;
+  const { finishAfterMs } = stageOf(subject, snapshot.status);
+  return finished[subjectKind(subject)] && finishAfterMs === 0 ? KEPT_OPEN_MS : finishAfterMs;
 }
 
 /** True when the config says that tracking ends in the status of a subject. */

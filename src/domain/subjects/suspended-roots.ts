@@ -27,9 +27,10 @@ type Parting = Pick<Reload, 'stored' | 'named' | 'suspended'> & {
 };
 
 /**
- * Finds the roots that are suspended, or are about to be, of which a subscription that stays gives up some receivers, or
- * loses them as they leave the config. Each is parted in two that together count for the same: one for the receivers that
- * stay, and one for the others, for whom its events wait on. A root that is in the config is left as it is.
+ * Finds the roots that are suspended, or are about to be, whose subscription stays with other receivers: it gives some up, loses
+ * them as they leave the config, or has new ones, to whom nothing is owed. Each is parted in those that together count for the
+ * same: one for the receivers that stay, and one for the others, for whom its events wait on. A root that is in the config is left
+ * as it is.
  */
 export function partRoots(
   { stored, named, suspended, receivers: receiversOf }: Parting,
@@ -37,7 +38,7 @@ export function partRoots(
 ): ContinuedRoot[] {
   const isNamed = new Set(named.map((one) => claimRoot(one.subscription, one.subject)));
   return stored.flatMap(({ root, atMs, receivers }) => {
-    const { subscription, subject } = parseClaimRoot(root);
+    const { subscription, subject, receivers: narrowed } = parseClaimRoot(root);
     const now = receiversOf.get(subscription);
     const before = suspended.get(root);
     const isInConfig =
@@ -46,10 +47,11 @@ export function partRoots(
     const [stay = [], go = []] = [true, false].map((stays) =>
       receivers.filter((name) => now.includes(name) === stays),
     );
-    if (go.length === 0) return [];
-    const parts = [stay, go]
-      .filter((some) => some.length > 0)
-      .map((some) => claimRoot(subscription, asSubjectId(subject), some.toSorted()));
+    const gains = narrowed === null && now.some((name) => !receivers.includes(name));
+    if (go.length === 0 && !gains) return [];
+    const parts = (receivers.length === 0 ? [stay] : [stay, go].filter((some) => some.length > 0)).map(
+      (some) => claimRoot(subscription, asSubjectId(subject), some.toSorted()),
+    );
     if (parts.includes(root)) return [];
     return parts.map((part) => ({ root: part, subject: asSubjectId(subject), atMs, from: [root] }));
   });
@@ -88,11 +90,12 @@ export function planSuspensions(
     const isContinued = continued.some(({ from }) => from.includes(root));
     const isCovered = receivers.length === 0 ? isContinued : rest.length === 0;
     if (!isCovered && (isGraced || before !== undefined)) {
-      if (!isContinued && rest.length === receivers.length) {
+      const narrowed = claimRoot(subscription, asSubjectId(subject), rest.toSorted());
+      // One that counts for just these already is continued for who reads the log alone.
+      if (narrowed === root || (!isContinued && rest.length === receivers.length)) {
         if (before === undefined || !isDone(before, 'out')) plan.out.push(root);
         continue;
       }
-      const narrowed = claimRoot(subscription, asSubjectId(subject), rest.toSorted());
       if (!known.has(narrowed)) {
         plan.narrowed.push({ root: narrowed, subject: asSubjectId(subject), atMs, from: [root] });
       }

@@ -83,7 +83,7 @@ export class CheckFeed {
     while (!this.#closed.signal.aborted) {
       let restMs = QUIET_MS;
       try {
-        const step = await this.#step();
+        const step = await this.step();
         if (step === 'more') continue;
         if (step === 'newer') restMs = NEWER_WAIT_MS;
       } catch (error) {
@@ -94,7 +94,7 @@ export class CheckFeed {
   }
 
   /** One step along the log. `newer`: it waits before an entry that only a newer version can read. */
-  async #step(): Promise<'more' | 'quiet' | 'newer'> {
+  async step(): Promise<'more' | 'quiet' | 'newer'> {
     const { checks, events, lease } = this.#parts.stores;
     const token = await lease.hold();
     if (token === null) return 'quiet';

@@ -23,13 +23,16 @@ export async function dropExpired(
   beforeMs: number,
 ): Promise<number> {
   const { stores, signals, log } = parts;
-  const { name } = receiver;
+  const { name, removed: isAway } = receiver;
   const open = await stores.dropped.dropExpired(name, beforeMs);
   const { count, reachedMs } = await dropBehind(parts, receiver, beforeMs);
-  if (open + count > 0) signals.emit('receiver.events-dropped', { receiver: name, count: open + count });
-  for (const { reason, ...report } of await stores.dropped.report(name)) {
+  // What is lost while it is away counts once it is back: one that was removed for good has lost nothing.
+  let lost = open + (isAway ? 0 : count);
+  for (const { reason, ...report } of await stores.dropped.report(name, { isAway })) {
     log.error({ receiver: name, ...report, reason }, 'receiver.events_dropped');
+    if (reason === 'away') lost += report.count;
   }
+  if (lost > 0) signals.emit('receiver.events-dropped', { receiver: name, count: lost });
   return reachedMs;
 }
 
@@ -40,7 +43,8 @@ async function dropBehind(
   beforeMs: number,
 ): Promise<{ count: number; reachedMs: number }> {
   const { registry, events, lease, dropped } = stores;
-  const { name } = receiver;
+  const { name, removed } = receiver;
+  const reason = removed ? 'away' : 'retention';
   const cursor = await lease.cursor(name);
   let noted = await dropped.reached(name);
   let place = cursor === null || (noted !== null && compareEntries(noted, cursor) > 0) ? noted : cursor;
@@ -54,7 +58,7 @@ async function dropBehind(
     if (to === null) break;
     const matched = await matchesOf(receiver, facts, { registry, directory });
     const ids = matched.map(({ event }) => event.id);
-    if (!(await dropped.noteBehind(name, { cursor, from: noted, to }, ids))) {
+    if (!(await dropped.noteBehind(name, { cursor, from: noted, to, reason }, ids))) {
       return { count, reachedMs: msOf(place) };
     }
     count += ids.length;

@@ -27,7 +27,10 @@ export async function matchFacts(
 ): Promise<MatchesOf> {
   const subscriptions = known ?? (await registry.subscriptions(facts.flatMap(({ roots }) => roots ?? [])));
   const receivers = new Map(
-    [...subscriptions].map(([name, subscription]) => [name, new Set(receiversOf(subscription))] as const),
+    [...subscriptions].map(([name, subscription]) => {
+      const all = new Set([...subscription.receivers, ...subscription.awayReceivers]);
+      return [name, { current: new Set(receiversOf(subscription)), all }] as const;
+    }),
   );
   // Most events of a batch are named by few claims: each is taken apart once.
   const claimed = facts.map(({ roots }) =>
@@ -35,17 +38,19 @@ export async function matchFacts(
       ? null
       : roots.map((root) => {
           const { subscription, receivers: narrowed } = parseClaimRoot(root);
-          const all = receivers.get(subscription);
+          const known = receivers.get(subscription);
           return {
             root,
-            has: (name: string) => all?.has(name) === true && narrowed?.includes(name) !== false,
+            has: ({ name, removed }: StoredReceiver) =>
+              (removed ? known?.all : known?.current)?.has(name) === true &&
+              narrowed?.includes(name) !== false,
           };
         }),
   );
   return (receiver) =>
     facts.flatMap((fact, index) => {
       const claims = claimed[index] ?? null;
-      const roots = claims?.flatMap(({ root, has }) => (has(receiver.name) ? [root] : [])) ?? null;
+      const roots = claims?.flatMap(({ root, has }) => (has(receiver) ? [root] : [])) ?? null;
       return matchFact({ receiver, fact, roots }, directory) ?? [];
     });
 }

@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks';
+import { isFinishedByStatus } from '../../domain/cadence/next-poll.ts';
 import type { SubjectPlan } from '../../domain/cadence/subject-plan.ts';
 import { unseenSnapshot } from '../../domain/changes/next-snapshot.ts';
 import { type Claim, parseClaimRoot } from '../../domain/subjects/claim.ts';
@@ -55,10 +56,11 @@ export function recordAdapter(parts: PollParts, ask: Ask): Adapter {
   };
 }
 
-/** True when the tracking of a subject is over, and nobody waits for an answer about it. */
+/** True when its status has ended the tracking of a subject, and nobody waits for an answer about it. */
 export async function isOver(parts: PollParts, start: PollStart): Promise<boolean> {
   const isAwaited = start.claims.some((claim) => !claim.served);
-  if (isAwaited || start.isAsked || !planOf(parts, start, start).isOver) return false;
+  const { finished } = parts.rules;
+  if (isAwaited || start.isAsked || !isFinishedByStatus({ ...start, finished })) return false;
   // A process that was killed may have stored the end of a transfer, and not reported yet that it is short.
   await commitShort(parts, start, start);
   return true;

@@ -107,8 +107,17 @@ elseif jump == 0 then
   forgetDates()
   put('lastJumpMs', number('jumpMs'))
   settle(math.max(confirmed, read))
-elseif isMeasured then
-  confirmed = math.max(confirmed, tonumber(ARGV[5]))
+else
+  -- It jumped again, or stood still again: what has been waited for it counts no more.
+  if math.abs(jump - (number('jumpMs') or jump)) > CLOCKS.TOLERANCE then
+    if isMeasured then put('state', 'jumped') end
+    put('heldFromMs', confirmed)
+    put('jumpMs', jump)
+    put('isReported', nil)
+    forgetDates()
+    if isMeasured then report(ARGV[10], 'clock_jumped', jump, 'redis') end
+  end
+  if isMeasured then confirmed = math.max(confirmed, tonumber(ARGV[5])) end
 end
 
 -- What the responses of late say of the upstream's clock, to all processes that live.

@@ -9,7 +9,8 @@
   ARGV[2] its cursor when they were read
   ARGV[3] entry up to which others were noted before; "" for none
   ARGV[4] entry up to which these go
-  ARGV[5..] ids of the events that the receiver matches
+  ARGV[5] why they are dropped
+  ARGV[6..] ids of the events that the receiver matches
 
   Returns 1; 0 where the cursor has moved, or another process has noted some, meanwhile.
 ]]
@@ -20,5 +21,5 @@
 if redis.call('HGET', KEYS[3], ARGV[1]) ~= ARGV[2] then return 0 end
 if (redis.call('HGET', KEYS[1], 'droppedTo') or '') ~= ARGV[3] then return 0 end
 redis.call('HSET', KEYS[1], 'droppedTo', ARGV[4])
-for i = 5, #ARGV do noteDrop(KEYS[1], KEYS[2], 'retention', ARGV[i]) end
+for i = 6, #ARGV do noteDrop(KEYS[1], KEYS[2], ARGV[5], ARGV[i]) end
 return 1

@@ -7,9 +7,10 @@
 
   ARGV[1] subject id of the receiver
   ARGV[2] "1" for a further event of a report that has begun
-  ARGV[3..] reason, and its event JSON (with %SEQ%, %EPOCH%, %ID%, %FROM%, "%COUNT%" and "%DELIVERIES%" to be filled in), ...
+  ARGV[3..] reason that may be reported now, and its event JSON (with %SEQ%, %EPOCH%, %ID%, %FROM%, "%COUNT%" and "%DELIVERIES%" to be filled in), ...
 
-  Returns { reason, how many were lost, ids of those that are named... }; nothing where nothing is due.
+  Returns { reason, how many were lost, ids of those that are named... }; nothing where nothing is due, or what comes first may
+  not be reported yet.
 ]]
 -- @include operator-event
 -- @include pace
@@ -25,7 +26,9 @@ for _, noted in ipairs(redis.call('LRANGE', KEYS[2], 0, DROPS.NAMED - 1)) do
   if why ~= reason then break end
   ids[#ids + 1] = id
 end
-if not reason then return {} end
+local event
+for i = 3, #ARGV, 2 do event = ARGV[i] == reason and ARGV[i + 1] or event end
+if not event then return {} end
 redis.call('LTRIM', KEYS[2], #ids, -1)
 redis.call('HSET', KEYS[1], 'reportedDropsAt', whole(now))
 local count = #ids
@@ -33,12 +36,8 @@ if redis.call('EXISTS', KEYS[2]) == 0 then
   count = count + (numberOf(KEYS[1], 'droppedMore') or 0)
   redis.call('HDEL', KEYS[1], 'droppedMore')
 end
-for i = 3, #ARGV, 2 do
-  if ARGV[i] == reason then
-    local template = string.gsub(ARGV[i + 1], '"%%COUNT%%"', whole(count))
-    local named = cjson.encode(ids)
-    template = string.gsub(template, '"%%DELIVERIES%%"', function() return named end)
-    tell({ receiver = KEYS[1], events = KEYS[3], subject = ARGV[1] }, template, 'events_dropped', '')
-  end
-end
+local template = string.gsub(event, '"%%COUNT%%"', whole(count))
+local named = cjson.encode(ids)
+template = string.gsub(template, '"%%DELIVERIES%%"', function() return named end)
+tell({ receiver = KEYS[1], events = KEYS[3], subject = ARGV[1] }, template, 'events_dropped', '')
 return { reason, whole(count), unpack(ids) }

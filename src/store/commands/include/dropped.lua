@@ -6,7 +6,8 @@
   |---------|------------------------------------------------|--------------------------------------------------------|
   | quiet   | nothing is noted                               | a delivery is dropped ─► due, or waiting               |
   | due     | something is noted, and the last report began  | a check appends events of up to NAMED deliveries until |
-  |         | APART_MS ago or earlier                        | nothing is noted ─► quiet                              |
+  |         | APART_MS ago or earlier                        | nothing is noted ─► quiet. What is noted as `away` is  |
+  |         |                                                | reported once the receiver is in the config again      |
   | waiting | something is noted, and the last report began  | its time has passed ─► due                             |
   |         | less than APART_MS ago                         |                                                        |
 

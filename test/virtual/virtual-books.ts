@@ -1,0 +1,71 @@
+import { BookStore } from '../../src/books/book-store.ts';
+import { Feed, type FeedSources } from '../../src/books/feed.ts';
+import { BooksReader } from '../../src/books/reader.ts';
+import type { Database } from '../../src/books/sql/database.ts';
+import { prepareTables } from '../../src/books/sql/schema.ts';
+import { openSqlite } from '../../src/books/sql/sqlite.ts';
+import type { DayRules } from '../../src/domain/books/report.ts';
+import type { Report } from '../../src/domain/books/report-schema.ts';
+
+/** More rounds than any step of a life has to read. */
+const MOST_ROUNDS = 100;
+
+const RULES = { zone: 'UTC', retentionMs: 400 * 86_400_000 };
+
+/** The books of a life, which outlive every process and every restore of Redis. */
+export class VirtualBooks {
+  readonly #database: Database;
+  readonly #store: BookStore;
+  /** What the report of each day was when it was closed. */
+  readonly #closed = new Map<string, string>();
+  #isPrepared = false;
+
+  constructor(file: string) {
+    this.#database = openSqlite(file);
+    this.#store = new BookStore(this.#database);
+  }
+
+  /** Reads the log to its end, and closes the days that are over, as the process that has the lease does every second. */
+  async feed(
+    sources: FeedSources,
+    rules: DayRules,
+    { nowMs, mayClose }: { nowMs: number; mayClose: boolean },
+  ): Promise<void> {
+    if (!this.#isPrepared) await prepareTables(this.#database);
+    this.#isPrepared = true;
+    const feed = new Feed(this.#store, sources, { ...RULES, ...rules });
+    for (let round = 0; round < MOST_ROUNDS; round += 1) {
+      const { isAtEnd, closed } = await feed.round(nowMs, { mayClose });
+      for (const day of closed) this.#closed.set(day, await this.#report(day, sources, rules, nowMs));
+      if (isAtEnd) return;
+    }
+  }
+
+  /** Reads the closed days again, by other rules than they were closed with. Returns how many there are, and which differ. */
+  async account(
+    sources: FeedSources,
+    rules: DayRules,
+    nowMs: number,
+  ): Promise<{ days: number; problems: string[] }> {
+    const problems: string[] = [];
+    for (const [day, before] of this.#closed) {
+      const now = await this.#report(day, sources, rules, nowMs);
+      if (now !== before) problems.push(`the closed day ${day} was ${before}, is ${now}`);
+    }
+    return { days: this.#closed.size, problems };
+  }
+
+  async #report(day: string, { directory }: FeedSources, rules: DayRules, nowMs: number): Promise<string> {
+    const reader = new BooksReader(this.#database, { ...RULES, ...rules, directory });
+    return unchanging(await reader.report({ day }, nowMs));
+  }
+
+  async close(): Promise<void> {
+    await this.#database.close();
+  }
+}
+
+/** What of a closed day stays: how a state was reported is as it is now (docs/books.md). */
+function unchanging({ madeAt: _, readUntil: __, transfers, ...report }: Report): string {
+  return JSON.stringify({ ...report, transfers: transfers.map(({ reported: ___, ...row }) => row) });
+}
