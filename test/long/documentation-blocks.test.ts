@@ -72,7 +72,7 @@ ${RECEIVER}
 ${WALLETS}
 intentwatch start > intentwatch.log &
 DAEMON=$!
-until node ${join(FOLDER, 'test/support/page-given.ts')} > given.sh 2> given.log; do kill -0 "$DAEMON" || exit 1; sleep 0.5; done
+until node ${join(FOLDER, 'test/support/page-given-program.ts')} > given.sh 2> given.log; do kill -0 "$DAEMON" || exit 1; sleep 0.5; done
 . ./given.sh
 `;
 
@@ -211,7 +211,11 @@ test.each(
   PAGES.flatMap(({ path, blocks }) =>
     blocks
       .filter((block) => isTyped(block) && block.exception !== null)
-      .map(({ line, code, exception }) => ({ place: `${path}:${line}`, code, reason: exception?.reason ?? '' })),
+      .map(({ line, code, exception }) => ({
+        place: `${path}:${line}`,
+        code,
+        reason: exception?.reason ?? '',
+      })),
   ),
 )('$place is not run ($reason), and has the syntax of a shell', ({ code }) => {
   expect(spawnSync('bash', ['-n'], { input: code, encoding: 'utf8' }).stderr).toBe('');

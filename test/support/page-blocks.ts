@@ -54,13 +54,13 @@ export function consoleOf(code: string): { commands: string[]; printed: string[]
  * The shape of a printed line: a pattern that fits the same line with other values. These are the places that vary: times,
  * hashes and ids, numbers, types of events, symbols of tokens, names of chains, and what `…` is in place of.
  */
-export function shapeOf(line: string): RegExp {
+function shapeOf(line: string): RegExp {
   const escaped = placesOf(line).replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
   return new RegExp(`^${escaped.replaceAll('…', '.*')}$`);
 }
 
 /** A line with the places that vary in it named. */
-export function placesOf(line: string): string {
+function placesOf(line: string): string {
   return line
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z|\b\d\d:\d\d:\d\d\b/g, '<time>')
     .replaceAll(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]+/g, '<id>')

@@ -139,7 +139,9 @@ function linesOf({ path, blocks }: Page, run: PageRun): string[] {
       } else if (code === '0') script.push(line);
       else {
         script.push(`EXPECTED=${code}; ENDED=`, line, 'EXPECTED=0');
-        script.push(`[ "$ENDED" = ${code} ] || echo "@@FAILED expected ${code}: ${line.replaceAll('"', '')}"`);
+        script.push(
+          `[ "$ENDED" = ${code} ] || echo "@@FAILED expected ${code}: ${line.replaceAll('"', '')}"`,
+        );
       }
     }
   }

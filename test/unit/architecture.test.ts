@@ -11,7 +11,10 @@ const PAGE = readFileSync(join(FOLDER, 'docs/architecture.md'), 'utf8');
 const HEAD_LINES = 90;
 
 const SOURCES = new Map(
-  globSync('src/**/*.{ts,lua}', { cwd: FOLDER }).map((path) => [path, readFileSync(join(FOLDER, path), 'utf8')]),
+  globSync('src/**/*.{ts,lua}', { cwd: FOLDER }).map((path) => [
+    path,
+    readFileSync(join(FOLDER, path), 'utf8'),
+  ]),
 );
 
 /** The files that a file imports, types included, as paths within the repository. */

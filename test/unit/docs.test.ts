@@ -14,8 +14,8 @@ import { anchors, codeBlocks, codeSpans, links } from '../support/markdown.ts';
 import { filledIn, isTyped, pageBlocks } from '../support/page-blocks.ts';
 import { loadShown, PAGE_ENV } from '../support/shown-config.ts';
 
-const root = resolve(import.meta.dirname, '../..');
-const read = (path: string): Promise<string> => readFile(resolve(root, path), 'utf8');
+const FOLDER = resolve(import.meta.dirname, '../..');
+const read = (path: string): Promise<string> => readFile(resolve(FOLDER, path), 'utf8');
 
 const PAGES = await Promise.all((await pages()).map(async (path) => ({ path, text: await read(path) })));
 const GENERATED = new Set((await generatedFiles()).map(({ name }) => name));
@@ -68,7 +68,7 @@ describe.each(PAGES)('$path', ({ path, text }) => {
   test('links to nothing that is not there', async () => {
     const broken: string[] = [];
     for (const { path: to, anchor } of links(text)) {
-      const target = to === '' ? resolve(root, path) : resolve(root, dirname(path), to);
+      const target = to === '' ? resolve(FOLDER, path) : resolve(FOLDER, dirname(path), to);
       if (!existsSync(target)) broken.push(to);
       else if (anchor !== '' && !anchors(await readFile(target, 'utf8')).includes(anchor)) {
         broken.push(`${to}#${anchor}`);
@@ -81,7 +81,7 @@ describe.each(PAGES)('$path', ({ path, text }) => {
     const named = codeSpans(text).filter((span) =>
       /^(src|test|config|docs|examples|scripts|bench)\/[\w./-]+$/.test(span),
     );
-    expect(named.filter((file) => !existsSync(resolve(root, file)))).toEqual([]);
+    expect(named.filter((file) => !existsSync(resolve(FOLDER, file)))).toEqual([]);
   });
 
   test('names no metric, and no table, that does not exist', () => {
@@ -158,7 +158,7 @@ test.each([
   'examples/first-webhook/intentwatch.yaml',
   'examples/round-trip/intentwatch.yaml',
 ])('%s is a config that the daemon takes', async (file) => {
-  await expect(loadConfig(resolve(root, file), PAGE_ENV)).resolves.toBeDefined();
+  await expect(loadConfig(resolve(FOLDER, file), PAGE_ENV)).resolves.toBeDefined();
 });
 
 test('no title of a page is a question', () => {
