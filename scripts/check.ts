@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { relative, resolve } from 'node:path';
-import { countsAboveCeilings } from './counts.ts';
+import { countsAboveCeilings, countsWithGoals } from './counts.ts';
 import { importsAgainstTheFlow } from './flow.ts';
 
 const root = resolve(import.meta.dirname, '..');
@@ -118,6 +118,7 @@ async function runChecks(): Promise<boolean> {
     console.log(problem === '' ? `ok      ${name}` : `failed  ${name}\n${problem}\n`);
     if (problem !== '') passed = false;
   }
+  console.log(`goals\n${await countsWithGoals()}`);
   return passed;
 }
 

@@ -5,7 +5,7 @@ import { dirname, join, normalize, relative, resolve } from 'node:path';
  * The program from its ground up, as folders and files of `src`: each imports only what stands before it, those that stand
  * together import each other not at all.
  */
-const FLOW: readonly (readonly string[])[] = [
+export const FLOW: readonly (readonly string[])[] = [
   ['domain'],
   ['log.ts', 'make-folder.ts', 'secret.ts', 'version.ts', 'with-timeout.ts'],
   ['redact.ts', 'thread.ts', 'thread-program.ts'],

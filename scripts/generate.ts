@@ -19,7 +19,7 @@ export type GeneratedFile = { path: string; name: string; content: string };
 
 /** Every generated file as the code would make it now; nothing is written. Throws when two generators claim one file. */
 export async function generatedFiles(): Promise<GeneratedFile[]> {
-  const parts = await Promise.all([
+  const groups = await Promise.all([
     generateAnswerFiles(),
     generateApiFiles(),
     generateCommandFiles(),
@@ -32,7 +32,7 @@ export async function generatedFiles(): Promise<GeneratedFile[]> {
     generateScriptFiles(),
     generateVectorFiles(),
   ]);
-  const files = parts.flat().map(({ path, content }) => {
+  const files = groups.flat().map(({ path, content }) => {
     const absolute = resolve(root, path);
     return { path: absolute, name: relative(root, absolute), content };
   });

@@ -3,8 +3,8 @@ import { relative, resolve } from 'node:path';
 
 const root = resolve(import.meta.dirname, '..');
 
-/** How a page reads: its size, its words, and the words of its sentences. */
-export type Reading = { bytes: number; words: number; prose: Sentences; tables: Sentences };
+/** The size of a page, its words, and the words of its sentences. */
+export type PageMeasure = { bytes: number; words: number; prose: Sentences; tables: Sentences };
 
 /** Sentences: how many, how many words each has on average, and the one that has most. */
 export type Sentences = { count: number; average: number; longest: string };
@@ -16,7 +16,7 @@ const LABEL_WORDS = 5;
  * Measures a page of Markdown, prose and tables apart. Headings and blocks of code are left out. A sentence ends at a full
  * stop, a question mark, or where its paragraph, list item or cell ends.
  */
-export function measure(markdown: string): Reading {
+export function measure(markdown: string): PageMeasure {
   const blocks = proseOf(markdown);
   const words = blocks.reduce((sum, { text }) => sum + wordsOf(text), 0);
   const prose = blocks.filter(({ isCell }) => !isCell);
@@ -95,10 +95,10 @@ if (import.meta.main) {
   );
   for (const page of await pages()) {
     const { bytes, words, prose, tables } = measure(await readFile(resolve(root, page), 'utf8'));
-    const parts = [prose, tables].map(({ count, average, longest }) =>
+    const cells = [prose, tables].map(({ count, average, longest }) =>
       [String(count), average.toFixed(1), String(wordsOf(longest))].map((text) => text.padStart(5)).join(' '),
     );
-    console.log([String(bytes).padStart(6), String(words).padStart(6), ...parts, page].join(' | '));
+    console.log([String(bytes).padStart(6), String(words).padStart(6), ...cells, page].join(' | '));
     if (process.argv.includes('--longest')) console.log(`  ${prose.longest}\n  ${tables.longest}`);
   }
 }

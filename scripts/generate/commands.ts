@@ -45,7 +45,7 @@ const GROUPS: Readonly<Record<Group, { title: string; about: string }>> = {
   upstream: {
     title: 'Ask the upstream',
     about:
-      'They ask with the key of the config, or with `--base-url` and `--api-key`. Neither a daemon nor Redis is needed. More: [transfers.md](transfers.md), [quotes.md](quotes.md).',
+      'They need no daemon and no Redis. `status` and `quote` take the upstream and its key from the config, or from `--base-url` and `--api-key`. `verify` takes everything from the config, and the transfer from the daemon where one answers. More: [transfers.md](transfers.md), [quotes.md](quotes.md), [on-chain verification](proof.md).',
   },
 };
 

@@ -12,7 +12,10 @@ The daemon reads one YAML file, \`./intentwatch.yaml\` unless \`--config FILE\` 
 \`intentwatch check --config FILE\` says whether it is right. Each mistake is reported with its line, what was found and what was
 expected, all at once; the exit code is then 78:
 
-    intentwatch.yaml:12:10: receivers[0].url: found an http:// URL, expected an https:// URL (or allowInsecure: true)
+<!-- not printed here: by check, of a config with that mistake -->
+\`\`\`text
+intentwatch.yaml:12:10: receivers[0].url: found an http:// URL, expected an https:// URL (or allowInsecure: true)
+\`\`\`
 
 For completion in an editor, begin the file with \`# yaml-language-server: $schema=…/config/schema.json\`.
 

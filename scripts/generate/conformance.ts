@@ -28,12 +28,18 @@ Made by \`npm run generate\` from \`test/conformance/suite\`: change that, not t
 ${RULES.length} tests hold a service against the upstream's interface: one for each numbered rule, table row and error code
 that an answer can show. They speak HTTP only. Without further ado they run against sandboxes that they start:
 
-    npx vitest run test/conformance/interface.test.ts
+<!-- syntax only: a minute of tests -->
+\`\`\`sh
+npx vitest run test/conformance/interface.test.ts
+\`\`\`
 
 and against any other service when its address is given. This requests quotes and makes vaults there; nothing is signed
 unless the material names a \`funder\`.
 
-    CONFORMANCE_BASE_URL=https://api.example.com CONFORMANCE_API_KEY=… npx vitest run test/conformance/interface.test.ts
+<!-- syntax only: a service of the reader -->
+\`\`\`sh
+CONFORMANCE_BASE_URL=https://api.example.com CONFORMANCE_API_KEY=… npx vitest run test/conformance/interface.test.ts
+\`\`\`
 
 | Variable | Meaning |
 |---|---|

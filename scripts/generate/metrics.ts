@@ -48,7 +48,9 @@ Made by \`npm run generate\` from \`src/metrics/definitions\` and \`config/prome
 
 \`GET /metrics\` gives them in the text format of Prometheus, without a token:
 
-    curl http://127.0.0.1:9464/metrics
+\`\`\`sh
+curl http://127.0.0.1:9464/metrics
+\`\`\`
 
 Who requests OpenMetrics gets that, as Prometheus does by itself. It has exemplars: beside a bucket stands the
 \`event_id\` of one event that fell into it, and \`GET /api/v1/events/evt_…?receiver=backend\` shows that, as this
@@ -92,7 +94,7 @@ ${metrics.flatMap(bucketRow).join('\n')}
 
 | Question | Query |
 |---|---|
-| What is stuck now, by token? | \`sum by (token) (max by (state, token) (intentwatch_transfers_open_value_tokens{state=~"expired|failed|refundable"}))\` |
+| What is stuck now, by token? | \`sum by (token) (max by (state, token) (intentwatch_transfers_open_value_tokens{state=~"expired\\|failed\\|refundable"}))\` |
 | How much went out today on each route? | \`sum by (route, token) (increase(intentwatch_transfer_volume_tokens_total{outcome="filled"}[1d]))\` |
 | How long do 19 of 20 fills take? | \`job_route:intentwatch_transfer_fill_seconds:p95_1h\` |
 | When does my backend know of 19 of 20 events? | \`job_receiver:intentwatch_delivery_delay_seconds:p95_15m\` |
@@ -121,8 +123,11 @@ ${records.map(({ record, expr }) => `| \`${record}\` | \`${cell(expr.trim())}\` 
 
 Saved as \`mine.jsonnet\`, it makes two files for \`rule_files\`:
 
-    jsonnet -S -e "std.manifestYamlDoc((import 'mine.jsonnet').prometheusRules)" > recording.yml
-    jsonnet -S -e "std.manifestYamlDoc((import 'mine.jsonnet').prometheusAlerts)" > alerts.yml
+<!-- syntax only: jsonnet -->
+\`\`\`sh
+jsonnet -S -e "std.manifestYamlDoc((import 'mine.jsonnet').prometheusRules)" > recording.yml
+jsonnet -S -e "std.manifestYamlDoc((import 'mine.jsonnet').prometheusAlerts)" > alerts.yml
+\`\`\`
 
 ## Alerts
 

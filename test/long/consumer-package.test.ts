@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -9,6 +9,7 @@ import { makeClone } from '../support/clone.ts';
 import { npm } from '../support/npm.ts';
 import { opening } from '../support/opening.ts';
 import { needs, PARTS } from '../support/optional-parts.ts';
+import { pageBlocks } from '../support/page-blocks.ts';
 import { PostgresProcess } from '../support/postgres-process.ts';
 import { Program } from '../support/program.ts';
 import { renderedEvent } from '../support/rendered-event.ts';
@@ -91,12 +92,9 @@ test('the package has JavaScript with types, the tables, the vectors and how to 
   expect(others.sort()).toEqual(['@types', 'intentwatch-consumer', 'pg']);
 });
 
-test.each([
-  'nodenext',
-  'bundler',
-])('its types are found by the compiler with moduleResolution %s', async (resolution) => {
-  const file = `typed-${resolution}.ts`;
-  await writeFile(join(project, file), TYPED);
+/** What the compiler finds wrong with a program in the project. */
+async function complaintOf(program: string, { file, resolution }: { file: string; resolution: string }) {
+  await writeFile(join(project, file), program);
   const options = { nodenext: ['--module', 'nodenext'], bundler: ['--module', 'esnext'] }[resolution] ?? [];
   const tsc = join(ROOT, 'node_modules/.bin/tsc');
   const flags = [
@@ -112,7 +110,23 @@ test.each([
   const { stdout } = await promisify(execFile)(tsc, [...flags, ...options, file], { cwd: project }).catch(
     (error: { stdout: string }) => error,
   );
-  expect(stdout).toBe('');
+  return stdout;
+}
+
+test.each([
+  'nodenext',
+  'bundler',
+])('its types are found by the compiler with moduleResolution %s', async (resolution) => {
+  expect(await complaintOf(TYPED, { file: `typed-${resolution}.ts`, resolution })).toBe('');
+});
+
+test('the programs of docs/consumer.md compile', async () => {
+  const blocks = pageBlocks(await readFile(join(ROOT, 'docs/consumer.md'), 'utf8'));
+  const programs = blocks.filter(({ language }) => language === 'ts');
+  expect(programs.length).toBeGreaterThan(0);
+  for (const { code, line } of programs) {
+    expect(await complaintOf(code, { file: `page-${line}.ts`, resolution: 'nodenext' })).toBe('');
+  }
 });
 
 const NODES = [

@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
@@ -15,6 +15,7 @@ import { Hook } from '../support/hook.ts';
 import { madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 import { needs, PARTS } from '../support/optional-parts.ts';
+import { pageBlocks } from '../support/page-blocks.ts';
 import { PostgresProcess } from '../support/postgres-process.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 import { Stage } from '../support/stage.ts';
@@ -186,5 +187,16 @@ describe.skipIf(POSTGRES.skip)(`a table that events are inserted into${POSTGRES.
       ok: false,
       detail: expect.stringContaining('connection refused: '),
     });
+  });
+
+  test('the SQL of docs/postgres.md runs in the order of the page, in a table that the command makes', async () => {
+    const { pool } = await warehouse();
+    await pool.query('CREATE ROLE daemon; CREATE SCHEMA audit; DROP TABLE intentwatch_events');
+    await pool.query((await runCommand(['postgres-table'])).out);
+    await pool.query((await runCommand(['postgres-table', '--table', 'audit.transfer_events'])).out);
+    const page = await readFile(join(import.meta.dirname, '../../docs/postgres.md'), 'utf8');
+    const blocks = pageBlocks(page).filter(({ language }) => language === 'sql');
+    expect(blocks.length).toBe(3);
+    for (const { code } of blocks) await pool.query(code, code.includes('$1') ? [0] : []);
   });
 });

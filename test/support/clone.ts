@@ -5,7 +5,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 
 /** What starting and packing need of a clone. */
 const PARTS = [
-  ...['bin', 'config', 'consumer', 'docs', 'packaging', 'scripts', 'src', 'sandbox', 'demo'],
+  ...['bin', 'config', 'consumer', 'docs', 'examples', 'packaging', 'scripts', 'src', 'sandbox', 'demo'],
   'intentwatch',
   ...['package.json', 'package-lock.json', 'tsconfig.json', 'README.md', 'LICENSE', 'CHANGELOG.md'],
 ];

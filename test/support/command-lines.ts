@@ -5,6 +5,7 @@ import type { Command } from 'commander';
 import { z } from 'zod';
 import { COMMANDS } from '../../src/commands/commands.ts';
 import { codeBlocks, codeSpans } from './markdown.ts';
+import { consoleOf } from './page-blocks.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const read = (path: string): Promise<string> => readFile(resolve(root, path), 'utf8');
@@ -20,10 +21,12 @@ export async function commands(): Promise<ReadonlyMap<string, Command>> {
 /** The lines of a page that a reader types: in blocks of code, and whole commands within sentences. */
 export function commandLines(text: string): string[] {
   const lines = codeBlocks(text)
-    .filter(({ language }) => language === '' || language === 'sh')
-    .flatMap(({ code }) => code.replaceAll(/\\\n\s*/g, ' ').split('\n'));
-  // Behind several spaces stands what the command does.
-  const typed = lines.map((line) => line.trim().split(/ {2,}|\t/)[0] ?? '');
+    .filter(({ language }) => language === 'sh' || language === 'console')
+    .flatMap(({ language, code }) => {
+      const lines = code.replaceAll(/\\\n\s*/g, ' ').split('\n');
+      return language === 'sh' ? lines : consoleOf(lines.join('\n')).commands;
+    });
+  const typed = lines.map((line) => line.trim().replace(/ +# .*$/, ''));
   return [...typed, ...codeSpans(text)]
     .map((line) => line.replace(/^\.\//, ''))
     .filter((line) => /^(intentwatch|npm|node) /.test(line));

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { z } from 'zod';
 import { generatedFiles } from '../../scripts/generate.ts';
 import { measure, pages } from '../../scripts/sentences.ts';
@@ -10,10 +11,11 @@ import { DEFAULT_TABLE } from '../../src/config/sections/postgres-receiver.ts';
 import { DEFINITIONS } from '../../src/metrics/instruments.ts';
 import { commandLines, commands, complaint } from '../support/command-lines.ts';
 import { anchors, codeBlocks, codeSpans, links } from '../support/markdown.ts';
+import { filledIn, isTyped, pageBlocks } from '../support/page-blocks.ts';
 import { loadShown, PAGE_ENV } from '../support/shown-config.ts';
 
-const root = resolve(import.meta.dirname, '../..');
-const read = (path: string): Promise<string> => readFile(resolve(root, path), 'utf8');
+const FOLDER = resolve(import.meta.dirname, '../..');
+const read = (path: string): Promise<string> => readFile(resolve(FOLDER, path), 'utf8');
 
 const PAGES = await Promise.all((await pages()).map(async (path) => ({ path, text: await read(path) })));
 const GENERATED = new Set((await generatedFiles()).map(({ name }) => name));
@@ -44,6 +46,17 @@ describe('README', () => {
   });
 });
 
+/** The tables of a page, as lists of rows. */
+function tablesOf(text: string): string[][] {
+  const lines = text.replaceAll(/^ *(`{3,})[\s\S]*?^ *\1$/gm, '').split('\n');
+  return lines.reduce<string[][]>((tables, line, index) => {
+    if (!line.startsWith('|')) return tables;
+    if (lines[index - 1]?.startsWith('|')) tables.at(-1)?.push(line);
+    else tables.push([line]);
+    return tables;
+  }, []);
+}
+
 /** The blocks of a page in one language, as they stand there. */
 function codesIn(text: string, language: string): string[] {
   return codeBlocks(text)
@@ -55,7 +68,7 @@ describe.each(PAGES)('$path', ({ path, text }) => {
   test('links to nothing that is not there', async () => {
     const broken: string[] = [];
     for (const { path: to, anchor } of links(text)) {
-      const target = to === '' ? resolve(root, path) : resolve(root, dirname(path), to);
+      const target = to === '' ? resolve(FOLDER, path) : resolve(FOLDER, dirname(path), to);
       if (!existsSync(target)) broken.push(to);
       else if (anchor !== '' && !anchors(await readFile(target, 'utf8')).includes(anchor)) {
         broken.push(`${to}#${anchor}`);
@@ -68,7 +81,7 @@ describe.each(PAGES)('$path', ({ path, text }) => {
     const named = codeSpans(text).filter((span) =>
       /^(src|test|config|docs|examples|scripts|bench)\/[\w./-]+$/.test(span),
     );
-    expect(named.filter((file) => !existsSync(resolve(root, file)))).toEqual([]);
+    expect(named.filter((file) => !existsSync(resolve(FOLDER, file)))).toEqual([]);
   });
 
   test('names no metric, and no table, that does not exist', () => {
@@ -85,7 +98,37 @@ describe.each(PAGES)('$path', ({ path, text }) => {
   });
 
   test('shows YAML that the daemon takes', async () => {
-    for (const yaml of codesIn(text, 'yaml')) await expect(loadShown(yaml), yaml).resolves.toBeDefined();
+    for (const { language, code, exception } of pageBlocks(text)) {
+      if (language !== 'yaml') continue;
+      // What is not the daemon's own only has to be YAML.
+      if (exception !== null) expect(parse(code)).toBeDefined();
+      else await expect(loadShown(code), code).resolves.toBeDefined();
+    }
+  });
+
+  test('names the language of each block', () => {
+    const blocks = pageBlocks(text);
+    const languages = ['sh', 'console', 'text', 'yaml', 'json', 'ts', 'sql', 'jsonnet', 'mermaid'];
+    expect(blocks.filter(({ language }) => !languages.includes(language))).toEqual([]);
+    expect(codeBlocks(text).length).toBe(blocks.length);
+  });
+
+  test('shows commands that have no gaps but for variables that the reader fills in', () => {
+    const gaps = pageBlocks(text)
+      .filter((block) => isTyped(block) && block.exception === null && filledIn(block).length === 0)
+      .flatMap(({ language, code }) =>
+        code.split('\n').filter((line) => language === 'sh' || line.startsWith('$ ')),
+      )
+      .filter((line) => line.replace(/ # .*$/, '').includes('…'));
+    expect(gaps).toEqual([]);
+  });
+
+  test('has tables whose rows have the columns of their head', () => {
+    const columns = (row: string): number => row.split(/(?<!\\)\|/).length;
+    const wrong = tablesOf(text).flatMap(([head = '', ...rows]) =>
+      rows.filter((row) => columns(row) !== columns(head)),
+    );
+    expect(wrong).toEqual([]);
   });
 
   test('shows JSON that fits the schema of events', async () => {
@@ -115,7 +158,7 @@ test.each([
   'examples/first-webhook/intentwatch.yaml',
   'examples/round-trip/intentwatch.yaml',
 ])('%s is a config that the daemon takes', async (file) => {
-  await expect(loadConfig(resolve(root, file), PAGE_ENV)).resolves.toBeDefined();
+  await expect(loadConfig(resolve(FOLDER, file), PAGE_ENV)).resolves.toBeDefined();
 });
 
 test('no title of a page is a question', () => {
