@@ -255,7 +255,7 @@ export class Feed {
     const subscriptions = await registry.subscriptions(
       wanted.map(wholeFact).flatMap(({ roots }) => roots ?? []),
     );
-    const matched = await matchFacts(wanted, { registry, directory }, subscriptions);
+    const matched = await matchFacts(wanted, { registry, directory });
     const receivers = new Map<string, string[]>();
     for (const receiver of await registry.receivers()) {
       if (receiver.removed) continue;

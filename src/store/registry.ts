@@ -433,6 +433,19 @@ export class Registry {
     return { ...own, removed: false };
   }
 
+  /** The roots that continue some that have left the config, by these; nothing of one that is in it. */
+  async continuing(roots: readonly string[]): Promise<Map<string, string[]>> {
+    const distinct = [...new Set(roots)];
+    if (distinct.length === 0) return new Map();
+    const stored = await this.#redis.hmget(this.#keys.continued, ...distinct);
+    return new Map(
+      distinct.flatMap((root, index) => {
+        const [, ...next] = stored[index]?.split('\n') ?? [];
+        return next.length === 0 ? [] : [[root, next]];
+      }),
+    );
+  }
+
   /** The subscriptions that some claims' roots speak of, by name; also those that left the config. */
   async subscriptions(roots: readonly string[]): Promise<Map<string, StoredSubscription>> {
     const names = [...new Set(roots.map((root) => parseClaimRoot(root).subscription))];

@@ -19,13 +19,19 @@ export type MatchDeps = { registry: Registry; directory: Directory };
 /** Tells which of some events of the log a receiver matches, in order. */
 export type MatchesOf = (receiver: StoredReceiver) => Match[];
 
-/** Reads once who the receivers of some events are, by `known` where that was read already; what it returns asks nobody. */
+/**
+ * Reads once who the receivers of some events are, by `known` where that was read already; what it returns asks nobody. Where a
+ * reload has moved what an event is about to another subscription, and no claim of the event leads to a receiver any more, those
+ * lead to it that continue them.
+ */
 export async function matchFacts(
   facts: readonly Fact[],
   { registry, directory }: MatchDeps,
   known?: ReadonlyMap<string, StoredSubscription>,
 ): Promise<MatchesOf> {
-  const subscriptions = known ?? (await registry.subscriptions(facts.flatMap(({ roots }) => roots ?? [])));
+  const all = facts.flatMap(({ roots }) => roots ?? []);
+  const continuing = known === undefined ? await registry.continuing(all) : new Map<string, string[]>();
+  const subscriptions = known ?? (await registry.subscriptions([...all, ...[...continuing.values()].flat()]));
   const receivers = new Map(
     [...subscriptions].map(([name, subscription]) => {
       const all = new Set([...subscription.receivers, ...subscription.awayReceivers]);
@@ -33,26 +39,30 @@ export async function matchFacts(
     }),
   );
   // Most events of a batch are named by few claims: each is taken apart once.
-  const claimed = facts.map(({ roots }) =>
-    roots === null
-      ? null
-      : roots.map((root) => {
-          const { subscription, receivers: narrowed } = parseClaimRoot(root);
-          const known = receivers.get(subscription);
-          return {
-            root,
-            has: ({ name, removed }: StoredReceiver) =>
-              (removed ? known?.all : known?.current)?.has(name) === true &&
-              narrowed?.includes(name) !== false,
-          };
-        }),
-  );
-  return (receiver) =>
-    facts.flatMap((fact, index) => {
+  const claimOf = (root: string) => {
+    const { subscription, receivers: narrowed } = parseClaimRoot(root);
+    const known = receivers.get(subscription);
+    return {
+      root,
+      has: ({ name, removed }: StoredReceiver) =>
+        (removed ? known?.all : known?.current)?.has(name) === true && narrowed?.includes(name) !== false,
+    };
+  };
+  const claimed = facts.map(({ roots }) => {
+    if (roots === null) return null;
+    const next = roots.flatMap((root) => continuing.get(root) ?? []);
+    return { own: roots.map(claimOf), next: next.map(claimOf) };
+  });
+  return (receiver) => {
+    const leading = (claims: readonly ReturnType<typeof claimOf>[]): string[] =>
+      claims.flatMap(({ root, has }) => (has(receiver) ? [root] : []));
+    return facts.flatMap((fact, index) => {
       const claims = claimed[index] ?? null;
-      const roots = claims?.flatMap(({ root, has }) => (has(receiver) ? [root] : [])) ?? null;
+      const own = claims === null ? null : leading(claims.own);
+      const roots = claims !== null && own?.length === 0 ? leading(claims.next) : own;
       return matchFact({ receiver, fact, roots }, directory) ?? [];
     });
+  };
 }
 
 /**
