@@ -4,6 +4,7 @@ import type { Truncation } from './append-only.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
+import { scripts } from './scripts.ts';
 
 /** What an operator's event is about, what happened to it and when (Redis time). */
 export type OperatorEventFacts = {
@@ -78,15 +79,12 @@ export async function reportToOperator(
   const kind = 'intentwatch';
   const subject = operatorSubject(kind, name);
   const nowMs = await redisTimeMs(redis);
-  await redis.iwReport(
-    keys.reports,
-    keys.events,
-    subject,
-    eventId([subject, word, ...mark, ...(isOnce ? [] : [String(nowMs)])]),
-    operatorEventTemplate({ kind, name, word, nowMs, record }),
-    [word, ...mark].join('|'),
-    isOnce ? '1' : '',
-  );
+  const id = eventId([subject, word, ...mark, ...(isOnce ? [] : [String(nowMs)])]);
+  const event = operatorEventTemplate({ kind, name, word, nowMs, record });
+  await scripts.report(redis, {
+    keys,
+    args: { subject, id, event, mark: [word, ...mark].join('|'), isOnce },
+  });
 }
 
 /** Has the next report about a part of the daemon appended, also where it says the same as the one before. */

@@ -97,6 +97,45 @@ test('takes every event in once when two processes feed the books by turns and a
   expect(balance?.closing).toEqual({ count: 300, amount: '300045150', units: '300.04515' });
 });
 
+test('who is notified later than an event is no exception of its closed day, also where a clock was ahead', async () => {
+  const { redis, keys, registry, feed, append, report } = await stage();
+  const receiver = (name: string) => ({
+    name,
+    type: 'webhook' as const,
+    events: [],
+    filter: { wallets: null, chains: null, minAmount: null },
+    ordering: 'none' as const,
+  });
+  const subscription = (name: string) => ({
+    name,
+    receivers: [name],
+    subjects: [asSubjectId('wallet:0x01')],
+    metadata: {},
+    history: 'skip' as const,
+    overdueAfterMs: null,
+    warnBeforeMs: null,
+    recipients: [],
+  });
+  const names = ['s', 't'];
+  const wanted = { digest: '', graceSpanMs: 0, routes: [], receivers: names.map(receiver) };
+  await registry.sync({ ...wanted, subscriptions: names.map(subscription) }, '0-0');
+  // The clock of Redis was a month ahead: entries have that time until it has come.
+  const aheadMs = 31 * DAY_MS;
+  const ahead = { ...reported(1, 1, 'settled', 1_000), seenMs: aheadMs };
+  await append(reported(2, 1, 'pending', 500), ahead);
+  const entry = `${FIRST_MS + aheadMs}-0`;
+  const event = reportedEvent(ahead).id;
+  const feeding = feed();
+  await feeding.round(NOW_MS);
+  const day = new Date(FIRST_MS).toISOString().slice(0, 10);
+  const closed = await report(day);
+  expect(closed.state).toBe('closed');
+  const fields = { kind: 'subscribers', event, entry, roots: '["t|wallet:0x01"]' };
+  await redis.xadd(keys.events, `${FIRST_MS + aheadMs}-*`, ...Object.entries(fields).flat());
+  await feeding.round(NOW_MS);
+  expect((await report(day)).exceptions).toEqual(closed.exceptions);
+});
+
 test('says that the log was lost, goes on with the new one, and takes nothing in twice', async () => {
   const { redis, keys, events, feed, append, count, report } = await stage();
   await append(reported(1, 1, 'pending', 1_000), reported(2, 1, 'pending', 2_000));

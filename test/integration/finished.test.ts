@@ -36,6 +36,42 @@ describe('a finished subject', () => {
     ]);
   });
 
+  test('that has ended by its age is polled once more before, and its move is reported', async () => {
+    const nowSeconds = Math.floor(Date.now() / 1_000);
+    let [status, updatedAt] = ['expired', nowSeconds - 60];
+    const upstream = await started(
+      new ScriptedUpstream(() => ({ records: [intentRecord(HASH, status, updatedAt)] })),
+    );
+    const hook = await started(new TestReceiver());
+    const prefix = testPrefix();
+    const { daemon } = await startDaemon({
+      baseUrl: upstream.url,
+      redisUrl: inject('redisUrl'),
+      prefix,
+      receivers: { hook: { url: hook.url } },
+      subscriptions: [{ name: 's', intents: [HASH], receivers: ['hook'] }],
+    });
+    later(() => daemon.close());
+    await hook.until((events) => events.length === 1);
+    const redis = new Redis(inject('redisUrl'));
+    later(() => redis.quit());
+    const plan = `{${prefix}}:plan:status`;
+    await eventually(
+      'it rests',
+      async () => (await redis.zscore(`${plan}:resting`, `intent:${HASH}`)) !== null,
+    );
+    // As after a stop of 40 days, in which it moved on.
+    [status, updatedAt] = ['refunded', nowSeconds - 30];
+    const longAgo = nowSeconds - 40 * 86_400;
+    await redis.hset(`{${prefix}}:subject:intent:${HASH}`, {
+      updatedAt: String(longAgo),
+      changedAtMs: String(longAgo * 1_000),
+    });
+    await redis.zadd(`${plan}:resting`, '1', `intent:${HASH}`);
+    const events = await hook.until((all) => all.length === 2);
+    expect(events.map(({ type }) => type)).toEqual(['intent.expired', 'intent.refunded']);
+  });
+
   test('that a config names keeps its snapshot beyond the retention, so that a restart tells nothing again', async () => {
     const upstream = await started(
       new ScriptedUpstream(() => ({ records: [intentRecord(HASH, 'settled', 1_700_000_000)] })),

@@ -124,7 +124,7 @@ const DAMAGES: readonly Damage[] = [
     rule: 'a start is believed by several responses',
     file: 'src/store/commands/since-2.lua',
     find: "tonumber(clock[2] or '')",
-    replace: 'tonumber(ARGV[3]) and tonumber(ARGV[3]) - nowMs',
+    replace: 'tonumber(ARGV.dateMs) and tonumber(ARGV.dateMs) - nowMs',
   },
   {
     rule: 'a requested reload synchronises',

@@ -8,6 +8,7 @@ import type { Keys } from '../../store/keys.ts';
 import type { PlanStore } from '../../store/plan.ts';
 import { pageMember } from '../../store/plan-members.ts';
 import type { StoredSweep } from '../../store/poll-start.ts';
+import { scripts } from '../../store/scripts.ts';
 
 /**
  * What a sweep reads: `all` pages of a wallet, the pages up to the first with something that stands as before (`new`), or
@@ -265,7 +266,7 @@ export class Sweeps {
   /** Gives a sweep one of so many turns in which pages are read back to back, or keeps its own. False where none is free. */
   async takeTurn({ wallet, scope }: Pick<Sweep, 'wallet' | 'scope'>, most: number): Promise<boolean> {
     const member = pageMember(wallet, scope);
-    return (await this.#redis.iwTakeTurn(this.#keys.sweepTurns, member, String(TURN_MS), String(most))) === 1;
+    return scripts.takeTurn(this.#redis, { keys: this.#keys, args: { member, turnMs: TURN_MS, most } });
   }
 }
 
