@@ -5,7 +5,7 @@ import { EXIT, reportFailure } from './exit.ts';
 import { VERSION } from './version.ts';
 
 /**
- * Keeps the heap close to what lives in it. V8 lets garbage pile up to several times that on a machine with much memory: a
+ * Holds the heap close to what lives in it. V8 lets garbage pile up to several times that on a machine with much memory: a
  * daemon that needs 70 MB held 280. What is old is collected once it has grown by so many percent. What is young has little
  * space while the program starts, which leaves much garbage once; then as much as its load needs, up to a bound: with too
  * little, a third of the processor's time under load goes into collecting it. All are flags of V8 that count from when they

@@ -31,10 +31,10 @@ type CheckOutcome = { ok: boolean; detail: string; refused?: true };
 
 type Finding = CheckOutcome & { name: string };
 
-/** A look at the outside, under the name that its finding has. `ask` gives up, and lets go of all it holds, when `signal` says so. */
+/** A look at the outside, under the name that its finding has. `probe` gives up, and lets go of all it holds, when `signal` says so. */
 export type Check = {
   name: string;
-  ask(signal: AbortSignal): Promise<CheckOutcome>;
+  probe(signal: AbortSignal): Promise<CheckOutcome>;
   /** What an error means; default: that the check failed. */
   explain?(error: unknown): CheckOutcome;
 };
@@ -43,9 +43,9 @@ export type Check = {
 const LIMIT_MS = 12_000;
 
 /** What a check found, at the latest after 12 s. */
-export async function runCheck({ name, ask, explain = failed }: Check): Promise<Finding> {
+export async function runCheck({ name, probe, explain = failed }: Check): Promise<Finding> {
   const ending = new AbortController();
-  const asked = ask(ending.signal).catch(explain);
+  const asked = probe(ending.signal).catch(explain);
   const found = await withTimeout(asked, LIMIT_MS);
   ending.abort();
   return { name, ...(found ?? explain(new Error(`no whole answer within ${LIMIT_MS / 1_000} s`))) };
@@ -84,7 +84,7 @@ function externalCheck(target: RedisTarget): Check {
   const wordsOf = redisWords(target);
   return {
     name: 'Redis (redis.url)',
-    ask: async (signal) => {
+    probe: async (signal) => {
       const trouble = Promise.withResolvers<never>();
       const redis = connect(target, { onTrouble: (words) => trouble.reject(new Error(words)) });
       signal.addEventListener('abort', () => redis.disconnect());
@@ -134,7 +134,7 @@ async function asksForPassword(redis: RedisClient, password: string): Promise<bo
 function embeddedCheck({ dataDir }: Config): Check {
   return {
     name: 'Redis (embedded)',
-    ask: async (signal) => {
+    probe: async (signal) => {
       const version = await redisServerVersion(signal);
       await openFolder(dataDir);
       return { ok: true, detail: `${version}; its data goes to ${dataDir}` };
@@ -177,11 +177,11 @@ const PHASE_MS = 10_000;
 export function smtpCheck({ smtp }: Config): Check {
   const name = 'SMTP';
   if (smtp === null)
-    return { name, ask: async () => ({ ok: true, detail: 'not asked: the config has no smtp' }) };
+    return { name, probe: async () => ({ ok: true, detail: 'not asked: the config has no smtp' }) };
   const { url } = smtp;
   return {
     name,
-    ask: async (signal) => {
+    probe: async (signal) => {
       const names = new NameResolver({ timeoutMs: PHASE_MS });
       let hasLoggedIn = false;
       const onLogin = (): void => {
@@ -216,7 +216,7 @@ function postgresCheck(receiver: PostgresReceiver): Check {
   const { name, table, url, timeoutMs } = receiver;
   return {
     name: `Postgres (receiver ${name})`,
-    ask: async (signal) => {
+    probe: async (signal) => {
       const names = new NameResolver({ timeoutMs });
       try {
         const { client, destroy } = await connectPostgres(receiver, { names, signal });
@@ -257,7 +257,7 @@ export function booksChecks({ books, dataDir }: Config): Check[] {
   return [
     {
       name: 'Postgres (books.url)',
-      ask: async (signal) => {
+      probe: async (signal) => {
         const database = openBooks(books, { dataDir });
         const close = () => void database.close();
         signal.addEventListener('abort', close, { once: true });
@@ -294,7 +294,7 @@ export function chainChecks(config: Config): Check[] {
   return config.checkedChains.flatMap((chain) =>
     chain.endpoints.map((endpoint) => ({
       name: `RPC endpoint ${endpoint.name} of ${chainName(chain.chainId, directory)}`,
-      ask: (signal) => askEndpoint(chain, endpoint, signal),
+      probe: (signal) => askEndpoint(chain, endpoint, signal),
     })),
   );
 }

@@ -29,7 +29,7 @@ export function upstreamChecks(config: Config): Check[] {
 function statusCheck(config: Config): Check {
   return {
     name: `upstream ${config.upstream.baseUrl}`,
-    ask: (signal) =>
+    probe: (signal) =>
       withClient(config, async (client) => {
         const { durationMs, dateMs } = await client.status({ intentHash: NOBODYS_HASH }, { signal });
         const clock =
@@ -45,7 +45,7 @@ function statusCheck(config: Config): Check {
 function discoveryCheck(config: Config): Check {
   return {
     name: 'chains and tokens',
-    ask: (signal) =>
+    probe: (signal) =>
       withClient(config, async (client) => {
         const chains = (await client.chains({ signal })).value;
         const tokens = (await client.tokens({ signal })).value;
@@ -76,11 +76,11 @@ function gatewayCheck(config: Config): Check {
     .find(({ endpoint }) => endpoint === 'gateway');
   if (vault === undefined && job === undefined) {
     const detail = 'not asked: no vault and no gateway job is subscribed';
-    return { name, ask: async () => ({ ok: true, detail }) };
+    return { name, probe: async () => ({ ok: true, detail }) };
   }
   return {
     name,
-    ask: (signal) =>
+    probe: (signal) =>
       withClient(config, async (client) => {
         const { durationMs } = vault
           ? await client.vault(vault, { signal })
@@ -102,7 +102,7 @@ function quotingChecks(config: Config): Check[] {
   return [
     {
       name: `open quoting service ${quotesUrl}`,
-      ask: async (signal) => {
+      probe: async (signal) => {
         const client = new OpenQuotesClient({ quotesUrl, timeoutMs: OPEN_QUOTES_TIMEOUT_MS, proxy });
         try {
           const service = { client, dAppId, directory: extendDirectory(config) };
@@ -124,7 +124,7 @@ function partnerChecks(config: Config): Check[] {
   return [
     {
       name: `prices with the key, ${config.upstream.baseUrl}/v1/quotes`,
-      ask: (signal) =>
+      probe: (signal) =>
         withClient(config, async (client) => {
           const pricing = {
             client,
@@ -149,10 +149,10 @@ function firstRoute(config: Config, service: RouteService): RouteDefinition | un
   return routesOf(config.subscriptions).find((route) => route.service === service);
 }
 
-async function withClient<T>(config: Config, ask: (client: UpstreamClient) => Promise<T>): Promise<T> {
+async function withClient<T>(config: Config, probe: (client: UpstreamClient) => Promise<T>): Promise<T> {
   const client = new UpstreamClient(config.upstream);
   try {
-    return await ask(client);
+    return await probe(client);
   } finally {
     await client.close();
   }
