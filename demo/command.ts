@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { parseDuration } from '../src/config/fields/duration.ts';
+import { parseDuration } from '../src/config/fields/fields.ts';
 
 /** `demo`: the main job on embedded defaults, with everything that it needs on this machine. */
 export function demoCommand(): Command {

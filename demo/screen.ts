@@ -1,8 +1,8 @@
 import type { RenderedEvent } from '../src/domain/events/event.ts';
 import { isJsonObject, type JsonValue } from '../src/domain/json.ts';
 import { type RouteSummary, readRoute } from '../src/domain/quotes/route.ts';
-import { describeAmount } from '../src/domain/transfers/amounts.ts';
 import { chainName } from '../src/domain/transfers/chains.ts';
+import { describeAmount } from '../src/domain/transfers/money.ts';
 
 /** One line about an event: when, what, which, how much from where to where, and how late we were. */
 export function eventLine(event: RenderedEvent, verified: boolean): string {

@@ -7,8 +7,8 @@ import { dirname, join, normalize, relative, resolve } from 'node:path';
  */
 export const FLOW: readonly (readonly string[])[] = [
   ['domain'],
-  ['encodings.ts', 'log.ts', 'make-folder.ts', 'secret.ts', 'version.ts', 'with-timeout.ts'],
-  ['derive-key.ts', 'redact.ts', 'thread.ts', 'thread-program.ts'],
+  ['log.ts', 'make-folder.ts', 'secret.ts', 'version.ts', 'with-timeout.ts'],
+  ['redact.ts', 'thread.ts', 'thread-program.ts'],
   ['network'],
   ['config'],
   ['upstream', 'store'],

@@ -9,6 +9,7 @@ import { generateConsumerFiles } from './generate/consumer.ts';
 import { generateEventFiles } from './generate/events.ts';
 import { generateLimitFiles } from './generate/limits.ts';
 import { generateMetricsFiles } from './generate/metrics.ts';
+import { generateScriptFiles } from './generate/scripts.ts';
 import { generateVectorFiles } from './generate/vectors.ts';
 
 const root = resolve(import.meta.dirname, '..');
@@ -28,6 +29,7 @@ export async function generatedFiles(): Promise<GeneratedFile[]> {
     generateEventFiles(),
     generateLimitFiles(),
     generateMetricsFiles(),
+    generateScriptFiles(),
     generateVectorFiles(),
   ]);
   const files = groups.flat().map(({ path, content }) => {

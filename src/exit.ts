@@ -1,8 +1,7 @@
 import { ConfigError, renderProblems } from './config/file/errors.ts';
 import { printableLine } from './notifiers/printable.ts';
 import { EmbeddedRedisError } from './store/embedded.ts';
-import { UpstreamFailure } from './upstream/client/failure.ts';
-import { refusalSentence } from './upstream/client/refusal.ts';
+import { refusalSentence, UpstreamFailure } from './upstream/client/failure.ts';
 
 /** The exit codes of every command. */
 export const EXIT = {

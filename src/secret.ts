@@ -1,4 +1,5 @@
-import { inspect } from 'node:util';
+import { scrypt } from 'node:crypto';
+import { inspect, promisify } from 'node:util';
 
 const REDACTED = '[secret]';
 
@@ -32,4 +33,13 @@ export class Secret {
   [inspect.custom](): string {
     return REDACTED;
   }
+}
+
+const KEY_BYTES = 32;
+
+const derive: (secret: string, purpose: string, bytes: number) => Promise<Buffer> = promisify(scrypt);
+
+/** Derives the key of one purpose from a secret, slowly (some 70 ms) and outside the event loop. */
+export async function deriveKey(secret: Secret, purpose: string): Promise<Buffer> {
+  return derive(secret.reveal(), purpose, KEY_BYTES);
 }

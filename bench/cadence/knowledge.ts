@@ -1,12 +1,13 @@
-import { AGE_BINS, lowerEdge, upperEdge } from '../../src/domain/cadence/ages.ts';
-import { usualArrivals } from '../../src/domain/cadence/arrivals.ts';
-import { type DecayClock, weightAt } from '../../src/domain/cadence/decay.ts';
+import { type DecayClock, usualArrivals, weightAt } from '../../src/domain/cadence/arrivals.ts';
 import {
+  AGE_BINS,
   boundedRate,
   endedShares,
   expectedHazard,
   type HazardCurve,
+  lowerEdge,
   stillOpen,
+  upperEdge,
 } from '../../src/domain/cadence/hazard.ts';
 import {
   type Knowledge,
@@ -21,7 +22,6 @@ import {
   increments,
   withIncrements,
 } from '../../src/domain/cadence/learning.ts';
-import { ANY_ROUTE } from '../../src/domain/cadence/route-name.ts';
 import {
   ARRIVAL_RULE,
   type Statistic,
@@ -29,6 +29,7 @@ import {
   type Watch,
 } from '../../src/domain/cadence/watch-rules.ts';
 import type { CadenceModel } from '../../src/domain/cadence/watched.ts';
+import { ANY_ROUTE } from '../../src/domain/transfers/transfer.ts';
 import { type Load, ROUTES } from './workload.ts';
 
 /** What a run goes by, and what it learns. */

@@ -1,6 +1,6 @@
 import { withArrivals } from '../../src/domain/cadence/arrivals.ts';
-import { LISTINGS, type Listing } from '../../src/domain/cadence/listing-choice.ts';
 import { nextPoll, type PlannedPoll } from '../../src/domain/cadence/next-poll.ts';
+import { LISTINGS, type Listing } from '../../src/domain/cadence/wait.ts';
 import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
 import { coveredWait } from '../../src/domain/cadence/watched.ts';
 import { unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
@@ -20,6 +20,7 @@ import { NOTHING_OBSERVED, type Observed } from '../../src/store/observed.ts';
 import { type ClaimedPoll, PlanStore } from '../../src/store/plan.ts';
 import { pageMember, parseMember } from '../../src/store/plan-members.ts';
 import { priceOf } from '../../src/store/plan-state.ts';
+import { scripts } from '../../src/store/scripts.ts';
 import { type NotedFacts, parseFacts, type WalletFacts } from '../../src/store/wallets.ts';
 import { apprentice, sage, type Teacher } from './knowledge.ts';
 import { SimulatedUpstream } from './upstream.ts';
@@ -151,16 +152,18 @@ export class Simulation {
     for (let from = 0; from < this.#wallets.length; from += 500) {
       const named = this.#wallets
         .slice(from, from + 500)
-        .flatMap(({ subject }) => [rootOf(subject), subject, '', '']);
-      await this.#redis.iwWant(
-        this.#keys.wanted,
-        this.#keys.plan(ENDPOINT_GROUP),
-        this.#keys.claims(''),
-        this.#keys.subject(''),
-        String(this.#nowMs),
-        this.#keys.since,
-        ...named,
-      );
+        .map(({ subject }) => ({ root: rootOf(subject), subject, at: '', from: '' }));
+      const { wanted, since } = this.#keys;
+      await scripts.want(this.#redis, {
+        keys: { wanted, plan: this.#keys.plan(ENDPOINT_GROUP) },
+        args: {
+          claimsPrefix: this.#keys.claims(''),
+          subjectPrefix: this.#keys.subject(''),
+          atMs: String(this.#nowMs),
+          since,
+          named,
+        },
+      });
     }
   }
 

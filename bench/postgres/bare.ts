@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import pg from 'pg';
-import { renderEvent } from '../../src/domain/events/render.ts';
+import { renderEvent } from '../../src/domain/events/make-event.ts';
 import { rowOf } from '../../src/notifiers/postgres/table.ts';
 import { eventOf } from '../deliveries/stage.ts';
 

@@ -12,13 +12,20 @@ import {
 } from '../../src/domain/changes/next-snapshot.ts';
 import type { Event, RenderedEvent } from '../../src/domain/events/event.ts';
 import { OPERATOR_TYPES, TEST_TYPE } from '../../src/domain/events/event-types.ts';
-import { makeEvent, makeTestEvent } from '../../src/domain/events/make-event.ts';
-import { type RenderedSubscription, renderEvent } from '../../src/domain/events/render.ts';
+import {
+  makeEvent,
+  makeTestEvent,
+  type RenderedSubscription,
+  renderEvent,
+} from '../../src/domain/events/make-event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { type ImportedQuote, signatureInvalid } from '../../src/domain/quotes/imported-quote.ts';
-import { promisedBy } from '../../src/domain/quotes/promised.ts';
+import {
+  type ImportedQuote,
+  promisedBy,
+  shortEvent,
+  signatureInvalid,
+} from '../../src/domain/quotes/promised.ts';
 import { type RouteQuote, routeRecord } from '../../src/domain/quotes/route.ts';
-import { shortEvent } from '../../src/domain/quotes/short.ts';
 import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.ts';
 import {
   asSubjectId,

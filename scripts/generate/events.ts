@@ -2,10 +2,10 @@ import { z } from 'zod';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { RENDERED_EVENT } from '../../src/domain/events/event-schema.ts';
 import { EVENT_TYPES } from '../../src/domain/events/event-types.ts';
-import { FACT_KINDS, factKindOfType } from '../../src/domain/events/fact-kinds.ts';
 import { asyncApi } from './asyncapi.ts';
 import { isSchema, type Schema } from './config-page.ts';
 import { exampleEvents } from './event-examples.ts';
+import { FACT_KINDS, factKindOfType } from './fact-kinds.ts';
 
 /** The event catalogue: the page, the JSON Schema of the envelope, an AsyncAPI document, and an example per type. Paths within the repository. */
 export async function generateEventFiles(): Promise<{ path: string; content: string }[]> {

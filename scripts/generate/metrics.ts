@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { MOST_PER_RECEIVER, MOST_PER_ROUTE } from '../../src/metrics/budget.ts';
-import { DEFINITIONS, type Definition, type LabelValues } from '../../src/metrics/definitions.ts';
+import type { Definition, LabelValues } from '../../src/metrics/definitions/definition.ts';
+import { MOST_PER_RECEIVER, MOST_PER_ROUTE } from '../../src/metrics/definitions/definition.ts';
+import { DEFINITIONS } from '../../src/metrics/instruments.ts';
 
 const RULES = z.object({
   groups: z.array(

@@ -1,9 +1,9 @@
 import { formatHmacSecret, formatKeyPair } from '../../src/config/fields/signing-secret.ts';
 import { EVENT_TYPES } from '../../src/domain/events/event-types.ts';
-import { factKindOfType } from '../../src/domain/events/fact-kinds.ts';
-import { signatureHeader } from '../../src/notifiers/webhook/sign.ts';
+import { signatureHeader } from '../../src/notifiers/webhook/webhook.ts';
 import { Secret } from '../../src/secret.ts';
 import { exampleEvents } from './event-examples.ts';
+import { factKindOfType } from './fact-kinds.ts';
 
 const AT = 1_795_174_225;
 const HMAC = formatHmacSecret(Buffer.alloc(32, 7));

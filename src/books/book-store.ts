@@ -3,9 +3,8 @@ import { BOOK_STATE, type BookState } from '../domain/books/book-state.ts';
 import type { Posting } from '../domain/books/postings.ts';
 import type { DayRules } from '../domain/books/report.ts';
 import { chunks } from '../store/chunks.ts';
-import { rulesText } from './closed-rules.ts';
+import { rulesText, touchedSince } from './queries.ts';
 import type { Database, Row, Sql, Value } from './sql/database.ts';
-import { touchedSince } from './touched.ts';
 
 /**
  * The place where the books stand. `entry` is the last entry of the log (of this name) that they took in; `epoch` counts the logs
@@ -138,7 +137,6 @@ export class BookWriter {
     this.#sql = sql;
   }
 
-  /** Transfers of the books by their subjects. */
   async transfers(subjects: readonly string[]): Promise<Map<string, BookedTransfer>> {
     const found = new Map<string, BookedTransfer>();
     for (const some of chunks(subjects, ROWS_AT_ONCE)) {
@@ -156,12 +154,10 @@ export class BookWriter {
     return this.#present(['books_forgotten', 'subject'], subjects);
   }
 
-  /** Which of some events the books have. */
   async knownEvents(ids: readonly string[]): Promise<Set<string>> {
     return this.#present(['books_events', 'event_id'], ids);
   }
 
-  /** Which of some values a column of a table holds. */
   async #present(
     [table, column]: readonly [string, string],
     values: readonly string[],
@@ -227,7 +223,6 @@ export class BookWriter {
     );
   }
 
-  /** Follows deliveries from now on. */
   async follow(deliveries: readonly FollowedDelivery[]): Promise<void> {
     await this.#insert(
       DELIVERY_COLUMNS,
@@ -259,7 +254,6 @@ export class BookWriter {
     );
   }
 
-  /** Inserts rows, many with one statement. */
   async #insert(into: string, rows: readonly (readonly Value[])[], conflict = ''): Promise<void> {
     for (const some of chunks(rows, ROWS_AT_ONCE)) {
       const values = some.map((row) => `(${marks(row.length)})`).join(', ');
@@ -374,7 +368,6 @@ export async function readPlace(sql: Sql): Promise<Place | null> {
   return row === undefined ? null : PLACE.parse(JSON.parse(String(row.value)));
 }
 
-/** A transfer from its row. */
 function transferOf(row: Row): BookedTransfer {
   return {
     subject: String(row.subject),

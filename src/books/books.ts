@@ -8,31 +8,29 @@ import { redisTimeMs } from '../store/connection.ts';
 import type { Keys } from '../store/keys.ts';
 import { FencedLease } from '../store/lease.ts';
 import { BookStore, OvertakenError } from './book-store.ts';
-import { keepRules } from './closed-rules.ts';
 import type { DailyReportMailer } from './daily-report-mailer.ts';
 import { type Fed, Feed, type FeedSources } from './feed.ts';
-import type { Database } from './sql/database.ts';
+import { keepRules } from './queries.ts';
+import { type Database, prepareTables } from './sql/database.ts';
 import { openPostgres } from './sql/postgres.ts';
-import { prepareTables } from './sql/schema.ts';
 import { openSqlite } from './sql/sqlite.ts';
 
 /** The wait between two rounds where there is nothing to read, and the longest after failures. */
 const IDLE_MS = 1_000;
 const MOST_WAIT_MS = 60_000;
 
-/** The file of the embedded books, in the folder of the data. */
 const BOOKS_FILE = 'books.sqlite';
 
 /** Opens the database that a config means. */
 export function openBooks(
-  { url, hasTls }: Pick<BooksConfig, 'url' | 'hasTls'>,
+  { url, hasTls }: BooksConfig,
   { dataDir, isReadOnly = false }: { dataDir: string; isReadOnly?: boolean },
 ): Database {
   return url === null ? openSqlite(join(dataDir, BOOKS_FILE), { isReadOnly }) : openPostgres(url, { hasTls });
 }
 
 /** What the books are stored with. */
-export type BooksParts = {
+export type BooksDeps = {
   config: BooksConfig;
   /** The chains whose payments are checked. */
   checked: ReadonlySet<string>;
@@ -51,7 +49,7 @@ export type BooksParts = {
  * the cursor stands where the rows end, so nothing is left out and nothing comes twice. The daemon goes on without it.
  */
 export class Books {
-  readonly #parts: BooksParts;
+  readonly #parts: BooksDeps;
   readonly #lease: FencedLease;
   readonly #feed: Feed;
   #timer: NodeJS.Timeout | null = null;
@@ -60,7 +58,7 @@ export class Books {
   #isPrepared = false;
   #failures = 0;
 
-  constructor(parts: BooksParts) {
+  constructor(parts: BooksDeps) {
     const { config, checked, keys, redis, database, sources } = parts;
     this.#parts = parts;
     this.#lease = new FencedLease(redis, { lease: keys.booksLease, fence: keys.booksFence });

@@ -1,23 +1,112 @@
 import { isTransfer } from '../domain/books/book-state.ts';
 import { dayAt } from '../domain/books/day.ts';
 import type { DayRules } from '../domain/books/report.ts';
-import { renderEvent } from '../domain/events/render.ts';
+import type { BreakKind } from '../domain/books/report-schema.ts';
+import { renderEvent } from '../domain/events/make-event.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { type Fact, readBatch, wholeFact } from '../queues/deliveries/log-batch.ts';
 import { matchFacts } from '../queues/deliveries/matches.ts';
-import type { DeliveryStore } from '../store/deliveries.ts';
+import type { DeliveryFact, DeliveryStore } from '../store/deliveries.ts';
 import type { EventLog } from '../store/event-log.ts';
 import { compareEntries } from '../store/log-entry.ts';
 import type { Registry } from '../store/registry.ts';
 import type { SubjectStore } from '../store/subjects.ts';
-import type { BookStore, Place } from './book-store.ts';
-import { type Break, findBreak } from './breaks.ts';
-import { lookAtDeliveries } from './followed-deliveries.ts';
-import { observationOf, type Seen, subjectOf, takeIn } from './observations.ts';
-import { snapshotsSince } from './snapshots.ts';
+import type { BookStore, FollowedDelivery, Place } from './book-store.ts';
+import { observationOf, type Seen, snapshotsSince, subjectOf, takeIn } from './observations.ts';
+
+/** A break, and where the books go on behind it. */
+type Break = { kind: BreakKind; detail: string; log: string; entry: string };
+
+/** How far behind its last entry a log is read again that was set back: what is known already is not taken in twice. */
+const AGAIN_MS = 60_000;
+
+/** Holds the place of the books against the log. Null where it goes on. */
+async function findBreak(place: Place, events: EventLog): Promise<Break | null> {
+  const [log, trimmed] = await Promise.all([events.ensureName(), events.trimmed()]);
+  if (log !== place.log) {
+    const detail = `found the event log ${log}, expected ${place.log}, read up to ${place.entry}: it was lost with its Redis. What happened between is not in the books but for what is still under way`;
+    return { kind: 'other-log', detail, log, entry: trimmed ?? '0-0' };
+  }
+  if (trimmed !== null && compareEntries(place.entry, trimmed) < 0) {
+    const detail = `events from ${timeOf(place.entry)} to ${timeOf(trimmed)} left the log (retention) before the books read them`;
+    return { kind: 'trimmed', detail, log, entry: trimmed };
+  }
+  if (place.entry === '0-0' || place.entry === trimmed || (await events.at(place.entry)) !== null)
+    return null;
+  const [last] = (await events.before(place.entry, 1)).entries;
+  const fromMs = Math.max(0, Number((last?.id ?? '0-0').split('-')[0]) - AGAIN_MS);
+  const detail = `the entry ${place.entry}, which the books had read, is not in the log any more: its Redis was set back to ${last === undefined ? 'its beginning' : timeOf(last.id)}`;
+  const again = `${fromMs}-0`;
+  const entry = trimmed !== null && compareEntries(again, trimmed) < 0 ? trimmed : again;
+  return { kind: 'lost', detail, log, entry };
+}
+
+function timeOf(entry: string): string {
+  return new Date(Number(entry.split('-')[0])).toISOString();
+}
+
+/** The number of deliveries that are looked at together, and how often one round does that: others are served meanwhile. */
+const LOOKED_AT_TOGETHER = 200;
+const MOST_LOOKS = 10;
+
+/** The waits between two looks at a delivery that is not done. */
+const LEAST_MS = 1_000;
+const MOST_MS = 3_600_000;
+
+/** A delivery whose event is older, and of which nothing is known any more, is looked at no longer. */
+const GONE_AFTER_MS = 86_400_000;
+
+/**
+ * Looks at deliveries whose turn it is, and notes when they were done. One that stays undone is looked at ever more seldom, but
+ * again when the day is closed (`closesMs`): the report of that moment names what is undone. Returns whether all that was due
+ * has been looked at.
+ */
+export async function lookAtDeliveries(
+  books: BookStore,
+  parts: { place: Place; deliveries: DeliveryStore; nowMs: number; closesMs: number },
+): Promise<boolean> {
+  for (let look = 0; look < MOST_LOOKS; look += 1) {
+    const due = await books.dueDeliveries(parts.nowMs, LOOKED_AT_TOGETHER);
+    if (due.length > 0) await lookAt(books, due, parts);
+    if (due.length < LOOKED_AT_TOGETHER) return true;
+  }
+  return false;
+}
+
+async function lookAt(
+  books: BookStore,
+  due: readonly FollowedDelivery[],
+  {
+    place,
+    deliveries,
+    nowMs,
+    closesMs,
+  }: { place: Place; deliveries: DeliveryStore; nowMs: number; closesMs: number },
+): Promise<void> {
+  const facts = await Promise.all(due.map(({ receiver, eventId }) => deliveries.fact(receiver, eventId)));
+  const noted = due.map((one, index) => {
+    const fact = facts[index] ?? null;
+    const ageMs = Math.max(0, nowMs - one.eventMs);
+    if (fact?.outcome === 'delivered') {
+      const deliveredMs = fact.deliveredAt ?? fact.attempts.at(-1)?.atMs ?? nowMs;
+      return { ...one, state: 'delivered', deliveredMs, checkMs: null };
+    }
+    const isGone = fact === null && ageMs > GONE_AFTER_MS;
+    const waitMs = Math.min(MOST_MS, Math.max(LEAST_MS, ageMs / 4));
+    const nextMs = Math.round(nowMs + waitMs);
+    const checkMs = isGone ? null : nowMs < closesMs ? Math.min(nextMs, closesMs) : nextMs;
+    return { ...one, state: isGone ? 'gone' : stateOf(fact), deliveredMs: null, checkMs };
+  });
+  await books.move({ from: place, to: place }, (writer) => writer.noteDeliveries(noted));
+}
+
+function stateOf(fact: DeliveryFact | null): string {
+  if (fact === null || (fact.outcome === 'pending' && fact.tries === 0)) return 'waiting';
+  return fact.outcome === 'dead' ? 'dead' : 'retrying';
+}
 
 /** What the books are stored by. `closeAfterMs` is also how long after its end a day waits for what is seen late. */
-export type BookRules = DayRules & { zone: string; retentionMs: number };
+type BookRules = DayRules & { zone: string; retentionMs: number };
 
 /** What the books are fed from. */
 export type FeedSources = {

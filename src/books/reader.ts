@@ -1,20 +1,23 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import type { Closing } from '../domain/books/balances.ts';
-import { checkedZone, type Day, dayAt, dayOf } from '../domain/books/day.ts';
-import type { ReportDelivery, ReportEvent, ReportTransfer } from '../domain/books/day-transfer.ts';
-import { SIDES } from '../domain/books/postings.ts';
+import {
+  checkedZone,
+  type Day,
+  dayAt,
+  dayOf,
+  type ReportDelivery,
+  type ReportEvent,
+  type ReportTransfer,
+} from '../domain/books/day.ts';
+import { type BookNames, SIDES } from '../domain/books/postings.ts';
 import { type DayRules, makeReport } from '../domain/books/report.ts';
 import type { Report } from '../domain/books/report-schema.ts';
-import type { BookNames } from '../domain/books/sums.ts';
 import { foldHex } from '../domain/subjects/subject.ts';
-import type { Directory } from '../domain/transfers/chains.ts';
-import { tokenKey } from '../domain/transfers/chains.ts';
+import { type Directory, tokenKey } from '../domain/transfers/chains.ts';
 import { chunks } from '../store/chunks.ts';
 import { eventOfRow, marks, readPlace } from './book-store.ts';
-import { rulesAt } from './closed-rules.ts';
-import type { Database, Row, Sql } from './sql/database.ts';
-import { checkTables } from './sql/schema.ts';
-import { touchedSince } from './touched.ts';
+import { rulesAt, touchedSince } from './queries.ts';
+import { checkTables, type Database, type Row, type Sql } from './sql/database.ts';
 
 /** A day of which the books say nothing; the message says why. */
 export class NoBooksError extends Error {
@@ -227,7 +230,7 @@ async function closingAt(
 async function breaksOf(
   sql: Sql,
   { fromMs, toMs }: Day,
-  { closeAfterMs }: Pick<DayRules, 'closeAfterMs'>,
+  { closeAfterMs }: DayRules,
 ): Promise<{ atMs: number; kind: string; detail: string }[]> {
   const rows = await sql.all(
     'SELECT at_ms, kind, detail FROM books_breaks WHERE at_ms >= ? AND at_ms < ? ORDER BY id',

@@ -1,8 +1,7 @@
 import { z } from 'zod';
+import { checkJson } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { checkJson } from '../domain/parse-json.ts';
-import { EVM_BLOCK, EVM_RECEIPT, QUANTITY } from '../domain/proof/evm-moves.ts';
-import { SOLANA_TRANSACTION } from '../domain/proof/solana-moves.ts';
+import { EVM_BLOCK, EVM_RECEIPT, QUANTITY, SOLANA_TRANSACTION } from '../domain/proof/moves.ts';
 
 /** The id of every call, for each is a request of its own. */
 export const CALL_ID = 1;

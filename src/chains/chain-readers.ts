@@ -1,12 +1,11 @@
 import type { ChainEndpoint, CheckedChain } from '../config/config.ts';
-import { readFulfilmentEvent } from '../domain/proof/evm-moves.ts';
-import { chainFamily } from '../domain/proof/families.ts';
-import type { Block, Reading } from '../domain/proof/reading.ts';
+import { readFulfilmentEvent } from '../domain/proof/moves.ts';
+import type { Block, Reading } from '../domain/proof/proof.ts';
+import { chainFamily } from '../domain/proof/statement.ts';
 import { Endpoint, type EndpointCall, EndpointError } from './endpoint.ts';
 import { EvmSource, type PinnedFulfilments } from './evm-endpoint.ts';
-import { Refreshed } from './kept.ts';
 import { SolanaSource } from './solana-endpoint.ts';
-import type { ChainSource } from './source.ts';
+import { type ChainSource, Refreshed } from './source.ts';
 
 export type { EndpointCall } from './endpoint.ts';
 
@@ -22,7 +21,6 @@ export type ChainReader = {
   read(txHash: string, options?: { token?: string | null; signal?: AbortSignal }): Promise<Reading[]>;
   /** The newest final block of one endpoint; null where it has not answered. */
   finalHead(endpoint: string): Promise<Block | null>;
-  /** Lets the calls under way end. */
   close(): Promise<void>;
 };
 

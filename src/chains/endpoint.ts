@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { ChainEndpoint } from '../config/config.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type Redact, redactor, secretsOfHeader, secretsOfUrl } from '../redact.ts';
@@ -5,7 +6,39 @@ import { Thread, ThreadError } from '../thread.ts';
 import { Transport } from '../upstream/http/transport.ts';
 import { VERSION } from '../version.ts';
 import { ANSWER_MODULE, CALL_ID, type Result, type ResultName, type RpcAnswer, work } from './answer.ts';
-import { Pace } from './pace.ts';
+
+/** Nobody waits longer for his turn: he is reported to come again. */
+const LONGEST_WAIT_MS = 10_000;
+
+/** Spreads calls evenly: so many per second, after a pause of a second as many at once. */
+class Pace {
+  readonly #intervalMs: number;
+  /** How far the turns that were given away may lag behind the clock: what was not used in the last second. */
+  readonly #burstMs: number;
+  #nextAtMs = Number.NEGATIVE_INFINITY;
+  #pausedUntilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(perSecond: number) {
+    this.#intervalMs = 1_000 / perSecond;
+    this.#burstMs = Math.max(0, 1_000 - this.#intervalMs);
+  }
+
+  /** Waits for a turn; false, at once, where that would take longer than ten seconds. Rejects with the reason of `signal`. */
+  async take(signal?: AbortSignal): Promise<boolean> {
+    signal?.throwIfAborted();
+    const nowMs = performance.now();
+    const atMs = Math.max(this.#nextAtMs, nowMs - this.#burstMs, this.#pausedUntilMs);
+    if (atMs - nowMs > LONGEST_WAIT_MS) return false;
+    this.#nextAtMs = atMs + this.#intervalMs;
+    if (atMs > nowMs) await delay(atMs - nowMs, undefined, signal === undefined ? {} : { signal });
+    return true;
+  }
+
+  /** Gives nobody a turn for so long. Turns that were given already are taken. */
+  pause(ms: number): void {
+    this.#pausedUntilMs = Math.max(this.#pausedUntilMs, performance.now() + ms);
+  }
+}
 
 /** How a call ended. */
 export type CallOutcome = 'ok' | 'error' | 'timeout' | 'rate-limited' | 'wrong-chain';
@@ -35,7 +68,7 @@ export class EndpointError extends Error {
 }
 
 /** What is asked: a method, and which result is read of its answer. */
-export type Question<Name extends ResultName> = { method: string; params: readonly unknown[]; result: Name };
+type Question<Name extends ResultName> = { method: string; params: readonly unknown[]; result: Name };
 
 /** Codes by which providers say that they were asked too often. */
 const LIMIT_CODES: ReadonlySet<number> = new Set([-32005, -32029, 429]);

@@ -1,10 +1,9 @@
 import type { AbiEvent } from 'viem';
 import type { ChainFinality } from '../config/config.ts';
-import { type EvmReceipt, evmMoves, fulfilledBy, receiptFault } from '../domain/proof/evm-moves.ts';
-import type { Block } from '../domain/proof/reading.ts';
+import { type EvmReceipt, evmMoves, fulfilledBy, receiptFault } from '../domain/proof/moves.ts';
+import type { Block } from '../domain/proof/proof.ts';
 import { type Endpoint, EndpointError } from './endpoint.ts';
-import { Kept } from './kept.ts';
-import type { ChainSource, Observation } from './source.ts';
+import { type ChainSource, Kept, type Observation } from './source.ts';
 
 /** What is pinned of a chain's fulfilments. */
 export type PinnedFulfilments = { address: string; abi: AbiEvent; hash: string };

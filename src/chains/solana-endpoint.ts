@@ -1,9 +1,8 @@
-import { SOLANA_GENESIS } from '../domain/proof/families.ts';
-import type { Block } from '../domain/proof/reading.ts';
-import { solanaMoves, transactionFault } from '../domain/proof/solana-moves.ts';
+import { solanaMoves, transactionFault } from '../domain/proof/moves.ts';
+import type { Block } from '../domain/proof/proof.ts';
+import { SOLANA_GENESIS } from '../domain/proof/statement.ts';
 import type { Endpoint } from './endpoint.ts';
-import { Kept } from './kept.ts';
-import type { ChainSource, Observation } from './source.ts';
+import { type ChainSource, Kept, type Observation } from './source.ts';
 
 const FINALIZED = { commitment: 'finalized' } as const;
 

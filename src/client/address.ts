@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { isLoopback } from '../config/fields/urls.ts';
+import { isLoopback } from '../config/fields/http.ts';
+import { member } from '../config/file/errors.ts';
 import { readConfigText } from '../config/file/load.ts';
 import { readSource } from '../config/file/source.ts';
-import { member } from '../config/file/tree.ts';
 import { serverSchema } from '../config/sections/server.ts';
 import { BadSettingError } from '../exit.ts';
 import { Secret } from '../secret.ts';

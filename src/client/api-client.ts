@@ -43,7 +43,6 @@ export class ApiClient {
     this.#address = address;
   }
 
-  /** The place where the daemon is. */
   get url(): string {
     return this.#address.url;
   }

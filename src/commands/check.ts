@@ -3,16 +3,23 @@ import { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { renderProblem } from '../config/file/errors.ts';
 import { CONFIG_DEFAULT, loadConfig } from '../config/file/load.ts';
+import { TEST_TYPE } from '../domain/events/event-types.ts';
 import { subjectsOf } from '../domain/subjects/subscription.ts';
+import { extendDirectory } from '../domain/transfers/chains.ts';
 import { EXIT } from '../exit.ts';
 import { printableLine } from '../notifiers/printable.ts';
-import { booksChecks } from './live/books.ts';
-import { chainChecks } from './live/chains.ts';
-import { count, runCheck } from './live/finding.ts';
-import { postgresChecks } from './live/postgres.ts';
-import { redisCheck } from './live/redis.ts';
-import { smtpCheck } from './live/smtp.ts';
-import { upstreamChecks } from './live/upstream.ts';
+import { testReceiver } from '../operations/test-receiver.ts';
+import { VERSION } from '../version.ts';
+import {
+  booksChecks,
+  chainChecks,
+  count,
+  postgresChecks,
+  redisCheck,
+  runCheck,
+  smtpCheck,
+} from './check-live.ts';
+import { upstreamChecks } from './check-upstream.ts';
 
 /** `check`: says whether a config is right, and with `--live` whether all that it names can be reached. */
 export function checkCommand(): Command {
@@ -60,4 +67,25 @@ function describe(config: Config): string {
     count(config.subscriptions.length, 'subscription'),
     count(named, 'subject'),
   ].join(', ');
+}
+
+/** `test`: sends an event to a receiver as the daemon does, and shows the answer. */
+export function testCommand(): Command {
+  return new Command('test')
+    .description('Send an intentwatch.test event to a receiver, signed, once, and show the answer.')
+    .argument('<receiver>', 'a receiver of the config; the daemon need not run')
+    .option('-c, --config <file>', 'config file', CONFIG_DEFAULT)
+    .action(sendTest);
+}
+
+async function sendTest(name: string, options: { config: string }): Promise<void> {
+  const config = await loadConfig(resolve(options.config), process.env);
+  const { receivers, smtp } = config;
+  const notifying = { smtp, version: VERSION, eventUrl: null, directory: extendDirectory(config) };
+  const tested = await testReceiver(name, { receivers, options: notifying });
+  const { outcome, reason, answer, durationMs, event } = tested;
+  const lines = [`${name}: ${outcome} after ${durationMs} ms: ${reason}`, `event:  ${event}, ${TEST_TYPE}`];
+  if (answer !== '') lines.push(`answer: ${answer}`);
+  process.stdout.write(`${lines.join('\n')}\n`);
+  if (outcome !== 'delivered') process.exitCode = EXIT.failed;
 }

@@ -11,12 +11,12 @@ type Listed = { group: Group; staysResident?: true; load: () => Promise<Command>
 export const COMMANDS: Readonly<Record<string, Listed>> = {
   start: { group: 'run', staysResident: true, load: async () => (await import('./start.ts')).startCommand() },
   check: { group: 'run', load: async () => (await import('./check.ts')).checkCommand() },
-  keygen: { group: 'run', load: async () => (await import('./keygen.ts')).keygenCommand() },
+  keygen: { group: 'run', load: async () => (await import('./setup.ts')).keygenCommand() },
   'postgres-table': {
     group: 'run',
-    load: async () => (await import('./postgres-table.ts')).postgresTableCommand(),
+    load: async () => (await import('./setup.ts')).postgresTableCommand(),
   },
-  test: { group: 'run', load: async () => (await import('./test.ts')).testCommand() },
+  test: { group: 'run', load: async () => (await import('./check.ts')).testCommand() },
   sandbox: {
     group: 'run',
     staysResident: true,
@@ -29,7 +29,7 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   },
   completion: {
     group: 'run',
-    load: async () => (await import('./completion.ts')).completionCommand(loadCommands),
+    load: async () => (await import('./setup.ts')).completionCommand(loadCommands),
   },
   ls: { group: 'see', load: async () => (await import('./subjects.ts')).listCommand() },
   show: { group: 'see', load: async () => (await import('./show.ts')).showCommand() },
@@ -46,7 +46,7 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   reload: { group: 'act', load: async () => (await import('./reload.ts')).reloadCommand() },
   receivers: { group: 'act', load: async () => (await import('./receivers.ts')).receiversCommand() },
   listen: { group: 'act', load: async () => (await import('./listen.ts')).listenCommand() },
-  quarantine: { group: 'data', load: async () => (await import('./quarantine.ts')).quarantineCommand() },
+  quarantine: { group: 'data', load: async () => (await import('./learned.ts')).quarantineCommand() },
   learned: { group: 'data', load: async () => (await import('./learned.ts')).learnedCommand() },
   status: { group: 'upstream', load: async () => (await import('./status.ts')).statusCommand() },
   quote: { group: 'upstream', load: async () => (await import('./quote.ts')).quoteCommand() },

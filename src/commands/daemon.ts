@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type AddressOptions, daemonAddress } from '../client/address.ts';
 import { ApiClient } from '../client/api-client.ts';
 import { CONFIG_DEFAULT } from '../config/file/load.ts';
+import { MOMENT_EXPECTED, parseMoment } from '../operations/moment.ts';
 
 /** The options of a command that asks a running daemon. */
 export type DaemonOptions = AddressOptions & { json?: true };
@@ -84,4 +85,10 @@ export async function textOf(stream: AsyncIterable<Buffer>): Promise<string> {
   const parts: Buffer[] = [];
   for await (const part of stream) parts.push(part);
   return Buffer.concat(parts).toString('utf8');
+}
+
+/** Reads a moment from the command line; the daemon reads it by its own clock. */
+export function moment(text: string): string {
+  if (parseMoment(text) === null) throw new InvalidArgumentError(`expected ${MOMENT_EXPECTED}`);
+  return text;
 }

@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
 import { loadConfig } from '../config/file/load.ts';
 import { parseRedisUrl } from '../config/sections/redis.ts';
-import { assembleOperations } from '../daemon/assemble-operations.ts';
+import { assembleOperations } from '../daemon/stores.ts';
 import { COMMON, extendDirectory } from '../domain/transfers/chains.ts';
 import { discoveredDirectory } from '../domain/transfers/discovered.ts';
 import { TryAgainError } from '../exit.ts';
-import type { OperationParts } from '../operations/parts.ts';
+import type { OperationContext } from '../operations/operation.ts';
 import { connect, disconnect } from '../store/connection.ts';
 import { DirectoryStore } from '../store/directory.ts';
 import { findEmbedded } from '../store/embedded.ts';
@@ -16,7 +16,7 @@ import { SeenFile } from '../store/seen-file.ts';
 import { withTimeout } from '../with-timeout.ts';
 
 /** What commands about deliveries work with, on the Redis of their config. */
-export type Deliveries = OperationParts;
+export type Deliveries = OperationContext;
 
 const REDIS_TIMEOUT_MS = 10_000;
 

@@ -5,8 +5,17 @@ import { interrupted } from '../exit.ts';
 import { makeNotice } from '../notifiers/notice/notice.ts';
 import { printableLine } from '../notifiers/printable.ts';
 import { listEvents } from '../server/api/routes/log.ts';
-import { clientOf, count, type DaemonOptions, pagesOf, print, remark, say, withDaemon } from './daemon.ts';
-import { moment } from './moment.ts';
+import {
+  clientOf,
+  count,
+  type DaemonOptions,
+  moment,
+  pagesOf,
+  print,
+  remark,
+  say,
+  withDaemon,
+} from './daemon.ts';
 import { screenOf, tinted, utcTimeOfIso } from './table.ts';
 
 type Options = DaemonOptions & {

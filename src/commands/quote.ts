@@ -1,14 +1,13 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { QuoteVerdict } from '../domain/quotes/quote-signature.ts';
-import { describeAmount } from '../domain/transfers/amounts.ts';
 import { chainName } from '../domain/transfers/chains.ts';
+import { describeAmount } from '../domain/transfers/money.ts';
 import { EXIT } from '../exit.ts';
 import { askAgain } from '../upstream/client/again.ts';
 import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
 import { QuoteSigners } from '../upstream/client/quote-signers.ts';
 import type { OpenQuotes } from '../upstream/wire/open-quote.ts';
-import type { Quote, QuoteAnswer } from '../upstream/wire/quote.ts';
-import type { QuoteRequest } from '../upstream/wire/quote-request.ts';
+import type { Quote, QuoteAnswer, QuoteRequest } from '../upstream/wire/quote.ts';
 import { type ConnectionOptions, upstreamOf, withClient, withConnection } from './connection.ts';
 import { table, utcTime } from './table.ts';
 

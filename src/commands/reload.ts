@@ -1,9 +1,8 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { ProblemReply } from '../client/api-client.ts';
-import { REMOVED_KINDS } from '../config/sections/reload.ts';
+import { REMOVED_KINDS } from '../config/sections/process.ts';
 import { BadSettingError, TryAgainError } from '../exit.ts';
-import type { ConfigRemoval } from '../operations/config-removal.ts';
-import type { ConfigChanges } from '../operations/config-state.ts';
+import type { ConfigChanges, ConfigRemoval } from '../operations/config-state.ts';
 import { reload } from '../server/api/routes/config.ts';
 import { clientOf, type DaemonOptions, print, withDaemon } from './daemon.ts';
 

@@ -4,9 +4,8 @@ import type { ApiClient } from '../client/api-client.ts';
 import { EXIT, interrupted } from '../exit.ts';
 import { resendToReceiver } from '../server/api/routes/receivers.ts';
 import { readReplay, resendOfEvent, resendOfSubject } from '../server/api/routes/resend.ts';
-import { clientOf, type DaemonOptions, remark, say, withDaemon } from './daemon.ts';
+import { clientOf, type DaemonOptions, moment, remark, say, withDaemon } from './daemon.ts';
 import { findSubject } from './find-subject.ts';
-import { moment } from './moment.ts';
 
 type Options = DaemonOptions & {
   to?: string[];

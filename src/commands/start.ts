@@ -4,10 +4,11 @@ import { pino } from 'pino';
 import type { Config } from '../config/config.ts';
 import { ConfigFile } from '../config/file/config-file.ts';
 import { CONFIG_DEFAULT } from '../config/file/load.ts';
-import { LOG_FORMATS, LOG_LEVELS, type LogConfig } from '../config/sections/log.ts';
+import { LOG_FORMATS, LOG_LEVELS, type LogConfig } from '../config/sections/process.ts';
 import { Daemon } from '../daemon/daemon.ts';
 import { EXIT, interrupted, reportFailure } from '../exit.ts';
 import { bufferedLines, LOG_OPTIONS, standardOutput } from '../log.ts';
+import { printableLine } from '../notifiers/printable.ts';
 
 /** A daemon that is still there after this long at shutdown is cut off: what it held is passed to the next one. */
 const SHUTDOWN_MS = 4_500;
@@ -72,6 +73,43 @@ async function logSink(format: LogConfig['format']): Promise<{ write(text: strin
   // Nobody could end it any more by a key.
   const out = standardOutput(() => process.kill(process.pid, 'SIGTERM'));
   if ((format ?? (process.stdout.isTTY ? 'pretty' : 'json')) === 'json') return out;
-  const { prettyLines } = await import('./pretty-log.ts');
-  return prettyLines(out, { colour: process.stdout.isTTY && process.stdout.hasColors() });
+  return await prettyLines(out, { colour: process.stdout.isTTY && process.stdout.hasColors() });
+}
+
+/** No value of a log line is longer. */
+const LONGEST = 20_000;
+
+/** Writes log lines for people: one line each, with the time of day and the level in words. */
+async function prettyLines(
+  sink: { write(text: string): unknown },
+  { colour }: { colour: boolean },
+): Promise<{ write(text: string): void }> {
+  const { prettyFactory } = await import('pino-pretty');
+  const pretty = prettyFactory({
+    colorize: colour,
+    singleLine: true,
+    translateTime: 'SYS:HH:MM:ss.l',
+    errorLikeObjectKeys: ['error'],
+  });
+  return {
+    write: (text) => {
+      const lines = text.split('\n').filter((line) => line !== '');
+      sink.write(lines.map((line) => pretty(printable(JSON.parse(line)))).join(''));
+    },
+  };
+}
+
+/** What a line quotes from outside, without what would move the cursor of a terminal. */
+function printable(value: unknown): unknown {
+  if (typeof value === 'string') {
+    return value
+      .split('\n')
+      .map((line) => printableLine(line, LONGEST))
+      .join('\n');
+  }
+  if (Array.isArray(value)) return value.map(printable);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]) => [printableLine(name), printable(one)]),
+  );
 }

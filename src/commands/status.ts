@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { JsonObject } from '../domain/json.ts';
-import { describeAmount } from '../domain/transfers/amounts.ts';
 import { chainName } from '../domain/transfers/chains.ts';
+import { describeAmount } from '../domain/transfers/money.ts';
 import { readTransfer } from '../domain/transfers/transfer.ts';
 import { askAgain } from '../upstream/client/again.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';

@@ -6,8 +6,8 @@ import { listWatched, recheckSubject } from '../server/api/routes/subjects.ts';
 import { track, untrack } from '../server/api/routes/tracking.ts';
 import { clientOf, count, type DaemonOptions, pagesOf, pair, print, remark, withDaemon } from './daemon.ts';
 import { findSubject } from './find-subject.ts';
-import { readQuoteFile } from './quote-file.ts';
 import { screenOf, table, utcTimeOfIso } from './table.ts';
+import { readQuoteFile } from './verify-quote.ts';
 
 type TrackOptions = DaemonOptions & {
   to?: string[];

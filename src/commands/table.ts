@@ -82,7 +82,6 @@ export function utcTime(seconds: number): string {
   return Number.isNaN(date.getTime()) ? String(seconds) : date.toISOString().replace('.000Z', 'Z');
 }
 
-/** Milliseconds since 1970 as a UTC time to the second. */
 function utcTimeOfMs(ms: number): string {
   return utcTime(Math.floor(ms / 1_000));
 }

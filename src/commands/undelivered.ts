@@ -1,11 +1,9 @@
 import { Command, Option } from 'commander';
 import type { ApiClient } from '../client/api-client.ts';
-import type { Undelivered } from '../operations/undelivered.ts';
-import type { Unmatched } from '../operations/unmatched.ts';
+import type { Undelivered, Unmatched } from '../operations/undelivered.ts';
 import { retryOfReceiver } from '../server/api/routes/receivers.ts';
 import { listOfUndelivered, listOfUnmatched } from '../server/api/routes/undelivered.ts';
-import { clientOf, count, type DaemonOptions, pagesOf, print, remark, withDaemon } from './daemon.ts';
-import { moment } from './moment.ts';
+import { clientOf, count, type DaemonOptions, moment, pagesOf, print, remark, withDaemon } from './daemon.ts';
 import { screenOf, table, utcTimeOfIso } from './table.ts';
 
 type Options = DaemonOptions & {

@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 import type { ApiReceiverLimits, Receiver } from './config.ts';
-import { isInNetworks, isPrivateHost } from './fields/urls.ts';
+import { isInNetworks, isPrivateHost } from './fields/http.ts';
 import { renderPath } from './file/errors.ts';
 import { buildReceiver, checkReceiver, receiverSchema } from './sections/receiver.ts';
 

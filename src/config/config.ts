@@ -2,15 +2,14 @@ import type { OverdueAfter } from '../domain/cadence/timed.ts';
 import type { PollingLimits } from '../domain/cadence/watch-rules.ts';
 import type { BatchingRules } from '../domain/events/batching.ts';
 import type { EventFilter } from '../domain/events/filter.ts';
-import type { Fulfilments } from '../domain/proof/evm-moves.ts';
-import type { ImportedQuote } from '../domain/quotes/imported-quote.ts';
+import type { Fulfilments } from '../domain/proof/moves.ts';
+import type { ImportedQuote } from '../domain/quotes/promised.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
 import type { AddedChain, AddedToken } from '../domain/transfers/chains.ts';
 import type { Secret } from '../secret.ts';
+import type { WebhookFormat } from './fields/receiver.ts';
 import type { ConfigProblem } from './file/errors.ts';
-import type { LogConfig } from './sections/log.ts';
-import type { ReloadConfig } from './sections/reload.ts';
-import type { RemovalConfig } from './sections/removal.ts';
+import type { LogConfig, ReloadConfig, RemovalConfig } from './sections/process.ts';
 
 /** The kinds of subject whose records carry a status that can end tracking. */
 export type FinishingKind = 'intent' | 'quote' | 'gasless' | 'vault' | 'deposit-address';
@@ -113,9 +112,6 @@ export type ReceiverTls = {
   identity: { cert: string; key: Secret } | null;
 };
 
-/** What a webhook's body is: the event, signed, or a message for people in a chat's channel. */
-export type WebhookFormat = 'standard' | 'slack' | 'discord';
-
 /** What every receiver says of itself: which events it gets, and how they are delivered. */
 type Receiving = {
   name: string;
@@ -167,7 +163,6 @@ export type EmailReceiver = Receiving & {
   to: string[];
   /** `subject`: the events of one subject come one after another, by `sequence`. */
   ordering: 'none' | 'subject';
-  /** What makes events wait for each other. */
   batching: BatchingRules;
 };
 
@@ -213,7 +208,6 @@ export type Subscription = {
   /** Routes that are priced again and again; one name is one route in all subscriptions. */
   routes: RouteDefinition[];
   metadata: Record<string, string>;
-  /** Names of receivers. */
   receivers: string[];
   /** True when what happened before the subscription is reported too. */
   history: 'skip' | 'emit';
@@ -255,7 +249,6 @@ export type CheckedChain = {
 export type BooksConfig = {
   /** The Postgres that keeps them; `null`: a file in `dataDir`. */
   url: Secret | null;
-  /** True when it is reached with TLS. */
   hasTls: boolean;
   retentionMs: number;
   /** The zone in whose days they are closed. */
@@ -266,14 +259,8 @@ export type BooksConfig = {
   report: { atMinute: number; to: string[] } | null;
 };
 
-/** A config file, checked, with defaults filled in and variables expanded. */
-export type Config = {
-  /** Absolute path of the file. */
-  file: string;
-  /** SHA-256 in hex over the config without its secrets, the same whatever the order of keys. */
-  digest: string;
-  /** Tells two configs apart that differ in anything, secrets included; never shown (see config/digest.ts). */
-  fingerprint: Secret;
+/** A config before its place and its digests are added. */
+export type ConfigContents = {
   upstream: UpstreamConfig;
   redis: RedisConfig;
   /** Absolute path. */
@@ -301,6 +288,16 @@ export type Config = {
   subscriptions: Subscription[];
   /** The imported quotes, each once. */
   importedQuotes: ImportedQuote[];
+};
+
+/** A config file, checked, with defaults filled in and variables expanded. */
+export type Config = ConfigContents & {
+  /** Absolute path of the file. */
+  file: string;
+  /** SHA-256 in hex over the config without its secrets, the same whatever the order of keys. */
+  digest: string;
+  /** Tells two configs apart that differ in anything, secrets included; never shown (see config/digest.ts). */
+  fingerprint: Secret;
   /** What is allowed in the file, but probably a mistake; like the problems of a file that is refused. */
   warnings: ConfigProblem[];
 };

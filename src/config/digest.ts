@@ -1,17 +1,14 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson, type JsonValue } from '../domain/json.ts';
 import { Secret } from '../secret.ts';
-import type { Config } from './config.ts';
+import type { ConfigContents } from './config.ts';
 import { ExpiringSecret } from './fields/signing-secret.ts';
-
-/** What a file says, before its place and its digests are added. */
-type Contents = Omit<Config, 'file' | 'digest' | 'fingerprint' | 'warnings'>;
 
 /**
  * SHA-256 in hex over what processes on one Redis must agree on: the config without its secrets, and without what
  * belongs to a single process (the file's place, `dataDir`, `server`, `log`, `reload`).
  */
-export function digestOf({ dataDir, server, log, reload, ...shared }: Contents): string {
+export function digestOf({ dataDir, server, log, reload, ...shared }: ConfigContents): string {
   return createHash('sha256')
     .update(canonicalJson(withoutSecrets(shared) ?? null))
     .digest('hex');
@@ -23,7 +20,7 @@ export function digestOf({ dataDir, server, log, reload, ...shared }: Contents):
  * they are, and what they log), only the text counts. Whoever knew it could try secrets that are easy to guess against it, so
  * it is a secret itself. What is shown is made from it with a key (see ConfirmationStore).
  */
-export function fingerprintOf(text: string, { dataDir, log, server, ...shared }: Contents): Secret {
+export function fingerprintOf(text: string, { dataDir, log, server, ...shared }: ConfigContents): Secret {
   const { host, port, publicUrl, ...access } = server;
   const values = canonicalJson(withSecrets({ ...shared, server: access }));
   return new Secret(

@@ -9,8 +9,7 @@ import type { SubjectDelivery } from '../operations/subject-deliveries.ts';
 import type { Subject } from '../operations/subjects.ts';
 import type { Dropped, Suspended } from '../operations/suspended.ts';
 import type { SubjectState } from '../operations/timeline.ts';
-import type { Undelivered } from '../operations/undelivered.ts';
-import type { Unmatched } from '../operations/unmatched.ts';
+import type { Undelivered, Unmatched } from '../operations/undelivered.ts';
 import type { PROBLEM, RESENT_SUBJECT, RETRIED } from '../server/api/shapes.ts';
 
 export type {

@@ -1,14 +1,15 @@
 import type { Logger } from 'pino';
 import { type AddedReceiverRules, readAddedReceiver } from '../config/added-receiver.ts';
 import type { Config, Receiver } from '../config/config.ts';
-import { describeFault, openDefinition } from '../operations/added-receivers.ts';
-import type { AddedReceiverStore, Encryption } from '../store/added-receivers.ts';
+import { type AddedReceiverDeps, describeFault, openDefinition } from '../operations/added-receivers.ts';
+import type { OriginOf } from '../operations/receivers.ts';
+import { type AddedReceiverStore, Encryption } from '../store/added-receivers.ts';
 
 /** The interval at which it is looked whether another process has changed them. */
 const LOOK_EVERY_MS = 1_000;
 
 /** What they are read with. `apply` has the daemon go on with them. */
-type AddedReceiversParts = {
+type AddedReceiversDeps = {
   store: AddedReceiverStore;
   encryption: Encryption | null;
   apply: () => Promise<void>;
@@ -17,7 +18,7 @@ type AddedReceiversParts = {
 
 /** The receivers that were made through the API, by whichever process: read from Redis, and read again when they change. */
 export class AddedReceivers {
-  readonly #parts: AddedReceiversParts;
+  readonly #parts: AddedReceiversDeps;
   #version: string | null = null;
   #definitions = new Map<string, string>();
   /** Why this process goes on without some of them, by name. */
@@ -25,7 +26,7 @@ export class AddedReceivers {
   #timer: NodeJS.Timeout | undefined;
   #closing = false;
 
-  constructor(parts: AddedReceiversParts) {
+  constructor(parts: AddedReceiversDeps) {
     this.#parts = parts;
   }
 
@@ -86,12 +87,10 @@ export class AddedReceivers {
     return this.#leftOut.get(name) ?? null;
   }
 
-  /** True when there is one of this name. */
   has(name: string): boolean {
     return this.#definitions.has(name);
   }
 
-  /** Looks for changes from now on. */
   start(): void {
     if (this.#closing) return;
     this.#timer = setTimeout(() => void this.#look(), LOOK_EVERY_MS);
@@ -118,6 +117,24 @@ export class AddedReceivers {
 }
 
 /** What a config demands of them. */
-export function rulesOf({ smtp, retentionMs, server }: Config): AddedReceiverRules {
+function rulesOf({ smtp, retentionMs, server }: Config): AddedReceiverRules {
   return { hasSmtp: smtp !== null, retentionMs, limits: server.apiReceivers };
+}
+
+/** The receivers that are made through the API, and what the routes that make them work with. */
+export async function openAddedReceivers(daemon: {
+  store: AddedReceiverStore;
+  config: () => Config;
+  apply: () => Promise<void>;
+  log: Logger;
+}): Promise<{ added: AddedReceivers; adding: AddedReceiverDeps }> {
+  const { store, config, apply, log } = daemon;
+  const { secretsKey } = config().server;
+  const encryption = secretsKey === null ? null : await Encryption.create(secretsKey);
+  const added = new AddedReceivers({ store, encryption, apply, log });
+  const originOf: OriginOf = (name) => {
+    if (config().receivers.some((one) => one.name === name)) return { origin: 'file', leftOut: null };
+    return { origin: added.has(name) ? 'api' : null, leftOut: added.reasonLeftOut(name) };
+  };
+  return { added, adding: { store, encryption, rules: () => rulesOf(config()), apply, originOf } };
 }

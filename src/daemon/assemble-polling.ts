@@ -11,12 +11,12 @@ import { type PartnerPricing, pollPartnerRoute } from '../pollers/partner-route.
 import type { Pricing } from '../pollers/poll-subject.ts';
 import { pollRoute, type QuotingService } from '../pollers/route.ts';
 import { Discovery } from '../queues/discovery.ts';
-import { adaptersOf } from '../queues/polls/adapters.ts';
 import { Dispatcher } from '../queues/polls/dispatcher.ts';
 import { Learning } from '../queues/polls/learning.ts';
 import { PollQueues } from '../queues/polls/poll-queues.ts';
 import { PollWorker } from '../queues/polls/poll-worker.ts';
 import { QuoteVerification } from '../queues/polls/quote-verification.ts';
+import { adaptersOf } from '../queues/polls/run-poll.ts';
 import { Sweeps } from '../queues/polls/sweeps.ts';
 import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
@@ -49,12 +49,11 @@ export type Poller = {
   capacity: number;
 };
 
-/** What the parts that poll are made from. */
 type PollingAssembly = {
   config: Config;
   redis: RedisClient;
   keys: Keys;
-  stores: Pick<DaemonStores, 'subjects' | 'registry' | 'importedQuotes' | 'health' | 'plan' | 'wallets'>;
+  stores: DaemonStores;
   signals: Signals;
   log: Logger;
   clocks: Clocks;
@@ -181,7 +180,6 @@ function partnerPricing(
   return { client, signers, slot, dAppId, directory: discovery.directory };
 }
 
-/** Who is asked for prices. */
 function pricingOf({
   quoting,
   partner,

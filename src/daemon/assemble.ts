@@ -1,32 +1,52 @@
+import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
-import type { Books } from '../books/books.ts';
+import { Books, openBooks } from '../books/books.ts';
+import { DailyReportMailer } from '../books/daily-report-mailer.ts';
+import { BooksReader } from '../books/reader.ts';
+import { type ChainReader, createChainReaders } from '../chains/chain-readers.ts';
+import type { EndpointCall } from '../chains/endpoint.ts';
 import type { Config } from '../config/config.ts';
+import { type JudgeRules, tokenRules } from '../domain/proof/verdict.ts';
+import type { Directory } from '../domain/transfers/chains.ts';
+import { createNotifier, type NotifierOptions } from '../notifiers/create-notifier.ts';
 import type { EventUrl } from '../notifiers/notifier.ts';
-import type { AddedReceiverParts } from '../operations/added-receivers.ts';
+import type { AddedReceiverDeps } from '../operations/added-receivers.ts';
 import type { ConfigControl } from '../operations/config-state.ts';
 import type { LogTail } from '../operations/log-tail.ts';
-import { Reconcile, type Upkeep } from '../queues/deliveries/reconcile.ts';
-import { tellSettled } from '../queues/deliveries/settle-suspensions.ts';
-import type { ApiParts } from '../server/api/route.ts';
+import { Checks } from '../queues/checks/checks.ts';
+import { CheckFeed } from '../queues/checks/feed.ts';
+import { FailureLog } from '../queues/checks/run-check.ts';
+import { DeliveryWorker } from '../queues/deliveries/delivery-worker.ts';
+import { Reconcile, tellSettled, type Upkeep } from '../queues/deliveries/reconcile.ts';
+import { Relay } from '../queues/deliveries/relay.ts';
+import { Sender } from '../queues/deliveries/sender.ts';
+import type { Learning } from '../queues/polls/learning.ts';
+import type { ApiContext } from '../server/api/route.ts';
 import type { Signals } from '../signals.ts';
+import { BatchStore } from '../store/batches.ts';
+import type { CheckStore } from '../store/checks.ts';
 import type { RedisClient } from '../store/commands.ts';
+import type { DeliveryStore } from '../store/deliveries.ts';
+import { DroppedStore } from '../store/dropped.ts';
 import { EndedSubjects } from '../store/ended-subjects.ts';
 import type { Epoch } from '../store/epoch.ts';
+import { EventLog } from '../store/event-log.ts';
 import { HealthStore } from '../store/health.ts';
 import { ImportedQuotes } from '../store/imported-quotes.ts';
 import { Keys } from '../store/keys.ts';
 import { LearnedStore } from '../store/learned.ts';
+import { FencedLease } from '../store/lease.ts';
+import type { Registry } from '../store/registry.ts';
+import { SenderStore, WakeLog } from '../store/senders.ts';
 import type { OnForeign } from '../store/stored.ts';
-import { assembleBooks } from './assemble-books.ts';
-import { assembleVerifying, chainsOf, type Verifying } from './assemble-checks.ts';
-import { assembleDelivering, type Delivering } from './assemble-delivering.ts';
-import { assembleOperations } from './assemble-operations.ts';
+import type { SubjectStore } from '../store/subjects.ts';
+import { VERSION } from '../version.ts';
 import { assemblePolling, type Client, type Polling } from './assemble-polling.ts';
 import type { Clocks } from './clocks.ts';
-import { type DaemonStores, storesOn } from './stores.ts';
+import { assembleOperations, type DaemonStores, type Stores, storesOn } from './stores.ts';
 
 /** The running parts of a daemon. `clients` is what speaks to the upstream. */
-export type DaemonParts = {
+export type DaemonContext = {
   redis: RedisClient;
   keys: Keys;
   clients: readonly Client[];
@@ -37,7 +57,7 @@ export type DaemonParts = {
   reconcile: Reconcile;
   /** Null where none are stored. */
   books: Books | null;
-  api: ApiParts;
+  api: ApiContext;
 };
 
 /**
@@ -60,7 +80,7 @@ export type Assembly = {
   connections: Connections;
   /** Who follows the log goes on through a change of the config. */
   tail: LogTail;
-  adding: AddedReceiverParts;
+  adding: AddedReceiverDeps;
   eventUrl: EventUrl | null;
   epoch: Epoch;
   clocks: Clocks;
@@ -71,7 +91,7 @@ export type Assembly = {
 };
 
 /** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
-export function assemble(assembly: Assembly): DaemonParts {
+export function assemble(assembly: Assembly): DaemonContext {
   const { config, connections, tail, adding, eventUrl, epoch, clocks, control, signals, log, upkeep } =
     assembly;
   const { redis, opening, delivering, asking } = connections;
@@ -144,7 +164,7 @@ export function assemble(assembly: Assembly): DaemonParts {
   const operations = assembleOperations(config, { redis: asking, keys, epoch, directory, onForeign });
   const setup = { receivers: config.receivers, options: delivery.options };
   const book = assembleBooks(config, { ...reported, clocks, redis: opening, stores, directory });
-  const endSuspended: ApiParts['endSuspended'] = async (isMeant) => {
+  const endSuspended: ApiContext['endSuspended'] = async (isMeant) => {
     const settled = await operations.stores.registry.suspensions.end(isMeant);
     for (const one of settled) await tellSettled(one, { stores: operations.stores, signals, log });
     return settled;
@@ -170,4 +190,159 @@ export function assemble(assembly: Assembly): DaemonParts {
     books: book?.books ?? null,
     api,
   };
+}
+
+type BooksAssembly = {
+  redis: RedisClient;
+  keys: Keys;
+  clocks: Clocks;
+  stores: { events: EventLog; registry: Registry; subjects: SubjectStore; deliveries: DeliveryStore };
+  directory: Directory;
+  signals: Signals;
+  log: Logger;
+};
+
+/** Constructs what keeps the books, and what reads them; null where none are stored. */
+function assembleBooks(
+  { books: config, dataDir, smtp, checkedChains }: Config,
+  { redis, keys, clocks, stores, directory, signals, log }: BooksAssembly,
+): { books: Books; reader: BooksReader } | null {
+  if (config === null) return null;
+  const { timeZone: zone, closeAfterMs, retentionMs, report } = config;
+  const database = openBooks(config, { dataDir });
+  const checked = new Set(checkedChains.map(({ chainId }) => chainId));
+  const reader = new BooksReader(database, { zone, closeAfterMs, retentionMs, directory, checked });
+  const reportMailer =
+    report === null || smtp === null
+      ? null
+      : new DailyReportMailer({ database, reader, smtp, report, zone, log });
+  const { events, registry, subjects, deliveries } = stores;
+  const sources = { events, registry, subjects, deliveries, directory };
+  return {
+    books: new Books({
+      database,
+      redis,
+      keys,
+      clocks: clocks.confirmed,
+      config,
+      checked,
+      sources,
+      reportMailer,
+      signals,
+      log,
+    }),
+    reader,
+  };
+}
+
+/** What checks payments on chains: `readers` are those of the config, none where it names no RPC endpoints. */
+type Verifying = {
+  readers: ReadonlyMap<string, ChainReader>;
+  /** When the oldest event was made that was not yet read for payments (Redis time, ms); null where all were. */
+  oldestUnreadMs(): Promise<number | null>;
+  /** What is reported from now on is checked; to be called before anything is polled. */
+  begin(): Promise<void>;
+  start(): void;
+  /** Settles what waits on chains that left the config; to be called again and again where that is the newest. */
+  keep(): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** What it is made from. `redis` is shared with what delivers, so that no poll waits behind it. */
+type VerifyingAssembly = {
+  redis: RedisClient;
+  keys: Keys;
+  stores: { checks: CheckStore; subjects: SubjectStore; registry: Registry };
+  readers: ReadonlyMap<string, ChainReader>;
+  tokens: (chainId: string) => Pick<JudgeRules, 'isListed' | 'isCheckable'>;
+  learning: Learning;
+  signals: Signals;
+  log: Logger;
+};
+
+/** The chains of a config that can be asked, and what is known of their tokens. */
+function chainsOf(config: Config, signals: Signals): Pick<VerifyingAssembly, 'readers' | 'tokens'> {
+  const onCall = (call: EndpointCall): void => void signals.emit('rpc.called', call);
+  return { readers: createChainReaders(config.checkedChains, { onCall }), tokens: tokenRules(config) };
+}
+
+/** Constructs what checks payments; where there is no chain to be asked, it only ends and removes checks. */
+function assembleVerifying(parts: VerifyingAssembly): Verifying {
+  const { redis, keys, stores, readers, signals, log } = parts;
+  const checks = new Checks({ ...parts, failures: new FailureLog(log) });
+  const feed = new CheckFeed({
+    stores: {
+      checks: stores.checks,
+      events: new EventLog(redis, keys),
+      lease: new FencedLease(redis, { lease: keys.checksLease, fence: keys.checksFence }),
+    },
+    chains: new Set(readers.keys()),
+    onFed: () => checks.wake(),
+    signals,
+    log,
+  });
+  const isOn = readers.size > 0;
+  return {
+    readers,
+    oldestUnreadMs: () => feed.oldestUnreadMs(),
+    begin: async () => {
+      if (isOn) await feed.begin();
+    },
+    start: () => {
+      if (isOn) feed.start();
+      checks.start();
+    },
+    keep: () => checks.settleLeft(),
+    close: async () => {
+      await Promise.all([isOn ? feed.close() : undefined, checks.close()]);
+      await Promise.all([...readers.values()].map((reader) => reader.close()));
+    },
+  };
+}
+
+type Delivering = {
+  relay: Relay;
+  sender: Sender;
+  workers: readonly DeliveryWorker[];
+};
+
+/** What it is made from: `opens` are the stores of the relay's own connection. */
+type DeliveringAssembly = {
+  connections: { delivering: RedisClient; blocking: RedisClient; waking: RedisClient };
+  keys: Keys;
+  stores: DaemonStores;
+  opens: Stores;
+  directory: Directory;
+  eventUrl: EventUrl | null;
+  signals: Signals;
+  log: Logger;
+};
+
+/** Constructs what delivers, and says what receivers are notified with. */
+function assembleDelivering(
+  { receivers: configured, smtp }: Config,
+  { connections, keys, stores, opens, directory, eventUrl, signals, log }: DeliveringAssembly,
+): Delivering & { options: NotifierOptions } {
+  const { delivering, waking } = connections;
+  const { registry, receivers, events, deliveries } = stores;
+  const sender = new Sender({
+    id: randomUUID(),
+    senders: new SenderStore(delivering, keys),
+    wakes: new WakeLog(waking, keys),
+    registry,
+    deliveries,
+    log,
+  });
+  const relay = new Relay(
+    { stores: { ...opens, registry, receivers }, directory, sender, signals, log },
+    connections,
+  );
+  const batches = new BatchStore(delivering, keys);
+  const dropped = new DroppedStore(delivering, keys);
+  const parts = { events, registry, deliveries, batches, dropped, directory, sender, signals, log };
+  const options = { smtp, version: VERSION, eventUrl, directory };
+  const workers = configured.map(
+    (receiver) => new DeliveryWorker(receiver, createNotifier(receiver, options), parts),
+  );
+  return { relay, sender, workers, options };
 }

@@ -5,41 +5,42 @@ import type { ConfigFile } from '../config/file/config-file.ts';
 import { parseRedisUrl, type RedisTarget } from '../config/sections/redis.ts';
 import { COMMON } from '../domain/transfers/chains.ts';
 import { Metrics } from '../metrics/metrics.ts';
-import type { AddedReceiverParts } from '../operations/added-receivers.ts';
+import type { AddedReceiverDeps } from '../operations/added-receivers.ts';
 import type { ConfigChanges, FileState, ReloadRequest } from '../operations/config-state.ts';
 import { LogTail } from '../operations/log-tail.ts';
-import type { OriginOf } from '../operations/receivers.ts';
 import { LoopWatch } from '../server/loop-watch.ts';
 import { Server } from '../server/server.ts';
-import { Signals } from '../signals.ts';
-import { AddedReceiverStore, Encryption } from '../store/added-receivers.ts';
+import { logSignals, Signals } from '../signals.ts';
+import { AddedReceiverStore } from '../store/added-receivers.ts';
 import type { Truncation } from '../store/append-only.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { ConfirmationStore } from '../store/confirmations.ts';
-import { closeDataFolder } from '../store/data-folder.ts';
-import { EmbeddedRedis } from '../store/embedded.ts';
-import { Epoch } from '../store/epoch.ts';
+import type { EmbeddedRedis } from '../store/embedded.ts';
+import type { Epoch } from '../store/epoch.ts';
 import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
-import { reportTruncation } from '../store/operator-event.ts';
-import { SchemaVersion, type SchemaVersionError } from '../store/schema-version.ts';
-import { SchemaWatch } from '../store/schema-watch.ts';
-import { SeenFile } from '../store/seen-file.ts';
-import { UnmatchedStore } from '../store/unmatched.ts';
+import type { SchemaVersion, SchemaVersionError } from '../store/schema-version.ts';
+import type { SchemaWatch } from '../store/schema-watch.ts';
 import { VERSION } from '../version.ts';
 import { withTimeout } from '../with-timeout.ts';
-import { AddedReceivers, rulesOf } from './added-receivers.ts';
-import { accessRulesOf, apiOptionsOf, eventUrlOf } from './api.ts';
+import { type AddedReceivers, openAddedReceivers } from './added-receivers.ts';
 import type { Connections } from './assemble.ts';
 import { type Clocks, startClocks } from './clocks.ts';
 import { changesBetween, isEmpty } from './config-changes.ts';
+import { logTruncation, openEpoch, openSchema, reportTruncations, takeDataDir } from './data.ts';
 import { Generation } from './generation.ts';
 import { daemonMetricSources, directoryOf, metricNames } from './metric-sources.ts';
-import { daemonHealth, daemonReadiness, daemonStanding } from './readiness.ts';
 import { RedisConnections } from './redis-connections.ts';
 import { ConfigReloads } from './reloads.ts';
-import { logSignals } from './signal-log.ts';
-import { reportStart } from './start-removal.ts';
+import { reportStart } from './removals.ts';
+import {
+  accessRulesOf,
+  apiOptionsOf,
+  daemonHealth,
+  daemonReadiness,
+  daemonStanding,
+  eventUrlOf,
+} from './server-options.ts';
 
 /** The time that work in flight may take at shutdown before it is released, and all the rest after that. */
 const GRACE_MS = 3_000;
@@ -55,7 +56,7 @@ type Shared = Omit<Connections, 'blocking' | 'waking'> & {
   epoch: Epoch;
   clocks: Clocks;
   added: AddedReceivers;
-  adding: AddedReceiverParts;
+  adding: AddedReceiverDeps;
 };
 
 /** The whole program: from a config to running parts, and back. */
@@ -146,7 +147,6 @@ export class Daemon {
     });
   }
 
-  /** The place where the daemon serves metrics and health. */
   get url(): string {
     return this.#url;
   }
@@ -163,7 +163,10 @@ export class Daemon {
   async start(): Promise<void> {
     const config = this.#config;
     // Before the port: who starts a second daemon is reported that, and not that the port is in use.
-    if (config.redis.url === null) this.#embedded = await this.#takeDataDir();
+    if (config.redis.url === null) {
+      const onTruncated = (truncation: Truncation) => void this.#onTruncated(truncation);
+      this.#embedded = await takeDataDir(config, { log: this.#log, onTruncated });
+    }
     this.#loop.start();
     this.#connections.start();
     this.#url = (await this.#server.start()).url;
@@ -182,10 +185,21 @@ export class Daemon {
       delivering: this.#connections.open('deliveries'),
       asking,
       tail: new LogTail(new EventLog(asking, this.#keys()), this.#connections.open('followers')),
-      version: await this.#prepareSchema(redis),
-      epoch: await this.#openEpoch(redis),
+      version: await this.#openSchema(redis),
+      epoch: await openEpoch(config, {
+        redis,
+        keys: this.#keys(),
+        signals: this.signals,
+        log: this.#log,
+        isTruncated: (this.#embedded?.unreported.length ?? 0) > 0,
+      }),
       clocks: await startClocks({ redis, keys: this.#keys(), signals: this.signals, log: this.#log }),
-      ...(await this.#newAdded(redis)),
+      ...(await openAddedReceivers({
+        store: new AddedReceiverStore(redis, this.#keys()),
+        config: () => this.#config,
+        apply: () => this.#applyAdded(),
+        log: this.#log,
+      })),
     };
     await this.#shared.added.load();
     const { config: whole, leftOut } = this.#shared.added.addTo(config);
@@ -200,7 +214,7 @@ export class Daemon {
     if (removal !== null) await confirmations.forgetReport();
     this.#logWarnings(config);
     // A receiver that was lost with the rest is stored again by now: it gets what comes after that.
-    await this.#reportTruncations(redis);
+    await reportTruncations(this.#embedded, { redis, keys: this.#keys() });
     const { subscriptions, receivers } = config;
     this.#log.info({ subscriptions: subscriptions.length, receivers: receivers.length }, 'daemon.started');
     this.#reloads?.start(removal);
@@ -252,7 +266,6 @@ export class Daemon {
     });
   }
 
-  /** One after the other. */
   async #inTurn<T>(apply: () => Promise<T>): Promise<T> {
     const applied = this.#applying.then(apply);
     this.#applying = applied.then(
@@ -281,21 +294,6 @@ export class Daemon {
     this.#draining.add(drained);
     void drained.finally(() => this.#draining.delete(drained));
     return changes;
-  }
-
-  /** The receivers that are made through the API, and what they are made with. */
-  async #newAdded(redis: RedisClient): Promise<{ added: AddedReceivers; adding: AddedReceiverParts }> {
-    const { secretsKey } = this.#config.server;
-    const store = new AddedReceiverStore(redis, this.#keys());
-    const encryption = secretsKey === null ? null : await Encryption.create(secretsKey);
-    const apply = () => this.#applyAdded();
-    const rules = () => rulesOf(this.#config);
-    const added = new AddedReceivers({ store, encryption, apply, log: this.#log });
-    const originOf: OriginOf = (name) => {
-      if (this.#config.receivers.some((one) => one.name === name)) return { origin: 'file', leftOut: null };
-      return { origin: added.has(name) ? 'api' : null, leftOut: added.reasonLeftOut(name) };
-    };
-    return { added, adding: { store, encryption, rules, apply, originOf } };
   }
 
   /** All that a config decides, on connections that it shares and two of its own, on which it waits. */
@@ -340,48 +338,11 @@ export class Daemon {
     return this.#failure.promise;
   }
 
-  /** Refuses data of another version, before anything works on it, and sees to it that it stays ours. */
-  async #prepareSchema(redis: RedisClient): Promise<SchemaVersion> {
-    const keys = this.#keys();
-    const version = new SchemaVersion(redis, keys);
-    await version.open();
-    // Cursors hold the name, and requests that read must not be the first to store it.
-    const events = new EventLog(redis, keys);
-    await events.ensureName();
-    await new UnmatchedStore(redis, keys).begin(await events.newest());
-    const fail = (error: SchemaVersionError): void => {
-      this.#log.error({ reason: error.message }, 'schema.changed');
-      this.#failure.resolve(error);
-    };
-    this.#schemaWatch = new SchemaWatch({ version, log: this.#log, onChanged: fail });
-    this.#schemaWatch.start();
+  async #openSchema(redis: RedisClient): Promise<SchemaVersion> {
+    const fail = (error: SchemaVersionError): void => this.#failure.resolve(error);
+    const { version, watch } = await openSchema(redis, this.#keys(), { log: this.#log, onChanged: fail });
+    this.#schemaWatch = watch;
     return version;
-  }
-
-  /** Finds out whether Redis went back while this process did not run, before anything is committed. */
-  async #openEpoch(redis: RedisClient): Promise<Epoch> {
-    const { dataDir } = this.#config;
-    const { signals } = this;
-    const log = this.#log;
-    let isUnwritable = false;
-    const epoch = new Epoch({
-      redis,
-      keys: this.#keys(),
-      file: new SeenFile(dataDir, this.#config.redis.prefix),
-      onRestored: ({ epoch: number, fromMs, untilMs, reason }) => {
-        const [lostFrom, lostUntil] = [fromMs, untilMs].map((ms) =>
-          ms === null ? null : new Date(ms).toISOString(),
-        );
-        log.error({ epoch: number, lostFrom, lostUntil, reason }, 'redis.restored');
-      },
-      onLooked: (number) => signals.emit('epoch.looked', { epoch: number }),
-      onFile: (error) => {
-        if (error !== null && !isUnwritable) log.warn({ dataDir, error }, 'data.unwritable');
-        isUnwritable = error !== null;
-      },
-    });
-    await epoch.open({ isTruncated: (this.#embedded?.unreported.length ?? 0) > 0 });
-    return epoch;
   }
 
   /** Ends polling: polls under way end, nothing new is asked; what was committed is still delivered. */
@@ -412,27 +373,16 @@ export class Daemon {
     this.#log.info('daemon.stopped');
   }
 
-  /** Reports to the operator what the embedded Redis has lost at its start. */
-  async #reportTruncations(redis: RedisClient): Promise<void> {
-    const embedded = this.#embedded;
-    for (const truncation of embedded?.unreported ?? []) {
-      await reportTruncation({ redis, keys: this.#keys() }, truncation);
-      await embedded?.markReported(truncation);
-    }
-  }
-
-  /** Logs such a loss; one at the start is reported by the start, one of a later restart from here. */
-  async #onTruncated({ file, bytes, lastWriteMs, changedAtMs }: Truncation): Promise<void> {
-    const lostFrom = lastWriteMs === null ? null : new Date(lastWriteMs).toISOString();
-    const lostUntil = new Date(changedAtMs).toISOString();
-    this.#log.error({ file, lostBytes: bytes, lostFrom, lostUntil }, 'redis.truncated');
+  /** Logs writes that were lost; those of the start are reported by the start, those of a later restart from here. */
+  async #onTruncated(truncation: Truncation): Promise<void> {
+    logTruncation(truncation, this.#log);
     const { redis, epoch } = this.#shared ?? {};
     if (redis === undefined || epoch === undefined) return;
     epoch.noteTruncated();
     const { signal } = this.#closed;
     while (!signal.aborted) {
       try {
-        await this.#reportTruncations(redis);
+        await reportTruncations(this.#embedded, { redis, keys: this.#keys() });
         return;
       } catch (error) {
         // As on a full disk. What is not reported is recorded beside the file.
@@ -445,19 +395,5 @@ export class Daemon {
 
   #keys(): Keys {
     return new Keys(this.#config.redis.prefix);
-  }
-
-  async #takeDataDir(): Promise<EmbeddedRedis> {
-    const embedded = new EmbeddedRedis({
-      dataDir: this.#config.dataDir,
-      onTrouble: (reason) => this.#log.error({ reason }, 'redis.embedded'),
-      onTruncated: (truncation) => void this.#onTruncated(truncation),
-    });
-    await embedded.takeFolder();
-    const { dataDir } = this.#config;
-    const { repaired, command } = await closeDataFolder(dataDir);
-    if (repaired.length > 0) this.#log.info({ dataDir, repaired }, 'data.closed');
-    if (command !== null) this.#log.warn({ dataDir, command }, 'data.readable');
-    return embedded;
   }
 }

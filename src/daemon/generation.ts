@@ -7,7 +7,7 @@ import { FencedLease } from '../store/lease.ts';
 import type { Wanted } from '../store/registry.ts';
 import type { SchemaVersion } from '../store/schema-version.ts';
 import { withTimeout } from '../with-timeout.ts';
-import { type Assembly, assemble, type DaemonParts } from './assemble.ts';
+import { type Assembly, assemble, type DaemonContext } from './assemble.ts';
 
 /** The time that what is left may take once attempts and polls have been cut off. */
 const CUT_MS = 600;
@@ -28,7 +28,7 @@ export type GenerationOptions = Omit<Assembly, 'upkeep'> & {
  */
 export class Generation {
   readonly config: Config;
-  readonly parts: DaemonParts;
+  readonly parts: DaemonContext;
   readonly #options: GenerationOptions;
   #isReplaced = false;
   /** True when Redis may hold a part of what another config wants that was given up. */
@@ -238,7 +238,6 @@ export class Generation {
     return this.#pollingEnd;
   }
 
-  /** Closes what is left, also where its work was cut off. */
   async #end(): Promise<void> {
     const { release } = this.#options;
     await withTimeout(Promise.allSettled([this.parts.delivering.sender.close()]), CUT_MS / 2);

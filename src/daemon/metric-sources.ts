@@ -12,15 +12,15 @@ import { redisTimeMs } from '../store/connection.ts';
 import { readOpenTransfers } from '../store/open-transfers.ts';
 import { readPlanState, readWaits } from '../store/plan-state.ts';
 import type { RedisMonitor } from '../store/redis-monitor.ts';
-import type { DaemonParts } from './assemble.ts';
+import type { DaemonContext } from './assemble.ts';
 
 function secondsBetween(fromMs: number, toMs: number): number {
   return Math.max(0, toMs - fromMs) / 1_000;
 }
 
 /** The place where the gauges of `/metrics` come from: Redis, so none is asked while it is away. */
-export function daemonMetricSources(parts: () => DaemonParts | null, monitor: RedisMonitor): MetricSources {
-  const running = (): DaemonParts => {
+export function daemonMetricSources(parts: () => DaemonContext | null, monitor: RedisMonitor): MetricSources {
+  const running = (): DaemonContext => {
     const current = parts();
     if (current === null) throw new Error('the daemon has not started');
     if (!monitor.isReachable()) throw new Error('Redis is away');

@@ -51,12 +51,10 @@ export class RedisConnections {
     });
   }
 
-  /** Begins to watch what is opened. */
   start(): void {
     this.monitor.start();
   }
 
-  /** Opens one and watches it. */
   open(role: string): RedisClient {
     const redis = connect(this.#options.target(), {
       onTrouble: (reason) => {
@@ -68,7 +66,6 @@ export class RedisConnections {
     return redis;
   }
 
-  /** Closes one that is needed no more. */
   async release(redis: RedisClient): Promise<void> {
     this.#open.delete(redis);
     this.monitor.unwatch(redis);
@@ -90,7 +87,6 @@ export class RedisConnections {
     this.monitor.close();
   }
 
-  /** Closes them all. */
   async close(): Promise<void> {
     await Promise.allSettled([...this.#open].map(disconnect));
   }

@@ -1,17 +1,22 @@
 import type { Logger } from 'pino';
-import type { Config } from '../config/config.ts';
+import type { Config, Receiver, ServerConfig } from '../config/config.ts';
+import { ExpiringSecret } from '../config/fields/signing-secret.ts';
 import type { ConfigFile } from '../config/file/config-file.ts';
 import { withoutArguments } from '../log.ts';
-import type { ConfigRemoval } from '../operations/config-removal.ts';
-import type { ConfigChanges, FileState, ReloadRequest, ReloadResult } from '../operations/config-state.ts';
-import { RefusedError } from '../operations/errors.ts';
+import type {
+  ConfigChanges,
+  ConfigRemoval,
+  FileState,
+  ReloadRequest,
+  ReloadResult,
+} from '../operations/config-state.ts';
 import { isoTime } from '../operations/moment.ts';
+import { RefusedError } from '../operations/operation.ts';
+import type { Secret } from '../secret.ts';
 import type { Signals } from '../signals.ts';
 import type { ConfirmationStore } from '../store/confirmations.ts';
 import { changesBetween, isEmpty, RestartNeededError } from './config-changes.ts';
-import { withEndedSecrets } from './ended-secrets.ts';
-import { largeRemoval, namedBy } from './large-removal.ts';
-import { changesLine, removalLine } from './reload-lines.ts';
+import { changesLine, largeRemoval, namedBy, removalLine } from './removals.ts';
 
 /** The files of the config are looked at so often, and less often where there are very many. */
 const LOOK_EVERY_MS = 1_000;
@@ -25,7 +30,7 @@ const LONGEST_RETRY_MS = 300_000;
  * What reloads work with. `apply` makes the daemon go on with a config, or throws and leaves all as it was; with `isNewest`
  * what it wants counts for all processes. `running` is the one that was applied last; `confirmations` are in Redis.
  */
-export type ReloadParts = {
+type ReloadDeps = {
   source: ConfigFile;
   running: () => Config;
   apply: (config: Config, options: { isNewest: boolean }) => Promise<ConfigChanges>;
@@ -62,7 +67,7 @@ type Request = { isRequested: boolean; confirm?: string };
  * What runs is another config only after `applied`; `large` ends secrets that the file ends (see ended-secrets.ts).
  */
 export class ConfigReloads {
-  readonly #parts: ReloadParts;
+  readonly #parts: ReloadDeps;
   /** One reading after the other. */
   #turn: Promise<unknown> = Promise.resolve();
   /** The next reading on request that has not begun: whoever asks meanwhile gets it as well. */
@@ -73,7 +78,7 @@ export class ConfigReloads {
   #refusals = 0;
   #state: FileState = { state: 'running', ok: true, atMs: Date.now(), changes: null, removal: null };
 
-  constructor(parts: ReloadParts) {
+  constructor(parts: ReloadDeps) {
     this.#parts = parts;
   }
 
@@ -134,7 +139,6 @@ export class ConfigReloads {
     return done;
   }
 
-  /** One reading, with what it says of the state. */
   async #read(request: Request): Promise<FileState> {
     const atMs = Date.now();
     const { digest, state } = await this.#reading(request, atMs).catch((error: unknown) => ({
@@ -290,4 +294,61 @@ export class ConfigReloads {
 /** What is removed, or was by the start; null where that is not much. */
 function removalOf(state: FileState): ConfigRemoval | null {
   return 'removal' in state ? state.removal : null;
+}
+
+/** A config without the secrets that a held file ends, and where they were: `server.tokens.read`, `receivers.backend`. */
+type EndedSecrets = { config: Config; places: string[] };
+
+/**
+ * What a held reload does nevertheless: a token or a signing secret that the file removes or replaces in an entry that it
+ * still has ends at once, for it may be known to somebody who must not use it. An entry that would have none keeps all.
+ * What the file adds waits for the confirmation. Null where nothing ends.
+ */
+export function withEndedSecrets(running: Config, file: Config): EndedSecrets | null {
+  const [tokens, tokenPlaces] = endedTokens(running.server.tokens, file.server.tokens);
+  const wanted = new Map(file.receivers.map((receiver) => [receiver.name, receiver]));
+  const places = [...tokenPlaces];
+  const receivers = running.receivers.map((receiver) => {
+    const after = wanted.get(receiver.name);
+    const secrets = after === undefined ? null : leftSecrets(receiver, after);
+    if (secrets === null || receiver.type !== 'webhook') return receiver;
+    places.push(`receivers.${receiver.name}`);
+    return { ...receiver, secrets };
+  });
+  if (places.length === 0) return null;
+  return { config: { ...running, server: { ...running.server, tokens }, receivers }, places };
+}
+
+type Tokens = ServerConfig['tokens'];
+
+/** Without any token the API would be open to the whole machine, and without an admin token nobody could reload. */
+function endedTokens(before: Tokens, after: Tokens): [Tokens, string[]] {
+  const admin = leftOf(before.admin, after.admin);
+  const ends = (scope: 'read' | 'consume'): boolean =>
+    before[scope] !== null && before[scope].reveal() !== after[scope]?.reveal();
+  const left: Tokens = {
+    read: ends('read') ? null : before.read,
+    consume: ends('consume') ? null : before.consume,
+    admin: admin.length === 0 ? before.admin : admin,
+  };
+  if (left.read === null && left.consume === null && left.admin.length === 0) return [before, []];
+  const places = [
+    ...(left.read === before.read ? [] : ['server.tokens.read']),
+    ...(left.consume === before.consume ? [] : ['server.tokens.consume']),
+    ...(left.admin.length === before.admin.length ? [] : ['server.tokens.admin']),
+  ];
+  return [left, places];
+}
+
+/** The secrets that a receiver goes on to sign with; null where none ends. One that has an end itself is not enough. */
+function leftSecrets(before: Receiver, after: Receiver): Secret[] | null {
+  if (before.type !== 'webhook' || after.type !== 'webhook') return null;
+  const left = leftOf(before.secrets, after.secrets);
+  const signs = left.some((secret) => !(secret instanceof ExpiringSecret));
+  return signs && left.length < before.secrets.length ? left : null;
+}
+
+function leftOf(before: readonly Secret[], after: readonly Secret[]): Secret[] {
+  const kept = new Set(after.map((secret) => secret.reveal()));
+  return before.filter((secret) => kept.has(secret.reveal()));
 }

@@ -1,6 +1,12 @@
+import type { Config } from '../config/config.ts';
+import { arrivalRule, watchRules } from '../domain/cadence/watch-rules.ts';
+import type { Directory } from '../domain/transfers/chains.ts';
+import type { OperationContext } from '../operations/operation.ts';
+import { AnswerStore } from '../store/answers.ts';
 import { Backlog } from '../store/backlog.ts';
 import { CheckStore } from '../store/checks.ts';
 import type { RedisClient } from '../store/commands.ts';
+import { ConsumerStore } from '../store/consumers.ts';
 import { DeliveryStore } from '../store/deliveries.ts';
 import { DroppedStore } from '../store/dropped.ts';
 import type { Epoch } from '../store/epoch.ts';
@@ -8,12 +14,14 @@ import { EventLog } from '../store/event-log.ts';
 import type { HealthStore } from '../store/health.ts';
 import type { ImportedQuotes } from '../store/imported-quotes.ts';
 import type { Keys } from '../store/keys.ts';
+import { LearnedStore } from '../store/learned.ts';
 import { PlanStore } from '../store/plan.ts';
 import { Quarantine } from '../store/quarantine.ts';
 import { ReceiverStore } from '../store/receivers.ts';
 import { Registry } from '../store/registry.ts';
 import { RelayLease } from '../store/relay-lease.ts';
 import { ReplayStore } from '../store/replays.ts';
+import { SessionStore } from '../store/sessions.ts';
 import type { OnForeign } from '../store/stored.ts';
 import { SubjectStore } from '../store/subjects.ts';
 import { TrackedStore } from '../store/tracked.ts';
@@ -37,7 +45,7 @@ export type DaemonStores = {
 };
 
 /** How stores read what is there: `onForeign` is notified of each entry of another shape. */
-export type StoreOptions = { keys: Keys; retentionMs: number; epoch: Epoch; onForeign: OnForeign };
+type StoreOptions = { keys: Keys; retentionMs: number; epoch: Epoch; onForeign: OnForeign };
 
 /** The stores that one connection serves. Which of them a part gets decides what it waits behind. */
 export type Stores = ReturnType<typeof storesOn>;
@@ -62,5 +70,35 @@ export function storesOn(redis: RedisClient, { keys, retentionMs, epoch, onForei
     unmatched: new UnmatchedStore(redis, keys),
     tracked: new TrackedStore(redis, keys, kept),
     checks: new CheckStore(redis, keys, kept),
+  };
+}
+
+type OperationAssembly = {
+  redis: RedisClient;
+  keys: Keys;
+  epoch: Epoch;
+  directory: Directory;
+  onForeign: OnForeign;
+};
+
+/** Constructs what the API sees and acts with, on a connection of its own. */
+export function assembleOperations(
+  { retentionMs, polling, removal }: Pick<Config, 'retentionMs' | 'polling' | 'removal'>,
+  { redis, keys, epoch, directory, onForeign }: OperationAssembly,
+): OperationContext {
+  const learned = new LearnedStore(redis, keys, { onForeign });
+  const model = { rules: watchRules(polling), arrivals: arrivalRule(polling) };
+  return {
+    redis,
+    directory,
+    knowledge: () => learned.knowledge(model),
+    graceSpanMs: removal.graceSpanMs,
+    stores: {
+      ...storesOn(redis, { keys, retentionMs, epoch, onForeign }),
+      learned,
+      answers: new AnswerStore(redis, keys),
+      consumers: new ConsumerStore(redis, keys),
+      sessions: new SessionStore(redis, keys),
+    },
   };
 }

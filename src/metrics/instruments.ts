@@ -1,28 +1,50 @@
 import { Counter, Gauge, Histogram, type OpenMetricsContentType, type Registry } from 'prom-client';
 import { ENDPOINT_GROUPS } from '../domain/subjects/kinds.ts';
-import {
-  type CounterKey,
-  DEFINITIONS,
-  type Definition,
-  type GaugeKey,
-  type HistogramKey,
-  type LabelsOf,
-  type LabelValues,
-} from './definitions.ts';
+import type { Definition, LabelValues } from './definitions/definition.ts';
+import { DELIVERIES } from './definitions/deliveries.ts';
+import { POLLING, ROUTES, UPSTREAM } from './definitions/polling.ts';
+import { PROCESS } from './definitions/process.ts';
+import { BOOKS, PROOFS, TRANSFERS } from './definitions/transfers.ts';
 import { OTHER, REMOVED } from './label-values.ts';
+
+/** Every metric of the program's own, in the order in which they are exposed and documented. */
+export const DEFINITIONS = {
+  ...TRANSFERS,
+  ...DELIVERIES,
+  ...POLLING,
+  ...UPSTREAM,
+  ...PROOFS,
+  ...ROUTES,
+  ...BOOKS,
+  ...PROCESS,
+} as const satisfies Record<string, Definition>;
+
+type Table = typeof DEFINITIONS;
+
+/** The key of a metric in the table. */
+type MetricKey = keyof Table;
+
+type KeysOf<Type extends Definition['type']> = {
+  [Key in MetricKey]: Table[Key]['type'] extends Type ? Key : never;
+}[MetricKey];
+
+type CounterKey = KeysOf<'counter'>;
+type GaugeKey = KeysOf<'gauge'>;
+type HistogramKey = KeysOf<'histogram'>;
+
+/** The labels that a metric wants, all of them. */
+type LabelsOf<Key extends MetricKey> = { [Label in keyof Table[Key]['labels']]: string };
 
 type Labels = { [label: string]: string };
 
-/** The names of the config that have series of their own. */
-export type Named = {
+type Named = {
   receivers: readonly string[];
   routes: readonly string[];
   chains: readonly string[];
   endpoints: readonly string[];
 };
 
-/** A value of a gauge. */
-export type Reading<Key extends GaugeKey> = { labels: LabelsOf<Key>; value: number };
+type Reading<Key extends GaugeKey> = { labels: LabelsOf<Key>; value: number };
 
 /**
  * The metrics of the table as things that can be moved. Series of closed label sets exist from the start, and a word

@@ -1,10 +1,9 @@
-import { FILE_STATES, REMOVED_KINDS } from '../config/sections/reload.ts';
+import { FILE_STATES, REMOVED_KINDS } from '../config/sections/process.ts';
 import type { Event } from '../domain/events/event.ts';
 import { parseSubjectId } from '../domain/subjects/subject.ts';
 import type { SignalMap, Signals } from '../signals.ts';
 import type { Instruments } from './instruments.ts';
-import { type Named, OTHER } from './label-values.ts';
-import { type KnownTokens, tokenValue } from './token-value.ts';
+import { type KnownTokens, type Named, OTHER, tokenValue } from './label-values.ts';
 
 /** Moves the metrics with the signals. Returns what ends it. */
 export function recordSignals(

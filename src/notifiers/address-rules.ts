@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { PostgresReceiver, WebhookReceiver } from '../config/config.ts';
-import { networkList } from '../config/fields/networks.ts';
+import { networkList } from '../config/fields/http.ts';
 import { isRefusedAddress } from '../network/refused-addresses.ts';
 
 /** Decides which IP addresses a receiver does not connect to, and describes the refusal. */

@@ -4,11 +4,9 @@ import type { AttemptOptions } from './notifier.ts';
 export type Attempt = {
   /** Aborts when the time is over or the attempt is cut off. */
   signal: AbortSignal;
-  /** Time since the attempt began, in whole milliseconds. */
   elapsedMs(): number;
   /** Throws an `AbortError` if the attempt was cut off from outside. */
   throwIfCutOff(): void;
-  /** True when its own time is over. */
   isTimedOut(): boolean;
   /** To be called once it is over, however it went. */
   end(): void;

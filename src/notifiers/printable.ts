@@ -1,3 +1,5 @@
+import { redactor } from '../redact.ts';
+
 // Control characters, line and paragraph separators, and the marks that reorder or hide text.
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]+/gu;
 
@@ -14,4 +16,53 @@ export function printableLine(text: string, maxLength = 1_000): string {
 export function printableAnswer(bytes: Uint8Array): string {
   const text = new TextDecoder('utf-8').decode(bytes, { stream: true });
   return printableLine(text.replaceAll('\ufffd', '?'), bytes.length);
+}
+
+/** How much of an answer is stored. */
+export const MAX_ANSWER_BYTES = 1_024;
+
+const MAX_REASON_LENGTH = 300;
+
+/** How much is looked at: a secret shrinks a text, so what is stored may come from beyond its limit. */
+export const MAX_READ = 4_096;
+
+/**
+ * What is stored and logged of what a receiver said, and of errors that quote it or us: one printable line, without
+ * secrets, and cut only after that. `cut` says that the text may have ended within a secret.
+ */
+export type Kept = {
+  /** At most 1 KiB. */
+  answer(text: string, options?: { cut?: boolean }): string;
+  /** At most 300 UTF-16 units, and no mail addresses: reasons are logged. */
+  reason(text: string): string;
+};
+
+/** What may be stored beside these secrets. */
+export function keptWithout(secrets: readonly string[]): Kept {
+  const redact = redactor(secrets);
+  const shown = (text: string, cut: boolean): string =>
+    text === ''
+      ? ''
+      : redact(printableLine(text.slice(0, MAX_READ), MAX_READ + 1), { cut: cut || text.length > MAX_READ });
+  return {
+    answer: (text, { cut = false } = {}) =>
+      printableAnswer(Buffer.from(shown(text, cut), 'utf8').subarray(0, MAX_ANSWER_BYTES)),
+    reason: (text) => printableLine(withoutAddresses(shown(text, false)), MAX_REASON_LENGTH),
+  };
+}
+
+/**
+ * A text with `[address]` in the place of each mail address: from what stands before its `@` to the end of its word. Reads
+ * each word once: an expression for the whole address would begin anew at each character before an `@`.
+ */
+export function withoutAddresses(text: string): string {
+  return text.replace(/[^\s<>"',;]+/g, (word) => {
+    let start = 0;
+    for (const run of word.split(/[=:]/)) {
+      const at = run.indexOf('@', 1);
+      if (at !== -1 && start + at + 1 < word.length) return `${word.slice(0, start)}[address]`;
+      start += run.length + 1;
+    }
+    return word;
+  });
 }

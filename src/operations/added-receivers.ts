@@ -7,18 +7,17 @@ import {
 } from '../config/added-receiver.ts';
 import type { Receiver } from '../config/config.ts';
 import { formatHmacSecret, MOST_SECRETS } from '../config/fields/signing-secret.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, parseJson } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { parseJson } from '../domain/parse-json.ts';
 import { type AddedReceiverStore, type Encryption, MOST_ADDED, type Put } from '../store/added-receivers.ts';
-import { RefusedError, UnknownError } from './errors.ts';
+import { RefusedError, UnknownError } from './operation.ts';
 import type { OriginOf } from './receivers.ts';
 
 /**
  * What receivers are made with while the daemon runs. `encryption` is null where the config has no key for it; `apply` has
  * this process go on with them; `originOf` says which ones they are.
  */
-export type AddedReceiverParts = {
+export type AddedReceiverDeps = {
   store: AddedReceiverStore;
   encryption: Encryption | null;
   rules: () => AddedReceiverRules;
@@ -43,7 +42,7 @@ export function describeFault({ place, found, expected }: ReceiverFault): string
 }
 
 /** Makes a receiver. Throws a RefusedError where its name is taken, or there are too many. */
-export async function addReceiver(definition: JsonObject, parts: AddedReceiverParts): Promise<Receiver> {
+export async function addReceiver(definition: JsonObject, parts: AddedReceiverDeps): Promise<Receiver> {
   const receiver = await put(definition, { as: 'new', before: null }, parts);
   if (typeof receiver === 'object') return receiver;
   if (receiver === 'full') {
@@ -60,7 +59,7 @@ export async function addReceiver(definition: JsonObject, parts: AddedReceiverPa
 export async function replaceReceiver(
   name: string,
   definition: JsonObject,
-  parts: AddedReceiverParts,
+  parts: AddedReceiverDeps,
 ): Promise<Receiver> {
   if (definition.name !== undefined && definition.name !== name)
     throw new ReceiverFaultsError([
@@ -74,7 +73,7 @@ export async function replaceReceiver(
 export async function changeReceiver(
   name: string,
   changes: JsonObject,
-  parts: AddedReceiverParts,
+  parts: AddedReceiverDeps,
 ): Promise<Receiver> {
   return update(
     name,
@@ -114,7 +113,7 @@ function originText(value: JsonValue): string {
 }
 
 /** Removes a receiver. It keeps its backlog for the retention. */
-export async function removeReceiver(name: string, { store, apply }: AddedReceiverParts): Promise<void> {
+export async function removeReceiver(name: string, { store, apply }: AddedReceiverDeps): Promise<void> {
   if (!(await store.remove(name))) refuseUnknown(name);
   await apply();
 }
@@ -126,7 +125,7 @@ export async function removeReceiver(name: string, { store, apply }: AddedReceiv
 export async function rotateSecret(
   name: string,
   { secret, untilMs, nowMs }: { secret: string | null; untilMs: number; nowMs: number },
-  parts: AddedReceiverParts,
+  parts: AddedReceiverDeps,
 ): Promise<string> {
   const chosen = secret ?? formatHmacSecret(randomBytes(32));
   const rotated = (before: JsonObject): JsonObject => {
@@ -147,7 +146,7 @@ const MOST_TRIES = 20;
 async function update(
   name: string,
   change: (before: JsonObject) => JsonObject,
-  parts: AddedReceiverParts,
+  parts: AddedReceiverDeps,
 ): Promise<Receiver> {
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const { encrypted, definition } = await storedOf(name, parts);
@@ -163,7 +162,7 @@ async function update(
 async function put(
   definition: JsonObject,
   { as, before }: { as: 'new' | 'other'; before: string | null },
-  parts: AddedReceiverParts,
+  parts: AddedReceiverDeps,
 ): Promise<Receiver | Exclude<Put, 'stored'>> {
   const { store, rules, apply } = parts;
   const encryption = encryptionOf(parts);
@@ -179,7 +178,7 @@ async function put(
 
 async function storedOf(
   name: string,
-  parts: AddedReceiverParts,
+  parts: AddedReceiverDeps,
 ): Promise<{ encrypted: string; definition: JsonObject }> {
   const encryption = encryptionOf(parts);
   const encrypted = await parts.store.of(name);
@@ -198,7 +197,7 @@ export function openDefinition(name: string, encrypted: string, encryption: Encr
   return definition !== null && isJsonObject(definition) ? definition : null;
 }
 
-function encryptionOf({ encryption }: AddedReceiverParts): Encryption {
+function encryptionOf({ encryption }: AddedReceiverDeps): Encryption {
   if (encryption !== null) return encryption;
   throw new RefusedError(
     'found no server.secretsKey in the config, with which Redis keeps what is secret of a receiver; expected one',

@@ -1,9 +1,35 @@
 import { z } from 'zod';
-import { FILE_STATES } from '../config/sections/reload.ts';
+import { FILE_STATES } from '../config/sections/process.ts';
 import { withTimeout } from '../with-timeout.ts';
-import { CONFIG_REMOVAL, type ConfigRemoval } from './config-removal.ts';
-import { RefusedError } from './errors.ts';
 import { isoTime, isoTimeOrNull } from './moment.ts';
+import { RefusedError } from './operation.ts';
+
+const REMOVED = z.object({
+  removed: z.int().describe('How many would go.'),
+  of: z.int().describe('Of how many.'),
+  ids: z.array(z.string()).describe('The first 100 of them.'),
+});
+
+/** What a config removes that removes much, as the API, the event and the log tell it. */
+const CONFIG_REMOVAL = z
+  .object({
+    at: z.iso.datetime(),
+    held: z
+      .boolean()
+      .describe(
+        'True for a reload that waits for its confirmation; false for a start, which has applied its file.',
+      ),
+    digest: z
+      .string()
+      .describe('Of the file with all its sections: `POST /reload?confirm=…` applies exactly this file.'),
+    confirmAfter: z.number().describe('The share of `reload.confirmAfter` that was exceeded, 0 to 1.'),
+    wallets: REMOVED,
+    subjects: REMOVED.describe('Whatever else subscriptions name: intents, quotes, jobs, vaults and so on.'),
+    receivers: REMOVED,
+  })
+  .meta({ id: 'ConfigRemoval' });
+
+export type ConfigRemoval = z.infer<typeof CONFIG_REMOVAL>;
 
 const NAMED_CHANGES = z.object({
   added: z.array(z.string()),

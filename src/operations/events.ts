@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import type { RenderedEvent } from '../domain/events/event.ts';
 import { wantsType } from '../domain/events/filter.ts';
-import { renderEvent } from '../domain/events/render.ts';
+import { renderEvent, withSuspended } from '../domain/events/make-event.ts';
 import { type Fact, readBatch, wholeFact } from '../queues/deliveries/log-batch.ts';
 import { redisTimeMs } from '../store/connection.ts';
-import { compareEntries } from '../store/log-entry.ts';
-import { RefusedError } from './errors.ts';
-import type { OperationParts } from './parts.ts';
+import { compareEntries, eventOf } from '../store/log-entry.ts';
+import { type OperationContext, RefusedError } from './operation.ts';
 
 /** An entry of the log. Longer numbers than these Redis does not read. */
 export const ENTRY = z.string().regex(/^\d{1,16}-\d{1,19}$/);
@@ -20,12 +19,11 @@ export type LogPlace = z.infer<typeof LOG_PLACE>;
 export type EventFilter = { types: readonly string[]; subject?: string };
 
 /** An event of the log, and the entry at which it stands. */
-export type LoggedEvent = { entry: string; event: RenderedEvent };
+type LoggedEvent = { entry: string; event: RenderedEvent };
 
 /** Some events in the order of the log. `reached` is how far it was read; `more`: there is more behind it already. */
 export type EventPage = { events: LoggedEvent[]; reached: string; more: boolean };
 
-/** The number of entries of the log one request reads. */
 const MOST_READ = 1_000;
 
 /** A cursor that cannot be gone on from: what stood behind it is not all there any more. */
@@ -44,7 +42,7 @@ export class FuturePlaceError extends Error {
  */
 export async function entryOf(
   { log, after }: LogPlace,
-  { redis, stores: { events } }: OperationParts,
+  { redis, stores: { events } }: OperationContext,
 ): Promise<string> {
   const [name, trimmed, nowMs] = await Promise.all([events.name(), events.trimmed(), redisTimeMs(redis)]);
   if (log !== name) {
@@ -70,7 +68,10 @@ export async function entryOf(
 }
 
 /** An entry, or the newest that has left the log, whichever is the newer: a place there is good for as long as nothing is missing. */
-export async function behindTrimmed(entry: string, { stores: { events } }: OperationParts): Promise<string> {
+export async function behindTrimmed(
+  entry: string,
+  { stores: { events } }: OperationContext,
+): Promise<string> {
   const trimmed = await events.trimmed();
   return trimmed !== null && compareEntries(entry, trimmed) < 0 ? trimmed : entry;
 }
@@ -88,7 +89,7 @@ export async function eventsAfter(
     filter,
     limit,
   }: { after: string; untilMs: number | null; filter: EventFilter; limit: number },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<EventPage> {
   const { events } = parts.stores;
   const end = untilMs === null ? null : entryBefore(untilMs);
@@ -124,7 +125,7 @@ export async function eventsBefore(
     filter,
     limit,
   }: { before: string; sinceMs: number | null; filter: EventFilter; limit: number },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<EventPage> {
   const { events } = parts.stores;
   const end = entryBefore(sinceMs);
@@ -171,7 +172,7 @@ function meant(facts: readonly Fact[], { types, subject }: EventFilter): Fact[] 
 /** Events as one sees them that sees all: with everybody's metadata. */
 async function rendered(
   facts: readonly Fact[],
-  { stores, directory }: OperationParts,
+  { stores, directory }: OperationContext,
 ): Promise<LoggedEvent[]> {
   const whole = facts.map(wholeFact);
   const subscriptions = await stores.registry.subscriptions(whole.flatMap(({ roots }) => roots ?? []));
@@ -179,4 +180,19 @@ async function rendered(
     entry: at,
     event: renderEvent(event, roots ?? [], subscriptions, directory),
   }));
+}
+
+/** An event as one receiver gets it, whole; null when that receiver has no delivery of it, or no longer. Rejects when nobody can tell. */
+export type FindEvent = (wanted: { id: string; receiver: string }) => Promise<RenderedEvent | null>;
+
+/** Finds events as receivers get them. */
+export async function findEvent(
+  { id, receiver }: { id: string; receiver: string },
+  { stores: { deliveries, events, registry }, directory }: OperationContext,
+): Promise<RenderedEvent | null> {
+  const fact = await deliveries.fact(receiver, id);
+  const event = fact === null ? null : eventOf(await events.at(fact.entry));
+  if (fact === null || event === null) return null;
+  const rendered = renderEvent(event, fact.roots, await registry.subscriptions(fact.roots), directory);
+  return fact.suspended === '' ? rendered : withSuspended(rendered);
 }

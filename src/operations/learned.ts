@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { CORRIDOR, corridorsOf } from '../domain/cadence/corridors.ts';
 import { quantileSeconds } from '../domain/cadence/hazard.ts';
-import { UnknownError } from './errors.ts';
-import type { OperationParts } from './parts.ts';
+import { type OperationContext, UnknownError } from './operation.ts';
 
 const TENTHS = z.number().min(0);
 
@@ -27,7 +26,7 @@ export const LEARNED = z.object({
 export type Learned = z.infer<typeof LEARNED>;
 
 /** What was learned of each route, and of how often new transfers come. */
-export async function readLearned({ knowledge }: OperationParts): Promise<Learned> {
+export async function readLearned({ knowledge }: OperationContext): Promise<Learned> {
   const known = await knowledge();
   const { stages, arrivals } = known;
   return {
@@ -50,7 +49,7 @@ export async function readLearned({ knowledge }: OperationParts): Promise<Learne
 }
 
 /** Removes what was learned on a route, or on all (null). Returns how many entries that were. */
-export async function forgetLearned(route: string | null, { stores }: OperationParts): Promise<number> {
+export async function forgetLearned(route: string | null, { stores }: OperationContext): Promise<number> {
   const gone = await stores.learned.reset(route);
   if (gone === 0 && route !== null) {
     throw new UnknownError(`found nothing learned on ${route}, expected a route of \`learned\``);

@@ -1,4 +1,4 @@
-import { parseDuration } from '../config/fields/duration.ts';
+import { parseDuration } from '../config/fields/fields.ts';
 
 /** A time as it was written: a time, or a span before now. */
 export type Moment = { atMs: number } | { agoMs: number };

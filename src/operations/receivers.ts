@@ -3,9 +3,8 @@ import { readBatch } from '../queues/deliveries/log-batch.ts';
 import { matchesOf } from '../queues/deliveries/matches.ts';
 import type { StoredReceiver } from '../store/definitions.ts';
 import { isHeld, RECEIVER_STATES, type ReceiverCondition, type ReceiverState } from '../store/receivers.ts';
-import { RefusedError } from './errors.ts';
 import { isoTimeOrNull } from './moment.ts';
-import type { OperationParts } from './parts.ts';
+import { type OperationContext, RefusedError } from './operation.ts';
 import { receiverNamed } from './resend.ts';
 
 /** A receiver as it is now. */
@@ -69,7 +68,7 @@ const COUNTED = 10_000;
 const COUNTED_OF_EACH = 1_000;
 
 /** The receivers by name. What is read of the log to count their backlogs is bounded for all of them together. */
-export async function listReceivers(originOf: OriginOf, parts: OperationParts): Promise<ReceiverView[]> {
+export async function listReceivers(originOf: OriginOf, parts: OperationContext): Promise<ReceiverView[]> {
   const receivers = await parts.stores.registry.receivers();
   const share = Math.floor(COUNTED / Math.max(1, receivers.length));
   const counted = Math.min(COUNTED_OF_EACH, Math.max(1, share));
@@ -81,7 +80,7 @@ export async function listReceivers(originOf: OriginOf, parts: OperationParts): 
 export async function readReceiver(
   name: string,
   originOf: OriginOf,
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<ReceiverView> {
   return viewOf(await receiverNamed(name, parts), { counted: COUNTED, originOf }, parts);
 }
@@ -89,7 +88,7 @@ export async function readReceiver(
 async function viewOf(
   receiver: StoredReceiver,
   { counted, originOf }: { counted: number; originOf: OriginOf },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<ReceiverView> {
   const { name, type, removed } = receiver;
   const { receivers, backlog, lease } = parts.stores;
@@ -142,7 +141,7 @@ const LOOKED_AT = 100;
 export async function oldestUndelivered(
   receiver: StoredReceiver,
   { oldestId, oldestMs }: { oldestId: string | null; oldestMs: number | null },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<number | null> {
   const { deliveries, lease } = parts.stores;
   const { name } = receiver;
@@ -159,7 +158,7 @@ export async function oldestUndelivered(
 async function behindCursor(
   receiver: StoredReceiver,
   { cursor, counted }: { cursor: string | null; counted: number },
-  { stores: { events, registry }, directory }: OperationParts,
+  { stores: { events, registry }, directory }: OperationContext,
 ): Promise<{ count: number; isMore: boolean; oldestMs: number | null }> {
   const { entries, more } =
     cursor === null ? { entries: [], more: false } : await events.after(cursor, counted);
@@ -171,7 +170,7 @@ async function behindCursor(
 }
 
 /** Makes no more attempts, and opens nothing, until the receiver is resumed. Returns whether that changed anything. */
-export async function pauseReceiver(name: string, parts: OperationParts): Promise<boolean> {
+export async function pauseReceiver(name: string, parts: OperationContext): Promise<boolean> {
   await receiverNamed(name, parts);
   const before = await parts.stores.receivers.pause(name);
   if (before === 'disabled' || before === 'enabling') {
@@ -183,22 +182,22 @@ export async function pauseReceiver(name: string, parts: OperationParts): Promis
 }
 
 /** Delivers to a paused receiver again. Returns whether that changed anything. */
-export async function resumeReceiver(name: string, parts: OperationParts): Promise<boolean> {
+export async function resumeReceiver(name: string, parts: OperationContext): Promise<boolean> {
   await receiverNamed(name, parts);
   return (await parts.stores.receivers.unpause(name)) === 'paused';
 }
 
 /** Makes no more attempts until the receiver is enabled. Returns the state before. */
-export async function disableReceiver(name: string, parts: OperationParts): Promise<ReceiverState> {
+export async function disableReceiver(name: string, parts: OperationContext): Promise<ReceiverState> {
   await receiverNamed(name, parts);
   return parts.stores.receivers.disable(name);
 }
 
 /** What a receiver that is enabled gets first: what was held, and the dead letters of the failing span. */
-export type Enabled = { before: ReceiverState; held: number; dead: number };
+type Enabled = { before: ReceiverState; held: number; dead: number };
 
 /** Has a disabled receiver enabled; the relay does it. */
-export async function enableReceiver(name: string, parts: OperationParts): Promise<Enabled> {
+export async function enableReceiver(name: string, parts: OperationContext): Promise<Enabled> {
   const { receivers, backlog } = parts.stores;
   await receiverNamed(name, parts);
   const { since } = await receivers.condition(name);

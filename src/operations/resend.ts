@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseClaimRoot } from '../domain/subjects/claim.ts';
+import { parseClaimRoot } from '../domain/subjects/subscription.ts';
 import { matchesOf } from '../queues/deliveries/matches.ts';
 import { factsAt } from '../queues/deliveries/replays.ts';
 import { redisTimeMs } from '../store/connection.ts';
@@ -7,10 +7,8 @@ import type { StoredReceiver } from '../store/definitions.ts';
 import { eventOf } from '../store/log-entry.ts';
 import { isHeld } from '../store/receivers.ts';
 import { newReplayId, type Replay } from '../store/replays.ts';
-import { RefusedError, UnknownError } from './errors.ts';
-import { knownSubject } from './known-subject.ts';
 import { isoTime, type Moment, momentMs } from './moment.ts';
-import type { OperationParts } from './parts.ts';
+import { knownSubject, type OperationContext, RefusedError, UnknownError } from './operation.ts';
 
 /** How far a replay is. */
 export const REPLAY = z
@@ -54,7 +52,7 @@ export async function resendTime(
     until: Moment | null;
     types: readonly string[] | null;
   },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<{ id: string; log: z.infer<typeof LOG_RANGE> | null }> {
   const { removed } = await receiverNamed(name, parts);
   if (removed) throw new RefusedError(`${name} is not in the config any more; put it back first`);
@@ -96,7 +94,7 @@ export type Resent = { receiver: string; replay: string; events: number }[];
 export async function resendEvent(
   id: string,
   options: ResendOptions,
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<Resent> {
   const { registry, deliveries } = parts.stores;
   const receivers = await registry.receivers();
@@ -121,7 +119,7 @@ const MOST_RESENT = 100;
 export async function resendSubject(
   id: string,
   options: ResendOptions,
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<{ replays: Resent; leftOut: number }> {
   const { subject, known } = await knownSubject(id, parts);
   const newest = { before: null, from: null, count: MOST_RESENT };
@@ -135,7 +133,7 @@ export async function resendSubject(
 async function resendPlaces(
   places: readonly string[],
   { receivers, key, waitingFor = [] }: ResendOptions & { waitingFor?: readonly string[] },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<Resent> {
   const { registry, replays } = parts.stores;
   const asked =
@@ -188,7 +186,7 @@ function replayIdOf(key: string | null, receiver: string): string {
 }
 
 /** A replay as it is shown. Throws an UnknownError for one that is not there. */
-export async function readReplay(id: string, { stores }: OperationParts): Promise<z.infer<typeof REPLAY>> {
+export async function readReplay(id: string, { stores }: OperationContext): Promise<z.infer<typeof REPLAY>> {
   const replay = await stores.replays.read(id);
   if (replay === null) throw new UnknownError(`found no replay ${id}, expected one within its retention`);
   const { receiver, state, cursor, places, opened, delivered, dead } = replay;
@@ -210,7 +208,7 @@ function hasEnded({ state, opened, delivered, dead }: Replay): boolean {
 }
 
 /** Nothing is sent to a receiver to which no attempts are made: whoever requests it wants it now. */
-async function refuseHeld(name: string, { stores }: OperationParts): Promise<void> {
+async function refuseHeld(name: string, { stores }: OperationContext): Promise<void> {
   const { state } = await stores.receivers.condition(name);
   if (state === 'paused')
     throw new RefusedError(`${name} is paused; resume it first: intentwatch receivers resume ${name}`);
@@ -221,7 +219,7 @@ async function refuseHeld(name: string, { stores }: OperationParts): Promise<voi
 /** The receiver of a name, in this config or one before it. Throws with the names there are. */
 export async function receiverNamed(
   name: string,
-  { stores: { registry } }: OperationParts,
+  { stores: { registry } }: OperationContext,
 ): Promise<StoredReceiver> {
   const known = await registry.receivers();
   const found = known.find((receiver) => receiver.name === name);

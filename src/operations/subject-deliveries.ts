@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { deliveryId } from '../domain/events/delivery-id.ts';
+import { deliveryId } from '../domain/events/event.ts';
 import { compareEntries, eventOf, placeAfter } from '../store/log-entry.ts';
 import { DELIVERY, deliveryOf } from './deliveries.ts';
 import { ENTRY } from './events.ts';
-import { knownSubject, relatedTo } from './known-subject.ts';
-import type { OperationParts } from './parts.ts';
+import { knownSubject, type OperationContext, relatedTo } from './operation.ts';
 import { TIMELINE_PLACE, type TimelinePlace } from './timeline.ts';
 
 /** A delivery of an event of a subject. */
@@ -40,7 +39,7 @@ export async function listSubjectDeliveries(
     until,
     limit,
   }: { id: string; after: DeliveriesPlace | null; until: TimelinePlace | null; limit: number },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<{ deliveries: SubjectDelivery[]; next: DeliveriesPlace | null }> {
   const { subject, known } = await knownSubject(id, parts);
   const { registry, subjects, events } = parts.stores;
@@ -98,7 +97,7 @@ function slotsOf({
 async function deliveriesOf(
   slots: readonly Slot[],
   limit: number,
-  { stores }: OperationParts,
+  { stores }: OperationContext,
 ): Promise<{ deliveries: SubjectDelivery[]; rest: Slot | undefined }> {
   const found = await Promise.all(
     slots.map(async (slot) => {

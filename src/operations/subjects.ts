@@ -1,10 +1,8 @@
 import { z } from 'zod';
-import { ANY_ROUTE, routeName } from '../domain/cadence/route-name.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { PROOF_OUTCOMES, proofOf } from '../domain/proof/proof-flags.ts';
-import { isTrackedRoot, parseClaimRoot, walletsOf } from '../domain/subjects/claim.ts';
 import { ENDPOINT_GROUPS, endpointGroupKinds } from '../domain/subjects/kinds.ts';
-import { stageOf } from '../domain/subjects/lifecycle.ts';
+import { stageOf } from '../domain/subjects/record.ts';
 import {
   asSubjectId,
   eventKind,
@@ -12,13 +10,14 @@ import {
   parseSubjectId,
   type SubjectId,
 } from '../domain/subjects/subject.ts';
+import { isTrackedRoot, parseClaimRoot, walletsOf } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { money } from '../domain/transfers/money.ts';
-import { type Leg, readTransfer } from '../domain/transfers/transfer.ts';
+import { ANY_ROUTE, type Leg, readTransfer, routeName } from '../domain/transfers/transfer.ts';
 import type { StoredSubscription } from '../store/definitions.ts';
 import type { ChangedSubject, Known } from '../store/subjects.ts';
 import { isoTime, isoTimeOrNull } from './moment.ts';
-import type { OperationParts } from './parts.ts';
+import type { OperationContext } from './operation.ts';
 
 /** A subject in a line. */
 export const SUBJECT = z
@@ -112,7 +111,7 @@ const TRACKED = ENDPOINT_GROUPS.flatMap((endpointGroup) =>
  */
 export async function listSubjects(
   { filter, from, limit }: { filter: SubjectFilter; from: SubjectPlace | null; limit: number },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<SubjectPage> {
   if (from !== null && 'list' in from) return listTracked({ filter, from, limit }, parts);
   const found: Subject[] = [];
@@ -134,7 +133,7 @@ export async function listSubjects(
 
 async function listTracked(
   { filter, from, limit }: { filter: SubjectFilter; from: TrackedPlace; limit: number },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<SubjectPage> {
   const found: Subject[] = [];
   let { list, scan, after = '' } = from;
@@ -165,7 +164,7 @@ async function listTracked(
 async function summariesOf(
   places: readonly { subject: string; atMs: number | null }[],
   filter: SubjectFilter,
-  { stores: { subjects, registry }, directory }: OperationParts,
+  { stores: { subjects, registry }, directory }: OperationContext,
 ): Promise<(Subject | null)[]> {
   const ids = places.map(({ subject }) => (parseSubjectId(subject) === null ? null : asSubjectId(subject)));
   const named = ids.filter(

@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { parseClaimRoot } from '../domain/subjects/claim.ts';
+import { parseClaimRoot } from '../domain/subjects/subscription.ts';
 import { eventOf } from '../store/log-entry.ts';
 import type { Settled } from '../store/suspensions.ts';
-import { UnknownError } from './errors.ts';
 import { isoTime, isoTimeOrNull } from './moment.ts';
-import type { OperationParts } from './parts.ts';
+import { type OperationContext, UnknownError } from './operation.ts';
 
 /** What left the config and may come back. */
 export const SUSPENDED = z
@@ -51,7 +50,7 @@ export const DROPPED_PLACE = z.object({ before: z.string().max(600) });
 /** What is suspended, by name: a part of it. */
 export async function listSuspended(
   { from, limit }: { from: z.infer<typeof SUSPENDED_PLACE> | null; limit: number },
-  { stores: { registry }, graceSpanMs }: OperationParts,
+  { stores: { registry }, graceSpanMs }: OperationContext,
 ): Promise<{ suspended: Suspended[]; next: z.infer<typeof SUSPENDED_PLACE> | null }> {
   const { suspensions } = registry;
   const found = await suspensions.list({ after: from?.after ?? null, count: limit });
@@ -77,7 +76,7 @@ export async function listSuspended(
 /** The events that waited in vain, what was dropped last first: a part of them. */
 export async function listDropped(
   { from, limit }: { from: z.infer<typeof DROPPED_PLACE> | null; limit: number },
-  { stores: { registry, events } }: OperationParts,
+  { stores: { registry, events } }: OperationContext,
 ): Promise<{ dropped: Dropped[]; next: z.infer<typeof DROPPED_PLACE> | null }> {
   const found = await registry.suspensions.dropped({ before: from?.before ?? null, count: limit });
   const entries = await events.atAll(found.map(({ entry }) => entry));

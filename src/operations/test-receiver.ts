@@ -3,7 +3,7 @@ import type { Receiver } from '../config/config.ts';
 import { makeTestEvent } from '../domain/events/make-event.ts';
 import { createNotifier, type NotifierOptions } from '../notifiers/create-notifier.ts';
 import type { TESTED } from './deliveries.ts';
-import { UnknownError } from './errors.ts';
+import { UnknownError } from './operation.ts';
 
 /** The receivers of a config, and what they are called with. */
 export type ReceiverSetup = { receivers: readonly Receiver[]; options: NotifierOptions };

@@ -1,14 +1,62 @@
 import { z } from 'zod';
 import type { Event } from '../domain/events/event.ts';
 import { TRANSFER } from '../domain/events/event-schema.ts';
-import { PROOF } from '../domain/proof/proof.ts';
+import { PAYMENTS, PROOF } from '../domain/proof/proof.ts';
 import { transferFacts } from '../domain/transfers/transfer-facts.ts';
+import { CHECK_STATES, type Check } from '../store/checks.ts';
 import { eventOf } from '../store/log-entry.ts';
-import { CHECK_DETAILS, checkDetails } from './checks.ts';
 import { ENTRY } from './events.ts';
-import { knownSubject, relatedTo } from './known-subject.ts';
-import type { OperationParts } from './parts.ts';
+import { isoTime, isoTimeOrNull } from './moment.ts';
+import { knownSubject, type OperationContext, relatedTo } from './operation.ts';
 import { SUBJECT, summaryOf } from './subjects.ts';
+
+/** What came of the check of a payment so far. */
+const CHECK_DETAILS = z
+  .object({
+    payment: z.enum(PAYMENTS),
+    chainId: z.string(),
+    txHash: z.string(),
+    token: z.string().nullable(),
+    stated: z.string().nullable().describe('How much the upstream stated, in base units.'),
+    state: z.enum(CHECK_STATES),
+    because: z
+      .string()
+      .nullable()
+      .describe(
+        'Why it waits (`not-found`, `not-final`, `disagreement`, `unreachable`, `one-endpoint`, `claimed`, `funding`, `not-stated`), why it was not checked, or the reason of a dispute.',
+      ),
+    statedAt: z.iso.datetime(),
+    asked: z.int().describe('How often its endpoints were asked while it waited.'),
+    askedAt: z.iso.datetime().nullable(),
+    endedAt: z.iso.datetime().nullable(),
+    readings: z
+      .array(z.object({ endpoint: z.string(), outcome: z.string(), reason: z.string().exactOptional() }))
+      .describe('What each endpoint said last.'),
+    proof: PROOF.nullable(),
+  })
+  .meta({ id: 'Check' });
+
+function checkDetails(check: Check): z.infer<typeof CHECK_DETAILS> {
+  const { statement, state, because, statedAt, asked, askedAt, endedAt, readings, proof } = check;
+  const { payment, chainId, txHash, token, amount } = statement;
+  return {
+    payment,
+    chainId,
+    txHash,
+    token,
+    stated: amount,
+    state,
+    because: because === '' ? null : because,
+    statedAt: isoTime(statedAt),
+    asked,
+    askedAt: isoTimeOrNull(askedAt),
+    endedAt: isoTimeOrNull(endedAt),
+    readings: readings.map(({ reason, ...reading }) =>
+      reason === undefined ? reading : { ...reading, reason },
+    ),
+    proof,
+  };
+}
 
 const MOMENT = z.object({
   at: z.iso.datetime().describe('When the change was seen.'),
@@ -59,7 +107,7 @@ export type TimelinePlace = z.infer<typeof TIMELINE_PLACE>;
  */
 export async function readSubject(
   { id, after, limit }: { id: string; after: TimelinePlace | null; limit: number },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<{ subject: SubjectState; next: TimelinePlace | null }> {
   const { subject, known } = await knownSubject(id, parts);
   const { registry, subjects, checks, events } = parts.stores;

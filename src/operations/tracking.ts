@@ -9,7 +9,7 @@ import {
   txHashField,
 } from '../config/sections/subscription.ts';
 import type { JsonObject } from '../domain/json.ts';
-import { type ImportedQuote, readImportedQuote } from '../domain/quotes/imported-quote.ts';
+import { type ImportedQuote, readImportedQuote } from '../domain/quotes/promised.ts';
 import {
   gaslessId,
   gatewayJobId,
@@ -21,8 +21,7 @@ import {
   walletId,
 } from '../domain/subjects/subject.ts';
 import type { Wish } from '../store/tracked.ts';
-import { UnknownError } from './errors.ts';
-import type { OperationParts } from './parts.ts';
+import { type OperationContext, UnknownError } from './operation.ts';
 
 /** What can be tracked by its id. */
 export const TRACKED_KINDS = [
@@ -114,7 +113,7 @@ function readId(
 /** Those of some names that no receiver has, and the names that there are. */
 export async function unknownReceivers(
   names: readonly string[],
-  { stores: { registry } }: OperationParts,
+  { stores: { registry } }: OperationContext,
 ): Promise<{ unknown: string[]; known: string[] }> {
   const known = (await registry.receivers()).filter(({ removed }) => !removed).map(({ name }) => name);
   return { unknown: names.filter((name) => !known.includes(name)), known: known.sort() };
@@ -124,7 +123,7 @@ export async function unknownReceivers(
 export async function trackSubject(
   { subject, quote }: { subject: SubjectId; quote: ImportedQuote | null },
   wish: Wish,
-  { stores: { tracked } }: OperationParts,
+  { stores: { tracked } }: OperationContext,
 ): Promise<{ created: boolean }> {
   const { created } = await tracked.track(subject, wish, quote);
   return { created };
@@ -133,7 +132,7 @@ export async function trackSubject(
 /** Ends the tracking of a subject. Throws an UnknownError for one that is not tracked by itself. */
 export async function untrackSubject(
   subject: SubjectId,
-  { stores: { tracked } }: OperationParts,
+  { stores: { tracked } }: OperationContext,
 ): Promise<void> {
   if (await tracked.untrack(subject)) return;
   throw new UnknownError(

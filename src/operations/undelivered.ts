@@ -1,11 +1,15 @@
 import { z } from 'zod';
-import { parseDeliveryId } from '../domain/events/delivery-id.ts';
-import type { Event } from '../domain/events/event.ts';
+import { type Event, parseDeliveryId } from '../domain/events/event.ts';
 import { wantsType } from '../domain/events/filter.ts';
+import { LISTED_REASONS } from '../domain/events/unmatched.ts';
+import { isTrackedRoot, parseClaimRoot } from '../domain/subjects/subscription.ts';
+import { readBatch } from '../queues/deliveries/log-batch.ts';
 import { type ListPlace, MOST_OPEN } from '../store/backlog.ts';
 import { eventOf } from '../store/log-entry.ts';
+import type { RawEntry } from '../store/quarantine.ts';
 import { DELIVERY, type Delivery, deliveryOf } from './deliveries.ts';
-import type { OperationParts } from './parts.ts';
+import { isoTime } from './moment.ts';
+import type { OperationContext } from './operation.ts';
 
 /** A delivery that failed: it is tried again, or was given up. */
 export const UNDELIVERED = DELIVERY.omit({ waitsFor: true })
@@ -21,7 +25,7 @@ export const UNDELIVERED = DELIVERY.omit({ waitsFor: true })
 export type Undelivered = z.infer<typeof UNDELIVERED>;
 
 /** Which of them are meant; what is left out means all. */
-export type UndeliveredFilter = {
+type UndeliveredFilter = {
   receivers: readonly string[];
   state?: 'retrying' | 'dead';
   types: readonly string[];
@@ -39,7 +43,7 @@ export const UNDELIVERED_PLACE = z.object({
   id: z.string().max(100),
 });
 
-export type UndeliveredPlace = z.infer<typeof UNDELIVERED_PLACE>;
+type UndeliveredPlace = z.infer<typeof UNDELIVERED_PLACE>;
 
 /** The number of deliveries one request looks at, and how many lists it begins. */
 const MOST_LOOKED_AT = 500;
@@ -53,7 +57,7 @@ const NO_ENTRY = '0-0';
 /** What was not delivered, over all receivers, those that wait longest first: a bounded part of it. */
 export async function listUndelivered(
   { filter, from, limit }: { filter: UndeliveredFilter; from: UndeliveredPlace | null; limit: number },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<{ undelivered: Undelivered[]; next: UndeliveredPlace | null }> {
   const { registry, backlog } = parts.stores;
   const names = (await registry.receivers()).map(({ name }) => name).sort();
@@ -97,7 +101,7 @@ function isFrom(one: { receiver: string; list: 'open' | 'dead' }, from: Undelive
 async function undeliveredOf(
   receiver: string,
   ids: readonly string[],
-  { filter, parts: { stores } }: { filter: UndeliveredFilter; parts: OperationParts },
+  { filter, parts: { stores } }: { filter: UndeliveredFilter; parts: OperationContext },
 ): Promise<(Undelivered | null)[]> {
   const facts = await Promise.all(ids.map((id) => stores.deliveries.fact(receiver, id)));
   const entries = facts.map((fact) => fact?.entry ?? NO_ENTRY);
@@ -128,4 +132,111 @@ function filtered(
     subject,
     at: event?.timestamp ?? null,
   };
+}
+
+/** An event that no receiver gets, though nobody chose that. */
+export const UNMATCHED = z
+  .object({
+    event: z.string().describe('The id of the event.'),
+    type: z.string(),
+    subject: z.string(),
+    at: z.iso.datetime().describe('When the event was made.'),
+    reason: z
+      .enum(LISTED_REASONS)
+      .describe(
+        '`no-receiver`: a subscription names a receiver that is not there. `not-in-config`: no subscription that leads to the subject is in the config any more.',
+      ),
+    subscriptions: z.array(z.string()).describe('The subscriptions that led to the subject.'),
+  })
+  .meta({ id: 'Unmatched' });
+
+export type Unmatched = z.infer<typeof UNMATCHED>;
+
+/** Behind which entry of the log the list goes on. */
+export const UNMATCHED_PLACE = z.object({ entry: z.string().regex(/^\d{1,15}-\d{1,20}$/) });
+
+type UnmatchedPlace = z.infer<typeof UNMATCHED_PLACE>;
+
+/** The events that no receiver gets, the newest first: a part of them. One that has left the log is left out. */
+export async function listUnmatched(
+  { from, limit }: { from: UnmatchedPlace | null; limit: number },
+  { stores: { events, unmatched } }: OperationContext,
+): Promise<{ unmatched: Unmatched[]; next: UnmatchedPlace | null }> {
+  const listed = await unmatched.list({ before: from?.entry ?? null, count: limit });
+  const entries = await events.atAll(listed.map(({ entry }) => entry));
+  const found = listed.flatMap(({ reason }, index): Unmatched[] => {
+    const stored = entries[index] ?? null;
+    const event = eventOf(stored);
+    if (event === null) return [];
+    const roots = stored?.kind === 'event' ? stored.roots : [];
+    const names = roots
+      .filter((root) => !isTrackedRoot(root))
+      .map((root) => parseClaimRoot(root).subscription);
+    return [
+      {
+        event: event.id,
+        type: event.type,
+        subject: event.data.subject.id,
+        at: event.timestamp,
+        reason,
+        subscriptions: [...new Set(names)],
+      },
+    ];
+  });
+  const last = listed.at(-1);
+  return {
+    unmatched: found,
+    next: listed.length < limit || last === undefined ? null : { entry: last.entry },
+  };
+}
+
+/** An entry of the event log that was quarantined. */
+export const QUARANTINED_ENTRY = z.object({
+  id: z.string().describe('Where it stood in the log.'),
+  at: z.iso.datetime(),
+  kind: z.string().describe('What it says it is.'),
+  subject: z.string().nullable(),
+  reason: z.string().nullable().describe('Why it cannot be read; null when it can be by now.'),
+});
+
+/** What came of putting entries back. */
+export const QUARANTINE_REPLAYED = z.object({
+  returned: z.int().describe('How many are back in the log.'),
+  quarantined: z.int().describe('How many there were.'),
+});
+
+type Kept = { entry: RawEntry; shown: z.infer<typeof QUARANTINED_ENTRY> };
+
+/** The entries that could not be read, the oldest first. */
+export async function listQuarantined(parts: OperationContext): Promise<z.infer<typeof QUARANTINED_ENTRY>[]> {
+  return (await readKept(parts)).map(({ shown }) => shown);
+}
+
+/** Puts what can be read by now back into the log: receivers get it that have not got it yet. */
+export async function replayQuarantined(
+  parts: OperationContext,
+): Promise<z.infer<typeof QUARANTINE_REPLAYED>> {
+  const kept = await readKept(parts);
+  let returned = 0;
+  for (const { entry, shown } of kept) {
+    if (shown.reason === null && (await parts.stores.quarantine.putBack(entry))) returned += 1;
+  }
+  return { returned, quarantined: kept.length };
+}
+
+async function readKept({ stores: { quarantine, events } }: OperationContext): Promise<Kept[]> {
+  const kept: Kept[] = [];
+  for (const entry of await quarantine.list()) {
+    const { unreadable, stoppedBy } = await readBatch([entry], events);
+    const reason = stoppedBy?.reason ?? unreadable[0]?.reason ?? null;
+    const at = isoTime(Number(entry.id.split('-')[0]));
+    const [kind, subject] = [fieldOf(entry, 'kind') ?? '', fieldOf(entry, 'subject')];
+    kept.push({ entry, shown: { id: entry.id, at, kind, subject, reason } });
+  }
+  return kept;
+}
+
+function fieldOf({ fields }: RawEntry, name: string): string | null {
+  const index = fields.findIndex((field, at) => at % 2 === 0 && field === name);
+  return index === -1 ? null : (fields[index + 1] ?? null);
 }

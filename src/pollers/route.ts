@@ -1,16 +1,18 @@
-import { isJsonObject } from '../domain/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 import {
+  isUsableQuote,
   OPEN_EXECUTIONS,
   type RouteDefinition,
+  type RouteEnd,
   type RouteQuote,
   routeRecord,
 } from '../domain/quotes/route.ts';
+import { foldHex } from '../domain/subjects/subject.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
 import type { OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
 import type { ExactInRequest, OpenQuote } from '../upstream/wire/open-quote.ts';
 import type { Reading } from './reading.ts';
-import { flawOf, routeQuote } from './route-quote.ts';
 
 /** The open quoting service, the name under which it is asked, and what is known of tokens. */
 export type QuotingService = { client: OpenQuotesClient; dAppId: string; directory: Directory };
@@ -74,4 +76,92 @@ function membersOf({ quoteId, unreadable, raw }: OpenQuote): string[] {
       (name) =>
         `${name} of quote ${JSON.stringify(quoteId.slice(0, 100))} is not as the interface describes it`,
     );
+}
+
+/** What was requested, and the upstream's clock where it showed it (else ours), ms since 1970. */
+type AskedPrice = { request: ExactInRequest; directory: Directory; nowMs: number };
+
+function routeQuote(open: OpenQuote): RouteQuote {
+  return {
+    solver: open.solverId,
+    output: open.destinationAmount,
+    minimumOutput: open.minimumDestinationAmount,
+    fees: open.fees,
+    fillEstimateSeconds: open.estimatedFulfillSeconds,
+    raw: open.raw,
+  };
+}
+
+/**
+ * Why a quote is no price of what was requested, in words; null when it may be one. A member that it leaves out, or has
+ * in a form of its own, says nothing against it. `destinationChainID` may differ from the last chain of the way.
+ */
+function flawOf(open: OpenQuote, { request, directory, nowMs }: AskedPrice): string | null {
+  if (!isUsableQuote(routeQuote(open))) return 'a destinationAmount of more than 78 digits';
+  const { quoteData } = open.raw;
+  const response = isJsonObject(quoteData) ? quoteData.quoteResponse : undefined;
+  if (!isJsonObject(response)) return null;
+  const { quoteRequest: asked, intentExecutionTypes } = request;
+  return (
+    otherMember(response, {
+      sourceAmount: asked.sourceAmount,
+      sourceChainID: asked.sourceChainID,
+      finalDestinationChainID: asked.destinationChainID,
+      sourceToken: asked.sourceToken,
+      destinationToken: asked.destinationToken,
+      funder: asked.funder,
+      recipient: asked.recipient,
+    }) ??
+    otherExecution(response, intentExecutionTypes) ??
+    expiry(open, nowMs) ??
+    otherDecimals(open, { asked, directory })
+  );
+}
+
+function otherMember(response: JsonObject, asked: Record<string, string | number>): string | null {
+  for (const [name, value] of Object.entries(asked)) {
+    const answered = textOf(response[name]);
+    if (answered !== null && foldHex(answered) !== foldHex(String(value))) {
+      return `${name} ${answered.slice(0, 80)}, expected ${value}`;
+    }
+  }
+  return null;
+}
+
+function otherExecution(response: JsonObject, asked: readonly string[]): string | null {
+  const answered = textOf(response.intentExecutionType);
+  if (answered === null || asked.includes(answered.toUpperCase())) return null;
+  return `intentExecutionType ${answered.slice(0, 80)}, expected ${asked.join(' or ')}`;
+}
+
+function expiry({ quoteExpiry }: OpenQuote, nowMs: number): string | null {
+  if (quoteExpiry === null || quoteExpiry * 1_000 >= nowMs) return null;
+  return `quoteExpiry ${quoteExpiry}, which has passed (it is ${Math.floor(nowMs / 1_000)})`;
+}
+
+/** An amount that counts a token in other units than the route does is no amount of it. */
+function otherDecimals(
+  { fees }: OpenQuote,
+  { asked, directory }: { asked: ExactInRequest['quoteRequest']; directory: Directory },
+): string | null {
+  const ends: RouteEnd[] = [
+    { chainId: asked.sourceChainID, token: asked.sourceToken },
+    { chainId: asked.destinationChainID, token: asked.destinationToken },
+  ];
+  for (const { token, decimals } of fees) {
+    if (token === null || decimals === null) continue;
+    // One address can be a token on both chains; then either's decimals will do.
+    const known = ends
+      .filter((end) => foldHex(end.token) === foldHex(token))
+      .map((end) => directory.token(String(end.chainId), end.token)?.decimals ?? decimals);
+    if (known.length > 0 && !known.includes(decimals)) {
+      return `a fee in ${token} of ${decimals} decimals, expected ${known.join(' or ')}`;
+    }
+  }
+  return null;
+}
+
+function textOf(value: JsonValue | undefined): string | null {
+  if (typeof value === 'number') return String(value);
+  return typeof value === 'string' && value !== '' ? value : null;
 }

@@ -26,7 +26,7 @@ import type { PublishedSigners } from '../upstream/client/quote-signers.ts';
 import type { ChainEntry, Listing } from '../upstream/wire/chain-list.ts';
 
 /** What discovery works with, and the chains and tokens of the config. */
-export type DiscoveryParts = {
+export type DiscoveryDeps = {
   redis: RedisClient;
   client: Pick<UpstreamClient, 'chains' | 'tokens'>;
   store: DirectoryStore;
@@ -60,7 +60,7 @@ const MOST_MISSED = 10_000;
  * `status`. One that fails harms nothing: what was known goes on to be used, and what is built in beneath it.
  */
 export class Discovery {
-  readonly #parts: DiscoveryParts;
+  readonly #parts: DiscoveryDeps;
   readonly #aborted = new AbortController();
   #stored: StoredDirectory = { chains: [], tokens: [], chainsAtMs: null, tokensAtMs: null };
   #known: Directory;
@@ -73,7 +73,7 @@ export class Discovery {
   readonly #missed = new Set<string>();
   readonly #reported = new Set<string>();
 
-  constructor(parts: DiscoveryParts) {
+  constructor(parts: DiscoveryDeps) {
     this.#parts = parts;
     this.listed = extendDirectory(parts.named);
     this.#known = this.#directoryOf(this.#stored);
@@ -220,7 +220,6 @@ export class Discovery {
     return extendDirectory(this.#parts.named, discoveredDirectory(COMMON, stored));
   }
 
-  /** Ends a reading under way. */
   async close(): Promise<void> {
     this.#aborted.abort();
     if (this.#timer !== null) clearTimeout(this.#timer);

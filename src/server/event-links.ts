@@ -1,6 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { deriveKey } from '../derive-key.ts';
-import type { Secret } from '../secret.ts';
+import { deriveKey, type Secret } from '../secret.ts';
 
 /** The time that a link is good: at least 7 days, until the next midnight (UTC), so that attempts of one day carry the same. */
 const GOOD_MS = 7 * 86_400_000;
@@ -21,7 +20,6 @@ export class EventLinks {
     this.#key = key;
   }
 
-  /** Derives the key of a token. */
   static async create(token: Secret): Promise<EventLinks> {
     return new EventLinks(await deriveKey(token, 'intentwatch event links'));
   }

@@ -8,8 +8,7 @@ import { Access, type AccessRules } from './api/access.ts';
 import { type ApiOptions, announcesBody, routeApi } from './api/api.ts';
 import { API_BASE } from './api/route.ts';
 import { routeConsole } from './console/console.ts';
-import { sendProblem } from './problem.ts';
-import { refuseRequest } from './refused-request.ts';
+import { refuseRequest, sendProblem } from './problem.ts';
 
 /** What readiness says of one thing. */
 export type ReadinessCheck = { name: string; ok: boolean; detail: string };
@@ -214,7 +213,6 @@ async function askReadiness(readiness: ServerOptions['readiness']): Promise<Read
   }
 }
 
-/** True when a route was declared with a body. */
 function takesBody(config: object): boolean {
   return 'takesBody' in config && config.takesBody === true;
 }

@@ -1,10 +1,9 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import { z } from 'zod';
-import { deriveKey } from '../derive-key.ts';
-import type { Secret } from '../secret.ts';
+import { deriveKey, type Secret } from '../secret.ts';
 import type { RedisClient } from './commands.ts';
 import { receiverText, type StoredReceiver } from './definitions.ts';
 import type { Keys } from './keys.ts';
+import { scripts } from './scripts.ts';
 
 const CIPHER = 'aes-256-gcm';
 const IV_BYTES = 12;
@@ -49,10 +48,8 @@ export class Encryption {
   }
 }
 
-const PUT = z.enum(['stored', 'changed', 'taken', 'missing', 'full']);
-
 /** What came of storing one. */
-export type Put = z.infer<typeof PUT>;
+export type Put = Awaited<ReturnType<typeof scripts.putReceiver>>;
 
 /** So many there can be: with as many, `npm run bench -- receivers` measures what a process needs. */
 export const MOST_ADDED = 2_000;
@@ -86,27 +83,13 @@ export class AddedReceiverStore {
     definition: Omit<StoredReceiver, 'removed'>,
     { encrypted, as, before }: { encrypted: string; as: 'new' | 'other'; before: string | null },
   ): Promise<Put> {
-    const keys = this.#keys;
-    return PUT.parse(
-      await this.#redis.iwPutReceiver(
-        keys.addedReceivers,
-        keys.addedReceiversVersion,
-        keys.receivers,
-        keys.cursors,
-        keys.events,
-        definition.name,
-        encrypted,
-        receiverText(definition),
-        as,
-        before ?? '',
-        String(MOST_ADDED),
-      ),
-    );
+    const { name } = definition;
+    const args = { name, encrypted, definition: receiverText(definition), as, before, most: MOST_ADDED };
+    return scripts.putReceiver(this.#redis, { keys: this.#keys, args });
   }
 
   /** Removes one. False when there is none of this name. */
   async remove(name: string): Promise<boolean> {
-    const { addedReceivers, addedReceiversVersion, receivers } = this.#keys;
-    return (await this.#redis.iwRemoveReceiver(addedReceivers, addedReceiversVersion, receivers, name)) === 1;
+    return scripts.removeReceiver(this.#redis, { keys: this.#keys, args: { name } });
   }
 }

@@ -1,6 +1,6 @@
-import { z } from 'zod';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { scripts } from './scripts.ts';
 
 /** The time that the answer to a named request is stored. */
 const KEPT_MS = 86_400_000;
@@ -22,8 +22,6 @@ export type NamedRequest =
   | { state: 'new' | 'underWay' | 'other' | 'full' }
   | { state: 'answered'; answer: KeptAnswer };
 
-const BEGUN = z.tuple([z.enum(['new', 'underWay', 'other', 'full', 'answered']), z.string(), z.string()]);
-
 /** The answers to requests that carry a name of their own, so that one that is made twice is done once. */
 export class AnswerStore {
   readonly #redis: RedisClient;
@@ -42,17 +40,10 @@ export class AnswerStore {
     name: string,
     { fingerprint, underWayMs }: { fingerprint: string; underWayMs: number },
   ): Promise<NamedRequest> {
-    const [state, status, body] = BEGUN.parse(
-      await this.#redis.iwBeginAnswer(
-        this.#keys.answer(name),
-        this.#keys.answers,
-        name,
-        fingerprint,
-        String(underWayMs),
-        String(KEPT_MS),
-        String(MOST_KEPT),
-      ),
-    );
+    const { state, status, body } = await scripts.beginAnswer(this.#redis, {
+      keys: { answer: this.#keys.answer(name), answers: this.#keys.answers },
+      args: { name, fingerprint, underWayMs, rememberedMs: KEPT_MS, most: MOST_KEPT },
+    });
     return state === 'answered' ? { state, answer: { status: Number(status), body } } : { state };
   }
 

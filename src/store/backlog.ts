@@ -1,6 +1,6 @@
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
-import { pairs } from './stored.ts';
+import { scripts } from './scripts.ts';
 
 /** A delivery's place in the list of a receiver's open or dead ones. */
 export type ListPlace = { score: string; id: string };
@@ -41,16 +41,17 @@ export class Backlog {
     }: { list: 'open' | 'dead'; after: ListPlace | null; count: number; most: number },
   ): Promise<{ listed: ListPlace[]; looked: number; reached: ListPlace | null }> {
     const keys = this.#keys;
-    const [more, looked = '0', score = '', id = '', ...flat] = await this.#redis.iwListUndelivered(
-      list === 'open' ? keys.pending(receiver) : keys.dead(receiver),
-      keys.delivery(receiver, ''),
-      after?.score ?? '',
-      after?.id ?? '',
-      String(count),
-      String(most),
-    );
-    const listed = Object.entries(pairs(flat)).map(([id, score]) => ({ id, score }));
-    return { listed, looked: Number(looked), reached: more === 'end' ? null : { score, id } };
+    const { more, checked, score, id, listed } = await scripts.listUndelivered(this.#redis, {
+      keys: { list: list === 'open' ? keys.pending(receiver) : keys.dead(receiver) },
+      args: {
+        deliveryPrefix: keys.delivery(receiver, ''),
+        score: after?.score ?? '',
+        id: after?.id ?? '',
+        most: count,
+        mostChecked: most,
+      },
+    });
+    return { listed, looked: checked, reached: more === 'end' ? null : { score, id } };
   }
 
   async counts(receiver: string): Promise<{ pending: number; dead: number }> {
@@ -90,8 +91,10 @@ export class Backlog {
   /** Removes dead letters from before a moment (ms), and what waits to be sent together since then; a bounded number. */
   async trim(receiver: string, beforeMs: number): Promise<void> {
     const keys = this.#keys;
-    const most = String(MOST_OPEN);
-    await this.#redis.iwTrimDead(keys.dead(receiver), String(beforeMs), most, keys.delivery(receiver, ''));
+    await scripts.trimDead(this.#redis, {
+      keys: { dead: keys.dead(receiver) },
+      args: { beforeMs, most: MOST_OPEN, deliveryPrefix: keys.delivery(receiver, '') },
+    });
     await this.#redis.zremrangebyscore(keys.waiting(receiver), '-inf', `(${beforeMs}`);
     const batches = await this.#redis.zrangebyscore(
       keys.batches(receiver),

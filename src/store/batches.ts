@@ -1,6 +1,7 @@
 import { MOST_IN_DIGEST } from '../domain/events/batching.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { scripts } from './scripts.ts';
 
 /**
  * Deliveries that are sent in one message. The batch stands before the message is sent: whoever sends it again sends the
@@ -24,14 +25,10 @@ export class BatchStore {
   /** The batch that a delivery is in, else how it waits; `joins` has it wait from now on. */
   async join(receiver: string, id: string, { joins }: { joins: boolean }): Promise<Batch | Waiting> {
     const keys = this.#keys;
-    const [batch = '', first = '', ...rest] = await this.#redis.iwJoinBatch(
-      keys.delivery(receiver, id),
-      keys.waiting(receiver),
-      id,
-      joins ? '1' : '',
-      keys.delivery(receiver, ''),
-      keys.batch(receiver, ''),
-    );
+    const { batch, first, rest } = await scripts.joinBatch(this.#redis, {
+      keys: { delivery: keys.delivery(receiver, id), waiting: keys.waiting(receiver) },
+      args: { id, joins, deliveryPrefix: keys.delivery(receiver, ''), batchPrefix: keys.batch(receiver, '') },
+    });
     if (batch !== '') return { id: batch, leader: first, members: rest };
     const [isWaiting, waiting] = rest;
     return { joinedAtMs: Number(first), isWaiting: isWaiting === '1', waiting: Number(waiting) };
@@ -40,16 +37,15 @@ export class BatchStore {
   /** Freezes a batch that a delivery leads: alone, or with those that wait. Null when it was frozen before. */
   async close(receiver: string, id: string, { alone }: { alone: boolean }): Promise<Batch | null> {
     const keys = this.#keys;
-    const [batch, ...members] = await this.#redis.iwCloseBatch(
-      keys.delivery(receiver, id),
-      keys.waiting(receiver),
-      keys.batches(receiver),
-      id,
-      alone ? '1' : String(MOST_IN_DIGEST),
-      keys.delivery(receiver, ''),
-      keys.batch(receiver, ''),
-      keys.clock,
-    );
-    return batch === undefined ? null : { id: batch, leader: id, members };
+    const [deliveryPrefix, batchPrefix] = [keys.delivery(receiver, ''), keys.batch(receiver, '')];
+    const closed = await scripts.closeBatch(this.#redis, {
+      keys: {
+        delivery: keys.delivery(receiver, id),
+        waiting: keys.waiting(receiver),
+        batches: keys.batches(receiver),
+      },
+      args: { id, most: alone ? 1 : MOST_IN_DIGEST, deliveryPrefix, batchPrefix, clock: keys.clock },
+    });
+    return closed && { id: closed.batch, leader: id, members: closed.members };
   }
 }

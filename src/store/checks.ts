@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import type { EndpointState } from '../domain/proof/ask-times.ts';
 import { type Claim, FORGOTTEN_WEIGHT, weightOf } from '../domain/proof/claim.ts';
-import { PAYMENTS } from '../domain/proof/payment.ts';
-import { PROOF, type Proof } from '../domain/proof/proof.ts';
-import { type Statement, statementPrint } from '../domain/proof/statement.ts';
+import { PAYMENTS, PROOF, type Proof } from '../domain/proof/proof.ts';
+import { type Stated, statementPrint } from '../domain/proof/statement.ts';
 import type { WaitingReason } from '../domain/proof/verdict.ts';
 import { asSubjectId, foldHex, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import { readConfirmedTime } from './confirmed-time.ts';
 import type { Keys } from './keys.ts';
+import { scripts } from './scripts.ts';
 import { INTEGER_TEXT, JSON_TEXT, type OnForeign, reasonOf } from './stored.ts';
 
 /** What a check is in, and how it can end. */
@@ -81,9 +81,6 @@ const STORED_CHECK = z.object({
   proof: JSON_TEXT.pipe(PROOF).nullable().default(null),
 });
 
-/** A statement without those who may rightly receive: they may become known later. */
-export type Stated = Omit<Statement, 'recipients'>;
-
 export type LastReading = z.infer<typeof LAST_READING>;
 
 /** What is stored of a check. */
@@ -150,11 +147,7 @@ type Postponement = {
 };
 
 /** `gone`: it was restated, or another process had claimed it meanwhile; `taken`: a log that would prove it has proved another. */
-export type EndOutcome = z.infer<typeof END_OUTCOME>;
-
-const END_OUTCOME = z.enum(['ended', 'gone', 'taken']);
-
-const CLAIMED = z.array(z.union([z.string(), z.array(z.string())]));
+export type EndOutcome = Awaited<ReturnType<typeof scripts.endCheck>>;
 
 /** The checks of what was stated about payments: those that wait, by chain and when they are due, and those that have ended. */
 export class CheckStore {
@@ -198,17 +191,10 @@ export class CheckStore {
     step: { token: string; from: string; to: string },
     payments: readonly (NewCheck | Unstated)[],
   ): Promise<number | null> {
-    const keys = this.#keys;
-    const [isDone, begun] = await this.#redis.iwFeedChecks(
-      keys.checksCursor,
-      keys.checksLease,
-      keys.checks,
-      step.token,
-      step.from,
-      step.to,
-      ...payments.map(fedPayment),
-    );
-    return isDone === 1 ? begun : null;
+    const { token: fence, from, to } = step;
+    const args = { fence, from, to, payments: payments.map(fedPayment) };
+    const { isDone, begun } = await scripts.feedChecks(this.#redis, { keys: this.#keys, args });
+    return isDone ? begun : null;
   }
 
   /**
@@ -226,49 +212,47 @@ export class CheckStore {
     nextInMs: number | null;
     heads: { chainId: string; endpoint: string }[];
   }> {
-    const [now, next, rows, named] = await this.#redis.iwClaimChecks(
-      this.#keys.checks,
-      token,
-      String(LEASE_MS),
-      String(LONGEST_WAIT_MS),
-      String(all ? LONGEST_WAIT_MS : 0),
-      String(PROBE_MS),
-      ...[...rooms].flatMap(([chain, room]) => {
-        const names = endpoints?.get(chain);
-        return [chain, String(room), names === undefined ? '' : JSON.stringify(names)];
-      }),
-    );
-    const flat = CLAIMED.parse(rows);
-    const claimed: ClaimedCheck[] = [];
-    for (let index = 0; index + 1 < flat.length; index += 2) {
-      const [id, fields] = [flat[index], flat[index + 1]];
-      if (typeof id !== 'string' || !Array.isArray(fields)) continue;
+    const found = await scripts.claimChecks(this.#redis, {
+      keys: this.#keys,
+      args: {
+        token,
+        leaseMs: LEASE_MS,
+        longestWaitMs: LONGEST_WAIT_MS,
+        aheadMs: all ? LONGEST_WAIT_MS : 0,
+        probeMs: PROBE_MS,
+        chains: [...rooms].map(([chain, most]) => ({
+          chain,
+          most,
+          endpoints: endpoints?.get(chain) ?? null,
+        })),
+      },
+    });
+    const claimed = found.claimed.flatMap(({ id, fields }) => {
       const check = this.#read(id, fields);
       // One that a newer version wrote is left to it: its claim runs out.
-      if (check !== null) claimed.push({ ...check, token });
-    }
-    const heads: { chainId: string; endpoint: string }[] = [];
-    for (let index = 0; index + 1 < named.length; index += 2) {
-      heads.push({ chainId: named[index] ?? '', endpoint: named[index + 1] ?? '' });
-    }
-    return { claimed, nextInMs: next === '' ? null : Math.max(0, Number(next) - Number(now)), heads };
+      return check === null ? [] : [{ ...check, token }];
+    });
+    const { nowMs, nextMs, heads } = found;
+    return { claimed, nextInMs: nextMs === null ? null : Math.max(0, nextMs - nowMs), heads };
   }
 
   /** Has the checks be due that wait until the final head of an endpoint has reached this block. */
   async noteHead({ chainId, endpoint }: { chainId: string; endpoint: string }, head: string): Promise<void> {
-    await this.#redis.iwNoteHead(this.#keys.checks, chainId, endpoint, head);
+    await scripts.noteHead(this.#redis, {
+      keys: this.#keys,
+      args: { chain: chainId, endpoint, block: head },
+    });
   }
 
   /** Has asked anew what ended because one of these chains had left the config, a bounded part of it. Returns how many. */
   async reopenLeft(chains: readonly string[]): Promise<number> {
-    return this.#redis.iwReopenLeft(this.#keys.checks, String(REOPENED_AT_ONCE), ...chains);
+    return scripts.reopenLeft(this.#redis, { keys: this.#keys, args: { most: REOPENED_AT_ONCE, chains } });
   }
 
   /** Keeps claims for as long as they are worked on. Returns the ids of those that are lost. */
   async renew(claims: readonly { id: string; token: string }[]): Promise<string[]> {
     if (claims.length === 0) return [];
-    const pairs = claims.flatMap(({ id, token }) => [id, token]);
-    return this.#redis.iwRenewChecks(this.#keys.checks, String(LEASE_MS), ...pairs);
+    return scripts.renewChecks(this.#redis, { keys: this.#keys, args: { leaseMs: LEASE_MS, claims } });
   }
 
   /**
@@ -280,25 +264,26 @@ export class CheckStore {
     { id, token }: { id: string; token: string },
     { inMs, because, readings, endpoints = null, failed = 0, seenAtMs = null }: Postponement,
   ): Promise<boolean> {
-    const noted = readings === null ? [] : ['readings', JSON.stringify(readings)];
-    const seen = seenAtMs === null ? [] : ['seenAt', String(seenAtMs)];
-    const states = endpoints === null ? failedStates(failed) : withoutError(endpoints);
-    const waits = await this.#redis.iwPostponeCheck(
-      this.#keys.checks,
-      id,
-      token,
-      String(Math.round(Math.min(inMs, LONGEST_WAIT_MS))),
-      readings === null ? '0' : '1',
-      because === WAITS_FOR_LOGS && readings !== null ? '1' : '0',
-      states === null ? '' : JSON.stringify(states),
-      'because',
-      because,
-      'failed',
-      String(failed),
-      ...seen,
-      ...noted,
-    );
-    return waits === 1;
+    const noted = readings === null ? [] : [{ name: 'readings', value: JSON.stringify(readings) }];
+    const seen = seenAtMs === null ? [] : [{ name: 'seenAt', value: String(seenAtMs) }];
+    const isRead = readings !== null;
+    return scripts.postponeCheck(this.#redis, {
+      keys: this.#keys,
+      args: {
+        id,
+        token,
+        inMs: Math.round(Math.min(inMs, LONGEST_WAIT_MS)),
+        isRead,
+        isForLogs: because === WAITS_FOR_LOGS && isRead,
+        endpoints: endpoints === null ? failedStates(failed) : withoutError(endpoints),
+        fields: [
+          { name: 'because', value: because },
+          { name: 'failed', value: String(failed) },
+          ...seen,
+          ...noted,
+        ],
+      },
+    });
   }
 
   /** How a check ends, for the script that ends it. */
@@ -322,8 +307,7 @@ export class CheckStore {
 
   /** Ends a check of which no event is reported. */
   async end(check: ClaimedCheck, ending: Ending): Promise<EndOutcome> {
-    const text = JSON.stringify(this.ending(check, ending));
-    return END_OUTCOME.parse(await this.#redis.iwEndCheck(this.#keys.checks, text));
+    return scripts.endCheck(this.#redis, { keys: this.#keys, args: { ending: this.ending(check, ending) } });
   }
 
   /** What has been proved by logs of the transaction of a statement, the statement itself left out: index of the log -> what. */
@@ -334,10 +318,7 @@ export class CheckStore {
     const claims = await Promise.all(
       others.map(async ([index, id]): Promise<[number, Claim]> => {
         const fields = await this.#redis.hgetall(`${base}:of:${id}`);
-        return [
-          Number(index),
-          claimOf(id, Object.keys(fields).length === 0 ? null : this.#readFields(id, fields)),
-        ];
+        return [Number(index), claimOf(id, Object.keys(fields).length === 0 ? null : this.#read(id, fields))];
       }),
     );
     return new Map(claims);
@@ -349,7 +330,7 @@ export class CheckStore {
     const rows = await Promise.all(ids.map((id) => this.#redis.hgetall(`${this.#keys.checks}:of:${id}`)));
     return rows.flatMap((fields, index) => {
       const id = ids[index] ?? '';
-      return Object.keys(fields).length === 0 ? [] : (this.#readFields(id, fields) ?? []);
+      return Object.keys(fields).length === 0 ? [] : (this.#read(id, fields) ?? []);
     });
   }
 
@@ -380,18 +361,11 @@ export class CheckStore {
   /** Removes checks whose retention is over, a bounded part of them. Returns how many went. */
   async trim(): Promise<number> {
     const { confirmedMs } = await readConfirmedTime(this.#redis, this.#keys);
-    const before = String(confirmedMs - this.#retentionMs);
-    return this.#redis.iwTrimChecks(this.#keys.checks, before, String(TRIMMED_AT_ONCE));
+    const args = { beforeMs: confirmedMs - this.#retentionMs, most: TRIMMED_AT_ONCE };
+    return scripts.trimChecks(this.#redis, { keys: this.#keys, args });
   }
 
-  #read(id: string, flat: readonly string[]): Check | null {
-    const fields: { [field: string]: string } = {};
-    for (let index = 0; index + 1 < flat.length; index += 2)
-      fields[flat[index] ?? ''] = flat[index + 1] ?? '';
-    return this.#readFields(id, fields);
-  }
-
-  #readFields(id: string, fields: { [field: string]: string }): Check | null {
+  #read(id: string, fields: { [field: string]: string }): Check | null {
     const read = STORED_CHECK.safeParse(fields);
     if (read.success) return { ...read.data, id };
     this.#onForeign({
@@ -445,20 +419,20 @@ function txOf({ payment, chainId, txHash }: Stated): string {
   return `${payment === 'source' ? 'in' : 'out'}|${chainId}|${foldHex(txHash)}`;
 }
 
-function fedPayment(fed: NewCheck | Unstated): string {
+function fedPayment(fed: NewCheck | Unstated): object {
   if ('unstated' in fed) {
     const { unstated, elsewhere, sequence } = fed;
     const print = elsewhere === null ? '' : statementPrint(elsewhere);
-    return JSON.stringify({ id: checkId(unstated), print, sequence });
+    return { id: checkId(unstated), print, sequence };
   }
   const { stated, sequence, statedAtMs, updatedAt, corridor } = fed;
   const fields = ['statement', JSON.stringify(stated), 'statedAt', String(statedAtMs)];
-  return JSON.stringify({
+  return {
     id: checkId(stated),
     chain: stated.chainId,
     tx: txOf(stated),
     print: statementPrint(stated),
     sequence,
     fields: [...fields, 'corridor', corridor ?? '', 'updatedAt', String(updatedAt ?? '')],
-  });
+  };
 }

@@ -1,106 +1,10 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import type { Cluster, Redis, Result } from 'ioredis';
+import { readFileSync } from 'node:fs';
+import type { Cluster, Redis } from 'ioredis';
+import { z } from 'zod';
 
 /** A connection to a Redis server, a Sentinel group (both `Redis`) or a Cluster. */
 export type RedisClient = Redis | Cluster;
 
-/** An entry of a stream: its id, and names and values of its fields by turns. */
-export type LogRow = [id: string, fields: string[]];
-
-declare module 'ioredis' {
-  interface RedisCommander<Context> {
-    iwCommit(...keysAndArgs: string[]): Result<[string, string, string], Context>;
-    iwClaimPolls(...keysAndArgs: string[]): Result<[string, string[], string[], number, string[]], Context>;
-    iwTakePoll(...keysAndArgs: string[]): Result<unknown[], Context>;
-    iwEndPoll(...keysAndArgs: string[]): Result<string, Context>;
-    iwRenewPolls(...keysAndArgs: string[]): Result<number, Context>;
-    iwAskPoll(...keysAndArgs: string[]): Result<number, Context>;
-    iwTrack(...keysAndArgs: string[]): Result<number, Context>;
-    iwReslot(...keysAndArgs: string[]): Result<string, Context>;
-    iwSpareSlot(...keysAndArgs: string[]): Result<string, Context>;
-    iwRepairPlan(...keysAndArgs: string[]): Result<string[], Context>;
-    iwReadSubjects(...keysAndArgs: string[]): Result<unknown[], Context>;
-    iwRecount(...keysAndArgs: string[]): Result<string[], Context>;
-    iwNoteEnded(...keysAndArgs: string[]): Result<number, Context>;
-    iwRepairEnded(...keysAndArgs: string[]): Result<number, Context>;
-    iwSettleEnded(...keysAndArgs: string[]): Result<[number, number], Context>;
-    iwRetire(...keysAndArgs: string[]): Result<number, Context>;
-    iwNoteAnswer(...keysAndArgs: string[]): Result<[string, string, string], Context>;
-    iwReportTooLarge(...keysAndArgs: string[]): Result<number, Context>;
-    iwReportCursor(...keysAndArgs: string[]): Result<number, Context>;
-    iwTakeTurn(...keysAndArgs: string[]): Result<number, Context>;
-    iwLearn(...keysAndArgs: string[]): Result<number, Context>;
-    iwClaim(...keysAndArgs: string[]): Result<number, Context>;
-    iwNoteTransfers(...keysAndArgs: string[]): Result<string[], Context>;
-    iwPutReceiver(...keysAndArgs: string[]): Result<string, Context>;
-    iwSyncAddedReceiver(...keysAndArgs: string[]): Result<number, Context>;
-    iwRemoveReceiver(...keysAndArgs: string[]): Result<number, Context>;
-    iwTrackSubject(...keysAndArgs: string[]): Result<[number, string], Context>;
-    iwUntrackSubject(...keysAndArgs: string[]): Result<number, Context>;
-    iwForgetTracked(...keysAndArgs: string[]): Result<number, Context>;
-    iwWant(...keysAndArgs: string[]): Result<number, Context>;
-    iwReleaseWaiting(...keysAndArgs: string[]): Result<[string, number], Context>;
-    iwDropWaiting(...keysAndArgs: string[]): Result<string[], Context>;
-    iwEndSuspended(...keysAndArgs: string[]): Result<number, Context>;
-    iwRecallSpare(...keysAndArgs: string[]): Result<[string, string], Context>;
-    iwLongestWaiting(...keysAndArgs: string[]): Result<string, Context>;
-    iwSince(...keysAndArgs: string[]): Result<[string, string, string], Context>;
-    iwLease(...keysAndArgs: string[]): Result<string, Context>;
-    iwOpenDeliveries(...keysAndArgs: string[]): Result<string[], Context>;
-    iwStanding(...keysAndArgs: string[]): Result<string[], Context>;
-    iwClaimDeliveries(...keysAndArgs: string[]): Result<unknown[], Context>;
-    iwReleaseDeliveries(...keysAndArgs: string[]): Result<number, Context>;
-    iwBeat(...keysAndArgs: string[]): Result<string[], Context>;
-    iwTakeOver(...keysAndArgs: string[]): Result<number, Context>;
-    iwRepairDeliveries(...keysAndArgs: string[]): Result<string[], Context>;
-    iwListUndelivered(...keysAndArgs: string[]): Result<string[], Context>;
-    iwAdvance(...keysAndArgs: string[]): Result<number, Context>;
-    iwAdvanceUnmatched(...keysAndArgs: string[]): Result<number, Context>;
-    iwRecordAttempt(...keysAndArgs: string[]): Result<string[], Context>;
-    iwRenewDeliveries(...keysAndArgs: string[]): Result<number, Context>;
-    iwJoinBatch(...keysAndArgs: string[]): Result<string[], Context>;
-    iwCloseBatch(...keysAndArgs: string[]): Result<string[], Context>;
-    iwDisable(...keysAndArgs: string[]): Result<string, Context>;
-    iwEnable(...keysAndArgs: string[]): Result<string, Context>;
-    iwPause(...keysAndArgs: string[]): Result<string, Context>;
-    iwUnpause(...keysAndArgs: string[]): Result<string, Context>;
-    iwResume(...keysAndArgs: string[]): Result<string, Context>;
-    iwTrimLog(...keysAndArgs: string[]): Result<[number, number], Context>;
-    iwTrimDead(...keysAndArgs: string[]): Result<number, Context>;
-    iwDropExpired(...keysAndArgs: string[]): Result<number[], Context>;
-    iwDropDeliveries(...keysAndArgs: string[]): Result<number, Context>;
-    iwDropBehind(...keysAndArgs: string[]): Result<number, Context>;
-    iwReportDropped(...keysAndArgs: string[]): Result<string[], Context>;
-    iwAdvanceReplay(...keysAndArgs: string[]): Result<number, Context>;
-    iwQuarantine(...keysAndArgs: string[]): Result<number, Context>;
-    iwReturnEntry(...keysAndArgs: string[]): Result<string, Context>;
-    iwAcknowledge(...keysAndArgs: string[]): Result<string, Context>;
-    iwBeginAnswer(...keysAndArgs: string[]): Result<string[], Context>;
-    iwFeedChecks(...keysAndArgs: string[]): Result<[number, number], Context>;
-    iwClaimChecks(...keysAndArgs: string[]): Result<[string, string, unknown[], string[]], Context>;
-    iwRenewChecks(...keysAndArgs: string[]): Result<string[], Context>;
-    iwNoteHead(...keysAndArgs: string[]): Result<number, Context>;
-    iwPostponeCheck(...keysAndArgs: string[]): Result<number, Context>;
-    iwEndCheck(...keysAndArgs: string[]): Result<string, Context>;
-    iwReopenLeft(...keysAndArgs: string[]): Result<number, Context>;
-    iwTrimChecks(...keysAndArgs: string[]): Result<number, Context>;
-    iwLookEpoch(...keysAndArgs: string[]): Result<string[], Context>;
-    iwBeginEpoch(...keysAndArgs: string[]): Result<number, Context>;
-    iwEndEpoch(...keysAndArgs: string[]): Result<number, Context>;
-    iwReadClock(...keysAndArgs: string[]): Result<unknown[], Context>;
-    iwConfirmTime(...keysAndArgs: string[]): Result<unknown[], Context>;
-    iwReport(...keysAndArgs: string[]): Result<number, Context>;
-    iwReadLog(...keysAndArgs: string[]): Result<[LogRow[], 0 | 1], Context>;
-    iwReadPlaces(...keysAndArgs: string[]): Result<string[][], Context>;
-    iwAppendEvent(...keysAndArgs: string[]): Result<string, Context>;
-  }
-}
-
-const FOLDER = new URL('./commands/', import.meta.url);
-
-/** A line of a script that stands for a file of `commands/include`. */
-const INCLUDE = /^-- @include ([a-z-]+)$/gm;
-/** What every script finds: the version that entries of the log carry. On the first line, so that errors name the right one. */
 /**
  * The version of what this program stores. Every entry of the log carries that of its writer, and Redis that of all:
  * what has none counts as 0. It grows with every change that a program
@@ -108,20 +12,230 @@ const INCLUDE = /^-- @include ([a-z-]+)$/gm;
  */
 export const SCHEMA_VERSION = 2;
 
+const FOLDER = new URL('./commands/', import.meta.url);
+
+/** A line of a script that stands for a file of `commands/include`. */
+const INCLUDE = /^-- @include ([a-z-]+)$/gm;
+
+/** A key or an argument by its name, as scripts write it: `KEYS.plan`, `#ARGV.ids`, `ARGV.ids[i]`, `ARGV.polls[i].token`. */
+const NAMED = /(#?)\b(KEYS|ARGV)\.(\w+)(?:\[(\w+)\](?:\.(\w+))?)?/g;
+
+/** The version that entries of the log carry. On the first line, so that errors name the right one. */
 const PRELUDE = `local SCHEMA_VERSION = '${SCHEMA_VERSION}' `;
 
-/** Teaches a connection the scripts in `commands/`: `claim-4.lua` becomes `iwClaim` with four keys. */
-export function defineCommands(redis: RedisClient): void {
-  for (const file of readdirSync(FOLDER)) {
-    const match = /^(.+)-(\d+)\.lua$/.exec(file);
-    if (match === null) continue;
-    const [, name = '', keys = '0'] = match;
-    const words = name.split('-').map((word) => word.charAt(0).toUpperCase() + word.slice(1));
-    redis.defineCommand(`iw${words.join('')}`, {
-      numberOfKeys: Number(keys),
-      lua: (PRELUDE + readFileSync(new URL(file, FOLDER), 'utf8')).replace(INCLUDE, (_, included: string) =>
-        readFileSync(new URL(`include/${included}.lua`, FOLDER), 'utf8'),
+/**
+ * How an argument is written for a script. A list takes the rest of ARGV: `list` has the names of the fields of its
+ * entries, none for plain values.
+ */
+type Argument<T> = { write(value: T, into: string[]): unknown; readonly list?: readonly string[] };
+
+type Arguments = { readonly [name: string]: Argument<unknown> };
+
+type ValuesOf<A extends Arguments> = {
+  readonly [N in keyof A]: A[N] extends Argument<infer T> ? T : never;
+};
+
+const written = <T>(encode: (value: T) => string): Argument<T> => ({
+  write: (value, into) => into.push(encode(value)),
+});
+
+/** The kinds of arguments that the headers of scripts name. */
+export const arg = {
+  text: written((value: string) => value),
+  number: written((value: number) => String(value)),
+  flag: written((value: boolean) => (value ? '1' : '')),
+  json: written((value: object) => JSON.stringify(value)),
+  oneOf: <const V extends string>(..._: readonly V[]): Argument<V> => written((value) => value),
+  /** Written as "" where it is null. */
+  optional: <T>({ write }: Argument<T>): Argument<T | null> => ({
+    write: (value, into) => (value === null ? into.push('') : write(value, into)),
+  }),
+  list: <T>({ write }: Argument<T>): Argument<readonly T[]> => ({
+    list: [],
+    write: (values, into) => values.forEach((value) => void write(value, into)),
+  }),
+  records: <A extends Arguments>(fields: A): Argument<readonly ValuesOf<A>[]> => ({
+    list: Object.keys(fields),
+    write: (records, into) => records.forEach((record) => void writeAll(fields, record, into)),
+  }),
+};
+
+function writeAll<A extends Arguments>(fields: A, values: ValuesOf<A>, into: string[]): void {
+  for (const name in fields) fields[name]?.write(values[name], into);
+}
+
+type Shape = { readonly [name: string]: z.ZodType };
+
+type Decoder = (raw: unknown) => unknown;
+
+/** Makes of a raw reply the value that a schema checks. Transforms within schemas took five to eight times as long. */
+const decoders = new WeakMap<z.ZodType, Decoder>();
+
+function decoderOf(schema: z.ZodType): Decoder {
+  return decoders.get(schema) ?? ((raw) => raw);
+}
+
+function decoded<S extends z.ZodType>(schema: S, decode: Decoder): S {
+  decoders.set(schema, decode);
+  return schema;
+}
+
+/** Has a decoder see lists alone. */
+const ofList =
+  (decode: (list: readonly unknown[]) => unknown): Decoder =>
+  (raw) =>
+    Array.isArray(raw) ? decode(raw) : raw;
+
+const FLAGS = new Map<unknown, boolean>([
+  [1, true],
+  ['1', true],
+  [0, false],
+  ['0', false],
+  ['', false],
+]);
+
+/** The kinds of replies that the headers of scripts name. A stored value that may be foreign is a text to them. */
+export const reply = {
+  text: z.string(),
+  number: decoded(z.number(), (raw) => (typeof raw === 'string' && raw !== '' ? Number(raw) : raw)),
+  flag: decoded(z.boolean(), (raw) => (FLAGS.has(raw) ? FLAGS.get(raw) : raw)),
+  /** Names and values by turns. */
+  hash: decoded(z.record(z.string(), z.string()), ofList(pairsOf)),
+  oneOf: <const V extends string>(...values: readonly V[]) => z.enum(values),
+  /** Null where it is "". */
+  optional: <S extends z.ZodType>(schema: S) => {
+    const decode = decoderOf(schema);
+    return decoded(schema.nullable(), (raw) => (raw === '' ? null : decode(raw)));
+  },
+  list: <S extends z.ZodType>(schema: S) => {
+    const decode = decoders.get(schema);
+    return decode === undefined
+      ? z.array(schema)
+      : decoded(
+          z.array(schema),
+          ofList((list) => list.map(decode)),
+        );
+  },
+  /** A list with a value for each name, in this order. */
+  fields: <S extends Shape>(shape: S) => decoded(z.object(shape), ofList(namer(shape))),
+  /** The same, and the last name has all values from its place on. */
+  fieldsAndRest: <S extends Shape>(shape: S) => {
+    const [name, last] = [namer(shape), Object.keys(shape).length - 1];
+    return decoded(
+      z.object(shape),
+      ofList((row) => name([...row.slice(0, last), row.slice(last)])),
+    );
+  },
+  /** A list of such lists. */
+  rows: <S extends Shape>(shape: S) => {
+    const name = ofList(namer(shape));
+    return decoded(
+      z.array(z.object(shape)),
+      ofList((rows) => rows.map(name)),
+    );
+  },
+  /** A flat list: the values of the first record, then those of the next. */
+  records: <S extends Shape>(shape: S) => {
+    const [name, size] = [namer(shape), Object.keys(shape).length];
+    return decoded(
+      z.array(z.object(shape)),
+      ofList((flat) =>
+        Array.from({ length: Math.ceil(flat.length / size) }, (_, index) =>
+          name(flat.slice(index * size, (index + 1) * size)),
+        ),
       ),
+    );
+  },
+  /** Null where the list is empty. */
+  orNothing: <S extends z.ZodType>(schema: S) => {
+    const decode = decoderOf(schema);
+    return decoded(
+      schema.nullable(),
+      ofList((row) => (row.length === 0 ? null : decode(row))),
+    );
+  },
+};
+
+/** Names the values of a list; one that is shorter or longer than the names stays as it is. */
+function namer(shape: Shape): (row: readonly unknown[]) => unknown {
+  const members = Object.entries(shape).map(([name, schema]) => ({ name, decode: decoderOf(schema) }));
+  return (row) => {
+    if (row.length !== members.length) return row;
+    const named: { [name: string]: unknown } = {};
+    members.forEach(({ name, decode }, index) => {
+      named[name] = decode(row[index]);
     });
-  }
+    return named;
+  };
+}
+
+function pairsOf(flat: readonly unknown[]): unknown {
+  const fields: { [field: string]: unknown } = {};
+  for (let index = 0; index + 1 < flat.length; index += 2) fields[String(flat[index])] = flat[index + 1];
+  return fields;
+}
+
+/** What the header of a script declares. `file` is its name in `commands`, which ends with the number of its keys. */
+type Declaration<K extends string, A extends Arguments, R extends z.ZodType> = {
+  file: string;
+  keys: readonly K[];
+  args: A;
+  reply: R;
+};
+
+/** A script: run on a connection that knows it, with keys and arguments by name. Its reply is parsed. */
+export type Script<K extends string, A extends Arguments, R extends z.ZodType> = {
+  (
+    redis: RedisClient,
+    call: { keys: { readonly [N in K]: string }; args: ValuesOf<A> },
+  ): Promise<z.output<R>>;
+  /** Teaches a connection the script. */
+  define(redis: RedisClient): void;
+};
+
+/** Makes a script of its declaration. */
+export function script<K extends string, A extends Arguments, R extends z.ZodType>(
+  declaration: Declaration<K, A, R>,
+): Script<K, A, R> {
+  const { file, keys, args, reply: schema } = declaration;
+  const command = `iw:${file}`;
+  const decode = decoderOf(schema);
+  let lua: string | undefined;
+  const run: (...call: Parameters<Script<K, A, R>>) => Promise<z.output<R>> = async (redis, call) => {
+    const values: string[] = keys.map((name) => call.keys[name]);
+    writeAll(args, call.args, values);
+    return schema.parse(decode(await Reflect.apply(Reflect.get(redis, command), redis, values)));
+  };
+  return Object.assign(run, {
+    define: (redis: RedisClient) => {
+      lua ??= luaOf(declaration);
+      redis.defineCommand(command, { numberOfKeys: keys.length, lua });
+    },
+  });
+}
+
+function luaOf(declaration: Declaration<string, Arguments, z.ZodType>): string {
+  const text = readFileSync(new URL(`${declaration.file}.lua`, FOLDER), 'utf8');
+  return (PRELUDE + byPosition(text, declaration)).replace(INCLUDE, (_, included: string) =>
+    readFileSync(new URL(`include/${included}.lua`, FOLDER), 'utf8'),
+  );
+}
+
+/** Puts places for names: it costs nothing when the script runs, as locals would, and Lua allows only 200 of those. */
+function byPosition(text: string, { file, keys, args }: Declaration<string, Arguments, z.ZodType>): string {
+  const names = { KEYS: keys, ARGV: Object.keys(args) };
+  return text.replace(NAMED, (whole, hash: string, table: 'KEYS' | 'ARGV', name: string, ...rest) => {
+    const [index, field]: (string | undefined)[] = rest;
+    const place = names[table].indexOf(name) + 1;
+    if (place === 0) throw new Error(`${file}.lua: ${table}.${name} is not declared`);
+    const list = table === 'ARGV' ? args[name]?.list : undefined;
+    if (list === undefined) return whole.replace(`${table}.${name}`, `${table}[${place}]`);
+    const before = place - 1;
+    if (index === undefined && hash === '') return `{ unpack(ARGV, ${place}) }`;
+    if (list.length === 0) return index === undefined ? `(#ARGV - ${before})` : `ARGV[${index} + ${before}]`;
+    if (index === undefined) return `((#ARGV - ${before}) / ${list.length})`;
+    const offset = list.indexOf(field ?? '') + 1;
+    if (offset === 0) throw new Error(`${file}.lua: ${whole} is not declared`);
+    return `ARGV[${index} * ${list.length} + ${before + offset - list.length}]`;
+  });
 }

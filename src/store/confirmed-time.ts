@@ -3,6 +3,8 @@ import { z } from 'zod';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
+import { scripts } from './scripts.ts';
+import { storedMs } from './stored.ts';
 
 /*
  * Which time is confirmed: `confirmedMs` in Redis is a time that has certainly passed. Whatever deletes compares with it, and
@@ -49,33 +51,26 @@ export type ConfirmedClock = {
   isHeld: boolean;
 };
 
-const MS = z.string().transform((text) => (text === '' ? null : Number(text)));
+const STATE = z.enum(CLOCK_STATES).catch('steady');
 
-const READING = z
-  .tuple([
-    z.coerce.number(),
-    MS,
-    z.enum([...CLOCK_STATES, '']).catch(''),
-    z.string(),
-    MS,
-    MS,
-    MS,
-    z.enum(['0', '1']),
-  ])
-  .transform(([redisMs, confirmedMs, state, moves, heldSinceMs, jumpMs, upstreamAheadMs, held]) => ({
+/** The clocks as a script has read them; `moves` counts the moves to `steady`. */
+type ReadClocks = { moves: string; clock: ConfirmedClock };
+
+function clocksOf(found: Awaited<ReturnType<typeof scripts.readClock>>): ReadClocks {
+  const { redisMs, confirmedMs, state, moves, heldFromMs, jumpMs, upstreamMs, isHeld } = found;
+  return {
     moves,
     clock: {
       redisMs,
-      confirmedMs: confirmedMs ?? 0,
-      state: state === '' ? 'steady' : state,
-      heldSinceMs,
-      jumpMs,
-      upstreamAheadMs,
-      isHeld: held === '1',
-    } satisfies ConfirmedClock,
-  }));
-
-type Reading = z.infer<typeof READING>;
+      confirmedMs: storedMs(confirmedMs) ?? 0,
+      state: STATE.parse(state),
+      heldSinceMs: storedMs(heldFromMs),
+      jumpMs: storedMs(jumpMs),
+      upstreamAheadMs: storedMs(upstreamMs),
+      isHeld,
+    },
+  };
+}
 
 const EVERY_MS = 1_000;
 
@@ -105,7 +100,7 @@ export type OwnClocks = { monotonicMs: () => number; wallMs: () => number };
  * Redis time and the reading of the monotonic clock at which it was read. `onCompared`: after each round, with what the one before
  * found.
  */
-export type ConfirmedTimeParts = {
+export type ConfirmedTimeDeps = {
   redis: RedisClient;
   keys: Keys;
   process: string;
@@ -119,7 +114,7 @@ const OWN_CLOCKS: OwnClocks = { monotonicMs: () => performance.now(), wallMs: ()
 
 /** Reads which time is confirmed. */
 export async function readConfirmedTime(redis: RedisClient, keys: Keys): Promise<ConfirmedClock> {
-  return READING.parse(await redis.iwReadClock(keys.clock)).clock;
+  return clocksOf(await scripts.readClock(redis, { keys, args: {} })).clock;
 }
 
 /** The time with which something is stored that ended now (ms), as stampMs in commands/include/confirmed-time.lua. */
@@ -130,7 +125,7 @@ export async function readStamp(redis: RedisClient, keys: Keys): Promise<number>
 
 /** Keeps the confirmed time, together with all other processes. */
 export class ConfirmedTime {
-  readonly #parts: ConfirmedTimeParts;
+  readonly #parts: ConfirmedTimeDeps;
   readonly #clocks: OwnClocks;
   #base: Base | null = null;
   #known: ConfirmedClock | null = null;
@@ -138,7 +133,7 @@ export class ConfirmedTime {
   #round: Promise<unknown> = Promise.resolve();
   #isClosing = false;
 
-  constructor(parts: ConfirmedTimeParts) {
+  constructor(parts: ConfirmedTimeDeps) {
     this.#parts = parts;
     this.#clocks = parts.clocks ?? OWN_CLOCKS;
   }
@@ -162,8 +157,7 @@ export class ConfirmedTime {
 
   /** Reads which time is confirmed, as it is in Redis now. */
   async read(): Promise<ConfirmedClock> {
-    const { redis, keys } = this.#parts;
-    return READING.parse(await redis.iwReadClock(keys.clock)).clock;
+    return readConfirmedTime(this.#parts.redis, this.#parts.keys);
   }
 
   /** What the last round has found; null before the first. */
@@ -196,34 +190,28 @@ export class ConfirmedTime {
     const { redis, keys, process, upstreamAhead } = this.#parts;
     const { monotonicMs, wallMs } = this.#clocks;
     const fromMs = monotonicMs();
-    const { clock } = READING.parse(await redis.iwReadClock(keys.clock));
+    const clock = await readConfirmedTime(redis, keys);
     const untilMs = monotonicMs();
     const { redisMs } = clock;
     if (untilMs - fromMs > LONGEST_READING_MS) return null;
     const base = this.#base;
-    const measured =
-      base === null
-        ? ['', '', '', '']
-        : [
-            base.redisMs + (fromMs - base.untilMs),
-            base.redisMs + (untilMs - base.fromMs),
-            base.redisMs + (monotonicMs() - base.untilMs),
-            base.moves,
-          ];
-    const after = READING.parse(
-      await redis.iwConfirmTime(
-        keys.clock,
-        keys.events,
-        keys.reports,
-        process,
-        String(redisMs),
-        ...measured.map((value) => (typeof value === 'number' ? String(Math.floor(value)) : value)),
-        String(Math.round(wallMs() - redisMs)),
-        upstreamAhead({ redisMs, monotonicMs: untilMs }).map(Math.round).join(','),
-        operatorSubject('intentwatch', 'clock'),
-        clockEvent('clock_jumped', clock),
-        clockEvent('clock_differs', clock),
-      ),
+    const after = clocksOf(
+      await scripts.confirmTime(redis, {
+        keys,
+        args: {
+          process,
+          readMs: redisMs,
+          leastMs: base && Math.floor(base.redisMs + (fromMs - base.untilMs)),
+          mostMs: base && Math.floor(base.redisMs + (untilMs - base.fromMs)),
+          nowMs: base && Math.floor(base.redisMs + (monotonicMs() - base.untilMs)),
+          moves: base?.moves ?? '',
+          wallAheadMs: Math.round(wallMs() - redisMs),
+          upstreamAheadMs: upstreamAhead({ redisMs, monotonicMs: untilMs }).map(Math.round).join(','),
+          subject: operatorSubject('intentwatch', 'clock'),
+          jumped: clockEvent('clock_jumped', clock),
+          differs: clockEvent('clock_differs', clock),
+        },
+      }),
     );
     this.#measureFrom(after, { redisMs, fromMs, untilMs });
     const before = this.#known ?? { ...after.clock, state: 'steady', isHeld: false };
@@ -233,7 +221,7 @@ export class ConfirmedTime {
   }
 
   /** Begins to measure anew where what it measured from is over. */
-  #measureFrom({ clock, moves }: Reading, read: Omit<Base, 'moves'>): void {
+  #measureFrom({ clock, moves }: ReadClocks, read: Omit<Base, 'moves'>): void {
     const base = this.#base;
     const isCurrent = base !== null && base.moves === moves;
     if (clock.state === 'steady') {

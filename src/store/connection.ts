@@ -4,7 +4,8 @@ import { withoutArguments } from '../log.ts';
 import { redactor, secretsOfLogin } from '../redact.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { combineWrites } from './combine-writes.ts';
-import { defineCommands, type RedisClient } from './commands.ts';
+import type { RedisClient } from './commands.ts';
+import { scripts } from './scripts.ts';
 import { leaveWhenSilent } from './silence.ts';
 
 type OpenOptions = RedisOptions & { replyMapping: 'legacy' };
@@ -59,7 +60,7 @@ export function connect(
     if (away) hooks.onReady?.();
     away = false;
   });
-  defineCommands(redis);
+  for (const script of Object.values(scripts)) script.define(redis);
   return redis;
 }
 

@@ -1,14 +1,12 @@
-import { z } from 'zod';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { scripts } from './scripts.ts';
 
 /** The number of consumers that may have their place kept here. */
 const MOST_CONSUMERS = 1_000;
 
 /** What is stored of a consumer; one of another shape begins anew, and gets events twice rather than never. */
 const PLACE = /^([^|]+)\|(\d{1,16}-\d{1,19})$/;
-
-const ACKNOWLEDGED = z.enum(['kept', 'behind', 'full']);
 
 /** Up to which entry a consumer has taken the log named `log`. */
 export type ConsumerPlace = { log: string; after: string };
@@ -32,14 +30,8 @@ export class ConsumerStore {
 
   /** Moves a consumer. `behind`: it stands there, or further on, already; `full`: no more consumers can be stored. */
   async acknowledge(name: string, { log, after }: ConsumerPlace): Promise<'kept' | 'behind' | 'full'> {
-    const done = await this.#redis.iwAcknowledge(
-      this.#keys.consumers,
-      name,
-      log,
-      after,
-      String(MOST_CONSUMERS),
-    );
-    return ACKNOWLEDGED.parse(done);
+    const args = { consumer: name, log, entry: after, most: MOST_CONSUMERS };
+    return scripts.acknowledge(this.#redis, { keys: this.#keys, args });
   }
 
   /** Removes a consumer. False when there was none. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type RouteDefinition, USUAL_EXECUTIONS } from '../domain/quotes/route.ts';
-import { isTrackedRoot, parseClaimRoot } from '../domain/subjects/claim.ts';
 import { ROUTE_SERVICES } from '../domain/subjects/subject.ts';
+import { isTrackedRoot, parseClaimRoot } from '../domain/subjects/subscription.ts';
 import type { Keys } from './keys.ts';
 import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
 import { readTracked } from './tracked.ts';

@@ -1,11 +1,11 @@
-import { z } from 'zod';
 import { MOST_OPEN } from './backlog.ts';
 import type { RedisClient } from './commands.ts';
-import { type Attempt, type DeliveryFact, type DeliveryOutcome, FACT, OUTCOME } from './delivery-fact.ts';
+import { type Attempt, type DeliveryFact, type DeliveryOutcome, FACT } from './delivery-fact.ts';
 import type { Keys } from './keys.ts';
 import { operatorSubject } from './operator-event.ts';
 import { type ReceiverMove, receiverEvent } from './receivers.ts';
-import { type OnForeign, pairs, readHash } from './stored.ts';
+import { scripts } from './scripts.ts';
+import { type OnForeign, readHash } from './stored.ts';
 
 export type { Attempt, DeliveryFact, DeliveryOutcome } from './delivery-fact.ts';
 
@@ -30,9 +30,8 @@ export type OpeningOrder = {
   process: string;
 };
 
-const OPENED = z.enum(['opened', 'open', 'opened-waiting', 'waiting', 'done', 'held']);
-
-export type Opened = Exclude<z.infer<typeof OPENED>, 'held'>;
+/** What became of a delivery that was to be opened; see commands/open-deliveries-6.lua. */
+export type Opened = 'opened' | 'open' | 'opened-waiting' | 'waiting' | 'done';
 
 /** A delivery that this process claimed, with its event's entry as it stands; null when that has left the log. */
 export type Claimed = { id: string; fact: DeliveryFact; entry: readonly string[] | null };
@@ -47,9 +46,6 @@ export type Claims = {
   subscriptions: [name: string, text: string][];
   claimed: Claimed[];
 };
-
-const FIELDS = z.array(z.string());
-const CLAIMS = z.tuple([z.string(), z.string(), FIELDS], z.tuple([z.string(), FIELDS, FIELDS]));
 
 /**
  * What is noted of an attempt of deliveries, the one that led first. `nextAtMs` is when they are tried again, null where
@@ -73,8 +69,6 @@ export type Noting = {
 
 /** What noting an attempt came to: the outcome that stands, what the operator is notified, and how many others it released. */
 export type Noted = { outcome: DeliveryOutcome; moved: ReceiverMove | null; released: number };
-
-const NOTED = z.tuple([OUTCOME, z.enum(['failing', 'disabled', 'recovered', '']), z.string()]);
 
 /** The number of attempts of a delivery are stored. */
 const ATTEMPTS_KEPT = 12;
@@ -100,32 +94,22 @@ export class DeliveryStore {
     { receiver, deliveries, replay, cursor, process }: OpeningOrder,
   ): Promise<Opened[] | null> {
     const keys = this.#keys;
-    const results = await this.#redis.iwOpenDeliveries(
-      keys.pending(receiver),
-      keys.queue(receiver),
-      keys.receiver(receiver),
-      keys.relayLease,
-      keys.cursors,
-      keys.wakes,
-      fence,
-      receiver,
-      cursor ?? '',
-      keys.delivery(receiver, ''),
-      keys.last(receiver),
-      keys.replay(''),
-      replay ?? '',
-      process,
-      keys.replaysOf(''),
-      ...deliveries.flatMap(({ id, entry, roots, subject, isSuspended }) => [
-        id,
-        entry,
-        JSON.stringify(roots),
-        subject ?? '',
-        isSuspended ? '1' : '',
-      ]),
-    );
-    const parsed = z.array(OPENED).parse(results);
-    return parsed.length === 0 ? null : parsed.filter((result) => result !== 'held');
+    const results = await scripts.openDeliveries(this.#redis, {
+      keys: { ...this.#keysOf(receiver), relayLease: keys.relayLease, cursors: keys.cursors },
+      args: {
+        fence,
+        receiver,
+        cursor,
+        deliveryPrefix: keys.delivery(receiver, ''),
+        lastPrefix: keys.last(receiver),
+        replayPrefix: keys.replay(''),
+        replay,
+        process,
+        replaysOfPrefix: keys.replaysOf(''),
+        deliveries: deliveries.map(({ isSuspended = false, ...opening }) => ({ ...opening, isSuspended })),
+      },
+    });
+    return results.length === 0 ? null : results.filter((result) => result !== 'held');
   }
 
   /**
@@ -144,32 +128,26 @@ export class DeliveryStore {
     },
   ): Promise<Claims> {
     const keys = this.#keys;
-    const { process, most, intervalMs, together = false, held } = wanted;
-    const [nowMs, waitMs, texts, ...rows] = CLAIMS.parse(
-      await this.#redis.iwClaimDeliveries(
-        keys.receiver(receiver),
-        keys.queue(receiver),
-        keys.events,
-        keys.subscriptions,
-        process,
-        String(most),
-        intervalMs === null ? '' : String(intervalMs),
-        keys.delivery(receiver, ''),
-        keys.tracked,
-        together ? '1' : '',
-        ...held,
-      ),
-    );
+    const { together: isTogether = false, ...args } = wanted;
+    const { nowMs, waitMs, subscriptions, ...found } = await scripts.claimDeliveries(this.#redis, {
+      keys: {
+        receiver: keys.receiver(receiver),
+        queue: keys.queue(receiver),
+        events: keys.events,
+        subscriptions: keys.subscriptions,
+      },
+      args: { ...args, deliveryPrefix: keys.delivery(receiver, ''), tracked: keys.tracked, isTogether },
+    });
     const claimed: Claimed[] = [];
-    for (const [id, fields, entry] of rows) {
-      const fact = await this.#read(receiver, id, pairs(fields));
+    for (const { id, fact: fields, entry } of found.claimed) {
+      const fact = await this.#read(receiver, id, fields);
       if (fact !== null) claimed.push({ id, fact, entry: entry.length === 0 ? null : entry });
     }
     return {
-      nowMs: Number(nowMs),
+      nowMs,
       // What is none has left its place to another.
-      waitMs: claimed.length < rows.length ? 0 : waitMs === '' ? null : Number(waitMs),
-      subscriptions: Object.entries(pairs(texts)),
+      waitMs: claimed.length < found.claimed.length ? 0 : waitMs,
+      subscriptions: Object.entries(subscriptions),
       claimed,
     };
   }
@@ -179,29 +157,20 @@ export class DeliveryStore {
     receiver: string,
     { process, ids, afterMs }: { process: string; ids: readonly string[]; afterMs: number | null },
   ): Promise<void> {
-    const keys = this.#keys;
-    await this.#redis.iwReleaseDeliveries(
-      keys.queue(receiver),
-      keys.wakes,
-      process,
-      receiver,
-      afterMs === null ? '' : String(Math.max(0, Math.round(afterMs))),
-      keys.delivery(receiver, ''),
-      ...ids,
-    );
+    const restMs = afterMs === null ? null : Math.max(0, Math.round(afterMs));
+    await scripts.releaseDeliveries(this.#redis, {
+      keys: { queue: this.#keys.queue(receiver), wakes: this.#keys.wakes },
+      args: { process, receiver, afterMs: restMs, deliveryPrefix: this.#keys.delivery(receiver, ''), ids },
+    });
   }
 
   /** Queues the deliveries of processes that no longer live; `process` is the one that asks. Returns how many. */
   async takeOver(receiver: string, process: string): Promise<number> {
     const keys = this.#keys;
-    return this.#redis.iwTakeOver(
-      keys.queue(receiver),
-      keys.senders,
-      keys.wakes,
-      receiver,
-      keys.delivery(receiver, ''),
-      process,
-    );
+    return scripts.takeOver(this.#redis, {
+      keys: { queue: keys.queue(receiver), senders: keys.senders, wakes: keys.wakes },
+      args: { receiver, deliveryPrefix: keys.delivery(receiver, ''), process },
+    });
   }
 
   /**
@@ -235,34 +204,29 @@ export class DeliveryStore {
     const event = (word: ReceiverMove): string =>
       receiverEvent({ name: receiver, word, reason: attempt.reason, nowMs });
     const isFailure = outcome !== 'delivered';
-    const [stands, moved, released] = NOTED.parse(
-      await this.#redis.iwRecordAttempt(
-        keys.receiver(receiver),
-        keys.pending(receiver),
-        keys.dead(receiver),
-        keys.queue(receiver),
-        keys.events,
-        keys.wakes,
-        process ?? '',
+    const noted = await scripts.recordAttempt(this.#redis, {
+      keys: { ...this.#keysOf(receiver), dead: keys.dead(receiver), events: keys.events },
+      args: {
+        process,
         receiver,
-        JSON.stringify(attempt),
+        attempt,
         outcome,
-        nextAtMs === null ? '' : String(nextAtMs),
-        counts ? '1' : '',
+        nextAtMs,
+        counts,
         answer,
-        restMs === null ? '' : String(restMs),
-        disableAfterMs === null ? '' : String(disableAfterMs),
-        operatorSubject('receiver', receiver),
-        isFailure ? event('failing') : '',
-        isFailure ? event('disabled') : '',
-        isFailure ? '' : event('recovered'),
-        String(ATTEMPTS_KEPT),
-        keys.delivery(receiver, ''),
-        keys.replay(''),
-        ...ids,
-      ),
-    );
-    return { outcome: stands, moved: moved === '' ? null : moved, released: Number(released) };
+        restMs,
+        disableAfterMs,
+        subject: operatorSubject('receiver', receiver),
+        failing: isFailure ? event('failing') : '',
+        disabled: isFailure ? event('disabled') : '',
+        recovered: isFailure ? '' : event('recovered'),
+        mostAttempts: ATTEMPTS_KEPT,
+        deliveryPrefix: keys.delivery(receiver, ''),
+        replayPrefix: keys.replay(''),
+        ids,
+      },
+    });
+    return { ...noted, moved: noted.moved === '' ? null : noted.moved };
   }
 
   /**
@@ -271,38 +235,33 @@ export class DeliveryStore {
    */
   async renew(fence: string, receiver: string, ids: readonly string[]): Promise<number | null> {
     const keys = this.#keys;
-    const renewed = await this.#redis.iwRenewDeliveries(
-      keys.pending(receiver),
-      keys.dead(receiver),
-      keys.queue(receiver),
-      keys.relayLease,
-      keys.wakes,
-      fence,
-      receiver,
-      keys.delivery(receiver, ''),
-      keys.replay(''),
-      ...ids,
-    );
+    const [deliveryPrefix, replayPrefix] = [keys.delivery(receiver, ''), keys.replay('')];
+    const renewed = await scripts.renewDeliveries(this.#redis, {
+      keys: { ...this.#keysOf(receiver), dead: keys.dead(receiver), relayLease: keys.relayLease },
+      args: { fence, receiver, deliveryPrefix, replayPrefix, ids },
+    });
     return renewed === -1 ? null : renewed;
   }
 
   /** Queues open deliveries that have come off their queue, a part of them at a time, oldest first. Returns their ids. */
   async repair(receiver: string): Promise<string[]> {
-    const keys = this.#keys;
+    const [keys, deliveryPrefix] = [this.#keysOf(receiver), this.#keys.delivery(receiver, '')];
     const repaired: string[] = [];
     for (let rank = 0; rank < MOST_OPEN * 2; rank += CHUNK) {
-      const [looked = '0', ...ids] = await this.#redis.iwRepairDeliveries(
-        keys.pending(receiver),
-        keys.queue(receiver),
-        keys.wakes,
-        receiver,
-        keys.delivery(receiver, ''),
-        String(rank),
-        String(CHUNK),
-      );
-      repaired.push(...ids);
-      if (Number(looked) < CHUNK) break;
+      const args = { receiver, deliveryPrefix, rank, count: CHUNK };
+      const { checked, queued } = await scripts.repairDeliveries(this.#redis, { keys, args });
+      repaired.push(...queued);
+      if (checked < CHUNK) break;
     }
     return repaired;
+  }
+
+  #keysOf(receiver: string): { pending: string; queue: string; receiver: string; wakes: string } {
+    return {
+      pending: this.#keys.pending(receiver),
+      queue: this.#keys.queue(receiver),
+      receiver: this.#keys.receiver(receiver),
+      wakes: this.#keys.wakes,
+    };
   }
 }

@@ -1,9 +1,9 @@
-import { z } from 'zod';
 import { MOST_OPEN } from './backlog.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
+import { scripts } from './scripts.ts';
 
 /** Why a delivery will never be made, and how the operator is notified. */
 export const DROP_REASONS = {
@@ -16,10 +16,6 @@ export type DropReason = keyof typeof DROP_REASONS;
 
 /** What was reported as dropped in one event: how many, and the deliveries that are named. */
 export type DropReport = { reason: DropReason; count: number; deliveries: string[] };
-
-const REPORT = z
-  .tuple([z.enum(['retention', 'away', 'lost']), z.coerce.number()], z.string())
-  .transform(([reason, count, ...deliveries]): DropReport => ({ reason, count, deliveries }));
 
 /** The number of open deliveries that are looked at in one go. */
 const CHUNK = 500;
@@ -36,26 +32,22 @@ export class DroppedStore {
 
   /** Drops the open deliveries whose event is from before a moment (Redis time, ms), or whose fact is gone. Returns how many. */
   async dropExpired(receiver: string, beforeMs: number): Promise<number> {
-    const counts = z.tuple([z.number(), z.number()]);
+    const keys = this.#openKeys(receiver);
     let dropped = 0;
     for (let rank = 0; rank < MOST_OPEN * 2; ) {
-      const reply = await this.#redis.iwDropExpired(
-        ...this.#openKeys(receiver),
-        String(beforeMs),
-        String(rank),
-        String(CHUNK),
-      );
-      const [looked, count] = counts.parse(reply);
-      dropped += count;
-      rank += looked - count;
-      if (looked < CHUNK) break;
+      const args = { ...this.#prefixes(receiver), beforeMs, rank, count: CHUNK };
+      const found = await scripts.dropExpired(this.#redis, { keys, args });
+      dropped += found.dropped;
+      rank += found.checked - found.dropped;
+      if (found.checked < CHUNK) break;
     }
     return dropped;
   }
 
   /** Drops open deliveries for a reason that their sender has found. Returns how many were open. */
   async drop(receiver: string, ids: readonly string[], reason: DropReason): Promise<number> {
-    return this.#redis.iwDropDeliveries(...this.#openKeys(receiver), reason, ...ids);
+    const args = { ...this.#prefixes(receiver), reason, ids };
+    return scripts.dropDeliveries(this.#redis, { keys: this.#openKeys(receiver), args });
   }
 
   /** Up to which entry of the log events behind the cursor of a receiver were noted; null for none. */
@@ -72,19 +64,10 @@ export class DroppedStore {
     { cursor, from, to, reason }: { cursor: string; from: string | null; to: string; reason: DropReason },
     events: readonly string[],
   ): Promise<boolean> {
-    const keys = this.#keys;
-    const noted = await this.#redis.iwDropBehind(
-      keys.receiver(receiver),
-      keys.dropped(receiver),
-      keys.cursors,
-      receiver,
-      cursor,
-      from ?? '',
-      to,
-      reason,
-      ...events,
-    );
-    return noted === 1;
+    return scripts.dropBehind(this.#redis, {
+      keys: { ...this.#openKeys(receiver), cursors: this.#keys.cursors },
+      args: { receiver, cursor, from, to, reason, events },
+    });
   }
 
   /**
@@ -92,7 +75,7 @@ export class DroppedStore {
    * config; what it loses by that is reported once it is back.
    */
   async report(receiver: string, { isAway }: { isAway: boolean }): Promise<DropReport[]> {
-    const keys = this.#keys;
+    const keys = { ...this.#openKeys(receiver), events: this.#keys.events };
     const reports: DropReport[] = [];
     for (;;) {
       const nowMs = await redisTimeMs(this.#redis);
@@ -104,30 +87,26 @@ export class DroppedStore {
           nowMs,
           record: { receiver, count: '%COUNT%', reason, deliveries: '%DELIVERIES%' },
         });
-      const reply = await this.#redis.iwReportDropped(
-        keys.receiver(receiver),
-        keys.dropped(receiver),
-        keys.events,
-        operatorSubject('receiver', receiver),
-        reports.length === 0 ? '' : '1',
-        ...Object.entries(DROP_REASONS)
-          .filter(([reason]) => !isAway || reason !== 'away')
-          .flatMap(([reason, text]) => [reason, event(text)]),
-      );
-      if (reply.length === 0) return reports;
-      reports.push(REPORT.parse(reply));
+      const reasons = Object.entries(DROP_REASONS)
+        .filter(([reason]) => !isAway || reason !== 'away')
+        .map(([reason, text]) => ({ reason, event: event(text) }));
+      const args = { subject: operatorSubject('receiver', receiver), isFurther: reports.length > 0, reasons };
+      const report = await scripts.reportDropped(this.#redis, { keys, args });
+      if (report === null) return reports;
+      reports.push(report);
     }
   }
 
-  #openKeys(receiver: string): string[] {
-    const keys = this.#keys;
-    return [
-      keys.pending(receiver),
-      keys.queue(receiver),
-      keys.receiver(receiver),
-      keys.dropped(receiver),
-      keys.delivery(receiver, ''),
-      keys.replay(''),
-    ];
+  #openKeys(receiver: string): Record<'pending' | 'queue' | 'receiver' | 'dropped', string> {
+    return {
+      pending: this.#keys.pending(receiver),
+      queue: this.#keys.queue(receiver),
+      receiver: this.#keys.receiver(receiver),
+      dropped: this.#keys.dropped(receiver),
+    };
+  }
+
+  #prefixes(receiver: string): { deliveryPrefix: string; replayPrefix: string } {
+    return { deliveryPrefix: this.#keys.delivery(receiver, ''), replayPrefix: this.#keys.replay('') };
   }
 }

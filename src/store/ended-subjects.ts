@@ -2,6 +2,7 @@ import { endpointGroupOf } from '../domain/subjects/kinds.ts';
 import { asSubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { scripts } from './scripts.ts';
 
 /*
  * What is known of a subject that nobody tracks any more. Nothing of it expires by a clock of Redis: the moves are made by
@@ -65,16 +66,10 @@ export class EndedSubjects {
     const moves: EndedMoves = { compacted: 0, removed: 0 };
     const subjects = due.map(asSubjectId);
     for (const [endpointGroup, some] of Map.groupBy(subjects, endpointGroupOf)) {
-      const [compacted, removed] = await this.#redis.iwSettleEnded(
-        keys.ended,
-        keys.plan(endpointGroup),
-        keys.wanted,
-        keys.changedSubjects,
-        String(confirmedMs),
-        String(retentionMs),
-        keys.subject(''),
-        ...some,
-      );
+      const { compacted, removed } = await scripts.settleEnded(this.#redis, {
+        keys: this.#keysOf(endpointGroup),
+        args: { confirmedMs, retentionMs, subjectPrefix: keys.subject(''), subjects: some },
+      });
       moves.compacted += compacted;
       moves.removed += removed;
     }
@@ -94,16 +89,15 @@ export class EndedSubjects {
     const subjects = rows.filter((_, index) => index % 2 === 0).map(asSubjectId);
     let found = 0;
     for (const [endpointGroup, some] of Map.groupBy(subjects, endpointGroupOf)) {
-      found += await this.#redis.iwRepairEnded(
-        keys.ended,
-        keys.plan(endpointGroup),
-        keys.wanted,
-        keys.changedSubjects,
-        keys.subject(''),
-        ...some,
-      );
+      const args = { subjectPrefix: keys.subject(''), subjects: some };
+      found += await scripts.repairEnded(this.#redis, { keys: this.#keysOf(endpointGroup), args });
     }
     return found;
+  }
+
+  #keysOf(endpointGroup: string): Record<'ended' | 'plan' | 'wanted' | 'changedSubjects', string> {
+    const { ended, wanted, changedSubjects } = this.#keys;
+    return { ended, plan: this.#keys.plan(endpointGroup), wanted, changedSubjects };
   }
 
   /** The number of are known whole or compact though nobody tracks them. */

@@ -1,11 +1,12 @@
-import { z } from 'zod';
-import { eventId } from '../domain/events/event-id.ts';
+import { eventId } from '../domain/events/event.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { compareEntries } from './log-entry.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
+import { scripts } from './scripts.ts';
 import { NOTHING_SEEN, type Seen, type SeenFile } from './seen-file.ts';
+import { storedMs } from './stored.ts';
 
 /*
  * The epoch of the data: 1, and one more after each time that Redis went back (an older dump, a replica that was behind, an
@@ -44,7 +45,7 @@ export type Restore = BegunEpoch & {
 export type EpochLook = { digest: string | null; behind: Restore | null };
 
 /** What an epoch works with. `onRestored`: a restore was noticed; `onLooked`: this epoch was found; `onFile`: what was seen could not be stored, null: it was. */
-export type EpochParts = {
+export type EpochDeps = {
   redis: RedisClient;
   keys: Keys;
   file: SeenFile;
@@ -53,54 +54,12 @@ export type EpochParts = {
   onFile: (error: unknown) => void;
 };
 
-const MS = z.string().transform((text) => (text === '' ? null : Number(text)));
-
-const COUNT = z.coerce.number();
-
-const REPLY = z
-  .tuple([
-    z.enum(['known', 'behind']),
-    COUNT,
-    z.enum(['', 'known', 'behind', 'synchronised']),
-    MS,
-    COUNT,
-    z.string(),
-    COUNT,
-    COUNT,
-    MS,
-    z.string(),
-    z.string(),
-    MS,
-    MS,
-    z.string(),
-  ])
-  .transform(
-    ([
-      found,
-      epoch,
-      state,
-      atMs,
-      revision,
-      digest,
-      commits,
-      ticks,
-      tickMs,
-      entry,
-      wanted,
-      from,
-      until,
-      reason,
-    ]) => ({
-      isBehind: found === 'behind',
-      state,
-      seen: { epoch, revision, commits, ticks, digest, entry, atMs: tickMs } satisfies Seen,
-      restore: { epoch, atMs, fromMs: from, untilMs: until, reason, digest: wanted } satisfies Restore,
-    }),
-  );
+/** What Redis has, beside what was seen. */
+type Found = Awaited<ReturnType<typeof scripts.lookEpoch>>;
 
 /** What this process knows of the epoch, and of how far the data were. */
 export class Epoch {
-  readonly #parts: EpochParts;
+  readonly #parts: EpochDeps;
   #seen: Seen = NOTHING_SEEN;
   #atMs: number | null = null;
   #state: EpochState = 'known';
@@ -112,7 +71,7 @@ export class Epoch {
   /** Root -> since when it was wanted, ms, as this process has written or found it. */
   starts: ReadonlyMap<string, number> = new Map();
 
-  constructor(parts: EpochParts) {
+  constructor(parts: EpochDeps) {
     this.#parts = parts;
   }
 
@@ -192,7 +151,7 @@ export class Epoch {
       this.#isTruncated = false;
       try {
         const found = await this.#ask(isTruncated);
-        if (!found.isBehind) return await this.#take(found);
+        if (found.result !== 'behind') return await this.#take(found);
         await this.#begin(found, isTruncated);
       } catch (error) {
         this.#isTruncated ||= isTruncated;
@@ -201,24 +160,12 @@ export class Epoch {
     }
   }
 
-  async #ask(isTruncated: boolean): Promise<z.infer<typeof REPLY>> {
+  async #ask(isTruncated: boolean): Promise<Found> {
     const { redis, keys } = this.#parts;
-    const { epoch, revision, commits, ticks } = this.#seen;
-    const counts = [epoch, revision, commits, ticks].map(String);
-    return REPLY.parse(
-      await redis.iwLookEpoch(
-        keys.epoch,
-        keys.events,
-        keys.commit,
-        keys.config,
-        ...counts,
-        isTruncated ? '1' : '',
-        this.#seen.entry,
-      ),
-    );
+    return scripts.lookEpoch(redis, { keys, args: { ...this.#seen, isTruncated } });
   }
 
-  async #begin({ seen: found }: z.infer<typeof REPLY>, isTruncated: boolean): Promise<void> {
+  async #begin(found: Found, isTruncated: boolean): Promise<void> {
     const { redis, keys } = this.#parts;
     const seen = this.#seen;
     const epoch = Math.max(found.epoch, seen.epoch) + 1;
@@ -230,23 +177,34 @@ export class Epoch {
         ? 'Redis has lost everything'
         : 'Redis went back: an older copy of its data was put in place, or a replica that was behind was promoted';
     const digest = seen.digest === '' ? found.digest : seen.digest;
-    await redis.iwBeginEpoch(
-      keys.epoch,
-      keys.events,
-      keys.commit,
-      String(found.epoch),
-      String(epoch),
-      String(Math.max(seen.commits, found.commits)),
-      seen.entry,
-      digest,
-      String(seen.atMs ?? ''),
-      reason,
-    );
+    await scripts.beginEpoch(redis, {
+      keys,
+      args: {
+        found: found.epoch,
+        next: epoch,
+        commits: Math.max(seen.commits, found.commits),
+        entry: seen.entry,
+        digest,
+        tickMs: seen.atMs,
+        reason,
+      },
+    });
     // Where another process was faster, the next poll finds its epoch: what was counted before says nothing of that.
     this.#seen = { ...seen, epoch, revision: 0, commits: 0, ticks: 0, entry: '0-0' };
   }
 
-  async #take({ state, seen, restore }: z.infer<typeof REPLY>): Promise<EpochLook> {
+  async #take(found: Found): Promise<EpochLook> {
+    const { state, epoch, revision, commits, ticks, digest, entry, reason } = found;
+    const seen: Seen = { epoch, revision, commits, ticks, digest, entry, atMs: storedMs(found.tickMs) };
+    const [fromMs, untilMs] = [storedMs(found.lostFromMs), storedMs(found.lostUntilMs)];
+    const restore: Restore = {
+      epoch,
+      atMs: storedMs(found.atMs),
+      fromMs,
+      untilMs,
+      reason,
+      digest: found.wanted,
+    };
     // A commit may have been made since Redis gave this answer.
     this.#seen = seen.epoch === this.#seen.epoch ? furthest(seen, this.#seen) : seen;
     this.#atMs = restore.atMs;
@@ -257,7 +215,7 @@ export class Epoch {
     }
     this.#parts.onLooked(this.begun.epoch);
     await this.#store(this.#seen);
-    return { digest: seen.digest === '' ? null : seen.digest, behind: this.behind };
+    return { digest: digest === '' ? null : digest, behind: this.behind };
   }
 
   /** Stores what was seen last, for the next start. */
@@ -288,15 +246,9 @@ export class Epoch {
       reason,
     };
     const nowMs = restore.atMs ?? 0;
-    await redis.iwEndEpoch(
-      keys.epoch,
-      keys.events,
-      keys.reports,
-      String(epoch),
-      subject,
-      eventId([subject, word, String(epoch)]),
-      operatorEventTemplate({ kind, name, word, nowMs, record }),
-    );
+    const id = eventId([subject, word, String(epoch)]);
+    const event = operatorEventTemplate({ kind, name, word, nowMs, record });
+    await scripts.endEpoch(redis, { keys, args: { epoch, subject, id, event } });
     this.#state = 'synchronised';
   }
 }

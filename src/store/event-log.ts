@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Event } from '../domain/events/event.ts';
-import type { LogRow, RedisClient } from './commands.ts';
+import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { type LogEntry, parseEntry } from './log-entry.ts';
+import { scripts } from './scripts.ts';
 import { unmatchedBefore } from './unmatched.ts';
 
 /** The number of entries that are stored as they were read: what the relay read is read again when it is sent, up to MOST_OPEN later. */
@@ -86,7 +87,7 @@ export class EventLog {
 
   /** Appends an event for the operator. */
   async append(event: Event): Promise<void> {
-    await this.#redis.iwAppendEvent(this.#keys.events, JSON.stringify(event));
+    await scripts.appendEvent(this.#redis, { keys: this.#keys, args: { event } });
   }
 
   /**
@@ -96,20 +97,14 @@ export class EventLog {
   async trim(beforeMs: number, receivers: readonly string[] = []): Promise<number> {
     await this.#redis.zremrangebyscore(this.#keys.quarantine, '-inf', `(${beforeMs}`);
     await this.#redis.zremrangebylex(this.#keys.unmatched, '-', unmatchedBefore(beforeMs));
-    const { events, trimmed, root } = this.#keys;
-    const count = String(Math.max(1, Math.floor(TRIMMED_AT_ONCE / (1 + receivers.length))));
+    const most = Math.max(1, Math.floor(TRIMMED_AT_ONCE / (1 + receivers.length)));
+    const prefix = this.#keys.root;
+    const args = { beforeMs: Math.max(0, Math.floor(beforeMs)), most, prefix, receivers };
     let gone = 0;
     for (let piece = 0; piece < MOST_TRIMMED_PIECES; piece += 1) {
-      const [some, more] = await this.#redis.iwTrimLog(
-        events,
-        trimmed,
-        String(Math.max(0, Math.floor(beforeMs))),
-        count,
-        root,
-        ...receivers,
-      );
-      gone += some;
-      if (more === 0) break;
+      const { count, more } = await scripts.trimLog(this.#redis, { keys: this.#keys, args });
+      gone += count;
+      if (!more) break;
     }
     return gone;
   }
@@ -140,7 +135,8 @@ export class EventLog {
   /** What stands at several entries, in their order; null for what was trimmed. At least the first, fewer where they are large. */
   async atFirst(entries: readonly string[]): Promise<(LogEntry | null)[]> {
     if (entries.length === 0) return [];
-    const found = await this.#redis.iwReadPlaces(this.#keys.events, String(MOST_PIECE_BYTES), ...entries);
+    const args = { mostBytes: MOST_PIECE_BYTES, entries };
+    const found = await scripts.readPlaces(this.#redis, { keys: this.#keys, args });
     return found.map((fields, index) =>
       fields.length === 0 ? null : this.read(entries[index] ?? '', fields),
     );
@@ -164,16 +160,10 @@ export class EventLog {
     count: number;
     order: '' | 'backward';
   }): Promise<LogPiece> {
-    const { from, to, count, order } = asked;
-    const [rows, more] = await this.#redis.iwReadLog(
-      this.#keys.events,
-      from,
-      to,
-      String(count),
-      String(MOST_PIECE_BYTES),
-      order,
-    );
-    return { entries: rows.map(([id, fields]: LogRow) => this.read(id, fields)), more: more === 1 };
+    const { count: most, ...range } = asked;
+    const args = { ...range, most, mostBytes: MOST_PIECE_BYTES };
+    const { rows, more } = await scripts.readLog(this.#redis, { keys: this.#keys, args });
+    return { entries: rows.map(({ id, fields }) => this.read(id, fields)), more };
   }
 }
 

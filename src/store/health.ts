@@ -6,6 +6,7 @@ import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 import { type PlanClock, REDIS_TIME } from './plan.ts';
+import { scripts } from './scripts.ts';
 
 /** The states of an endpoint group; its table of moves stands in commands/include/endpoint-group.lua. */
 export const HEALTH_STATES = ['ok', 'unreachable', 'unauthorized'] as const;
@@ -60,27 +61,23 @@ export class HealthStore {
         nowMs,
         record: { endpointGroup, reason, ...support },
       });
-    const [before, after, paused] = await this.#redis.iwNoteAnswer(
-      this.#keys.endpointGroup(endpointGroup),
-      this.#keys.events,
-      this.#keys.plan(endpointGroup),
-      kind,
-      member,
-      String(sentAtMs),
-      retryAfterMs === null ? '' : String(Math.ceil(retryAfterMs)),
-      this.#atMs(),
-      operatorSubject('upstream', endpointGroup),
-      event('unreachable'),
-      event('unauthorized'),
-      event('reachable'),
-      event('authorized'),
-      reason,
-    );
-    return {
-      before: STATE.parse(before),
-      after: STATE.parse(after),
-      pauseMs: paused === '' ? null : Number(paused),
-    };
+    const { before, after, pauseMs } = await scripts.noteAnswer(this.#redis, {
+      keys: { ...this.#keysOf(endpointGroup), plan: this.#keys.plan(endpointGroup) },
+      args: {
+        answer: kind,
+        member,
+        sentAtMs,
+        retryAfterMs: retryAfterMs === null ? null : Math.ceil(retryAfterMs),
+        atMs: this.#atMs(),
+        subject: operatorSubject('upstream', endpointGroup),
+        unreachable: event('unreachable'),
+        unauthorized: event('unauthorized'),
+        reachable: event('reachable'),
+        authorized: event('authorized'),
+        reason,
+      },
+    });
+    return { before: STATE.parse(before), after: STATE.parse(after), pauseMs };
   }
 
   /**
@@ -91,21 +88,17 @@ export class HealthStore {
     endpointGroup: EndpointGroup,
     { wallet, id, reason }: { wallet: string; id: string | null; reason: string },
   ): Promise<boolean> {
-    const reported = await this.#redis.iwReportTooLarge(
-      this.#keys.endpointGroup(endpointGroup),
-      this.#keys.events,
-      this.#keys.tooLarge(endpointGroup),
-      operatorSubject('upstream', endpointGroup),
-      id ?? wallet,
-      operatorEventTemplate({
-        kind: 'upstream',
-        name: endpointGroup,
-        word: 'record_too_large',
-        nowMs: await redisTimeMs(this.#redis),
-        record: { endpointGroup, reason, wallet, ...(id === null ? {} : { id }) },
-      }),
-    );
-    return reported === 1;
+    const event = operatorEventTemplate({
+      kind: 'upstream',
+      name: endpointGroup,
+      word: 'record_too_large',
+      nowMs: await redisTimeMs(this.#redis),
+      record: { endpointGroup, reason, wallet, ...(id === null ? {} : { id }) },
+    });
+    return scripts.reportTooLarge(this.#redis, {
+      keys: { ...this.#keysOf(endpointGroup), tooLarge: this.#keys.tooLarge(endpointGroup) },
+      args: { subject: operatorSubject('upstream', endpointGroup), record: id ?? wallet, event },
+    });
   }
 
   /**
@@ -122,24 +115,21 @@ export class HealthStore {
       neededRequestsPerSecond: number;
     },
   ): Promise<boolean> {
-    const reported = await this.#redis.iwReportCursor(
-      this.#keys.endpointGroup(endpointGroup),
-      this.#keys.events,
-      operatorSubject('upstream', endpointGroup),
-      String(seen.neededRequestsPerSecond),
-      operatorEventTemplate({
-        kind: 'upstream',
-        name: endpointGroup,
-        word: 'cursor_expired',
-        nowMs: await redisTimeMs(this.#redis),
-        record: {
-          endpointGroup,
-          reason: 'a cursor has expired before the next page was read, at the rate that the budget leaves',
-          ...seen,
-        },
-      }),
-    );
-    return reported === 1;
+    const reason = 'a cursor has expired before the next page was read, at the rate that the budget leaves';
+    const event = operatorEventTemplate({
+      kind: 'upstream',
+      name: endpointGroup,
+      word: 'cursor_expired',
+      nowMs: await redisTimeMs(this.#redis),
+      record: { endpointGroup, reason, ...seen },
+    });
+    const subject = operatorSubject('upstream', endpointGroup);
+    const args = { subject, rate: seen.neededRequestsPerSecond, event };
+    return scripts.reportCursor(this.#redis, { keys: this.#keysOf(endpointGroup), args });
+  }
+
+  #keysOf(endpointGroup: EndpointGroup): { endpointGroup: string; events: string } {
+    return { endpointGroup: this.#keys.endpointGroup(endpointGroup), events: this.#keys.events };
   }
 
   /** The state of an endpoint group, and why it is in it. */

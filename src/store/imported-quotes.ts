@@ -1,7 +1,11 @@
 import { z } from 'zod';
 import { canonicalJson, type JsonObject } from '../domain/json.ts';
-import { fingerprintOf, type ImportedQuote, type ImportedState } from '../domain/quotes/imported-quote.ts';
-import { promisedBy } from '../domain/quotes/promised.ts';
+import {
+  fingerprintOf,
+  type ImportedQuote,
+  type ImportedState,
+  promisedBy,
+} from '../domain/quotes/promised.ts';
 import { asSubjectId, intentId, type SubjectId, subjectKind } from '../domain/subjects/subject.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { AGE_BINS } from '../domain/cadence/ages.ts';
-import { LARGEST_WEIGHT } from '../domain/cadence/decay.ts';
+import { LARGEST_WEIGHT } from '../domain/cadence/arrivals.ts';
+import { AGE_BINS } from '../domain/cadence/hazard.ts';
 import {
   type Knowledge,
   type KnowledgeRules,
@@ -9,12 +9,13 @@ import {
   type StoredTally,
 } from '../domain/cadence/knowledge.ts';
 import type { Increment } from '../domain/cadence/learning.ts';
-import { ANY_ROUTE } from '../domain/cadence/route-name.ts';
 import { STATISTICS, type Statistic } from '../domain/cadence/watch-rules.ts';
+import { ANY_ROUTE } from '../domain/transfers/transfer.ts';
 import type { RedisClient } from './commands.ts';
 import { readStamp } from './confirmed-time.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
+import { scripts } from './scripts.ts';
 import type { OnForeign } from './stored.ts';
 
 /** What records say of their chains cannot make more entries than this. */
@@ -44,19 +45,12 @@ export class LearnedStore {
   /** Adds what was seen of one stage on one route, or of new transfers. */
   async add(seen: { route: string; statistic: Statistic; increments: Iterable<Increment> }): Promise<void> {
     const name = `${seen.route}:${seen.statistic}`;
-    const parts = [...seen.increments].flatMap(({ bin, ended, watchedSeconds }) =>
-      [bin, ended, watchedSeconds].map(String),
-    );
-    await this.#redis.iwLearn(
-      this.#keys.learned(name),
-      this.#keys.learnedNames,
-      name,
-      String(LEARNED_HALF_LIFE_MS),
-      this.#keys.clock,
-      String(MOST_NAMES),
-      String(LARGEST_WEIGHT),
-      ...parts,
-    );
+    const { clock, learnedNames } = this.#keys;
+    const limits = { halfLifeMs: LEARNED_HALF_LIFE_MS, mostNames: MOST_NAMES, largestWeight: LARGEST_WEIGHT };
+    await scripts.learn(this.#redis, {
+      keys: { learned: this.#keys.learned(name), learnedNames },
+      args: { name, ...limits, clock, increments: [...seen.increments] },
+    });
   }
 
   /** Notes how long quotes say that a delivery takes: route -> seconds. Only routes and quotes of a config come here. */

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisClient } from './commands.ts';
+import { scripts } from './scripts.ts';
 
 /** Length of a lease; a holder renews it while it works. */
 const LEASE_MS = 5_000;
@@ -38,8 +39,8 @@ export class FencedLease {
   }
 
   async #ask(): Promise<string | null> {
-    const { lease, fence } = this.#keys;
-    this.#token = await this.#redis.iwLease(lease, fence, this.#token, String(LEASE_MS));
+    const args = { token: this.#token, leaseMs: LEASE_MS };
+    this.#token = await scripts.lease(this.#redis, { keys: this.#keys, args });
     return this.#token === '' ? null : this.#token;
   }
 

@@ -27,8 +27,8 @@ export const NOTHING_OBSERVED: Observed = {
 };
 
 /** What was observed, as the script that ends a poll reads it. */
-export function observedText(observed: Observed): string {
-  return JSON.stringify({
+export function flatObserved(observed: Observed): object {
+  return {
     facts: flat(observed.facts),
     open: flat(observed.open),
     ended: observed.ended,
@@ -40,7 +40,7 @@ export function observedText(observed: Observed): string {
       latestMs,
     ]),
     coverMs: observed.coverMs,
-  });
+  };
 }
 
 function flat(fields: { readonly [field: string]: number | string }): string[] {

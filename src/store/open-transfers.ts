@@ -1,5 +1,5 @@
 import { tokenKey } from '../domain/transfers/chains.ts';
-import { OPEN_STATES, type OpenState, type OpenTransfer } from '../domain/transfers/open-transfer.ts';
+import { OPEN_STATES, type OpenState, type OpenTransfer } from '../domain/transfers/transfer-move.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 

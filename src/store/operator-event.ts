@@ -1,13 +1,13 @@
-import type { Event } from '../domain/events/event.ts';
-import { eventId } from '../domain/events/event-id.ts';
+import { type Event, eventId } from '../domain/events/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Truncation } from './append-only.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
+import { scripts } from './scripts.ts';
 
 /** What an operator's event is about, what happened to it and when (Redis time). */
-export type OperatorEventParts = {
+export type OperatorEventFacts = {
   kind: 'upstream' | 'receiver' | 'intentwatch';
   /** The subject's id without its kind. */
   name: string;
@@ -17,12 +17,12 @@ export type OperatorEventParts = {
 };
 
 /** The subject id of something in the daemon's surroundings. */
-export function operatorSubject(kind: OperatorEventParts['kind'], name: string): string {
+export function operatorSubject(kind: OperatorEventFacts['kind'], name: string): string {
   return `${kind}:${name}`;
 }
 
 /** An operator's event as JSON, with its id, its sequence, its epoch and the state before left for a script to fill in. */
-export function operatorEventTemplate({ kind, name, word, nowMs, record }: OperatorEventParts): string {
+export function operatorEventTemplate({ kind, name, word, nowMs, record }: OperatorEventFacts): string {
   const event: Event = {
     id: '%ID%',
     type: `${kind}.${word}`,
@@ -79,15 +79,12 @@ export async function reportToOperator(
   const kind = 'intentwatch';
   const subject = operatorSubject(kind, name);
   const nowMs = await redisTimeMs(redis);
-  await redis.iwReport(
-    keys.reports,
-    keys.events,
-    subject,
-    eventId([subject, word, ...mark, ...(isOnce ? [] : [String(nowMs)])]),
-    operatorEventTemplate({ kind, name, word, nowMs, record }),
-    [word, ...mark].join('|'),
-    isOnce ? '1' : '',
-  );
+  const id = eventId([subject, word, ...mark, ...(isOnce ? [] : [String(nowMs)])]);
+  const event = operatorEventTemplate({ kind, name, word, nowMs, record });
+  await scripts.report(redis, {
+    keys,
+    args: { subject, id, event, mark: [word, ...mark].join('|'), isOnce },
+  });
 }
 
 /** Has the next report about a part of the daemon appended, also where it says the same as the one before. */

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { ENDPOINT_GROUPS, type EndpointGroup, endpointGroupKinds } from '../domain/subjects/kinds.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { scripts } from './scripts.ts';
 
 /** What `/metrics` says of a plan. */
 export type PlanState = {
@@ -81,26 +82,25 @@ export async function readWaits(
   keys: Keys,
   nowMs: number,
 ): Promise<{ kind: string; count: number; longestSeconds: number }[]> {
-  const pipeline = redis.pipeline();
   const rows = ENDPOINT_GROUPS.flatMap((endpointGroup) =>
-    endpointGroupKinds(endpointGroup).map((kind) => ({ endpointGroup, kind })),
+    endpointGroupKinds(endpointGroup).map(async (kind) => {
+      const plan = keys.plan(endpointGroup);
+      const [count, oldestMs] = await Promise.all([
+        redis.zcard(keys.polledAt(endpointGroup, kind)),
+        scripts.longestWaiting(redis, { keys: { plan }, args: { kind } }),
+      ]);
+      return { kind, count, oldestMs };
+    }),
   );
-  for (const { endpointGroup, kind } of rows) {
-    pipeline.zcard(keys.polledAt(endpointGroup, kind));
-    pipeline.iwLongestWaiting(keys.plan(endpointGroup), kind);
-  }
-  const replies = (await pipeline.exec()) ?? [];
   const kinds = new Map<string, { kind: string; count: number; longestSeconds: number }>();
-  rows.forEach(({ kind }, index) => {
-    const count = z.number().parse(replies[index * 2]?.[1]);
-    const oldest = z.string().parse(replies[index * 2 + 1]?.[1]);
-    const seconds = oldest === '' ? 0 : Math.max(0, nowMs - Number(oldest)) / 1_000;
+  for (const { kind, count, oldestMs } of await Promise.all(rows)) {
+    const seconds = oldestMs === null ? 0 : Math.max(0, nowMs - oldestMs) / 1_000;
     const known = kinds.get(kind) ?? { kind, count: 0, longestSeconds: 0 };
     kinds.set(kind, {
       kind,
       count: known.count + count,
       longestSeconds: Math.max(known.longestSeconds, seconds),
     });
-  });
+  }
   return [...kinds.values()];
 }

@@ -9,13 +9,14 @@ import type { SubjectId, SubjectKind } from '../domain/subjects/subject.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
-import { type Observed, observedText } from './observed.ts';
+import { flatObserved, type Observed } from './observed.ts';
 import { byEndpointGroup, type PlanMember, parseMember } from './plan-members.ts';
+import { scripts } from './scripts.ts';
 
-/** The time that plans go by, in ms as text; that of Redis itself is "". */
-export type PlanClock = () => string;
+/** The time that plans go by, in ms as text; null for that of Redis itself. */
+export type PlanClock = () => string | null;
 
-export const REDIS_TIME: PlanClock = () => '';
+export const REDIS_TIME: PlanClock = () => null;
 
 /** A poll that was claimed: for whom, under which token, and in how many ms its slot of the budget is. */
 export type ClaimedPoll = { member: string; token: string; inMs: number };
@@ -91,30 +92,12 @@ export class PlanStore {
       sent: readonly { member: string; token: string }[];
     },
   ): Promise<Claimed> {
-    const [wait, picks, crashed, returned, arrived] = await this.#redis.iwClaimPolls(
-      this.#keys.plan(endpointGroup),
-      this.#keys.endpointGroup(endpointGroup),
-      by.process,
-      String(by.most),
-      String(by.aheadMs),
-      this.#atMs(),
-      JSON.stringify(by.sent.flatMap(({ member, token }) => [member, token])),
-      ...endpointGroupKinds(endpointGroup),
-    );
-    const polls: ClaimedPoll[] = [];
-    for (let index = 0; index + 2 < picks.length; index += 3) {
-      polls.push({
-        member: picks[index] ?? '',
-        token: picks[index + 1] ?? '',
-        inMs: Number(picks[index + 2]),
-      });
-    }
-    const crashes: Claimed['crashed'] = [];
-    for (let index = 0; index + 1 < crashed.length; index += 2) {
-      crashes.push({ member: crashed[index] ?? '', crashes: Number(crashed[index + 1]) });
-    }
-    const waitMs = Number(wait);
-    return { polls, waitMs: waitMs < 0 ? null : waitMs, crashed: crashes, returned, arrived };
+    const sent = by.sent.flatMap(({ member, token }) => [member, token]);
+    const claimed = await scripts.claimPolls(this.#redis, {
+      keys: this.#keysOf(endpointGroup),
+      args: { ...by, sent, atMs: this.#atMs(), kinds: endpointGroupKinds(endpointGroup) },
+    });
+    return { ...claimed, waitMs: claimed.waitMs < 0 ? null : claimed.waitMs };
   }
 
   /** Says that a process is there, and keeps its leases. */
@@ -122,12 +105,8 @@ export class PlanStore {
     endpointGroup: EndpointGroup,
     held: { process: string; polls: readonly { member: string; token: string }[] },
   ): Promise<void> {
-    await this.#redis.iwRenewPolls(
-      this.#keys.plan(endpointGroup),
-      held.process,
-      this.#atMs(),
-      ...held.polls.flatMap(({ member, token }) => [member, token]),
-    );
+    const args = { ...held, atMs: this.#atMs() };
+    await scripts.renewPolls(this.#redis, { keys: this.#keysOf(endpointGroup), args });
   }
 
   /** Ends a poll. Returns whether the endpoint group's state has to hear of its answer; null when the claim was another's by now. */
@@ -139,49 +118,43 @@ export class PlanStore {
   ): Promise<boolean | null> {
     const keys = this.#keys;
     const { member, subject, token, endpointGroup } = look;
-    const ended = await this.#redis.iwEndPoll(
-      keys.plan(endpointGroup),
-      keys.endpointGroup(endpointGroup),
-      keys.subject(subject),
-      keys.claims(subject),
-      keys.wanted,
-      keys.counts,
-      keys.wallet(subject),
-      keys.open(subject),
-      member,
-      token,
-      this.#atMs(),
-      subject,
-      outcome,
-      String(next.virtualSeconds),
-      String(Math.max(0, Math.round(next.restMs))),
-      next.latestMs === null ? '' : String(Math.round(next.latestMs)),
-      next.alarmMs === null ? '' : String(Math.max(0, Math.round(next.alarmMs))),
-      next.unseen ? 'first' : 'fair',
-      observedText(observed),
-    );
+    const ended = await scripts.endPoll(this.#redis, {
+      keys: {
+        plan: keys.plan(endpointGroup),
+        endpointGroup: keys.endpointGroup(endpointGroup),
+        subject: keys.subject(subject),
+        claims: keys.claims(subject),
+        wanted: keys.wanted,
+        counts: keys.counts,
+        facts: keys.wallet(subject),
+        open: keys.open(subject),
+      },
+      args: {
+        member,
+        token,
+        atMs: this.#atMs(),
+        subject,
+        outcome,
+        virtualSeconds: next.virtualSeconds,
+        restMs: Math.max(0, Math.round(next.restMs)),
+        latestMs: next.latestMs === null ? null : Math.round(next.latestMs),
+        alarmMs: next.alarmMs === null ? null : Math.max(0, Math.round(next.alarmMs)),
+        lane: next.unseen ? 'first' : 'fair',
+        observed: flatObserved(observed),
+      },
+    });
     return ended === 'stale' ? null : ended === 'answer';
   }
 
   /** Another slot for a poll that missed its own; in how many ms it is. */
   async reslot(endpointGroup: EndpointGroup): Promise<number> {
-    return Number(
-      await this.#redis.iwReslot(
-        this.#keys.plan(endpointGroup),
-        this.#keys.endpointGroup(endpointGroup),
-        this.#atMs(),
-      ),
-    );
+    return scripts.reslot(this.#redis, { keys: this.#keysOf(endpointGroup), args: { atMs: this.#atMs() } });
   }
 
   /** A slot for a request that is no poll, in how many ms it is; null where the endpoint group is not asked as usual now. */
   async spareSlot(endpointGroup: EndpointGroup): Promise<number | null> {
-    const inMs = await this.#redis.iwSpareSlot(
-      this.#keys.plan(endpointGroup),
-      this.#keys.endpointGroup(endpointGroup),
-      this.#atMs(),
-    );
-    return inMs === '' ? null : Number(inMs);
+    const args = { atMs: this.#atMs() };
+    return scripts.spareSlot(this.#redis, { keys: this.#keysOf(endpointGroup), args });
   }
 
   /** Has subjects looked at as soon as the budget allows, also those whose tracking had ended. */
@@ -196,13 +169,9 @@ export class PlanStore {
 
   async #ask(members: readonly PlanMember[], once: { prefix: string; withinMs: number }): Promise<void> {
     for (const [endpointGroup, some] of byEndpointGroup(members)) {
-      await this.#redis.iwAskPoll(
-        this.#keys.plan(endpointGroup),
-        this.#atMs(),
-        once.prefix,
-        String(once.withinMs),
-        ...some,
-      );
+      const { prefix: oncePrefix, withinMs } = once;
+      const args = { atMs: this.#atMs(), oncePrefix, withinMs, members: some };
+      await scripts.askPoll(this.#redis, { keys: this.#keysOf(endpointGroup), args });
     }
   }
 
@@ -211,13 +180,8 @@ export class PlanStore {
     let tracked = 0;
     for (const [endpointGroup, some] of byEndpointGroup(subjects)) {
       for (const chunk of chunks(some, CHUNK)) {
-        tracked += await this.#redis.iwTrack(
-          this.#keys.plan(endpointGroup),
-          this.#atMs(),
-          String(SPREAD_SECONDS),
-          String(restMs),
-          ...chunk,
-        );
+        const args = { atMs: this.#atMs(), spreadSeconds: SPREAD_SECONDS, restMs, members: chunk };
+        tracked += await scripts.track(this.#redis, { keys: this.#keysOf(endpointGroup), args });
       }
     }
     return tracked;
@@ -226,17 +190,16 @@ export class PlanStore {
   /** Ends the tracking of a subject that a page showed finished, as its snapshot of a commit says. False where it stays. */
   async retire(subject: SubjectId, commit: number): Promise<boolean> {
     const keys = this.#keys;
-    const retired = await this.#redis.iwRetire(
-      keys.plan(endpointGroupOf(subject)),
-      keys.subject(subject),
-      keys.claims(subject),
-      keys.wanted,
-      keys.counts,
-      subject,
-      this.#atMs(),
-      String(commit),
-    );
-    return retired === 1;
+    return scripts.retire(this.#redis, {
+      keys: {
+        plan: keys.plan(endpointGroupOf(subject)),
+        subject: keys.subject(subject),
+        claims: keys.claims(subject),
+        wanted: keys.wanted,
+        counts: keys.counts,
+      },
+      args: { subject, atMs: this.#atMs(), commit },
+    });
   }
 
   /** Tracked subjects of a kind, a part of them at a time, in no order: those that stay tracked meanwhile come at least once. */
@@ -258,12 +221,12 @@ export class PlanStore {
 
   /** Looks through a bounded part of a plan for what stands nowhere. Returns what was put back. */
   async repair(endpointGroup: EndpointGroup): Promise<string[]> {
-    return this.#redis.iwRepairPlan(
-      this.#keys.plan(endpointGroup),
-      this.#keys.repairCursors(endpointGroup),
-      this.#atMs(),
-      String(REPAIR_COUNT),
-      ...endpointGroupKinds(endpointGroup),
-    );
+    const [plan, repairCursors] = [this.#keys.plan(endpointGroup), this.#keys.repairCursors(endpointGroup)];
+    const args = { atMs: this.#atMs(), count: REPAIR_COUNT, kinds: endpointGroupKinds(endpointGroup) };
+    return scripts.repairPlan(this.#redis, { keys: { plan, repairCursors }, args });
+  }
+
+  #keysOf(endpointGroup: EndpointGroup): { plan: string; endpointGroup: string } {
+    return { plan: this.#keys.plan(endpointGroup), endpointGroup: this.#keys.endpointGroup(endpointGroup) };
   }
 }

@@ -1,6 +1,4 @@
-import { z } from 'zod';
-import type { ImportedState } from '../domain/quotes/imported-quote.ts';
-import { promisedBy } from '../domain/quotes/promised.ts';
+import { type ImportedState, promisedBy } from '../domain/quotes/promised.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
 import { type EndpointGroup, endpointGroupOf } from '../domain/subjects/kinds.ts';
 import { parseSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
@@ -8,11 +6,11 @@ import type { RedisClient } from './commands.ts';
 import type { StoredSubscription } from './definitions.ts';
 import type { ImportedQuotes } from './imported-quotes.ts';
 import type { Keys } from './keys.ts';
-import { type ClaimedPoll, LANES, type Lane, type PlanClock, REDIS_TIME } from './plan.ts';
+import { type ClaimedPoll, type Lane, type PlanClock, REDIS_TIME } from './plan.ts';
 import { parseMember } from './plan-members.ts';
 import { priceOf } from './plan-state.ts';
 import type { Registry } from './registry.ts';
-import { pairs } from './stored.ts';
+import { scripts } from './scripts.ts';
 import type { Known, SubjectStore } from './subjects.ts';
 import { type OpenTransfers, parseFacts, parseOpen, type WalletFacts } from './wallets.ts';
 
@@ -58,36 +56,6 @@ export type PollStart = Known & {
 /** A poll may be so late and keep its slot; later ones get another, so that no second holds more than its share. */
 const LATE_MS = 30;
 
-const list = z.array(z.string());
-
-const REPLY = z.tuple([
-  z.string(),
-  z.coerce.number(),
-  z.coerce.number(),
-  z.coerce.number(),
-  z.enum(LANES),
-  z.coerce.number(),
-  z.coerce.number(),
-  z.coerce.number(),
-  z.coerce.number(),
-  z.coerce.number(),
-  z.coerce.number(),
-  z.string(),
-  list,
-  list,
-  list,
-  list,
-  list,
-  z.string().nullable(),
-  z.string().nullable(),
-  z.string().nullable(),
-  list,
-  z.string(),
-  list,
-  z.string(),
-  z.enum(['0', '1']),
-]);
-
 /** What reads the parts of a start from their stored form. */
 export type PollReaders = {
   redis: RedisClient;
@@ -108,76 +76,67 @@ export async function takePoll(
   const { subject, route: sweepScope } = parseMember(member);
   const endpointGroup = endpointGroupOf(subject);
   const key = parseSubjectId(subject);
-  const reply = await redis.iwTakePoll(
-    keys.plan(endpointGroup),
-    keys.endpointGroup(endpointGroup),
-    keys.subject(subject),
-    keys.claims(subject),
-    keys.commit,
-    keys.wanted,
-    keys.subscriptions,
-    keys.wallet(subject),
-    keys.open(subject),
-    keys.importedQuotes,
-    keys.verdicts,
-    keys.sweep(subject, sweepScope ?? ''),
-    member,
-    token,
-    process,
-    atMs(),
-    subject,
-    String(LATE_MS),
-    keys.routes,
-    key?.kind === 'route' ? key.name : '',
-    keys.since,
-    keys.promised,
-    keys.tracked,
-  );
-  if (reply.length === 0) return null;
-  const [taken, inMs, planMs, redisMs, lane, lateMs, virtual, dv, dt, roundMs, fails, asOf, ...read] =
-    REPLY.parse(reply);
-  const [
-    snapshot,
-    claims,
-    subscriptions,
-    facts,
-    open,
-    imported,
-    verdict,
-    route,
-    sweep,
-    looked,
-    sinces,
-    promised,
-    asked,
-  ] = read;
+  const start = await scripts.takePoll(redis, {
+    keys: {
+      plan: keys.plan(endpointGroup),
+      endpointGroup: keys.endpointGroup(endpointGroup),
+      subject: keys.subject(subject),
+      claims: keys.claims(subject),
+      facts: keys.wallet(subject),
+      open: keys.open(subject),
+      sweep: keys.sweep(subject, sweepScope ?? ''),
+      commit: keys.commit,
+      wanted: keys.wanted,
+      subscriptions: keys.subscriptions,
+      importedQuotes: keys.importedQuotes,
+      verdicts: keys.verdicts,
+    },
+    args: {
+      member,
+      token,
+      process,
+      atMs: atMs(),
+      subject,
+      lateMs: LATE_MS,
+      routes: keys.routes,
+      route: key?.kind === 'route' ? key.name : '',
+      since: keys.since,
+      promised: keys.promised,
+      tracked: keys.tracked,
+    },
+  });
+  if (start === null) return null;
+  const { inMs, lane, lateMs, virtual, fails, asOf } = start;
   subjects.epoch.noteCommits(asOf);
-  const known = subjects.known(subject, { snapshot, claims, looked, promised });
-  const quote = imported ? await importedQuotes.read(subject, imported, verdict) : null;
+  const known = subjects.known(subject, start);
+  const quote =
+    start.imported === null ? null : await importedQuotes.read(subject, start.imported, start.verdict);
+  const nowMs = Math.floor(start.redisMs + inMs);
   return {
     member,
     subject,
     endpointGroup,
-    token: taken,
+    token: start.token,
     inMs,
-    planMs: planMs + inMs,
+    planMs: start.planMs + inMs,
     virtual,
-    price: priceOf(dv, dt),
-    roundSeconds: roundMs / 1_000,
+    price: priceOf(start.dv, start.dt),
+    roundSeconds: start.roundMs / 1_000,
     lane,
-    isAsked: asked === '1',
+    isAsked: start.isRequested,
     lateMs,
     fails,
     asOf,
-    nowMs: Math.floor(redisMs + inMs),
+    nowMs,
     ...known,
     promised: quote?.verdict === 'valid' ? promisedBy(quote.quote) : known.promised,
-    subscriptions: await registry.readSubscriptions(Object.entries(pairs(subscriptions))),
-    facts: parseFacts(pairs(facts), Math.floor(redisMs + inMs)),
-    open: parseOpen(pairs(open)),
+    subscriptions: await registry.readSubscriptions(Object.entries(start.subscriptions)),
+    facts: parseFacts(start.facts, nowMs),
+    open: parseOpen(start.open),
     imported: quote,
-    route: route && key?.kind === 'route' ? await registry.readRoute(key.name, route) : null,
-    sweep: sweepScope === null ? null : pairs(sweep),
-    subscribedAt: new Map(Object.entries(pairs(sinces))),
+    route:
+      start.route !== null && key?.kind === 'route' ? await registry.readRoute(key.name, start.route) : null,
+    sweep: sweepScope === null ? null : start.sweep,
+    subscribedAt: new Map(Object.entries(start.sinces)),
   };
 }

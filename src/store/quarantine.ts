@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { type LogEntry, parseEntry } from './log-entry.ts';
+import { scripts } from './scripts.ts';
 
 /** The number of entries that are stored; where more come, the oldest go. They stay in the log for its retention. */
 const MOST_KEPT = 1_000;
@@ -23,13 +24,8 @@ export class Quarantine {
 
   /** Sets an entry aside. False when it was before. */
   async add(entry: RawEntry): Promise<boolean> {
-    const added = await this.#redis.iwQuarantine(
-      this.#keys.quarantine,
-      stored(entry),
-      entry.id.split('-')[0] ?? '0',
-      String(MOST_KEPT),
-    );
-    return added === 1;
+    const args = { entry: stored(entry), atMs: entry.id.split('-')[0] ?? '0', most: MOST_KEPT };
+    return scripts.quarantine(this.#redis, { keys: this.#keys, args });
   }
 
   /** What was quarantined as this program reads it, the oldest first. */
@@ -43,11 +39,11 @@ export class Quarantine {
 
   /** Puts an entry back at the end of the log, from where it is delivered. False when another was faster. */
   async putBack(entry: RawEntry): Promise<boolean> {
-    const { quarantine, events } = this.#keys;
-    return (await this.#redis.iwReturnEntry(quarantine, events, stored(entry), ...entry.fields)) !== '';
+    const args = { entry: stored(entry), fields: entry.fields };
+    return (await scripts.returnEntry(this.#redis, { keys: this.#keys, args })) !== '';
   }
 }
 
-function stored({ id, fields }: RawEntry): string {
-  return JSON.stringify([id, ...fields]);
+function stored({ id, fields }: RawEntry): string[] {
+  return [id, ...fields];
 }

@@ -3,6 +3,7 @@ import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
+import { scripts } from './scripts.ts';
 import { INTEGER_TEXT, type OnForeign, readHash } from './stored.ts';
 
 /** The states of a receiver: how many attempts it gets, and what moves it (the table is in commands/include/pace.lua). */
@@ -63,44 +64,30 @@ export class ReceiverStore {
   /** Makes no more attempts until the receiver is enabled. Returns the state before. */
   async disable(name: string): Promise<ReceiverState> {
     const reason = 'disabled by the operator';
-    const before = await this.#redis.iwDisable(
-      this.#keys.receiver(name),
-      this.#keys.events,
-      operatorSubject('receiver', name),
-      receiverEvent({ name, word: 'disabled', reason, nowMs: await redisTimeMs(this.#redis) }),
-    );
-    return z.enum(RECEIVER_STATES).parse(before);
+    const event = receiverEvent({ name, word: 'disabled', reason, nowMs: await redisTimeMs(this.#redis) });
+    const args = { subject: operatorSubject('receiver', name), event };
+    return scripts.disable(this.#redis, { keys: this.#keysOf(name), args });
   }
 
   /** Makes no attempts until the receiver is resumed. Returns the state before; one that is held already stays as it is. */
   async pause(name: string): Promise<ReceiverState> {
     const reason = 'paused by the operator';
-    const before = await this.#redis.iwPause(
-      this.#keys.receiver(name),
-      this.#keys.events,
-      operatorSubject('receiver', name),
-      receiverEvent({ name, word: 'paused', reason, nowMs: await redisTimeMs(this.#redis) }),
-    );
-    return z.enum(RECEIVER_STATES).parse(before);
+    const event = receiverEvent({ name, word: 'paused', reason, nowMs: await redisTimeMs(this.#redis) });
+    const args = { subject: operatorSubject('receiver', name), event };
+    return scripts.pause(this.#redis, { keys: this.#keysOf(name), args });
   }
 
   /** Has attempts made again to a paused receiver. Returns the state before; any other state stays as it is. */
   async unpause(name: string): Promise<ReceiverState> {
     const reason = 'resumed by the operator';
-    const before = await this.#redis.iwUnpause(
-      this.#keys.receiver(name),
-      this.#keys.events,
-      this.#keys.wakes,
-      name,
-      operatorSubject('receiver', name),
-      receiverEvent({ name, word: 'resumed', reason, nowMs: await redisTimeMs(this.#redis) }),
-    );
-    return z.enum(RECEIVER_STATES).parse(before);
+    const event = receiverEvent({ name, word: 'resumed', reason, nowMs: await redisTimeMs(this.#redis) });
+    const args = { receiver: name, subject: operatorSubject('receiver', name), event };
+    return scripts.unpause(this.#redis, { keys: this.#keysOf(name), args });
   }
 
   /** Has the relay enable a disabled receiver. Returns the state before; any other state stays as it is. */
   async enable(name: string): Promise<ReceiverState> {
-    return z.enum(RECEIVER_STATES).parse(await this.#redis.iwEnable(this.#keys.receiver(name)));
+    return scripts.enable(this.#redis, { keys: this.#keysOf(name), args: {} });
   }
 
   /**
@@ -108,18 +95,15 @@ export class ReceiverStore {
    * when nothing was left to queue, `held` when no step may be taken.
    */
   async resume(token: string, name: string, most: number): Promise<'enabled' | 'more' | 'held'> {
-    const keys = this.#keys;
-    const came = await this.#redis.iwResume(
-      keys.receiver(name),
-      keys.queue(name),
-      keys.relayLease,
-      keys.wakes,
-      token,
-      name,
-      keys.delivery(name, ''),
-      String(most),
-    );
-    return z.enum(['enabled', 'more', 'held']).parse(came);
+    const { relayLease } = this.#keys;
+    return scripts.resume(this.#redis, {
+      keys: { ...this.#keysOf(name), queue: this.#keys.queue(name), relayLease },
+      args: { fence: token, receiver: name, deliveryPrefix: this.#keys.delivery(name, ''), most },
+    });
+  }
+
+  #keysOf(name: string): { receiver: string; events: string; wakes: string } {
+    return { receiver: this.#keys.receiver(name), events: this.#keys.events, wakes: this.#keys.wakes };
   }
 }
 

@@ -1,20 +1,23 @@
 import { z } from 'zod';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
-import { claimRoot, isTrackedRoot, parseClaimRoot, trackedRoot } from '../domain/subjects/claim.ts';
+import { endpointGroupOf } from '../domain/subjects/kinds.ts';
+import { asSubjectId, routeId, type SubjectId } from '../domain/subjects/subject.ts';
+import { claimRoot, isTrackedRoot, parseClaimRoot, trackedRoot } from '../domain/subjects/subscription.ts';
 import {
   type ContinuedRoot,
   type NamedSubject,
+  partRoots,
   planRoots,
+  planSuspensions,
   type StoredRoot,
-} from '../domain/subjects/continued-roots.ts';
-import { endpointGroupOf } from '../domain/subjects/kinds.ts';
-import { asSubjectId, routeId, type SubjectId } from '../domain/subjects/subject.ts';
-import { partRoots, planSuspensions, type SuspendedState } from '../domain/subjects/suspended-roots.ts';
+  type SuspendedState,
+} from '../domain/subjects/suspended-roots.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import { readStamp } from './confirmed-time.ts';
 import { Definitions, receiverText, type StoredReceiver, type StoredSubscription } from './definitions.ts';
 import type { Keys } from './keys.ts';
+import { scripts } from './scripts.ts';
 import type { OnForeign } from './stored.ts';
 import type { SubjectStore } from './subjects.ts';
 import { Suspensions } from './suspensions.ts';
@@ -254,18 +257,11 @@ export class Registry {
   }
 
   async #syncAdded(): Promise<void> {
-    const { addedReceivers, receivers, cursors, events } = this.#keys;
     for (const receiver of this.#own.receivers) {
       const { name } = receiver;
       if (!this.#own.addedReceivers.has(name)) continue;
-      await this.#redis.iwSyncAddedReceiver(
-        addedReceivers,
-        receivers,
-        cursors,
-        events,
-        name,
-        receiverText(receiver),
-      );
+      const args = { name, definition: receiverText(receiver) };
+      await scripts.syncAddedReceiver(this.#redis, { keys: this.#keys, args });
     }
   }
 
@@ -381,12 +377,13 @@ export class Registry {
   }
 
   async #want(roots: readonly WantedRoot[]): Promise<void> {
-    const keys = this.#keys;
-    const prefixes = [keys.claims(''), keys.subject('')];
+    const { wanted, since } = this.#keys;
+    const [claimsPrefix, subjectPrefix] = [this.#keys.claims(''), this.#keys.subject('')];
     for (const [endpointGroup, some] of Map.groupBy(roots, ({ subject }) => endpointGroupOf(subject))) {
+      const keys = { wanted, plan: this.#keys.plan(endpointGroup) };
       for (const chunk of chunks(some, CHUNK)) {
-        const flat = chunk.flatMap(({ root, subject, at, from }) => [root, subject, at, from]);
-        await this.#redis.iwWant(keys.wanted, keys.plan(endpointGroup), ...prefixes, '', keys.since, ...flat);
+        const args = { claimsPrefix, subjectPrefix, atMs: null, since, named: chunk };
+        await scripts.want(this.#redis, { keys, args });
       }
     }
   }
@@ -509,15 +506,8 @@ export class Registry {
    * process that can tell decides.
    */
   async subscribedAt(claim: { root: string; atMs: number }, dateMs: number | null): Promise<SubscribedAt> {
-    const { since, clock } = this.#keys;
-    const reply = await this.#redis.iwSince(
-      since,
-      clock,
-      claim.root,
-      String(claim.atMs),
-      String(dateMs ?? ''),
-    );
-    return SUBSCRIBED_AT.parse(reply);
+    const args = { key: claim.root, atMs: claim.atMs, dateMs };
+    return scripts.since(this.#redis, { keys: this.#keys, args });
   }
 
   /**
@@ -532,15 +522,11 @@ export class Registry {
   }
 }
 
-const SUBSCRIBED_AT = z
-  .tuple([z.coerce.number(), z.coerce.number(), z.enum(['', 'doubted', 'believed', 'corrected'])])
-  .transform(([earliest, latest, news]) => ({ earliest, latest, news }));
-
 /**
  * Between which times on the upstream's clock a root was subscribed, seconds; the same where that is known. `news`: what has just
  * been found out.
  */
-export type SubscribedAt = z.infer<typeof SUBSCRIBED_AT>;
+export type SubscribedAt = Awaited<ReturnType<typeof scripts.since>>;
 
 /** A root to be wanted: since when (ms as text, empty for now), and the root that it continues (empty for none). */
 type WantedRoot = { root: string; subject: SubjectId; at: string; from: string };

@@ -4,6 +4,7 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { FencedLease } from './lease.ts';
 import { RECEIVER_STATES, type ReceiverState } from './receivers.ts';
+import { scripts } from './scripts.ts';
 import type { OnForeign } from './stored.ts';
 
 /** The number of receivers one script that is asked about. */
@@ -65,20 +66,11 @@ export class RelayLease {
     const keys = this.#keys;
     const found: Standing[] = [];
     for (const names of chunks(receivers, CHUNK)) {
-      const values = await this.#redis.iwStanding(
-        keys.cursors,
-        keys.receiver(''),
-        keys.pending(''),
-        ...names,
-      );
-      names.forEach((name, index) => {
-        const [cursor = '', state, open] = values.slice(index * 3, index * 3 + 3);
-        found.push({
-          name,
-          cursor: this.#readCursor(name, cursor),
-          state: STATE.parse(state),
-          open: Number(open),
-        });
+      const [receiverPrefix, pendingPrefix] = [keys.receiver(''), keys.pending('')];
+      const args = { receiverPrefix, pendingPrefix, receivers: names };
+      (await scripts.standing(this.#redis, { keys, args })).forEach(({ cursor, state, open }, index) => {
+        const name = names[index] ?? '';
+        found.push({ name, cursor: this.#readCursor(name, cursor), state: STATE.parse(state), open });
       });
     }
     return found;
@@ -94,14 +86,8 @@ export class RelayLease {
   /** Moves the cursors of receivers. False when another process relays now. */
   async advance(token: string, receivers: readonly string[], entry: string): Promise<boolean> {
     for (const names of chunks(receivers, CHUNK)) {
-      const moved = await this.#redis.iwAdvance(
-        this.#keys.cursors,
-        this.#keys.relayLease,
-        token,
-        entry,
-        ...names,
-      );
-      if (moved !== 1) return false;
+      const args = { fence: token, entry, receivers: names };
+      if (!(await scripts.advance(this.#redis, { keys: this.#keys, args }))) return false;
     }
     return true;
   }

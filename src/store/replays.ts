@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { RedisClient } from './commands.ts';
 import { readStamp } from './confirmed-time.ts';
 import type { Keys } from './keys.ts';
+import { scripts } from './scripts.ts';
 import { INTEGER_TEXT, JSON_TEXT, type OnForeign, readHash } from './stored.ts';
 
 const NUMBER = INTEGER_TEXT.default(0);
@@ -145,16 +146,9 @@ export class ReplayStore {
     step: { cursor: string; read: number; ended: boolean },
   ): Promise<boolean> {
     const keys = this.#keys;
-    const moved = await this.#redis.iwAdvanceReplay(
-      keys.replay(id),
-      keys.replays,
-      keys.relayLease,
-      token,
-      id,
-      step.cursor,
-      String(step.read),
-      step.ended ? '1' : '',
-    );
-    return moved === 1;
+    return scripts.advanceReplay(this.#redis, {
+      keys: { replay: keys.replay(id), replays: keys.replays, relayLease: keys.relayLease },
+      args: { fence: token, id, cursor: step.cursor, read: step.read, isAtEnd: step.ended },
+    });
   }
 }

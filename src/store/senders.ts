@@ -1,5 +1,6 @@
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { scripts } from './scripts.ts';
 
 /** The processes that send deliveries, and which of them live. */
 export class SenderStore {
@@ -13,8 +14,7 @@ export class SenderStore {
 
   /** Notes that a process lives for so long. Returns those that had stopped saying so at a moment (Redis time, ms). */
   async beat(process: string, leaseMs: number): Promise<{ nowMs: number; gone: string[] }> {
-    const [now, ...gone] = await this.#redis.iwBeat(this.#keys.senders, process, String(leaseMs));
-    return { nowMs: Number(now), gone };
+    return scripts.beat(this.#redis, { keys: this.#keys, args: { process, leaseMs } });
   }
 
   /** Notes that a process has ended: the others take over what it leaves. */

@@ -40,6 +40,11 @@ export const INTEGER_TEXT = z
   .regex(/^-?\d{1,15}$/)
   .transform(Number);
 
+/** A time of Redis (ms) as it is stored; null where there is none. */
+export function storedMs(text: string | null): number | null {
+  return text === null ? null : Number(text);
+}
+
 /** Reads a stored text; null for one of another shape, which is reported. */
 export function readStored<T>(
   schema: z.ZodType<T>,
@@ -74,11 +79,4 @@ export function reasonOf(error: z.ZodError): string {
     .map(({ path, message }) => [...path, message].join(': '))
     .slice(0, 3)
     .join('; ');
-}
-
-/** The fields of a flat list of names and values, as Redis gives a hash. */
-export function pairs(list: readonly string[]): { [field: string]: string } {
-  const fields: { [field: string]: string } = {};
-  for (let index = 0; index + 1 < list.length; index += 2) fields[list[index] ?? ''] = list[index + 1] ?? '';
-  return fields;
 }

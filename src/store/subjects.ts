@@ -1,20 +1,21 @@
 import { randomUUID } from 'node:crypto';
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { SnapshotDraft } from '../domain/changes/next-snapshot.ts';
 import type { Event } from '../domain/events/event.ts';
 import { PROMISED, type Promised } from '../domain/events/event-schema.ts';
-import type { Claim } from '../domain/subjects/claim.ts';
 import { endpointGroupOf, isPollable } from '../domain/subjects/kinds.ts';
 import { SNAPSHOT, SNAPSHOT_DRAFT, type Snapshot, type Unconfirmed } from '../domain/subjects/record.ts';
 import { asSubjectId, eventKind, type SubjectId } from '../domain/subjects/subject.ts';
-import { openTransfer } from '../domain/transfers/open-transfer.ts';
+import type { Claim } from '../domain/subjects/subscription.ts';
+import { openTransfer } from '../domain/transfers/transfer-move.ts';
 import type { CheckEnding } from './checks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Epoch } from './epoch.ts';
 import type { Keys } from './keys.ts';
 import { openText } from './open-transfers.ts';
 import { parseMember } from './plan-members.ts';
-import { JSON_TEXT, type OnForeign, pairs, readHash, readStored } from './stored.ts';
+import { scripts } from './scripts.ts';
+import { JSON_TEXT, type OnForeign, readHash, readStored } from './stored.ts';
 import { SubjectEntries } from './subject-entries.ts';
 
 /**
@@ -53,7 +54,10 @@ export type Commit = {
  * `committed` once for what is stored, also where a client library has sent it twice; `already` where another commit has made
  * the very same. `gone` and `taken` only where a check was to end.
  */
-export type CommitResult = { outcome: Exclude<z.infer<typeof COMMIT_OUTCOME>, 'behind'>; commit: string };
+export type CommitResult = {
+  outcome: Exclude<Awaited<ReturnType<typeof scripts.commit>>['outcome'], 'behind'>;
+  commit: string;
+};
 
 /** The registry of subjects: snapshots and claims. */
 export class SubjectStore {
@@ -89,17 +93,14 @@ export class SubjectStore {
     const keys = this.#keys;
     const known = new Map<SubjectId, Known>();
     for (const [endpointGroup, some] of Map.groupBy(subjects, endpointGroupOf)) {
-      const prefixes = [keys.subject(''), keys.claims('')];
-      const replies = await this.#redis.iwReadSubjects(
-        keys.plan(endpointGroup),
-        ...prefixes,
-        areShown ? '1' : '',
-        keys.promised,
-        ...some,
-      );
-      some.forEach((subject, index) => {
-        const [snapshot, claims, looked, promised] = SUBJECT_REPLY.parse(replies[index]);
-        known.set(subject, this.known(subject, { snapshot, claims, looked, promised }));
+      const [subjectPrefix, claimsPrefix] = [keys.subject(''), keys.claims('')];
+      const stored = await scripts.readSubjects(this.#redis, {
+        keys: { plan: keys.plan(endpointGroup) },
+        args: { subjectPrefix, claimsPrefix, areShown, promised: keys.promised, subjects: some },
+      });
+      stored.forEach((one, index) => {
+        const subject = some[index];
+        if (subject !== undefined) known.set(subject, this.known(subject, one));
       });
     }
     return subjects.map((subject) => known.get(subject) ?? NOTHING_KNOWN);
@@ -147,22 +148,22 @@ export class SubjectStore {
     const members = rows.filter((_, index) => index % 2 === 0).map(parseMember);
     const subjects = members.flatMap(({ subject, route }) => (route === null ? subject : []));
     const known = await this.peek(subjects);
-    const standing = subjects.flatMap((subject, index) => {
+    const counted = subjects.flatMap((subject, index) => {
       const snapshot = known[index]?.snapshot ?? null;
-      const { counted, open } = countOf(subject, snapshot);
-      return snapshot === null ? [] : [subject, String(snapshot.commit), counted, open];
+      return snapshot === null ? [] : [{ subject, commit: snapshot.commit, ...countOf(subject, snapshot) }];
     });
-    const [snapshots, cursors] = [keys.subject(''), keys.repairCursors(COUNTED_ENDPOINT_GROUP)];
-    const most = String(COUNTED_AT_ONCE);
-    return this.#redis.iwRecount(plan, keys.counts, cursors, snapshots, most, ...standing);
+    return scripts.recount(this.#redis, {
+      keys: { plan, counts: keys.counts, repairCursors: keys.repairCursors(COUNTED_ENDPOINT_GROUP) },
+      args: { subjectPrefix: keys.subject(''), count: COUNTED_AT_ONCE, subjects: counted },
+    });
   }
 
   /** What is known of a subject, from its stored fields. Entries of another shape are reported and left out. */
   known(subject: SubjectId, stored: StoredSubject): Known {
     return {
-      snapshot: this.#snapshot(subject, pairs(stored.snapshot)),
-      claims: this.#claims(subject, pairs(stored.claims)),
-      seenAtMs: stored.looked === '' ? null : Number(stored.looked),
+      snapshot: this.#snapshot(subject, stored.snapshot),
+      claims: this.#claims(subject, stored.claims),
+      seenAtMs: stored.polledAtMs,
       promised: this.#promised(subject, stored.promised),
     };
   }
@@ -200,64 +201,60 @@ export class SubjectStore {
       first: event.first,
       roots: event.roots ?? false,
     };
-    const [outcome, number, entry] = await this.#redis.iwCommit(
-      keys.subject(subject),
-      keys.claims(subject),
-      keys.commit,
-      keys.events,
-      keys.plan(endpointGroupOf(subject)),
-      keys.counts,
-      keys.wanted,
-      keys.changedSubjects,
-      keys.subjectEntries(subject),
-      keys.trimmed,
-      subject,
-      commit.token,
-      commit.asOf,
-      snapshot ? JSON.stringify(snapshotFields(snapshot)) : '',
-      counted,
-      event ? JSON.stringify(event.event) : '',
-      meta ? JSON.stringify(meta) : '',
-      claimsArgument(commit.claims),
-      commit.track === undefined || !isPollable(subject) ? '' : String(commit.track.virtualSeconds),
-      unconfirmed === undefined
-        ? ''
-        : unconfirmed === 'clear'
-          ? '-'
-          : `${unconfirmed.sinceMs}|${unconfirmed.key}`,
-      commit.flag ?? '',
-      String(Math.round(commit.track?.restMs ?? 0)),
-      '',
-      String(Math.round(commit.track?.latestMs ?? 0)),
-      open,
-      commit.check === undefined ? '' : JSON.stringify(commit.check),
-      randomUUID(),
-      String(epoch),
-      String(this.epoch.commits),
-    );
-    const done = COMMIT_OUTCOME.parse(outcome);
-    if (done === 'behind') {
+    const { entry, ...done } = await scripts.commit(this.#redis, {
+      keys: {
+        subject: keys.subject(subject),
+        claims: keys.claims(subject),
+        commit: keys.commit,
+        events: keys.events,
+        plan: keys.plan(endpointGroupOf(subject)),
+        counts: keys.counts,
+        wanted: keys.wanted,
+        changedSubjects: keys.changedSubjects,
+        subjectEntries: keys.subjectEntries(subject),
+        trimmed: keys.trimmed,
+      },
+      args: {
+        subject,
+        token: commit.token,
+        asOf: commit.asOf,
+        snapshot: snapshot ? snapshotFields(snapshot) : null,
+        counted,
+        event: event?.event ?? null,
+        meta: meta ?? null,
+        claims: claimsArgument(commit.claims),
+        virtualSeconds: isPollable(subject) ? (commit.track?.virtualSeconds ?? null) : null,
+        unconfirmed: unconfirmedText(unconfirmed),
+        flag: commit.flag ?? '',
+        restMs: Math.round(commit.track?.restMs ?? 0),
+        atMs: null,
+        latestMs: Math.round(commit.track?.latestMs ?? 0),
+        open,
+        check: commit.check ?? null,
+        call: randomUUID(),
+        epoch,
+        commits: this.epoch.commits,
+      },
+    });
+    if (done.outcome === 'behind') {
       // As for an answer that others have overtaken: the next poll starts from what Redis has.
       this.epoch.lookSoon();
-      return { outcome: 'superseded', commit: number };
+      return { outcome: 'superseded', commit: done.commit };
     }
-    if (done === 'committed') this.epoch.noteCommit(epoch, { commits: Number(number), entry });
-    return { outcome: done, commit: number };
+    if (done.outcome === 'committed') {
+      this.epoch.noteCommit(epoch, { commits: Number(done.commit), entry });
+    }
+    return { outcome: done.outcome, commit: done.commit };
   }
 
   /** Gives a subject claims that its next poll serves, and has it polled. True when one was new. */
   async claim(subject: SubjectId, claims: readonly Claim[]): Promise<boolean> {
     const keys = this.#keys;
-    const added = await this.#redis.iwClaim(
-      keys.claims(subject),
-      keys.plan(endpointGroupOf(subject)),
-      keys.subject(subject),
-      keys.wanted,
-      subject,
-      claimsArgument(claims),
-      '',
-    );
-    return added === 1;
+    const plan = keys.plan(endpointGroupOf(subject));
+    return scripts.claim(this.#redis, {
+      keys: { claims: keys.claims(subject), plan, subject: keys.subject(subject), wanted: keys.wanted },
+      args: { subject, claims: claimsArgument(claims), atMs: null },
+    });
   }
 
   /**
@@ -268,17 +265,18 @@ export class SubjectStore {
     subject: SubjectId,
     shown: readonly SubjectId[],
   ): Promise<{ newestAtMs: number | null; transfers: SubjectId[] }> {
-    const [newest = '', ...transfers] = await this.#redis.iwNoteTransfers(
-      this.#keys.transfersOf(subject),
-      ...shown,
-    );
-    return { newestAtMs: newest === '' ? null : Number(newest), transfers: transfers.map(asSubjectId) };
+    const { newestMs, transfers } = await scripts.noteTransfers(this.#redis, {
+      keys: { transfers: this.#keys.transfersOf(subject) },
+      args: { transfers: shown },
+    });
+    return { newestAtMs: newestMs, transfers: transfers.map(asSubjectId) };
   }
 
   /** Notes that nobody names a subject any more; the tracking of one that is tracked ends by its polls. */
   async expire(subject: SubjectId): Promise<void> {
-    const keys = this.#keys;
-    await this.#redis.iwNoteEnded(keys.subject(subject), keys.plan(endpointGroupOf(subject)), subject);
+    const plan = this.#keys.plan(endpointGroupOf(subject));
+    const keys = { subject: this.#keys.subject(subject), plan };
+    await scripts.noteEnded(this.#redis, { keys, args: { subject } });
   }
 }
 
@@ -298,16 +296,17 @@ function countOf(subject: SubjectId, snapshot: SnapshotDraft | null): { counted:
   return { counted, open: openText(openTransfer(subject, snapshot)) };
 }
 
-const COMMIT_OUTCOME = z.enum(['committed', 'already', 'superseded', 'gone', 'taken', 'behind']);
+function unconfirmedText(unconfirmed: Unconfirmed | 'clear' | undefined): string {
+  if (unconfirmed === undefined) return '';
+  return unconfirmed === 'clear' ? '-' : `${unconfirmed.sinceMs}|${unconfirmed.key}`;
+}
 
-function claimsArgument(claims: readonly Claim[]): string {
-  return JSON.stringify(
-    claims.map((claim) => ({
-      root: claim.root,
-      at: String(claim.atMs),
-      before: claim.historyBefore === null ? '' : String(claim.historyBefore),
-    })),
-  );
+function claimsArgument(claims: readonly Claim[]): object {
+  return claims.map((claim) => ({
+    root: claim.root,
+    at: String(claim.atMs),
+    before: claim.historyBefore === null ? '' : String(claim.historyBefore),
+  }));
 }
 
 function snapshotFields(snapshot: SnapshotDraft): string[] {
@@ -382,9 +381,7 @@ function parseClaim(root: string, value: string): Claim | null {
   };
 }
 
-/** The fields of a subject as a script gives them; "" for what there is not. */
-type StoredSubject = { snapshot: string[]; claims: string[]; looked: string; promised: string };
-
-const SUBJECT_REPLY = z.tuple([z.array(z.string()), z.array(z.string()), z.string(), z.string()]);
+/** What a script reads of a subject; `promised` is "" where nothing is known. */
+type StoredSubject = Awaited<ReturnType<typeof scripts.readSubjects>>[number];
 
 const PROMISED_TEXT = JSON_TEXT.pipe(PROMISED);

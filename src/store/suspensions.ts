@@ -1,9 +1,8 @@
 import type { JsonObject } from '../domain/json.ts';
-import { parseClaimRoot } from '../domain/subjects/claim.ts';
-import type { ContinuedRoot } from '../domain/subjects/continued-roots.ts';
 import { ENDPOINT_GROUPS } from '../domain/subjects/kinds.ts';
 import { asSubjectId } from '../domain/subjects/subject.ts';
-import type { SuspendedState, SuspensionPlan } from '../domain/subjects/suspended-roots.ts';
+import { parseClaimRoot } from '../domain/subjects/subscription.ts';
+import type { ContinuedRoot, SuspendedState, SuspensionPlan } from '../domain/subjects/suspended-roots.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import { readStamp } from './confirmed-time.ts';
@@ -11,6 +10,7 @@ import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { FencedLease } from './lease.ts';
 import { reportToOperator } from './operator-event.ts';
+import { scripts } from './scripts.ts';
 import type { SubjectStore } from './subjects.ts';
 import {
   type DroppedEvent,
@@ -225,18 +225,12 @@ export class Suspensions {
   }
 
   async #release(suspension: string): Promise<Settled> {
-    const { wanted, events: log } = this.#keys;
     await this.#recall();
     let events = 0;
     let from = '';
     do {
-      const [next, released] = await this.#redis.iwReleaseWaiting(
-        wanted,
-        log,
-        suspension,
-        from,
-        String(CHUNK),
-      );
+      const args = { suspension, from, count: CHUNK };
+      const { next, released } = await scripts.releaseWaiting(this.#redis, { keys: this.#keys, args });
       from = next;
       events += released;
     } while (from !== '');
@@ -246,11 +240,11 @@ export class Suspensions {
   /** Ends a suspension. It can be done again: what is reported stands before anything of it is dropped. */
   async #end(suspension: string): Promise<Settled[]> {
     const reason = suspension.endsWith(REMOVED) ? 'removed' : 'span-over';
-    const { wanted, since, suspended, suspensions } = this.#keys;
+    const { wanted, suspended, suspensions } = this.#keys;
     const all = Object.entries(await this.#redis.hgetall(suspended));
     const roots = all.flatMap(([root, of]) => (of === suspension ? [root] : []));
     for (const chunk of chunks(roots, CHUNK))
-      await this.#redis.iwEndSuspended(wanted, since, suspension, ...chunk);
+      await scripts.endSuspended(this.#redis, { keys: this.#keys, args: { suspension, keys: chunk } });
     const settled = roots.length === 0 ? [] : [await this.#drop({ suspension, reason, roots })];
     const named = new Set((await this.#redis.hkeys(wanted)).map((root) => parseClaimRoot(root).subject));
     const left = new Set(roots.map((root) => parseClaimRoot(root).subject)).difference(named);
@@ -292,14 +286,9 @@ export class Suspensions {
     const found: WaitingEvent[] = [];
     let from = '';
     do {
-      const [next = '', ...members] = await this.#redis.iwDropWaiting(
-        this.#keys.wanted,
-        which.suspension,
-        String(which.trimMs),
-        from,
-        String(CHUNK),
-        which.isDropped ? '1' : '0',
-      );
+      const { suspension, trimMs, isDropped } = which;
+      const args = { suspension, beforeMs: trimMs, from, count: CHUNK, isDropped };
+      const { next, members } = await scripts.dropWaiting(this.#redis, { keys: this.#keys, args });
       found.push(...members.flatMap((member) => parseWaiting(member) ?? []));
       from = next;
     } while (from !== '');
@@ -331,20 +320,14 @@ export class Suspensions {
 
   /** Has what somebody in the config wants, or nobody, polled as usual. */
   async #recall(): Promise<void> {
+    const [claimsPrefix, { wanted }] = [this.#keys.claims(''), this.#keys];
     for (const endpointGroup of ENDPOINT_GROUPS) {
-      for (const place of [':spareWallets', ':spare']) {
+      const keys = { plan: this.#keys.plan(endpointGroup), wanted };
+      for (const place of [':spareWallets', ':spare'] as const) {
         let from = '0';
         do {
-          const [, next] = await this.#redis.iwRecallSpare(
-            this.#keys.plan(endpointGroup),
-            this.#keys.wanted,
-            '',
-            this.#keys.claims(''),
-            place,
-            from,
-            String(CHUNK),
-          );
-          from = next;
+          const args = { atMs: null, claimsPrefix, place, from, count: CHUNK };
+          from = (await scripts.recallSpare(this.#redis, { keys, args })).next;
         } while (from !== '');
       }
     }

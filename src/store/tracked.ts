@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { canonicalJson } from '../domain/json.ts';
-import type { ImportedQuote } from '../domain/quotes/imported-quote.ts';
+import type { ImportedQuote } from '../domain/quotes/promised.ts';
 import { endpointGroupOf } from '../domain/subjects/kinds.ts';
 import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { scripts } from './scripts.ts';
 import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
 
 const OVERDUE_AFTER = z.union([z.number(), z.literal('learned')]).nullable();
@@ -72,40 +73,32 @@ export class TrackedStore {
   ): Promise<{ created: boolean; createdAtMs: number }> {
     const keys = this.#keys;
     const { metadata, receivers, overdueAfterMs, recipients } = wish;
-    const [isNew, createdAt] = await this.#redis.iwTrackSubject(
-      keys.tracked,
-      keys.trackingEnded,
-      keys.wanted,
-      keys.plan(endpointGroupOf(subject)),
-      keys.claims(subject),
-      keys.subject(subject),
-      keys.importedQuotes,
-      subject,
-      JSON.stringify({ metadata, receivers, overdueAfterMs, recipients }),
-      quote === null ? '' : canonicalJson(quote.raw),
-      '',
-    );
-    return { created: isNew === 1, createdAtMs: Number(createdAt) };
+    const { isNew, createdAtMs } = await scripts.trackSubject(this.#redis, {
+      keys: { ...this.#keysOf(subject), claims: keys.claims(subject), importedQuotes: keys.importedQuotes },
+      args: {
+        subject,
+        definition: { metadata, receivers, overdueAfterMs, recipients },
+        quote: quote && canonicalJson(quote.raw),
+        atMs: null,
+      },
+    });
+    return { created: isNew, createdAtMs };
   }
 
   /** Ends the tracking of a subject. False when it was not tracked by itself. */
   async untrack(subject: SubjectId): Promise<boolean> {
-    return this.#untrack(subject, '');
+    return this.#untrack(subject, null);
   }
 
-  async #untrack(subject: SubjectId, idleSinceMs: string): Promise<boolean> {
-    const keys = this.#keys;
-    const ended = await this.#redis.iwUntrackSubject(
-      keys.tracked,
-      keys.trackingEnded,
-      keys.wanted,
-      keys.since,
-      keys.plan(endpointGroupOf(subject)),
-      keys.subject(subject),
-      subject,
-      idleSinceMs,
-    );
-    return ended === 1;
+  async #untrack(subject: SubjectId, idleSinceMs: number | null): Promise<boolean> {
+    const keys = { ...this.#keysOf(subject), since: this.#keys.since };
+    return scripts.untrackSubject(this.#redis, { keys, args: { subject, idleSinceMs } });
+  }
+
+  #keysOf(subject: SubjectId): Record<'tracked' | 'trackingEnded' | 'wanted' | 'plan' | 'subject', string> {
+    const { tracked, trackingEnded, wanted } = this.#keys;
+    const plan = this.#keys.plan(endpointGroupOf(subject));
+    return { tracked, trackingEnded, wanted, plan, subject: this.#keys.subject(subject) };
   }
 
   /** What is stored of a subject; null for one that is not, or no longer, tracked by itself. */
@@ -154,17 +147,10 @@ export class TrackedStore {
     const keys = this.#keys;
     const [next, some] = await this.#scan(this.#cursor);
     this.#cursor = next;
-    for (const subject of some) await this.#untrack(subject, String(beforeMs));
+    for (const subject of some) await this.#untrack(subject, beforeMs);
     const ended = await this.#redis.zrangebyscore(keys.trackingEnded, '-inf', beforeMs, 'LIMIT', 0, CHUNK);
     for (const subject of ended) {
-      await this.#redis.iwForgetTracked(
-        keys.tracked,
-        keys.trackingEnded,
-        keys.importedQuotes,
-        keys.verdicts,
-        subject,
-        isImported(subject) ? '1' : '',
-      );
+      await scripts.forgetTracked(this.#redis, { keys, args: { subject, isImported: isImported(subject) } });
     }
   }
 }

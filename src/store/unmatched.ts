@@ -2,6 +2,7 @@ import type { ListedReason } from '../domain/events/unmatched.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { scripts } from './scripts.ts';
 
 /** The number of events that are listed; where more come, the oldest go. */
 const MOST_LISTED = 10_000;
@@ -43,19 +44,9 @@ export class UnmatchedStore {
     token: string,
     { from, to, listed }: { from: string; to: string; listed: readonly UnmatchedEntry[] },
   ): Promise<boolean> {
-    const { unmatchedPlace, unmatched, relayLease } = this.#keys;
     const members = listed.map(({ entry, reason }) => `${padded(entry)}|${reason}`);
-    const moved = await this.#redis.iwAdvanceUnmatched(
-      unmatchedPlace,
-      unmatched,
-      relayLease,
-      token,
-      from,
-      to,
-      String(MOST_LISTED),
-      ...members,
-    );
-    return moved === 1;
+    const args = { fence: token, from, to, most: MOST_LISTED, members };
+    return scripts.advanceUnmatched(this.#redis, { keys: this.#keys, args });
   }
 
   /** Lists events that were not counted in their turn, for they waited. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ArrivalTally } from '../domain/cadence/arrivals.ts';
-import { LISTINGS, type Listing } from '../domain/cadence/listing-choice.ts';
-import { PAGE_LIMIT, type PageLimit } from '../domain/cadence/page-limit.ts';
+import { PAGE_LIMIT, type PageLimit } from '../domain/cadence/pages.ts';
+import { LISTINGS, type Listing } from '../domain/cadence/wait.ts';
 import type { OpenTransfer, Polled } from '../domain/cadence/wallet.ts';
 import { asSubjectId, parseSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';

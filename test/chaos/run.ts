@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { stringify } from 'yaml';
 import { randomStream } from '../../sandbox/world/random.ts';
-import { parseDuration } from '../../src/config/fields/duration.ts';
+import { parseDuration } from '../../src/config/fields/fields.ts';
 import type { Event } from '../../src/domain/events/event.ts';
 import { wantsType } from '../../src/domain/events/filter.ts';
 import { EXIT } from '../../src/exit.ts';

@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, test } from 'vitest';
 import { isLoopbackHost } from '../../src/config/sections/server.ts';
-import { apiOptionsOf } from '../../src/daemon/api.ts';
+import { apiOptionsOf } from '../../src/daemon/server-options.ts';
 import { Secret } from '../../src/secret.ts';
 import { Server } from '../../src/server/server.ts';
 

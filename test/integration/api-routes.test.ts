@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
+import { readDocument } from '../../src/server/api/openapi.ts';
 import { type RouteContext, SCOPES, takesKey } from '../../src/server/api/route.ts';
-import { readDocument } from '../../src/server/api/routes/document.ts';
 import { ROUTES } from '../../src/server/api/routes.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect as connectRedis, disconnect } from '../../src/store/connection.ts';

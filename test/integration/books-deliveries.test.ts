@@ -1,5 +1,5 @@
 import { expect, inject, test } from 'vitest';
-import { lookAtDeliveries } from '../../src/books/followed-deliveries.ts';
+import { lookAtDeliveries } from '../../src/books/feed.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { DeliveryStore } from '../../src/store/deliveries.ts';
 import { Keys } from '../../src/store/keys.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { touchedSince } from '../../src/books/queries.ts';
 import type { Sql } from '../../src/books/sql/database.ts';
-import { touchedSince } from '../../src/books/touched.ts';
 import { BooksStage, DAY_MS, FIRST_MS } from '../support/books-stage.ts';
 import { opening } from '../support/opening.ts';
 

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { keepRules } from '../../src/books/closed-rules.ts';
-import type { Database } from '../../src/books/sql/database.ts';
+import { keepRules } from '../../src/books/queries.ts';
+import { type Database, prepareTables } from '../../src/books/sql/database.ts';
 import { openPostgres } from '../../src/books/sql/postgres.ts';
-import { prepareTables } from '../../src/books/sql/schema.ts';
 import { Secret } from '../../src/secret.ts';
 import { BooksStage, DAY_MS, FIRST_MS } from '../support/books-stage.ts';
 import { opening } from '../support/opening.ts';

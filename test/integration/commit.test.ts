@@ -1,13 +1,15 @@
 import { afterEach, beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest';
-import { binOf } from '../../src/domain/cadence/ages.ts';
+import { binOf } from '../../src/domain/cadence/hazard.ts';
 import type { PlanContext, Standing } from '../../src/domain/cadence/subject-plan.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { routeRecord } from '../../src/domain/quotes/route.ts';
-import type { Claim } from '../../src/domain/subjects/claim.ts';
 import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.ts';
 import { intentId, routeId, type SubjectId, vaultId } from '../../src/domain/subjects/subject.ts';
+import type { Claim } from '../../src/domain/subjects/subscription.ts';
 import { commitDue } from '../../src/queues/polls/commit-flagged.ts';
-import { type CommitParts, commitRecord, planOf, type Taken } from '../../src/queues/polls/commit-record.ts';
+import { commitRecord, type Taken } from '../../src/queues/polls/commit-record.ts';
+import { planOf } from '../../src/queues/polls/plan-subject.ts';
+import type { CommitContext } from '../../src/queues/polls/poll-context.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
@@ -32,7 +34,7 @@ let redis: RedisClient;
 let keys: Keys;
 let subjects: SubjectStore;
 let registry: Registry;
-let parts: CommitParts;
+let parts: CommitContext;
 
 beforeEach(() => {
   redis = connect({ kind: 'server', url: inject('redisUrl') });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { ResponseDates } from '../../src/daemon/clocks.ts';
 import { ConfirmedTime } from '../../src/store/confirmed-time.ts';
 import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { ResponseDates } from '../../src/upstream/client/response-dates.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
 import { needs, PARTS } from '../support/optional-parts.ts';

@@ -1,7 +1,7 @@
 import { afterEach, expect, inject, test } from 'vitest';
 import { z } from 'zod';
-import { binOf } from '../../src/domain/cadence/ages.ts';
 import { CORRIDOR } from '../../src/domain/cadence/corridors.ts';
+import { binOf } from '../../src/domain/cadence/hazard.ts';
 import type { Statistic } from '../../src/domain/cadence/watch-rules.ts';
 import { connect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';

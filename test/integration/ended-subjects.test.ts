@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import { intentId, quoteId, type SubjectId, walletId } from '../../src/domain/subjects/subject.ts';
-import { type CommitParts, commitRecord, type Taken } from '../../src/queues/polls/commit-record.ts';
+import { commitRecord, type Taken } from '../../src/queues/polls/commit-record.ts';
+import type { CommitContext } from '../../src/queues/polls/poll-context.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { EndedSubjects } from '../../src/store/ended-subjects.ts';
@@ -26,7 +27,7 @@ let keys: Keys;
 let subjects: SubjectStore;
 let registry: Registry;
 let plan: PlanStore;
-let parts: CommitParts;
+let parts: CommitContext;
 let ended: EndedSubjects;
 
 beforeEach(() => {

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
-import { binOf } from '../../src/domain/cadence/ages.ts';
 import { corridorsOf } from '../../src/domain/cadence/corridors.ts';
+import { binOf } from '../../src/domain/cadence/hazard.ts';
 import { knowledgeOf, LEARNED_HALF_LIFE_MS } from '../../src/domain/cadence/knowledge.ts';
 import { ARRIVAL_RULE, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
 import type { Snapshot } from '../../src/domain/subjects/record.ts';

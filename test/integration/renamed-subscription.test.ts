@@ -1,8 +1,8 @@
 import { expect, inject, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { Claim } from '../../src/domain/subjects/claim.ts';
-import { planRoots } from '../../src/domain/subjects/continued-roots.ts';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
+import type { Claim } from '../../src/domain/subjects/subscription.ts';
+import { planRoots } from '../../src/domain/subjects/suspended-roots.ts';
 import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { Registry, type Wanted } from '../../src/store/registry.ts';

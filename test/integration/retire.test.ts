@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import { intentId, type SubjectId, walletId } from '../../src/domain/subjects/subject.ts';
-import { type CommitParts, commitRecord } from '../../src/queues/polls/commit-record.ts';
+import { commitRecord } from '../../src/queues/polls/commit-record.ts';
+import type { CommitContext } from '../../src/queues/polls/poll-context.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
@@ -21,7 +22,7 @@ let keys: Keys;
 let subjects: SubjectStore;
 let registry: Registry;
 let plan: PlanStore;
-let parts: CommitParts;
+let parts: CommitContext;
 
 beforeEach(() => {
   redis = connect({ kind: 'server', url: inject('redisUrl') });

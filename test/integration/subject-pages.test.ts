@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
-import { deliveryId } from '../../src/domain/events/delivery-id.ts';
+import { deliveryId } from '../../src/domain/events/event.ts';
 import { asSubjectId, type SubjectId } from '../../src/domain/subjects/subject.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';

@@ -1,7 +1,7 @@
 import { expect, inject, test, vi } from 'vitest';
-import { assembleOperations } from '../../src/daemon/assemble-operations.ts';
+import { assembleOperations } from '../../src/daemon/stores.ts';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
-import { retryDeadLetters } from '../../src/operations/dead-letters.ts';
+import { retryDeadLetters } from '../../src/operations/deliveries.ts';
 import { listReceivers } from '../../src/operations/receivers.ts';
 import { listUndelivered } from '../../src/operations/undelivered.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest';
-import { VERIFIED_PAYMENTS } from '../../src/commands/verify/verified-json.ts';
+import { VERIFIED_PAYMENTS } from '../../src/commands/verified-payment.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { type CannedServer, cannedServer } from '../support/canned-server.ts';

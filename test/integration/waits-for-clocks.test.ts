@@ -2,7 +2,7 @@ import { expect, inject, test } from 'vitest';
 import { unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
 import type { Snapshot } from '../../src/domain/subjects/record.ts';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
-import { planOf } from '../../src/queues/polls/commit-record.ts';
+import { planOf } from '../../src/queues/polls/plan-subject.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { PlanStore } from '../../src/store/plan.ts';

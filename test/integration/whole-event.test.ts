@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { CHAT_FORMATS } from '../../src/config/fields/receiver.ts';
 import type { Event, RenderedEvent } from '../../src/domain/events/event.ts';
 import { EVENT, RENDERED_EVENT, TRANSFER, type TransferFacts } from '../../src/domain/events/event-schema.ts';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
@@ -83,7 +84,7 @@ const ONLY_CUT = ['recordTruncated', 'recordUrl', 'truncated'];
 /** What is said `everywhere` of a member, or in `mails` alone; null for what has no words of its own. */
 type Reported = { everywhere: string } | { mails: string } | null;
 
-/** What mails, Slack and Discord say of each member. One that is added to the event needs a line here. */
+/** What mails and messages to a chat say of each member. One that is added to the event needs a line here. */
 const REPORTED: Readonly<Record<keyof RenderedEvent | keyof RenderedEvent['data'], Reported>> = {
   id: { mails: WHOLE.id },
   type: { everywhere: 'Back to refunded' },
@@ -143,15 +144,16 @@ const REPORTED_OF_TRANSFER: Readonly<Record<keyof TransferFacts, string | null>>
 };
 
 test('an event with every member of its schema goes through commit, log and relay to every kind of receiver', async () => {
-  const hooks = { whole: new Hook(), slack: new Hook(), discord: new Hook() };
-  for (const hook of Object.values(hooks)) await open.started(hook);
+  const whole = new Hook();
+  const chats = CHAT_FORMATS.map((format) => ({ format, hook: new Hook() }));
+  for (const hook of [whole, ...chats.map((chat) => chat.hook)]) await open.started(hook);
   const mailbox = await open.started(new Mailbox());
   const stage = await deliveryStage(open, {});
   const { redis, keys } = stage;
-  const webhook = (name: keyof typeof hooks, more: object) => ({
+  const webhook = (name: string, { url }: Hook, more: object) => ({
     name,
     type: 'webhook',
-    url: hooks[name].url,
+    url,
     allowPrivateNetwork: true,
     allowInsecure: true,
     ...more,
@@ -161,16 +163,15 @@ test('an event with every member of its schema goes through commit, log and rela
     subscriptions: [
       {
         ...stage.config.subscriptions[0],
-        receivers: ['whole', 'slack', 'discord', 'mail'],
+        receivers: ['whole', ...CHAT_FORMATS, 'mail'],
         metadata: { note: 'of the order' },
       },
     ],
     more: {
       smtp: { url: mailbox.url, from: 'watch@example.com' },
       receivers: [
-        webhook('whole', { secrets: [`whsec_${Buffer.alloc(32, 7).toString('base64')}`] }),
-        webhook('slack', { format: 'slack' }),
-        webhook('discord', { format: 'discord' }),
+        webhook('whole', whole, { secrets: [`whsec_${Buffer.alloc(32, 7).toString('base64')}`] }),
+        ...chats.map(({ format, hook }) => webhook(format, hook, { format })),
         { name: 'mail', type: 'email', to: ['oncall@example.com'] },
       ],
     },
@@ -194,7 +195,7 @@ test('an event with every member of its schema goes through commit, log and rela
   await redis.zadd(keys.suspensions, '1', 'back:1');
   await redis.hset(keys.suspended, ROOT, 'back:1');
 
-  const [came] = await hooks.whole.until((all) => all.length > 0);
+  const [came] = await whole.until((all) => all.length > 0);
   const subscribers = { wallets: [], subscriptions: ['s'], metadata: { note: 'of the order' } };
   const { before: _, promised: __, fundedAt: ___, ...stored } = WHOLE.data;
   const transfer = came?.event.data.transfer;
@@ -215,8 +216,6 @@ test('an event with every member of its schema goes through commit, log and rela
   const promised = Object.keys(RENDERED_EVENT.shape.data.shape).filter((key) => !ONLY_CUT.includes(key));
   expect(Object.keys(came?.event.data ?? {}).sort()).toEqual(promised.sort());
 
-  const [slack] = await hooks.slack.until((all) => all.length > 0);
-  const [discord] = await hooks.discord.until((all) => all.length > 0);
   const [mail] = await mailbox.until((mails) => mails.length > 0);
   const members = [...Object.keys(RENDERED_EVENT.shape), ...promised, ...ONLY_CUT];
   expect(Object.keys(REPORTED).sort()).toEqual([...members].sort());
@@ -226,16 +225,21 @@ test('an event with every member of its schema goes through commit, log and rela
     ...Object.values(REPORTED_OF_TRANSFER).filter((text) => text !== null),
   ];
   const mails = reported.flatMap((one) => ('mails' in one ? [one.mails] : []));
+  const messages = await Promise.all(
+    chats.map(async ({ format, hook }) => {
+      const [message] = await hook.until((all) => all.length > 0);
+      // What could be markup may have a backslash before it.
+      return { where: format, said: (message?.body ?? '').replaceAll('\\', ''), texts: everywhere };
+    }),
+  );
   for (const { where, said, texts } of [
-    { where: 'slack', said: slack?.body ?? '', texts: everywhere },
-    // What could be markup has a backslash before it.
-    { where: 'discord', said: (discord?.body ?? '').replaceAll('\\', ''), texts: everywhere },
+    ...messages,
     { where: 'text', said: mail?.text ?? '', texts: [...everywhere, ...mails] },
     { where: 'html', said: mail?.html || '', texts: [...everywhere, ...mails] },
   ]) {
     const words = said.replaceAll(/\s+/g, ' ');
     for (const text of texts) expect(words, `${where} says ${text}`).toContain(text);
   }
-  await eventually('all attempts are reported', () => attempted.length === 4);
+  await eventually('all attempts are reported', () => attempted.length === 2 + chats.length);
   expect(new Set(attempted)).toEqual(new Set([WHOLE.data.subject.id]));
 });

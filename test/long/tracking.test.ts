@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, inject, test } from 'vitest';
 import { z } from 'zod';
-import { trackedRoot } from '../../src/domain/subjects/claim.ts';
 import { intentId } from '../../src/domain/subjects/subject.ts';
+import { trackedRoot } from '../../src/domain/subjects/subscription.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import type { ChildDaemon } from '../support/child-daemon.ts';

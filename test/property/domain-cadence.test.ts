@@ -1,14 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { AGE_BINS, binOf, lowerEdge, upperEdge } from '../../src/domain/cadence/ages.ts';
 import { arrivalsPerSecond, withArrivals } from '../../src/domain/cadence/arrivals.ts';
 import {
+  AGE_BINS,
+  binOf,
   type Expectation,
   endedShares,
   expectedHazard,
+  lowerEdge,
   quantileSeconds,
   rateAt,
   stillOpen,
+  upperEdge,
 } from '../../src/domain/cadence/hazard.ts';
 import {
   emptyTally,
@@ -17,18 +20,16 @@ import {
   type Tally,
   withIncrements,
 } from '../../src/domain/cadence/learning.ts';
+import { nextPoll, type PlannedPoll } from '../../src/domain/cadence/next-poll.ts';
 import {
   chooseListings,
   LISTINGS,
   type Listing,
-  type UnderWay,
-} from '../../src/domain/cadence/listing-choice.ts';
-import { nextPoll, type PlannedPoll } from '../../src/domain/cadence/next-poll.ts';
-import {
   LONGEST_WAIT_SECONDS,
   limitsAt,
   type Prospect,
   type Term,
+  type UnderWay,
   virtualSeconds,
   waitSeconds,
 } from '../../src/domain/cadence/wait.ts';

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { AGE_BINS, lowerEdge } from '../../src/domain/cadence/ages.ts';
 import { arrivalOf, expectedBy, type StageEnds } from '../../src/domain/cadence/expected.ts';
-import { boundedRate, expectedHazard, rateAt } from '../../src/domain/cadence/hazard.ts';
+import { AGE_BINS, boundedRate, expectedHazard, lowerEdge, rateAt } from '../../src/domain/cadence/hazard.ts';
 import { intentId } from '../../src/domain/subjects/subject.ts';
 
 const LAST_AGE = lowerEdge(AGE_BINS.length - 1);

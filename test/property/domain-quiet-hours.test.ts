@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type QuietHours, quietUntilMs } from '../../src/domain/events/quiet-hours.ts';
+import { type QuietHours, quietUntilMs } from '../../src/domain/events/batching.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;

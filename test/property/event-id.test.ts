@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type EventIdentity, identify } from '../../src/domain/events/event-id.ts';
+import { type EventIdentity, identify } from '../../src/domain/events/event.ts';
 
 const SUBJECT = `intent:0x${'a'.repeat(64)}`;
 

@@ -6,13 +6,14 @@ import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
 import {
+  makeDigestMessage,
+  makeDigestNotice,
+  makeMessage,
   renderDigestHtml,
   renderDigestText,
   renderHtml,
   renderText,
-} from '../../src/notifiers/email/body.ts';
-import { makeDigestNotice } from '../../src/notifiers/email/digest.ts';
-import { makeDigestMessage, makeMessage } from '../../src/notifiers/email/message.ts';
+} from '../../src/notifiers/email/message.ts';
 import { makeNotice } from '../../src/notifiers/notice/notice.ts';
 
 const ATTACKS = [

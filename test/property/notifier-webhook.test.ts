@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { printableAnswer } from '../../src/notifiers/printable.ts';
 import { renderBody } from '../../src/notifiers/webhook/render.ts';
-import { signatureHeader } from '../../src/notifiers/webhook/sign.ts';
+import { signatureHeader } from '../../src/notifiers/webhook/webhook.ts';
 import { Secret } from '../../src/secret.ts';
 
 const secrets = fc

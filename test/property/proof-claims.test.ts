@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import type { Payment } from '../../src/domain/proof/payment.ts';
+import type { Payment } from '../../src/domain/proof/proof.ts';
 import { intentId } from '../../src/domain/subjects/subject.ts';
 import { runCheck } from '../../src/queues/checks/run-check.ts';
 import type { Check } from '../../src/store/checks.ts';

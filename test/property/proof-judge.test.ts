@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Funding } from '../../src/domain/proof/funding.ts';
-import type { Move, Reading } from '../../src/domain/proof/reading.ts';
+import type { Funding } from '../../src/domain/proof/claim.ts';
+import type { Move, Reading } from '../../src/domain/proof/proof.ts';
 import type { Statement } from '../../src/domain/proof/statement.ts';
 import { judge } from '../../src/domain/proof/verdict.ts';
 import { intentId, type SubjectId } from '../../src/domain/subjects/subject.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loggedStatus, loggedType, withoutPrivateWords } from '../../src/log.ts';
-import { keptWithout } from '../../src/notifiers/kept.ts';
+import { keptWithout } from '../../src/notifiers/printable.ts';
 import { secretsOfHeader, secretsOfLogin, secretsOfUrl } from '../../src/redact.ts';
 import { Secret } from '../../src/secret.ts';
 import { excerptWithout } from '../../src/upstream/http/transport.ts';

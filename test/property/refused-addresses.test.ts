@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { networkList } from '../../src/config/fields/networks.ts';
-import { isPrivateHost } from '../../src/config/fields/urls.ts';
+import { isPrivateHost, networkList } from '../../src/config/fields/http.ts';
 import { isRefusedAddress } from '../../src/network/refused-addresses.ts';
 
 /** The blocks of the IANA special-purpose registries that are not reachable globally, and multicast: first and last number. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { LISTINGS } from '../../src/domain/cadence/listing-choice.ts';
+import { LISTINGS } from '../../src/domain/cadence/wait.ts';
 import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
 import { intentId, walletId } from '../../src/domain/subjects/subject.ts';
 import { parseSweep } from '../../src/queues/polls/sweeps.ts';

@@ -5,11 +5,10 @@ import { join } from 'node:path';
 import { BookStore, type Place } from '../../src/books/book-store.ts';
 import { observationOf, takeIn } from '../../src/books/observations.ts';
 import { BooksReader } from '../../src/books/reader.ts';
-import type { Database } from '../../src/books/sql/database.ts';
-import { prepareTables } from '../../src/books/sql/schema.ts';
+import { type Database, prepareTables } from '../../src/books/sql/database.ts';
 import { openSqlite } from '../../src/books/sql/sqlite.ts';
 import type { Event } from '../../src/domain/events/event.ts';
-import { renderEvent } from '../../src/domain/events/render.ts';
+import { renderEvent } from '../../src/domain/events/make-event.ts';
 import { COMMON, type Directory } from '../../src/domain/transfers/chains.ts';
 
 export const DAY_MS = 86_400_000;

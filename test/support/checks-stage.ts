@@ -2,12 +2,11 @@ import { pino } from 'pino';
 import type { ChainReader } from '../../src/chains/chain-readers.ts';
 import type { Event } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { Reading } from '../../src/domain/proof/reading.ts';
+import type { Reading } from '../../src/domain/proof/proof.ts';
 import { intentId, type SubjectId } from '../../src/domain/subjects/subject.ts';
-import type { CheckParts } from '../../src/queues/checks/check-parts.ts';
 import { Checks } from '../../src/queues/checks/checks.ts';
-import { FailureLog } from '../../src/queues/checks/failure-log.ts';
 import { CheckFeed } from '../../src/queues/checks/feed.ts';
+import { type CheckContext, FailureLog } from '../../src/queues/checks/run-check.ts';
 import { commitRecord } from '../../src/queues/polls/commit-record.ts';
 import { Signals } from '../../src/signals.ts';
 import { type Check, CheckStore } from '../../src/store/checks.ts';
@@ -146,7 +145,7 @@ export class ChecksStage {
   }
 
   /** The parts of a process on a connection of its own, or on that of the stage. */
-  parts(redis: RedisClient = this.redis): CheckParts {
+  parts(redis: RedisClient = this.redis): CheckContext {
     const subjects = new SubjectStore(redis, this.keys, {
       epoch: firstEpoch(redis, this.keys),
     });

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { ARRIVAL_RULE, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
-import type { CommitParts } from '../../src/queues/polls/commit-record.ts';
 import { Learning } from '../../src/queues/polls/learning.ts';
+import type { CommitContext } from '../../src/queues/polls/poll-context.ts';
 import { Signals } from '../../src/signals.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import type { Keys } from '../../src/store/keys.ts';
@@ -20,8 +20,8 @@ export function learningOf(redis: RedisClient, keys: Keys): Learning {
 export function commitParts(
   redis: RedisClient,
   keys: Keys,
-  stores: Pick<CommitParts['stores'], 'subjects' | 'plan'>,
-): CommitParts {
+  stores: Pick<CommitContext['stores'], 'subjects' | 'plan'>,
+): CommitContext {
   return {
     stores: { ...stores, registry: new Registry(redis, keys, stores.subjects) },
     rules: { confirmAfterMs: 600_000, finished: {} },

@@ -2,9 +2,10 @@ import { expect } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { UpstreamRecord } from '../../src/domain/subjects/record.ts';
 import type { SubjectId } from '../../src/domain/subjects/subject.ts';
-import { openTransfer } from '../../src/domain/transfers/open-transfer.ts';
+import { openTransfer } from '../../src/domain/transfers/transfer-move.ts';
 import { commitDue } from '../../src/queues/polls/commit-flagged.ts';
-import { type CommitParts, commitRecord } from '../../src/queues/polls/commit-record.ts';
+import { commitRecord } from '../../src/queues/polls/commit-record.ts';
+import type { CommitContext } from '../../src/queues/polls/poll-context.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
@@ -44,7 +45,7 @@ export class OpenTransfersStage {
   readonly keys: Keys;
   readonly subjects: SubjectStore;
   readonly plan: PlanStore;
-  readonly parts: CommitParts;
+  readonly parts: CommitContext;
 
   readonly #redisUrl: string;
 

@@ -1,5 +1,4 @@
-import type { Event } from '../../src/domain/events/event.ts';
-import { eventId } from '../../src/domain/events/event-id.ts';
+import { type Event, eventId } from '../../src/domain/events/event.ts';
 
 /** An event for the operator as the log keeps it, such as the `index`th `upstream.unreachable`; receivers get it by its type alone. */
 export function operatorEvent(type: string, index: number): Event {

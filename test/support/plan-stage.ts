@@ -10,6 +10,7 @@ import { type Claimed, type ClaimedPoll, PlanStore, type PollEnd } from '../../s
 import { parseMember } from '../../src/store/plan-members.ts';
 import { type PollStart, takePoll } from '../../src/store/poll-start.ts';
 import { Registry } from '../../src/store/registry.ts';
+import { scripts } from '../../src/store/scripts.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { testPrefix } from './daemon.ts';
 import { firstEpoch } from './epoch.ts';
@@ -88,16 +89,16 @@ export class PlanStage {
     const forgetting = this.redis.pipeline();
     for (const subject of named) forgetting.hdel(keys.claims(subject), `s|${subject}`);
     await forgetting.exec();
-    const roots = named.flatMap((subject) => [`s|${subject}`, subject, '', '']);
-    await this.redis.iwWant(
-      keys.wanted,
-      keys.plan('status'),
-      keys.claims(''),
-      keys.subject(''),
-      this.#atMs(),
-      keys.since,
-      ...roots,
-    );
+    await scripts.want(this.redis, {
+      keys: { wanted: keys.wanted, plan: keys.plan('status') },
+      args: {
+        claimsPrefix: keys.claims(''),
+        subjectPrefix: keys.subject(''),
+        atMs: this.#atMs(),
+        since: keys.since,
+        named: named.map((subject) => ({ root: `s|${subject}`, subject, at: '', from: '' })),
+      },
+    });
   }
 
   async claim(most = 1, process = 'p1', aheadMs = 0, sent: readonly ClaimedPoll[] = []): Promise<Claimed> {

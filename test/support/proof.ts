@@ -1,5 +1,5 @@
 import type { Claim } from '../../src/domain/proof/claim.ts';
-import type { Found, Move, Reading } from '../../src/domain/proof/reading.ts';
+import type { Found, Move, Reading } from '../../src/domain/proof/proof.ts';
 import type { Statement } from '../../src/domain/proof/statement.ts';
 import type { JudgeRules } from '../../src/domain/proof/verdict.ts';
 import { intentId } from '../../src/domain/subjects/subject.ts';

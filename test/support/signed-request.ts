@@ -1,6 +1,6 @@
 import type { WebhookRequest } from '../../consumer/src/index.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
-import { signatureHeader } from '../../src/notifiers/webhook/sign.ts';
+import { signatureHeader } from '../../src/notifiers/webhook/webhook.ts';
 import { Secret } from '../../src/secret.ts';
 import { WEBHOOK_SECRET } from './webhook-receiver.ts';
 

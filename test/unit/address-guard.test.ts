@@ -2,10 +2,10 @@ import type { LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction, Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { httpUrl, isPrivateHost } from '../../src/config/fields/urls.ts';
+import { httpUrl, isPrivateHost } from '../../src/config/fields/http.ts';
 import { isRefusedAddress } from '../../src/network/refused-addresses.ts';
 import { type AddressRule, apiRules, ownRules, refusalOf } from '../../src/notifiers/address-rules.ts';
-import { guardedConnector } from '../../src/notifiers/webhook/address-guard.ts';
+import { guardedConnector } from '../../src/notifiers/webhook/connector.ts';
 
 /** The place where the system would have connected. Nothing does here: the last step before the network is taken away. */
 class NetworkCut extends Error {

@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type BookState, nextState } from '../../src/domain/books/book-state.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { Payment } from '../../src/domain/proof/payment.ts';
-import type { Proof } from '../../src/domain/proof/proof.ts';
+import type { Payment, Proof } from '../../src/domain/proof/proof.ts';
 import {
   PROOF_OUTCOMES,
   type ProofOutcome,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { networkList } from '../../src/config/fields/networks.ts';
-import { clientAddress } from '../../src/server/client-address.ts';
+import { networkList } from '../../src/config/fields/http.ts';
+import { clientAddress } from '../../src/server/failed-logins.ts';
 
 const TRUSTED = networkList(['10.0.0.0/8', 'fd00::/8']);
 

@@ -3,8 +3,7 @@ import list from '@uniswap/default-token-list' with { type: 'json' };
 import { getAddress, sha256 } from 'viem';
 import { describe, expect, test } from 'vitest';
 import { TOKENS } from '../../sandbox/world/chains.ts';
-import { COMMON, tokenKey } from '../../src/domain/transfers/chains.ts';
-import { COMMON_TOKENS, TOKEN_SOURCES } from '../../src/domain/transfers/common-tokens.ts';
+import { COMMON, COMMON_TOKENS, TOKEN_SOURCES, tokenKey } from '../../src/domain/transfers/chains.ts';
 
 /** The list calls Solana by an id of its own. */
 const SOLANA = { ours: '1399811149', lists: 501000101 };

@@ -7,7 +7,7 @@ import { ExpiringSecret } from '../../src/config/fields/signing-secret.ts';
 import { ConfigFile } from '../../src/config/file/config-file.ts';
 import { ConfigError } from '../../src/config/file/errors.ts';
 import { loadConfig } from '../../src/config/file/load.ts';
-import { signatureHeader } from '../../src/notifiers/webhook/sign.ts';
+import { signatureHeader } from '../../src/notifiers/webhook/webhook.ts';
 
 const minimal = join(import.meta.dirname, '../fixtures/config/valid/minimal.yaml');
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';

@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { getAddress } from 'viem';
 import { describe, expect, test } from 'vitest';
 import { checkWallet } from '../../src/config/fields/addresses.ts';
-import { parseDuration } from '../../src/config/fields/duration.ts';
-import { httpUrl, isLoopback, isPrivateHost } from '../../src/config/fields/urls.ts';
+import { parseDuration } from '../../src/config/fields/fields.ts';
+import { httpUrl, isLoopback, isPrivateHost } from '../../src/config/fields/http.ts';
 import { expandVariables, maskVariables } from '../../src/config/file/expand.ts';
 
 const NOTHING = { env: {}, folder: '.' };

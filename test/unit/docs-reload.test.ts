@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { generatedFiles } from '../../scripts/generate.ts';
 import { pages } from '../../scripts/sentences.ts';
 import { configSchema } from '../../src/config/schema.ts';
-import { logSchema } from '../../src/config/sections/log.ts';
+import { logSchema } from '../../src/config/sections/process.ts';
 import { serverSchema } from '../../src/config/sections/server.ts';
 import { NEEDS_RESTART } from '../../src/daemon/config-changes.ts';
 import { codeSpans } from '../support/markdown.ts';

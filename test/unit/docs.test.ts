@@ -8,7 +8,7 @@ import { generatedFiles } from '../../scripts/generate.ts';
 import { measure, pages } from '../../scripts/sentences.ts';
 import { loadConfig } from '../../src/config/file/load.ts';
 import { DEFAULT_TABLE } from '../../src/config/sections/postgres-receiver.ts';
-import { DEFINITIONS } from '../../src/metrics/definitions.ts';
+import { DEFINITIONS } from '../../src/metrics/instruments.ts';
 import { commandLines, commands, complaint } from '../support/command-lines.ts';
 import { anchors, codeBlocks, codeSpans, links } from '../support/markdown.ts';
 import { filledIn, isTyped, pageBlocks } from '../support/page-blocks.ts';

@@ -1,15 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { logNormal, randomStream } from '../../sandbox/world/random.ts';
-import { AGE_BINS, lowerEdge } from '../../src/domain/cadence/ages.ts';
-import { arrivalsPerSecond, withArrivals } from '../../src/domain/cadence/arrivals.ts';
-import { isHeavy, weightAt } from '../../src/domain/cadence/decay.ts';
-import { expectedHazard, quantileSeconds } from '../../src/domain/cadence/hazard.ts';
+import { arrivalsPerSecond, isHeavy, weightAt, withArrivals } from '../../src/domain/cadence/arrivals.ts';
+import { AGE_BINS, expectedHazard, lowerEdge, quantileSeconds } from '../../src/domain/cadence/hazard.ts';
 import { emptyTally, increments, learnedHazard, withIncrements } from '../../src/domain/cadence/learning.ts';
-import { chooseListings, type UnderWay } from '../../src/domain/cadence/listing-choice.ts';
 import {
+  chooseListings,
   LONGEST_WAIT_SECONDS,
   limitsAt,
   tightest,
+  type UnderWay,
   virtualSeconds,
   waitSeconds,
 } from '../../src/domain/cadence/wait.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isHurried, mostHurried, neededRate } from '../../src/domain/cadence/cursor-lifetime.ts';
+import { isHurried, mostHurried, neededRate } from '../../src/domain/cadence/pages.ts';
 
 const NOW_MS = 1_763_638_260_000;
 const HOUR = 3_600_000;

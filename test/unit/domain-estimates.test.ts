@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { AGE_BINS, binOf } from '../../src/domain/cadence/ages.ts';
-import { quantileSeconds } from '../../src/domain/cadence/hazard.ts';
+import { AGE_BINS, binOf, quantileSeconds } from '../../src/domain/cadence/hazard.ts';
 import { knowledgeOf, type StoredTally } from '../../src/domain/cadence/knowledge.ts';
 import { ARRIVAL_RULE, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
 

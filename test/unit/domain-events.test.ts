@@ -1,11 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import type { Transition } from '../../src/domain/changes/decision.ts';
-import { eventId } from '../../src/domain/events/event-id.ts';
+import { eventId } from '../../src/domain/events/event.ts';
 import { RENDERED_EVENT } from '../../src/domain/events/event-schema.ts';
 import { EVENT_TYPES, OPERATOR_TYPES, TEST_TYPE } from '../../src/domain/events/event-types.ts';
 import { isOperatorType, matchGlob, wantsType } from '../../src/domain/events/filter.ts';
-import { type EventParts, makeEvent } from '../../src/domain/events/make-event.ts';
-import { type RenderedSubscription, renderEvent } from '../../src/domain/events/render.ts';
+import {
+  type EventInput,
+  makeEvent,
+  type RenderedSubscription,
+  renderEvent,
+} from '../../src/domain/events/make-event.ts';
 
 const TRANSITION: Transition = {
   type: 'intent.filled',
@@ -15,7 +19,7 @@ const TRANSITION: Transition = {
   skipped: false,
   regression: false,
 };
-const PARTS: EventParts = {
+const PARTS: EventInput = {
   subject: { kind: 'intent', id: 'intent:0xaa' },
   sequence: 3,
   epoch: 1,
@@ -101,7 +105,7 @@ describe('an event', () => {
     });
   });
 
-  test.each<[string, Partial<EventParts>, number | undefined]>([
+  test.each<[string, Partial<EventInput>, number | undefined]>([
     ['moves on', {}, 23],
     ['moves on at a time before, by a wrong clock', { updatedAt: 1_763_638_230 }, 0],
     ['moves on at no known time', { updatedAt: null }, undefined],
@@ -140,7 +144,7 @@ describe('an event', () => {
     );
   });
 
-  test.each<[string, Partial<EventParts>]>([
+  test.each<[string, Partial<EventInput>]>([
     ['subject', { subject: { kind: 'intent', id: 'intent:0xab' } }],
     ['type', { transition: { ...TRANSITION, type: 'intent.updated' } }],
     ['record', { record: { ...PARTS.record, amount: '2' } }],

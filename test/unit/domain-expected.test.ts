@@ -4,9 +4,14 @@ import type { TransferPlan } from '../../sandbox/world/plan.ts';
 import { expectedBy } from '../../src/domain/cadence/expected.ts';
 import { expectedHazard } from '../../src/domain/cadence/hazard.ts';
 import { type Knowledge, knowledgeOf, type StoredTally } from '../../src/domain/cadence/knowledge.ts';
-import { emptyTally, type Increment, increments, withIncrements } from '../../src/domain/cadence/learning.ts';
-import { type Look, observed } from '../../src/domain/cadence/observed.ts';
-import { ANY_ROUTE } from '../../src/domain/cadence/route-name.ts';
+import {
+  emptyTally,
+  type Increment,
+  increments,
+  type Look,
+  observed,
+  withIncrements,
+} from '../../src/domain/cadence/learning.ts';
 import { ARRIVAL_RULE, failedOf, type Statistic, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
 import { unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
 import {
@@ -17,6 +22,7 @@ import {
   type SubjectId,
   vaultId,
 } from '../../src/domain/subjects/subject.ts';
+import { ANY_ROUTE } from '../../src/domain/transfers/transfer.ts';
 
 const START_MS = 1_795_174_200_000;
 const INTENT = intentId('0xaa');

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nextForMore } from '../../src/domain/cadence/further-transfers.ts';
+import { nextForMore } from '../../src/domain/cadence/pages.ts';
 import { EXPECTED_MODEL } from '../support/expected-model.ts';
 
 const NOW_MS = 1_763_638_260_000;

@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { AGE_BINS, binOf } from '../../src/domain/cadence/ages.ts';
-import { expectedHazard } from '../../src/domain/cadence/hazard.ts';
+import { AGE_BINS, binOf, expectedHazard } from '../../src/domain/cadence/hazard.ts';
 import { knowledgeOf, LEARNED_HALF_LIFE_MS, type StoredTally } from '../../src/domain/cadence/knowledge.ts';
-import { observed } from '../../src/domain/cadence/observed.ts';
-import { routeName } from '../../src/domain/cadence/route-name.ts';
+import { observed } from '../../src/domain/cadence/learning.ts';
 import { ARRIVAL_RULE, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { Snapshot } from '../../src/domain/subjects/record.ts';
 import { intentId, quoteId } from '../../src/domain/subjects/subject.ts';
+import { routeName } from '../../src/domain/transfers/transfer.ts';
 
 const NOW_MS = 1_763_638_260_000;
 const LEG = { chainId: 8453, amount: '1' };

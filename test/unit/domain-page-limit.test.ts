@@ -5,7 +5,7 @@ import {
   effectiveLimit,
   isBlocked,
   type PageLimit,
-} from '../../src/domain/cadence/page-limit.ts';
+} from '../../src/domain/cadence/pages.ts';
 
 const T0_MS = 1_800_000_000_000;
 const MINUTE_MS = 60_000;

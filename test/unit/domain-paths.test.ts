@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { valuesAt } from '../../src/domain/changes/paths.ts';
+import { valuesAt } from '../../src/domain/changes/leaves.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { countedReads } from '../support/counted-reads.ts';
 

@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { editDistance, globDistance } from '../../src/domain/edit-distance.ts';
-import { EVENT_TYPES } from '../../src/domain/events/event-types.ts';
-import { correctedPattern, isKnownPattern, nearestType } from '../../src/domain/events/patterns.ts';
+import {
+  correctedPattern,
+  EVENT_TYPES,
+  isKnownPattern,
+  nearestType,
+} from '../../src/domain/events/event-types.ts';
 
 describe('a pattern of event types', () => {
   test.each([

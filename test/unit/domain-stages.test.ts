@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { NARROW_STATUSES } from '../../src/domain/cadence/listing-choice.ts';
 import {
   type CadenceInput,
   isFinished,
@@ -7,12 +6,12 @@ import {
   type PlannedPoll,
 } from '../../src/domain/cadence/next-poll.ts';
 import { type TimedContext, timedMoments } from '../../src/domain/cadence/timed.ts';
+import { NARROW_STATUSES } from '../../src/domain/cadence/wait.ts';
 import { nextSnapshot, unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
 import { EVENT_TYPES } from '../../src/domain/events/event-types.ts';
-import type { ImportedState } from '../../src/domain/quotes/imported-quote.ts';
+import type { ImportedState } from '../../src/domain/quotes/promised.ts';
 import { knownStatuses } from '../../src/domain/subjects/kinds.ts';
-import { type Step, stageOf, stepBetween } from '../../src/domain/subjects/lifecycle.ts';
-import type { Snapshot } from '../../src/domain/subjects/record.ts';
+import { type Snapshot, type Step, stageOf, stepBetween } from '../../src/domain/subjects/record.ts';
 import {
   asSubjectId,
   gaslessId,

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { claimRoot, isHistoryFor, parseClaimRoot, walletsOf } from '../../src/domain/subjects/claim.ts';
 import { isPollable } from '../../src/domain/subjects/kinds.ts';
 import {
   asSubjectId,
@@ -18,7 +17,13 @@ import {
   vaultId,
   walletId,
 } from '../../src/domain/subjects/subject.ts';
-import { subjectsOf } from '../../src/domain/subjects/subscription.ts';
+import {
+  claimRoot,
+  isHistoryFor,
+  parseClaimRoot,
+  subjectsOf,
+  walletsOf,
+} from '../../src/domain/subjects/subscription.ts';
 
 const SOLANA = 'So11111111111111111111111111111111111111112';
 const TRON = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { LISTINGS, type Listing } from '../../src/domain/cadence/listing-choice.ts';
+import { LISTINGS, type Listing } from '../../src/domain/cadence/wait.ts';
 import {
   type OpenTransfer,
   orderOf,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { claimsOnForgotten, isForgotten, mayBeForgotten } from '../../src/domain/changes/forgotten.ts';
-import type { Claim } from '../../src/domain/subjects/claim.ts';
+import { claimsOnForgotten, isForgotten, mayBeForgotten } from '../../src/domain/changes/decision.ts';
 import { intentId } from '../../src/domain/subjects/subject.ts';
+import type { Claim } from '../../src/domain/subjects/subscription.ts';
 
 const DAY_S = 86_400;
 const DAY_MS = 86_400_000;

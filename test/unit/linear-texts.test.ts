@@ -2,10 +2,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { baseUrlField } from '../../src/config/fields/http.ts';
 import { readTlsFiles } from '../../src/config/fields/tls.ts';
-import { baseUrlField } from '../../src/config/fields/urls.ts';
-import { isWrittenAsSecret } from '../../src/config/file/hiding.ts';
-import { withoutAddresses } from '../../src/notifiers/kept.ts';
+import { isWrittenAsSecret } from '../../src/config/file/expand.ts';
+import { withoutAddresses } from '../../src/notifiers/printable.ts';
 
 // Each text would keep an expression that begins anew at each character busy for longer than any test may take.
 const LENGTH = 1_000_000;

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { ListenState } from '../../src/client/listen-state.ts';
+import { ListenState } from '../../src/commands/listen.ts';
 
 const FROM = 'http://127.0.0.1:9464';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { LoadLimit } from '../../src/queues/polls/load-limit.ts';
+import { LoadLimit } from '../../src/queues/polls/dispatcher.ts';
 
 /** A limit whose event loop is as busy as the test says. */
 function limitOf(capacity: number): { limit: LoadLimit; busy: (share: number, taken: number) => number } {

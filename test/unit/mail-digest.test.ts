@@ -2,10 +2,14 @@ import { describe, expect, test } from 'vitest';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { COMMON, extendDirectory } from '../../src/domain/transfers/chains.ts';
-import { renderDigestHtml, renderDigestText } from '../../src/notifiers/email/body.ts';
-import { makeDigestNotice } from '../../src/notifiers/email/digest.ts';
-import { makeDigestMessage, makeMessage } from '../../src/notifiers/email/message.ts';
-import { formatDuration } from '../../src/notifiers/notice/time.ts';
+import {
+  makeDigestMessage,
+  makeDigestNotice,
+  makeMessage,
+  renderDigestHtml,
+  renderDigestText,
+} from '../../src/notifiers/email/message.ts';
+import { formatDuration } from '../../src/notifiers/notice/rows.ts';
 
 const FUNDING = `0x${'cd'.repeat(32)}`;
 const SOURCE = {

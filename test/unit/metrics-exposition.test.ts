@@ -1,10 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { WATCHES } from '../../src/domain/cadence/watch-rules.ts';
 import { COMMON, type Directory } from '../../src/domain/transfers/chains.ts';
-import { OPEN_STATES } from '../../src/domain/transfers/open-transfer.ts';
-import { MOST_PER_RECEIVER, MOST_PER_ROUTE } from '../../src/metrics/budget.ts';
-import { wantsOpenMetrics } from '../../src/metrics/exposition.ts';
-import type { MetricSources, Metrics } from '../../src/metrics/metrics.ts';
+import { OPEN_STATES } from '../../src/domain/transfers/transfer-move.ts';
+import { MOST_PER_RECEIVER, MOST_PER_ROUTE } from '../../src/metrics/definitions/definition.ts';
+import { type MetricSources, type Metrics, wantsOpenMetrics } from '../../src/metrics/metrics.ts';
 import { Signals } from '../../src/signals.ts';
 import type { OpenSum } from '../../src/store/open-transfers.ts';
 import { metricsOf } from '../support/metrics-stage.ts';

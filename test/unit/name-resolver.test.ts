@@ -2,8 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { NameResolver } from '../../src/network/resolver.ts';
-import { parseHosts, parseResolvConf } from '../../src/network/system-names.ts';
+import { NameResolver, parseHosts, parseResolvConf } from '../../src/network/resolver.ts';
 import { type DnsAnswer, type DnsQuestion, DnsServer } from '../support/dns-server.ts';
 
 /** A resolver of a system of its own, whose one name server answers as the test says. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { describeAmount, formatUnits } from '../../src/domain/transfers/amounts.ts';
 import { COMMON, chainName, explorerTxUrl } from '../../src/domain/transfers/chains.ts';
+import { describeAmount, formatUnits } from '../../src/domain/transfers/money.ts';
 
 const USDC_ON_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 

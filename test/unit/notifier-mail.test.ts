@@ -4,8 +4,7 @@ import { makeTestEvent } from '../../src/domain/events/make-event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { Proof } from '../../src/domain/proof/proof.ts';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
-import { renderHtml, renderText } from '../../src/notifiers/email/body.ts';
-import { makeMessage } from '../../src/notifiers/email/message.ts';
+import { makeMessage, renderHtml, renderText } from '../../src/notifiers/email/message.ts';
 import { makeNotice } from '../../src/notifiers/notice/notice.ts';
 
 const HASH = `0x${'ab'.repeat(32)}`;

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { EVM_RECEIPT } from '../../src/domain/proof/evm-moves.ts';
-import { SOLANA_TRANSACTION } from '../../src/domain/proof/solana-moves.ts';
+import { EVM_RECEIPT, SOLANA_TRANSACTION } from '../../src/domain/proof/moves.ts';
 
 const MANY = Array.from({ length: 10_000 }, () => ({}));
 const HASH = `0x${'7e'.repeat(32)}`;

@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type Claim, FORGOTTEN_WEIGHT } from '../../src/domain/proof/claim.ts';
-import type { Funding } from '../../src/domain/proof/funding.ts';
-import { PROOF } from '../../src/domain/proof/proof.ts';
-import type { Found, Reading } from '../../src/domain/proof/reading.ts';
+import { type Claim, FORGOTTEN_WEIGHT, type Funding } from '../../src/domain/proof/claim.ts';
+import { type Found, PROOF, type Reading } from '../../src/domain/proof/proof.ts';
 import type { Statement } from '../../src/domain/proof/statement.ts';
 import { type JudgeRules, judge } from '../../src/domain/proof/verdict.ts';
 import { intentId } from '../../src/domain/subjects/subject.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { SOLANA_TRANSACTION, solanaMoves, transactionFault } from '../../src/domain/proof/solana-moves.ts';
+import { SOLANA_TRANSACTION, solanaMoves, transactionFault } from '../../src/domain/proof/moves.ts';
 
 const USDC = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v';
 const TOKEN_2022 = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb';

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest';
-import { type NamedSubject, planRoots, type StoredRoot } from '../../src/domain/subjects/continued-roots.ts';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import {
+  type NamedSubject,
   partRoots,
+  planRoots,
   planSuspensions,
+  type StoredRoot,
   type SuspendedState,
 } from '../../src/domain/subjects/suspended-roots.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { classify } from '../../src/upstream/client/classify.ts';
+import { classify } from '../../src/upstream/client/ask.ts';
 import type { Endpoint } from '../../src/upstream/client/endpoint.ts';
 import { type Advice, adviceFor, ERROR_CODES } from '../../src/upstream/client/failure.ts';
 

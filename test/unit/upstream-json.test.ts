@@ -1,7 +1,12 @@
 import { describe, expect, test, vi } from 'vitest';
-import type { JsonValue } from '../../src/domain/json.ts';
+import {
+  checkJson,
+  isKeptNumber,
+  JsonLimitError,
+  type JsonValue,
+  parseJson as parse,
+} from '../../src/domain/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { checkJson, isKeptNumber, JsonLimitError, parseJson as parse } from '../../src/domain/parse-json.ts';
 
 const parseJson = (text: string): JsonValue => parse(text, { limits: LIMITS.upstream, longNumber: 'drop' });
 

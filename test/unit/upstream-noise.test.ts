@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
+import { type JsonObject, type JsonValue, parseJson } from '../../src/domain/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { parseJson } from '../../src/domain/parse-json.ts';
 import { verifyQuoteSignature } from '../../src/domain/quotes/quote-signature.ts';
 import { readChains, readTokens } from '../../src/upstream/wire/chain-list.ts';
 import { readGaslessJob } from '../../src/upstream/wire/gateway-record.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonValue } from '../../src/domain/json.ts';
+import { type JsonValue, parseJson } from '../../src/domain/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { parseJson } from '../../src/domain/parse-json.ts';
 import { readGatewayJob, readVault } from '../../src/upstream/wire/gateway-record.ts';
 import { readStatusPage, type StatusPage } from '../../src/upstream/wire/status-page.ts';
 import type { Reading } from '../../src/upstream/wire/wire.ts';

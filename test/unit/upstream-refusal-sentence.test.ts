@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { refusalSentence } from '../../src/upstream/client/refusal.ts';
+import { refusalSentence } from '../../src/upstream/client/failure.ts';
 
 const STATUS = { endpoint: 'status', isPage: false, keyed: true } as const;
 

@@ -305,3 +305,89 @@ describe('a message for Discord', () => {
     expect(total).toBeLessThanOrEqual(6_000);
   });
 });
+
+describe('a message for Teams', () => {
+  const bytesOf = (event: RenderedEvent) => renderBody(event, { format: 'teams', recordUrl: null });
+  const cardOf = (event: RenderedEvent) => JSON.parse(bytesOf(event).toString('utf8')).attachments[0].content;
+
+  test('is an Adaptive Card about what happened, with a link to the transaction', () => {
+    const fact = (name: string, value: string, more = {}) => ({
+      type: 'RichTextBlock',
+      spacing: 'Small',
+      inlines: [
+        { type: 'TextRun', text: name, weight: 'Bolder' },
+        ': ',
+        { type: 'TextRun', text: value, ...more },
+      ],
+    });
+    const txHash = `0x${'51'.repeat(32)}`;
+    expect(JSON.parse(bytesOf(eventWith(TRANSFER)).toString('utf8'))).toEqual({
+      type: 'message',
+      attachments: [
+        {
+          contentType: 'application/vnd.microsoft.card.adaptive',
+          contentUrl: null,
+          content: {
+            $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
+            type: 'AdaptiveCard',
+            version: '1.2',
+            msteams: { width: 'Full' },
+            body: [
+              {
+                type: 'RichTextBlock',
+                inlines: [
+                  { type: 'TextRun', text: 'Filled: 1,250.00 USDC, Base', size: 'Large', weight: 'Bolder' },
+                ],
+              },
+              {
+                type: 'RichTextBlock',
+                inlines: [
+                  { type: 'TextRun', text: 'The transfer has been paid out on the destination chain.' },
+                ],
+              },
+              fact('Status', 'pending → filled'),
+              fact('Changed', 'status'),
+              fact('Sent', '1,250.00 USDC on Base'),
+              fact('Source transaction', txHash, {
+                selectAction: { type: 'Action.OpenUrl', url: `https://basescan.org/tx/${txHash}` },
+              }),
+            ],
+          },
+        },
+      ],
+    });
+  });
+
+  test('has text of the upstream in text runs alone, where Teams reads no Markdown', () => {
+    const event = eventWith({ ...TRANSFER, [HOSTILE]: HOSTILE, error: HOSTILE }, { status: HOSTILE });
+    const { body, ...rest } = cardOf({ ...event, type: `intent.${HOSTILE.toLowerCase()}` });
+    expect(JSON.stringify(rest)).not.toContain('channel');
+    const shown: string[] = [];
+    for (const { type, inlines } of body) {
+      expect(type).toBe('RichTextBlock');
+      for (const inline of inlines) {
+        if (inline === ': ') continue;
+        expect(inline.type).toBe('TextRun');
+        shown.push(inline.text);
+        if (inline.selectAction) expect(inline.selectAction.url).toMatch(/^https:\/\/basescan\.org\/tx\//);
+      }
+    }
+    expect(shown.filter((text) => text.includes('<!channel>')).length).toBeGreaterThan(3);
+  });
+
+  test('shows braces that would begin a date of the client as they came', () => {
+    const error = '{{DATE(2026-11-20T10:00:00Z, SHORT)}} {{{';
+    const texts: string = JSON.stringify(cardOf(eventWith({ ...TRANSFER, error })));
+    expect(texts).toContain('DATE(2026-11-20T10:00:00Z, SHORT)');
+    expect(texts.match(/"text":"[^"]*\{\{/g)).toBeNull();
+  });
+
+  test.each(['*', '"', 'é', '€', '🦆', '{'])('of %j stays below 28 kB, and has as much as fits', (mark) => {
+    const long = mark.repeat(5_000);
+    const members = Object.fromEntries(Array.from({ length: 60 }, (_, index) => [`${index} ${long}`, long]));
+    const event = eventWith({ ...TRANSFER, ...members }, { status: long, changes: Object.keys(members) });
+    const bytes = bytesOf({ ...event, type: `intent.${long}` });
+    expect(bytes.length).toBeLessThan(28_000);
+    expect(bytes.length).toBeGreaterThan(10_000);
+  });
+});

@@ -9,7 +9,7 @@ import {
   formatKeyPair,
   parseSigningSecret,
 } from '../../src/config/fields/signing-secret.ts';
-import { signatureHeader } from '../../src/notifiers/webhook/sign.ts';
+import { signatureHeader } from '../../src/notifiers/webhook/webhook.ts';
 import { Secret } from '../../src/secret.ts';
 
 const ID = `evt_${'0123456789'.repeat(4)}`;

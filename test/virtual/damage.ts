@@ -24,13 +24,13 @@ const DAMAGES: readonly Damage[] = [
   },
   {
     rule: 'a rename keeps the earliest start',
-    file: 'src/domain/subjects/continued-roots.ts',
+    file: 'src/domain/subjects/suspended-roots.ts',
     find: 'return { name, atMs: atMs < oldest(staying, name) ? atMs : null };',
     replace: 'return { name, atMs: atMs < 0 ? atMs : null };',
   },
   {
     rule: 'a reload that removes much is held',
-    file: 'src/daemon/large-removal.ts',
+    file: 'src/daemon/removals.ts',
     find: 'const LEAST = 3;',
     replace: 'const LEAST = 3_000;',
   },
@@ -66,7 +66,7 @@ const DAMAGES: readonly Damage[] = [
   },
   {
     rule: 'a state that is found again has the id that it had',
-    file: 'src/domain/events/event-id.ts',
+    file: 'src/domain/events/event.ts',
     find: 'const hash = eventId([subject, type, canonicalJson(record), flag, payment]);',
     replace:
       'const hash = eventId([subject, type, canonicalJson(record), flag, payment, String(Date.now())]);',
@@ -79,7 +79,7 @@ const DAMAGES: readonly Damage[] = [
   },
   {
     rule: 'a transaction is polled on for further transfers',
-    file: 'src/domain/cadence/further-transfers.ts',
+    file: 'src/domain/cadence/pages.ts',
     find: 'if (!isOpen && ageMs >= AWAITED_MS)',
     replace: 'if (ageMs >= 0)',
   },
@@ -110,7 +110,7 @@ const DAMAGES: readonly Damage[] = [
   },
   {
     rule: 'what a wallet showed after the retention is history once it is removed',
-    file: 'src/domain/changes/forgotten.ts',
+    file: 'src/domain/changes/decision.ts',
     find: 'if (readAtMs === 0 || readAtMs > confirmedMs) return [...claims];',
     replace: 'if (readAtMs >= 0 || readAtMs > confirmedMs) return [...claims];',
   },
@@ -124,7 +124,7 @@ const DAMAGES: readonly Damage[] = [
     rule: 'a start is believed by several responses',
     file: 'src/store/commands/since-2.lua',
     find: "tonumber(clock[2] or '')",
-    replace: 'tonumber(ARGV[3]) and tonumber(ARGV[3]) - nowMs',
+    replace: 'tonumber(ARGV.dateMs) and tonumber(ARGV.dateMs) - nowMs',
   },
   {
     rule: 'a requested reload synchronises',
@@ -140,7 +140,7 @@ const DAMAGES: readonly Damage[] = [
   },
   {
     rule: 'a cursor that died has the next sweep read back to back',
-    file: 'src/queues/polls/hurried-sweeps.ts',
+    file: 'src/queues/polls/wallet-plan.ts',
     find: "if (!isHurried(facts, nowMs)) return 'patient';",
     replace: "if (nowMs > 0) return 'patient';",
     unnoticed: 'a step has all pages read within seconds: test/long/cursor-lifetime.test.ts',

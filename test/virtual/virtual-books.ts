@@ -2,7 +2,7 @@ import { BookStore } from '../../src/books/book-store.ts';
 import { Feed, type FeedSources } from '../../src/books/feed.ts';
 import { BooksReader } from '../../src/books/reader.ts';
 import type { Database } from '../../src/books/sql/database.ts';
-import { prepareTables } from '../../src/books/sql/schema.ts';
+import { prepareTables } from '../../src/books/sql/database.ts';
 import { openSqlite } from '../../src/books/sql/sqlite.ts';
 import type { DayRules } from '../../src/domain/books/report.ts';
 import type { Report } from '../../src/domain/books/report-schema.ts';

@@ -1,5 +1,5 @@
 import type { BookAmount, Report, ReportRow } from '../../domain/books/report-schema.ts';
-import { groupUnits } from '../../domain/transfers/amounts.ts';
+import { groupUnits } from '../../domain/transfers/money.ts';
 import { count, titleOf } from './text.ts';
 
 /** The most columns that a table has. */

@@ -32,3 +32,128 @@ export class BooksDatabaseError extends Error {
     this.retryable = options.retryable;
   }
 }
+
+/**
+ * What each version of the tables adds to the one before, for both databases. `{id}` is a column that counts up. Amounts
+ * are texts: no number type of both holds 78 digits. Moments are ms since 1970.
+ */
+const MIGRATIONS: readonly (readonly string[])[] = [
+  [
+    // One row per name: where the feed stands, and up to when all is closed.
+    'CREATE TABLE books_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)',
+    // One row per transfer: what is known of it now. `lines` is what its postings add up to.
+    `CREATE TABLE books_transfers (subject TEXT PRIMARY KEY, epoch BIGINT NOT NULL, sequence BIGINT NOT NULL,
+       is_open INTEGER NOT NULL, booked_ms BIGINT NOT NULL, state TEXT NOT NULL)`,
+    'CREATE INDEX books_transfers_open ON books_transfers (is_open, booked_ms)',
+    // One row per event of a transfer, never changed. `state` is what was known after it.
+    `CREATE TABLE books_events (event_id TEXT PRIMARY KEY, subject TEXT NOT NULL, epoch BIGINT NOT NULL,
+       sequence BIGINT NOT NULL, type TEXT NOT NULL, at_ms BIGINT NOT NULL, booked_ms BIGINT NOT NULL,
+       entry TEXT NOT NULL, state TEXT NOT NULL)`,
+    'CREATE INDEX books_events_subject ON books_events (subject, booked_ms)',
+    'CREATE INDEX books_events_booked ON books_events (booked_ms)',
+    // One row per amount on a side, never changed: what was wrong is followed by what makes it right.
+    `CREATE TABLE books_postings ({id}, event_id TEXT NOT NULL, subject TEXT NOT NULL, side TEXT NOT NULL,
+       chain_id TEXT NOT NULL, token TEXT NOT NULL, count INTEGER NOT NULL, amount TEXT NOT NULL,
+       booked_ms BIGINT NOT NULL, happened_ms BIGINT NOT NULL, is_late INTEGER NOT NULL, is_correction INTEGER NOT NULL)`,
+    'CREATE INDEX books_postings_booked ON books_postings (booked_ms)',
+    'CREATE INDEX books_postings_subject ON books_postings (subject)',
+    // One row per event and receiver that it is meant for. `check_ms` is when it is looked at next; null: never again.
+    `CREATE TABLE books_deliveries (event_id TEXT NOT NULL, receiver TEXT NOT NULL, state TEXT NOT NULL,
+       delivered_ms BIGINT, event_ms BIGINT NOT NULL, check_ms BIGINT, PRIMARY KEY (event_id, receiver))`,
+    'CREATE INDEX books_deliveries_check ON books_deliveries (check_ms)',
+    // One row per moment at which a day was closed: nothing may have been under way then.
+    'CREATE TABLE books_closed_days (at_ms BIGINT PRIMARY KEY)',
+    // What was under way when a day was closed, per source token.
+    `CREATE TABLE books_closings (at_ms BIGINT NOT NULL, chain_id TEXT NOT NULL, token TEXT NOT NULL,
+       count INTEGER NOT NULL, amount TEXT NOT NULL, PRIMARY KEY (at_ms, chain_id, token))`,
+    // Where the log did not go on as the books knew it.
+    'CREATE TABLE books_breaks ({id}, at_ms BIGINT NOT NULL, kind TEXT NOT NULL, detail TEXT NOT NULL)',
+    'CREATE TABLE books_tokens (chain_id TEXT NOT NULL, token TEXT NOT NULL, symbol TEXT NOT NULL, decimals INTEGER NOT NULL, PRIMARY KEY (chain_id, token))',
+    // One row per morning: `sending`, `sent` or `skipped`.
+    'CREATE TABLE books_mails (day TEXT NOT NULL, zone TEXT NOT NULL, state TEXT NOT NULL, at_ms BIGINT NOT NULL, PRIMARY KEY (day, zone))',
+  ],
+  [
+    // One row per transfer that was taken out of the books: it is not booked anew when it is reported of again.
+    'CREATE TABLE books_forgotten (subject TEXT PRIMARY KEY, at_ms BIGINT NOT NULL)',
+    'CREATE INDEX books_forgotten_at ON books_forgotten (at_ms)',
+  ],
+  [
+    // Transfers are gone through in pages, of which each goes on behind the last subject of the one before.
+    'CREATE INDEX books_transfers_touched ON books_transfers (is_open, booked_ms, subject)',
+    'DROP INDEX books_transfers_open',
+  ],
+  [
+    // One row per mail and recipient that the server has answered: `accepted`, `refused` for now since `at_ms`, or `dead`.
+    `CREATE TABLE books_mail_recipients (day TEXT NOT NULL, zone TEXT NOT NULL, recipient TEXT NOT NULL,
+       state TEXT NOT NULL, at_ms BIGINT NOT NULL, PRIMARY KEY (day, zone, recipient))`,
+  ],
+  [
+    // By what the exceptions of a closed day are judged, JSON. Null for one that an older version closed.
+    'ALTER TABLE books_closed_days ADD COLUMN rules TEXT',
+  ],
+];
+
+/** The version of the tables that this program works with. */
+const TABLES_VERSION = MIGRATIONS.length;
+
+const IDS = {
+  sqlite: 'id INTEGER PRIMARY KEY AUTOINCREMENT',
+  postgres: 'id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY',
+};
+
+/** Two processes that start at once would both find the tables missing. */
+const LOCK = "SELECT 1 AS locked FROM (SELECT pg_advisory_xact_lock(hashtext('intentwatch_books'))) AS held";
+
+/** Brings the tables to our version. Throws a BooksDatabaseError for those of a newer one. */
+export async function prepareTables(database: Database): Promise<void> {
+  await database.write(async (sql) => {
+    if (database.kind === 'postgres') await sql.all(LOCK);
+    await sql.run('CREATE TABLE IF NOT EXISTS books_version (version INTEGER NOT NULL)');
+    const version = await versionOf(sql);
+    checkVersion(version);
+    for (const statements of MIGRATIONS.slice(version)) {
+      for (const statement of statements) await sql.run(statement.replace('{id}', IDS[database.kind]));
+    }
+    if (version === TABLES_VERSION) return;
+    await sql.run('DELETE FROM books_version');
+    await sql.run('INSERT INTO books_version (version) VALUES (?)', [TABLES_VERSION]);
+  });
+}
+
+/** Throws a BooksDatabaseError where the tables are not of our version: for who only reads. */
+export async function checkTables(database: Database): Promise<void> {
+  const version = await database.read(versionOf).catch((error: unknown) => {
+    // A Postgres that does not answer says nothing of its tables.
+    if (isMissingTable(error)) return 0;
+    throw error;
+  });
+  checkVersion(version);
+  if (version === TABLES_VERSION) return;
+  throw new BooksDatabaseError(
+    `found books of version ${version}, expected ${TABLES_VERSION}: start the daemon once, which brings them there`,
+    { retryable: true },
+  );
+}
+
+const UNDEFINED_TABLE = '42P01';
+
+/** True when either database says that it has no such table. */
+function isMissingTable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { cause } = error;
+  if (!(cause instanceof Error)) return false;
+  return ('code' in cause && cause.code === UNDEFINED_TABLE) || cause.message.startsWith('no such table');
+}
+
+async function versionOf(sql: Sql): Promise<number> {
+  const [row] = await sql.all('SELECT version FROM books_version');
+  return Number(row?.version ?? 0);
+}
+
+function checkVersion(version: number): void {
+  if (version <= TABLES_VERSION) return;
+  throw new BooksDatabaseError(
+    `found books of version ${version}, expected ${TABLES_VERSION} or older: a newer version wrote them, use that one`,
+    { retryable: false },
+  );
+}

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { z } from 'zod';
 import { LIMITS } from '../../domain/limits.ts';
-import { limitAnswers } from '../../notifiers/postgres/answer-limit.ts';
+import { limitAnswers } from '../../notifiers/postgres/connection.ts';
 import type { Secret } from '../../secret.ts';
 import { BooksDatabaseError, type Database, type Row, type Sql } from './database.ts';
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { LIMITS } from '../../domain/limits.ts';
 
 // Every message in the schemas is what was expected; what was found is added where positions and secrets are known.
 
@@ -46,4 +47,45 @@ export function uuidField({ prefix }: { prefix: string }) {
     pattern: UUID,
     expected: `a UUID without the prefix "${prefix}", like 3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41`,
   }).transform((uuid) => uuid.toLowerCase());
+}
+
+const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const DURATION = /^(\d{1,9})(ms|s|m|h|d)$/;
+
+/** Milliseconds of a duration such as `500ms`, `2s`, `15m`, `1h` or `5d`; null for any other text. */
+export function parseDuration(text: string): number | null {
+  const [, count, unit] = DURATION.exec(text) ?? [];
+  switch (unit) {
+    case 'ms':
+    case 's':
+    case 'm':
+    case 'h':
+    case 'd':
+      return Number(count) * UNIT_MS[unit];
+    default:
+      return null;
+  }
+}
+
+/** A field that is written as a duration between two others and read as milliseconds. */
+export function durationField({ min, max }: { min: string; max: string }) {
+  const expected = `a duration from ${min} to ${max} (a whole number and ms, s, m, h or d)`;
+  const [minMs, maxMs] = [parseDuration(min) ?? 0, parseDuration(max) ?? 0];
+  return z
+    .string({ error: expected })
+    .regex(DURATION, { error: expected })
+    .transform((text, context) => {
+      const ms = parseDuration(text);
+      if (ms !== null && ms >= minMs && ms <= maxMs) return ms;
+      context.addIssue({ code: 'custom', message: expected });
+      return z.NEVER;
+    });
+}
+
+/** What is expected of metadata that is too large, in words. */
+export const METADATA_ROOM = `at most ${LIMITS.metadata.bytes} bytes of metadata, as JSON in UTF-8`;
+
+/** True when metadata is within the limit of one subscription or tracked subject. */
+export function hasMetadataRoom(metadata: Record<string, string>): boolean {
+  return Buffer.byteLength(JSON.stringify(metadata), 'utf8') <= LIMITS.metadata.bytes;
 }

@@ -6,9 +6,9 @@ import type { JsonValue } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { Secret } from '../../secret.ts';
 import type { ReceiverTls } from '../config.ts';
+import { type Finding, member } from '../file/errors.ts';
 import type { FilePlace } from '../file/expand.ts';
-import { whyEndless } from '../file/file-size.ts';
-import { type Finding, member } from '../file/tree.ts';
+import { whyEndless } from '../file/source.ts';
 import { mapping, textField } from './fields.ts';
 
 const fileField = textField({ pattern: /^[^\0]+$/, expected: 'a path of a file' });

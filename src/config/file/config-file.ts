@@ -1,8 +1,7 @@
 import type { Config } from '../config.ts';
 import { ConfigError } from './errors.ts';
-import { sizeOf } from './file-size.ts';
-import { readConfigFile, stateOf } from './reading.ts';
-import { readInThread } from './reading-thread.ts';
+import { readConfigFile, readInThread, stateOf } from './reading-thread.ts';
+import { sizeOf } from './source.ts';
 
 /** A smaller one is read sooner than a thread begins. */
 const THREAD_FROM_BYTES = 65_536;

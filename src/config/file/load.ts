@@ -1,23 +1,26 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { z } from 'zod';
-import { isKnownPattern, nearestType } from '../../domain/events/patterns.ts';
+import { isKnownPattern, nearestType } from '../../domain/events/event-types.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Config, ReceiverTls } from '../config.ts';
 import { digestOf, fingerprintOf } from '../digest.ts';
 import { readTlsFiles } from '../fields/tls.ts';
-import { buildConfig, checkConfig, configSchema, type ParsedConfig } from '../schema.ts';
+import { buildConfig, checkConfig, checkRetention, configSchema, type ParsedConfig } from '../schema.ts';
 import { readQuoteFiles } from '../sections/quote-files.ts';
-import { checkRetention } from '../sections/retention.ts';
-import { ConfigError, type ConfigProblem, type PlacedProblem, renderPath } from './errors.ts';
-import type { FilePlace } from './expand.ts';
-import { whyEndless } from './file-size.ts';
-import { describeFound, findingsOf, pathOf } from './findings.ts';
-import { createHiding, type Hiding } from './hiding.ts';
-import { secretTexts } from './schema-path.ts';
-import { readSource, type Source } from './source.ts';
-import { type Finding, replaceAt, valueAt } from './tree.ts';
+import {
+  ConfigError,
+  type ConfigProblem,
+  type Finding,
+  type PlacedProblem,
+  renderPath,
+  replaceAt,
+  valueAt,
+} from './errors.ts';
+import { createHiding, type FilePlace, type Hiding } from './expand.ts';
+import { describeFound, findingsOf, pathOf, secretTexts } from './findings.ts';
+import { readSource, type Source, whyEndless } from './source.ts';
 
 /** The config file of every command that is given no other. */
 export const CONFIG_DEFAULT = './intentwatch.yaml';

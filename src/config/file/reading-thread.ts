@@ -1,12 +1,44 @@
+import { statSync } from 'node:fs';
 import { LIMITS } from '../../domain/limits.ts';
 import { Secret } from '../../secret.ts';
 import { Thread, ThreadError } from '../../thread.ts';
 import type { Config } from '../config.ts';
 import { ExpiringSecret } from '../fields/signing-secret.ts';
 import { ConfigError, type ConfigPath, type ConfigProblem } from './errors.ts';
-import { type Reading, readConfigFile } from './reading.ts';
+import { loadConfig } from './load.ts';
 
-/** What a thread is given that reads a config. */
+/** What came of reading a config. `files` are all that were read, each with its state before it was. */
+type Reading = { files: Map<string, string>; result: Config | ConfigError };
+
+/** Reads a config file with all that it names. `isAgain` where it was read before. */
+export async function readConfigFile(
+  file: string,
+  { env, isAgain }: { env: NodeJS.ProcessEnv; isAgain: boolean },
+): Promise<Reading> {
+  const files = new Map<string, string>();
+  const onFile = (path: string): void => {
+    if (!files.has(path)) files.set(path, stateOf(path));
+  };
+  const result = await loadConfig(file, env, { onFile, isAgain }).catch((error: unknown) => {
+    if (error instanceof ConfigError) return error;
+    throw error;
+  });
+  return { files, result };
+}
+
+/** What changes with a file's content, or with the file that stands behind its path. */
+export function stateOf(path: string): string {
+  try {
+    const stat = statSync(path, { bigint: true });
+    // The times of a pipe are those of its writer, and nothing more comes from it.
+    if (!stat.isFile()) return 'no file';
+    const { dev, ino, size, mtimeNs, ctimeNs } = stat;
+    return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
+  } catch (error) {
+    return error instanceof Error && 'code' in error ? String(error.code) : 'no file';
+  }
+}
+
 type ThreadTask = { file: string; env: NodeJS.ProcessEnv };
 
 /** What comes back from it: as a Reading, of what can be copied from thread to thread. */
@@ -45,7 +77,6 @@ function tooLarge(file: string, found: string): ConfigError {
   return new ConfigError([{ file, line: 1, column: 1, path: '', message }]);
 }
 
-/** What a thread sends of a reading. */
 function answerOf({ files, result }: Reading): ThreadAnswer {
   if (result instanceof ConfigError) return { files, outcome: result.problems };
   return { files, outcome: { config: result, secrets: secretsIn(result, []) } };
@@ -60,7 +91,6 @@ function secretsIn(value: unknown, path: ConfigPath): CopiedSecret[] {
   return Object.entries(value).flatMap(([key, item]) => secretsIn(item, [...path, key]));
 }
 
-/** A copied config with its secrets in their places. */
 function pasted({ config, secrets }: CopiedConfig): Config {
   for (const { path, value, untilMs } of secrets) {
     const holder = path.slice(0, -1).reduce<object>((outer, key) => Reflect.get(outer, key), config);

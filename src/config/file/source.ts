@@ -1,9 +1,217 @@
-import { type Document, isScalar, LineCounter, parseDocument, visit } from 'yaml';
-import type { JsonObject } from '../../domain/json.ts';
+import { statSync } from 'node:fs';
+import {
+  type Alias,
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  visit,
+  type YAMLError,
+  type YAMLMap,
+} from 'yaml';
+import { BROKEN_TEXT, isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { type ConfigPath, type PlacedProblem, renderPath } from './errors.ts';
-import { maskVariables, type Outside } from './expand.ts';
-import { describeRepeatedKey, describeSyntaxError, TOO_DEEP } from './syntax-errors.ts';
-import { readValues, type Values } from './values.ts';
+import { expandVariables, maskVariables, type Outside } from './expand.ts';
+
+/** What is said of a text in which more sections stand in each other than can be read. */
+const TOO_DEEP = 'found YAML that is nested too deeply, expected a config';
+
+/** What is said of a key that stands in its mapping again. `rest` is the text from it on; only its name is taken from it. */
+function describeRepeatedKey(rest: string): string {
+  // Without a colon, or with digits, it may be a secret that a slip made a key of.
+  const key = /^([A-Za-z][A-Za-z-]{0,39})\s*:\s/.exec(rest)?.[1];
+  return `found ${key === undefined ? 'a key' : `the key "${key}"`} again, expected each key once`;
+}
+
+/** What a YAML error means, in our words: the parser's own messages quote the text, which may be a secret. */
+function describeSyntaxError(error: YAMLError): string {
+  switch (error.code) {
+    case 'TAB_AS_INDENT':
+      return 'found a tab before the text, expected spaces';
+    case 'BAD_INDENT':
+      return 'found text in an unexpected column, expected the keys or items of one section in the same column and brackets closed';
+    case 'MISSING_CHAR':
+      return 'found text that goes on where something is missing, expected a closing quote or bracket, a comma or a colon';
+    case 'BAD_ALIAS':
+      return 'found a YAML alias without a name, expected quotes around text that begins with "*"';
+    case 'TAG_RESOLVE_FAILED':
+      return 'found a YAML tag, expected quotes around text that begins with "!"';
+    case 'BAD_SCALAR_START':
+      return 'found a character that cannot begin a value, expected quotes around the text';
+    case 'BAD_DQ_ESCAPE':
+      return 'found a backslash before a character that has no escape, expected single quotes or a doubled backslash';
+    case 'BLOCK_AS_IMPLICIT_KEY':
+      return 'found a second key on one line, expected a new line or quotes around text with ": "';
+    case 'MULTILINE_IMPLICIT_KEY':
+      return 'found a key over several lines, expected "key: value" (is a colon missing above?)';
+    case 'MULTIPLE_DOCS':
+      return 'found a second YAML document (---), expected one';
+    case 'NON_STRING_KEY':
+      return 'found a key that is a list or a mapping, expected text';
+    case 'RESOURCE_EXHAUSTION':
+      return TOO_DEEP;
+    default:
+      return `found text that is no YAML (${error.code}), expected "key: value" lines, lists and quotes that are closed`;
+  }
+}
+
+/** Storing such a text would change it, and the events would carry another one than the file. */
+const BROKEN_MESSAGE = `found ${BROKEN_TEXT.found}, expected ${BROKEN_TEXT.expected}`;
+
+/** A YAML document's values. The maps' keys are rendered paths. */
+type Values = {
+  /** Null when the document is no mapping. */
+  tree: JsonObject | null;
+  problems: PlacedProblem[];
+  offsets: Map<string, number>;
+  keyOffsets: Map<string, number>;
+  variables: Map<string, string[]>;
+  /** The values of all variables and files. */
+  outside: Set<string>;
+};
+
+/** Reads a document that has no syntax errors, with the variables in its scalars expanded. */
+function readValues(options: {
+  document: Document.Parsed;
+  unmask(part: string): string;
+  outside: Outside;
+}): Values {
+  const { document, unmask } = options;
+  const values: Values = {
+    tree: null,
+    problems: [],
+    offsets: new Map(),
+    keyOffsets: new Map(),
+    variables: new Map(),
+    outside: new Set(),
+  };
+  const targets = aliasTargets(document);
+  const enclosing = new Set<Node>();
+  let count = 0;
+  let isTooLarge = false;
+
+  function read(node: Node | null, path: ConfigPath): JsonValue {
+    count += 1;
+    const offset = node?.range?.[0];
+    const place = renderPath(path);
+    if (offset !== undefined && !values.offsets.has(place)) values.offsets.set(place, offset);
+    const refuse = (message: string): null => {
+      values.problems.push({ path, offset: offset ?? 0, message });
+      return null;
+    };
+    if (node === null) return null;
+    if (path.length > LIMITS.config.depth) return refuse(TOO_DEEP);
+    if (isAlias(node)) {
+      const target = targets.get(node);
+      if (target === undefined) {
+        return refuse(
+          'found a YAML alias without an anchor, expected quotes around text that begins with "*"',
+        );
+      }
+      if (enclosing.has(target)) return refuse('found a YAML alias inside its own anchor, expected a value');
+      if (count > LIMITS.config.members) {
+        if (isTooLarge) return null;
+        isTooLarge = true;
+        return refuse(`found more than ${LIMITS.config.members} values, expected fewer aliases`);
+      }
+      return read(target, path);
+    }
+    enclosing.add(node);
+    const value = readNode(node, path);
+    enclosing.delete(node);
+    return value;
+  }
+
+  function readNode(node: Node, path: ConfigPath): JsonValue {
+    if (isMap(node)) return readMapping(node, path);
+    if (isSeq(node)) return node.items.map((item, index) => read(asNode(item), [...path, index]));
+    const value = isScalar(node) ? node.value : null;
+    if (typeof value === 'number') return exactNumber(value, isScalar(node) ? (node.source ?? '') : '');
+    if (typeof value === 'boolean') return value;
+    if (typeof value !== 'string') return null;
+    if (value.length > LIMITS.config.textCharacters) {
+      const message = `found a text of ${value.length} characters, expected at most ${LIMITS.config.textCharacters}`;
+      values.problems.push({ path, offset: node.range?.[0] ?? 0, message });
+      return null;
+    }
+    const { text, variables, outside, problems } = expandVariables(unmask(value), options.outside);
+    for (const taken of outside) values.outside.add(taken);
+    if (variables.length > 0) values.variables.set(renderPath(path), variables);
+    const offset = node.range?.[0] ?? 0;
+    values.problems.push(...problems.map((message) => ({ path, offset, message })));
+    if (text.isWellFormed()) return text;
+    values.problems.push({ path, offset, message: BROKEN_MESSAGE });
+    return null;
+  }
+
+  function readMapping(node: YAMLMap, path: ConfigPath): JsonObject {
+    const object: JsonObject = {};
+    for (const pair of node.items) {
+      const key = isScalar(pair.key) ? unmask(String(pair.key.value ?? '')) : '';
+      const inner = [...path, key];
+      const offset = (isScalar(pair.key) ? pair.key.range?.[0] : undefined) ?? node.range?.[0] ?? 0;
+      if (key.includes('${')) {
+        const message = 'found a variable in a key, expected a key that is written out';
+        // The key is not in the path: a slip makes one of a secret.
+        values.problems.push({ path, offset, message });
+      } else if (!key.isWellFormed()) {
+        values.problems.push({ path, offset, message: BROKEN_MESSAGE });
+      } else if (key === '' || key === '__proto__') {
+        const message = `found the key ${JSON.stringify(key)}, expected another name`;
+        values.problems.push({ path, offset, message });
+      } else {
+        values.keyOffsets.set(renderPath(inner), offset);
+        if (asNode(pair.value) === null) values.offsets.set(renderPath(inner), offset);
+        object[key] = read(asNode(pair.value), inner);
+      }
+    }
+    return object;
+  }
+
+  const tree = read(document.contents, []);
+  if (isJsonObject(tree)) return { ...values, tree };
+  if (values.problems.length === 0) {
+    const found = tree === null ? 'an empty file' : Array.isArray(tree) ? 'a list' : 'a single value';
+    const message = `found ${found}, expected a mapping with the keys upstream, receivers and subscriptions`;
+    values.problems.push({ path: [], offset: 0, message });
+  }
+  return values;
+}
+
+/** What each alias stands for, found in one pass: the library's own look-up reads the whole document for each of them. */
+function aliasTargets(document: Document.Parsed): Map<Alias, Node> {
+  const targets = new Map<Alias, Node>();
+  const anchors = new Map<string, Node>();
+  visit(document, {
+    Alias(_, alias) {
+      const target = anchors.get(alias.source);
+      if (target !== undefined) targets.set(alias, target);
+    },
+    Value(_, node) {
+      if (node.anchor !== undefined) anchors.set(node.anchor, node);
+    },
+  });
+  return targets;
+}
+
+/**
+ * A number that JavaScript holds exactly; the text otherwise. An address without quotes is a number to YAML, and none of
+ * its digits may be lost.
+ */
+function exactNumber(value: number, source: string): number | string {
+  const isHash = /^0x[0-9a-fA-F]{15,}$/.test(source);
+  return isHash || (Number.isInteger(value) && !Number.isSafeInteger(value)) ? source : value;
+}
+
+/** The parser leaves an absent value null; in a parsed document everything else is a node. */
+function asNode(value: unknown): Node | null {
+  return isAlias(value) || isMap(value) || isSeq(value) || isScalar(value) ? value : null;
+}
 
 /** A config file's text, read: its values with variables expanded, and where each of them stands. */
 export type Source = {
@@ -58,7 +266,7 @@ type Read = { values: Values | null; syntaxProblems: PlacedProblem[] };
 
 function readDocument(
   document: Document.Parsed,
-  { masked, ...parts }: { masked: string; unmask(part: string): string; outside: Outside },
+  { masked, ...rest }: { masked: string; unmask(part: string): string; outside: Outside },
 ): Read {
   const syntaxErrors = [...document.errors, ...document.warnings];
   const syntaxProblems = syntaxErrors.map((error) => ({
@@ -72,7 +280,7 @@ function readDocument(
     message: describeRepeatedKey(masked.slice(offset)),
   }));
   // A repeated key leaves a readable document; after an error the rest would be guesswork.
-  const values = syntaxErrors.length === 0 ? readValues({ document, ...parts }) : null;
+  const values = syntaxErrors.length === 0 ? readValues({ document, ...rest }) : null;
   return { values, syntaxProblems: [...syntaxProblems, ...repeated].sort((a, b) => a.offset - b.offset) };
 }
 
@@ -118,4 +326,32 @@ function firstOfEachLine(problems: PlacedProblem[], lineCounter: LineCounter): P
     const { line } = lineCounter.linePos(offset);
     return !lines.has(line) && lines.add(line);
   });
+}
+
+/** What cannot be read whole: a file that is too large, or no file at all. */
+export type Endless = { isFile: boolean; found: string; expected: string };
+
+/**
+ * Why a path cannot be read whole, in words; null where it can, or where reading itself says more. A pipe or a device could
+ * keep its reader for ever, and with it the end of the process.
+ */
+export function whyEndless(path: string, mostBytes: number): Endless | null {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (stat === undefined || stat.isDirectory()) return null;
+  if (!stat.isFile()) return { isFile: false, found: 'a pipe or a device', expected: 'a file' };
+  if (stat.size <= mostBytes) return null;
+  return {
+    isFile: true,
+    found: `a file of ${stat.size} bytes`,
+    expected: `one of at most ${mostBytes} bytes`,
+  };
+}
+
+/** The number of bytes a file that has; 0 for what cannot be asked. */
+export function sizeOf(path: string): number {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  } catch {
+    return 0;
+  }
 }

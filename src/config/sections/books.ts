@@ -1,13 +1,12 @@
 import { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
 import type { BooksConfig } from '../config.ts';
-import { timeOfDayField, timeZoneField } from '../fields/batching.ts';
-import { durationField } from '../fields/duration.ts';
-import { flagField, mapping } from '../fields/fields.ts';
-import { isLoopback, secretServerUrlField } from '../fields/urls.ts';
-import { type Finding, member } from '../file/tree.ts';
+import { durationField, flagField, mapping } from '../fields/fields.ts';
+import { isLoopback, secretServerUrlField } from '../fields/http.ts';
+import { timeOfDayField, timeZoneField } from '../fields/receiver.ts';
+import { type Finding, member } from '../file/errors.ts';
 import { WITH_TLS } from './postgres-receiver.ts';
-import { mailAddressField } from './smtp.ts';
+import { mailAddressField } from './receiver.ts';
 
 /** The `books` section. */
 export const booksSchema = mapping({

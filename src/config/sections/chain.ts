@@ -1,14 +1,20 @@
 import { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
-import { readFulfilmentEvent } from '../../domain/proof/evm-moves.ts';
-import { chainFamily } from '../../domain/proof/families.ts';
+import { readFulfilmentEvent } from '../../domain/proof/moves.ts';
+import { chainFamily } from '../../domain/proof/statement.ts';
 import { foldHex } from '../../domain/subjects/subject.ts';
 import type { ChainEndpoint, CheckedChain } from '../config.ts';
-import { durationField } from '../fields/duration.ts';
-import { flagField, mapping, nameField, rateField, textField, wholeNumberField } from '../fields/fields.ts';
-import { headersField } from '../fields/headers.ts';
-import { httpUrl, isLoopback, proxyField, secretUrlField } from '../fields/urls.ts';
-import { type Finding, findRepeated, items, member } from '../file/tree.ts';
+import {
+  durationField,
+  flagField,
+  mapping,
+  nameField,
+  rateField,
+  textField,
+  wholeNumberField,
+} from '../fields/fields.ts';
+import { headersField, httpUrl, isLoopback, proxyField, secretUrlField } from '../fields/http.ts';
+import { type Finding, findRepeated, items, member } from '../file/errors.ts';
 
 const endpointSchema = mapping({
   name: nameField.meta({

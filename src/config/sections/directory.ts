@@ -4,8 +4,8 @@ import { foldHex } from '../../domain/subjects/subject.ts';
 import type { AddedChain, AddedToken } from '../../domain/transfers/chains.ts';
 import type { CheckedChain } from '../config.ts';
 import { flagField, mapping, textField, wholeNumberField } from '../fields/fields.ts';
-import { httpUrl } from '../fields/urls.ts';
-import { type Finding, findRepeated, member } from '../file/tree.ts';
+import { httpUrl } from '../fields/http.ts';
+import { type Finding, findRepeated, member } from '../file/errors.ts';
 import { buildChecks, CHAIN_CHECKS, checkChecks } from './chain.ts';
 
 const EXPLORER = 'an http(s) URL with {txHash}, like https://explorer.example.com/tx/{txHash}';

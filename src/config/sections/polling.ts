@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
 import type { PollingConfig } from '../config.ts';
-import { durationField, parseDuration } from '../fields/duration.ts';
-import { mapping, textField } from '../fields/fields.ts';
-import { type Finding, member } from '../file/tree.ts';
+import { durationField, mapping, parseDuration, textField } from '../fields/fields.ts';
+import { type Finding, member } from '../file/errors.ts';
 
 const statuses = z
   .array(textField({ pattern: /^\S+$/, expected: 'a status, one word as the upstream writes it' }), {

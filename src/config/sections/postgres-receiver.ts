@@ -2,19 +2,18 @@ import { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
 import { Secret } from '../../secret.ts';
 import type { PostgresReceiver } from '../config.ts';
-import { durationField } from '../fields/duration.ts';
-import { flagField, mapping, textField, wholeNumberField } from '../fields/fields.ts';
-import { filterFields } from '../fields/filter.ts';
+import { durationField, flagField, mapping, textField, wholeNumberField } from '../fields/fields.ts';
+import { decoded } from '../fields/http.ts';
 import {
   disableAfterField,
   eventsField,
+  filterFields,
   rateLimitField,
   receiverNameField,
   retriesField,
 } from '../fields/receiver.ts';
 import { checkTls, tlsSchema } from '../fields/tls.ts';
-import { decoded } from '../fields/urls.ts';
-import { type Finding, member } from '../file/tree.ts';
+import { type Finding, member } from '../file/errors.ts';
 
 /** The name of the table unless the config says another. */
 export const DEFAULT_TABLE = 'intentwatch_events';

@@ -1,14 +1,18 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { canonicalJson, type JsonValue } from '../../domain/json.ts';
+import {
+  canonicalJson,
+  JsonLimitError,
+  type JsonValue,
+  parseJson,
+  UnstorableJsonError,
+} from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { JsonLimitError, parseJson, UnstorableJsonError } from '../../domain/parse-json.ts';
-import { type ImportedQuote, readImportedQuote } from '../../domain/quotes/imported-quote.ts';
+import { type ImportedQuote, readImportedQuote } from '../../domain/quotes/promised.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
-import type { ConfigPath } from '../file/errors.ts';
+import { type ConfigPath, type Finding, items, member } from '../file/errors.ts';
 import type { FilePlace } from '../file/expand.ts';
-import { whyEndless } from '../file/file-size.ts';
-import { type Finding, items, member } from '../file/tree.ts';
+import { whyEndless } from '../file/source.ts';
 
 /** The quotes that a config hands over: what each `file` holds, and what is wrong with those that cannot be read. */
 export type QuoteFiles = { quotes: ReadonlyMap<string, ImportedQuote>; findings: Finding[] };

@@ -1,19 +1,32 @@
 import { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
-import type { Receiver, ReceiverTls, Retries, WebhookFormat } from '../config.ts';
-import { batchingFields, buildBatching, checkQuietHours } from '../fields/batching.ts';
-import { durationField } from '../fields/duration.ts';
-import { flagField, mapping, wholeNumberField } from '../fields/fields.ts';
-import { buildFilter, filterFields } from '../fields/filter.ts';
-import { headersField } from '../fields/headers.ts';
-import { networksField } from '../fields/networks.ts';
+import type { Receiver, ReceiverTls, Retries, SmtpConfig } from '../config.ts';
+import { durationField, flagField, mapping, textField, wholeNumberField } from '../fields/fields.ts';
 import {
+  headersField,
+  httpUrl,
+  isInNetworks,
+  isPrivateHost,
+  networksField,
+  proxyField,
+  secretServerUrlField,
+  secretUrlField,
+} from '../fields/http.ts';
+import {
+  batchingFields,
+  buildBatching,
+  buildFilter,
+  CHAT_FORMATS,
+  checkQuietHours,
   disableAfterField,
   eventsField,
+  FORMAT_RATE_LIMITS,
+  filterFields,
   orderingField,
   rateLimitField,
   receiverNameField,
   retriesField,
+  WEBHOOK_FORMATS,
 } from '../fields/receiver.ts';
 import {
   expiringSecretField,
@@ -22,27 +35,57 @@ import {
   signingSecretField,
 } from '../fields/signing-secret.ts';
 import { checkTls, tlsSchema } from '../fields/tls.ts';
-import { httpUrl, isInNetworks, isPrivateHost, proxyField, secretUrlField } from '../fields/urls.ts';
-import { type Finding, findRepeated, items, member } from '../file/tree.ts';
+import { type Finding, findRepeated, items, member } from '../file/errors.ts';
 import { buildPostgres, checkPostgres, postgresSchema } from './postgres-receiver.ts';
-import { mailAddressField } from './smtp.ts';
 
-/** A chat takes fewer messages than a program does: about one a second, or 30 a minute. */
-const DEFAULT_RATE_LIMITS: Readonly<Record<WebhookFormat, number | null>> = {
-  standard: null,
-  slack: 1,
-  discord: 0.5,
-};
+const ADDRESS = String.raw`[^\s@<>"(),:;\x00-\x1f]+@[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?`;
+
+/** A mail address alone: `transfers@example.com`. */
+export const mailAddressField = textField({
+  pattern: new RegExp(`^${ADDRESS}$`),
+  expected: 'one mail address, like transfers@example.com',
+});
+
+/** The `smtp` section. */
+export const smtpSchema = mapping({
+  url: secretServerUrlField({
+    schemes: ['smtp', 'smtps'],
+    example: 'smtp://user:password@mail.example.com:587',
+  }).meta({
+    description: 'The mail server, with user and password where it requests them.',
+    label: 'URL',
+  }),
+  // A line break in the display name would add headers to the mail.
+  from: textField({
+    pattern: new RegExp(String.raw`^(${ADDRESS}|("[^"\\\x00-\x1f]*"|[^<>"@,;:\\\x00-\x1f]+) ?<${ADDRESS}>)$`),
+    expected: 'a mail address with or without a name, like "Intentwatch <transfers@example.com>"',
+  }).meta({
+    description: 'The sender, with or without a display name.',
+    label: 'mail address',
+  }),
+}).meta({
+  description: 'How mail leaves. Needed when a receiver has `type: email`.',
+  example: [{ url: 'smtp://127.0.0.1:1025', from: 'Intentwatch <transfers@example.com>' }],
+});
+
+/** Mail as the rest of the program sees it. */
+export function buildSmtp(section: z.output<typeof smtpSchema> | undefined): SmtpConfig | null {
+  return section === undefined ? null : { url: section.url, from: section.from };
+}
+
+const EITHER = new Intl.ListFormat('en-GB', { type: 'disjunction' });
+
+const CHAT_RATE_LIMITS = CHAT_FORMATS.map((format) => `${FORMAT_RATE_LIMITS[format]} for \`${format}\``);
 
 const webhookSchema = mapping({
   name: receiverNameField,
   type: z.literal('webhook').meta({ description: '`webhook`.' }),
   format: z
-    .enum(['standard', 'slack', 'discord'], { error: '"standard", "slack" or "discord"' })
+    .enum(WEBHOOK_FORMATS, { error: EITHER.format(WEBHOOK_FORMATS.map((format) => `"${format}"`)) })
     .prefault('standard')
     .meta({
       description:
-        "What is sent: `standard` is the event, signed; `slack` and `discord` are messages for a channel's incoming webhook.",
+        'What is sent: `standard` is the event, signed; each other is a [message to a chat](webhooks.md#messages-to-a-chat).',
     }),
   url: secretUrlField({ example: 'https://example.com/hook' }).meta({
     description: 'The URL that is called. Kept secret: it never appears in logs or errors.',
@@ -79,8 +122,7 @@ const webhookSchema = mapping({
     .prefault(5)
     .meta({ description: 'How many deliveries are under way at once.' }),
   rateLimit: rateLimitField.meta({
-    description:
-      'How many attempts per second, over all processes; 0.5 is one every 2 s. Left out: no limit, but 1 for `slack` and 0.5 for `discord`.',
+    description: `How many attempts per second, over all processes; 0.5 is one every 2 s. Left out: no limit, but ${CHAT_RATE_LIMITS.join(', ')}.`,
   }),
   tls: tlsSchema.optional().meta({ description: 'Files for TLS that is not the usual one.' }),
   ordering: orderingField,
@@ -184,7 +226,7 @@ export function buildReceiver(
     case 'webhook': {
       const { format, url, headers, allowPrivateNetwork, allowInsecure } = item;
       const { allowNetworks = [], proxy = null } = item;
-      const rateLimit = item.rateLimit ?? DEFAULT_RATE_LIMITS[format];
+      const rateLimit = item.rateLimit ?? FORMAT_RATE_LIMITS[format];
       const { ordering } = item;
       const own = { format, url, secrets: item.secrets ?? [], headers, tls, rateLimit, ordering };
       return {

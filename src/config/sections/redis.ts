@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { Secret } from '../../secret.ts';
 import type { RedisConfig } from '../config.ts';
 import { mapping, textField } from '../fields/fields.ts';
-import { decoded } from '../fields/urls.ts';
+import { decoded } from '../fields/http.ts';
 
 /**
  * The place where Redis is: one server (by URL or by socket), a Sentinel group, or a Cluster. Written in `redis.url` as

@@ -3,10 +3,8 @@ import { canonicalJson, type JsonValue } from '../../domain/json.ts';
 import { OPEN_EXECUTIONS, type RouteDefinition, USUAL_EXECUTIONS } from '../../domain/quotes/route.ts';
 import { ROUTE_SERVICES } from '../../domain/subjects/subject.ts';
 import { addressField } from '../fields/addresses.ts';
-import { durationField } from '../fields/duration.ts';
-import { mapping, nameField, textField, wholeNumberField } from '../fields/fields.ts';
-import type { ConfigPath } from '../file/errors.ts';
-import { type Finding, items, member } from '../file/tree.ts';
+import { durationField, mapping, nameField, textField, wholeNumberField } from '../fields/fields.ts';
+import { type ConfigPath, type Finding, items, member } from '../file/errors.ts';
 
 const LEAST_SHARE = 0.000_001;
 

@@ -4,9 +4,8 @@ import type { JsonValue } from '../../domain/json.ts';
 import { Secret } from '../../secret.ts';
 import type { ServerConfig } from '../config.ts';
 import { flagField, mapping, textField, wholeNumberField } from '../fields/fields.ts';
-import { networkListField, networksField } from '../fields/networks.ts';
-import { baseUrlField, proxyOriginField } from '../fields/urls.ts';
-import { type Finding, member } from '../file/tree.ts';
+import { baseUrlField, networkListField, networksField, proxyOriginField } from '../fields/http.ts';
+import { type Finding, member } from '../file/errors.ts';
 
 const tokenField = textField({
   pattern: /^[\x21-\x7e]{16,}$/,
@@ -134,7 +133,7 @@ export function isLoopbackHost(host: string): boolean {
 }
 
 /** True when there is an API: not without a token where it can be reached from elsewhere. */
-export function isApiOn({ host, tokens }: Pick<ServerConfig, 'host' | 'tokens'>): boolean {
+export function isApiOn({ host, tokens }: ServerConfig): boolean {
   return tokens.read !== null || tokens.consume !== null || tokens.admin.length > 0 || isLoopbackHost(host);
 }
 

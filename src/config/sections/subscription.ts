@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isJsonObject, type JsonValue } from '../../domain/json.ts';
-import type { ImportedQuote } from '../../domain/quotes/imported-quote.ts';
+import type { ImportedQuote } from '../../domain/quotes/promised.ts';
 import {
   foldHex,
   gaslessId,
@@ -14,10 +14,17 @@ import {
 } from '../../domain/subjects/subject.ts';
 import type { GaslessJob, Subscription } from '../config.ts';
 import { evmAddressField, walletField } from '../fields/addresses.ts';
-import { durationField } from '../fields/duration.ts';
-import { mapping, nameField, textField, uuidField, wholeNumberField } from '../fields/fields.ts';
-import { hasMetadataRoom, METADATA_ROOM } from '../fields/metadata.ts';
-import { type Finding, findRepeated, isEmpty, items, member } from '../file/tree.ts';
+import {
+  durationField,
+  hasMetadataRoom,
+  METADATA_ROOM,
+  mapping,
+  nameField,
+  textField,
+  uuidField,
+  wholeNumberField,
+} from '../fields/fields.ts';
+import { type Finding, findRepeated, isEmpty, items, member } from '../file/errors.ts';
 import { QUOTE_FILE } from './quote-files.ts';
 import { buildRoute, routeSchema } from './route.ts';
 

@@ -2,10 +2,9 @@ import type { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
 import { Secret } from '../../secret.ts';
 import type { UpstreamConfig } from '../config.ts';
-import { durationField } from '../fields/duration.ts';
-import { flagField, mapping, rateField, textField } from '../fields/fields.ts';
-import { baseUrlField, httpUrl, isLoopback, proxyField } from '../fields/urls.ts';
-import { type Finding, member } from '../file/tree.ts';
+import { durationField, flagField, mapping, rateField, textField } from '../fields/fields.ts';
+import { baseUrlField, httpUrl, isLoopback, proxyField } from '../fields/http.ts';
+import { type Finding, member } from '../file/errors.ts';
 
 const MAX_REQUESTS_PER_SECOND = 10_000;
 

@@ -1,8 +1,6 @@
-import type { Day } from './day.ts';
-import type { DayTransfer } from './day-transfer.ts';
-import { linesOf } from './postings.ts';
+import type { Day, DayTransfer } from './day.ts';
+import { amountOf, type BookNames, linesOf, Sums, type TokenPlace, unitsOf } from './postings.ts';
 import type { Balance, BookCheck } from './report-schema.ts';
-import { amountOf, type BookNames, Sums, type TokenPlace, unitsOf } from './sums.ts';
 
 /** What was written down when a day was closed. */
 export type Closing = TokenPlace & { count: number; amount: bigint };

@@ -1,6 +1,8 @@
-import { storableText } from '../storable-text.ts';
+import { storableText } from '../json.ts';
 import { foldHex } from '../subjects/subject.ts';
+import { toUnits } from '../transfers/money.ts';
 import { type BookState, believableMs, happenedMs, type Observation } from './book-state.ts';
+import type { BookAmount, BookSum } from './report-schema.ts';
 
 /**
  * Sides of the books. `started` and `ended` are in the source token, and what has started and not ended is under way;
@@ -8,10 +10,10 @@ import { type BookState, believableMs, happenedMs, type Observation } from './bo
  */
 export const SIDES = ['started', 'ended', 'refunded', 'delivered', 'fee'] as const;
 
-export type Side = (typeof SIDES)[number];
+type Side = (typeof SIDES)[number];
 
 /** An amount on a side; base units. `token` is empty where it is not known, and the amount is 0 then. */
-export type Line = { side: Side; chainId: string; token: string; count: number; amount: bigint };
+type Line = { side: Side; chainId: string; token: string; count: number; amount: bigint };
 
 /** A line with its time, ms. `isLate`: it happened in a day that was closed by then; `isCorrection`: its side had been posted. */
 export type Posting = Line & { bookedMs: number; happenedMs: number; isLate: boolean; isCorrection: boolean };
@@ -40,7 +42,7 @@ export function linesOf({ phase, transfer, isCountedElsewhere }: BookState): Lin
 type Money = { chainId?: string | undefined; token?: string | undefined; amount: string };
 
 /** When a posting may be booked: not before `closedMs` (all before is closed), nor before the transfer's last one. */
-export type BookTimes = { openedMs: number; closedMs: number; lastBookedMs: number | null };
+type BookTimes = { openedMs: number; closedMs: number; lastBookedMs: number | null };
 
 /**
  * When something is booked: when it happened; where that lies in a closed day, at the first moment that is open. What
@@ -92,4 +94,65 @@ function sumByPlace(lines: readonly Line[]): Map<string, Line> {
     sums.set(place, sum === undefined ? line : { ...sum, amount: sum.amount + line.amount });
   }
   return sums;
+}
+
+/** What tokens and chains are called in a report. */
+export type BookNames = {
+  token(chainId: string, token: string): { symbol: string; decimals: number } | null;
+  chain(chainId: string): string | null;
+};
+
+/** A place where amounts are added up. */
+export type TokenPlace = { chainId: string; token: string };
+
+/** Signed base units in token units; null where the decimals are not known. */
+export function unitsOf(amount: bigint, place: TokenPlace, names: BookNames): string | null {
+  const known = names.token(place.chainId, place.token);
+  if (known === null) return null;
+  const units = toUnits(String(amount < 0n ? -amount : amount), known.decimals);
+  return units === null || amount >= 0n ? units : `-${units}`;
+}
+
+/** An amount as a report shows it. */
+export function amountOf(amount: bigint, { chainId, token }: TokenPlace, names: BookNames): BookAmount {
+  return {
+    chainId,
+    chain: chainId === '' ? null : names.chain(chainId),
+    token,
+    symbol: names.token(chainId, token)?.symbol ?? null,
+    amount: String(amount),
+    units: unitsOf(amount, { chainId, token }, names),
+  };
+}
+
+/** Counts and amounts by some key. */
+export class Sums<K extends TokenPlace> {
+  readonly #sums = new Map<string, { key: K; count: number; amount: bigint }>();
+
+  add(key: K, count: number, amount: bigint): void {
+    const text = JSON.stringify(Object.values(key));
+    const sum = this.#sums.get(text);
+    if (sum === undefined) this.#sums.set(text, { key, count, amount });
+    else {
+      sum.count += count;
+      sum.amount += amount;
+    }
+  }
+
+  /** Those that do not come to nothing, in the order of their keys. */
+  list(): { key: K; count: number; amount: bigint }[] {
+    return [...this.#sums]
+      .filter(([, { count, amount }]) => count !== 0 || amount !== 0n)
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+      .map(([, sum]) => sum);
+  }
+
+  get(place: K): { count: number; amount: bigint } {
+    return this.#sums.get(JSON.stringify(Object.values(place))) ?? { count: 0, amount: 0n };
+  }
+}
+
+/** Sums as a report shows them. */
+export function sumsOf(sums: Sums<TokenPlace>, names: BookNames): BookSum[] {
+  return sums.list().map(({ key, count, amount }) => ({ ...amountOf(amount, key, names), count }));
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 const MOMENT = z.iso.datetime();
 
 /** An amount of a token on a chain; negative where a correction took more away than came. */
-export const BOOK_AMOUNT = z.object({
+const BOOK_AMOUNT = z.object({
   chainId: z.string().describe('Empty where it is not known.'),
   chain: z.string().nullable(),
   token: z.string().describe('Its address; empty where it is not known.'),
@@ -131,3 +131,12 @@ export const REPORT = z
   .meta({ id: 'Books' });
 
 export type Report = z.infer<typeof REPORT>;
+
+/**
+ * How the log does not go on as the books know it. `other-log`: it was lost with its Redis, and this is another.
+ * `trimmed`: entries left the log before they were read. `lost`: the entry that was read last is gone, as after a Redis
+ * that was set back to an older state.
+ */
+export const BREAKS = ['other-log', 'trimmed', 'lost'] as const;
+
+export type BreakKind = (typeof BREAKS)[number];

@@ -1,10 +1,10 @@
 import type { TransferFacts } from '../events/event-schema.ts';
-import { storableText } from '../storable-text.ts';
+import { storableText } from '../json.ts';
 import { foldHex } from '../subjects/subject.ts';
 import type { BookState } from './book-state.ts';
-import { type DayTransfer, deliveriesBy } from './day-transfer.ts';
+import { type DayTransfer, deliveriesBy } from './day.ts';
+import { amountOf, type BookNames } from './postings.ts';
 import type { BookAmount, PROOF_WORDS, ReportRow } from './report-schema.ts';
-import { amountOf, type BookNames } from './sums.ts';
 
 type ToldMoney = NonNullable<TransferFacts['sent']>;
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { ANY_ROUTE } from '../transfers/transfer.ts';
 import { quantileSeconds } from './hazard.ts';
 import { ENOUGH_OF_A_ROUTE, type Knowledge } from './knowledge.ts';
-import { ANY_ROUTE } from './route-name.ts';
 import { failedOf, type Watch } from './watch-rules.ts';
 
 const COUNT = z.number().min(0);

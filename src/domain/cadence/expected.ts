@@ -1,12 +1,10 @@
 import type { ExpectedBy } from '../events/event-schema.ts';
 import { statusOf } from '../subjects/kinds.ts';
-import { stageOf } from '../subjects/lifecycle.ts';
-import type { Snapshot } from '../subjects/record.ts';
+import { type Snapshot, stageOf } from '../subjects/record.ts';
 import type { SubjectId } from '../subjects/subject.ts';
-import { AGE_BINS, lowerEdge, upperEdge } from './ages.ts';
-import type { HazardCurve } from './hazard.ts';
+import { routeName } from '../transfers/transfer.ts';
+import { AGE_BINS, type HazardCurve, lowerEdge, upperEdge } from './hazard.ts';
 import { stageSinceMs } from './next-poll.ts';
-import { routeName } from './route-name.ts';
 import type { Watch } from './watch-rules.ts';
 
 /** How a stage ends, by age: as is usual, or failed (expired, failed, refundable), after which the usual does not come. */

@@ -1,5 +1,5 @@
-import { usualArrivals } from './arrivals.ts';
-import { type DecayClock, weightAt } from './decay.ts';
+import { ANY_ROUTE } from '../transfers/transfer.ts';
+import { type DecayClock, usualArrivals, weightAt } from './arrivals.ts';
 import type { StageEnds } from './expected.ts';
 import {
   type Expectation,
@@ -16,7 +16,6 @@ import {
   type Tally,
   updatedHazard,
 } from './learning.ts';
-import { ANY_ROUTE } from './route-name.ts';
 import {
   type ArrivalRule,
   failedOf,

@@ -1,7 +1,6 @@
-import { stageOf } from '../subjects/lifecycle.ts';
-import type { Snapshot } from '../subjects/record.ts';
+import { type Snapshot, stageOf } from '../subjects/record.ts';
 import { type SubjectId, subjectKind } from '../subjects/subject.ts';
-import { ANY_ROUTE, routeName } from './route-name.ts';
+import { ANY_ROUTE, routeName } from '../transfers/transfer.ts';
 import { virtualSeconds } from './wait.ts';
 import { type CadenceModel, watched } from './watched.ts';
 

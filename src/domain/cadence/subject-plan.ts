@@ -1,8 +1,8 @@
 import { unseenSnapshot } from '../changes/next-snapshot.ts';
-import type { ImportedState } from '../quotes/imported-quote.ts';
-import { type Claim, parseClaimRoot } from '../subjects/claim.ts';
+import type { ImportedState } from '../quotes/promised.ts';
 import type { Snapshot } from '../subjects/record.ts';
 import type { SubjectId } from '../subjects/subject.ts';
+import { type Claim, parseClaimRoot } from '../subjects/subscription.ts';
 import {
   type FinishedStatuses,
   firstAlarm,

@@ -1,9 +1,8 @@
 import type { FlaggedEvent, Transition } from '../changes/decision.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
-import type { ImportedState } from '../quotes/imported-quote.ts';
+import type { ImportedState } from '../quotes/promised.ts';
 import { statusOf, UNKNOWN } from '../subjects/kinds.ts';
-import { stageOf } from '../subjects/lifecycle.ts';
-import type { Snapshot } from '../subjects/record.ts';
+import { type Snapshot, stageOf } from '../subjects/record.ts';
 import { eventKind, type SubjectId, subjectKind } from '../subjects/subject.ts';
 
 /** After how long a subscription wants a transfer reported as overdue: so many ms, or what was learned of its route. */

@@ -1,7 +1,15 @@
 import type { SubjectId } from '../subjects/subject.ts';
-import { type Arrivals, chooseListings, type Listing } from './listing-choice.ts';
 import type { PlannedPoll } from './next-poll.ts';
-import { keepable, type Limits, type Term, tightest, virtualSeconds } from './wait.ts';
+import {
+  type Arrivals,
+  chooseListings,
+  keepable,
+  type Limits,
+  type Listing,
+  type Term,
+  tightest,
+  virtualSeconds,
+} from './wait.ts';
 import { type CadenceModel, watched } from './watched.ts';
 
 /**

@@ -1,9 +1,8 @@
-import { stageOf } from '../subjects/lifecycle.ts';
+import { stageOf } from '../subjects/record.ts';
 import type { SubjectId } from '../subjects/subject.ts';
 import { type HazardCurve, rateAt } from './hazard.ts';
-import { stageInterval } from './stages.ts';
 import { keepable, type Limits, LONGEST_WAIT_SECONDS, limitsAt, type Term } from './wait.ts';
-import type { ArrivalRule, Watch, WatchRules } from './watch-rules.ts';
+import { type ArrivalRule, stageInterval, type Watch, type WatchRules } from './watch-rules.ts';
 
 /**
  * What the cadence goes by: the rules of the config, the hazard of what is waited for on a route, and how many new

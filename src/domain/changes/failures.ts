@@ -99,7 +99,6 @@ function hasMore(before: readonly Failure[], after: readonly Failure[]): boolean
   });
 }
 
-/** The number of steps that have a refund transaction. */
 function refunds({ steps }: JsonObject): number {
   return (Array.isArray(steps) ? steps : []).filter((step) => {
     const transactions = isJsonObject(step) ? step.transactions : undefined;

@@ -1,9 +1,8 @@
 import { isOverdue, quoteFlags } from '../cadence/timed.ts';
 import { isProofFlag, withoutRestated } from '../proof/proof-flags.ts';
-import { SHORT } from '../quotes/short.ts';
+import { SHORT } from '../quotes/promised.ts';
 import { UNKNOWN } from '../subjects/kinds.ts';
-import { stageOf } from '../subjects/lifecycle.ts';
-import type { Snapshot } from '../subjects/record.ts';
+import { type Snapshot, stageOf } from '../subjects/record.ts';
 import { type SubjectId, subjectKind } from '../subjects/subject.ts';
 import type { Accepted } from './decision.ts';
 import { formerAfter } from './former.ts';

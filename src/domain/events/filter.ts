@@ -1,5 +1,5 @@
 import type { JsonObject } from '../json.ts';
-import { walletsOf } from '../subjects/claim.ts';
+import { walletsOf } from '../subjects/subscription.ts';
 import type { Directory } from '../transfers/chains.ts';
 import { type Leg, readTransfer, type Transfer } from '../transfers/transfer.ts';
 

@@ -1,11 +1,21 @@
 import type { Transition } from '../changes/decision.ts';
-import { valuesAt } from '../changes/paths.ts';
+import { valuesAt } from '../changes/leaves.ts';
 import type { JsonObject } from '../json.ts';
 import type { Proof } from '../proof/proof.ts';
 import { statusMember } from '../subjects/kinds.ts';
 import { asSubjectId } from '../subjects/subject.ts';
-import type { Event, EventFacts, EventSubject, RenderedEvent } from './event.ts';
-import { type EventIdentity, eventId, identify } from './event-id.ts';
+import { isTrackedRoot, parseClaimRoot, walletsOf } from '../subjects/subscription.ts';
+import { COMMON, type Directory } from '../transfers/chains.ts';
+import { transferFacts } from '../transfers/transfer-facts.ts';
+import {
+  type Event,
+  type EventFacts,
+  type EventIdentity,
+  type EventSubject,
+  eventId,
+  identify,
+  type RenderedEvent,
+} from './event.ts';
 import type { ExpectedBy, Promised } from './event-schema.ts';
 import { TEST_TYPE } from './event-types.ts';
 
@@ -15,7 +25,7 @@ import { TEST_TYPE } from './event-types.ts';
  * null at first sight; `promised` what a quote promised of the transfer; `fundedAt` when it was funded (Unix seconds);
  * `afterRestore`: the state may have been reported before; `expectedBy` by when its stage is expected to end; `proof` what the chain says of a payment.
  */
-export type EventParts = {
+export type EventInput = {
   subject: EventSubject;
   sequence: number;
   epoch: number;
@@ -34,7 +44,7 @@ export type EventParts = {
 };
 
 /** Makes the event of a transition. */
-export function makeEvent(parts: EventParts): Event {
+export function makeEvent(parts: EventInput): Event {
   const { subject, sequence, epoch, transition, record, updatedAt, nowMs } = parts;
   const { type } = transition;
   const payment = parts.proof?.payment;
@@ -74,7 +84,7 @@ export function makeEvent(parts: EventParts): Event {
 }
 
 /** What the changed members were before; that of the status is `previousStatus`. */
-function oldValues(before: JsonObject, { subject, transition }: EventParts): JsonObject {
+function oldValues(before: JsonObject, { subject, transition }: EventInput): JsonObject {
   const status = statusMember(asSubjectId(subject.id));
   return valuesAt(
     before,
@@ -83,7 +93,7 @@ function oldValues(before: JsonObject, { subject, transition }: EventParts): Jso
 }
 
 /** The time that a subject had waited that moves on, or is notified of because it has not. */
-function elapsedSeconds({ transition, updatedAt, waitingSince, nowMs }: EventParts): number | null {
+function elapsedSeconds({ transition, updatedAt, waitingSince, nowMs }: EventInput): number | null {
   const { type, status, previousStatus } = transition;
   const isOverdue = type.endsWith('.overdue');
   const moves = previousStatus !== null && status.toLowerCase() !== previousStatus.toLowerCase();
@@ -119,4 +129,44 @@ export function makeTestEvent(receiver: string, nowMs: number): RenderedEvent {
       detectionDelaySeconds: null,
     },
   };
+}
+
+/** What rendering needs of a subscription; `order` is its place in the config. */
+export type RenderedSubscription = { name: string; order: number; metadata: Record<string, string> };
+
+/**
+ * The event as one receiver gets it. `roots` are the claims that lead to this receiver; wallets, subscriptions and
+ * metadata come from them alone. The metadata of several subscriptions merges in their order. `directory` says what
+ * chains and tokens are called.
+ */
+export function renderEvent(
+  event: Event,
+  roots: readonly string[],
+  subscriptions: ReadonlyMap<string, RenderedSubscription>,
+  directory: Directory = COMMON,
+): RenderedEvent {
+  const names = [...new Set(roots.map((root) => parseClaimRoot(root).subscription))];
+  const leading = names
+    .map((name) => subscriptions.get(name) ?? { name, order: Number.MAX_SAFE_INTEGER, metadata: {} })
+    .sort((a, b) => a.order - b.order);
+  const { upstreamUpdatedAt, detectionDelaySeconds, before, promised, fundedAt, ...facts } = event.data;
+  const transfer = transferFacts(event, directory);
+  return {
+    ...event,
+    data: {
+      ...facts,
+      ...(transfer === null ? {} : { transfer }),
+      wallets: walletsOf(roots),
+      subscriptions: leading.map(({ name }) => name).filter((name) => !isTrackedRoot(name)),
+      metadata: Object.assign({}, ...leading.map((subscription) => subscription.metadata)),
+      upstreamUpdatedAt,
+      detectionDelaySeconds,
+    },
+  };
+}
+
+/** An event that waited until what it is for came back into the config. */
+export function withSuspended(event: RenderedEvent): RenderedEvent {
+  const { upstreamUpdatedAt, detectionDelaySeconds, ...data } = event.data;
+  return { ...event, data: { ...data, suspended: true, upstreamUpdatedAt, detectionDelaySeconds } };
 }

@@ -1,4 +1,4 @@
-import type { Found, Reading } from './reading.ts';
+import type { Found, Reading } from './proof.ts';
 import type { WaitingReason } from './verdict.ts';
 
 /** Why a check waits: as its verdict says, or as its transfer does not state it any more. */

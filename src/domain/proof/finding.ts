@@ -1,7 +1,5 @@
-import { type Claim, holderOf, weightOf } from './claim.ts';
-import { ageOf, type Funding } from './funding.ts';
-import type { DisputeReason, Proof } from './proof.ts';
-import type { Found, Move } from './reading.ts';
+import { ageOf, type Claim, type Funding, holderOf, weightOf } from './claim.ts';
+import type { DisputeReason, Found, Move, Proof } from './proof.ts';
 import type { Statement } from './statement.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { keccak256, stringToHex } from 'viem/utils';
 import type { JsonObject } from '../json.ts';
 import type { SubjectId } from '../subjects/subject.ts';
-import { type Statement, statementPrint, statementsOf } from './statement.ts';
+import { type Stated, statementPrint, statementsOf } from './statement.ts';
 
 /** How the check of a payment can come to be reported. */
 export const PROOF_OUTCOMES = ['verified', 'disputed', 'unproven'] as const;
@@ -15,25 +15,18 @@ export type ProofOutcome = (typeof PROOF_OUTCOMES)[number];
 const FLAG = /^proof:([a-z]+):([a-z]+):([0-9a-f]{16})$/;
 
 /** The flags of a snapshot once the check of a statement has ended so. */
-export function withProofFlag(
-  flags: readonly string[],
-  statement: Omit<Statement, 'recipients'>,
-  outcome: ProofOutcome,
-): string[] {
+export function withProofFlag(flags: readonly string[], statement: Stated, outcome: ProofOutcome): string[] {
   const rest = flags.filter((flag) => FLAG.exec(flag)?.[1] !== statement.payment);
   return [...rest, proofFlag(statement, outcome)];
 }
 
 /** The flag that says what became of the check of a statement. */
-function proofFlag(statement: Omit<Statement, 'recipients'>, outcome: ProofOutcome): string {
+function proofFlag(statement: Stated, outcome: ProofOutcome): string {
   return `proof:${statement.payment}:${outcome}:${digestOf(statement)}`;
 }
 
 /** The flags while a check is requested anew: no word of it stands, and which was reported is remembered. */
-export function withProofWithdrawn(
-  flags: readonly string[],
-  statement: Omit<Statement, 'recipients'>,
-): string[] {
+export function withProofWithdrawn(flags: readonly string[], statement: Stated): string[] {
   const withdrawn = new Map(
     PROOF_OUTCOMES.map((outcome) => [proofFlag(statement, outcome), withdrawnFlag(statement, outcome)]),
   );
@@ -41,15 +34,11 @@ export function withProofWithdrawn(
 }
 
 /** True when it was reported that the check of a statement ended so, and nothing else since. */
-export function isProofReported(
-  flags: readonly string[],
-  statement: Omit<Statement, 'recipients'>,
-  outcome: ProofOutcome,
-): boolean {
+export function isProofReported(flags: readonly string[], statement: Stated, outcome: ProofOutcome): boolean {
   return flags.includes(proofFlag(statement, outcome)) || flags.includes(withdrawnFlag(statement, outcome));
 }
 
-function withdrawnFlag(statement: Omit<Statement, 'recipients'>, outcome: ProofOutcome): string {
+function withdrawnFlag(statement: Stated, outcome: ProofOutcome): string {
   return `proof:${statement.payment}:was${outcome}:${digestOf(statement)}`;
 }
 
@@ -92,6 +81,6 @@ export function proofOf({
   return worst ?? null;
 }
 
-function digestOf(statement: Omit<Statement, 'recipients'>): string {
+function digestOf(statement: Stated): string {
   return keccak256(stringToHex(statementPrint(statement))).slice(2, 18);
 }

@@ -1,15 +1,77 @@
 import { z } from 'zod';
-import { PAYMENTS } from './payment.ts';
-import { BLOCK, MOVE } from './reading.ts';
+
+/** The transactions of a transfer whose hashes its record states. */
+export const PAYMENTS = ['destination', 'source', 'refund'] as const;
+
+export type Payment = (typeof PAYMENTS)[number];
+
+const DIGITS = z.string().regex(/^\d{1,78}$/);
+
+/**
+ * Units of a token that one transaction moved. On an EVM chain it is a `Transfer` log and `index` its log index. On
+ * Solana it is what the accounts of one owner gained: `from` is null and `index` that of the account in the transaction.
+ */
+const MOVE = z.object({
+  token: z.string(),
+  from: z.string().nullable(),
+  to: z.string(),
+  amount: DIGITS,
+  index: z.int().min(0),
+  /** The token account that gained, on Solana. */
+  account: z.string().exactOptional(),
+  /** Of a program that may have kept a fee, which is not guessed (Token-2022). */
+  mayHaveFee: z.literal(true).exactOptional(),
+  /** Other accounts of the owner lost meanwhile, on Solana: more may have reached him than is left. */
+  isNetted: z.literal(true).exactOptional(),
+});
+
+export type Move = z.infer<typeof MOVE>;
+
+/** A block; on Solana a slot and its blockhash. `timestamp` is in Unix seconds. */
+const BLOCK = z.object({ number: DIGITS, hash: z.string(), timestamp: z.int().min(0) });
+
+export type Block = z.infer<typeof BLOCK>;
+
+/** `host` is the same for two endpoints whose URLs have one host; it does not name that host, which may be secret. */
+const WHO = { endpoint: z.string(), host: z.string() };
+
+/**
+ * What one endpoint said of one transaction at one time. `head` is the newest block that the endpoint called final
+ * before it was asked for the transaction.
+ */
+export const READING = z.discriminatedUnion('outcome', [
+  z.object({
+    ...WHO,
+    outcome: z.literal('found'),
+    block: BLOCK,
+    head: BLOCK,
+    /** At `head` or before it, and the endpoint's own block of that number. */
+    isFinal: z.boolean(),
+    succeeded: z.boolean(),
+    /** Of the token that was asked about; of every token where none was. */
+    moves: z.array(MOVE),
+    /** Intent hashes of the pinned fulfilment event; null where none is pinned. */
+    fulfilled: z.array(z.string()).nullable(),
+    /** There are more moves than were stored. */
+    isPartial: z.literal(true).exactOptional(),
+  }),
+  z.object({
+    ...WHO,
+    outcome: z.literal('absent'),
+    /** True when the endpoint says that it has caught up. */
+    isSynced: z.boolean(),
+    head: BLOCK.nullable(),
+  }),
+  /** `reason` never holds the URL. */
+  z.object({ ...WHO, outcome: z.literal('failed'), reason: z.string() }),
+]);
+
+export type Reading = z.infer<typeof READING>;
+
+export type Found = Extract<Reading, { outcome: 'found' }>;
 
 /** Why a statement is not so. */
-export const DISPUTE_REASONS = [
-  'reverted',
-  'no-transfer',
-  'short',
-  'other-recipient',
-  'other-intent',
-] as const;
+const DISPUTE_REASONS = ['reverted', 'no-transfer', 'short', 'other-recipient', 'other-intent'] as const;
 
 export type DisputeReason = (typeof DISPUTE_REASONS)[number];
 

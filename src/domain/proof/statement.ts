@@ -2,13 +2,50 @@ import { isJsonObject, type JsonObject } from '../json.ts';
 import { amountOf, wordOf } from '../quotes/promised.ts';
 import { foldHex, parseSubjectId, type SubjectId } from '../subjects/subject.ts';
 import { type Leg, readTransfer } from '../transfers/transfer.ts';
-import { isEvmAddress } from './families.ts';
-import type { Payment } from './payment.ts';
+import type { Payment } from './proof.ts';
 
-export type { Payment } from './payment.ts';
+/** How a chain is asked, and how its addresses are written. */
+type ChainFamily = 'evm' | 'solana';
+
+/** What `getGenesisHash` answers on Solana, by the id that cross-chain services use for it. */
+export const SOLANA_GENESIS: ReadonlyMap<string, string> = new Map([
+  ['1399811149', '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d'],
+]);
+
+/** Chains that are no EVM chain and not Solana, by the ids that cross-chain services use for them. */
+const OTHERS: ReadonlyMap<string, string> = new Map([
+  ['728126428', 'Tron'],
+  ['2494104990', 'Tron Shasta'],
+  ['3448148188', 'Tron Nile'],
+]);
+
+/** How a chain is asked; null for one whose transactions cannot be checked. */
+export function chainFamily(chainId: string): ChainFamily | null {
+  if (SOLANA_GENESIS.has(chainId)) return 'solana';
+  return OTHERS.has(chainId) || !/^[1-9]\d{0,15}$/.test(chainId) ? null : 'evm';
+}
+
+/** True when a text is an address of an EVM chain, in any case of letters. */
+function isEvmAddress(text: string): boolean {
+  return /^0x[0-9a-fA-F]{40}$/.test(text);
+}
+
+/** How wallets write a chain's own money where a token's address is requested; it moves without a log. */
+const NATIVE: ReadonlySet<string> = new Set([
+  '0x0000000000000000000000000000000000000000',
+  '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee',
+  '11111111111111111111111111111111',
+]);
+
+/** True when a token's address stands for the chain's own money. */
+export function isNativeToken(address: string): boolean {
+  return NATIVE.has(address.startsWith('0x') ? address.toLowerCase() : address);
+}
+
+export type { Payment } from './proof.ts';
 
 /** What the upstream has stated about one payment of a transfer. */
-export type Statement = {
+export type Stated = {
   subject: SubjectId;
   /** `0x` and 64 hex digits, in lower case; null where the id of the subject is no such hash. */
   intentHash: string | null;
@@ -22,12 +59,15 @@ export type Statement = {
   amount: string | null;
   /** Of a refund: what was sent, in base units, for no more can come back; null where that is not stated, and else. */
   sent: string | null;
-  /** Who may rightly receive it, as far as the user has said; empty where that is not known. */
-  recipients: string[];
 };
 
+/**
+ * A statement with those who may rightly receive the payment, as far as the user named them; empty where that is not known.
+ */
+export type Statement = Stated & { recipients: string[] };
+
 /** The place where the recipients of a delivery are known from: the user's word, and an imported quote. */
-export type KnownRecipients = {
+type KnownRecipients = {
   recipients?: readonly string[];
   promised?: { destination?: { chainId?: string; recipient?: string } } | null;
 };

@@ -1,4 +1,4 @@
-import { FINISHED, idle, type Stage, trouble, underWay } from '../cadence/stages.ts';
+import { FINISHED, idle, type Stage, trouble, underWay } from '../cadence/watch-rules.ts';
 import { parseSubjectId, SUBJECT_KINDS, type SubjectId, type SubjectKind } from './subject.ts';
 
 /** The upstream's endpoint groups, each with a budget, a plan and a queue of its own. */

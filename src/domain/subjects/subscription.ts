@@ -13,7 +13,7 @@ import {
 } from './subject.ts';
 
 /** The subjects that a subscription names, as a user writes them. */
-export type NamedSubjects = {
+type NamedSubjects = {
   wallets: readonly string[];
   intents: readonly string[];
   sourceTxs: readonly string[];
@@ -47,4 +47,68 @@ export function routesOf(
 ): RouteDefinition[] {
   const routes = subscriptions.flatMap((subscription) => subscription.routes);
   return [...new Map(routes.map((route) => [route.name, route])).values()];
+}
+
+/**
+ * Why somebody gets the events of a subject: a subscription, and the subject it names (the root) through which this
+ * one was found. `order-1042|intent:0x…` is direct; `treasury|wallet:0x…` on a transfer was found on a page of that
+ * wallet, and the intents that a quote names take over the claims of the quote.
+ *
+ * `atMs` is when the subscription began to name the root (Redis time); a root that was removed and named again has a
+ * new one. `historyBefore` (Unix seconds on the upstream's clock) makes what happened earlier history for this claim;
+ * null for what somebody named, and where the subscription wants history. A claim is `served` once the subject's
+ * state was reported or found to be history for it.
+ */
+export type Claim = { root: string; atMs: number; historyBefore: number | null; served: boolean };
+
+/** Stands for a subscription in the root of what is tracked by itself. No subscription is called so. */
+const BY_ITSELF = '~';
+
+/** The root of a subject that is tracked by itself. */
+export function trackedRoot(subject: SubjectId): string {
+  return `${BY_ITSELF}|${subject}`;
+}
+
+/** True when a root, or the name under which its definition stands, is that of a subject that is tracked by itself. */
+export function isTrackedRoot(root: string): boolean {
+  return root.startsWith(`${BY_ITSELF}|`);
+}
+
+/**
+ * The root of a subject that a subscription names. With `receivers` it counts for those of the subscription's receivers
+ * alone, as in `treasury>backend,desk|wallet:0x…`: their start is earlier than that of the others (see continued-roots.ts).
+ */
+export function claimRoot(subscription: string, root: SubjectId, receivers?: readonly string[]): string {
+  const narrowed = receivers === undefined ? '' : `>${receivers.join(',')}`;
+  return `${subscription}${narrowed}|${root}`;
+}
+
+/** A claim's root in its parts. `receivers` is null where it counts for all receivers of the subscription. */
+type ParsedRoot = { subscription: string; receivers: readonly string[] | null; subject: string };
+
+/**
+ * Parses a claim's root. What is tracked by itself has a definition of its own, which is stored in the place of a
+ * subscription under the whole root.
+ */
+export function parseClaimRoot(root: string): ParsedRoot {
+  const bar = root.indexOf('|');
+  const subject = root.slice(bar + 1);
+  if (isTrackedRoot(root)) return { subscription: root, receivers: null, subject };
+  const [subscription = '', narrowed] = root.slice(0, bar).split('>');
+  const receivers = narrowed === undefined ? null : narrowed.split(',').filter((name) => name !== '');
+  return { subscription, receivers, subject };
+}
+
+/** True when a record of this time is history for a claim. A record without time is not. */
+export function isHistoryFor(claim: Claim, updatedAt: number | null): boolean {
+  return claim.historyBefore !== null && updatedAt !== null && updatedAt < claim.historyBefore;
+}
+
+/** The wallets among the roots of some claims, in order, each once. */
+export function walletsOf(roots: readonly string[]): string[] {
+  const wallets = roots
+    .map((root) => parseClaimRoot(root).subject)
+    .filter((subject) => subject.startsWith('wallet:'))
+    .map((subject) => subject.slice('wallet:'.length));
+  return [...new Set(wallets)];
 }

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { type Directory, tokenKey } from './chains.ts';
-import type { Chain, Token } from './common-tokens.ts';
+import { type Chain, type Directory, type Token, tokenKey } from './chains.ts';
 
 /** So much is stored of what an upstream lists; more is left out. */
 const MOST_CHAINS = 1_000;

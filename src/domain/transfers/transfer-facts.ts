@@ -1,5 +1,5 @@
 import { errorText, failures } from '../changes/failures.ts';
-import { valuesAt } from '../changes/paths.ts';
+import { valuesAt } from '../changes/leaves.ts';
 import type { Event } from '../events/event.ts';
 import { TRANSFER, type TransferFacts } from '../events/event-schema.ts';
 import { isOperatorKind } from '../events/event-types.ts';

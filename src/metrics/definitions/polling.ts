@@ -1,11 +1,15 @@
+import { WATCHES } from '../../domain/cadence/watch-rules.ts';
 import { ENDPOINT_GROUPS } from '../../domain/subjects/kinds.ts';
 import { RESERVED_KINDS, SUBJECT_KINDS } from '../../domain/subjects/subject.ts';
+import { HEALTH_STATES } from '../../store/health.ts';
 import { UNSWEPT_STATES } from '../../store/wallets.ts';
 import {
   POLL_OUTCOMES,
   QUEUE_STATES,
   RECORD_OUTCOMES,
   REPAIRS,
+  REQUEST_ENDPOINTS,
+  REQUEST_OUTCOMES,
   STALE_REASONS,
   SUBJECT_SERIES,
   SUBJECT_STATUSES,
@@ -135,5 +139,128 @@ export const POLLING = {
     type: 'gauge',
     labels: { queue: 'queues', state: QUEUE_STATES },
     source: 'queues',
+  },
+} as const satisfies Record<string, Definition>;
+
+const REQUEST_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/** Metrics of requests to the upstream and its endpoint groups. */
+export const UPSTREAM = {
+  requests: {
+    name: 'intentwatch_upstream_requests_total',
+    help: 'Requests to the upstream, by how they ended.',
+    type: 'counter',
+    labels: { endpoint: REQUEST_ENDPOINTS, outcome: REQUEST_OUTCOMES },
+  },
+  requestDuration: {
+    name: 'intentwatch_upstream_request_duration_seconds',
+    help: 'How long requests to the upstream took, body included.',
+    type: 'histogram',
+    labels: { endpoint: REQUEST_ENDPOINTS },
+    buckets: REQUEST_BUCKETS,
+  },
+  paused: {
+    name: 'intentwatch_upstream_paused_seconds_total',
+    help: 'Time for which polls were paused after a `429`, counted when the pause begins; pauses that overlap count once.',
+    type: 'counter',
+    labels: { endpoint_group: ENDPOINT_GROUPS },
+  },
+  upstreamState: {
+    name: 'intentwatch_upstream_state',
+    help: '1 for the state in which an endpoint group of the upstream is, 0 for the others.',
+    type: 'gauge',
+    labels: { endpoint_group: ENDPOINT_GROUPS, state: HEALTH_STATES },
+    series: [],
+    source: 'endpointGroups',
+  },
+  upstreamMoves: {
+    name: 'intentwatch_upstream_state_changes_total',
+    help: "Changes of an endpoint group's state that this process saw first, by the state it came to.",
+    type: 'counter',
+    labels: { endpoint_group: ENDPOINT_GROUPS, state: HEALTH_STATES },
+  },
+  budget: {
+    name: 'intentwatch_upstream_budget_requests_per_second',
+    help: 'The budget of an endpoint group, over all processes.',
+    type: 'gauge',
+    labels: { endpoint_group: ENDPOINT_GROUPS },
+    series: [],
+    source: 'endpointGroups',
+  },
+  budgetUsed: {
+    name: 'intentwatch_upstream_budget_used_ratio',
+    help: 'The share of the budget that was used of late, by all processes.',
+    type: 'gauge',
+    labels: { endpoint_group: ENDPOINT_GROUPS },
+    series: [],
+    source: 'endpointGroups',
+  },
+  price: {
+    name: 'intentwatch_upstream_request_price_seconds',
+    help: 'The price of a request, in delay of a fill: what a request saved of late where it was made. It is read off how fast polls are served and steers nothing; waits go with its square root.',
+    type: 'gauge',
+    labels: { endpoint_group: ENDPOINT_GROUPS },
+    series: [],
+    source: 'endpointGroups',
+  },
+} as const satisfies Record<string, Definition>;
+
+/** Metrics of what was learned of pairs of chains, and what priced routes cost. */
+export const ROUTES = {
+  learnedSeconds: {
+    name: 'intentwatch_learned_seconds',
+    help: 'How long a stage takes on a route of the upstream, as learned: of those that come to its end, so large a `share` has ended by then. `*` stands for any chain or all routes. The 50 routes of which most was seen.',
+    type: 'gauge',
+    labels: { route: 'learned', stage: WATCHES, share: ['0.5', '0.99'] },
+    series: [],
+    source: 'learned',
+  },
+  learnedObservations: {
+    name: 'intentwatch_learned_observations',
+    help: 'How many ends of a stage on a route were seen; one seen a day ago counts half. Routes beyond the first 50 count as `other`.',
+    type: 'gauge',
+    labels: { route: 'learned', stage: WATCHES },
+    series: [],
+    source: 'learned',
+  },
+  learnedNewTransfers: {
+    name: 'intentwatch_learned_new_transfers_per_second',
+    help: 'How many new transfers a second are usual in a watched wallet, as learned from all of them.',
+    type: 'gauge',
+    labels: {},
+    series: [],
+    source: 'learned',
+  },
+  routeOutput: {
+    name: 'intentwatch_route_output_ratio',
+    help: 'What the best quote gives for 1 of what is paid, in token units; in base units where the decimals of a token are not known. Absent while no solver quotes.',
+    type: 'gauge',
+    labels: { route: 'routes' },
+    series: [],
+    source: 'routes',
+  },
+  routeFees: {
+    name: 'intentwatch_route_fee_ratio',
+    help: 'Fees of the best quote as a share of the amount: those in the source token of the input, those in the destination token of the output. Absent while no solver quotes.',
+    type: 'gauge',
+    labels: { route: 'routes' },
+    series: [],
+    source: 'routes',
+  },
+  routeFill: {
+    name: 'intentwatch_route_fill_estimate_seconds',
+    help: 'How long the best quote says that delivery takes. Absent while no solver quotes, or where the quote does not say.',
+    type: 'gauge',
+    labels: { route: 'routes' },
+    series: [],
+    source: 'routes',
+  },
+  routeSolvers: {
+    name: 'intentwatch_route_solvers',
+    help: 'How many solvers quote the route; absent until it was answered once. As of the last answer: see the state of the endpoint group `quotes`.',
+    type: 'gauge',
+    labels: { route: 'routes' },
+    series: [],
+    source: 'routes',
   },
 } as const satisfies Record<string, Definition>;

@@ -1,4 +1,4 @@
-import { FILE_STATES, REMOVED_KINDS } from '../../config/sections/reload.ts';
+import { FILE_STATES, REMOVED_KINDS } from '../../config/sections/process.ts';
 import { STORED_KINDS } from '../../store/stored.ts';
 import { SOURCES } from '../sources.ts';
 import type { Definition } from './definition.ts';

@@ -1,6 +1,6 @@
 import type { SMTPSentMessageInfo } from 'nodemailer';
-import type { Kept } from '../kept.ts';
 import type { AttemptResult } from '../notifier.ts';
+import type { Kept } from '../printable.ts';
 
 /** The part of an attempt's result that follows from the server's words. */
 export type Verdict = Pick<AttemptResult, 'outcome' | 'smtpCode' | 'reason' | 'answer' | 'remaining'>;

@@ -2,11 +2,210 @@ import { createHash } from 'node:crypto';
 import { domainToASCII } from 'node:url';
 import type { SendMailOptions } from 'nodemailer';
 import type { RenderedEvent } from '../../domain/events/event.ts';
+import { isTrouble } from '../../domain/events/event-types.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
-import { makeNotice } from '../notice/notice.ts';
+import { briefRows, makeNotice, type Notice } from '../notice/notice.ts';
+import { formatTime, type Row, shownTransfer } from '../notice/rows.ts';
+import { renderAbout, renderElapsed, renderHappening, renderTitle } from '../notice/title.ts';
 import type { Digest } from '../notifier.ts';
-import { renderDigestHtml, renderDigestText, renderHtml, renderText } from './body.ts';
-import { makeDigestNotice } from './digest.ts';
+import { printableLine } from '../printable.ts';
+
+/** What happened to one subject: a line per event, oldest first, then what else there is to say of it. */
+type DigestGroup = { heading: string; lines: string[]; rows: Row[] };
+
+/** What a digest says, before it becomes text or HTML. Every string is one printable line. */
+type DigestNotice = { title: string; summary: string; groups: DigestGroup[] };
+
+const MAX_TITLE_LENGTH = 150;
+
+/**
+ * Says what several events say, subject by subject. A subject whose last event may need somebody comes first, then they
+ * follow in the order of their first events. `events` are given oldest first, and there is at least one.
+ */
+export function makeDigestNotice(events: readonly RenderedEvent[], directory: Directory): DigestNotice {
+  const bySubject = [...Map.groupBy(events, ({ data }) => data.subject.id).values()];
+  const isTroubled = (group: readonly RenderedEvent[]) =>
+    group.some((event, index) => index === group.length - 1 && isTrouble(event.type));
+  const ordered = [...bySubject.filter(isTroubled), ...bySubject.filter((group) => !isTroubled(group))];
+  const [only, ...others] = ordered;
+  const last = only?.at(-1);
+  const title =
+    last !== undefined && others.length === 0
+      ? renderOneSubject(last, { count: events.length, directory })
+      : renderCounts(ordered.flatMap((group) => group.at(-1) ?? []));
+  const form = timeForm(events);
+  return {
+    title,
+    summary: renderSummary(events, ordered.length),
+    groups: ordered.map((group) => makeGroup(group, { directory, form })),
+  };
+}
+
+/** The last of several events of one subject says where it stands. */
+function renderOneSubject(last: RenderedEvent, view: { count: number; directory: Directory }): string {
+  const title = renderTitle(last, {
+    transfer: shownTransfer(last),
+    directory: view.directory,
+  });
+  const end = view.count === 1 ? '' : ` (${view.count} notices)`;
+  return `${printableLine(title, MAX_TITLE_LENGTH - end.length)}${end}`;
+}
+
+/** `Digest: 1 failed, 2 still pending, 9 filled`: where each subject stands, troubles first, then what there is most of. */
+function renderCounts(lasts: readonly RenderedEvent[]): string {
+  const kinds = [...Map.groupBy(lasts, renderHappening)]
+    .map(([happening, same]) => ({
+      text: `${same.length} ${happening.charAt(0).toLowerCase()}${happening.slice(1)}`,
+      count: same.length,
+      trouble: same.some(({ type }) => isTrouble(type)),
+    }))
+    .sort((one, other) => Number(other.trouble) - Number(one.trouble) || other.count - one.count);
+  const head = 'Digest: ';
+  let shown = kinds.length;
+  for (; shown > 1; shown -= 1) {
+    const text = join(kinds.slice(0, shown), kinds.slice(shown));
+    if (head.length + text.length <= MAX_TITLE_LENGTH) break;
+  }
+  return printableLine(`${head}${join(kinds.slice(0, shown), kinds.slice(shown))}`, MAX_TITLE_LENGTH);
+}
+
+function join(shown: readonly { text: string }[], rest: readonly { count: number }[]): string {
+  const more = rest.reduce((sum, { count }) => sum + count, 0);
+  return [...shown.map(({ text }) => text), ...(more === 0 ? [] : [`${more} others`])].join(', ');
+}
+
+function renderSummary(events: readonly RenderedEvent[], subjects: number): string {
+  const [first, last] = [events[0], events.at(-1)].map((event) => formatTime(timeOf(event)) ?? '');
+  const what = subjects === 1 ? 'one subject' : `${subjects} subjects`;
+  const when = first === last ? `at ${first}` : `from ${first} to ${last}`;
+  const order = subjects === 1 ? '' : ' What may need somebody comes first.';
+  return printableLine(
+    `${events.length === 1 ? 'One event' : `${events.length} events`} of ${what}, ${when}.${order}`,
+  );
+}
+
+function makeGroup(
+  group: readonly RenderedEvent[],
+  { directory, form }: { directory: Directory; form: (event: RenderedEvent) => string },
+): DigestGroup {
+  // What a later record leaves out an earlier one may have reported.
+  const reported = group.map((event) => renderAbout(event, { transfer: shownTransfer(event), directory }));
+  const heading = reported.reduce((best, about) => (about.length > best.length ? about : best), '');
+  const last = group.at(-1);
+  return {
+    heading: printableLine(heading === '' ? (last?.data.subject.id ?? '') : heading, MAX_TITLE_LENGTH),
+    lines: group.map((event) => {
+      const took = renderElapsed(event);
+      return `${form(event)}  ${renderHappening(event)}${took === '' ? '' : `, ${took}`}`;
+    }),
+    rows: last === undefined ? [] : briefRows(last, directory),
+  };
+}
+
+/** Times of one day need no date. */
+function timeForm(events: readonly RenderedEvent[]): (event: RenderedEvent) => string {
+  const full = (event: RenderedEvent | undefined) => formatTime(timeOf(event)) ?? '';
+  const days = new Set(events.map((event) => full(event).slice(0, 10)));
+  return (event) =>
+    full(event)
+      .slice(days.size === 1 ? 11 : 0)
+      .replace(/ UTC$/, '');
+}
+
+function timeOf(event: RenderedEvent | undefined): number {
+  return Date.parse(event?.timestamp ?? '');
+}
+
+/** The mail as plain text; links stand on lines of their own. */
+export function renderText({ title, summary, sections }: Notice): string {
+  const width = Math.max(0, ...sections.flat().map(({ label }) => label.length)) + 2;
+  const line = ({ label, value, url }: Row) => {
+    const fact = `${`${label}:`.padEnd(width)}${value}`;
+    return url === null ? fact : `${fact}\n${' '.repeat(width)}${url}`;
+  };
+  const blocks = [title, summary, ...sections.map((rows) => rows.map(line).join('\n'))];
+  return `${blocks.join('\n\n')}\n`;
+}
+
+/** A digest as plain text: a paragraph per subject. */
+export function renderDigestText({ title, summary, groups }: DigestNotice): string {
+  const blocks = groups.map(({ heading, lines, rows }) => {
+    const width = Math.max(0, ...rows.map(({ label }) => label.length)) + 2;
+    // A link contains what the value says.
+    const facts = rows.map(({ label, value, url }) => `  ${`${label}:`.padEnd(width)}${url ?? value}`);
+    return [heading, ...lines.map((line) => `  ${line}`), ...facts].join('\n');
+  });
+  return `${[title, summary, ...blocks].join('\n\n')}\n`;
+}
+
+const LINE = 'border-top:1px solid #e4e7eb;';
+
+/** The mail as HTML: one table, inline styles only, since mail programs drop style sheets. */
+export function renderHtml({ title, summary, sections }: Notice): string {
+  const cell = `padding:6px 12px 6px 0;vertical-align:top;${LINE}`;
+  const row = ({ label, value, url }: Row) =>
+    `<tr><td style="${cell}color:#5c6670;">${escapeHtml(label)}</td>` +
+    `<td style="${cell}color:#1c2126;word-break:break-word;">${linked(value, url)}</td></tr>`;
+  const gap = '<tr><td colspan="2" style="height:16px;font-size:0;line-height:0;">&nbsp;</td></tr>';
+  const rows = sections.map((section) => section.map(row).join('\n')).join(`\n${gap}\n`);
+  return page({ title, summary, columns: 2, rows });
+}
+
+/** A digest as HTML: one cell per subject, so that it is narrow where the reader's screen is, and small. */
+export function renderDigestHtml({ title, summary, groups }: DigestNotice): string {
+  const cell = `padding:12px 0;${LINE}color:#1c2126;word-break:break-word;`;
+  const group = ({ heading, lines: reported, rows }: DigestGroup) => {
+    const happened = reported.map(escapeHtml).join('<br>');
+    const facts = rows.map(({ label, value, url }) =>
+      url === null ? escapeHtml(`${label}: ${value}`) : linked(label, url),
+    );
+    // The last one names the subject; it is long, and has a line of its own.
+    const lines = [facts.slice(0, -1).join(' &middot; '), ...facts.slice(-1)].filter((line) => line !== '');
+    return (
+      `<tr><td style="${cell}"><b>${escapeHtml(heading)}</b><br>${happened}<br>` +
+      `<span style="color:#5c6670;font-size:13px;">${lines.join('<br>')}</span></td></tr>`
+    );
+  };
+  return page({ title, summary, columns: 1, rows: groups.map(group).join('\n') });
+}
+
+function page(parts: { title: string; summary: string; columns: number; rows: string }): string {
+  const { title, summary, columns, rows } = parts;
+  const head = (style: string, text: string) =>
+    `<tr><td colspan="${columns}" style="${style}">${escapeHtml(text)}</td></tr>`;
+  return [
+    '<!DOCTYPE html>',
+    '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">' +
+      `<title>${escapeHtml(title)}</title></head>`,
+    '<body style="margin:0;padding:12px;background:#f4f5f7;">',
+    '<table role="presentation" cellpadding="0" cellspacing="0" style="width:100%;max-width:680px;margin:0 auto;' +
+      'padding:20px;background:#ffffff;border:1px solid #e4e7eb;font-family:Helvetica,Arial,sans-serif;' +
+      'font-size:14px;line-height:1.45;">',
+    head('font-size:19px;font-weight:bold;color:#1c2126;padding-bottom:8px;', title),
+    head('color:#3b444c;padding-bottom:16px;', summary),
+    rows,
+    '</table>',
+    '</body></html>',
+    '',
+  ].join('\n');
+}
+
+function linked(text: string, url: string | null): string {
+  const shown = escapeHtml(text);
+  return url === null ? shown : `<a href="${escapeHtml(url)}" style="color:#1a5fb4;">${shown}</a>`;
+}
+
+const ENTITIES: ReadonlyMap<string, string> = new Map([
+  ['&', '&amp;'],
+  ['<', '&lt;'],
+  ['>', '&gt;'],
+  ['"', '&quot;'],
+  ["'", '&#39;'],
+]);
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES.get(character) ?? '');
+}
 
 /**
  * Who a mail is from and to, when it is sent, and what its words are made from. `remaining` are those of whom it is sent to

@@ -1,12 +1,11 @@
 import type { RenderedEvent } from '../../domain/events/event.ts';
 import { isOperatorKind, tellingOfType } from '../../domain/events/event-types.ts';
 import { eventKind } from '../../domain/subjects/kinds.ts';
-import { describeAmount } from '../../domain/transfers/amounts.ts';
 import { chainName, type Directory } from '../../domain/transfers/chains.ts';
+import { describeAmount } from '../../domain/transfers/money.ts';
 import type { Leg, Transfer } from '../../domain/transfers/transfer.ts';
 import { printableLine } from '../printable.ts';
-import { PAYMENT_NAMES } from './proof-rows.ts';
-import { formatDuration } from './time.ts';
+import { formatDuration, PAYMENT_NAMES } from './rows.ts';
 
 const MAX_TITLE_LENGTH = 150;
 

@@ -1,4 +1,5 @@
 import { isIP, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import pg from 'pg';
 import type { PostgresReceiver } from '../../config/config.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -6,13 +7,8 @@ import type { NameResolver } from '../../network/resolver.ts';
 import { secretsOfLogin } from '../../redact.ts';
 import type { Secret } from '../../secret.ts';
 import { apiRules, permitted, refusalOf } from '../address-rules.ts';
-import { limitAnswers } from './answer-limit.ts';
 
-/** How Postgres is reached. */
-export type PostgresTarget = Pick<
-  PostgresReceiver,
-  'url' | 'tls' | 'allowInsecure' | 'timeoutMs' | 'apiNetworks'
->;
+type PostgresTarget = Pick<PostgresReceiver, 'url' | 'tls' | 'allowInsecure' | 'timeoutMs' | 'apiNetworks'>;
 
 /** A connection to Postgres; `destroy` ends it at once, whatever it waits for. */
 export type PostgresConnection = { client: pg.Client; isUsable(): boolean; destroy(): void };
@@ -120,5 +116,30 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
     signal.addEventListener('abort', abort, { once: true });
     if (signal.aborted) abort();
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}
+
+/**
+ * Ends a connection where more bytes come than one answer may have: the driver would hold as many as the server announces.
+ * What comes after something was written belongs to that. Call it before the client connects.
+ */
+export function limitAnswers({ connection }: pg.Client, mostBytes: number): void {
+  limit(connection.stream, mostBytes);
+  // From there on another stream has what is decrypted.
+  connection.once('sslconnect', () => limit(connection.stream, mostBytes));
+}
+
+function limit(stream: Duplex, mostBytes: number): void {
+  if (!(stream instanceof Socket)) return;
+  let written = 0;
+  let read = 0;
+  stream.on('data', (chunk: Buffer) => {
+    if (stream.bytesWritten !== written) {
+      written = stream.bytesWritten;
+      read = 0;
+    }
+    read += chunk.length;
+    if (read <= mostBytes) return;
+    stream.destroy(new Error(`the connection was closed: found an answer of more than ${mostBytes} bytes`));
   });
 }

@@ -1,4 +1,4 @@
-import { storableText } from '../../domain/storable-text.ts';
+import { storableText } from '../../domain/json.ts';
 import type { LoggedEvent } from '../notifier.ts';
 
 /**

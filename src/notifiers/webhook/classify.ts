@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { MAX_ANSWER_BYTES, MAX_READ } from '../kept.ts';
 import type { AttemptResult } from '../notifier.ts';
+import { MAX_ANSWER_BYTES, MAX_READ } from '../printable.ts';
 
 /** An answer's status, its `Retry-After` header, whether its body ended, and the timeout that ended the attempt. */
 export type AnswerFacts = {

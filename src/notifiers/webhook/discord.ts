@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../domain/json.ts';
 import type { Notice } from '../notice/notice.ts';
-import type { Row } from '../notice/row.ts';
+import type { Row } from '../notice/rows.ts';
 import { printableLine } from '../printable.ts';
 
 /** Within Discord's limits (25 fields, 256 and 1,024 characters, 6,000 in all), also when every character is escaped. */
@@ -36,7 +36,6 @@ export function discordMessage(
 
 type Field = { name: string; value: string; inline: boolean };
 
-/** The first fields, as many as fit. */
 function withinLimit(fields: readonly Field[]): Field[] {
   let length = 0;
   const first = fields.findIndex(({ name, value }) => {

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../../domain/json.ts';
 import type { Notice } from '../notice/notice.ts';
-import type { Row } from '../notice/row.ts';
+import type { Row } from '../notice/rows.ts';
 import { printableLine } from '../printable.ts';
 
 /** Slack's own limits: characters of a header, fields of a section, characters of a field's text. Two sections of them. */

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClaimedCheck } from '../../store/checks.ts';
 import { redisTimeMs } from '../../store/connection.ts';
-import type { CheckParts } from './check-parts.ts';
-import { isOver, runCheck } from './run-check.ts';
+import { type CheckContext, isOver, runCheck } from './run-check.ts';
 
 /** The number of checks of one chain a process works on at once: an endpoint that hangs holds up no other chain. */
 const ROOM = 8;
@@ -26,7 +25,7 @@ const TRIM_MS = 60_000;
 
 /** Works on the checks that are due, in as many processes as there are. */
 export class Checks {
-  readonly #parts: CheckParts;
+  readonly #parts: CheckContext;
   readonly #closed = new AbortController();
   readonly #cut = new AbortController();
   readonly #working = new Map<string, { check: ClaimedCheck; done: Promise<void> }>();
@@ -36,7 +35,7 @@ export class Checks {
   #renewing: NodeJS.Timeout | undefined;
   #trimmedMs = 0;
 
-  constructor(parts: CheckParts) {
+  constructor(parts: CheckContext) {
     this.#parts = parts;
   }
 
@@ -45,7 +44,6 @@ export class Checks {
     this.#renewing = setInterval(() => void this.#renew(), RENEW_MS);
   }
 
-  /** Has it look at once. */
   wake(): void {
     this.#isAwake = true;
     this.#wake?.();

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { ANY_ROUTE, routeName } from '../../domain/cadence/route-name.ts';
 import type { Event } from '../../domain/events/event.ts';
-import { PAYMENTS } from '../../domain/proof/payment.ts';
+import { PAYMENTS } from '../../domain/proof/proof.ts';
 import { statementsOf } from '../../domain/proof/statement.ts';
 import { asSubjectId, parseSubjectId } from '../../domain/subjects/subject.ts';
+import { ANY_ROUTE, routeName } from '../../domain/transfers/transfer.ts';
 import type { Signals } from '../../signals.ts';
 import type { CheckStore, NewCheck, Unstated } from '../../store/checks.ts';
 import { SCHEMA_VERSION } from '../../store/commands.ts';
@@ -25,7 +25,7 @@ const NEWER_WAIT_MS = 30_000;
 const CURSOR = /^([^|]*)\|(\d+-\d+)$/;
 
 /** What the feed works with. `chains` are those whose payments can be checked. */
-export type FeedParts = {
+export type FeedDeps = {
   stores: { checks: CheckStore; events: EventLog; lease: FencedLease };
   chains: ReadonlySet<string>;
   /** Hears that there are new checks. */
@@ -40,13 +40,13 @@ export type FeedParts = {
  * crash repeats nothing and loses nothing. It begins with what comes after it was first switched on, see `begin`.
  */
 export class CheckFeed {
-  readonly #parts: FeedParts;
+  readonly #parts: FeedDeps;
   readonly #closed = new AbortController();
   #running: Promise<void> | null = null;
   /** The place where it was to begin, until it has read a cursor: one without chains, which has yet to hear of ours, may forget that. */
   #begun: { name: string; entry: string } | null = null;
 
-  constructor(parts: FeedParts) {
+  constructor(parts: FeedDeps) {
     this.#parts = parts;
   }
 

@@ -1,16 +1,66 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { ChainReader } from '../../chains/chain-readers.ts';
+import { fundedAt } from '../../domain/changes/next-snapshot.ts';
 import { endpointStates, type PostponeReason, planAsk } from '../../domain/proof/ask-times.ts';
+import type { Funding } from '../../domain/proof/claim.ts';
+import type { Reading } from '../../domain/proof/proof.ts';
 import { isProofReported, withProofFlag, withProofWithdrawn } from '../../domain/proof/proof-flags.ts';
-import type { Reading } from '../../domain/proof/reading.ts';
-import { statementPrint, statementsOf } from '../../domain/proof/statement.ts';
-import { judge, type Verdict } from '../../domain/proof/verdict.ts';
-import { CHAIN_LEFT, type ClaimedCheck, type Ending, type LastReading } from '../../store/checks.ts';
+import {
+  recipientsOf,
+  type Stated,
+  type Statement,
+  statementPrint,
+  statementsOf,
+} from '../../domain/proof/statement.ts';
+import { type JudgeRules, judge, type Verdict } from '../../domain/proof/verdict.ts';
+import type { Signals } from '../../signals.ts';
+import {
+  CHAIN_LEFT,
+  type CheckStore,
+  type ClaimedCheck,
+  type Ending,
+  type LastReading,
+} from '../../store/checks.ts';
+import type { RedisClient } from '../../store/commands.ts';
 import { redisTimeMs } from '../../store/connection.ts';
-import { type CommitResult, type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
+import type { Registry } from '../../store/registry.ts';
+import { type CommitResult, type Known, NOTHING_KNOWN, type SubjectStore } from '../../store/subjects.ts';
 import { commitFlags, commitUnasked } from '../polls/commit-flagged.ts';
-import type { CheckParts } from './check-parts.ts';
-import { fundingOf } from './funding-of.ts';
-import { withRecipients } from './recipients.ts';
+import type { Learning } from '../polls/learning.ts';
+
+/** The interval at which the same failure of one endpoint is said: the metric counts each. */
+const EVERY_MS = 60_000;
+
+/** The number of failures that are remembered. */
+const MOST = 1_000;
+
+/** The longest text of an endpoint that is logged. */
+const LONGEST_LOGGED_REASON = 200;
+
+/** Says of RPC endpoints why they fail, each reason once a minute. */
+export class FailureLog {
+  readonly #log: Logger;
+  readonly #saidMs = new Map<string, number>();
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  note(chainId: string, readings: readonly Reading[]): void {
+    for (const reading of readings) {
+      if (reading.outcome !== 'failed') continue;
+      const { endpoint } = reading;
+      const reason = reading.reason.slice(0, LONGEST_LOGGED_REASON);
+      const key = `${chainId} ${endpoint} ${reason}`;
+      const nowMs = performance.now();
+      if (nowMs - (this.#saidMs.get(key) ?? Number.NEGATIVE_INFINITY) < EVERY_MS) continue;
+      if (this.#saidMs.size >= MOST) this.#saidMs.clear();
+      this.#saidMs.set(key, nowMs);
+      this.#log.warn({ chainId, endpoint, reason }, 'rpc.failed');
+    }
+  }
+}
 
 /** The time that a check is asked about at most, within the retention: then it ends as not checked. */
 const LONGEST_LIFE_MS = 14 * 86_400_000;
@@ -43,7 +93,7 @@ const LONGEST_REASON = 200;
  * A statement that differs, in a later event, begins a check anew from any state. Whoever holds a claim that has run out, or
  * a check that was restated meanwhile, writes nothing: `gone`. A log that was taken meanwhile has the check judged anew.
  */
-export async function runCheck(check: ClaimedCheck, parts: CheckParts, signal: AbortSignal): Promise<void> {
+export async function runCheck(check: ClaimedCheck, parts: CheckContext, signal: AbortSignal): Promise<void> {
   const { statement } = check;
   const { checks, subjects } = parts.stores;
   if (check.since !== null) await withdrawWord(check, parts);
@@ -90,7 +140,7 @@ export async function runCheck(check: ClaimedCheck, parts: CheckParts, signal: A
 }
 
 /** While a check is requested anew, the word that was reported of it does not stand, however long its endpoints do not answer. */
-async function withdrawWord({ id, statement }: ClaimedCheck, parts: CheckParts): Promise<void> {
+async function withdrawWord({ id, statement }: ClaimedCheck, parts: CheckContext): Promise<void> {
   const { subject } = statement;
   const { checks, subjects } = parts.stores;
   for (let tries = 0; tries < MOST_COMMITS; tries += 1) {
@@ -109,7 +159,7 @@ async function withdrawWord({ id, statement }: ClaimedCheck, parts: CheckParts):
 }
 
 /** Ends a check about which no answer could say anything. */
-async function endUseless(check: ClaimedCheck, parts: CheckParts): Promise<boolean> {
+async function endUseless(check: ClaimedCheck, parts: CheckContext): Promise<boolean> {
   const nowMs = await redisTimeMs(parts.redis);
   const verdict = await verdictOf(check, { known: NOTHING_KNOWN, readings: [], nowMs }, parts);
   if (verdict.outcome !== 'unchecked') return false;
@@ -118,7 +168,7 @@ async function endUseless(check: ClaimedCheck, parts: CheckParts): Promise<boole
 }
 
 /** Ends a check as not checked, without a question. */
-async function endUnasked(check: ClaimedCheck, because: string, parts: CheckParts): Promise<void> {
+async function endUnasked(check: ClaimedCheck, because: string, parts: CheckContext): Promise<void> {
   const nothing = { proof: null, readings: [], endpoints: [], logs: [], from: [], isHeld: false };
   const ending: Ending = { state: 'unchecked', because, ...nothing };
   if ((await parts.stores.checks.end(check, ending)) === 'ended') {
@@ -129,7 +179,7 @@ async function endUnasked(check: ClaimedCheck, because: string, parts: CheckPart
 async function verdictOf(
   check: ClaimedCheck,
   { known, readings, nowMs }: { known: Known; readings: readonly Reading[]; nowMs: number },
-  { stores, tokens }: CheckParts,
+  { stores, tokens }: CheckContext,
 ): Promise<Verdict> {
   const { statement } = check;
   const [claims, funding] = await Promise.all([
@@ -157,7 +207,7 @@ async function postpone(
     readings: readonly Reading[];
     nowMs: number;
   },
-  parts: CheckParts,
+  parts: CheckContext,
 ): Promise<void> {
   const { checks } = parts.stores;
   const ageMs = Math.max(0, nowMs - check.statedAt);
@@ -184,7 +234,7 @@ async function postpone(
 }
 
 /** True when a check has waited for as long as any does. */
-export function isOver(check: ClaimedCheck, { nowMs }: { nowMs: number }, { stores }: CheckParts): boolean {
+export function isOver(check: ClaimedCheck, { nowMs }: { nowMs: number }, { stores }: CheckContext): boolean {
   return nowMs - (check.since ?? check.statedAt) > Math.min(LONGEST_LIFE_MS, stores.checks.keptMs);
 }
 
@@ -224,7 +274,7 @@ function isReported({ statement }: ClaimedCheck, { state, proof }: Ending, { sna
 async function end(
   check: ClaimedCheck,
   { ending, known, nowMs }: { ending: Ending; known: Known; nowMs: number },
-  parts: CheckParts,
+  parts: CheckContext,
 ): Promise<'ended' | 'gone' | 'again'> {
   const { checks } = parts.stores;
   const { state, proof } = ending;
@@ -272,7 +322,7 @@ function ended(outcome: CommitResult['outcome']): 'ended' | 'gone' | 'again' {
 function report(
   check: ClaimedCheck,
   { ending, readings, isReported }: { ending: Ending; readings: readonly Reading[]; isReported: boolean },
-  { signals, log }: CheckParts,
+  { signals, log }: CheckContext,
 ): void {
   const { subject, payment, chainId, txHash } = check.statement;
   const { state, because } = ending;
@@ -293,4 +343,49 @@ function lastReadings(readings: readonly Reading[]): LastReading[] {
       ? { endpoint, outcome, reason: reading.reason.slice(0, LONGEST_REASON) }
       : { endpoint, outcome };
   });
+}
+
+/** A statement with those who may rightly receive: by the user's word for its subscriptions, and by the imported quote. */
+async function withRecipients(
+  stated: Stated,
+  { claims, promised }: Known,
+  registry: Registry,
+): Promise<Statement> {
+  const subscriptions = await registry.subscriptions(claims.map(({ root }) => root));
+  const recipients = [...subscriptions.values()].flatMap((subscription) => subscription.recipients);
+  return { ...stated, recipients: recipientsOf(stated, { recipients, promised }) };
+}
+
+/** What checks work with. `readers` are of the chains of the config; `tokens` says what is known of the tokens of one. */
+export type CheckContext = {
+  redis: RedisClient;
+  stores: { checks: CheckStore; subjects: SubjectStore; registry: Registry };
+  readers: ReadonlyMap<string, ChainReader>;
+  tokens: (chainId: string) => Pick<JudgeRules, 'isListed' | 'isCheckable'>;
+  learning: Learning;
+  signals: Signals;
+  log: Logger;
+  failures: FailureLog;
+};
+
+/** What is known now of how the transfer of a payment was funded: by the check of that, else by the upstream's word. */
+export async function fundingOf(
+  { subject, payment, chainId }: Stated,
+  { snapshot }: Known,
+  checks: CheckStore,
+): Promise<Funding> {
+  if (payment === 'source') return null;
+  const source = (await checks.of(subject)).find(({ statement }) => statement.payment === 'source');
+  // What is stated no more is not waited for.
+  if (source?.state === 'waiting' && source.because !== 'not-stated') return { known: 'open' };
+  const proof = source?.state === 'verified' ? source.proof : null;
+  if (proof?.block !== undefined) {
+    const atMs = proof.block.timestamp * 1_000;
+    // One host alone is not enough to dispute another payment by.
+    if (proof.singleSource === true) return { known: 'said', atMs };
+    const payer = proof.chainId === chainId ? (proof.moved?.[0]?.from ?? null) : null;
+    return { known: 'proved', atMs, payer };
+  }
+  const saidAt = snapshot === null ? null : fundedAt(subject, snapshot);
+  return saidAt === null ? null : { known: 'said', atMs: saidAt * 1_000 };
 }

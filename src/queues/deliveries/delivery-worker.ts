@@ -1,9 +1,8 @@
 import type { Receiver } from '../../config/config.ts';
 import type { Notifier } from '../../notifiers/notifier.ts';
-import { Ahead, type Clock, type Deliveries } from './ahead.ts';
+import { Ahead, type Clock, type Deliveries, splitTogether, Together } from './ahead.ts';
 import { type PendingDelivery, pendingDelivery } from './pending-delivery.ts';
-import { type DeliveryParts, type DeliveryRunner, type Places, runDelivery } from './run-delivery.ts';
-import { splitTogether, Together } from './together.ts';
+import { type DeliveryContext, type DeliveryRunner, type Places, runDelivery } from './run-delivery.ts';
 
 /** After an error of our own (Redis away, a bug) a delivery is tried again. */
 const ERROR_RETRY_MS = 2_000;
@@ -20,7 +19,7 @@ const AHEAD_LOOK_MS = 1_000;
  */
 export class DeliveryWorker {
   readonly #receiver: Receiver;
-  readonly #parts: DeliveryParts;
+  readonly #parts: DeliveryContext;
   readonly #runner: DeliveryRunner;
   /** What is being sent, or has been and is not noted yet: id -> its end. */
   readonly #held = new Map<string, Promise<void>>();
@@ -37,7 +36,7 @@ export class DeliveryWorker {
   #isWokenAgain = false;
   #state: 'new' | 'running' | 'closing' = 'new';
 
-  constructor(receiver: Receiver, notifier: Notifier, parts: DeliveryParts) {
+  constructor(receiver: Receiver, notifier: Notifier, parts: DeliveryContext) {
     this.#receiver = receiver;
     this.#parts = parts;
     this.#runner = { receiver, notifier, parts, places: this.#heard(), cut: this.#cut.signal };
@@ -59,7 +58,6 @@ export class DeliveryWorker {
     return this.#state === 'running';
   }
 
-  /** Looks for something to send, now. */
   wake(): void {
     if (this.#state !== 'running') return;
     if (this.#looking !== null) {
@@ -164,7 +162,6 @@ export class DeliveryWorker {
     if (first !== null && this.#places() > 0) this.#isWokenAgain = true;
   }
 
-  /** Begins what was claimed, as far as there are places. */
   #begin(): void {
     while (this.#state === 'running' && this.#places() > 0) {
       const claimed = this.#ahead.next();

@@ -1,11 +1,11 @@
+import { deliveryId } from '../../domain/events/event.ts';
 import { MOST_OPEN } from '../../store/backlog.ts';
 import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
 import type { LogPiece } from '../../store/event-log.ts';
 import type { Standing } from '../../store/relay-lease.ts';
 import { type LogBatch, NewerEntryError, readBatch } from './log-batch.ts';
 import { type Match, matchFacts } from './matches.ts';
-import { openDeliveries } from './open-deliveries.ts';
-import type { RelayParts } from './relay-parts.ts';
+import type { RelayContext } from './relay-context.ts';
 
 /** The number of entries of the log receivers are taken along at once. */
 export const BATCH = 200;
@@ -31,7 +31,7 @@ export type Ahead = {
 };
 
 /** Receivers at one place of the log, each with the number of its open deliveries; and what is known to stand behind it. */
-export type Group = {
+type Group = {
   cursor: string;
   ahead: Ahead | null;
   receivers: readonly { receiver: StoredReceiver; open: number }[];
@@ -53,7 +53,7 @@ export function hasRoom({ open }: Pick<Standing, 'open'>): boolean {
 export async function follow(
   { cursor, ahead, receivers }: Group,
   { token, isHeld, failed }: HeldLease,
-  parts: RelayParts,
+  parts: RelayContext,
 ): Promise<Followed | 'fenced' | NewerEntryError> {
   const { stores, directory } = parts;
   const { events, lease, registry } = stores;
@@ -103,10 +103,53 @@ function placeOf(matched: readonly Match[], otherwise: string): string {
 }
 
 /** Keeps what nobody can read, each once for all receivers, before a cursor goes past it. */
-async function quarantine({ unreadable }: LogBatch, { stores, signals, log }: RelayParts): Promise<void> {
+async function quarantine({ unreadable }: LogBatch, { stores, signals, log }: RelayContext): Promise<void> {
   for (const entry of unreadable) {
     if (!(await stores.quarantine.add(entry))) continue;
     signals.emit('relay.quarantined', { entry: entry.id });
     log.error({ entry: entry.id, reason: entry.reason }, 'relay.quarantined');
   }
+}
+
+/**
+ * Whose deliveries are opened, under which fencing token, for which replay if it is one, and where the receiver's cursor
+ * is then (null: where it was).
+ */
+type OpeningOrder = {
+  token: string;
+  receiver: StoredReceiver;
+  matched: readonly Match[];
+  replay: string | null;
+  cursor: string | null;
+};
+
+/**
+ * Opens deliveries of a receiver in the order of the log, and moves its cursor, in one step. What stands is absorbed: it
+ * can be done again. False when another process relays now.
+ */
+export async function openDeliveries(
+  { token, receiver, matched, replay, cursor }: OpeningOrder,
+  { stores: { deliveries }, sender, signals }: RelayContext,
+): Promise<boolean> {
+  const { name, ordering } = receiver;
+  const results = await deliveries.open(token, {
+    receiver: name,
+    deliveries: matched.map(({ event, entry, roots, isSuspended }) => ({
+      id: deliveryId(event.id, replay),
+      entry,
+      roots,
+      isSuspended,
+      subject: ordering === 'subject' ? event.data.subject.id : null,
+    })),
+    replay,
+    cursor,
+    process: sender.id,
+  });
+  if (results === null) return false;
+  for (const [index, { event }] of matched.entries()) {
+    if (results[index]?.startsWith('opened') !== true) continue;
+    signals.emit('delivery.opened', { receiver: name, eventId: event.id, eventType: event.type });
+  }
+  if (results.some((result) => result === 'opened' || result === 'open')) sender.wake(name);
+  return true;
 }

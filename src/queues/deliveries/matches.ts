@@ -1,6 +1,6 @@
 import type { Event } from '../../domain/events/event.ts';
 import { passesFilter, wantsType } from '../../domain/events/filter.ts';
-import { parseClaimRoot } from '../../domain/subjects/claim.ts';
+import { parseClaimRoot } from '../../domain/subjects/subscription.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
 import { operatorSubject } from '../../store/operator-event.ts';

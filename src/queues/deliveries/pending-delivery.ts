@@ -1,5 +1,5 @@
 import type { RenderedEvent } from '../../domain/events/event.ts';
-import { renderEvent, withSuspended } from '../../domain/events/render.ts';
+import { renderEvent, withSuspended } from '../../domain/events/make-event.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import type { StoredSubscription } from '../../store/definitions.ts';
 import type { Claimed, DeliveryFact, DeliveryStore } from '../../store/deliveries.ts';
@@ -20,7 +20,6 @@ export type PendingDelivery = {
   waits: boolean;
 };
 
-/** What open deliveries and their events are read from. */
 type DeliverySources = {
   deliveries: DeliveryStore;
   events: EventLog;
@@ -32,7 +31,7 @@ type DeliverySources = {
 export function pendingDelivery(
   { id, fact, entry }: Claimed,
   subscriptions: ReadonlyMap<string, StoredSubscription>,
-  { events, directory }: Pick<DeliverySources, 'events' | 'directory'>,
+  { events, directory }: DeliverySources,
 ): PendingDelivery {
   const stored = entry === null ? null : events.read(fact.entry, entry);
   return withEvent({ id, fact, entry: stored }, subscriptions, directory);

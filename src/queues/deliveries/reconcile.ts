@@ -4,17 +4,86 @@ import type { Signals } from '../../signals.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import type { ConfirmedTime } from '../../store/confirmed-time.ts';
 import { redisTimeMs } from '../../store/connection.ts';
+import type { StoredReceiver } from '../../store/definitions.ts';
 import type { EndedSubjects } from '../../store/ended-subjects.ts';
 import type { Epoch, Restore } from '../../store/epoch.ts';
+import type { EventLog } from '../../store/event-log.ts';
 import type { ImportedQuotes } from '../../store/imported-quotes.ts';
 import type { LearnedStore } from '../../store/learned.ts';
+import { compareEntries } from '../../store/log-entry.ts';
 import type { PlanStore } from '../../store/plan.ts';
 import type { SubjectStore } from '../../store/subjects.ts';
+import type { Settled, Suspensions } from '../../store/suspensions.ts';
 import type { TrackedStore } from '../../store/tracked.ts';
+import type { UnmatchedStore } from '../../store/unmatched.ts';
 import type { WalletStore } from '../../store/wallets.ts';
-import { dropExpired } from './drop-expired.ts';
-import type { RelayStores } from './relay-parts.ts';
-import { settleSuspensions } from './settle-suspensions.ts';
+import { readBatch } from './log-batch.ts';
+import { matchesOf } from './matches.ts';
+import type { RelayContext, RelayStores } from './relay-context.ts';
+
+type DropContext = Pick<RelayContext, 'directory' | 'signals' | 'log'> & {
+  stores: Pick<RelayStores, 'registry' | 'events' | 'lease' | 'dropped'>;
+};
+
+/** The most events behind one cursor that are read in one round. */
+const MOST_READ = 10_000;
+
+/**
+ * Drops what a receiver can no longer get as the retention has ended: its open deliveries, and events behind its cursor; and
+ * reports what was dropped. Returns the moment (Redis time, ms) up to which the log may be trimmed: no event leaves it
+ * uncounted.
+ */
+async function dropExpired(parts: DropContext, receiver: StoredReceiver, beforeMs: number): Promise<number> {
+  const { stores, signals, log } = parts;
+  const { name, removed: isAway } = receiver;
+  const open = await stores.dropped.dropExpired(name, beforeMs);
+  const { count, reachedMs } = await dropBehind(parts, receiver, beforeMs);
+  // What is lost while it is away counts once it is back: one that was removed for good has lost nothing.
+  let lost = open + (isAway ? 0 : count);
+  for (const { reason, ...report } of await stores.dropped.report(name, { isAway })) {
+    log.error({ receiver: name, ...report, reason }, 'receiver.events_dropped');
+    if (reason === 'away') lost += report.count;
+  }
+  if (lost > 0) signals.emit('receiver.events-dropped', { receiver: name, count: lost });
+  return reachedMs;
+}
+
+/** Drops the events behind the cursor of a receiver. Returns how many it matched, and up to where it has come. */
+async function dropBehind(
+  { stores, directory }: DropContext,
+  receiver: StoredReceiver,
+  beforeMs: number,
+): Promise<{ count: number; reachedMs: number }> {
+  const { registry, events, lease, dropped } = stores;
+  const { name, removed } = receiver;
+  const reason = removed ? 'away' : 'retention';
+  const cursor = await lease.cursor(name);
+  let noted = await dropped.reached(name);
+  let place = cursor === null || (noted !== null && compareEntries(noted, cursor) > 0) ? noted : cursor;
+  let count = 0;
+  if (cursor === null || place === null) return { count, reachedMs: beforeMs };
+  for (let left = MOST_READ, more = msOf(place) < beforeMs; more; ) {
+    if (left <= 0) return { count, reachedMs: msOf(place) };
+    const piece = await events.between(place, { before: `${beforeMs}-0`, count: left });
+    const { facts, last, isCut } = await readBatch(piece.entries, events);
+    const to = isCut ? last : (piece.entries.at(-1)?.id ?? null);
+    if (to === null) break;
+    const matched = await matchesOf(receiver, facts, { registry, directory });
+    const ids = matched.map(({ event }) => event.id);
+    if (!(await dropped.noteBehind(name, { cursor, from: noted, to, reason }, ids))) {
+      return { count, reachedMs: msOf(place) };
+    }
+    count += ids.length;
+    left -= piece.entries.length;
+    [noted, place] = [to, to];
+    more = isCut || piece.more;
+  }
+  return { count, reachedMs: beforeMs };
+}
+
+function msOf(entry: string): number {
+  return Number(entry.split('-')[0]);
+}
 
 /** The config that the check sees to: its `digest`, and what brings Redis back to it. */
 export type Upkeep = {
@@ -30,7 +99,7 @@ export type Upkeep = {
 };
 
 /** What the check works with. `process`: the one that delivers, as in Sender. */
-export type ReconcileParts = {
+type ReconcileContext = {
   redis: RedisClient;
   epoch: Epoch;
   /** By which everything is removed. */
@@ -70,7 +139,7 @@ const NEWEST_FIRST_MS = 10_000;
  * retention, and holds what is counted against what stands. Polls have a check of their own, a bounded part of the plan at a time (see Dispatcher).
  */
 export class Reconcile {
-  readonly #parts: ReconcileParts;
+  readonly #parts: ReconcileContext;
   #timer: NodeJS.Timeout | null = null;
   #lookTimer: NodeJS.Timeout | null = null;
   #looking: Promise<void> = Promise.resolve();
@@ -81,7 +150,7 @@ export class Reconcile {
   #tracked = 0;
   #lastRoundMs: number | null = null;
 
-  constructor(parts: ReconcileParts) {
+  constructor(parts: ReconcileContext) {
     this.#parts = parts;
   }
 
@@ -235,4 +304,42 @@ export class Reconcile {
     if (this.#lookTimer !== null) clearTimeout(this.#lookTimer);
     await Promise.all([this.#looking, this.#round]);
   }
+}
+
+type SettleContext = {
+  stores: { events: EventLog; unmatched: UnmatchedStore };
+  signals: Signals;
+  log: Logger;
+};
+
+/** Makes the moves of suspensions that are due (see store/suspensions.ts), and tells of them. */
+async function settleSuspensions(
+  suspensions: Suspensions,
+  due: { spanMs: number | null; confirmedMs: number; trimMs: number },
+  parts: SettleContext,
+): Promise<void> {
+  for (const settled of await suspensions.settle(due)) await tellSettled(settled, parts);
+}
+
+/** Tells of a move of suspensions. Events that reach nobody for it are counted and listed as such. */
+export async function tellSettled(settled: Settled, parts: SettleContext): Promise<void> {
+  const { signals, log, stores } = parts;
+  if (settled.move === 'released') {
+    log.info({ events: settled.events }, 'suspension.released');
+    return;
+  }
+  const { reason, roots, events, dropped } = settled;
+  signals.emit('suspension.ended', { reason, events });
+  log.warn({ reason, roots, events }, 'suspension.ended');
+  const gone = new Map<string, Set<string>>();
+  for (const { entry, root } of dropped) gone.set(entry, (gone.get(entry) ?? new Set()).add(root));
+  const places = [...gone.keys()];
+  const entries = await stores.events.atAll(places);
+  const unmatched = places.filter((place, index) => {
+    const stored = entries[index] ?? null;
+    if (stored?.kind !== 'event' || stored.roots.length > 0) return false;
+    return stored.withheld.every((root) => gone.get(place)?.has(root) === true);
+  });
+  await stores.unmatched.add(unmatched.map((entry) => ({ entry, reason: 'not-in-config' })));
+  for (const _ of unmatched) signals.emit('event.unmatched', { reason: 'not-in-config' });
 }

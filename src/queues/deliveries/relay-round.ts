@@ -1,13 +1,43 @@
-import type { StoredReceiver } from '../../store/definitions.ts';
+import type { Logger } from 'pino';
+import { isListed, type UnmatchedReason } from '../../domain/events/unmatched.ts';
+import { parseClaimRoot } from '../../domain/subjects/subscription.ts';
+import type { Directory } from '../../domain/transfers/chains.ts';
+import { loggedType } from '../../log.ts';
+import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
 import { compareEntries } from '../../store/log-entry.ts';
 import { isHeld } from '../../store/receivers.ts';
 import type { Standing } from '../../store/relay-lease.ts';
-import { type Ahead, follow, type HeldLease, hasRoom } from './follow.ts';
-import { NewerEntryError } from './log-batch.ts';
-import type { RelayParts } from './relay-parts.ts';
+import { type Ahead, BATCH, follow, type HeldLease, hasRoom } from './follow.ts';
+import { type Fact, NewerEntryError, readBatch } from './log-batch.ts';
+import { matchFact, receiversOf } from './matches.ts';
+import type { RelayContext, RelayStores } from './relay-context.ts';
 import { takeReplay } from './replays.ts';
-import { resume } from './resumption.ts';
-import { countUnmatched } from './unmatched.ts';
+
+/** What receivers are enabled with. */
+type ResumptionDeps = { stores: Pick<RelayStores, 'receivers' | 'deliveries' | 'backlog'>; log: Logger };
+
+/** The number of deliveries that are opened or queued again in one step, so that neither Redis nor another receiver waits long. */
+const RESUMPTION_BATCH = 500;
+
+/**
+ * Takes an `enabling` receiver one step further, under the relay's fencing token. Returns whether there is more to do.
+ *
+ * The dead letters of the failing span are opened again, then what waits for another try is queued, and only then attempts
+ * are made and the cursor goes on. Their turns are those of their opening: what is oldest goes first. Each step can be
+ * done again, so that whoever relays next goes on after a crash.
+ */
+export async function resume(
+  token: string,
+  name: string,
+  { stores: { receivers, deliveries, backlog }, log }: ResumptionDeps,
+): Promise<boolean> {
+  const { since } = await receivers.condition(name);
+  const dead = since === null ? [] : await backlog.dead(name, { sinceMs: since, count: RESUMPTION_BATCH });
+  if (dead.length > 0) return (await deliveries.renew(token, name, dead)) !== null;
+  const came = await receivers.resume(token, name, RESUMPTION_BATCH);
+  if (came === 'enabled') log.info({ receiver: name }, 'receiver.enabled');
+  return came !== 'held';
+}
 
 /**
  * What a round goes by: the receivers by name, `all` with those that failed just now, where each stands, the replays under
@@ -34,7 +64,7 @@ export const IDLE: Round = { more: false, full: false, reached: null };
  * finds out which receivers match which events, opens the deliveries), opens what is requested again, and
  * counts the events that no receiver gets.
  */
-export async function relayRound(view: RoundView, lease: HeldLease, parts: RelayParts): Promise<Round> {
+export async function relayRound(view: RoundView, lease: HeldLease, parts: RelayContext): Promise<Round> {
   const open = view.standings.filter((standing) => !isHeld(standing));
   const enabling = view.standings.filter(({ state }) => state === 'enabling');
   let moved = false;
@@ -55,7 +85,7 @@ export async function relayRound(view: RoundView, lease: HeldLease, parts: Relay
 async function followLog(
   { standings, known, ahead }: RoundView,
   lease: HeldLease,
-  parts: RelayParts,
+  parts: RelayContext,
 ): Promise<{ more: boolean; reached: string | null; stopped: NewerEntryError | null }> {
   let more = false;
   let reached: string | null = null;
@@ -82,7 +112,7 @@ async function followLog(
 async function replay(
   { standings, known, replays }: RoundView,
   lease: HeldLease,
-  parts: RelayParts,
+  parts: RelayContext,
 ): Promise<boolean> {
   const { token } = lease;
   let moved = false;
@@ -105,4 +135,88 @@ async function each(name: string, { failed }: HeldLease, work: () => Promise<boo
     failed(name, error);
     return false;
   }
+}
+
+/** What decides whether a receiver gets an event. */
+type Matching = {
+  /** Those that are there, whatever their state: a paused one gets its events later. */
+  receivers: ReadonlyMap<string, StoredReceiver>;
+  subscriptions: ReadonlyMap<string, StoredSubscription>;
+  directory: Directory;
+};
+
+/**
+ * Counts the events of the log that no receiver gets, a batch further. It has a place of its own in the log, for receivers
+ * stand at different places. Returns whether there is more to count at once.
+ */
+async function countUnmatched(
+  { receivers, ahead }: { receivers: readonly StoredReceiver[]; ahead: Ahead | null },
+  { token }: HeldLease,
+  { stores, directory, signals, log }: RelayContext,
+): Promise<boolean> {
+  const { events, registry, unmatched } = stores;
+  const from = await unmatched.place();
+  const known = ahead?.after === from ? ahead : null;
+  const { entries, more } = known?.piece ?? (await events.after(from, BATCH));
+  const { facts, last, isCut } = await readBatch(entries, events);
+  if (last === null) return false;
+  const matching: Matching = {
+    receivers: new Map(receivers.map((receiver) => [receiver.name, receiver])),
+    subscriptions:
+      known?.subscriptions ?? (await registry.subscriptions(facts.flatMap(({ roots }) => roots ?? []))),
+    directory,
+  };
+  // A later subscribers entry is no event of its own: the event was counted where it stands.
+  const found = facts.flatMap((fact) => {
+    const reason = fact.at === fact.place ? unmatchedReason(fact, matching) : null;
+    return reason === null ? [] : [{ fact, reason }];
+  });
+  const listed = found.flatMap(({ fact, reason }) =>
+    isListed(reason) ? [{ entry: fact.place, reason }] : [],
+  );
+  if (!(await unmatched.advance(token, { from, to: last, listed }))) return false;
+  for (const { fact, reason } of found) {
+    signals.emit('event.unmatched', { reason });
+    const { event } = fact;
+    const eventType = loggedType(event.type, event.data.status);
+    const line = { eventId: event.id, eventType, subject: event.data.subject.id, reason };
+    log[isListed(reason) ? 'info' : 'debug'](line, 'event.unmatched');
+  }
+  return more || isCut;
+}
+
+/** Why no receiver gets an event; null for one that a receiver gets. */
+export function unmatchedReason(fact: Fact, matching: Matching): UnmatchedReason | null {
+  const { receivers, subscriptions, directory } = matching;
+  if (fact.roots === null) {
+    const isMatched = receivers
+      .values()
+      .some((receiver) => matchFact({ receiver, fact, roots: null }, directory) !== null);
+    if (isMatched) return null;
+    return receivers.size === 0 ? 'pull-only' : 'filtered';
+  }
+  const rootsOf = new Map<string, string[]>();
+  const live: (readonly string[])[] = [];
+  for (const root of fact.roots) {
+    const { subscription: of, receivers: narrowed } = parseClaimRoot(root);
+    const subscription = subscriptions.get(of);
+    if (subscription === undefined) continue;
+    const names = receiversOf(subscription).filter((name) => narrowed?.includes(name) !== false);
+    if (subscription.removedAtMs === null) live.push(names);
+    for (const name of names) {
+      const roots = rootsOf.get(name);
+      if (roots === undefined) rootsOf.set(name, [root]);
+      else roots.push(root);
+    }
+  }
+  for (const [name, roots] of rootsOf) {
+    const receiver = receivers.get(name);
+    if (receiver !== undefined && matchFact({ receiver, fact, roots }, directory) !== null) return null;
+  }
+  // It waits for what is suspended, and is counted when that has ended.
+  if (fact.withheld.length > 0) return null;
+  if (live.length === 0) return 'not-in-config';
+  const named = live.flat();
+  if (named.some((name) => !receivers.has(name))) return 'no-receiver';
+  return named.length > 0 ? 'filtered' : 'pull-only';
 }

@@ -4,7 +4,7 @@ import type { StoredReceiver } from '../../store/definitions.ts';
 import type { LogEntry } from '../../store/log-entry.ts';
 import { type Ahead, BATCH } from './follow.ts';
 import { NewerEntryError } from './log-batch.ts';
-import type { RelayParts } from './relay-parts.ts';
+import type { RelayContext } from './relay-context.ts';
 import { IDLE, type Round, type RoundView, relayRound } from './relay-round.ts';
 import { replaysUnderWay } from './replays.ts';
 
@@ -33,7 +33,7 @@ type Waiting = { blocking: RedisClient };
  * in between leaves a successor that finds them and adds nothing.
  */
 export class Relay {
-  readonly #parts: RelayParts;
+  readonly #parts: RelayContext;
   readonly #blocking: RedisClient;
   #running: Promise<void> | null = null;
   #closing = false;
@@ -50,7 +50,7 @@ export class Relay {
   /** What ended the wait before this round. */
   #came: Pick<Ahead, 'after' | 'piece'> | null = null;
 
-  constructor(parts: RelayParts, { blocking }: Waiting) {
+  constructor(parts: RelayContext, { blocking }: Waiting) {
     this.#parts = parts;
     this.#blocking = blocking;
   }

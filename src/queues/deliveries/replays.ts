@@ -3,10 +3,10 @@ import { MOST_OPEN } from '../../store/backlog.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
 import { compareEntries } from '../../store/log-entry.ts';
 import type { Replay, ReplayStore } from '../../store/replays.ts';
+import { openDeliveries } from './follow.ts';
 import { type Fact, NewerEntryError, readBatch, wholeFact } from './log-batch.ts';
 import { matchesOf } from './matches.ts';
-import { openDeliveries } from './open-deliveries.ts';
-import type { RelayParts } from './relay-parts.ts';
+import type { RelayContext } from './relay-context.ts';
 
 /** The number of entries of the log a replay is taken along in one round. */
 const BATCH = 200;
@@ -31,7 +31,7 @@ export async function replaysUnderWay(replays: ReplayStore): Promise<Map<string,
  */
 export async function takeReplay(
   { token, receiver, id }: { token: string; receiver: StoredReceiver; id: string },
-  parts: RelayParts,
+  parts: RelayContext,
 ): Promise<boolean> {
   const { stores, directory } = parts;
   const { events, registry, replays, backlog } = stores;
@@ -59,7 +59,7 @@ export async function takeReplay(
 async function takePlaces(
   { token, receiver, id }: { token: string; receiver: StoredReceiver; id: string },
   places: readonly string[],
-  parts: RelayParts,
+  parts: RelayContext,
 ): Promise<boolean> {
   const { stores, directory } = parts;
   const facts = await factsAt(places, receiver.name, stores);
@@ -75,7 +75,7 @@ async function takePlaces(
 export async function factsAt(
   places: readonly string[],
   receiver: string,
-  { events, deliveries }: Pick<RelayParts['stores'], 'events' | 'deliveries'>,
+  { events, deliveries }: RelayContext['stores'],
 ): Promise<Fact[]> {
   const { facts } = await readBatch(
     (await events.atAll(places)).filter((entry) => entry !== null),

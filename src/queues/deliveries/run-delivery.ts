@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Receiver } from '../../config/config.ts';
+import { joinsWaiting, planBatch } from '../../domain/events/batching.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import type { AttemptResult, Notifier } from '../../notifiers/notifier.ts';
 import type { Signals } from '../../signals.ts';
@@ -10,14 +11,53 @@ import type { DroppedStore } from '../../store/dropped.ts';
 import type { EventLog } from '../../store/event-log.ts';
 import type { Registry } from '../../store/registry.ts';
 import type { Clock, Deliveries } from './ahead.ts';
-import { cutAnswer, judge } from './attempts.ts';
-import { type BatchDecision, decideBatch } from './batch-decision.ts';
+import { cutAnswer, judge, reportNoted } from './attempts.ts';
 import { type PendingDelivery, readPending } from './pending-delivery.ts';
-import { reportNoted } from './report-noted.ts';
 import type { Sender } from './sender.ts';
 
+/** What is asked for the batches that are being made. */
+type BatchDecisionDeps = { batches: BatchStore };
+
+/** True when a delivery waits, or is sent: by itself (`batch` null), or as the batch that it leads. */
+type BatchDecision =
+  | { do: 'wait'; afterMs: number }
+  | { do: 'send'; batch: string | null; members: readonly string[] };
+
+/** The longest wait before a delivery looks again, so that a changed config takes effect. */
+const LONGEST_WAIT_MS = 300_000;
+
+/**
+ * True when a delivery that comes up waits for others, or is sent, and with whom; `nowMs` is Redis time. A receiver that gets
+ * every event by itself at once has nothing to decide; a batch that was closed before its config changed is sent as it is.
+ */
+async function decideBatch(
+  { receiver, delivery, nowMs }: { receiver: Receiver; delivery: PendingDelivery; nowMs: number },
+  { batches }: BatchDecisionDeps,
+): Promise<BatchDecision> {
+  const { id, fact } = delivery;
+  const rules = receiver.type === 'email' ? receiver.batching : { digest: null, quietHours: null };
+  if (rules.digest === null && rules.quietHours === null && fact.batch === null) {
+    return { do: 'send', batch: null, members: [id] };
+  }
+  const found = await batches.join(receiver.name, id, { joins: joinsWaiting(rules, nowMs) });
+  if ('members' in found) {
+    if (found.leader === id) return { do: 'send', batch: found.id, members: found.members };
+    return waitFor(Math.max(0, (fact.nextAt ?? 0) - nowMs) + receiver.timeoutMs);
+  }
+  const plan = planBatch(rules, found, nowMs);
+  if (plan.do === 'wait') return waitFor(plan.untilMs - nowMs);
+  const batch = await batches.close(receiver.name, id, { alone: plan.do === 'alone' });
+  // Somebody else was faster, and leads it.
+  if (batch === null) return waitFor(receiver.timeoutMs);
+  return { do: 'send', batch: batch.id, members: batch.members };
+}
+
+function waitFor(ms: number): BatchDecision {
+  return { do: 'wait', afterMs: Math.min(ms, LONGEST_WAIT_MS) };
+}
+
 /** What deliveries are made with. */
-export type DeliveryParts = {
+export type DeliveryContext = {
   sender: Sender;
   events: EventLog;
   registry: Registry;
@@ -50,7 +90,7 @@ export type Places = {
 export type DeliveryRunner = {
   receiver: Receiver;
   notifier: Notifier;
-  parts: DeliveryParts;
+  parts: DeliveryContext;
   places: Places;
   cut: AbortSignal;
 };

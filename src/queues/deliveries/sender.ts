@@ -21,7 +21,7 @@ const WAIT_MS = 1_000;
 const ERROR_RETRY_MS = 1_000;
 
 /** What a sender works with. `id` names the process. */
-export type SenderParts = {
+export type SenderDeps = {
   id: string;
   senders: SenderStore;
   wakes: WakeLog;
@@ -30,7 +30,6 @@ export type SenderParts = {
   log: Logger;
 };
 
-/** Who delivers to one receiver, as far as the sender knows it. */
 type Listener = { wake(): void };
 
 /**
@@ -38,7 +37,7 @@ type Listener = { wake(): void };
  * that a receiver has something to do.
  */
 export class Sender {
-  readonly #parts: SenderParts;
+  readonly #parts: SenderDeps;
   readonly #listeners = new Map<string, Listener>();
   readonly #closed = new AbortController();
   readonly #deaf = new AbortController();
@@ -47,7 +46,7 @@ export class Sender {
   #beatAt = Number.NEGATIVE_INFINITY;
   #underWay = 0;
 
-  constructor(parts: SenderParts) {
+  constructor(parts: SenderDeps) {
     this.#parts = parts;
   }
 
@@ -60,7 +59,6 @@ export class Sender {
     this.#listeners.set(receiver, listener);
   }
 
-  /** Has a receiver looked at. */
   wake(receiver: string): void {
     this.#listeners.get(receiver)?.wake();
   }

@@ -3,7 +3,7 @@ import type { DueEvent, Standing } from '../../domain/cadence/subject-plan.ts';
 import { isOverdue } from '../../domain/cadence/timed.ts';
 import type { FlaggedEvent } from '../../domain/changes/decision.ts';
 import { fundedAt, type SnapshotDraft, waitingSince } from '../../domain/changes/next-snapshot.ts';
-import { identify } from '../../domain/events/event-id.ts';
+import { identify } from '../../domain/events/event.ts';
 import type { Promised } from '../../domain/events/event-schema.ts';
 import { makeEvent } from '../../domain/events/make-event.ts';
 import type { Proof } from '../../domain/proof/proof.ts';
@@ -11,19 +11,18 @@ import type { Snapshot } from '../../domain/subjects/record.ts';
 import { eventKind, subjectKind } from '../../domain/subjects/subject.ts';
 import type { Signals } from '../../signals.ts';
 import type { CheckEnding } from '../../store/checks.ts';
-import type { CommitResult } from '../../store/subjects.ts';
+import type { CommitResult, SubjectStore } from '../../store/subjects.ts';
 import type { Learning } from './learning.ts';
-import type { PollStores } from './poll-parts.ts';
 
 /** What the events that no answer made are committed with. */
-export type FlaggedParts = { stores: Pick<PollStores, 'subjects'>; learning: Learning; signals: Signals };
+export type FlaggedContext = { stores: { subjects: SubjectStore }; learning: Learning; signals: Signals };
 
 /** A subject that something happens to, with what its quote promised, where that is known. */
 export type Affected = Standing & { snapshot: Snapshot; promised: Promised | null };
 
 /** Commits the events that the clock has brought about, each once. Returns the snapshot that stands then. */
 export async function commitDue(
-  parts: FlaggedParts,
+  parts: FlaggedContext,
   known: Affected,
   { due, nowMs }: { due: readonly DueEvent[]; nowMs: number },
 ): Promise<Snapshot> {
@@ -41,7 +40,7 @@ export async function commitDue(
  * ones that are reported, null for all. Returns the snapshot that stands then; null when another process was faster.
  */
 export async function commitFlagged(
-  parts: FlaggedParts,
+  parts: FlaggedContext,
   known: Affected,
   happened: { event: FlaggedEvent; roots: string[] | null; nowMs: number },
 ): Promise<Snapshot | null> {
@@ -69,7 +68,7 @@ export type Unasked = Pick<FlaggedEvent, 'transition' | 'raw'> & {
 
 /** Commits an event that no answer made. The snapshot is the one that stands then, null where nothing was committed. */
 export async function commitUnasked(
-  parts: FlaggedParts,
+  parts: FlaggedContext,
   known: Affected,
   { transition, raw, flags, flag, roots, nowMs, check, proof }: Unasked,
 ): Promise<{ outcome: CommitResult['outcome']; snapshot: Snapshot | null }> {
@@ -127,7 +126,7 @@ export async function commitUnasked(
 
 /** Commits flags that tell nothing, and the check that ends with them, where one does. */
 export async function commitFlags(
-  { stores }: Pick<FlaggedParts, 'stores'>,
+  { stores }: FlaggedContext,
   { subject, snapshot }: Pick<Affected, 'subject' | 'snapshot'>,
   { flags, check }: { flags: string[]; check?: CheckEnding },
 ): Promise<CommitResult['outcome']> {

@@ -1,59 +1,30 @@
-import { routeName } from '../../domain/cadence/route-name.ts';
-import {
-  type PlanContext,
-  planSubject,
-  type Standing,
-  type SubjectPlan,
-} from '../../domain/cadence/subject-plan.ts';
+import type { Standing } from '../../domain/cadence/subject-plan.ts';
 import { decide, withStatus } from '../../domain/changes/decide.ts';
-import type { Decision } from '../../domain/changes/decision.ts';
+import { type Decision, unreachedRoots } from '../../domain/changes/decision.ts';
 import {
   fundedAt,
   nextSnapshot,
   type SnapshotDraft,
   waitingSince,
 } from '../../domain/changes/next-snapshot.ts';
-import { unreachedRoots } from '../../domain/changes/unreached.ts';
-import { eventId, identify } from '../../domain/events/event-id.ts';
+import { eventId, identify } from '../../domain/events/event.ts';
 import type { Promised } from '../../domain/events/event-schema.ts';
 import { makeEvent } from '../../domain/events/make-event.ts';
 import { canonicalJson } from '../../domain/json.ts';
+import { deliveredRatio, shortEvent } from '../../domain/quotes/promised.ts';
 import { readRoute } from '../../domain/quotes/route.ts';
-import { deliveredRatio, shortEvent } from '../../domain/quotes/short.ts';
-import { type Claim, isHistoryFor } from '../../domain/subjects/claim.ts';
 import { isPollable, UNKNOWN } from '../../domain/subjects/kinds.ts';
 import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import { eventKind, intentId, subjectKind } from '../../domain/subjects/subject.ts';
+import { type Claim, isHistoryFor } from '../../domain/subjects/subscription.ts';
+import { routeName } from '../../domain/transfers/transfer.ts';
 import { transferMove } from '../../domain/transfers/transfer-move.ts';
 import type { Signals } from '../../signals.ts';
-import type { ActingClock } from '../../store/confirmed-time.ts';
 import type { BegunEpoch } from '../../store/epoch.ts';
 import type { Commit, Known } from '../../store/subjects.ts';
 import { commitFlagged } from './commit-flagged.ts';
-import type { Learning } from './learning.ts';
-import type { PollRules, PollStores } from './poll-parts.ts';
-
-/** What records are committed with. */
-export type CommitParts = {
-  stores: Pick<PollStores, 'subjects' | 'plan' | 'registry'>;
-  rules: Pick<PollRules, 'confirmAfterMs' | 'finished'>;
-  learning: Learning;
-  clocks: ActingClock;
-  signals: Signals;
-};
-
-/**
- * How a record was come by. `asOf` is the commit counter before the request, `nowMs` when the answer came, `price` that of
- * a request then; `exact` is false for a page; `claims` are those that the record serves: the subject's own, or those of the wallet whose page
- * showed it.
- */
-export type Observation = {
-  asOf: string;
-  nowMs: number;
-  price: number;
-  exact: boolean;
-  claims: readonly Claim[];
-};
+import { firstPoll, type Observation } from './plan-subject.ts';
+import type { CommitContext } from './poll-context.ts';
 
 /** What became of a record, the snapshot that stands now as far as this process knows, and whether anything was stored. */
 export type Taken = {
@@ -62,44 +33,12 @@ export type Taken = {
   stored: boolean;
 };
 
-/** After how long what waits for the clocks is polled again. */
-const CLOCKS_RETRY_MS = 30_000;
-
-/**
- * What is to come for a subject, by the config and by what was learned. While the clocks do not agree, nothing is due by time,
- * and tracking ends by no time that is not certain.
- */
-export function planOf(
-  { rules: { finished }, learning, clocks }: Pick<CommitParts, 'rules' | 'learning' | 'clocks'>,
-  standing: Standing,
-  context: Omit<PlanContext, 'model' | 'finished' | 'learnedMs'>,
-): SubjectPlan {
-  const { subject, snapshot } = standing;
-  const { nowMs } = context;
-  const learnedMs = snapshot === null ? null : learning.overdueAfterMs(subject, snapshot);
-  const whole = { ...context, learnedMs, finished, model: learning.model };
-  const plan = planSubject(standing, whole);
-  if (clocks.mayActAt(nowMs)) return plan;
-  const certain = planSubject(standing, { ...whole, nowMs: clocks.certainMs(nowMs) });
-  const isWaiting = plan.due.length > 0;
-  return {
-    due: [],
-    alarmMs: isWaiting ? CLOCKS_RETRY_MS : plan.alarmMs,
-    isOver: certain.isOver,
-    next: () => {
-      const next = plan.next() ?? certain.next();
-      if (next === null || !isWaiting) return next;
-      return { ...next, alarmMs: Math.min(next.alarmMs ?? CLOCKS_RETRY_MS, CLOCKS_RETRY_MS) };
-    },
-  };
-}
-
 /**
  * Takes a record in, and tells where less was delivered than its quote's minimum. That is an event of its own behind the one
  * of the record: after a crash between the two the subject is polled again, and only the second is made.
  */
 export async function commitRecord(
-  parts: CommitParts,
+  parts: CommitContext,
   record: UpstreamRecord,
   known: Known,
   observation: Observation,
@@ -125,7 +64,7 @@ export async function commitRecord(
  * where there is nothing to tell, or another process was faster.
  */
 export async function commitShort(
-  parts: Pick<CommitParts, 'stores' | 'learning' | 'signals'>,
+  parts: CommitContext,
   known: Standing & { promised: Promised | null },
   { nowMs }: { nowMs: number },
 ): Promise<Snapshot | null> {
@@ -136,7 +75,7 @@ export async function commitShort(
 }
 
 /** Takes in how long a delivery takes by the quote of a transfer, or by the best quote of a priced route. */
-function noteEstimate({ learning }: CommitParts, { raw }: UpstreamRecord, promised: Promised | null): void {
+function noteEstimate({ learning }: CommitContext, { raw }: UpstreamRecord, promised: Promised | null): void {
   const priced = readRoute(raw)?.fillEstimateSeconds ?? null;
   if (priced !== null) learning.sawEstimate(routeName(raw), priced);
   const { source, destination, estimateSeconds } = promised ?? {};
@@ -151,7 +90,7 @@ function noteEstimate({ learning }: CommitParts, { raw }: UpstreamRecord, promis
  * become subjects first, so that a crash in between leaves a change that the next poll sees again.
  */
 async function takeRecord(
-  parts: CommitParts,
+  parts: CommitContext,
   raw: UpstreamRecord,
   known: Known,
   observation: Observation,
@@ -199,7 +138,7 @@ async function takeRecord(
 
 /** Takes in what an answer reported about the timing of a stage. One that is unconfirmed tells nothing. */
 function learn(
-  parts: CommitParts,
+  parts: CommitContext,
   { subject, status }: UpstreamRecord,
   { snapshot: before, seenAtMs }: Known,
   { decision, nowMs }: { decision: Decision; nowMs: number },
@@ -214,7 +153,7 @@ function learn(
 }
 
 function decideRecord(
-  parts: CommitParts,
+  parts: CommitContext,
   record: UpstreamRecord,
   known: Known,
   fresh: readonly Claim[],
@@ -237,7 +176,7 @@ function decideRecord(
  * is reported to those whom it never reached.
  */
 async function decideFor(
-  parts: CommitParts,
+  parts: CommitContext,
   record: UpstreamRecord,
   known: Known,
   { fresh, ...observation }: Observation & { fresh: readonly Claim[] },
@@ -257,7 +196,7 @@ async function decideFor(
 
 /** The commit that a decision requests; null when nothing is to be stored. */
 function commitOf(
-  { learning, stores }: Pick<CommitParts, 'learning' | 'stores'>,
+  { learning, stores }: CommitContext,
   record: UpstreamRecord,
   { known, decision, roots }: { known: Known; decision: Decision; roots: string[] | null },
   context: Observation & { fresh: readonly Claim[] },
@@ -345,39 +284,9 @@ function tokenOf(subject: string, snapshot: SnapshotDraft): string {
   return eventId([subject, String(snapshot.version), canonicalJson(snapshot.record)]);
 }
 
-/** The time that a transfer that a page has just shown for the first time needs no poll of its own. */
-const SHOWN_REST_MS = 30_000;
-
-/** The longest wait for the first poll of one of which nothing could be taken in yet. */
-const UNSEEN_LATEST_MS = 600_000;
-
-/** When a subject that only a page has shown so far is polled first; null when it is finished. */
-function firstPoll(
-  parts: CommitParts,
-  record: UpstreamRecord,
-  after: Snapshot | null,
-  observation: Observation,
-): NonNullable<Commit['track']> | null {
-  const { subject } = record;
-  if (observation.exact || !isPollable(subject)) return null;
-  const { nowMs, price } = observation;
-  const standing = { subject, snapshot: after, claims: [] };
-  const plan = planOf(parts, standing, {
-    nowMs,
-    price,
-    subscriptions: new Map(),
-    imported: null,
-    route: null,
-  });
-  const next = plan.next();
-  if (next === null) return null;
-  const { virtualSeconds, latestMs } = next;
-  return { virtualSeconds, restMs: SHOWN_REST_MS, latestMs: latestMs ?? UNSEEN_LATEST_MS };
-}
-
 /** Brings along what a quote, gasless job or vault names: its intents become subjects for the same claims. */
 async function claimNamed(
-  parts: CommitParts,
+  parts: CommitContext,
   record: UpstreamRecord,
   claims: readonly Claim[],
 ): Promise<void> {

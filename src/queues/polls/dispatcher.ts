@@ -5,14 +5,72 @@ import type { Signals } from '../../signals.ts';
 import type { ClaimedPoll, PlanStore } from '../../store/plan.ts';
 import { parseMember } from '../../store/plan-members.ts';
 import { withTimeout } from '../../with-timeout.ts';
-import { LoadLimit } from './load-limit.ts';
 import type { PollQueues } from './poll-queues.ts';
 
-/** What a dispatcher works with. */
-export type DispatcherParts = { plan: PlanStore; queues: PollQueues; signals: Signals; log: Logger };
+/** For which share of the last so many ms an event loop was busy, 0 to 1. */
+type Busy = () => { share: number; ofMs: number };
+
+/** A share over less than this says little. */
+const LEAST_SPAN_MS = 50;
+
+/** From this on the process is the bottleneck: more at once would only wait in it, and cost memory. */
+const BUSY_SHARE = 0.9;
+
+const FEWER = 0.8;
+const MORE = 1.5;
+
+/** So many at once keep a process busy whose upstream answers at once; each waits for its job, for Redis twice, and is asked. */
+const LEAST = 400;
+
+/**
+ * The number of polls a process that has under way at once: as many as the capacity, unless the process itself is the bottleneck.
+ *
+ * | the event loop | of what is allowed      | allowed from then on        |
+ * |----------------|-------------------------|-----------------------------|
+ * | is busy        |                         | a fifth fewer, at least 400 |
+ * | has room       | most is with workers    | half as many more           |
+ * | has room       | little is               | the same                    |
+ */
+export class LoadLimit {
+  readonly #capacity: number;
+  readonly #busy: Busy;
+  #allowed: number;
+
+  constructor(capacity: number, busy: Busy = eventLoopBusy()) {
+    this.#capacity = capacity;
+    this.#busy = busy;
+    this.#allowed = Math.min(capacity, LEAST);
+  }
+
+  get allowed(): number {
+    return this.#allowed;
+  }
+
+  /** Looks at how busy the event loop was while workers had so many polls. What only waits for a worker says nothing. */
+  adapt(taken: number): void {
+    const { share, ofMs } = this.#busy();
+    if (ofMs < LEAST_SPAN_MS) return;
+    if (share >= BUSY_SHARE) this.#allowed = Math.floor(this.#allowed * FEWER);
+    else if (taken > this.#allowed / MORE) this.#allowed = Math.ceil(this.#allowed * MORE);
+    this.#allowed = Math.min(this.#capacity, Math.max(LEAST, this.#allowed));
+  }
+}
+
+/** The utilization of this process's event loop. */
+function eventLoopBusy(): Busy {
+  let before = performance.eventLoopUtilization();
+  return () => {
+    const { utilization, active, idle } = performance.eventLoopUtilization(before);
+    const ofMs = active + idle;
+    if (ofMs >= LEAST_SPAN_MS) before = performance.eventLoopUtilization();
+    return { share: utilization, ofMs };
+  };
+}
+
+type DispatcherDeps = { plan: PlanStore; queues: PollQueues; signals: Signals; log: Logger };
 
 /** Which endpoint group is dispatched by which process, and how many polls it may have under way at once. */
-export type DispatcherOptions = { endpointGroup: EndpointGroup; process: string; capacity: number };
+type DispatcherOptions = { endpointGroup: EndpointGroup; process: string; capacity: number };
 
 /** Slots of the budget are assigned so far ahead: long enough for a job to reach its worker. */
 const AHEAD_MS = 100;
@@ -52,7 +110,7 @@ const CLAIMED_MS = 5_000;
  * this process works on. Every process has one per endpoint group; the plan is what they share.
  */
 export class Dispatcher {
-  readonly #parts: DispatcherParts;
+  readonly #parts: DispatcherDeps;
   readonly #options: DispatcherOptions;
   readonly #limit: LoadLimit;
   /** Members under way in this process, by their token; and, by token, what is on its way to a worker, with when it left. */
@@ -69,7 +127,7 @@ export class Dispatcher {
   #renewing: Promise<unknown> | null = null;
   #repairing = false;
 
-  constructor(parts: DispatcherParts, options: DispatcherOptions) {
+  constructor(parts: DispatcherDeps, options: DispatcherOptions) {
     this.#parts = parts;
     this.#options = options;
     this.#limit = new LoadLimit(options.capacity);

@@ -2,9 +2,14 @@ import type { Logger } from 'pino';
 import type { Arrived } from '../../domain/cadence/arrivals.ts';
 import { expectedBy } from '../../domain/cadence/expected.ts';
 import { type Knowledge, knowledgeOf } from '../../domain/cadence/knowledge.ts';
-import { type Increment, increments } from '../../domain/cadence/learning.ts';
-import { isRefund, type Look, type Observed, observed } from '../../domain/cadence/observed.ts';
-import { ANY_ROUTE, routeName } from '../../domain/cadence/route-name.ts';
+import {
+  type Increment,
+  increments,
+  isRefund,
+  type Look,
+  type Observed,
+  observed,
+} from '../../domain/cadence/learning.ts';
 import type { OpenTransfer } from '../../domain/cadence/wallet.ts';
 import {
   type ArrivalRule,
@@ -15,13 +20,13 @@ import {
 import type { CadenceModel } from '../../domain/cadence/watched.ts';
 import type { SnapshotDraft } from '../../domain/changes/next-snapshot.ts';
 import type { ExpectedBy } from '../../domain/events/event-schema.ts';
-import { stageOf } from '../../domain/subjects/lifecycle.ts';
-import type { Snapshot } from '../../domain/subjects/record.ts';
+import { type Snapshot, stageOf } from '../../domain/subjects/record.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
+import { ANY_ROUTE, routeName } from '../../domain/transfers/transfer.ts';
 import type { LearnedStore } from '../../store/learned.ts';
 
 /** What learning works with, and the rules that it begins from. */
-export type LearningParts = {
+export type LearningDeps = {
   learned: LearnedStore;
   rules: WatchRules;
   arrivals: ArrivalRule;
@@ -43,7 +48,7 @@ type Batch = { route: string; statistic: Statistic; bins: Map<number, Increment>
  * added up for a second and written, and what all have seen is read every few seconds.
  */
 export class Learning {
-  readonly #parts: LearningParts;
+  readonly #parts: LearningDeps;
   readonly #batches = new Map<string, Batch>();
   /** The estimates of quotes that are not written yet, and what is known to be: route -> seconds. */
   readonly #unwritten = new Map<string, number>();
@@ -53,7 +58,7 @@ export class Learning {
   #rounds = 0;
   #closing = false;
 
-  constructor(parts: LearningParts) {
+  constructor(parts: LearningDeps) {
     this.#parts = parts;
     this.#knowledge = knowledgeOf([], { ...parts, nowMs: 0 });
   }
@@ -100,12 +105,11 @@ export class Learning {
   }
 
   /** Takes in that a transfer is reported as overdue for the first time. */
-  sawOverdue(snapshot: Pick<Snapshot, 'record'>): void {
+  sawOverdue(snapshot: Snapshot): void {
     this.#countTransfer('overdue', snapshot);
   }
 
-  /** Counts what happened to a transfer, on its pair of chains and on all of them. */
-  #countTransfer(statistic: Statistic, { record }: Pick<Snapshot, 'record'>): void {
+  #countTransfer(statistic: Statistic, { record }: Snapshot): void {
     for (const route of new Set([routeName(record), ANY_ROUTE])) {
       this.#count({ route, statistic }, { bin: 0, ended: 1, watchedSeconds: 0 });
     }
@@ -195,7 +199,6 @@ export class Learning {
     this.#knowledge = await this.#parts.learned.knowledge(this.#parts);
   }
 
-  /** Writes what was seen last. */
   async close(): Promise<void> {
     this.#closing = true;
     if (this.#timer !== null) clearTimeout(this.#timer);

@@ -5,8 +5,12 @@ import type { Reading } from '../../pollers/reading.ts';
 import type { Signals } from '../../signals.ts';
 import type { AnswerKind, HealthStore } from '../../store/health.ts';
 import type { PollStart } from '../../store/poll-start.ts';
-import { type FailureCode, UpstreamFailure } from '../../upstream/client/failure.ts';
-import { isAboutKey, refusalReport } from '../../upstream/client/refusal.ts';
+import {
+  type FailureCode,
+  isAboutKey,
+  refusalReport,
+  UpstreamFailure,
+} from '../../upstream/client/failure.ts';
 import type { SupportDetails } from '../../upstream/wire/problem.ts';
 
 /**
@@ -77,7 +81,6 @@ export class PollFailures {
     this.#log = parts.log;
   }
 
-  /** Notes that the endpoint group answered. */
   async answered(start: PollStart): Promise<void> {
     await this.#note(start, 'ok', { reason: '', retryAfterMs: null, support: {} });
   }

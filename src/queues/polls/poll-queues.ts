@@ -1,9 +1,34 @@
 import { Queue } from 'bullmq';
+import { z } from 'zod';
 import { ENDPOINT_GROUPS, type EndpointGroup } from '../../domain/subjects/kinds.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import type { Keys } from '../../store/keys.ts';
 import type { ClaimedPoll } from '../../store/plan.ts';
-import { type PollJob, pollJobId } from '../names.ts';
+
+/** A claim on its way to a worker: a member of the plan, and the token under which it was claimed. */
+export const POLL_JOB = z.object({ member: z.string(), token: z.string() });
+
+export type PollJob = z.infer<typeof POLL_JOB>;
+
+/** The job id of a claim: no `:` and never an integer, which BullMQ reserves. */
+function pollJobId(token: string): string {
+  return `claim-${token}`;
+}
+
+/**
+ * What all workers have in common. The jobs of a process that died are taken over when their locks have run out and the
+ * next check finds them; that is no failure, however often it happens. A lock that runs out under a living job costs a
+ * second request or attempt, never an event. A job that ends leaves nothing behind, for its id names the next one.
+ */
+export const TAKE_OVER = {
+  lockDuration: 4_000,
+  stalledInterval: 2_000,
+  maxStalledCount: 1_000_000,
+  // A worker whose connection was cut goes on as soon as Redis is back, and not after 15 s.
+  runRetryDelay: 1_000,
+  removeOnComplete: { count: 0 },
+  removeOnFail: { count: 0 },
+} as const;
 
 /** A job that ends leaves nothing behind: the plan says what is polled, a job only carries it to a worker. */
 const LEAVES_NOTHING = { removeOnComplete: true, removeOnFail: true } as const;

@@ -2,26 +2,25 @@ import { performance } from 'node:perf_hooks';
 import { isFinishedByStatus } from '../../domain/cadence/next-poll.ts';
 import type { SubjectPlan } from '../../domain/cadence/subject-plan.ts';
 import { unseenSnapshot } from '../../domain/changes/next-snapshot.ts';
-import { type Claim, parseClaimRoot } from '../../domain/subjects/claim.ts';
 import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import { asSubjectId, intentId, type SubjectId } from '../../domain/subjects/subject.ts';
+import { type Claim, parseClaimRoot } from '../../domain/subjects/subscription.ts';
 import type { PollTarget } from '../../pollers/poll-subject.ts';
 import type { Reading } from '../../pollers/reading.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { commitDue } from './commit-flagged.ts';
-import { commitRecord, commitShort, planOf } from './commit-record.ts';
-import { namesFurther, planForMore } from './further-transfers.ts';
+import { commitRecord, commitShort } from './commit-record.ts';
+import { planOf } from './plan-subject.ts';
+import type { PollContext } from './poll-context.ts';
 import { missingRecord } from './poll-failures.ts';
-import type { PollParts } from './poll-parts.ts';
 import { type Adapter, AFTER_SUPERSEDED, answered, failed } from './polled.ts';
-import { openTransfer } from './take-page.ts';
-import { reportUnreadable } from './unreadable.ts';
+import { namesFurther, openTransfer, planForMore, reportUnreadable } from './take-page.ts';
 
 /** Asks the upstream about a subject. Throws UpstreamFailure, or the signal's reason. */
 export type Ask = (target: PollTarget, signal: AbortSignal) => Promise<Reading>;
 
 /** Polls subjects that have a record of their own: asks, takes the record in, makes what the clock has brought about, and plans. */
-export function recordAdapter(parts: PollParts, ask: Ask): Adapter {
+export function recordAdapter(parts: PollContext, ask: Ask): Adapter {
   return {
     isOver: async (start) => {
       if (!(await isOver(parts, start))) return false;
@@ -57,7 +56,7 @@ export function recordAdapter(parts: PollParts, ask: Ask): Adapter {
 }
 
 /** True when its status has ended the tracking of a subject, and nobody waits for an answer about it. */
-export async function isOver(parts: PollParts, start: PollStart): Promise<boolean> {
+export async function isOver(parts: PollContext, start: PollStart): Promise<boolean> {
   const isAwaited = start.claims.some((claim) => !claim.served);
   const { finished } = parts.rules;
   if (isAwaited || start.isAsked || !isFinishedByStatus({ ...start, finished })) return false;
@@ -68,7 +67,7 @@ export async function isOver(parts: PollParts, start: PollStart): Promise<boolea
 
 /** Makes the request of a poll. Returns the record of its subject, and when the answer came (Redis time). */
 async function askForRecord(
-  parts: PollParts,
+  parts: PollContext,
   { ask, start }: { ask: Ask; start: PollStart },
   signal: AbortSignal,
 ): Promise<{ record: UpstreamRecord; answeredMs: number }> {
@@ -85,7 +84,7 @@ async function askForRecord(
 
 /** Notes with the wallets of a transfer what an answer about it alone, or about its transaction, showed. */
 export async function noteTransfer(
-  { stores: { wallets } }: PollParts,
+  { stores: { wallets } }: PollContext,
   { subject, nowMs, claims }: Pick<PollStart, 'subject' | 'nowMs' | 'claims'>,
   snapshot: Snapshot,
   { isOver }: SubjectPlan,

@@ -5,20 +5,19 @@ import type { UpstreamRecord } from '../../domain/subjects/record.ts';
 import { intentId, type SubjectId } from '../../domain/subjects/subject.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
-import { commitRecord, planOf, type Taken } from './commit-record.ts';
-import { planForMore } from './further-transfers.ts';
-import type { PollParts } from './poll-parts.ts';
+import { commitRecord, type Taken } from './commit-record.ts';
+import { planOf } from './plan-subject.ts';
+import type { PollContext } from './poll-context.ts';
 import { type Ask, isOver, noteTransfer } from './poll-record.ts';
 import { type Adapter, AFTER_SUPERSEDED, AT_ONCE, answered, failed } from './polled.ts';
-import { separate } from './take-page.ts';
-import { reportUnreadable } from './unreadable.ts';
+import { planForMore, reportUnreadable, separate } from './take-page.ts';
 
 /**
  * Polls transactions: looks for the transfers that one belongs to. Each that is found gets the claims of the transaction, and
  * is polled by itself; what the answer shows of it is stored as well, for its own tracking may have ended. The transaction is
  * polled for further ones (see further-transfers.ts).
  */
-export function transactionAdapter(parts: PollParts, ask: Ask): Adapter {
+export function transactionAdapter(parts: PollContext, ask: Ask): Adapter {
   return {
     isOver: (start) => isOver(parts, start),
     poll: async (start, signal) => {
@@ -58,7 +57,7 @@ function pollableOf(record: UpstreamRecord): SubjectId[] {
  * its tracking by its age goes on where it has moved. One that is shown behind its state, or twice, is polled by itself.
  */
 async function storeShown(
-  parts: PollParts,
+  parts: PollContext,
   start: PollStart,
   { records, nowMs }: { records: readonly UpstreamRecord[]; nowMs: number },
 ): Promise<void> {
@@ -81,7 +80,7 @@ async function storeShown(
 }
 
 async function storeOne(
-  parts: PollParts,
+  parts: PollContext,
   { asOf, price, claims, ...start }: PollStart,
   { record, known, nowMs }: { record: UpstreamRecord; known: Known; nowMs: number },
 ): Promise<Taken['outcome']> {
@@ -96,7 +95,6 @@ async function storeOne(
   return outcome;
 }
 
-/** The poll that is due first; null where none is. */
 function soonest(polls: readonly (PlannedPoll | null)[]): PlannedPoll | null {
   const planned = polls.flatMap((poll) => poll ?? []);
   return planned.toSorted((left, right) => left.virtualSeconds - right.virtualSeconds)[0] ?? null;
@@ -104,7 +102,7 @@ function soonest(polls: readonly (PlannedPoll | null)[]): PlannedPoll | null {
 
 /** Takes in a record that can be requested by its transaction alone. Returns when that is due next; null when it is over. */
 async function follow(
-  parts: PollParts,
+  parts: PollContext,
   start: PollStart,
   { record, nowMs }: { record: UpstreamRecord; nowMs: number },
 ): Promise<PlannedPoll | null> {

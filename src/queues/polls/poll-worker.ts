@@ -1,8 +1,8 @@
 import { type Job, Worker } from 'bullmq';
 import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
-import { POLL_JOB, type PollJob, TAKE_OVER } from '../names.ts';
+import type { PollContext } from './poll-context.ts';
 import { PollFailures } from './poll-failures.ts';
-import type { PollParts } from './poll-parts.ts';
+import { POLL_JOB, type PollJob, TAKE_OVER } from './poll-queues.ts';
 import { type PollRunner, runPoll } from './run-poll.ts';
 
 /**
@@ -16,7 +16,7 @@ const MOST_FETCHED = 100;
 
 /** Polls one endpoint group of the upstream: takes claims from its queue, one request each. */
 export class PollWorker {
-  readonly #parts: PollParts;
+  readonly #parts: PollContext;
   readonly #runner: PollRunner;
   #worker: Worker<PollJob> | null = null;
   #capacity = 1;
@@ -26,7 +26,7 @@ export class PollWorker {
 
   constructor(
     endpointGroup: EndpointGroup,
-    parts: PollParts,
+    parts: PollContext,
     by: Pick<PollRunner, 'process' | 'adapters' | 'dispatcher'>,
   ) {
     const { stores, signals, log } = parts;
@@ -50,7 +50,6 @@ export class PollWorker {
     this.#worker = worker;
   }
 
-  /** Runs one poll that was claimed. */
   async run(job: PollJob, signal: AbortSignal): Promise<void> {
     this.#count(1);
     try {
@@ -60,7 +59,6 @@ export class PollWorker {
     }
   }
 
-  /** Counts polls that begin, or end. */
   #count(change: number): void {
     this.#underWay += change;
     if (this.#worker !== null) this.#worker.concurrency = this.#concurrency();

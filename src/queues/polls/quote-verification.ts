@@ -1,11 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import { unseenSnapshot } from '../../domain/changes/next-snapshot.ts';
-import {
-  type ImportedQuote,
-  type ImportedState,
-  signatureInvalid,
-} from '../../domain/quotes/imported-quote.ts';
+import { type ImportedQuote, type ImportedState, signatureInvalid } from '../../domain/quotes/promised.ts';
 import type { QuoteVerdict } from '../../domain/quotes/quote-signature.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { Signals } from '../../signals.ts';
@@ -14,14 +10,13 @@ import type { PollStart } from '../../store/poll-start.ts';
 import type { QuoteSigners } from '../../upstream/client/quote-signers.ts';
 import { commitFlagged } from './commit-flagged.ts';
 import type { Learning } from './learning.ts';
+import type { PollStores } from './poll-context.ts';
 import type { PollFailure } from './poll-failures.ts';
-import type { PollStores } from './poll-parts.ts';
 import { type Adapter, AT_ONCE, failed, type Polled } from './polled.ts';
 
-/** What quotes are verified with. */
-type VerificationParts = {
+type VerificationDeps = {
   signers: QuoteSigners;
-  stores: Pick<PollStores, 'importedQuotes' | 'subjects' | 'plan'>;
+  stores: PollStores;
   learning: Learning;
   signals: Signals;
   log: Logger;
@@ -38,12 +33,12 @@ const UNDECIDED_RETRY_MS = 60_000;
  * rotates later says nothing about a quote that was valid. What cannot be found out now is tried again, without an event.
  */
 export class QuoteVerification implements Adapter {
-  readonly #parts: VerificationParts;
+  readonly #parts: VerificationDeps;
   /** Until when (own clock, ms) the chains are not read again, for all quotes and for single ones. */
   #pausedUntilMs = 0;
   readonly #undecidedUntilMs = new Map<SubjectId, number>();
 
-  constructor(parts: VerificationParts) {
+  constructor(parts: VerificationDeps) {
     this.#parts = parts;
   }
 

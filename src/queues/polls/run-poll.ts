@@ -1,22 +1,54 @@
 import { performance } from 'node:perf_hooks';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
-import { type SubjectId, subjectKind } from '../../domain/subjects/subject.ts';
+import { type SubjectId, type SubjectKind, subjectKind } from '../../domain/subjects/subject.ts';
+import { type Pricing, pollPrice, pollRecord } from '../../pollers/poll-subject.ts';
 import { NOTHING_OBSERVED } from '../../store/observed.ts';
+import type { PlanStore } from '../../store/plan.ts';
 import { type PollStart, takePoll } from '../../store/poll-start.ts';
-import type { PollJob } from '../names.ts';
-import type { Adapters } from './adapters.ts';
 import type { Dispatcher } from './dispatcher.ts';
+import type { PollContext } from './poll-context.ts';
 import type { PollFailure, PollFailures } from './poll-failures.ts';
-import type { PollParts } from './poll-parts.ts';
-import { AT_ONCE, over, type Polled } from './polled.ts';
-import { awaitSlot } from './slot.ts';
+import { pageAdapter } from './poll-page.ts';
+import type { PollJob } from './poll-queues.ts';
+import { recordAdapter } from './poll-record.ts';
+import { transactionAdapter } from './poll-transaction.ts';
+import { walletAdapter } from './poll-wallet.ts';
+import { type Adapter, AT_ONCE, over, type Polled } from './polled.ts';
+import type { QuoteVerification } from './quote-verification.ts';
+
+/**
+ * A request that goes out later than its slot by more than this takes another one; each time twice as much is allowed, or
+ * a process that is always held up for longer would never ask for anything.
+ */
+const LATE_MS = 30;
+
+/** Waits for the poll's slot of the budget. A process that was held up takes another, so that none are used at once. */
+async function awaitSlot(
+  start: PollStart,
+  { plan, endpointGroup }: { plan: PlanStore; endpointGroup: EndpointGroup },
+  signal: AbortSignal,
+): Promise<void> {
+  let atMs = performance.now() + start.inMs;
+  for (let allowedMs = LATE_MS; ; allowedMs *= 2) {
+    const restMs = atMs - performance.now();
+    if (restMs > 1) await wait(restMs, undefined, { signal });
+    signal.throwIfAborted();
+    const lateMs = performance.now() - atMs;
+    if (lateMs <= allowedMs) return;
+    const inMs = await plan.reslot(endpointGroup);
+    start.planMs += lateMs + inMs;
+    start.nowMs += Math.round(lateMs + inMs);
+    atMs = performance.now() + inMs;
+  }
+}
 
 /** Who runs the polls of one endpoint group. `tookMs` hears how long it took to take a claim. */
 export type PollRunner = {
   endpointGroup: EndpointGroup;
   process: string;
-  parts: PollParts;
+  parts: PollContext;
   adapters: Adapters;
   dispatcher: Dispatcher;
   failures: PollFailures;
@@ -100,4 +132,30 @@ function logFailure(log: Logger, subject: SubjectId, failure: PollFailure): void
   const { code, reason, support, afterMs } = failure;
   const level = code === 'invalid-request' ? 'error' : 'info';
   log[level]({ subject, code, reason, ...support, nextInMs: Math.round(afterMs) }, 'poll.failed');
+}
+
+/** By the kind of a subject, how a poll of it is made. */
+type Adapters = Readonly<Record<SubjectKind, (start: PollStart) => Adapter>>;
+
+/** How each kind is polled. `quotes` verifies imported quotes, `pricing` says who is asked for the prices of routes. */
+export function adaptersOf(
+  parts: PollContext,
+  { quotes, pricing }: { quotes: QuoteVerification; pricing: Pricing },
+): Adapters {
+  const { client } = parts;
+  const record = recordAdapter(parts, ({ subject }, signal) => pollRecord(client, subject, signal));
+  const transaction = transactionAdapter(parts, ({ subject }, signal) => pollRecord(client, subject, signal));
+  const route = recordAdapter(parts, (target, signal) => pollPrice(pricing, target, signal));
+  const wallet = walletAdapter(parts);
+  return {
+    intent: () => record,
+    gasless: () => record,
+    vault: () => record,
+    quote: ({ imported }) => (quotes.isDue(imported) ? quotes : record),
+    'by-tx': () => transaction,
+    route: () => route,
+    wallet: (start) => (start.sweep === null ? wallet : pageAdapter(parts, start)),
+    'deposit-address': () => record,
+    other: () => record,
+  };
 }

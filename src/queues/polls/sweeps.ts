@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
-import { NARROW_STATUSES } from '../../domain/cadence/listing-choice.ts';
-import { afterTooLarge, PAGE_LIMIT } from '../../domain/cadence/page-limit.ts';
+import { afterTooLarge, PAGE_LIMIT } from '../../domain/cadence/pages.ts';
+import { NARROW_STATUSES } from '../../domain/cadence/wait.ts';
 import { MOST_PAGES } from '../../domain/cadence/wallet.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { RedisClient } from '../../store/commands.ts';
@@ -8,6 +8,7 @@ import type { Keys } from '../../store/keys.ts';
 import type { PlanStore } from '../../store/plan.ts';
 import { pageMember } from '../../store/plan-members.ts';
 import type { StoredSweep } from '../../store/poll-start.ts';
+import { scripts } from '../../store/scripts.ts';
 
 /**
  * What a sweep reads: `all` pages of a wallet, the pages up to the first with something that stands as before (`new`), or
@@ -51,7 +52,7 @@ export type Sweep = { wallet: SubjectId; scope: SweepScope; id: string };
  * | cursor refused, limit = cursorLimit      |       |             | the sweep ends, broken                          |
  *
  * `limit` never grows, so a sweep begins again five times at most. `isHurried`: its pages are read back to back (see
- * domain/cadence/cursor-lifetime.ts); `movedAtMs`: when the request was made whose answer had the cursor; `acceptedMs`: the age of
+ * domain/cadence/pages.ts); `movedAtMs`: when the request was made whose answer had the cursor; `acceptedMs`: the age of
  * the oldest cursor that was accepted; `isPartial`: a page had a record that could not be read.
  */
 export type SweepPage = Sweep & {
@@ -233,12 +234,10 @@ export class Sweeps {
     return true;
   }
 
-  /** Notes that a page had a record that could not be read. */
   async notePartial(sweep: SweepPage): Promise<void> {
     if (await this.isPresent(sweep)) await this.#redis.hset(this.#key(sweep), 'partial', '1');
   }
 
-  /** Notes that a page could not be read. */
   async noteFailure(sweep: SweepPage): Promise<void> {
     if (await this.isPresent(sweep))
       await this.#redis.hset(this.#key(sweep), 'tries', String(sweep.tries + 1));
@@ -267,7 +266,7 @@ export class Sweeps {
   /** Gives a sweep one of so many turns in which pages are read back to back, or keeps its own. False where none is free. */
   async takeTurn({ wallet, scope }: Pick<Sweep, 'wallet' | 'scope'>, most: number): Promise<boolean> {
     const member = pageMember(wallet, scope);
-    return (await this.#redis.iwTakeTurn(this.#keys.sweepTurns, member, String(TURN_MS), String(most))) === 1;
+    return scripts.takeTurn(this.#redis, { keys: this.#keys, args: { member, turnMs: TURN_MS, most } });
   }
 }
 

@@ -1,5 +1,5 @@
-import { stageSinceMs } from '../../domain/cadence/next-poll.ts';
-import { routeName } from '../../domain/cadence/route-name.ts';
+import { endsByConfig, stageSinceMs } from '../../domain/cadence/next-poll.ts';
+import { type FurtherPoll, nextForMore } from '../../domain/cadence/pages.ts';
 import { type OpenTransfer, type Order, orderOf } from '../../domain/cadence/wallet.ts';
 import { coveredWait } from '../../domain/cadence/watched.ts';
 import {
@@ -7,18 +7,21 @@ import {
   isForgotten,
   mayBeForgotten,
   type WalletRead,
-} from '../../domain/changes/forgotten.ts';
-import { type Claim, parseClaimRoot } from '../../domain/subjects/claim.ts';
+} from '../../domain/changes/decision.ts';
 import { isPollable } from '../../domain/subjects/kinds.ts';
 import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
-import type { SubjectId } from '../../domain/subjects/subject.ts';
+import { type SubjectId, subjectKind } from '../../domain/subjects/subject.ts';
+import { type Claim, parseClaimRoot } from '../../domain/subjects/subscription.ts';
+import { routeName } from '../../domain/transfers/transfer.ts';
 import type { Reading } from '../../pollers/reading.ts';
 import { readConfirmedTime } from '../../store/confirmed-time.ts';
 import type { Observed } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
-import { commitRecord, planOf } from './commit-record.ts';
-import type { PollParts } from './poll-parts.ts';
+import type { TooLarge } from '../../upstream/client/failure.ts';
+import { commitRecord } from './commit-record.ts';
+import { planOf } from './plan-subject.ts';
+import type { PollContext } from './poll-context.ts';
 
 /**
  * What a page of a wallet showed: which transfers are under way and which have ended, in which order, and whether every
@@ -42,17 +45,11 @@ type Page = { reading: Reading; answeredMs: number; start: PollStart; sinceMs: n
 /** The start of a subscription that later responses do not change any more, see commands/since-2.lua. */
 const SETTLED = /^(\d+):(-?\d+)$/;
 
-/** What pages are taken in with. */
-type PageParts = Pick<
-  PollParts,
-  'redis' | 'keys' | 'stores' | 'rules' | 'learning' | 'clocks' | 'signals' | 'log'
->;
-
 /**
  * Takes in every record of a wallet page, each under the claims of those who watch the wallet. Null for a page that waits: it is
  * not known yet which of its records are history.
  */
-export async function takePage(parts: PageParts, page: Page): Promise<PageTaken | null> {
+export async function takePage(parts: PollContext, page: Page): Promise<PageTaken | null> {
   const { reading, answeredMs, start } = page;
   const watching = await pageClaims(parts, page);
   const { once, again } = separate(reading.records);
@@ -163,7 +160,7 @@ function isCoveredByPages(shown: {
 
 /** The unknown records of a page that may have been removed after their retention, and what is known of their wallet. */
 async function forgottenAmong(
-  { redis, keys, rules }: PageParts,
+  { redis, keys, rules }: PollContext,
   { start }: Page,
   { records, known }: { records: readonly UpstreamRecord[]; known: readonly Known[] },
 ): Promise<{ has: (subject: SubjectId) => boolean; wallet: WalletRead | null }> {
@@ -209,7 +206,7 @@ type PageClaim = { claim: Claim; isDoubtful: boolean };
  * The claims under which a wallet's transfers stand: what has an `updatedAt` before the subscription is history, both
  * on the upstream's clock.
  */
-async function pageClaims({ stores: { registry }, log }: PageParts, page: Page): Promise<PageClaim[]> {
+async function pageClaims({ stores: { registry }, log }: PollContext, page: Page): Promise<PageClaim[]> {
   const { reading, start } = page;
   return Promise.all(
     start.claims.map(async (claim) => {
@@ -229,4 +226,93 @@ async function pageClaims({ stores: { registry }, log }: PageParts, page: Page):
       return { claim: { ...claim, historyBefore: latest, served: false }, isDoubtful: earliest !== latest };
     }),
   );
+}
+
+/** Of one answer, so much that cannot be read is reported one by one. */
+const MOST_REPORTED = 10;
+
+/** The most characters of an id, and of a reason that quotes the upstream, that are logged. */
+const ID_CHARS = 100;
+const REASON_CHARS = 300;
+
+/** Reports what of an answer could not be read, and its records of reserved kinds. */
+export function reportUnreadable(
+  { client, signals, log }: PollContext,
+  subject: SubjectId,
+  reading: Reading,
+): void {
+  for (const [kind, [first, ...others]] of Map.groupBy(reading.reserved ?? [], (record) => record.kind)) {
+    const id = client.loggable(first?.id ?? '', ID_CHARS);
+    signals.emit('record.reserved', { kind, id, count: others.length + 1 });
+  }
+  for (const words of reading.unreadable.slice(0, MOST_REPORTED)) {
+    const reason = client.loggable(words, REASON_CHARS);
+    signals.emit('record.unreadable', { where: subject, reason });
+    log.warn({ subject, reason }, 'record.unreadable');
+  }
+  const more = reading.unreadable.length - MOST_REPORTED;
+  if (more > 0) log.warn({ subject, reason: `${more} more` }, 'record.unreadable');
+  for (const record of reading.records) {
+    for (const reason of unreadableMembers(record)) {
+      signals.emit('record.unreadable', { where: subject, reason });
+      log.debug({ subject: record.subject, reason }, 'record.unreadable');
+    }
+  }
+}
+
+/** Reports a record of a wallet that is too large to be read, once however often its pages are requested. */
+export async function reportTooLarge(
+  { stores, signals, log }: PollContext,
+  wallet: SubjectId,
+  { found, firstId }: TooLarge,
+): Promise<void> {
+  const record = { wallet, id: firstId, reason: `a page of one record: found ${found}` };
+  if (!(await stores.health.reportTooLarge('status', record))) return;
+  signals.emit('record.too-large', record);
+  log.error({ subject: wallet, id: firstId, reason: record.reason }, 'record.too_large');
+}
+
+/** A member that is not as the interface describes it says nothing, and is counted; null is how a member says nothing. */
+function unreadableMembers({ subject, raw, unreadable }: UpstreamRecord): string[] {
+  return unreadable
+    .filter((name) => (raw[name] ?? null) !== null)
+    .map((member) => `${member} of ${subject} is not as the interface describes it`);
+}
+
+/** Notes the transfers that an answer has shown of a subject, and plans the poll for further ones. */
+export async function planForMore(
+  parts: PollContext,
+  start: PollStart,
+  shown: readonly SubjectId[],
+): Promise<FurtherPoll> {
+  const { subject, nowMs, price } = start;
+  const { subjects } = parts.stores;
+  const { newestAtMs, transfers } = await subjects.noteTransfers(subject, shown);
+  const isOpen = await isAnyOpen(parts, start, transfers);
+  return nextForMore({ newestAtMs, isOpen }, { nowMs, price, model: parts.learning.model });
+}
+
+/**
+ * True when a subject of a kind that names several transfers is polled for further ones. A status that the config calls final ends
+ * that.
+ */
+export function namesFurther(
+  { rules: { finished } }: PollContext,
+  { subject, snapshot }: PollStart,
+): boolean {
+  return subjectKind(subject) === 'quote' && snapshot !== null && !endsByConfig(subject, snapshot, finished);
+}
+
+/** True when one of some transfers has been shown and not come to its end. Reading them keeps those that have ended. */
+async function isAnyOpen(
+  parts: PollContext,
+  start: PollStart,
+  transfers: readonly SubjectId[],
+): Promise<boolean> {
+  const known = await parts.stores.subjects.look(transfers);
+  return known.some(({ snapshot, claims }, index) => {
+    const subject = transfers[index];
+    if (subject === undefined || snapshot === null) return false;
+    return !planOf(parts, { subject, snapshot, claims }, { ...start, imported: null, route: null }).isOver;
+  });
 }

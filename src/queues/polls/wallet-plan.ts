@@ -1,12 +1,14 @@
 import { arrivalsPerSecond } from '../../domain/cadence/arrivals.ts';
-import { LISTINGS, type Listing } from '../../domain/cadence/listing-choice.ts';
 import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
-import { isBlocked, type PageLimit } from '../../domain/cadence/page-limit.ts';
+import { isBlocked, isHurried, mostHurried, neededRate, type PageLimit } from '../../domain/cadence/pages.ts';
+import { LISTINGS, type Listing } from '../../domain/cadence/wait.ts';
 import { type OpenTransfer, planWallet, type WalletPlan } from '../../domain/cadence/wallet.ts';
 import type { CadenceModel } from '../../domain/cadence/watched.ts';
+import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { NotedFacts, WalletFacts } from '../../store/wallets.ts';
-import { isFull, type SweepPage } from './sweeps.ts';
+import type { PollContext } from './poll-context.ts';
+import { isFull, type SweepPage, type SweepScope } from './sweeps.ts';
 
 /** The time that an observation about an upstream's pages that costs requests is believed. */
 const BELIEVED_MS = 3_600_000;
@@ -26,7 +28,6 @@ export function coverMs({ roundSeconds }: PollMoment): number {
 /** When a poll is made, as far as its plan goes by it: Redis time, and the plan's virtual time and price. */
 export type PollMoment = Pick<PollStart, 'nowMs' | 'virtual' | 'price' | 'roundSeconds'>;
 
-/** What is known of a wallet when it is planned. */
 type KnownWallet = { facts: WalletFacts; open: readonly OpenTransfer[] };
 
 /** What is requested next, by all that is known of the wallet, and in which listing new transfers appear (`finder`). */
@@ -141,4 +142,52 @@ export const PAGE_AT_ONCE: PlannedPoll = {
 /** True when the upstream narrows pages to a status, as far as is known. */
 export function narrowsPages({ unnarrowedAtMs }: WalletFacts, nowMs: number): boolean {
   return nowMs - unnarrowedAtMs > BELIEVED_MS;
+}
+
+/**
+ * How a full sweep of a wallet that is due reads its pages: each in its turn, or back to back where a cursor of the wallet has
+ * died. Null where it is to be hurried and has no turn yet: it begins at a later poll.
+ */
+export async function paceOfSweep(
+  { stores: { sweeps }, rules }: PollContext,
+  { subject: wallet, facts, nowMs }: PollStart,
+  scope: SweepScope,
+): Promise<'patient' | 'hurried' | null> {
+  if (!isHurried(facts, nowMs)) return 'patient';
+  const most = mostHurried(facts, rules.requestsPerSecond);
+  return (await sweeps.takeTurn({ wallet, scope }, most)) ? 'hurried' : null;
+}
+
+/**
+ * Notes that the cursor of a sweep was refused: the next sweep of its wallet is hurried. Where this one was, reports the rate
+ * that would do if the budget is smaller.
+ */
+export async function noteDeadCursor(parts: PollContext, sweep: SweepPage, start: PollStart): Promise<void> {
+  const { stores, rules, log } = parts;
+  const { wallet, page, isHurried: wasHurried } = sweep;
+  const { facts, nowMs } = start;
+  const ageMs = Math.max(0, nowMs - sweep.movedAtMs);
+  await stores.wallets.note(wallet, { cursorDiedAtMs: nowMs, cursorDiedAfterMs: ageMs });
+  if (facts.sweptAtMs === 0 && sweep.scope === 'all') await stores.wallets.noteUnswept(wallet, 'broken');
+  log.info({ subject: wallet, page, ageMs, hurried: wasHurried }, 'sweep.cursor_expired');
+  if (!wasHurried) return;
+  const needed = neededRate({
+    ageMs,
+    sweepAgeMs: sweep.movedAtMs - Number(sweep.id),
+    acceptedMs: sweep.acceptedMs,
+    pages: Math.max(page, facts.pages),
+  });
+  if (needed.requestsPerSecond > rules.requestsPerSecond) await report(parts, wallet, needed);
+}
+
+async function report(
+  { stores: { health }, rules, signals, log }: PollContext,
+  wallet: SubjectId,
+  { requestsPerSecond: neededRequestsPerSecond, ...seen }: ReturnType<typeof neededRate>,
+): Promise<void> {
+  const { requestsPerSecond } = rules;
+  const record = { wallet, ...seen, requestsPerSecond, neededRequestsPerSecond };
+  if (!(await health.reportExpiredCursor('status', record))) return;
+  signals.emit('cursor.expired', { wallet, neededRequestsPerSecond });
+  log.error(record, 'upstream.cursor_expired');
 }

@@ -1,15 +1,14 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { BlockList } from 'node:net';
 import type { FastifyRequest } from 'fastify';
-import { networkList } from '../../config/fields/networks.ts';
+import { networkList } from '../../config/fields/http.ts';
 import { isLoopbackHost } from '../../config/sections/server.ts';
 import type { Secret } from '../../secret.ts';
 import type { SessionStore } from '../../store/sessions.ts';
 import { withTimeout } from '../../with-timeout.ts';
-import { clientAddress } from '../client-address.ts';
 import { isOwnPage, Sessions } from '../console/sessions.ts';
 import { EventLinks } from '../event-links.ts';
-import { FailedLogins, MAX_WAITING } from '../failed-logins.ts';
+import { clientAddress, FailedLogins, MAX_WAITING } from '../failed-logins.ts';
 import { type ApiRoute, includesScope, type Scope } from './route.ts';
 
 /** Who may use the API: one token to read, one to consume the log as well, several to do all. */
@@ -68,10 +67,7 @@ export class Access {
   }
 
   /** Null when a request may be made. Failed logins are answered late. */
-  async check(
-    request: FastifyRequest,
-    route: Pick<ApiRoute, 'scope' | 'acceptsLink'>,
-  ): Promise<Denial | null> {
+  async check(request: FastifyRequest, route: ApiRoute): Promise<Denial | null> {
     // Before anything is awaited: of many requests in one packet each is counted before the token of the next one.
     if (this.#isJudgedByToken(request, route)) {
       if (this.#failures.isFull(this.#addressOf(request))) return TOO_MANY;
@@ -88,10 +84,7 @@ export class Access {
     return `${index} ${this.#addressOf(request)}`;
   }
 
-  #isJudgedByToken(
-    { headers, query }: FastifyRequest,
-    { acceptsLink }: Pick<ApiRoute, 'acceptsLink'>,
-  ): boolean {
+  #isJudgedByToken({ headers, query }: FastifyRequest, { acceptsLink }: ApiRoute): boolean {
     const hasLink = acceptsLink === true && fieldsOf(query).signature !== undefined;
     return this.#held.tokens.length > 0 && headers.authorization !== undefined && !hasLink;
   }
@@ -102,15 +95,12 @@ export class Access {
   }
 
   /** True when a request that is still being answered might be made now as well. */
-  async stillMay(request: FastifyRequest, route: Pick<ApiRoute, 'scope' | 'acceptsLink'>): Promise<boolean> {
+  async stillMay(request: FastifyRequest, route: ApiRoute): Promise<boolean> {
     const denial = await this.#denialOf(request, route);
     return denial === null || denial === UNSURE;
   }
 
-  async #denialOf(
-    request: FastifyRequest,
-    route: Pick<ApiRoute, 'scope' | 'acceptsLink'>,
-  ): Promise<Denial | 'unknown' | null> {
+  async #denialOf(request: FastifyRequest, route: ApiRoute): Promise<Denial | 'unknown' | null> {
     const { tokens, publicUrl } = this.#held;
     if (tokens.length === 0) return checkLoopback(request);
     const link = route.acceptsLink === true ? this.#checkLink(request) : null;
@@ -151,7 +141,6 @@ export class Access {
     return { cookie: sessions.begin(token, { request, nowMs: Date.now(), isSecure }), scope };
   }
 
-  /** Ends the session of a browser, for all who have its cookie. */
   async signOut(request: FastifyRequest): Promise<{ cookie: string } | { denial: Denial }> {
     const { sessions, publicUrl } = this.#held;
     if (!isOwnPage(request, publicUrl) || sessions === null) return { denial: FOREIGN_PAGE };

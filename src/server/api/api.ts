@@ -2,23 +2,21 @@ import { isUtf8 } from 'node:buffer';
 import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { JsonLimitError, type JsonLimits, parseJson, UnstorableJsonError } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { JsonLimitError, type JsonLimits, parseJson, UnstorableJsonError } from '../../domain/parse-json.ts';
-import { RefusedError, UnknownError } from '../../operations/errors.ts';
-import { FuturePlaceError, LostPlaceError } from '../../operations/events.ts';
-import type { FindEvent } from '../../operations/find-event.ts';
+import { type FindEvent, FuturePlaceError, LostPlaceError } from '../../operations/events.ts';
+import { RefusedError, UnknownError } from '../../operations/operation.ts';
 import { withTimeout } from '../../with-timeout.ts';
-import { sendProblem } from '../problem.ts';
+import { ProblemError, sendProblem } from '../problem.ts';
 import type { Access, AccessRules } from './access.ts';
 import { onlyOnce } from './idempotency.ts';
-import { ProblemError } from './problem-error.ts';
-import { type Answer, API_BASE, type ApiParts, type ApiRoute, type RouteContext } from './route.ts';
+import { type Answer, API_BASE, type ApiContext, type ApiRoute, type RouteContext } from './route.ts';
 import { ROUTES } from './routes.ts';
 
 /** What the API is made from. `parts` is null before the daemon has started. */
 export type ApiOptions = AccessRules & {
   findEvent: FindEvent;
-  parts: () => ApiParts | null;
+  parts: () => ApiContext | null;
 };
 
 /** The time that a request may take that waits for nothing but Redis. */
@@ -106,7 +104,6 @@ function addRoute(app: FastifyInstance, route: ApiRoute, { access, streams, opti
   });
 }
 
-/** Counts the requests that wait for new events, by pair of token and address. */
 class Streams {
   readonly #byCaller = new Map<string, number>();
   #count = 0;
@@ -151,7 +148,7 @@ export function announcesBody({ headers }: FastifyRequest): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-function partsOf({ parts }: ApiOptions): ApiParts {
+function partsOf({ parts }: ApiOptions): ApiContext {
   const running = parts();
   if (running !== null) return running;
   throw new ProblemError(503, 'the daemon has not started yet; try again later', { 'retry-after': '2' });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { Encryption } from '../../store/added-receivers.ts';
-import { ProblemError } from './problem-error.ts';
+import { ProblemError } from '../problem.ts';
 import { type Answer, type ApiRoute, type RouteContext, takesKey } from './route.ts';
 
 /** The header that names a request. */
@@ -10,7 +10,7 @@ const IDEMPOTENCY_KEY = 'idempotency-key';
 const KEY = /^[\x21-\x7e]{1,200}$/;
 
 type Asked = {
-  route: Pick<ApiRoute, 'method' | 'scope' | 'timeoutMs' | 'answersSecret'>;
+  route: ApiRoute;
   call: (context: RouteContext) => Promise<Answer>;
   context: RouteContext;
 };

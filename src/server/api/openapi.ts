@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { VERSION } from '../../version.ts';
-import { type ApiRoute, type Scope, takesKey } from './route.ts';
+import { type ApiRoute, defineRoute, NO_INPUT, type Scope, takesKey } from './route.ts';
 import { PROBLEM } from './shapes.ts';
 
 type Json = z.core.util.JSONType;
@@ -196,3 +196,32 @@ function parsed(schema: object): Json {
 function objectOf(value: Json | undefined): JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
 }
+
+/** Made once: that takes as long as hundreds of other requests. */
+const documents = new WeakMap<readonly ApiRoute[], ReturnType<typeof documentOf>>();
+
+function knownDocumentOf(routes: readonly ApiRoute[]): ReturnType<typeof documentOf> {
+  const known = documents.get(routes);
+  if (known !== undefined) return known;
+  const document = documentOf(routes);
+  documents.set(routes, document);
+  return document;
+}
+
+/** The document that describes the API, this route included. */
+export const readDocument = defineRoute({
+  ...NO_INPUT,
+  method: 'GET',
+  path: '/openapi.json',
+  operation: 'readDocument',
+  group: 'document',
+  summary: 'Read this description',
+  scope: 'read',
+  answers: {
+    200: {
+      description: 'The OpenAPI 3.1 document.',
+      schema: z.record(z.string(), z.json()).meta({ id: 'Document' }),
+    },
+  },
+  handle: async (_input, { routes }) => ({ status: 200, body: knownDocumentOf(routes) }),
+});

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { BooksReader } from '../../books/reader.ts';
-import type { AddedReceiverParts } from '../../operations/added-receivers.ts';
+import type { AddedReceiverDeps } from '../../operations/added-receivers.ts';
 import type { ConfigControl } from '../../operations/config-state.ts';
-import type { FindEvent } from '../../operations/find-event.ts';
+import type { FindEvent } from '../../operations/events.ts';
 import type { LogTail } from '../../operations/log-tail.ts';
-import type { OperationParts } from '../../operations/parts.ts';
+import type { OperationContext } from '../../operations/operation.ts';
 import type { ReceiverSetup } from '../../operations/test-receiver.ts';
 import type { Settled } from '../../store/suspensions.ts';
 
@@ -31,11 +31,11 @@ export type Answer =
 export type AnswerShape<T = unknown> = { description: string; schema: z.ZodType<T>; contentType?: string };
 
 /** What a running daemon lends the API. `setup`: the receivers of its config, as they are called now. */
-export type ApiParts = {
-  operations: OperationParts;
+export type ApiContext = {
+  operations: OperationContext;
   tail: LogTail;
   setup: () => ReceiverSetup;
-  adding: AddedReceiverParts;
+  adding: AddedReceiverDeps;
   /** Null where no books are stored. */
   books: BooksReader | null;
   control: ConfigControl;
@@ -48,7 +48,7 @@ export type ApiParts = {
  * gone; `key` names the request, so that one that is made twice is done once (null: it has no name); `routes` are all that there are.
  */
 export type RouteContext = {
-  parts: () => ApiParts;
+  parts: () => ApiContext;
   findEvent: FindEvent;
   signal: AbortSignal;
   key: string | null;
@@ -120,7 +120,7 @@ export type ApiRoute = RouteFacts & {
  * True when a request of a route may be named by an `Idempotency-Key`: only one that needs an admin token. A consumer that is
  * moved or removed twice ends up the same. So a token without that right stores no keys, and cannot use up their number.
  */
-export function takesKey({ method, scope }: Pick<RouteFacts, 'method' | 'scope'>): boolean {
+export function takesKey({ method, scope }: RouteFacts): boolean {
   return method === 'POST' && scope === 'admin';
 }
 

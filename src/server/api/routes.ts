@@ -1,3 +1,4 @@
+import { readDocument } from './openapi.ts';
 import type { ApiRoute } from './route.ts';
 import {
   addOneReceiver,
@@ -9,12 +10,8 @@ import {
 import { readBooks } from './routes/books.ts';
 import { readConfig, reload } from './routes/config.ts';
 import { acknowledgeEvents, removeConsumer } from './routes/consumers.ts';
-import { listCorridors } from './routes/corridors.ts';
-import { readDocument } from './routes/document.ts';
-import { readEvent } from './routes/event.ts';
-import { forgetAllLearned, readAllLearned } from './routes/learned.ts';
-import { listEvents, streamEvents } from './routes/log.ts';
-import { listOfQuarantine, replayOfQuarantine } from './routes/quarantine.ts';
+import { forgetAllLearned, listCorridors, readAllLearned } from './routes/learned.ts';
+import { listEvents, readEvent, streamEvents } from './routes/log.ts';
 import {
   listOfReceivers,
   RECEIVER_ACTIONS,
@@ -27,7 +24,12 @@ import { readReplay, resendOfEvent, resendOfSubject } from './routes/resend.ts';
 import { listDeliveriesOfSubject, listWatched, readSubject, recheckSubject } from './routes/subjects.ts';
 import { listOfDropped, listOfSuspended, removeOfSuspended } from './routes/suspended.ts';
 import { track, untrack } from './routes/tracking.ts';
-import { listOfUndelivered, listOfUnmatched } from './routes/undelivered.ts';
+import {
+  listOfQuarantine,
+  listOfUndelivered,
+  listOfUnmatched,
+  replayOfQuarantine,
+} from './routes/undelivered.ts';
 
 /** Every route of the API: what the server serves, what the document describes, and what the tests go through. */
 export const ROUTES: readonly ApiRoute[] = [

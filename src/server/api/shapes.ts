@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseDuration } from '../../config/fields/duration.ts';
+import { parseDuration } from '../../config/fields/fields.ts';
 import { RENDERED_EVENT } from '../../domain/events/event-schema.ts';
 import { MAX_GLOB_LENGTH } from '../../domain/events/filter.ts';
 import { readSubjectId } from '../../domain/subjects/subject.ts';
@@ -122,3 +122,29 @@ export const RETRIED = z
     gone: z.int().describe('How many cannot be: their events have left the log.'),
   })
   .meta({ id: 'Retried' });
+
+/** A place in a list as a cursor: opaque to whoever gets it. */
+export function writeCursor(place: object | null): string | null {
+  return place === null ? null : Buffer.from(JSON.stringify(place)).toString('base64url');
+}
+
+/** Reads a cursor that `writeCursor` made of such a place. */
+export function cursorField<T>(place: z.ZodType<T>, error = 'a cursor: `next` of the answer before') {
+  return z
+    .string({ error })
+    .max(500, { error })
+    .transform((text, context): T => {
+      const read = place.safeParse(parsed(Buffer.from(text, 'base64url').toString('utf8')));
+      if (read.success) return read.data;
+      context.addIssue({ code: 'custom', message: error });
+      return z.NEVER;
+    });
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,7 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
-import { deriveKey } from '../../derive-key.ts';
-import type { Secret } from '../../secret.ts';
+import { deriveKey, type Secret } from '../../secret.ts';
 import type { Scope } from '../api/route.ts';
 
 /** The time that somebody stays signed in. */
@@ -49,7 +48,6 @@ export class Sessions {
     return cookie(request, { value: session, seconds: GOOD_SECONDS, isSecure });
   }
 
-  /** The header that ends it. */
   end({ request, isSecure }: { request: FastifyRequest; isSecure: boolean }): string {
     return cookie(request, { value: '', seconds: 0, isSecure });
   }

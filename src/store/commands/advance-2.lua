@@ -1,15 +1,18 @@
 --[[
   Moves the cursors of receivers along the event log; only the process that holds the lease may.
 
-  KEYS[1] cursors    hash    receiver -> entry
-  KEYS[2] lease      string  fencing token of the relay
+  KEYS
+    cursors     hash    receiver -> entry
+    relayLease  string  fencing token of the relay
 
-  ARGV[1] fencing token
-  ARGV[2] entry
-  ARGV[3...] receivers
+  ARGV
+    fence      text     fencing token
+    entry      text
+    receivers  ...text
 
-  Returns 1, or 0 when another process relays now.
+  returns flag
+    False when another process relays now.
 ]]
-if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
-for index = 3, #ARGV do redis.call('HSET', KEYS[1], ARGV[index], ARGV[2]) end
+if redis.call('GET', KEYS.relayLease) ~= ARGV.fence then return 0 end
+for index = 1, #ARGV.receivers do redis.call('HSET', KEYS.cursors, ARGV.receivers[index], ARGV.entry) end
 return 1

@@ -1,10 +1,13 @@
 --[[
   Appends an event that belongs to no subject: one for the operator.
 
-  KEYS[1] events     stream  the event log
+  KEYS
+    events  stream  the event log
 
-  ARGV[1] event JSON
+  ARGV
+    event  json
 
-  Returns the entry's id.
+  returns text
+    The entry's id.
 ]]
-return redis.call('XADD', KEYS[1], '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'event', ARGV[1], 'roots', '[]')
+return redis.call('XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'event', ARGV.event, 'roots', '[]')

@@ -2,25 +2,34 @@
   Claims checks that are due, under a lease that runs out: then they are due again. The lease of one that was claimed again and
   again without an end is longer each time: it may be what ends its processes.
 
-  KEYS[1] checks     base of the keys of checks (include/check.lua)
+  KEYS
+    checks  keys  base of the keys of checks (include/check.lua)
 
-  ARGV[1] token      names the claims of this call
-  ARGV[2] length of the lease, ms
-  ARGV[3] the longest wait of any check, ms: one that stands further ahead was written by a clock that has jumped
-  ARGV[4] how far ahead a check may stand to be due, ms; those that another works on stand ahead, too
-  ARGV[5] ms between two probes of an endpoint that fails, and between two looks at the final head of one that is waited for
-  ARGV[6...] chain, how many of its checks may be claimed, and the JSON list of its endpoints; "" where none is read
+  ARGV
+    token          text    names the claims of this call
+    leaseMs        number  length of the lease, ms
+    longestWaitMs  number  the longest wait of any check, ms: one that stands further ahead was written by a clock that has
+                           jumped
+    aheadMs        number  how far ahead a check may stand to be due, ms; those that another works on stand ahead, too
+    probeMs        number  ms between two probes of an endpoint that fails, and between two looks at the final head of one
+                           that is waited for
+    chains         ...(chain text, most number, endpoints json?)
+                           `most` is how many of its checks may be claimed; `endpoints` the list of its endpoints, none where
+                           none is read
 
-  Returns { now, when the next of those chains is due or "", of each claimed check its id and its fields, and each chain and
-  endpoint whose final head is to be looked at now }.
+  returns
+    nowMs    number                    Redis time
+    nextMs   number?                   when the next check of those chains is due
+    claimed  list of (id text, fields hash)  the claimed checks
+    heads    list of (chainId text, endpoint text)  the endpoints whose final head is to be read now
 ]]
 -- @include check
-local base, token, now = KEYS[1], ARGV[1], checkNow()
-local leaseMs, MOST_DOUBLINGS = tonumber(ARGV[2]), 8
-local latest = checkText(now + tonumber(ARGV[3]))
+local base, token, now = KEYS.checks, ARGV.token, checkNow()
+local leaseMs, MOST_DOUBLINGS = tonumber(ARGV.leaseMs), 8
+local latest = checkText(now + tonumber(ARGV.longestWaitMs))
 local claimed, nextAt = {}, nil
-local dueMs = checkText(now + tonumber(ARGV[4]))
-local probeMs, heads = tonumber(ARGV[5]), {}
+local dueMs = checkText(now + tonumber(ARGV.aheadMs))
+local probeMs, heads = tonumber(ARGV.probeMs), {}
 
 -- Whether it is time again to do something at an endpoint; then that is noted.
 local function isTime(key, field)
@@ -53,21 +62,21 @@ local function probe(chain, name, isListed)
   end
 end
 
-for index = 6, #ARGV, 3 do
-  local due = base .. ':due:' .. ARGV[index]
+for index = 1, #ARGV.chains do
+  local due = base .. ':due:' .. ARGV.chains[index].chain
   for _, id in ipairs(redis.call('ZRANGE', due, '(' .. latest, '+inf', 'BYSCORE', 'LIMIT', 0, 100)) do
     redis.call('ZADD', due, latest, id)
   end
-  if ARGV[index + 2] ~= '' then
-    local listed = cjson.decode(ARGV[index + 2])
-    for _, name in ipairs(redis.call('SMEMBERS', base .. ':endpoints:' .. ARGV[index])) do
-      probe(ARGV[index], name, name == '' or contains(listed, name))
+  if ARGV.chains[index].endpoints ~= '' then
+    local listed = cjson.decode(ARGV.chains[index].endpoints)
+    for _, name in ipairs(redis.call('SMEMBERS', base .. ':endpoints:' .. ARGV.chains[index].chain)) do
+      probe(ARGV.chains[index].chain, name, name == '' or contains(listed, name))
     end
   end
-  for _, id in ipairs(redis.call('ZRANGE', due, '-inf', dueMs, 'BYSCORE', 'LIMIT', 0, ARGV[index + 1])) do
+  for _, id in ipairs(redis.call('ZRANGE', due, '-inf', dueMs, 'BYSCORE', 'LIMIT', 0, ARGV.chains[index].most)) do
     local key = base .. ':of:' .. id
     local state, chain = unpack(redis.call('HMGET', key, 'state', 'chain'))
-    if state == 'waiting' and chain == ARGV[index] then
+    if state == 'waiting' and chain == ARGV.chains[index].chain then
       local before = redis.call('HINCRBY', key, 'claims', 1) - 1
       redis.call('ZADD', due, checkText(now + leaseMs * 2 ^ math.min(before, MOST_DOUBLINGS)), id)
       redis.call('HSET', key, 'claim', token)

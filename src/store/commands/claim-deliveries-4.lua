@@ -2,33 +2,40 @@
   Hands deliveries of one receiver to a process that sends them, with all that it needs for it. They are its own until it
   notes how they ended or releases them, or stops beating.
 
-  KEYS[1] receiver       hash    state of the receiver: see include/pace.lua
-  KEYS[2] queue                  base of the receiver's queue: see include/queue.lua
-  KEYS[3] events         stream  the event log
-  KEYS[4] subscriptions  hash    name -> definition
+  KEYS
+    receiver       hash    state of the receiver: see include/pace.lua
+    queue          keys    base of the receiver's queue: see include/queue.lua
+    events         stream  the event log
+    subscriptions  hash    name -> definition
 
-  ARGV[1] process
-  ARGV[2] how many it takes
-  ARGV[3] ms between two attempts over all processes; "" for no limit
-  ARGV[4] prefix of the receiver's delivery keys
-  ARGV[5] key of the definitions of what is tracked by itself
-  ARGV[6] "1" where what is claimed is sent in one message, in this order: then a delivery may be among it together with
-          the one of the same subject that it waits for
-  ARGV[7...] ids of what it sends already. Whatever else is its own was claimed in an answer that never came to it
+  ARGV
+    process         text
+    most            number   how many it takes
+    intervalMs      number?  ms between two attempts over all processes; none for no limit
+    deliveryPrefix  text     prefix of the receiver's delivery keys
+    tracked         text     key of the definitions of what is tracked by itself
+    isTogether      flag     whether what is claimed is sent in one message, in this order: then a delivery may be among it
+                             together with the one of the same subject that it waits for
+    held            ...text  ids of what it sends already. Whatever else is its own was claimed in an answer that never came
+                             to it
 
-  Returns { now (ms), ms until more may be claimed or "" when something else has to happen first, { name, text, ... }
-  of the subscriptions that lead here, and per delivery { id, { fields of its fact }, { fields of its event's entry } } }.
+  returns
+    nowMs          number   Redis time
+    waitMs         number?  until more may be claimed; none when something else has to happen first
+    subscriptions  hash     name -> text of the subscriptions that lead here
+    claimed        ...[id text, fact hash, entry list of text]
+                            deliveries, the fields of their facts, and those of their events' entries
 ]]
 -- @include operator-event
 -- @include pace
 -- @include queue
 -- @include definition
-local queue = openQueue(KEYS[2])
-local process, prefix = ARGV[1], ARGV[4]
+local queue = openQueue(KEYS.queue)
+local process, prefix = ARGV.process, ARGV.deliveryPrefix
 local now = timeMs()
 
 local mine = {}
-for index = 7, #ARGV do mine[ARGV[index]] = true end
+for index = 1, #ARGV.held do mine[ARGV.held[index]] = true end
 local underWay = 0
 local sending = redis.call('HGETALL', queue.sending)
 for index = 1, #sending, 2 do
@@ -44,8 +51,8 @@ end
 bringForward(queue, queue.later, whole(now), prefix, 500)
 bringForward(queue, queue.batched, whole(now), prefix, 500)
 
-local intervalMs = tonumber(ARGV[3])
-local allowed = paceAllows(KEYS[1], now, tonumber(ARGV[2]), underWay, intervalMs)
+local intervalMs = tonumber(ARGV.intervalMs)
+local allowed = paceAllows(KEYS.receiver, now, tonumber(ARGV.most), underWay, intervalMs)
 local claimed, texts, named = {}, {}, {}
 
 local isClaimed = {}
@@ -67,7 +74,7 @@ end
 
 -- The delivery whose turn it is. One that is tried alone is another than the one before it.
 local function candidate()
-  local from = allowed.cautious and numberOf(KEYS[1], 'probed')
+  local from = allowed.cautious and numberOf(KEYS.receiver, 'probed')
   local found = from and redis.call('ZRANGEBYSCORE', queue.due, '(' .. whole(from), '+inf', 'WITHSCORES', 'LIMIT', 0, 1) or {}
   if #found == 0 then found = redis.call('ZRANGE', queue.due, 0, 0, 'WITHSCORES') end
   local first = firstReleased()
@@ -89,7 +96,7 @@ local function name(roots)
     local subscription = type(root) == 'string' and definitionName(root)
     if subscription and not named[subscription] then
       named[subscription] = true
-      local text = definitionOf(subscription, KEYS[4], ARGV[5])
+      local text = definitionOf(subscription, KEYS.subscriptions, ARGV.tracked)
       if text then
         texts[#texts + 1] = subscription
         texts[#texts + 1] = text
@@ -111,22 +118,22 @@ while #claimed < allowed.most and looks < 1000 do
   -- One without fact stays among what is open: the check drops and reports it.
   if fields.outcome == 'pending' and mayGo(id, fields.after) then
     redis.call('HSET', queue.sending, id, process .. ':' .. whole(now))
-    if allowed.cautious then redis.call('HSET', KEYS[1], 'probed', turn) end
+    if allowed.cautious then redis.call('HSET', KEYS.receiver, 'probed', turn) end
     local entry = fields.entry and string.match(fields.entry, '^%d+%-%d+$')
-    local found = entry and redis.call('XRANGE', KEYS[3], entry, entry) or {}
+    local found = entry and redis.call('XRANGE', KEYS.events, entry, entry) or {}
     name(fields.roots)
-    if ARGV[6] == '1' then
+    if ARGV.isTogether == '1' then
       isClaimed[id] = true
       release(fields.next)
     end
     claimed[#claimed + 1] = { id, fact, #found > 0 and found[1][2] or {} }
   end
 end
-if intervalMs and #claimed > 0 then redis.call('HSET', KEYS[1], 'slot', whole(now + intervalMs)) end
+if intervalMs and #claimed > 0 then redis.call('HSET', KEYS.receiver, 'slot', whole(now + intervalMs)) end
 
 local waitMs = allowed.waitMs
 if not waitMs and #claimed > 0 and intervalMs and not allowed.cautious then waitMs = intervalMs end
-if not waitMs and not isHeld(stateOf(KEYS[1])) then
+if not waitMs and not isHeld(stateOf(KEYS.receiver)) then
   for _, list in ipairs({ queue.later, queue.batched }) do
     local first = redis.call('ZRANGE', list, 0, 0, 'WITHSCORES')
     if first[2] then waitMs = math.min(waitMs or math.huge, math.max(0, tonumber(first[2]) - now)) end

@@ -3,25 +3,30 @@
   run out on, and lets into the lanes what is allowed by now. What it costs depends on how much it hands out, not on how
   much waits.
 
-  KEYS[1] plan       hash    clock of the plan; its other keys begin with it (see include/plan.lua)
-  KEYS[2] endpointGroup    hash    state of the endpoint group (see include/endpoint-group.lua)
+  KEYS
+    plan           hash  clock of the plan; its other keys begin with it (see include/plan.lua)
+    endpointGroup  hash  state of the endpoint group (see include/endpoint-group.lua)
 
-  ARGV[1] process id
-  ARGV[2] the most looks to hand out
-  ARGV[3] how far ahead slots are assigned, ms
-  ARGV[4] the plan's time, ms; "" for that of Redis
-  ARGV[5] what this process has passed to workers, JSON array of member, token, …
-  ARGV[6..] kinds of subjects at this endpoint group, in the order in which they are probed
+  ARGV
+    process  text     process id
+    most     number   the most looks to hand out
+    aheadMs  number   how far ahead slots are assigned, ms
+    atMs     text?    the plan's time, ms; none for that of Redis
+    sent     json     what this process has passed to workers, a list of member, token, …
+    kinds    ...text  kinds of subjects at this endpoint group, in the order in which they are probed
 
-  Returns { wait, { member, token, ms to its slot, … }, { suspect, crashes, … }, members given back, { token, … } }: `wait` is
-  in how many ms it is worth to ask again, -1 when nothing is known to come; the tokens are those of what was passed on
-  and waits for a worker no more.
+  returns
+    waitMs    number  in how many ms it is worth to ask again; -1 when nothing is known to come
+    polls     list of (member text, token text, inMs number)  `inMs` is the time to its slot
+    crashed   list of (member text, crashes number)  members that may have ended their processes
+    returned  number  members given back
+    arrived   list of text  tokens of what was passed on and waits for a worker no more
 ]]
 -- @include plan
 -- @include endpoint-group
-local plan = openPlan(KEYS[1], ARGV[4])
-local endpointGroup = openEndpointGroup(KEYS[2], plan)
-local process, most, aheadMs = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local plan = openPlan(KEYS.plan, ARGV.atMs)
+local endpointGroup = openEndpointGroup(KEYS.endpointGroup, plan)
+local process, most, aheadMs = ARGV.process, tonumber(ARGV.most), tonumber(ARGV.aheadMs)
 local now, key = plan.now, plan.key
 
 beginGrace(plan)
@@ -29,7 +34,7 @@ redis.call('ZADD', key .. ':processes', text(now), process)
 
 -- What this process knows to be on its way to a worker is not lost, however slow the machine is. Without that word, nobody
 -- would be polled any more where workers are later than a lease is long.
-local sent, arrived = cjson.decode(ARGV[5]), {}
+local sent, arrived = cjson.decode(ARGV.sent), {}
 for i = 1, #sent, 2 do
   local claim = readClaim(redis.call('HGET', key .. ':claims', sent[i]))
   if claim and not claim.taken and claim.token == sent[i + 1] then
@@ -103,7 +108,7 @@ end
 -- After an outage nobody waits for the end of a backoff that the outage made. Who had been failing for long before it does:
 -- tried all at once, with no success between, those would be taken for the next outage.
 if endpointGroup.amnesty then
-  redis.call('HDEL', KEYS[2], 'amnesty')
+  redis.call('HDEL', KEYS.endpointGroup, 'amnesty')
   for _, member in ipairs(redis.call('ZRANGE', key .. ':failing', 0, 499)) do
     local item = getItem(plan, member)
     if not item then
@@ -250,7 +255,7 @@ if gate.probe then
   -- Where all that is left is suspected or fails, one of those has to find out that the endpoint group answers again.
   suspect = suspectFree and head('suspect') or nil
   local otherwise = head('asked') or head('first') or head('fair') or suspect or head('failing') or head('spareWallets') or head('spare')
-  local member = slots > 0 and probeCandidate(plan, endpointGroup, { unpack(ARGV, 6) }, otherwise)
+  local member = slots > 0 and probeCandidate(plan, endpointGroup, ARGV.kinds, otherwise)
   if member ~= suspect then suspect = nil end
   if member then
     leave(plan, member)

@@ -2,23 +2,36 @@
   Takes in what a process has measured of the clocks, and moves the confirmed time on. The table of its states is at the head
   of store/confirmed-time.ts.
 
-  KEYS[1] clock    hash    the confirmed time
-  KEYS[2] events   stream  the event log
-  KEYS[3] reports  hash    how many events each subject of the daemon's own has
+  KEYS
+    clock    hash    the confirmed time
+    events   stream  the event log
+    reports  hash    how many events each subject of the daemon's own has
 
-  ARGV[1] process
-  ARGV[2] Redis time as the process has read it, ms
-  ARGV[3] the least that it can have been then by the monotonic clock of the process, ms; "" where nothing is measured yet
-  ARGV[4] the most that it can have been
-  ARGV[5] the least that it is by now
-  ARGV[6] the count of moves to `steady` from which these three are measured
-  ARGV[7] how far the wall clock of the process is ahead of Redis, ms
-  ARGV[8] how far the upstream is ahead of Redis by each of its newest responses, ms, with commas between
-  ARGV[9] subject id
-  ARGV[10] event of a jump, JSON  (with %SEQ%, %EPOCH%, %ID%, %FROM%, %CLOCK%, "%AHEAD%" to be filled in)
-  ARGV[11] event of a clock that differs, JSON  (the same)
+  ARGV
+    process          text
+    readMs           number   Redis time as the process has read it, ms
+    leastMs          number?  the least that it can have been then by the monotonic clock of the process, ms; none
+                              where nothing is measured yet
+    mostMs           number?  the most that it can have been
+    nowMs            number?  the least that it is by now
+    moves            text     the count of moves to `steady` from which these three are measured
+    wallAheadMs      number   how far the wall clock of the process is ahead of Redis, ms
+    upstreamAheadMs  text     how far the upstream is ahead of Redis by each of its newest responses, ms, with commas between
+    subject          text     subject id
+    jumped           text     event JSON of a jump (with %SEQ%, %EPOCH%, %ID%, %FROM%, %CLOCK%, "%AHEAD%" to be filled in)
+    differs          text     event JSON of a clock that differs (the same)
 
-  Returns as read-clock does.
+  returns
+    redisMs      number  Redis time
+    confirmedMs  text?
+    state        text
+    moves        text
+    heldFromMs   text?
+    jumpMs       text?
+    upstreamMs   text?
+    isHeld       flag
+
+  As read-clock does.
 ]]
 -- @include operator-event
 -- @include read-clock
@@ -34,8 +47,8 @@ local CLOCKS = {
   -- After so long by the monotonic clock Redis time counts.
   LONGEST_HELD = 86400000,
 }
-local key = KEYS[1]
-local process, read = ARGV[1], tonumber(ARGV[2])
+local key = KEYS.clock
+local process, read = ARGV.process, tonumber(ARGV.readMs)
 local time = redis.call('TIME')
 if math.abs(time[1] * 1000 + time[2] / 1000 - read) > CLOCKS.LATE then return readClock(key) end
 
@@ -50,15 +63,15 @@ local function put(name, value)
   if value then redis.call('HSET', key, name, value) else redis.call('HDEL', key, name) end
 end
 local function report(template, word, ahead, clock)
-  local sequence = text(redis.call('HINCRBY', KEYS[3], ARGV[9], 1))
+  local sequence = text(redis.call('HINCRBY', KEYS.reports, ARGV.subject, 1))
   local event = string.gsub(template, '"%%AHEAD%%"', string.format('%.0f', ahead / 1000))
   event = string.gsub(event, '%%CLOCK%%', clock)
-  appendOperatorEvent(KEYS[2], event, { subject = ARGV[9], sequence = sequence, word = word, from = 'ok' })
+  appendOperatorEvent(KEYS.events, event, { subject = ARGV.subject, sequence = sequence, word = word, from = 'ok' })
 end
 
 -- Where there is none yet, Redis time counts, unless the log says that everything stood still.
 if not number('confirmedMs') then
-  local newest = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1]
+  local newest = redis.call('XREVRANGE', KEYS.events, '+', '-', 'COUNT', 1)[1]
   put('confirmedMs', math.min(newest and tonumber(string.match(newest[1], '^(%d+)')) or read, read))
   put('state', 'steady')
   put('moves', 1)
@@ -87,9 +100,9 @@ local function settle(to)
 end
 
 -- How far Redis time is off what the process has measured.
-local isMeasured = ARGV[3] ~= '' and ARGV[6] == stored.moves
+local isMeasured = ARGV.leastMs ~= '' and ARGV.moves == stored.moves
 local least, most = confirmed, confirmed
-if isMeasured then least, most = tonumber(ARGV[3]), tonumber(ARGV[4]) end
+if isMeasured then least, most = tonumber(ARGV.leastMs), tonumber(ARGV.mostMs) end
 local jump = 0
 if read > most + CLOCKS.TOLERANCE then jump = read - most end
 if read < least - CLOCKS.TOLERANCE then jump = read - least end
@@ -102,7 +115,7 @@ elseif before == 'steady' then
   put('heldFromMs', confirmed)
   put('jumpMs', jump)
   forgetDates()
-  if stored.state == 'jumped' then report(ARGV[10], 'clock_jumped', jump, 'redis') end
+  if stored.state == 'jumped' then report(ARGV.jumped, 'clock_jumped', jump, 'redis') end
 elseif jump == 0 then
   forgetDates()
   put('lastJumpMs', number('jumpMs'))
@@ -115,13 +128,13 @@ else
     put('jumpMs', jump)
     put('isReported', nil)
     forgetDates()
-    if isMeasured then report(ARGV[10], 'clock_jumped', jump, 'redis') end
+    if isMeasured then report(ARGV.jumped, 'clock_jumped', jump, 'redis') end
   end
-  if isMeasured then confirmed = math.max(confirmed, tonumber(ARGV[5])) end
+  if isMeasured then confirmed = math.max(confirmed, tonumber(ARGV.nowMs)) end
 end
 
 -- What the responses of late say of the upstream's clock, to all processes that live.
-put('dates:' .. process, text(confirmed) .. '|' .. ARGV[8])
+put('dates:' .. process, text(confirmed) .. '|' .. ARGV.upstreamAheadMs)
 local ahead = {}
 for name, dates in pairs(stored) do
   if string.match(name, '^dates:') then
@@ -149,14 +162,14 @@ if stored.state ~= 'steady' then
     settle(read)
   elseif heldMs >= LONGEST_WAIT_MS and not stored.isReported then
     put('isReported', 1)
-    if isUpstreamOff then report(ARGV[11], 'clock_differs', -upstream, 'redis')
-    elseif stored.state == 'jumped' then report(ARGV[11], 'clock_differs', number('jumpMs'), 'redis') end
+    if isUpstreamOff then report(ARGV.differs, 'clock_differs', -upstream, 'redis')
+    elseif stored.state == 'jumped' then report(ARGV.differs, 'clock_differs', number('jumpMs'), 'redis') end
   end
 end
 
 -- The clock that differs though all of them go on evenly, and since when reminders and closings wait for it.
-if math.abs(tonumber(ARGV[7])) > CLOCKS.TOLERANCE then
-  put('offMs', tonumber(ARGV[7]))
+if math.abs(tonumber(ARGV.wallAheadMs)) > CLOCKS.TOLERANCE then
+  put('offMs', tonumber(ARGV.wallAheadMs))
   put('offAtMs', confirmed)
 elseif number('offAtMs') and math.abs(confirmed - number('offAtMs')) > CLOCKS.LIVES then
   put('offMs', nil)
@@ -185,7 +198,7 @@ if stored.state == 'steady' then
     put('waits', 1)
   elseif stored.waits == '1' and confirmed - number('waitFromMs') >= LONGEST_WAIT_MS then
     put('waits', 0)
-    report(ARGV[11], 'clock_differs', by, clock)
+    report(ARGV.differs, 'clock_differs', by, clock)
   end
 end
 put('confirmedMs', confirmed)

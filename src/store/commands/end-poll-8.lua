@@ -1,32 +1,37 @@
 --[[
   Ends a poll: says when the next one is, or ends the tracking of the subject; and notes what the poll has observed.
 
-  KEYS[1] plan       hash    clock of the plan (include/plan.lua)
-  KEYS[2] endpointGroup    hash    state of the endpoint group (include/endpoint-group.lua)
-  KEYS[3] subject    hash    snapshot
-  KEYS[4] claims     hash    root -> claim
-  KEYS[5] wanted     hash    root -> since when a subscription names it (ms)
-  KEYS[6] counts     hash    "<kind>|<status>" -> number of tracked subjects
-  KEYS[7] facts      hash    what was observed of the pages of a wallet
-  KEYS[8] open       hash    transfers of a wallet that have not ended
+  KEYS
+    plan           hash  clock of the plan (include/plan.lua)
+    endpointGroup  hash  state of the endpoint group (include/endpoint-group.lua)
+    subject        hash  snapshot
+    claims         hash  root -> claim
+    wanted         hash  root -> since when a subscription names it (ms)
+    counts         hash  "<kind>|<status>" -> number of tracked subjects
+    facts          hash  what was observed of the pages of a wallet
+    open           hash  transfers of a wallet that have not ended
 
-  ARGV[1] member     as in the plan: the subject, or a page of its sweep
-  ARGV[2] token      of the taken claim
-  ARGV[3] the plan's time, ms; "" for that of Redis
-  ARGV[4] subject id
-  ARGV[5] outcome    next: looked at with success; failed: it failed, and waits; back: no poll was made, or it says
-                     nothing about the subject; finish: tracking has ended
-  ARGV[6] virtual wait until the next poll, seconds at a price of 1 since the claim
-  ARGV[7] ms that it rests before
-  ARGV[8] ms after which it is overdue; "" for never
-  ARGV[9] ms after which it is requested; "" for never
-  ARGV[10] lane          fair; first for what the upstream has not shown yet
-  ARGV[11] JSON { facts: [field, value, …], open: [subject, value, …], ended: [subject, …], shown: [subject, …],
-                  covered: [subject, ms to its alarm or "", virtual wait, longest wait in ms, …], coverMs }: subjects that
-                  a page has shown, and those that need no poll of their own as long as pages show them
+  ARGV
+    member          text              as in the plan: the subject, or a page of its sweep
+    token           text              of the taken claim
+    atMs            text?             the plan's time, ms; none for that of Redis
+    subject         text              subject id
+    outcome         "next" | "failed" | "back" | "finish"
+                                      next: looked at with success; failed: it failed, and waits; back: no poll was made, or
+                                      it says nothing about the subject; finish: tracking has ended
+    virtualSeconds  number            virtual wait until the next poll, seconds at a price of 1 since the claim
+    restMs          number            ms that it rests before
+    latestMs        number?           ms after which it is overdue; none for never
+    alarmMs         number?           ms after which it is requested; none for never
+    lane            "fair" | "first"  "first" for what the upstream has not shown yet
+    observed        json              { facts: [field, value, …], open: [subject, value, …], ended: [subject, …], shown:
+                                      [subject, …], covered: [subject, ms to its alarm or "", virtual wait, longest wait in
+                                      ms, …], coverMs }: subjects that a page has shown, and those that need no poll of their
+                                      own as long as pages show them
 
-  Returns "stale" when the claim is another's by now, and only notes what was observed; "answer" when the endpoint group's state
-  has to hear of this answer; else "".
+  returns "stale" | "answer" | ""
+    "stale" when the claim is another's by now: then it only notes what was observed; "answer" when the state of the endpoint
+    group needs this answer.
 ]]
 -- @include plan
 -- @include open-transfers
@@ -35,20 +40,20 @@
 -- @include confirmed-time
 -- @include ended
 -- @include tracking
-local plan = openPlan(KEYS[1], ARGV[3])
-local member, subject, outcome = ARGV[1], ARGV[4], ARGV[5]
+local plan = openPlan(KEYS.plan, ARGV.atMs)
+local member, subject, outcome = ARGV.member, ARGV.subject, ARGV.outcome
 local key = plan.key
-local seen = cjson.decode(ARGV[11])
+local seen = cjson.decode(ARGV.observed)
 
-if seen.facts then withAll('HSET', KEYS[7], seen.facts) end
-if seen.open then withAll('HSET', KEYS[8], seen.open) end
-if seen.ended then withAll('HDEL', KEYS[8], seen.ended) end
+if seen.facts then withAll('HSET', KEYS.facts, seen.facts) end
+if seen.open then withAll('HSET', KEYS.open, seen.open) end
+if seen.ended then withAll('HDEL', KEYS.open, seen.ended) end
 if seen.shown and #seen.shown > 0 then
   local nowText = text(plan.redisNow)
   for _, shown in ipairs(seen.shown) do redis.call('ZADD', polledKey(plan, shown), 'XX', nowText, shown) end
 end
 if seen.covered then
-  local claimsPrefix = string.sub(KEYS[4], 1, #KEYS[4] - #subject)
+  local claimsPrefix = string.sub(KEYS.claims, 1, #KEYS.claims - #subject)
   for i = 1, #seen.covered, 4 do
     local covered, alarmMs, virtual, latestMs = unpack(seen.covered, i, i + 3)
     cover(plan, covered, claimsPrefix .. covered, seen.coverMs, alarmMs, virtual, latestMs)
@@ -56,7 +61,7 @@ if seen.covered then
 end
 
 local claim = readClaim(redis.call('HGET', key .. ':claims', member))
-if not claim or claim.token ~= ARGV[2] then return 'stale' end
+if not claim or claim.token ~= ARGV.token then return 'stale' end
 endClaim(plan, member)
 local item = getItem(plan, member)
 if not item then return '' end
@@ -77,21 +82,21 @@ end
 if outcome == 'next' or outcome == 'finish' then redis.call('ZREM', key .. ':alarms', member) end
 
 -- A page is tracked as long as its sweep goes on; a subject as long as somebody wants it.
-local wanted, named = wantedBy(subject, KEYS[4], KEYS[5])
+local wanted, named = wantedBy(subject, KEYS.claims, KEYS.wanted)
 local again = item.again and wanted
 if not wanted or (outcome == 'finish' and not again) then
   if member == subject then
-    finish(plan, subject, { subject = KEYS[3], claims = KEYS[4], counts = KEYS[6] }, named)
+    finish(plan, subject, { subject = KEYS.subject, claims = KEYS.claims, counts = KEYS.counts }, named)
   else
     forget(plan, member)
   end
 else
   item.again = false
   -- Who wants it may have left the config, or come back.
-  local isSpare = isOut(KEYS[4], KEYS[5])
+  local isSpare = isOut(KEYS.claims, KEYS.wanted)
   if not isSpare and item.lane == 'spare' then item.lane = 'fair' end
-  item.latest = ARGV[8] == '' and 0 or plan.now + tonumber(ARGV[8])
-  item.v = claim.v + number(ARGV[6], 0)
+  item.latest = ARGV.latestMs == '' and 0 or plan.now + tonumber(ARGV.latestMs)
+  item.v = claim.v + number(ARGV.virtualSeconds, 0)
   if again and outcome ~= 'failed' then
     item.lane = isSpare and 'spare' or 'asked'
     setItem(plan, member, item)
@@ -103,24 +108,24 @@ else
     item.lane = isSpare and 'spare' or (again or item.lane == 'asked') and 'asked' or 'fair'
     item.latest = 0
     -- A first failure is tried again like any other poll; who goes on failing gets a place of its own.
-    rest(plan, member, item, math.max(1, tonumber(ARGV[7])), item.fails < 2 and ':resting' or ':failing')
+    rest(plan, member, item, math.max(1, tonumber(ARGV.restMs)), item.fails < 2 and ':resting' or ':failing')
   else
     if outcome == 'next' then
       item.fails = 0
-      item.lane = ARGV[10]
+      item.lane = ARGV.lane
     end
     if isSpare then item.lane = 'spare' end
     if isSuspect(plan, member) then
-      rest(plan, member, item, math.max(1, tonumber(ARGV[7])), ':suspects')
+      rest(plan, member, item, math.max(1, tonumber(ARGV.restMs)), ':suspects')
     else
-      rest(plan, member, item, tonumber(ARGV[7]))
+      rest(plan, member, item, tonumber(ARGV.restMs))
     end
-    if ARGV[9] ~= '' and not isSpare then redis.call('ZADD', key .. ':alarms', text(plan.now + tonumber(ARGV[9])), member) end
+    if ARGV.alarmMs ~= '' and not isSpare then redis.call('ZADD', key .. ':alarms', text(plan.now + tonumber(ARGV.alarmMs)), member) end
   end
   if outcome == 'next' then redis.call('ZADD', polledKey(plan, member), text(plan.redisNow), member) end
 end
 
 if outcome == 'back' then return '' end
-local endpointGroup = redis.call('HMGET', KEYS[2], 'state', 'failures', 'pauses', 'probing')
+local endpointGroup = redis.call('HMGET', KEYS.endpointGroup, 'state', 'failures', 'pauses', 'probing')
 local quiet = (endpointGroup[1] or 'ok') == 'ok' and (endpointGroup[2] or '0') == '0' and (endpointGroup[3] or '0') == '0' and endpointGroup[4] ~= '1'
 return quiet and '' or 'answer'

@@ -1,22 +1,25 @@
 --[[
   Removes a subject whose tracking was ended: the events that were committed for it are gone as well.
 
-  KEYS[1] tracked    hash    subject -> definition
-  KEYS[2] ended      zset    subject whose tracking was ended -> when, ms
-  KEYS[3] imported     hash    quote -> what was imported of it
-  KEYS[4] verdicts   hash    quote -> what was found out about its signature
+  KEYS
+    tracked         hash  subject -> definition
+    trackingEnded   zset  subject whose tracking was ended -> when, ms
+    importedQuotes  hash  quote -> what was imported of it
+    verdicts        hash  quote -> what was found out about its signature
 
-  ARGV[1] subject id
-  ARGV[2] "1" where the config hands the quote over as well
+  ARGV
+    subject     text  subject id
+    isImported  flag  whether the config hands the quote over as well
 
-  Returns 1; 0 where it is tracked again.
+  returns flag
+    False where it is tracked again.
 ]]
-local definition = redis.call('HGET', KEYS[1], ARGV[1]) or ''
-redis.call('ZREM', KEYS[2], ARGV[1])
+local definition = redis.call('HGET', KEYS.tracked, ARGV.subject) or ''
+redis.call('ZREM', KEYS.trackingEnded, ARGV.subject)
 if string.match(definition, '^{"createdAtMs":%d+,"removedAtMs":null,') then return 0 end
-redis.call('HDEL', KEYS[1], ARGV[1])
-if ARGV[2] ~= '1' then
-  redis.call('HDEL', KEYS[3], ARGV[1])
-  redis.call('HDEL', KEYS[4], ARGV[1])
+redis.call('HDEL', KEYS.tracked, ARGV.subject)
+if ARGV.isImported ~= '1' then
+  redis.call('HDEL', KEYS.importedQuotes, ARGV.subject)
+  redis.call('HDEL', KEYS.verdicts, ARGV.subject)
 end
 return 1

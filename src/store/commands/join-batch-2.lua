@@ -1,34 +1,40 @@
 --[[
   Looks at a delivery that may be sent together with others, and has it join those that wait.
 
-  KEYS[1] delivery   hash    facts of the delivery
-  KEYS[2] waiting    zset    the receiver's deliveries that wait to be sent together
+  KEYS
+    delivery  hash  facts of the delivery
+    waiting   zset  the receiver's deliveries that wait to be sent together
 
-  ARGV[1] delivery id
-  ARGV[2] "1" to join those that wait, else ""
-  ARGV[3] prefix of the receiver's delivery keys
-  ARGV[4] prefix of the receiver's batch keys
+  ARGV
+    id              text  delivery id
+    joins           flag  whether it joins those that wait
+    deliveryPrefix  text  prefix of the receiver's delivery keys
+    batchPrefix     text  prefix of the receiver's batch keys
 
-  Returns { batch id, leader, members... } for a delivery that is in a batch; when the leader's delivery is not open any
-  more, this one leads. Else { "", since when it waits (ms), "1" when it waits or "", number of those that wait }.
+  returns
+    batch  text     "" for a delivery that is in none
+    first  text     the leader of its batch; of one that is in none, since when it waits (ms)
+    rest   ...text  the members of its batch; of one that is in none "1" when it waits or "", and how many wait
+
+  When the leader's delivery is not open any more, this one leads.
 ]]
-local batch = redis.call('HGET', KEYS[1], 'batch')
+local batch = redis.call('HGET', KEYS.delivery, 'batch')
 if batch then
-  local key = ARGV[4] .. batch
+  local key = ARGV.batchPrefix .. batch
   local leader = redis.call('HGET', key, 'leader')
   -- A batch of another shape is none: the delivery joins a batch anew.
   local read, members = pcall(cjson.decode, redis.call('HGET', key, 'members') or '')
   if leader and read and type(members) == 'table' and #members > 0 then
-    if redis.call('HGET', ARGV[3] .. leader, 'outcome') ~= 'pending' then
-      leader = ARGV[1]
+    if redis.call('HGET', ARGV.deliveryPrefix .. leader, 'outcome') ~= 'pending' then
+      leader = ARGV.id
       redis.call('HSET', key, 'leader', leader)
     end
     return { batch, leader, unpack(members) }
   end
-  redis.call('HDEL', KEYS[1], 'batch')
+  redis.call('HDEL', KEYS.delivery, 'batch')
 end
 local time = redis.call('TIME')
 local nowMs = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-if ARGV[2] == '1' then redis.call('ZADD', KEYS[2], 'NX', nowMs, ARGV[1]) end
-local joinedAt = redis.call('ZSCORE', KEYS[2], ARGV[1])
-return { '', joinedAt or nowMs, joinedAt and '1' or '', string.format('%.0f', redis.call('ZCARD', KEYS[2])) }
+if ARGV.joins == '1' then redis.call('ZADD', KEYS.waiting, 'NX', nowMs, ARGV.id) end
+local joinedAt = redis.call('ZSCORE', KEYS.waiting, ARGV.id)
+return { '', joinedAt or nowMs, joinedAt and '1' or '', string.format('%.0f', redis.call('ZCARD', KEYS.waiting)) }

@@ -1,17 +1,23 @@
 --[[
-  Lists deliveries that were attempted and not accepted, or given up, in the order of their list, from behind a place in it on. The
-  place need not be there any more: what left the list before it moves nothing.
+  Lists deliveries that were attempted and not accepted, or given up, in the order of their list, from behind a place in it
+  on. The place need not be there any more: what left the list before it moves nothing.
 
-  KEYS[1] list       zset    delivery -> when it was opened, or died, ms
+  KEYS
+    list  zset  delivery -> when it was opened, or died, ms
 
-  ARGV[1] prefix of the receiver's delivery keys
-  ARGV[2] score of the place, "" for the beginning
-  ARGV[3] delivery of the place
-  ARGV[4] how many are listed at most
-  ARGV[5] how many are looked at at most
+  ARGV
+    deliveryPrefix  text    prefix of the receiver's delivery keys
+    score           text    score of the place, "" for the beginning
+    id              text    delivery of the place
+    most            number  how many are listed at most
+    mostChecked     number  how many are looked at at most
 
-  Returns { "more" when there are others behind these, else "end"; how many were looked at; score and delivery up to
-  which was looked, "" for nothing; delivery, score, delivery, score … }.
+  returns
+    more     "more" | "end"            "more" when there are others behind these
+    checked  number
+    score    text                      score and delivery up to which was read; "" for nothing
+    id       text
+    listed   ...(id text, score text)
 ]]
 -- Redis orders by bytes; Lua's own order is that of the server's language.
 local function isBehind(id, other)
@@ -25,11 +31,11 @@ end
 -- The rank of the first that stands behind the place.
 local function rankBehind(score, place)
   if score == '' then return 0 end
-  local low = redis.call('ZCOUNT', KEYS[1], '-inf', '(' .. score)
-  local high = low + redis.call('ZCOUNT', KEYS[1], score, score)
+  local low = redis.call('ZCOUNT', KEYS.list, '-inf', '(' .. score)
+  local high = low + redis.call('ZCOUNT', KEYS.list, score, score)
   while low < high do
     local middle = math.floor((low + high) / 2)
-    if isBehind(redis.call('ZRANGE', KEYS[1], middle, middle)[1], place) then
+    if isBehind(redis.call('ZRANGE', KEYS.list, middle, middle)[1], place) then
       high = middle
     else
       low = middle + 1
@@ -38,16 +44,16 @@ local function rankBehind(score, place)
   return low
 end
 
-local most, looked = tonumber(ARGV[4]), tonumber(ARGV[5])
-local first = rankBehind(ARGV[2], ARGV[3])
-local all = redis.call('ZRANGE', KEYS[1], first, first + looked, 'WITHSCORES')
-local listed, score, id = {}, ARGV[2], ARGV[3]
+local most, looked = tonumber(ARGV.most), tonumber(ARGV.mostChecked)
+local first = rankBehind(ARGV.score, ARGV.id)
+local all = redis.call('ZRANGE', KEYS.list, first, first + looked, 'WITHSCORES')
+local listed, score, id = {}, ARGV.score, ARGV.id
 local last = math.min(#all / 2, looked)
 local index = 0
 while index < last and #listed < 2 * most do
   index = index + 1
   id, score = all[2 * index - 1], all[2 * index]
-  local fact = redis.call('HMGET', ARGV[1] .. id, 'outcome', 'tries')
+  local fact = redis.call('HMGET', ARGV.deliveryPrefix .. id, 'outcome', 'tries')
   if fact[1] ~= 'pending' or fact[2] then
     listed[#listed + 1] = id
     listed[#listed + 1] = score

@@ -1,37 +1,51 @@
 --[[
   Holds what a process has seen against what Redis has, and counts the poll where Redis has no less (see store/epoch.ts).
 
-  KEYS[1] epoch    hash    of the event log
-  KEYS[2] events   stream  the event log
-  KEYS[3] commit   string  the commit counter
-  KEYS[4] config   hash    the newest config
+  KEYS
+    epoch   hash    of the event log
+    events  stream  the event log
+    commit  string  the commit counter
+    config  hash    the newest config
 
-  ARGV[1] epoch that was seen; "0" for none
-  ARGV[2] revision of the config in it
-  ARGV[3] commits
-  ARGV[4] ticks
-  ARGV[5] "1" where Redis is known to have lost writes
-  ARGV[6] newest entry of the log in it; "0-0" for none
+  ARGV
+    epoch        number  epoch that was seen; 0 for none
+    revision     number  revision of the config in it
+    commits      number
+    ticks        number
+    isTruncated  flag    whether Redis is known to have lost writes
+    entry        text    newest entry of the log in it; "0-0" for none
 
-  Returns { "known" or "behind" (whether the next epoch is to begin), epoch, its state, ms when it began, revision, digest,
-  commits, ticks, ms of the last tick, newest entry, digest that is wanted, ms from and until when writes were
-  lost, reason }; "" for what there is not.
+  returns
+    result       "known" | "behind"  "behind" where the next epoch is to begin
+    epoch        number
+    state        "" | "known" | "behind" | "synchronised"
+    atMs         text?               when it began
+    revision     number
+    digest       text
+    commits      number
+    ticks        number
+    tickMs       text?               time of the last tick
+    entry        text                the newest
+    wanted       text                digest of the config that is wanted
+    lostFromMs   text?               from and until when writes were lost
+    lostUntilMs  text?  
+    reason       text
 ]]
 local names = { 'epoch', 'state', 'atMs', 'ticks', 'tickMs', 'digest', 'lostFromMs', 'lostUntilMs', 'reason' }
-local values = redis.call('HMGET', KEYS[1], unpack(names))
+local values = redis.call('HMGET', KEYS.epoch, unpack(names))
 local stored = {}
 for index, name in ipairs(names) do stored[name] = values[index] or '' end
 local function number(text) return tonumber(text or '') or 0 end
 
-local config = redis.call('HMGET', KEYS[4], 'generation', 'digest')
-local counter = redis.call('GET', KEYS[3]) or ''
+local config = redis.call('HMGET', KEYS.config, 'generation', 'digest')
+local counter = redis.call('GET', KEYS.commit) or ''
 -- A counter that was lost alone is repaired by the next commit.
 local commits = string.match(counter, '^%d+$') and tonumber(counter) <= 1e15 and tonumber(counter) or nil
 local epoch, revision, ticks = number(stored.epoch), number(config[1]), number(stored.ticks)
-local seen = { epoch = number(ARGV[1]), revision = number(ARGV[2]), commits = number(ARGV[3]), ticks = number(ARGV[4]) }
+local seen = { epoch = number(ARGV.epoch), revision = number(ARGV.revision), commits = number(ARGV.commits), ticks = number(ARGV.ticks) }
 
 if epoch == 0 and seen.epoch == 0 then
-  redis.call('HSET', KEYS[1], 'epoch', '1', 'state', 'known')
+  redis.call('HSET', KEYS.epoch, 'epoch', '1', 'state', 'known')
   epoch, stored.state = 1, 'known'
 end
 local function isBefore(entry, other)
@@ -42,22 +56,22 @@ local function isBefore(entry, other)
 end
 -- An entry leaves the log by retention alone.
 local function isLost(entry)
-  if entry == '0-0' or #redis.call('XRANGE', KEYS[2], entry, entry) > 0 then return false end
-  return isBefore(redis.call('GET', KEYS[2] .. ':trimmed') or '0-0', entry)
+  if entry == '0-0' or #redis.call('XRANGE', KEYS.events, entry, entry) > 0 then return false end
+  return isBefore(redis.call('GET', KEYS.events .. ':trimmed') or '0-0', entry)
 end
 
 local hasLess = epoch < seen.epoch or (epoch == seen.epoch and (
-  revision < seen.revision or ticks < seen.ticks or (commits ~= nil and commits < seen.commits) or isLost(ARGV[6])
+  revision < seen.revision or ticks < seen.ticks or (commits ~= nil and commits < seen.commits) or isLost(ARGV.entry)
 ))
-local isBehind = hasLess or (ARGV[5] == '1' and stored.state ~= 'behind')
+local isBehind = hasLess or (ARGV.isTruncated == '1' and stored.state ~= 'behind')
 local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 if not isBehind then
-  ticks = redis.call('HINCRBY', KEYS[1], 'ticks', 1)
-  redis.call('HSET', KEYS[1], 'tickMs', now)
+  ticks = redis.call('HINCRBY', KEYS.epoch, 'ticks', 1)
+  redis.call('HSET', KEYS.epoch, 'tickMs', now)
   stored.tickMs = now
 end
-local last = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1]
+local last = redis.call('XREVRANGE', KEYS.events, '+', '-', 'COUNT', 1)[1]
 local newest = last and last[1] or '0-0'
 return {
   isBehind and 'behind' or 'known', string.format('%.0f', epoch), stored.state, stored.atMs,

@@ -1,40 +1,46 @@
 --[[
-  Takes what became of one request into the state of the endpoint group (see include/endpoint-group.lua), and appends the operator's
-  event when the state moves, in one step.
+  Takes what became of one request into the state of the endpoint group (see include/endpoint-group.lua), and appends the
+  operator's event when the state moves, in one step.
 
-  KEYS[1] endpointGroup    hash    state of the endpoint group
-  KEYS[2] events     stream  the event log
-  KEYS[3] plan       hash    clock of the endpoint group's plan (include/plan.lua)
+  KEYS
+    endpointGroup  hash    state of the endpoint group
+    events         stream  the event log
+    plan           hash    clock of the endpoint group's plan (include/plan.lua)
 
-  ARGV[1] answer: ok; unreachable: no usable answer; denied: refused, perhaps only for this subject; refused: the key is
-          refused; throttled: 429
-  ARGV[2] member that was requested
-  ARGV[3] the plan's time when the request was sent, ms
-  ARGV[4] Retry-After, ms; "" for none
-  ARGV[5] the plan's time, ms; "" for that of Redis
-  ARGV[6] subject id of the endpoint group
-  ARGV[7] event JSON for the move to unreachable  (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
-  ARGV[8] event JSON for the move to unauthorized
-  ARGV[9] event JSON for the recovery from unreachable
-  ARGV[10] event JSON for the recovery from unauthorized
-  ARGV[11] the reason, one sentence
+  ARGV
+    answer        "ok" | "unreachable" | "denied" | "refused" | "throttled"
+                           unreachable: no usable answer; denied: refused, perhaps only for this subject;
+                           refused: the key is refused; throttled: 429
+    member        text     member that was requested
+    sentAtMs      number   the plan's time when the request was sent, ms
+    retryAfterMs  number?  Retry-After, ms
+    atMs          text?    the plan's time, ms; none for that of Redis
+    subject       text     subject id of the endpoint group
+    unreachable   text     event JSON for the move to unreachable (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
+    unauthorized  text     event JSON for the move to unauthorized
+    reachable     text     event JSON for the recovery from unreachable
+    authorized    text     event JSON for the recovery from unauthorized
+    reason        text     the reason, one sentence
 
-  Returns { state before, state after, ms of a pause that began now or "" }.
+  returns
+    before   text     the state
+    after    text
+    pauseMs  number?  length of a pause that began now
 ]]
 -- @include plan
 -- @include endpoint-group
 -- @include operator-event
-local plan = openPlan(KEYS[3], ARGV[5])
-local endpointGroup = openEndpointGroup(KEYS[1], plan)
-local answer, member, sentAt = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local retryAfter = tonumber(ARGV[4])
-local failed, denied = KEYS[1] .. ':failed', KEYS[1] .. ':denied'
+local plan = openPlan(KEYS.plan, ARGV.atMs)
+local endpointGroup = openEndpointGroup(KEYS.endpointGroup, plan)
+local answer, member, sentAt = ARGV.answer, ARGV.member, tonumber(ARGV.sentAtMs)
+local retryAfter = tonumber(ARGV.retryAfterMs)
+local failed, denied = KEYS.endpointGroup .. ':failed', KEYS.endpointGroup .. ':denied'
 local before, after = endpointGroup.state, endpointGroup.state
 local paused = ''
 
 if answer == 'throttled' then
   -- One that is answered so again and again while others are not is no reason for them to wait: it backs off alone.
-  local throttled = KEYS[1] .. ':throttled'
+  local throttled = KEYS.endpointGroup .. ':throttled'
   local isKnown = redis.call('ZSCORE', throttled, member)
   redis.call('ZREMRANGEBYSCORE', throttled, '-inf', text(plan.now - ENDPOINT_GROUP.THROTTLED_FOR))
   redis.call('ZADD', throttled, text(plan.now), member)
@@ -44,13 +50,13 @@ if answer == 'throttled' then
   if sentAt <= endpointGroup.pausedAt then
     -- Sent before the pause began, which was for this one as well.
     if askedMs and plan.now + askedMs > endpointGroup.pausedUntil then
-      redis.call('HSET', KEYS[1], 'pausedUntil', text(plan.now + askedMs))
+      redis.call('HSET', KEYS.endpointGroup, 'pausedUntil', text(plan.now + askedMs))
     end
   else
     local pauseMs = askedMs or math.min(ENDPOINT_GROUP.LONGEST_STEP, ENDPOINT_GROUP.PAUSE * 2 ^ math.min(endpointGroup.pauses, 10))
     pauseMs = math.max(1, pauseMs)
     redis.call(
-      'HSET', KEYS[1], 'pausedUntil', text(plan.now + pauseMs), 'pausedAt', text(plan.now), 'pauses', endpointGroup.pauses + 1,
+      'HSET', KEYS.endpointGroup, 'pausedUntil', text(plan.now + pauseMs), 'pausedAt', text(plan.now), 'pauses', endpointGroup.pauses + 1,
       'probing', '1', 'probe', '', 'pace', text(math.max(ENDPOINT_GROUP.LEAST_PACE, endpointGroup.pace / 2)), 'paceAt', text(plan.now + pauseMs)
     )
     paused = text(pauseMs)
@@ -59,22 +65,22 @@ if answer == 'throttled' then
 end
 
 -- Whatever was answered but 429 ends the probing after a pause; what was sent before it says nothing about it.
-if sentAt > endpointGroup.pausedAt then redis.call('HDEL', KEYS[1], 'probing', 'pauses') end
+if sentAt > endpointGroup.pausedAt then redis.call('HDEL', KEYS.endpointGroup, 'probing', 'pauses') end
 
 if answer == 'ok' then
-  local lasted = plan.now - number(redis.call('HGET', KEYS[1], 'since'), plan.now)
-  redis.call('HDEL', KEYS[1], 'state', 'failures', 'since', 'reason', 'probes', 'probeAt', 'probe')
+  local lasted = plan.now - number(redis.call('HGET', KEYS.endpointGroup, 'since'), plan.now)
+  redis.call('HDEL', KEYS.endpointGroup, 'state', 'failures', 'since', 'reason', 'probes', 'probeAt', 'probe')
   redis.call('DEL', failed, denied)
   after = 'ok'
-  if before ~= 'ok' and lasted >= ENDPOINT_GROUP.FAILING_FOR then redis.call('HSET', KEYS[1], 'amnesty', '1') end
+  if before ~= 'ok' and lasted >= ENDPOINT_GROUP.FAILING_FOR then redis.call('HSET', KEYS.endpointGroup, 'amnesty', '1') end
 else
   redis.call('SADD', failed, member)
   if answer == 'denied' then redis.call('SADD', denied, member) end
   local failures = redis.call('SCARD', failed)
-  redis.call('HSETNX', KEYS[1], 'since', text(plan.now))
-  redis.call('HSET', KEYS[1], 'failures', failures)
+  redis.call('HSETNX', KEYS.endpointGroup, 'since', text(plan.now))
+  redis.call('HSET', KEYS.endpointGroup, 'failures', failures)
   local enough = failures >= enoughFailures(plan)
-  local lasts = plan.now - (tonumber(redis.call('HGET', KEYS[1], 'since')) or plan.now)
+  local lasts = plan.now - (tonumber(redis.call('HGET', KEYS.endpointGroup, 'since')) or plan.now)
   if answer == 'refused' then
     after = 'unauthorized'
   elseif answer == 'denied' and redis.call('SCARD', denied) >= enoughFailures(plan) then
@@ -84,10 +90,10 @@ else
     after = 'unreachable'
   end
   if after ~= 'ok' then
-    redis.call('HSET', KEYS[1], 'reason', ARGV[11])
+    redis.call('HSET', KEYS.endpointGroup, 'reason', ARGV.reason)
     if retryAfter and after == 'unreachable' then
       local probeAt = plan.now + math.min(retryAfter, ENDPOINT_GROUP.LONGEST_PROBE)
-      if probeAt > endpointGroup.probeAt then redis.call('HSET', KEYS[1], 'probeAt', text(probeAt)) end
+      if probeAt > endpointGroup.probeAt then redis.call('HSET', KEYS.endpointGroup, 'probeAt', text(probeAt)) end
     end
   end
   for _, members in ipairs({ failed, denied }) do
@@ -96,21 +102,21 @@ else
 end
 if after == before then return { before, after, paused } end
 
-redis.call('HSET', KEYS[1], 'state', after)
-if before == 'ok' then redis.call('HDEL', KEYS[1], 'probes') end
+redis.call('HSET', KEYS.endpointGroup, 'state', after)
+if before == 'ok' then redis.call('HDEL', KEYS.endpointGroup, 'probes') end
 
 local function append(template, from)
-  local sequence = string.format('%.0f', redis.call('HINCRBY', KEYS[1], 'sequence', 1))
-  return appendOperatorEvent(KEYS[2], template, { subject = ARGV[6], sequence = sequence, word = after, from = from })
+  local sequence = string.format('%.0f', redis.call('HINCRBY', KEYS.endpointGroup, 'sequence', 1))
+  return appendOperatorEvent(KEYS.events, template, { subject = ARGV.subject, sequence = sequence, word = after, from = from })
 end
 
 -- An answer that refuses the key ends an outage: who was notified of it has to hear that it is over.
-if before == 'unreachable' then append(ARGV[9], before) end
+if before == 'unreachable' then append(ARGV.reachable, before) end
 if after == 'unauthorized' then
-  append(ARGV[8], before == 'unreachable' and 'reachable' or before)
+  append(ARGV.unauthorized, before == 'unreachable' and 'reachable' or before)
 elseif after == 'unreachable' then
-  append(ARGV[7], before)
+  append(ARGV.unreachable, before)
 elseif before == 'unauthorized' then
-  append(ARGV[10], before)
+  append(ARGV.authorized, before)
 end
 return { before, after, paused }

@@ -1,15 +1,18 @@
 --[[
   Notes that nobody names a subject any more.
 
-  KEYS[1] subject    hash    snapshot
-  KEYS[2] plan       hash    clock of the plan of the subject's endpointGroup (include/plan.lua)
+  KEYS
+    subject  hash  snapshot
+    plan     hash  clock of the plan of the subject's endpointGroup (include/plan.lua)
 
-  ARGV[1] subject id
+  ARGV
+    subject  text  subject id
 
-  Returns 1; 0 where it is tracked: the end of its tracking notes that.
+  returns flag
+    False where it is tracked: the end of its tracking notes that.
 ]]
 -- @include confirmed-time
 -- @include ended
-if redis.call('HEXISTS', KEYS[2] .. ':items', ARGV[1]) == 1 then return 0 end
-noteEnded(KEYS[1], ARGV[1])
+if redis.call('HEXISTS', KEYS.plan .. ':items', ARGV.subject) == 1 then return 0 end
+noteEnded(KEYS.subject, ARGV.subject)
 return 1

@@ -1,14 +1,16 @@
 --[[
   Has checks be due that wait until the final head of an endpoint has reached their block.
 
-  KEYS[1] checks     base of the keys of checks (include/check.lua)
+  KEYS
+    checks  keys  base of the keys of checks (include/check.lua)
 
-  ARGV[1] chain
-  ARGV[2] name of the endpoint
-  ARGV[3] number of its newest final block
+  ARGV
+    chain     text
+    endpoint  text  name of the endpoint
+    block     text  number of its newest final block
 
-  Returns 1.
+  returns flag
 ]]
 -- @include check
-makeFirstDue(KEYS[1], ARGV[1], KEYS[1] .. ':until:' .. ARGV[1] .. '|' .. ARGV[2], ARGV[3], MOST_DUE)
+makeFirstDue(KEYS.checks, ARGV.chain, KEYS.checks .. ':until:' .. ARGV.chain .. '|' .. ARGV.endpoint, ARGV.block, MOST_DUE)
 return 1

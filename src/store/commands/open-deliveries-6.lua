@@ -1,38 +1,43 @@
 --[[
   Opens the facts of deliveries of one receiver that do not stand, queues them, and moves the receiver's cursor.
 
-  KEYS[1] pending    zset    the receiver's open deliveries
-  KEYS[2] queue              base of the receiver's queue: see include/queue.lua
-  KEYS[3] receiver   hash    state of the receiver
-  KEYS[4] lease      string  fencing token of the relay
-  KEYS[5] cursors    hash    receiver -> entry
-  KEYS[6] wakes      stream  receivers with something to do
+  KEYS
+    pending     zset    the receiver's open deliveries
+    queue       keys    base of the receiver's queue: see include/queue.lua
+    receiver    hash    state of the receiver
+    relayLease  string  fencing token of the relay
+    cursors     hash    receiver -> entry
+    wakes       stream  receivers with something to do
 
-  ARGV[1] fencing token of the relay
-  ARGV[2] receiver
-  ARGV[3] entry to which its cursor moves; "" when it stays
-  ARGV[4] prefix of the receiver's delivery keys
-  ARGV[5] prefix of its keys of newest deliveries about a subject
-  ARGV[6] prefix of replay keys
-  ARGV[7] replay; "" for deliveries that are none
-  ARGV[8] the relay's process, which needs no wake
-  ARGV[9] prefix of the keys that say by which replays an event was sent once more
-  ARGV[10...] per delivery: id, entry of the event, roots of the claims that lead to the receiver (JSON array), the
-          subject where its deliveries follow each other, else "", and "1" where the event waited for what was suspended
+  ARGV
+    fence            text   fencing token of the relay
+    receiver         text
+    cursor           text?  entry to which its cursor moves; none when it stays
+    deliveryPrefix   text   prefix of the receiver's delivery keys
+    lastPrefix       text   prefix of its keys of newest deliveries about a subject
+    replayPrefix     text   prefix of replay keys
+    replay           text?  none for deliveries of no replay
+    process          text   the relay's process, which needs no wake
+    replaysOfPrefix  text   prefix of the keys that say by which replays an event was sent once more
+    deliveries       ...(id text, entry text, roots json, subject text?, isSuspended flag)
+                            `entry` is that of the event, `roots` those of the claims that lead to the receiver, `subject`
+                            is given where its deliveries follow each other; `isSuspended`: the event waited for what was
+                            suspended
 
-  Returns per delivery "opened" when the fact is new and "open" when it stood; "opened-waiting" and "waiting" when it
-  waits for the delivery before it, whose end queues it; "done" when it was delivered or is dead. Nothing when another
-  process relays now.
+  returns list of "opened" | "open" | "opened-waiting" | "waiting" | "done" | "held"
+    Per delivery "opened" when the fact is new and "open" when it stood; "opened-waiting" and "waiting" when it waits for the
+    delivery before it, whose end queues it; "done" when it was delivered or is dead; then "held". Nothing when another
+    process relays now.
 ]]
 -- @include operator-event
 -- @include pace
 -- @include queue
-if redis.call('GET', KEYS[4]) ~= ARGV[1] then return {} end
-local queue = openQueue(KEYS[2])
-local prefix, replay = ARGV[4], ARGV[7]
+if redis.call('GET', KEYS.relayLease) ~= ARGV.fence then return {} end
+local queue = openQueue(KEYS.queue)
+local prefix, replay = ARGV.deliveryPrefix, ARGV.replay
 local now = timeMs()
 -- Each turn is after all before it, also within a millisecond. Whole numbers, for Redis compares those ten times as fast.
-local turn = math.max(now * 1000, (numberOf(KEYS[3], 'turn') or 0) + 1)
+local turn = math.max(now * 1000, (numberOf(KEYS.receiver, 'turn') or 0) + 1)
 if turn > (now + 60000) * 1000 then turn = now * 1000 end
 
 local function isBehind(entry, other)
@@ -49,7 +54,7 @@ local function open(id, entry, roots, subject, suspended)
   if suspended ~= '' then redis.call('HSET', key, 'suspended', suspended) end
   if subject ~= '' then
     -- The chain is stored also where the one before is dead: it can be opened again.
-    local last = ARGV[5] .. replay .. ':' .. subject
+    local last = ARGV.lastPrefix .. replay .. ':' .. subject
     local before = redis.call('GET', last)
     local other = before and redis.call('HMGET', prefix .. before, 'outcome', 'entry') or {}
     -- One that is opened anew, for its fact was lost, waits neither for itself nor for one behind it, which waits for it.
@@ -61,11 +66,11 @@ local function open(id, entry, roots, subject, suspended)
   end
   if replay ~= '' then
     redis.call('HSET', key, 'replay', replay)
-    add(ARGV[6] .. replay, 'opened', 1)
-    local replayed = ARGV[9] .. string.match(id, '^[^~]*')
-    redis.call('ZADD', replayed, 0, ARGV[2] .. ' ' .. replay)
+    add(ARGV.replayPrefix .. replay, 'opened', 1)
+    local replayed = ARGV.replaysOfPrefix .. string.match(id, '^[^~]*')
+    redis.call('ZADD', replayed, 0, ARGV.receiver .. ' ' .. replay)
   end
-  redis.call('ZADD', KEYS[1], whole(now), id)
+  redis.call('ZADD', KEYS.pending, whole(now), id)
   local waits = subject ~= '' and waitsForAnother(key, prefix)
   if not waits then redis.call('ZADD', queue.due, whole(turn), id) end
   turn = turn + 1
@@ -85,7 +90,7 @@ local function join(id, entry, more)
     end
     redis.call('HSET', key, 'entry', entry, 'roots', #roots == 0 and '[]' or cjson.encode(roots))
   end
-  redis.call('ZADD', KEYS[1], 'NX', whole(now), id)
+  redis.call('ZADD', KEYS.pending, 'NX', whole(now), id)
   if waitsForAnother(key, prefix) then return 'waiting' end
   -- A fact without its place in the queue is one that something else wrote, or left.
   if not isQueued(queue, id) then setDue(queue, id, key) end
@@ -93,8 +98,9 @@ local function join(id, entry, more)
 end
 
 local results, isNew = {}, false
-for index = 10, #ARGV, 5 do
-  local id, entry, roots, subject, suspended = unpack(ARGV, index, index + 4)
+for index = 1, #ARGV.deliveries do
+  local id, entry, roots = ARGV.deliveries[index].id, ARGV.deliveries[index].entry, ARGV.deliveries[index].roots
+  local subject, suspended = ARGV.deliveries[index].subject, ARGV.deliveries[index].isSuspended
   local outcome = redis.call('HGET', prefix .. id, 'outcome')
   if outcome == 'delivered' or outcome == 'dead' then
     results[#results + 1] = 'done'
@@ -106,10 +112,10 @@ for index = 10, #ARGV, 5 do
     isNew = true
   end
 end
-if ARGV[3] ~= '' then redis.call('HSET', KEYS[5], ARGV[2], ARGV[3]) end
+if ARGV.cursor ~= '' then redis.call('HSET', KEYS.cursors, ARGV.receiver, ARGV.cursor) end
 if isNew then
-  redis.call('HSET', KEYS[3], 'turn', whole(turn))
-  wake(KEYS[6], ARGV[2], ARGV[8])
+  redis.call('HSET', KEYS.receiver, 'turn', whole(turn))
+  wake(KEYS.wakes, ARGV.receiver, ARGV.process)
 end
 -- An answer without deliveries must differ from that of a relay that is none any more.
 results[#results + 1] = 'held'

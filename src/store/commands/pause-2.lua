@@ -1,19 +1,22 @@
 --[[
   Pauses a receiver because its operator says so, with the operator's event, in one step.
 
-  KEYS[1] receiver   hash    state of the receiver: see include/pace.lua
-  KEYS[2] events     stream  the event log
+  KEYS
+    receiver  hash    state of the receiver: see include/pace.lua
+    events    stream  the event log
 
-  ARGV[1] subject id of the receiver
-  ARGV[2] event JSON  (with %SEQ%, %EPOCH%, %ID%, %FROM%, %BY%, %SINCE% to be filled in)
+  ARGV
+    subject  text  subject id of the receiver
+    event    text  event JSON (with %SEQ%, %EPOCH%, %ID%, %FROM%, %BY%, %SINCE% to be filled in)
 
-  Returns the state before; a receiver that is paused, disabled or being enabled stays as it is.
+  returns "ok" | "resting" | "failing" | "disabled" | "enabling" | "paused"
+    The state before; a receiver that is paused, disabled or being enabled stays as it is.
 ]]
 -- @include operator-event
 -- @include pace
-local before = stateOf(KEYS[1])
+local before = stateOf(KEYS.receiver)
 if isHeld(before) then return before end
-setState(KEYS[1], 'paused')
-redis.call('HSET', KEYS[1], 'pausedAt', whole(timeMs()))
-tell({ receiver = KEYS[1], events = KEYS[2], subject = ARGV[1] }, ARGV[2], 'paused', 'operator')
+setState(KEYS.receiver, 'paused')
+redis.call('HSET', KEYS.receiver, 'pausedAt', whole(timeMs()))
+tell({ receiver = KEYS.receiver, events = KEYS.events, subject = ARGV.subject }, ARGV.event, 'paused', 'operator')
 return before

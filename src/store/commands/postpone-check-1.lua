@@ -2,24 +2,27 @@
   Lets a claimed check wait until it is requested again. One that waits for the logs of others lets go of its own, as none of them
   would do: two that want each other's would wait for each other else.
 
-  KEYS[1] checks     base of the keys of checks (include/check.lua)
+  KEYS
+    checks  keys  base of the keys of checks (include/check.lua)
 
-  ARGV[1] id of the check
-  ARGV[2] token under which it was claimed
-  ARGV[3] ms until it is requested again
-  ARGV[4] 1 where its endpoints were asked, else 0
-  ARGV[5] 1 where it waits for the logs of others, else 0
-  ARGV[6] JSON list of { name, outcome, head, until }: what the reading showed of each endpoint (domain/proof/ask-times.ts; the
-          members that are null left out); "" where none was read
-  ARGV[7...] field, value: what is noted
+  ARGV
+    id         text    id of the check
+    token      text    token under which it was claimed
+    inMs       number  ms until it is requested again
+    isRead     flag    whether its endpoints were asked
+    isForLogs  flag    whether it waits for the logs of others
+    endpoints  json?   list of { name, outcome, head, until }: what the reading showed of each endpoint
+                       (domain/proof/ask-times.ts; the members that are null left out); none where none was read
+    fields     ...(name text, value text)  the fields that are noted
 
-  Returns 1, or 0 when the claim is lost: then nothing is noted.
+  returns flag
+    False when the claim is lost: then nothing is noted.
 ]]
 -- @include check
-local key = KEYS[1] .. ':of:' .. ARGV[1]
+local key = KEYS.checks .. ':of:' .. ARGV.id
 local state, claim, chain, tx = unpack(redis.call('HMGET', key, 'state', 'claim', 'chain', 'tx'))
-if state ~= 'waiting' or claim ~= ARGV[2] then return 0 end
-local base, id, now = KEYS[1], ARGV[1], checkNow()
+if state ~= 'waiting' or claim ~= ARGV.token then return 0 end
+local base, id, now = KEYS.checks, ARGV.id, checkNow()
 
 -- How often in a row the check failed at an endpoint that answered others meanwhile.
 local function refusedBy(endpoints)
@@ -44,8 +47,8 @@ local function retryMs(refused)
 end
 
 redis.call('HSET', key, 'claim', '', 'claims', '0')
-if ARGV[6] ~= '' then
-  local endpoints, awaits = cjson.decode(ARGV[6]), ''
+if ARGV.endpoints ~= '' then
+  local endpoints, awaits = cjson.decode(ARGV.endpoints), ''
   local refused = refusedBy(endpoints)
   endAwaiting(base, id, chain, tx)
   for _, endpoint in ipairs(endpoints) do noteEndpoint(base, chain, endpoint, refused) end
@@ -61,14 +64,14 @@ if ARGV[6] ~= '' then
   end
   redis.call('HSET', key, 'refused', checkText(refused), 'awaits', awaits)
 end
-if ARGV[4] == '1' then
+if ARGV.isRead == '1' then
   redis.call('HINCRBY', key, 'asked', 1)
   redis.call('HSET', key, 'askedAt', checkText(now))
 end
-if ARGV[5] == '1' then
+if ARGV.isForLogs == '1' then
   releaseLogs(base, id, tx, {})
   redis.call('SADD', base .. ':wanted:' .. tx, id)
 end
-for index = 7, #ARGV, 2 do redis.call('HSET', key, ARGV[index], ARGV[index + 1]) end
-redis.call('ZADD', base .. ':due:' .. chain, checkText(now + tonumber(ARGV[3])), id)
+for index = 1, #ARGV.fields do redis.call('HSET', key, ARGV.fields[index].name, ARGV.fields[index].value) end
+redis.call('ZADD', base .. ':due:' .. chain, checkText(now + tonumber(ARGV.inMs)), id)
 return 1

@@ -1,10 +1,18 @@
 --[[
   Reads Redis time and what is known of the clocks, from the node that has the key.
 
-  KEYS[1] clock    hash    the confirmed time, see store/confirmed-time.ts
+  KEYS
+    clock  hash  the confirmed time, see store/confirmed-time.ts
 
-  Returns { now (ms), confirmed time, state, moves, since when it is held, by how much it jumped, how far the upstream is ahead
-  of Redis, whether something waits for the clocks }; "" for what there is not.
+  returns
+    redisMs      number  Redis time
+    confirmedMs  text?   the rest as it is stored: the confirmed time
+    state        text
+    moves        text    counts the moves to `steady`
+    heldFromMs   text?   since when it is held
+    jumpMs       text?   by how much Redis time jumped
+    upstreamMs   text?   how far the upstream is ahead of Redis
+    isHeld       flag    whether something waits for the clocks
 ]]
 -- @include read-clock
-return readClock(KEYS[1])
+return readClock(KEYS.clock)

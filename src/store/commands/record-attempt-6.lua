@@ -2,80 +2,87 @@
   Notes one attempt of a delivery, or of several that were sent in one message, and with it perhaps their end and a move
   of the receiver's pace, with the operator's event, in one step.
 
-  KEYS[1] receiver   hash    state of the receiver: see include/pace.lua
-  KEYS[2] pending    zset    the receiver's open deliveries
-  KEYS[3] dead       zset    the receiver's dead letters
-  KEYS[4] queue              base of the receiver's queue: see include/queue.lua
-  KEYS[5] events     stream  the event log
-  KEYS[6] wakes      stream  receivers with something to do
+  KEYS
+    receiver  hash    state of the receiver: see include/pace.lua
+    pending   zset    the receiver's open deliveries
+    dead      zset    the receiver's dead letters
+    queue     keys    base of the receiver's queue: see include/queue.lua
+    events    stream  the event log
+    wakes     stream  receivers with something to do
 
-  ARGV[1] process that made it; "" for the end of a delivery that was not sent
-  ARGV[2] receiver
-  ARGV[3] the attempt, JSON
-  ARGV[4] outcome of the deliveries after it: pending | delivered | dead
-  ARGV[5] when they are tried again, ms; "" when it stays what it was
-  ARGV[6] "1" when it uses up one of their attempts, else ""
-  ARGV[7] the whole answer, of which the attempt has the beginning
-  ARGV[8] wait that the receiver requested, ms; "" for none
-  ARGV[9] span of nothing but failures that disables the receiver, ms; "" when the attempt says nothing about it
-  ARGV[10] subject id of the receiver
-  ARGV[11] event JSON for the move to failing  (with %SEQ%, %EPOCH%, %ID%, %FROM%, %BY%, %SINCE% to be filled in)
-  ARGV[12] event JSON for the move to disabled
-  ARGV[13] event JSON for the recovery
-  ARGV[14] number of attempts that is stored
-  ARGV[15] prefix of the receiver's delivery keys
-  ARGV[16] prefix of replay keys
-  ARGV[17...] ids of the deliveries, the one that led first
+  ARGV
+    process         text?    process that made it; none for the end of a delivery that was not sent
+    receiver        text
+    attempt         json
+    outcome         "pending" | "delivered" | "dead"  outcome of the deliveries after it
+    nextAtMs        number?  when they are tried again, ms; none when it stays what it was
+    counts          flag     whether it uses up one of their attempts
+    answer          text     the whole answer, of which the attempt has the beginning
+    restMs          number?  wait that the receiver requested, ms
+    disableAfterMs  number?  span of nothing but failures that disables the receiver, ms; none when the attempt says
+                             nothing about it
+    subject         text     subject id of the receiver
+    failing         text     event JSON for the move to failing (with %SEQ%, %EPOCH%, %ID%, %FROM%, %BY%, %SINCE% to be filled in)
+    disabled        text     event JSON for the move to disabled
+    recovered       text     event JSON for the recovery
+    mostAttempts    number   number of attempts that is stored
+    deliveryPrefix  text     prefix of the receiver's delivery keys
+    replayPrefix    text     prefix of replay keys
+    ids             ...text  ids of the deliveries, the one that led first
 
-  Returns { outcome that stands, word of what the operator is notified or "", how many deliveries it released }. A delivery
-  that is delivered stays so; one whose fact is gone is not noted, nor a failure by a process that the delivery was taken
-  from. No delivery of a disabled receiver dies: it waits.
+  returns
+    outcome   "pending" | "delivered" | "dead"  the outcome that stands
+    moved     "failing" | "disabled" | "recovered" | ""  the move that the operator is notified of
+    released  number  how many deliveries it released
+
+  A delivery that is delivered stays so; one whose fact is gone is not noted, nor a failure by a process that the delivery
+  was taken from. No delivery of a disabled receiver dies: it waits.
 ]]
 -- @include operator-event
 -- @include confirmed-time
 -- @include pace
 -- @include queue
-local queue = openQueue(KEYS[4])
-local prefix = ARGV[15]
-local attempt = cjson.decode(ARGV[3])
-local pace = { receiver = KEYS[1], events = KEYS[5], subject = ARGV[10], now = timeMs() }
+local queue = openQueue(KEYS.queue)
+local prefix = ARGV.deliveryPrefix
+local attempt = cjson.decode(ARGV.attempt)
+local pace = { receiver = KEYS.receiver, events = KEYS.events, subject = ARGV.subject, now = timeMs() }
 local nowMs = whole(pace.now)
-local isDelivered = ARGV[4] == 'delivered'
+local isDelivered = ARGV.outcome == 'delivered'
 
-local leader = ARGV[17]
+local leader = ARGV.ids[1]
 local holder, claimedAt = holderOf(queue, leader)
 local before = redis.call('HGET', prefix .. leader, 'outcome')
 if not before then
   -- Noted now, the end of a delivery in a Redis that was emptied would keep the event, reported anew, from its receiver.
   redis.call('HDEL', queue.sending, leader)
   -- What was delivered is not reported as dropped.
-  if isDelivered then redis.call('ZREM', KEYS[2], leader) end
-  return { ARGV[4], '', '0' }
+  if isDelivered then redis.call('ZREM', KEYS.pending, leader) end
+  return { ARGV.outcome, '', '0' }
 end
-if ARGV[1] ~= '' and holder ~= ARGV[1] and not isDelivered then return { before, '', '0' } end
+if ARGV.process ~= '' and holder ~= ARGV.process and not isDelivered then return { before, '', '0' } end
 
 local isMember, isBad = {}, false
-local lastSuccessAt = pastOf(KEYS[1], 'lastSuccessAt', pace.now) or 0
-for index = 17, #ARGV do
-  local id = ARGV[index]
+local lastSuccessAt = pastOf(KEYS.receiver, 'lastSuccessAt', pace.now) or 0
+for index = 1, #ARGV.ids do
+  local id = ARGV.ids[index]
   local key = prefix .. id
   isMember[id] = true
   if redis.call('EXISTS', key) == 1 then
     add(key, 'tries', 1)
-    if ARGV[6] == '' then add(key, 'earlierTries', 1) end
+    if ARGV.counts == '' then add(key, 'earlierTries', 1) end
     local kept = redis.call('HGET', key, 'attempts')
     if kept or not isDelivered then
       local read, attempts = pcall(cjson.decode, kept or '[]')
       if not read or type(attempts) ~= 'table' then attempts = {} end
       attempts[#attempts + 1] = attempt
-      while #attempts > tonumber(ARGV[14]) do table.remove(attempts, 1) end
-      redis.call('HSET', key, 'attempts', cjson.encode(attempts), 'answer', ARGV[7])
+      while #attempts > tonumber(ARGV.mostAttempts) do table.remove(attempts, 1) end
+      redis.call('HSET', key, 'attempts', cjson.encode(attempts), 'answer', ARGV.answer)
     end
     if not isDelivered then
       local failedAt = numberOf(key, 'failedAt')
       if not failedAt then redis.call('HSET', key, 'failedAt', nowMs) end
       if (failedAt or pace.now) < lastSuccessAt then isBad = true end
-      if ARGV[5] ~= '' then redis.call('HSET', key, 'nextAt', ARGV[5]) end
+      if ARGV.nextAtMs ~= '' then redis.call('HSET', key, 'nextAt', ARGV.nextAtMs) end
     end
   end
 end
@@ -88,10 +95,10 @@ local function finish(id, outcome)
   if not stood or stood == 'delivered' then return end
   takeOff(queue, id)
   redis.call('HSET', key, 'outcome', outcome)
-  redis.call('ZREM', KEYS[2], id)
+  redis.call('ZREM', KEYS.pending, id)
   local replay = redis.call('HGET', key, 'replay')
-  if replay and stood == 'pending' and redis.call('EXISTS', ARGV[16] .. replay) == 1 then
-    add(ARGV[16] .. replay, outcome, 1)
+  if replay and stood == 'pending' and redis.call('EXISTS', ARGV.replayPrefix .. replay) == 1 then
+    add(ARGV.replayPrefix .. replay, outcome, 1)
   end
   local next = redis.call('HGET', key, 'next')
   if next and not isMember[next] and redis.call('HGET', prefix .. next, 'outcome') == 'pending' then
@@ -101,13 +108,13 @@ local function finish(id, outcome)
     end
   end
   if outcome == 'dead' then
-    local clock = string.sub(KEYS[5], 1, #KEYS[5] - #':events') .. ':clock'
-    redis.call('ZADD', KEYS[3], whole(stampMs(clock)), id)
+    local clock = string.sub(KEYS.events, 1, #KEYS.events - #':events') .. ':clock'
+    redis.call('ZADD', KEYS.dead, whole(stampMs(clock)), id)
     -- Opened again, it joins a batch anew.
     redis.call('HDEL', key, 'batch', 'nextAt')
   else
     -- What is over needs little: which event it was, to whom it led, and when.
-    redis.call('ZREM', KEYS[3], id)
+    redis.call('ZREM', KEYS.dead, id)
     redis.call('HSET', key, 'deliveredAt', nowMs)
     redis.call('HDEL', key, 'turn', 'after', 'next', 'nextAt', 'failedAt', 'answer', 'earlierTries')
   end
@@ -115,27 +122,27 @@ end
 
 local word, forward = '', false
 if isDelivered then
-  for index = 17, #ARGV do finish(ARGV[index], 'delivered') end
+  for index = 1, #ARGV.ids do finish(ARGV.ids[index], 'delivered') end
 end
-if ARGV[9] ~= '' then
+if ARGV.disableAfterMs ~= '' then
   if isDelivered then
-    word, forward = paceSucceeded(pace, claimedAt or 0, redis.call('ZCARD', KEYS[2]) == 0, ARGV[13])
+    word, forward = paceSucceeded(pace, claimedAt or 0, redis.call('ZCARD', KEYS.pending) == 0, ARGV.recovered)
   else
     word, forward = paceFailed(pace, {
       id = leader,
       reason = attempt.reason,
-      restMs = tonumber(ARGV[8]),
+      restMs = tonumber(ARGV.restMs),
       isGone = attempt.httpStatus == 410,
       isBad = isBad,
-      spanMs = tonumber(ARGV[9]),
-    }, { failing = ARGV[11], disabled = ARGV[12] })
+      spanMs = tonumber(ARGV.disableAfterMs),
+    }, { failing = ARGV.failing, disabled = ARGV.disabled })
   end
 end
-local state = stateOf(KEYS[1])
-local outcome = ARGV[4]
-if outcome == 'dead' and ARGV[9] ~= '' and isHeld(state) then outcome = 'pending' end
+local state = stateOf(KEYS.receiver)
+local outcome = ARGV.outcome
+if outcome == 'dead' and ARGV.disableAfterMs ~= '' and isHeld(state) then outcome = 'pending' end
 if outcome == 'dead' then
-  for index = 17, #ARGV do finish(ARGV[index], 'dead') end
+  for index = 1, #ARGV.ids do finish(ARGV.ids[index], 'dead') end
 elseif outcome == 'pending' then
   takeOff(queue, leader)
   local key = prefix .. leader
@@ -147,6 +154,6 @@ end
 if forward then
   -- What is open is bounded (see store/deliveries.ts), and so is this.
   bringForward(queue, queue.later, '+inf', prefix, 5000)
-  wake(KEYS[6], ARGV[2], ARGV[1])
+  wake(KEYS.wakes, ARGV.receiver, ARGV.process)
 end
 return { redis.call('HGET', prefix .. leader, 'outcome') or outcome, word, whole(released) }

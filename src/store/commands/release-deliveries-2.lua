@@ -1,30 +1,33 @@
 --[[
   Releases deliveries that a process claimed and has not sent.
 
-  KEYS[1] queue              base of the receiver's queue: see include/queue.lua
-  KEYS[2] wakes      stream  receivers with something to do
+  KEYS
+    queue  keys    base of the receiver's queue: see include/queue.lua
+    wakes  stream  receivers with something to do
 
-  ARGV[1] process
-  ARGV[2] receiver
-  ARGV[3] ms until they come up again; "" for at once
-  ARGV[4] prefix of the receiver's delivery keys
-  ARGV[5...] ids
+  ARGV
+    process         text
+    receiver        text
+    afterMs         number?  ms until they come up again; none for at once
+    deliveryPrefix  text     prefix of the receiver's delivery keys
+    ids             ...text
 
-  Returns how many were the process's.
+  returns number
+    How many were the process's.
 ]]
 -- @include operator-event
 -- @include pace
 -- @include queue
-local queue = openQueue(KEYS[1])
+local queue = openQueue(KEYS.queue)
 local count = 0
-for index = 5, #ARGV do
-  local id = ARGV[index]
-  if holderOf(queue, id) == ARGV[1] then
+for index = 1, #ARGV.ids do
+  local id = ARGV.ids[index]
+  if holderOf(queue, id) == ARGV.process then
     redis.call('HDEL', queue.sending, id)
-    if ARGV[3] == '' then setDue(queue, id, ARGV[4] .. id)
-    else redis.call('ZADD', queue.batched, whole(timeMs() + tonumber(ARGV[3])), id) end
+    if ARGV.afterMs == '' then setDue(queue, id, ARGV.deliveryPrefix .. id)
+    else redis.call('ZADD', queue.batched, whole(timeMs() + tonumber(ARGV.afterMs)), id) end
     count = count + 1
   end
 end
-if count > 0 and ARGV[3] == '' then wake(KEYS[2], ARGV[2], ARGV[1]) end
+if count > 0 and ARGV.afterMs == '' then wake(KEYS.wakes, ARGV.receiver, ARGV.process) end
 return count

@@ -1,21 +1,27 @@
 --[[
   Puts events that waited for a suspension which has come back into the log, for those roots alone: a part of them.
 
-  KEYS[1] wanted     hash    root -> since when a subscription names it (ms); more keys begin with it (include/suspended.lua)
-  KEYS[2] events     stream  the event log
+  KEYS
+    wanted  hash    root -> since when a subscription names it (ms); more keys begin with it (include/suspended.lua)
+    events  stream  the event log
 
-  ARGV[1] suspension, "back:<ms>"
-  ARGV[2] what of the waiting was read last; "" to begin
-  ARGV[3] how many to read
+  ARGV
+    suspension  text    suspension, "back:<ms>"
+    from        text    what of the waiting was read last; "" to begin
+    count       number  how many to read
 
-  Returns { where it goes on, how many were put into the log }. "" where nothing waits any more: then the suspension has ended
-  in the same step, so that whatever comes next is reported behind what waited.
+  returns
+    next      text    where it goes on; "" where nothing waits any more
+    released  number  how many were put into the log
+
+  Where nothing waits any more the suspension has ended in the same step, so that whatever comes next is reported behind what
+  waited.
 ]]
 -- @include claims
 -- @include suspended
-local wanted, suspension = KEYS[1], ARGV[1]
-local from = ARGV[2] == '' and '-' or '(' .. ARGV[2]
-local members = redis.call('ZRANGEBYLEX', wanted .. ':withheld', from, '+', 'LIMIT', 0, ARGV[3])
+local wanted, suspension = KEYS.wanted, ARGV.suspension
+local from = ARGV.from == '' and '-' or '(' .. ARGV.from
+local members = redis.call('ZRANGEBYLEX', wanted .. ':withheld', from, '+', 'LIMIT', 0, ARGV.count)
 
 -- Whether a root is a part of another one that began anew: for some of its receivers, with the start from before.
 local function isPartOf(other, root, at)
@@ -39,7 +45,7 @@ local released, entry, event, roots = 0, nil, nil, {}
 local function tell()
   if #roots > 0 then
     redis.call(
-      'XADD', KEYS[2], '*', 'v', SCHEMA_VERSION, 'kind', 'subscribers', 'event', event, 'entry', entry,
+      'XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'subscribers', 'event', event, 'entry', entry,
       'roots', cjson.encode(roots), 'suspended', '1'
     )
     released = released + 1
@@ -65,6 +71,6 @@ for _, member in ipairs(members) do
   end
 end
 tell()
-if #members == tonumber(ARGV[3]) then return { members[#members], released } end
+if #members == tonumber(ARGV.count) then return { members[#members], released } end
 redis.call('ZREM', wanted .. ':suspensions', suspension)
 return { '', released }

@@ -2,20 +2,23 @@
   Keeps claims of checks for as long as they are worked on. A lease that ends later stays: its check was claimed again and
   again.
 
-  KEYS[1] checks     base of the keys of checks (include/check.lua)
+  KEYS
+    checks  keys  base of the keys of checks (include/check.lua)
 
-  ARGV[1] length of the lease, ms
-  ARGV[2...] id of a check, and the token under which it was claimed
+  ARGV
+    leaseMs  number                    length of the lease, ms
+    claims   ...(id text, token text)  checks, and the tokens under which they were claimed
 
-  Returns the ids whose claims are lost.
+  returns list of text
+    The ids whose claims are lost.
 ]]
 -- @include check
-local base, lost = KEYS[1], {}
-local untilMs = checkText(checkNow() + tonumber(ARGV[1]))
-for index = 2, #ARGV, 2 do
-  local id = ARGV[index]
+local base, lost = KEYS.checks, {}
+local untilMs = checkText(checkNow() + tonumber(ARGV.leaseMs))
+for index = 1, #ARGV.claims do
+  local id = ARGV.claims[index].id
   local claim, chain = unpack(redis.call('HMGET', base .. ':of:' .. id, 'claim', 'chain'))
-  if claim == ARGV[index + 1] and chain then
+  if claim == ARGV.claims[index].token and chain then
     redis.call('ZADD', base .. ':due:' .. chain, 'XX', 'GT', untilMs, id)
   else
     lost[#lost + 1] = id

@@ -2,26 +2,29 @@
   Holds a bounded part of a plan against itself: whatever is tracked stands somewhere, and no time lies further ahead than
   any that is ever set. Nothing of this happens unless keys were lost or written by something else.
 
-  KEYS[1] plan       hash    clock of the plan (include/plan.lua)
-  KEYS[2] cursor     hash    where the last call ended, in each of the keys that are looked through
+  KEYS
+    plan           hash  clock of the plan (include/plan.lua)
+    repairCursors  hash  where the last call ended, in each of the keys that are looked through
 
-  ARGV[1] the plan's time, ms; "" for that of Redis
-  ARGV[2] how many to look through, about
-  ARGV[3..] kinds of subjects at this endpoint group
+  ARGV
+    atMs   text?    the plan's time, ms; none for that of Redis
+    count  number   how many to look through, about
+    kinds  ...text  kinds of subjects at this endpoint group
 
-  Returns the members that were put back.
+  returns list of text
+    The members that were put back.
 ]]
 -- @include plan
-local plan = openPlan(KEYS[1], ARGV[1])
+local plan = openPlan(KEYS.plan, ARGV.atMs)
 local key = plan.key
-local kinds, isKind = { 'page', unpack(ARGV, 3) }, {}
+local kinds, isKind = { 'page', unpack(ARGV.kinds) }, {}
 for _, kind in ipairs(kinds) do isKind[kind] = true end
 local mended = {}
 
 -- The next part of a key, an entry and what belongs to it in turn.
 local function part(command, of)
-  local reply = redis.call(command, key .. of, redis.call('HGET', KEYS[2], of) or '0', 'COUNT', ARGV[2])
-  redis.call('HSET', KEYS[2], of, reply[1])
+  local reply = redis.call(command, key .. of, redis.call('HGET', KEYS.repairCursors, of) or '0', 'COUNT', ARGV.count)
+  redis.call('HSET', KEYS.repairCursors, of, reply[1])
   return reply[2]
 end
 

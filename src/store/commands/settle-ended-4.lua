@@ -1,17 +1,21 @@
 --[[
   Makes the moves of subjects that nobody tracks any more which are due (see store/ended-subjects.ts).
 
-  KEYS[1] ended      zset    subject -> since when it is in its state, ms
-  KEYS[2] plan       hash    clock of the plan of the endpoint group of these subjects (include/plan.lua)
-  KEYS[3] wanted     hash    root -> since when a subscription names it (ms)
-  KEYS[4] changed    zset    subject -> when it changed last, ms
+  KEYS
+    ended            zset  subject -> since when it is in its state, ms
+    plan             hash  clock of the plan of the endpoint group of these subjects (include/plan.lua)
+    wanted           hash  root -> since when a subscription names it (ms)
+    changedSubjects  zset  subject -> when it changed last, ms
 
-  ARGV[1] confirmed time, ms
-  ARGV[2] retention, ms
-  ARGV[3] prefix of the keys of snapshots
-  ARGV[4..] subjects
+  ARGV
+    confirmedMs    number   confirmed time, ms
+    retentionMs    number   retention, ms
+    subjectPrefix  text     prefix of the keys of snapshots
+    subjects       ...text
 
-  Returns { how many were made compact, how many were removed }.
+  returns
+    compacted  number  how many were made compact
+    removed    number
 ]]
 -- @include claims
 -- @include confirmed-time
@@ -19,20 +23,20 @@
 -- @include entries
 -- What a compact snapshot has: status and time recognise the state, the marks the events that were made of it.
 local COMPACT = { 'sequence', 'status', 'updatedAt', 'pendingSince', 'flags', 'emitted', 'epoch', 'commit' }
-local confirmed, retention, prefix = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
+local confirmed, retention, prefix = tonumber(ARGV.confirmedMs), tonumber(ARGV.retentionMs), ARGV.subjectPrefix
 -- What is held may be named, or shown, for years: it is looked at once a day.
 local heldUntil = confirmed - retention + math.min(retention, 86400000)
 local compacted, removed = 0, 0
 
 local function text(ms) return string.format('%.0f', ms) end
 
-local function moveTo(subject, atMs) redis.call('ZADD', KEYS[1], text(atMs), subject) end
+local function moveTo(subject, atMs) redis.call('ZADD', KEYS.ended, text(atMs), subject) end
 
 -- What holds a subject: "named" for itself; "found" by a quote, job or vault that is named; "shown", as far as is known, on the
 -- pages of a wallet: no sweep that began after `shownAt` has read all of them; else nothing.
 local function holderOf(root, subject, shownAt)
   local holder
-  local current = currentClaims(root .. ':claims:' .. subject, KEYS[3])
+  local current = currentClaims(root .. ':claims:' .. subject, KEYS.wanted)
   for i = 1, #current, 2 do
     local named = string.match(current[i], '^[^|]*|(.*)$') or ''
     if named == subject then return 'named' end
@@ -64,7 +68,7 @@ local function compact(root, subject, shownAt)
   end
   redis.call('DEL', key)
   redis.call('HSET', key, unpack(kept))
-  redis.call('ZREM', KEYS[4], subject)
+  redis.call('ZREM', KEYS.changedSubjects, subject)
   trimEntries(root .. ':entries:' .. subject, root .. ':events:trimmed')
 end
 
@@ -72,13 +76,13 @@ local function remove(root, subject)
   for _, of in ipairs({ ':subject:', ':claims:', ':transfers-of:', ':entries:', ':pages:', ':open:' }) do
     redis.call('DEL', root .. of .. subject)
   end
-  redis.call('ZREM', KEYS[1], subject)
-  redis.call('ZREM', KEYS[4], subject)
+  redis.call('ZREM', KEYS.ended, subject)
+  redis.call('ZREM', KEYS.changedSubjects, subject)
   removed = removed + 1
 end
 
 local function settle(subject)
-  local since = tonumber(redis.call('ZSCORE', KEYS[1], subject) or '')
+  local since = tonumber(redis.call('ZSCORE', KEYS.ended, subject) or '')
   if not since or since > confirmed - retention then return end
   local key = prefix .. subject
   local root = rootOf(key, subject)
@@ -86,8 +90,8 @@ local function settle(subject)
   local isCompact = stored[1] ~= false
   local shownAt = isCompact and tonumber(stored[2] or '') or since
   local holder = holderOf(root, subject, shownAt)
-  if holder == 'named' or redis.call('HEXISTS', KEYS[2] .. ':items', subject) == 1 then
-    redis.call('ZREM', KEYS[1], subject)
+  if holder == 'named' or redis.call('HEXISTS', KEYS.plan .. ':items', subject) == 1 then
+    redis.call('ZREM', KEYS.ended, subject)
     return
   end
   if redis.call('EXISTS', key) == 0 then return remove(root, subject) end
@@ -103,5 +107,5 @@ local function settle(subject)
   moveTo(subject, now)
 end
 
-for index = 4, #ARGV do settle(ARGV[index]) end
+for index = 1, #ARGV.subjects do settle(ARGV.subjects[index]) end
 return { compacted, removed }

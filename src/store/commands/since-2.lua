@@ -11,37 +11,43 @@
   |                     | others say so, or Redis' clock has jumped           | is none of it; after an hour             |
   | <at>:<seconds>      | settled                                             |                                          |
 
-  KEYS[1] since      hash    root -> as above
-  KEYS[2] clock      hash    the confirmed time
+  KEYS
+    since  hash  root -> as above
+    clock  hash  the confirmed time
 
-  ARGV[1] root
-  ARGV[2] at, ms of Redis time
-  ARGV[3] the upstream's clock at an answer that has just come, ms; "" when it reported none
+  ARGV
+    key     text     subscription key
+    atMs    number   at, ms of Redis time
+    dateMs  number?  the upstream's clock at an answer that has just come, ms; none when it reported none
 
-  Returns { earliest, latest, what is new }: the seconds between which it began, the same where it is known; "doubted",
-  "believed" (an upstream that is off), "corrected" or "". The upstream tells whole seconds and the answer took a while, so that
-  the moment comes out early rather than late: a doubtful change is reported, not taken for history.
+  returns
+    earliest  number  the seconds between which it began, the same where it is known
+    latest    number
+    news      "" | "doubted" | "believed" | "corrected"  "believed": an upstream that is off
+
+  The upstream tells whole seconds and the answer took a while, so that the moment comes out early rather than late: a
+  doubtful change is reported, not taken for history.
 ]]
 local TOLERANCE_MS, LONGEST_DOUBT_MS = 120000, 3600000
-local stored = redis.call('HGET', KEYS[1], ARGV[1])
+local stored = redis.call('HGET', KEYS.since, ARGV.key)
 local storedAt, seconds, mark
 if stored then storedAt, seconds, mark = string.match(stored, '^(%d+):([d%-]?%d+)(:?p?)$') end
-if storedAt ~= ARGV[2] then seconds, mark = nil, nil end
+if storedAt ~= ARGV.atMs then seconds, mark = nil, nil end
 local doubtedMs = seconds and tonumber(string.match(seconds, '^d(%d+)$') or '')
 if doubtedMs then seconds = nil end
 if seconds and mark == '' then return { seconds, seconds, '' } end
 
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
-local clock = redis.call('HMGET', KEYS[2], 'state', 'upstreamMs', 'jumpMs', 'lastJumpMs')
+local clock = redis.call('HMGET', KEYS.clock, 'state', 'upstreamMs', 'jumpMs', 'lastJumpMs')
 local hasJumped, agreed = clock[1] == 'jumped', tonumber(clock[2] or '')
-local at = tonumber(ARGV[2])
+local at = tonumber(ARGV.atMs)
 -- It was named while Redis' clock was ahead.
 if at > nowMs then at = math.min(nowMs, at - math.max(0, tonumber(clock[4] or '') or 0)) end
-local ahead = tonumber(ARGV[3])
+local ahead = tonumber(ARGV.dateMs)
 local function secondsOf(offset) return string.format('%.0f', math.floor((at + offset) / 1000)) end
 local function isNear(one, other) return math.abs(one - other) <= TOLERANCE_MS end
-local function put(value) redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ':' .. value) end
+local function put(value) redis.call('HSET', KEYS.since, ARGV.key, ARGV.atMs .. ':' .. value) end
 local function settle(offset, news)
   put(secondsOf(offset))
   return { secondsOf(offset), secondsOf(offset), news }

@@ -1,19 +1,22 @@
 --[[
   Where receivers stand: what a round of the relay needs to know of them.
 
-  KEYS[1] cursors    hash    receiver -> entry
+  KEYS
+    cursors  hash  receiver -> entry
 
-  ARGV[1] prefix of receivers' states
-  ARGV[2] prefix of their lists of open deliveries
-  ARGV[3...] receivers
+  ARGV
+    receiverPrefix  text     prefix of receivers' states
+    pendingPrefix   text     prefix of their lists of open deliveries
+    receivers       ...text
 
-  Returns per receiver its cursor ("" for none), its state and the number of its open deliveries.
+  returns list of (cursor text, state text, open number)
+    For each receiver its cursor ("" for none), its state and the number of its open deliveries.
 ]]
 local found = {}
-for index = 3, #ARGV do
-  local name = ARGV[index]
-  found[#found + 1] = redis.call('HGET', KEYS[1], name) or ''
-  found[#found + 1] = redis.call('HGET', ARGV[1] .. name, 'state') or 'ok'
-  found[#found + 1] = string.format('%.0f', redis.call('ZCARD', ARGV[2] .. name))
+for index = 1, #ARGV.receivers do
+  local name = ARGV.receivers[index]
+  found[#found + 1] = redis.call('HGET', KEYS.cursors, name) or ''
+  found[#found + 1] = redis.call('HGET', ARGV.receiverPrefix .. name, 'state') or 'ok'
+  found[#found + 1] = string.format('%.0f', redis.call('ZCARD', ARGV.pendingPrefix .. name))
 end
 return found

@@ -1,16 +1,19 @@
 --[[
   Removes checks that ended long ago, a bounded part of them at a time.
 
-  KEYS[1] checks     base of the keys of checks (include/check.lua)
+  KEYS
+    checks  keys  base of the keys of checks (include/check.lua)
 
-  ARGV[1] ms before which they ended
-  ARGV[2] how many are removed at most
+  ARGV
+    beforeMs  number  ms before which they ended
+    most      number  how many are removed at most
 
-  Returns how many were.
+  returns number
+    How many were removed.
 ]]
 -- @include check
-local base, before = KEYS[1], '(' .. ARGV[1]
-local ids = redis.call('ZRANGE', base .. ':ended', '-inf', before, 'BYSCORE', 'LIMIT', 0, ARGV[2])
+local base, before = KEYS.checks, '(' .. ARGV.beforeMs
+local ids = redis.call('ZRANGE', base .. ':ended', '-inf', before, 'BYSCORE', 'LIMIT', 0, ARGV.most)
 for _, id in ipairs(ids) do
   local key = base .. ':of:' .. id
   local state, chain, tx = unpack(redis.call('HMGET', key, 'state', 'chain', 'tx'))

@@ -2,17 +2,21 @@
   Trims the oldest entries of the event log, a bounded number of them, and removes with each event what became of its
   deliveries. It stops before an event of which a delivery is open: that ends, or is dropped and named, first.
 
-  KEYS[1] events     stream  the event log
-  KEYS[2] trimmed    string  the newest entry that was trimmed
+  KEYS
+    events   stream  the event log
+    trimmed  string  the newest entry that was trimmed
 
-  ARGV[1] ms before which entries are trimmed
-  ARGV[2] how many are trimmed at most
-  ARGV[3] common beginning of all keys
-  ARGV[4..] names of receivers
+  ARGV
+    beforeMs   number   ms before which entries are trimmed
+    most       number   how many are trimmed at most
+    prefix     text     common beginning of all keys
+    receivers  ...text  names of receivers
 
-  Returns { how many were trimmed, 1 where there may be more, else 0 }.
+  returns
+    count  number  how many were trimmed
+    more   flag    whether there may be more
 ]]
-local before, most, root = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local before, most, root = ARGV.beforeMs, tonumber(ARGV.most), ARGV.prefix
 
 -- A delivery of an event that leaves the log. Dead letters have a retention of their own.
 local function isOpen(receiver, id)
@@ -32,7 +36,7 @@ end
 -- The deliveries of an event, as { receiver, id, replay }.
 local function deliveriesOf(event)
   local all = {}
-  for index = 4, #ARGV do all[#all + 1] = { ARGV[index], event, '' } end
+  for index = 1, #ARGV.receivers do all[#all + 1] = { ARGV.receivers[index], event, '' } end
   for _, member in ipairs(redis.call('ZRANGE', root .. ':replays-of:' .. event, 0, -1)) do
     local receiver, replay = string.match(member, '^(%S+) (%S+)$')
     if receiver then all[#all + 1] = { receiver, event .. '~' .. replay, replay } end
@@ -40,7 +44,7 @@ local function deliveriesOf(event)
   return all
 end
 
-local rows = redis.call('XRANGE', KEYS[1], '-', '(' .. before .. '-0', 'COUNT', most)
+local rows = redis.call('XRANGE', KEYS.events, '-', '(' .. before .. '-0', 'COUNT', most)
 local last, count = nil, 0
 for _, row in ipairs(rows) do
   local kind, event
@@ -62,7 +66,7 @@ for _, row in ipairs(rows) do
 end
 if not last then return { 0, 0 } end
 -- Whoever stands before it must not take the rest for all.
-redis.call('SET', KEYS[2], last)
+redis.call('SET', KEYS.trimmed, last)
 local ms, place = string.match(last, '^(%d+)-(%d+)$')
-redis.call('XTRIM', KEYS[1], 'MINID', '=', ms .. '-' .. string.format('%.0f', tonumber(place) + 1))
+redis.call('XTRIM', KEYS.events, 'MINID', '=', ms .. '-' .. string.format('%.0f', tonumber(place) + 1))
 return { count, count == most and 1 or 0 }

@@ -2,39 +2,43 @@
   Notes that subscriptions name subjects, claims those for them, and has them polled, in one step: what is wanted has a
   claim, also after a crash.
 
-  KEYS[1] wanted     hash    root -> since when a subscription names it (ms)
-  KEYS[2] plan       hash    clock of the plan of the endpoint group of these subjects (include/plan.lua)
+  KEYS
+    wanted  hash  root -> since when a subscription names it (ms)
+    plan    hash  clock of the plan of the endpoint group of these subjects (include/plan.lua)
 
-  ARGV[1] prefix of the keys of claims
-  ARGV[2] prefix of the keys of snapshots
-  ARGV[3] the plan's time, ms; "" for that of Redis
-  ARGV[4] since hash: key of when roots were subscribed on the upstream's clock
-  ARGV[5..] root, subject, since when (ms; "" for now), root that it continues ("" for none), ...
+  ARGV
+    claimsPrefix   text  prefix of the keys of claims
+    subjectPrefix  text  prefix of the keys of snapshots
+    atMs           text?  the plan's time, ms; none for that of Redis
+    since          text  key of when roots were subscribed on the upstream's clock
+    named          ...(root text, subject text, at text, from text)
+                         `at` is since when (ms; "" for now), `from` the root that it continues ("" for none)
 
-  Returns how many were named anew. One that continues another has its claim and its start, and is not polled for that.
+  returns number
+    How many were named anew. One that continues another has its claim and its start, and is not polled for that.
 ]]
 -- @include plan
 local time = redis.call('TIME')
 local nowText = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-local plan = openPlan(KEYS[2], ARGV[3])
+local plan = openPlan(KEYS.plan, ARGV.atMs)
 local new = 0
-for i = 5, #ARGV, 4 do
-  local root, subject, at, from = unpack(ARGV, i, i + 3)
-  local claimsKey = ARGV[1] .. subject
-  local since = redis.call('HGET', KEYS[1], root)
+for i = 1, #ARGV.named do
+  local root, subject, at, from = ARGV.named[i].root, ARGV.named[i].subject, ARGV.named[i].at, ARGV.named[i].from
+  local claimsKey = ARGV.claimsPrefix .. subject
+  local since = redis.call('HGET', KEYS.wanted, root)
   if not since or not string.match(since, '^%d+$') then
     since = at ~= '' and at or nowText
-    redis.call('HSET', KEYS[1], root, since)
+    redis.call('HSET', KEYS.wanted, root, since)
   end
-  local upstream = from ~= '' and redis.call('HGET', ARGV[4], from)
-  if upstream and string.match(upstream, '^(%d+):') == since then redis.call('HSETNX', ARGV[4], root, upstream) end
+  local upstream = from ~= '' and redis.call('HGET', ARGV.since, from)
+  if upstream and string.match(upstream, '^(%d+):') == since then redis.call('HSETNX', ARGV.since, root, upstream) end
   local stored = redis.call('HGET', claimsKey, root)
   if not stored or string.match(stored, '^(%d+):') ~= since then
     local continued = from ~= '' and redis.call('HGET', claimsKey, from)
     local isContinued = continued and string.match(continued, '^(%d+):') == since
     redis.call('HSET', claimsKey, root, isContinued and continued or since .. '::0')
     redis.call('PERSIST', claimsKey)
-    redis.call('PERSIST', ARGV[2] .. subject)
+    redis.call('PERSIST', ARGV.subjectPrefix .. subject)
     if not isContinued then
       recall(plan, subject)
       ask(plan, subject, 'first')

@@ -36,8 +36,13 @@ import {
   type VaultRecord,
 } from '../wire/gateway-record.ts';
 import { payloadOf } from '../wire/payload.ts';
-import { QUOTE_EXPECTED, type QuoteAnswer, readQuoteAnswer } from '../wire/quote.ts';
-import { type QuoteRequest, quoteRequestSchema } from '../wire/quote-request.ts';
+import {
+  QUOTE_EXPECTED,
+  type QuoteAnswer,
+  type QuoteRequest,
+  quoteRequestSchema,
+  readQuoteAnswer,
+} from '../wire/quote.ts';
 import {
   readStatusPage,
   STATUS_PAGE_EXPECTED,
@@ -79,7 +84,6 @@ export type UpstreamClientOptions = {
 /** A question by its path under the base URL, and what is sent along. */
 type Asked<T> = Omit<Question<T>, 'request'> & { path: string; body?: string };
 
-/** A signed payload on its way. */
 type Sent = { endpoint: SubmitEndpoint; path: string; body: string };
 
 /** Options of one request. */

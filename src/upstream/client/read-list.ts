@@ -1,5 +1,4 @@
-import type { JsonValue } from '../../domain/json.ts';
-import { JsonLimitError, parseJson } from '../../domain/parse-json.ts';
+import { JsonLimitError, type JsonValue, parseJson } from '../../domain/json.ts';
 import { readChains, readTokens } from '../wire/chain-list.ts';
 import { readOpenQuotes } from '../wire/open-quote.ts';
 import { readQuoteAnswer } from '../wire/quote.ts';

@@ -110,7 +110,6 @@ export class Transport {
   }
 }
 
-/** What was read of a body. */
 type Body = { text: string; isTooLarge: boolean; error: unknown };
 
 /** Reads until the end, the limit or the first error. Who stops reading a body ends its connection. */

@@ -1,6 +1,5 @@
-import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, parseJson } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { parseJson } from '../../domain/parse-json.ts';
 
 /** A field of the request that was refused, as a dotted path, and why. */
 export type FieldFault = { field: string; detail: string };

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { JsonObject, JsonValue } from '../../domain/json.ts';
-import { isKeptNumber } from '../../domain/parse-json.ts';
+import { isKeptNumber, type JsonObject, type JsonValue } from '../../domain/json.ts';
 
 /** What a reader of a body gives: the value, or in words what it found instead of what was expected. */
 export type Reading<T> = { value: T } | { mismatch: string };

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { durationField } from '../../../config/fields/duration.ts';
+import { durationField } from '../../../config/fields/fields.ts';
 import { MOST_SECRETS, signingSecretField } from '../../../config/fields/signing-secret.ts';
 import {
   addReceiver,
@@ -10,7 +10,7 @@ import {
   rotateSecret,
 } from '../../../operations/added-receivers.ts';
 import { isoTime } from '../../../operations/moment.ts';
-import { ProblemError } from '../problem-error.ts';
+import { ProblemError } from '../../problem.ts';
 import { type Answer, defineRoute, NO_INPUT } from '../route.ts';
 import { RECEIVER_NAME } from '../shapes.ts';
 

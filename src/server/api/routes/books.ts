@@ -1,13 +1,27 @@
+import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { z } from 'zod';
 import { sumsCsv, transfersCsv } from '../../../books/formats/csv.ts';
 import { reportHtml } from '../../../books/formats/html.ts';
-import { reportJson } from '../../../books/formats/json.ts';
-import { inPieces } from '../../../books/formats/pieces.ts';
 import { NoBooksError } from '../../../books/reader.ts';
 import { NoSuchDayError } from '../../../domain/books/day.ts';
 import { REPORT, type Report } from '../../../domain/books/report-schema.ts';
-import { RefusedError, UnknownError } from '../../../operations/errors.ts';
+import { RefusedError, UnknownError } from '../../../operations/operation.ts';
 import { type Answer, defineRoute, NO_INPUT } from '../route.ts';
+
+const PIECE_CHARACTERS = 65_536;
+
+/** A long text in pieces of some size, from its rows. Others are served between two of them. */
+async function* inPieces(rows: Iterable<string>): AsyncGenerator<string> {
+  let piece = '';
+  for (const row of rows) {
+    piece += row;
+    if (piece.length < PIECE_CHARACTERS) continue;
+    yield piece;
+    piece = '';
+    await yieldToOthers();
+  }
+  if (piece !== '') yield piece;
+}
 
 /** In which forms a report is had. */
 const BOOK_FORMATS = ['json', 'csv', 'sums-csv', 'html'] as const;
@@ -71,3 +85,18 @@ export const readBooks = defineRoute({
     return { status: 200, stream: reportAs(format, report), contentType: CONTENT_TYPES[format] };
   },
 });
+
+/** A report as JSON; what grows with the day a row at a time. */
+function* reportJson({ exceptions, transfers, ...rest }: Report): Generator<string> {
+  yield `${JSON.stringify(rest).slice(0, -1)},"exceptions":`;
+  yield* list(exceptions);
+  yield ',"transfers":';
+  yield* list(transfers);
+  yield '}';
+}
+
+function* list(rows: readonly unknown[]): Generator<string> {
+  yield '[';
+  for (const [index, row] of rows.entries()) yield `${index === 0 ? '' : ','}${JSON.stringify(row)}`;
+  yield ']';
+}

@@ -1,9 +1,8 @@
 import { z } from 'zod';
-import { acknowledge } from '../../../operations/consumers.ts';
-import { UnknownError } from '../../../operations/errors.ts';
-import { LOG_PLACE } from '../../../operations/events.ts';
-import { cursorField } from '../cursor.ts';
+import { entryOf, LOG_PLACE, type LogPlace } from '../../../operations/events.ts';
+import { type OperationContext, RefusedError, UnknownError } from '../../../operations/operation.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
+import { cursorField } from '../shapes.ts';
 
 /** The name of a consumer of the log. */
 export const CONSUMER_NAME = z
@@ -66,3 +65,14 @@ export const removeConsumer = defineRoute({
     throw new UnknownError(`found no consumer ${name}, expected one that has acknowledged events`);
   },
 });
+
+/** Moves a consumer whose place is stored here: what stands up to there, it has taken. Never back. */
+async function acknowledge(name: string, place: LogPlace, parts: OperationContext): Promise<void> {
+  await entryOf(place, parts);
+  const done = await parts.stores.consumers.acknowledge(name, place);
+  if (done === 'full') {
+    throw new RefusedError(
+      'found as many consumers as can be stored, expected fewer: remove one (DELETE /consumers/{name})',
+    );
+  }
+}

@@ -8,14 +8,26 @@ import {
   LOG_PLACE,
   type LogPlace,
 } from '../../../operations/events.ts';
-import { followEvents, pullEvents, startOf } from '../../../operations/follow.ts';
+import { followEvents, pullEvents, startOf } from '../../../operations/log-tail.ts';
 import { type Moment, momentMs } from '../../../operations/moment.ts';
-import type { OperationParts } from '../../../operations/parts.ts';
+import { type OperationContext, UnknownError } from '../../../operations/operation.ts';
 import { redisTimeMs } from '../../../store/connection.ts';
-import { cursorField, writeCursor } from '../cursor.ts';
-import { ProblemError } from '../problem-error.ts';
+import { ProblemError } from '../../problem.ts';
 import { type Answer, defineRoute, NO_INPUT } from '../route.ts';
-import { EVENT, limitField, listField, MOMENT, NEXT, SUBJECT_ID, spanField, TYPE_GLOB } from '../shapes.ts';
+import {
+  cursorField,
+  EVENT,
+  EVENT_ID,
+  limitField,
+  listField,
+  MOMENT,
+  NEXT,
+  RECEIVER_NAME,
+  SUBJECT_ID,
+  spanField,
+  TYPE_GLOB,
+  writeCursor,
+} from '../shapes.ts';
 import { CONSUMER_NAME } from './consumers.ts';
 
 const PAGE = z
@@ -112,7 +124,7 @@ type Range = { sinceMs: number | null; untilMs: number | null };
 
 async function rangeOf(
   { since, until }: { since?: Moment; until?: Moment },
-  { redis }: OperationParts,
+  { redis }: OperationContext,
 ): Promise<Range> {
   const nowMs = await redisTimeMs(redis);
   return {
@@ -130,7 +142,7 @@ async function newestFirst(
     limit,
     before,
   }: Range & { filter: EventFilter; limit: number; before: string | null },
-  parts: OperationParts,
+  parts: OperationContext,
 ): Promise<Answer> {
   const end = untilMs === null ? '+' : `${Math.max(0, Math.floor(untilMs))}-0`;
   const page = await eventsBefore({ before: before ?? end, sinceMs, filter, limit }, parts);
@@ -199,3 +211,30 @@ async function* textOf(events: ReturnType<typeof followEvents>): AsyncGenerator<
     yield event === null ? `${id}\n` : `${id}event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
   }
 }
+
+/** An event, whole, as one receiver gets it: also by the link that an event carries that was cut. */
+export const readEvent = defineRoute({
+  ...NO_INPUT,
+  method: 'GET',
+  path: '/events/{id}',
+  operation: 'readEvent',
+  group: 'events',
+  summary: 'Read an event as a receiver gets it',
+  description:
+    'The event whole, also where the webhook was cut. A signed link (`data.recordUrl`) to this very event needs no token: it carries `expires` and `signature`.',
+  scope: 'read',
+  acceptsLink: true,
+  params: z.strictObject({ id: EVENT_ID }),
+  query: z.strictObject({
+    receiver: RECEIVER_NAME.describe('As which receiver gets it: metadata of others is not shown.'),
+    expires: z.string().exactOptional().describe('Of a link: until when it is good.'),
+    signature: z.string().exactOptional().describe('Of a link: that it was made here.'),
+  }),
+  answers: { 200: { description: 'The event.', schema: EVENT } },
+  problems: { 404: 'The receiver has no delivery of this event, or its retention is over.' },
+  handle: async ({ params: { id }, query: { receiver } }, { findEvent }) => {
+    const event = await findEvent({ id, receiver });
+    if (event !== null) return { status: 200, body: event };
+    throw new UnknownError(`receiver ${receiver} has no delivery of this event, or its retention is over`);
+  },
+});

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { retryDeadLetters } from '../../../operations/dead-letters.ts';
-import { TESTED } from '../../../operations/deliveries.ts';
+import { retryDeadLetters, TESTED } from '../../../operations/deliveries.ts';
 import {
   disableReceiver,
   enableReceiver,
@@ -12,7 +11,7 @@ import {
 } from '../../../operations/receivers.ts';
 import { LOG_RANGE, resendTime } from '../../../operations/resend.ts';
 import { testReceiver } from '../../../operations/test-receiver.ts';
-import { type Answer, type ApiParts, defineRoute, NO_INPUT } from '../route.ts';
+import { type Answer, type ApiContext, defineRoute, NO_INPUT } from '../route.ts';
 import { EVENT_ID, MOMENT, RECEIVER_NAME, RETRIED, TYPE_GLOB } from '../shapes.ts';
 
 const NAMED = z.strictObject({ name: RECEIVER_NAME });
@@ -57,7 +56,7 @@ export const readOneReceiver = defineRoute({
   handle: async ({ params }, { parts }) => answerOf(params.name, parts()),
 });
 
-async function answerOf(name: string, { operations, adding }: ApiParts): Promise<Answer> {
+async function answerOf(name: string, { operations, adding }: ApiContext): Promise<Answer> {
   return { status: 200, body: await readReceiver(name, adding.originOf, operations) };
 }
 
@@ -67,7 +66,7 @@ function action(facts: {
   summary: string;
   description: string;
   refused?: string;
-  act: (name: string, parts: ApiParts['operations']) => Promise<unknown>;
+  act: (name: string, parts: ApiContext['operations']) => Promise<unknown>;
 }) {
   const { word, summary, description, refused, act } = facts;
   return defineRoute({

@@ -8,7 +8,6 @@ import {
 import { defineRoute, NO_INPUT } from '../route.ts';
 import { EVENT_ID, RECEIVER_NAME, RESENT, RESENT_SUBJECT, SUBJECT_ID } from '../shapes.ts';
 
-/** To whom something is sent once more. */
 const RESEND_BODY = z.strictObject(
   {
     receivers: z

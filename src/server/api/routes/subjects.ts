@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { PROOF_OUTCOMES } from '../../../domain/proof/proof-flags.ts';
 import { isPollable } from '../../../domain/subjects/kinds.ts';
-import { RefusedError } from '../../../operations/errors.ts';
-import { knownSubject } from '../../../operations/known-subject.ts';
+import { knownSubject, RefusedError } from '../../../operations/operation.ts';
 import {
   DELIVERIES_PLACE,
   listSubjectDeliveries,
@@ -10,9 +9,17 @@ import {
 } from '../../../operations/subject-deliveries.ts';
 import { listSubjects, SUBJECT, SUBJECT_PLACE } from '../../../operations/subjects.ts';
 import { readSubject as readState, SUBJECT_STATE, TIMELINE_PLACE } from '../../../operations/timeline.ts';
-import { cursorField, writeCursor } from '../cursor.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
-import { FLAG, limitField, listField, NEXT, SUBJECT_ID, spanField } from '../shapes.ts';
+import {
+  cursorField,
+  FLAG,
+  limitField,
+  listField,
+  NEXT,
+  SUBJECT_ID,
+  spanField,
+  writeCursor,
+} from '../shapes.ts';
 
 const WORD = z.string({ error: 'a word' }).min(1).max(200);
 

@@ -9,9 +9,8 @@ import {
   SUSPENDED,
   SUSPENDED_PLACE,
 } from '../../../operations/suspended.ts';
-import { cursorField, writeCursor } from '../cursor.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
-import { limitField, NEXT } from '../shapes.ts';
+import { cursorField, limitField, NEXT, writeCursor } from '../shapes.ts';
 
 /** What left the config and may come back. */
 export const listOfSuspended = defineRoute({

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { walletField } from '../../../config/fields/addresses.ts';
-import { nameField } from '../../../config/fields/fields.ts';
-import { hasMetadataRoom, METADATA_ROOM } from '../../../config/fields/metadata.ts';
+import { hasMetadataRoom, METADATA_ROOM, nameField } from '../../../config/fields/fields.ts';
 import { overdueField } from '../../../config/sections/subscription.ts';
 import { readSubjectId, type SubjectId } from '../../../domain/subjects/subject.ts';
 import {
@@ -11,7 +10,7 @@ import {
   unknownReceivers,
   untrackSubject,
 } from '../../../operations/tracking.ts';
-import { ProblemError } from '../problem-error.ts';
+import { ProblemError } from '../../problem.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
 
 /** What is stored with every subject that is tracked is bounded. */

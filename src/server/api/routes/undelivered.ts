@@ -1,9 +1,27 @@
 import { z } from 'zod';
-import { listUndelivered, UNDELIVERED, UNDELIVERED_PLACE } from '../../../operations/undelivered.ts';
-import { listUnmatched, UNMATCHED, UNMATCHED_PLACE } from '../../../operations/unmatched.ts';
-import { cursorField, writeCursor } from '../cursor.ts';
+import {
+  listQuarantined,
+  listUndelivered,
+  listUnmatched,
+  QUARANTINE_REPLAYED,
+  QUARANTINED_ENTRY,
+  replayQuarantined,
+  UNDELIVERED,
+  UNDELIVERED_PLACE,
+  UNMATCHED,
+  UNMATCHED_PLACE,
+} from '../../../operations/undelivered.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
-import { limitField, listField, NEXT, RECEIVER_NAME, SUBJECT_ID, TYPE_GLOB } from '../shapes.ts';
+import {
+  cursorField,
+  limitField,
+  listField,
+  NEXT,
+  RECEIVER_NAME,
+  SUBJECT_ID,
+  TYPE_GLOB,
+  writeCursor,
+} from '../shapes.ts';
 
 /** What was not delivered. */
 export const listOfUndelivered = defineRoute({
@@ -63,4 +81,48 @@ export const listOfUnmatched = defineRoute({
     const { unmatched, next } = await listUnmatched({ from: cursor, limit }, parts().operations);
     return { status: 200, body: { unmatched, next: writeCursor(next) } };
   },
+});
+
+/** Entries of the event log that could not be read. */
+export const listOfQuarantine = defineRoute({
+  ...NO_INPUT,
+  method: 'GET',
+  path: '/quarantine',
+  operation: 'listQuarantined',
+  group: 'events',
+  summary: 'List entries of the log that could not be read',
+  description: 'A newer version wrote them, or something else did. At most 1,000 are stored.',
+  scope: 'read',
+  answers: {
+    200: {
+      description: 'All of them, the oldest first.',
+      schema: z
+        .object({ entries: z.array(QUARANTINED_ENTRY.meta({ id: 'QuarantinedEntry' })) })
+        .meta({ id: 'Quarantine' }),
+    },
+  },
+  handle: async (_input, { parts }) => ({
+    status: 200,
+    body: { entries: await listQuarantined(parts().operations) },
+  }),
+});
+
+/** Puts those that can be read by now back. */
+export const replayOfQuarantine = defineRoute({
+  ...NO_INPUT,
+  method: 'POST',
+  path: '/quarantine/replay',
+  operation: 'replayQuarantined',
+  group: 'events',
+  summary: 'Put entries that can be read by now back into the log',
+  description: 'Receivers get what they have not got yet.',
+  scope: 'admin',
+  timeoutMs: 30_000,
+  answers: {
+    200: { description: 'It is done.', schema: QUARANTINE_REPLAYED.meta({ id: 'QuarantineReplayed' }) },
+  },
+  handle: async (_input, { parts }) => ({
+    status: 200,
+    body: await replayQuarantined(parts().operations),
+  }),
 });

@@ -1,0 +1,334 @@
+import { spawn } from 'node:child_process';
+import { constants } from 'node:fs';
+import { access } from 'node:fs/promises';
+import { openBooks } from '../books/books.ts';
+import { type Database, prepareTables } from '../books/sql/database.ts';
+import { createChainReaders, hostOf } from '../chains/chain-readers.ts';
+import type { ChainEndpoint, CheckedChain, Config, PostgresReceiver } from '../config/config.ts';
+import { parseRedisUrl, type RedisTarget } from '../config/sections/redis.ts';
+import { makeTestEvent } from '../domain/events/make-event.ts';
+import type { Reading } from '../domain/proof/proof.ts';
+import { chainFamily } from '../domain/proof/statement.ts';
+import { chainName, extendDirectory } from '../domain/transfers/chains.ts';
+import { makeFolder } from '../make-folder.ts';
+import { NameResolver } from '../network/resolver.ts';
+import { secretsOfSmtpUrl } from '../notifiers/email/email.ts';
+import { openMailTransport } from '../notifiers/email/transport.ts';
+import { connectPostgres, secretsOfPostgresUrl, untilAborted } from '../notifiers/postgres/connection.ts';
+import { describePostgresError } from '../notifiers/postgres/postgres.ts';
+import { insertStatement, insertValues } from '../notifiers/postgres/table.ts';
+import { keptWithout } from '../notifiers/printable.ts';
+import type { Secret } from '../secret.ts';
+import type { RedisClient } from '../store/commands.ts';
+import { connect, disconnect, redisTimeMs, redisWords } from '../store/connection.ts';
+import { unusableFolder } from '../store/embedded.ts';
+import { checkRedis } from '../store/startup-checks.ts';
+import { refusalReport, UpstreamFailure } from '../upstream/client/failure.ts';
+import { withTimeout } from '../with-timeout.ts';
+
+/** What one look at the outside found. `refused`: asking again does not help, the config has to change. */
+type CheckOutcome = { ok: boolean; detail: string; refused?: true };
+
+type Finding = CheckOutcome & { name: string };
+
+/** A look at the outside, under the name that its finding has. `ask` gives up, and lets go of all it holds, when `signal` says so. */
+export type Check = {
+  name: string;
+  ask(signal: AbortSignal): Promise<CheckOutcome>;
+  /** What an error means; default: that the check failed. */
+  explain?(error: unknown): CheckOutcome;
+};
+
+/** No check takes longer: whoever drips an answer, or has a longer timeout, is given up. */
+const LIMIT_MS = 12_000;
+
+/** What a check found, at the latest after 12 s. */
+export async function runCheck({ name, ask, explain = failed }: Check): Promise<Finding> {
+  const ending = new AbortController();
+  const asked = ask(ending.signal).catch(explain);
+  const found = await withTimeout(asked, LIMIT_MS);
+  ending.abort();
+  return { name, ...(found ?? explain(new Error(`no whole answer within ${LIMIT_MS / 1_000} s`))) };
+}
+
+/** A check that failed, with the error's words, or with those for a key that is refused. */
+export function failed(error: unknown): CheckOutcome {
+  const refusal = error instanceof UpstreamFailure ? refusalReport(error) : null;
+  if (refusal !== null) return { ok: false, detail: refusal, refused: true };
+  return { ok: false, detail: messageOf(error) };
+}
+
+/** The words of an error. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** A difference of two clocks, as a person reads it. */
+export function seconds(ms: number): string {
+  return `${ms < 0 ? '-' : '+'}${(Math.abs(ms) / 1_000).toFixed(1)} s`;
+}
+
+/** `1 chain`, `2 chains`. */
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}
+
+/** What is asked of the Redis that the config names; of the embedded one, whether it can be started. */
+export function redisCheck(config: Config): Check {
+  const target = parseRedisUrl(config.redis.url?.reveal() ?? '');
+  return target === null ? embeddedCheck(config) : externalCheck(target);
+}
+
+/** The daemon waits for a Redis that is away; here the first trouble is the finding. */
+function externalCheck(target: RedisTarget): Check {
+  const wordsOf = redisWords(target);
+  return {
+    name: 'Redis (redis.url)',
+    ask: async (signal) => {
+      const trouble = Promise.withResolvers<never>();
+      const redis = connect(target, { onTrouble: (words) => trouble.reject(new Error(words)) });
+      signal.addEventListener('abort', () => redis.disconnect());
+      try {
+        return await Promise.race([look(redis, passwordOf(target)), trouble.promise]);
+      } finally {
+        await disconnect(redis);
+      }
+    },
+    explain: (error) => failed(new Error(wordsOf(error))),
+  };
+}
+
+async function look(redis: RedisClient, password: string | null): Promise<CheckOutcome> {
+  const findings = await checkRedis(redis);
+  if (password !== null && !(await asksForPassword(redis, password))) {
+    const message =
+      'found no password there, expected the one of the URL: whoever reaches it may read and change everything';
+    findings.push({ fatal: true, message });
+  }
+  const skewMs = (await redisTimeMs(redis)) - Date.now();
+  const words = findings.map((finding) => finding.message).join('; ');
+  return {
+    ok: findings.every((finding) => !finding.fatal),
+    detail: words || `reachable, keeps what it is given; its clock is ${seconds(skewMs)} from ours`,
+  };
+}
+
+/** The password of the default user; null where there is none, or another user logs in. */
+function passwordOf(target: RedisTarget): string | null {
+  if (target.kind === 'socket') return null;
+  if (target.kind !== 'server') return target.username === undefined ? (target.password ?? null) : null;
+  const { username, password } = new URL(target.url);
+  return username === '' && password !== '' ? decodeURIComponent(password) : null;
+}
+
+/** A Redis without a password lets in whoever has one, and the driver says nothing of that. */
+async function asksForPassword(redis: RedisClient, password: string): Promise<boolean> {
+  try {
+    await redis.call('AUTH', password);
+    return true;
+  } catch (error) {
+    return !messageOf(error).includes('without any password');
+  }
+}
+
+function embeddedCheck({ dataDir }: Config): Check {
+  return {
+    name: 'Redis (embedded)',
+    ask: async (signal) => {
+      const version = await redisServerVersion(signal);
+      await openFolder(dataDir);
+      return { ok: true, detail: `${version}; its data goes to ${dataDir}` };
+    },
+  };
+}
+
+async function openFolder(dataDir: string): Promise<void> {
+  try {
+    await makeFolder(dataDir);
+    await access(dataDir, constants.W_OK);
+  } catch (error) {
+    throw new Error(unusableFolder(dataDir, messageOf(error)));
+  }
+}
+
+async function redisServerVersion(signal: AbortSignal): Promise<string> {
+  const child = spawn('redis-server', ['--version'], { stdio: ['ignore', 'pipe', 'ignore'], signal });
+  let output = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    output += chunk.toString();
+  });
+  await new Promise<void>((done, fail) => {
+    child.once('error', () =>
+      fail(
+        new Error(
+          'redis-server is not installed; install it (Debian: apt-get install redis-server) or set redis.url',
+        ),
+      ),
+    );
+    child.once('close', () => done());
+  });
+  return `redis-server ${/v=(\S+)/.exec(output)?.[1] ?? 'of an unknown version'}`;
+}
+
+/** For each phase of the connection; the check's own limit is for all of them. */
+const PHASE_MS = 10_000;
+
+/** True when the mail server answers, and takes the login where there is one; no mail is sent. */
+export function smtpCheck({ smtp }: Config): Check {
+  const name = 'SMTP';
+  if (smtp === null)
+    return { name, ask: async () => ({ ok: true, detail: 'not asked: the config has no smtp' }) };
+  const { url } = smtp;
+  return {
+    name,
+    ask: async (signal) => {
+      const names = new NameResolver({ timeoutMs: PHASE_MS });
+      let hasLoggedIn = false;
+      const onLogin = (): void => {
+        hasLoggedIn = true;
+      };
+      const transport = openMailTransport({ url, names, timeoutMs: PHASE_MS, signal, onLogin });
+      try {
+        await transport.verify();
+        return { ok: true, detail: hasLoggedIn ? 'reachable, takes the login' : withoutLogin(url) };
+      } finally {
+        names.close();
+        transport.close();
+      }
+    },
+    explain: (error) => ({ ok: false, detail: keptWithout(secretsOfSmtpUrl(url)).reason(messageOf(error)) }),
+  };
+}
+
+/** The library sends no login to a server that does not offer any, in the check and in deliveries alike. */
+function withoutLogin(url: Secret): string {
+  return new URL(url.reveal()).username === ''
+    ? 'reachable; smtp.url has no login, so none was checked'
+    : 'reachable, but offers no login: that of smtp.url was not checked, and is not used';
+}
+
+/** True when each receiver of type `postgres` could insert an event: one is, and the transaction is rolled back. */
+export function postgresChecks({ receivers }: Config): Check[] {
+  return receivers.flatMap((receiver) => (receiver.type === 'postgres' ? [postgresCheck(receiver)] : []));
+}
+
+function postgresCheck(receiver: PostgresReceiver): Check {
+  const { name, table, url, timeoutMs } = receiver;
+  return {
+    name: `Postgres (receiver ${name})`,
+    ask: async (signal) => {
+      const names = new NameResolver({ timeoutMs });
+      try {
+        const { client, destroy } = await connectPostgres(receiver, { names, signal });
+        try {
+          const insert = async (): Promise<void> => {
+            await client.query('BEGIN');
+            await client.query(
+              insertStatement(table),
+              insertValues([{ event: makeTestEvent(name, Date.now()), entry: null }]),
+            );
+            await client.query('ROLLBACK');
+          };
+          await untilAborted(insert(), signal);
+          return { ok: true, detail: `takes the login; an event could be inserted into ${table}` };
+        } finally {
+          destroy();
+        }
+      } finally {
+        names.close();
+      }
+    },
+    explain: (error) => ({
+      ok: false,
+      detail: keptWithout(secretsOfPostgresUrl(url)).reason(describePostgresError(error, receiver)),
+    }),
+  };
+}
+
+/** Ends a transaction without storing anything. */
+class RolledBack extends Error {
+  override readonly name = 'RolledBack';
+}
+
+/** True when the Postgres of the books could be used: its tables are made as at the start, and rolled back. */
+export function booksChecks({ books, dataDir }: Config): Check[] {
+  // A file needs nothing but its folder, which the check of the embedded Redis looks at.
+  if (books === null || books.url === null) return [];
+  return [
+    {
+      name: 'Postgres (books.url)',
+      ask: async (signal) => {
+        const database = openBooks(books, { dataDir });
+        const close = () => void database.close();
+        signal.addEventListener('abort', close, { once: true });
+        try {
+          await prepareTables(rolledBack(database));
+          throw new Error('found what was rolled back stored, expected an end without');
+        } catch (error) {
+          if (!(error instanceof RolledBack)) throw error;
+          return { ok: true, detail: 'takes the login, and has the tables of the books or could make them' };
+        }
+      },
+    },
+  ];
+}
+
+function rolledBack(database: Database): Database {
+  return {
+    ...database,
+    write: (work) =>
+      database.write(async (sql) => {
+        await work(sql);
+        throw new RolledBack();
+      }),
+  };
+}
+
+/** Transactions that nobody has made: an endpoint that works does not know them. */
+const NOBODYS_EVM_TX = `0x${'0'.repeat(64)}`;
+const NOBODYS_SOLANA_TX = '1'.repeat(64);
+
+/** True when each RPC endpoint is of its chain, knows what is final there, and can be asked for a transaction. */
+export function chainChecks(config: Config): Check[] {
+  const directory = extendDirectory(config);
+  return config.checkedChains.flatMap((chain) =>
+    chain.endpoints.map((endpoint) => ({
+      name: `RPC endpoint ${endpoint.name} of ${chainName(chain.chainId, directory)}`,
+      ask: (signal) => askEndpoint(chain, endpoint, signal),
+    })),
+  );
+}
+
+/** One endpoint gives one reading. */
+async function askEndpoint(
+  chain: CheckedChain,
+  endpoint: ChainEndpoint,
+  signal: AbortSignal,
+): Promise<CheckOutcome> {
+  const readers = createChainReaders([{ ...chain, endpoints: [endpoint] }], { onCall: () => undefined });
+  const reader = readers.get(chain.chainId);
+  const nobodys = chainFamily(chain.chainId) === 'solana' ? NOBODYS_SOLANA_TX : NOBODYS_EVM_TX;
+  try {
+    const [reading] = (await reader?.read(nobodys, { signal })) ?? [];
+    if (reading === undefined) return { ok: false, detail: 'found no reader of this chain, expected one' };
+    if (reading.outcome === 'failed') return { ok: false, detail: reading.reason };
+    return { ok: true, detail: `is of this chain, ${finalityOf(reading)}${limitOf(chain)}` };
+  } finally {
+    await reader?.close();
+  }
+}
+
+/** What endpoints of one host cannot do, however many they are. */
+function limitOf({ endpoints }: CheckedChain): string {
+  return new Set(endpoints.map(hostOf)).size > 1
+    ? ''
+    : '; nothing is disputed without an endpoint on another host';
+}
+
+function finalityOf(reading: Exclude<Reading, { outcome: 'failed' }>): string {
+  if (reading.head === null) return 'where no block is final yet';
+  const { number, timestamp } = reading.head;
+  const isBehind = reading.outcome === 'absent' && !reading.isSynced;
+  const at = new Date(timestamp * 1_000).toISOString().replace('.000', '');
+  return `final up to block ${number} of ${at}${isBehind ? ', and still catching up' : ''}`;
+}

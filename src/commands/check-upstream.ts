@@ -1,0 +1,159 @@
+import type { Config } from '../config/config.ts';
+import { type RouteDefinition, readRoute } from '../domain/quotes/route.ts';
+import type { RouteService } from '../domain/subjects/subject.ts';
+import { routesOf } from '../domain/subjects/subscription.ts';
+import { extendDirectory } from '../domain/transfers/chains.ts';
+import { contradictions, quoteSigners, takeChains, takeTokens } from '../domain/transfers/discovered.ts';
+import { pollPartnerRoute } from '../pollers/partner-route.ts';
+import { pollRoute } from '../pollers/route.ts';
+import { UpstreamClient } from '../upstream/client/client.ts';
+import { UpstreamFailure } from '../upstream/client/failure.ts';
+import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
+import { QuoteSigners } from '../upstream/client/quote-signers.ts';
+import { type Check, count, failed, messageOf, seconds } from './check-live.ts';
+
+/** An id that no transfer has: a key that works gets `unknown` for it. */
+const NOBODYS_HASH = `0x${'0'.repeat(64)}`;
+
+/** What is asked of the upstream, and of the services beside it. */
+export function upstreamChecks(config: Config): Check[] {
+  return [
+    statusCheck(config),
+    discoveryCheck(config),
+    gatewayCheck(config),
+    ...quotingChecks(config),
+    ...partnerChecks(config),
+  ];
+}
+
+function statusCheck(config: Config): Check {
+  return {
+    name: `upstream ${config.upstream.baseUrl}`,
+    ask: (signal) =>
+      withClient(config, async (client) => {
+        const { durationMs, dateMs } = await client.status({ intentHash: NOBODYS_HASH }, { signal });
+        const clock =
+          dateMs === null
+            ? 'it tells no time'
+            : `its clock is ${seconds(dateMs - Date.now())} from ours (to a second)`;
+        return { ok: true, detail: `answers in ${Math.round(durationMs)} ms and takes the key; ${clock}` };
+      }),
+  };
+}
+
+/** Says what the upstream lists. What it does not is no fault: then what is built in is used. A refused key is one. */
+function discoveryCheck(config: Config): Check {
+  return {
+    name: 'chains and tokens',
+    ask: (signal) =>
+      withClient(config, async (client) => {
+        const chains = (await client.chains({ signal })).value;
+        const tokens = (await client.tokens({ signal })).value;
+        const [listed, known] = [takeChains(chains.entries), takeTokens([], tokens.entries)];
+        const skipped = listed.skipped + known.skipped + chains.unreadable.length + tokens.unreadable.length;
+        const found = { chains: listed.entries, tokens: known.entries };
+        const contradicted = contradictions(extendDirectory(config), found).length;
+        const detail = [
+          `${count(found.chains.length, 'chain')}, ${quoteSigners(found.chains).size} with quoteSigner`,
+          count(found.tokens.length, 'token'),
+          ...(skipped === 0 ? [] : [`${skipped} that say too little`]),
+          ...(contradicted === 0 ? [] : [`${contradicted} with other decimals than are known`]),
+        ];
+        return { ok: true, detail: detail.join('; ') };
+      }),
+    explain: (error) => {
+      const finding = failed(error);
+      return finding.refused ? finding : { ok: true, detail: `those that are built in: ${messageOf(error)}` };
+    },
+  };
+}
+
+function gatewayCheck(config: Config): Check {
+  const name = `deposit gateway ${config.upstream.vaultPath}`;
+  const vault = config.subscriptions.flatMap((subscription) => subscription.vaults)[0];
+  const job = config.subscriptions
+    .flatMap((subscription) => subscription.gaslessJobs)
+    .find(({ endpoint }) => endpoint === 'gateway');
+  if (vault === undefined && job === undefined) {
+    const detail = 'not asked: no vault and no gateway job is subscribed';
+    return { name, ask: async () => ({ ok: true, detail }) };
+  }
+  return {
+    name,
+    ask: (signal) =>
+      withClient(config, async (client) => {
+        const { durationMs } = vault
+          ? await client.vault(vault, { signal })
+          : await client.gaslessJob(job?.id ?? '', { signal });
+        return { ok: true, detail: `answers in ${Math.round(durationMs)} ms` };
+      }),
+    explain: (error) =>
+      error instanceof UpstreamFailure && error.code === 'not-found'
+        ? { ok: true, detail: 'answers, but does not know the first subject yet' }
+        : failed(error),
+  };
+}
+
+/** Prices the first route of the config that the open service prices; nothing where there is none. */
+function quotingChecks(config: Config): Check[] {
+  const { quotesUrl, dAppId, proxy } = config.upstream;
+  const route = firstRoute(config, 'open');
+  if (quotesUrl === null || route === undefined) return [];
+  return [
+    {
+      name: `open quoting service ${quotesUrl}`,
+      ask: async (signal) => {
+        const client = new OpenQuotesClient({ quotesUrl, timeoutMs: OPEN_QUOTES_TIMEOUT_MS, proxy });
+        try {
+          const service = { client, dAppId, directory: extendDirectory(config) };
+          const { records } = await pollRoute(service, { route, nowMs: Date.now() }, signal);
+          const solvers = readRoute(records[0]?.raw ?? {})?.solvers ?? 0;
+          return { ok: true, detail: `answers; ${count(solvers, 'solver')} for the route ${route.name}` };
+        } finally {
+          await client.close();
+        }
+      },
+    },
+  ];
+}
+
+/** Prices the first route of the config that is priced with the key; nothing where there is none. */
+function partnerChecks(config: Config): Check[] {
+  const route = firstRoute(config, 'v1');
+  if (route === undefined) return [];
+  return [
+    {
+      name: `prices with the key, ${config.upstream.baseUrl}/v1/quotes`,
+      ask: (signal) =>
+        withClient(config, async (client) => {
+          const pricing = {
+            client,
+            signers: new QuoteSigners({ client }),
+            slot: async () => {},
+            dAppId: config.upstream.dAppId,
+            directory: extendDirectory(config),
+          };
+          const reading = await pollPartnerRoute(pricing, { route, nowMs: Date.now() }, signal);
+          if (reading.useless) throw reading.useless;
+          const quotes = readRoute(reading.records[0]?.raw ?? {})?.solvers ?? 0;
+          return {
+            ok: true,
+            detail: `answers; ${count(quotes, 'signed quote')} for the route ${route.name}`,
+          };
+        }),
+    },
+  ];
+}
+
+function firstRoute(config: Config, service: RouteService): RouteDefinition | undefined {
+  return routesOf(config.subscriptions).find((route) => route.service === service);
+}
+
+async function withClient<T>(config: Config, ask: (client: UpstreamClient) => Promise<T>): Promise<T> {
+  const client = new UpstreamClient(config.upstream);
+  try {
+    return await ask(client);
+  } finally {
+    await client.close();
+  }
+}

@@ -1,0 +1,245 @@
+import { z } from 'zod';
+import type { ChainReader } from '../chains/chain-readers.ts';
+import { daemonAddress } from '../client/address.ts';
+import { ApiClient, ProblemReply } from '../client/api-client.ts';
+import type { Config } from '../config/config.ts';
+import type { JsonObject } from '../domain/json.ts';
+import type { Claim, Funding } from '../domain/proof/claim.ts';
+import { PAYMENTS, PROOF, READING, type Reading } from '../domain/proof/proof.ts';
+import type { Statement } from '../domain/proof/statement.ts';
+import {
+  type JudgeRules,
+  judge,
+  tokenRules,
+  UNCHECKED_REASONS,
+  type Verdict,
+  WAITING_REASONS,
+} from '../domain/proof/verdict.ts';
+import { promisedBy } from '../domain/quotes/promised.ts';
+import { asSubjectId, parseSubjectId, type SubjectId, subjectOfRecord } from '../domain/subjects/subject.ts';
+import { BadInputError, BadSettingError, TryAgainError } from '../exit.ts';
+import { printableLine } from '../notifiers/printable.ts';
+import { fundingOf } from '../queues/checks/run-check.ts';
+import { readSubject } from '../server/api/routes/subjects.ts';
+import { NOTHING_KNOWN } from '../store/subjects.ts';
+import { askAgain } from '../upstream/client/again.ts';
+import type { StatusQuery } from '../upstream/wire/status-page.ts';
+import { withClient } from './connection.ts';
+import type { DaemonOptions } from './daemon.ts';
+import { type Deliveries, withDeliveries } from './deliveries-of.ts';
+import { findSubject, NotWatchedError, SeveralWatchedError } from './find-subject.ts';
+
+/** A transfer as somebody reported it. */
+export type FoundTransfer = {
+  subject: SubjectId;
+  record: JsonObject;
+  reportedBy: 'daemon' | 'upstream';
+  /** Who is to receive it by the imported quote and by its subscriptions; empty where neither says. */
+  recipients: string[];
+  /** When the upstream stated what it states; null where it does not say. */
+  statedAtMs: number | null;
+};
+
+/**
+ * The transfer that somebody means: as the daemon keeps it, else as the upstream tells it when asked by the hash. A daemon
+ * that was named must answer.
+ */
+export async function findTransfer(
+  id: string,
+  { options, config }: { options: DaemonOptions; config: Config },
+): Promise<FoundTransfer> {
+  return (await keptTransfer(id, { options, config })) ?? (await askedTransfer(id, config));
+}
+
+/** Null where no daemon answers, or it does not watch the transfer. */
+async function keptTransfer(
+  id: string,
+  { options, config }: { options: DaemonOptions; config: Config },
+): Promise<FoundTransfer | null> {
+  const isNamed = options.url !== undefined && options.url !== '';
+  try {
+    const client = new ApiClient(await daemonAddress(options, process.env));
+    const subject = await findSubject(client, id);
+    const { body } = await client.ask(readSubject, { params: { subject }, query: { limit: 1 } });
+    const { record, transfer, subscriptions } = body;
+    if (record === null) return null;
+    const quoted = transfer?.quote === undefined ? undefined : transfer.recipient;
+    return {
+      subject: asSubjectId(subject),
+      record,
+      reportedBy: 'daemon',
+      // A record's own recipient is the upstream's word.
+      recipients: [
+        ...(quoted === undefined || record.recipient !== undefined ? [] : [quoted]),
+        ...config.subscriptions.flatMap(({ name, recipients }) =>
+          subscriptions.includes(name) ? recipients : [],
+        ),
+      ],
+      statedAtMs: updatedAtMs(record),
+    };
+  } catch (error) {
+    const isAway = error instanceof TryAgainError || error instanceof BadSettingError;
+    const isUnknown =
+      error instanceof NotWatchedError || (error instanceof ProblemReply && error.status === 404);
+    if (isUnknown || (isAway && !isNamed)) return null;
+    if (error instanceof SeveralWatchedError) throw new BadInputError(error.message);
+    throw error;
+  }
+}
+
+async function askedTransfer(id: string, config: Config): Promise<FoundTransfer> {
+  const hash = parseSubjectId(id)?.kind === 'intent' ? id.slice('intent:'.length) : id;
+  const named = JSON.stringify(printableLine(id, 120));
+  if (!/^[0-9A-Za-z]{40,100}$/.test(hash)) {
+    throw new BadInputError(
+      `found no daemon that watches ${named}, expected the hash of an intent or transaction to ask the upstream by`,
+    );
+  }
+  const queries: StatusQuery[] = [{ intentHash: hash }, { destinationTxHash: hash }, { sourceTxHash: hash }];
+  return withClient(config.upstream, async (client) => {
+    for (const query of queries) {
+      const { records } = (await askAgain(() => client.status(query))).value;
+      for (const record of records) {
+        const subject = record.status === 'unknown' ? null : subjectOfRecord(record);
+        if (subject === null || parseSubjectId(subject)?.kind !== 'intent') continue;
+        const statedAtMs = record.updatedAt === null ? null : record.updatedAt * 1_000;
+        const recipients = namedRecipients(subject, config);
+        return { subject, record: record.raw, reportedBy: 'upstream', recipients, statedAtMs };
+      }
+    }
+    // Not a failure with 1, which says that the chain disputes it.
+    throw new TryAgainError(
+      `found no transfer by ${named}, expected one that the upstream or the daemon knows`,
+    );
+  });
+}
+
+/** By the quotes and subscriptions of the config that name this intent. */
+function namedRecipients(subject: SubjectId, { importedQuotes, subscriptions }: Config): string[] {
+  const hash = subject.slice('intent:'.length);
+  const quotes = importedQuotes.filter(({ raw }) => JSON.stringify(raw).toLowerCase().includes(hash));
+  return [
+    ...quotes.flatMap((quote) => promisedBy(quote).destination?.recipient ?? []),
+    ...subscriptions.flatMap(({ intents, recipients }) => (intents.includes(hash) ? recipients : [])),
+  ];
+}
+
+function updatedAtMs({ updatedAt }: JsonObject): number | null {
+  return typeof updatedAt === 'number' ? updatedAt * 1_000 : null;
+}
+
+/** What the upstream stated of a payment, and to whom it may rightly have gone. */
+const STATED_PAYMENT = z.object({
+  subject: z.string(),
+  payment: z.enum(PAYMENTS),
+  chainId: z.string(),
+  txHash: z.string(),
+  token: z.string().nullable(),
+  /** Base units; null where none is stated, as of a refund. */
+  amount: z.string().nullable(),
+  /** Of a refund: what was sent, in base units. */
+  sent: z.string().nullable(),
+  recipients: z.array(z.string()),
+});
+
+const VERDICT = z.discriminatedUnion('outcome', [
+  z.object({ outcome: z.literal('waiting'), because: z.enum(WAITING_REASONS) }),
+  z.object({ outcome: z.literal('unchecked'), because: z.enum(UNCHECKED_REASONS) }),
+  z.object({ outcome: z.enum(['verified', 'disputed', 'unproven']), proof: PROOF }),
+]);
+
+/** True when it was looked at what the logs have proved of other transfers; `reason` says why not. */
+const OTHER_TRANSFERS = z.discriminatedUnion('looked', [
+  z.object({ looked: z.literal(true) }),
+  z.object({ looked: z.literal(false), reason: z.string() }),
+]);
+
+/** What `verify --json` prints. */
+export const VERIFIED_PAYMENTS = z.object({
+  subject: z.string(),
+  reportedBy: z.enum(['daemon', 'upstream']),
+  outcome: z.enum(['verified', 'disputed', 'not reported']),
+  otherTransfers: OTHER_TRANSFERS,
+  payments: z.array(
+    z.object({
+      statement: STATED_PAYMENT,
+      verdict: VERDICT,
+      /** What each endpoint said; null where the config has none of the chain. */
+      readings: z.array(READING).nullable(),
+    }),
+  ),
+  /** "<chain> <endpoint>" -> how many calls. */
+  calls: z.record(z.string(), z.int()),
+});
+
+/** What the daemon knows beside a statement: which logs proved other transfers, and how its own was funded. */
+type KnownBeside = Pick<JudgeRules, 'claimOn' | 'funding' | 'rememberedMs'>;
+
+/** Of a statement about whose logs nobody was asked. */
+const NOTHING_BESIDE: KnownBeside = { claimOn: () => null, funding: null, rememberedMs: 0 };
+
+/** Asks the Redis of a config about the logs of statements, in their order. Where it does not answer, nothing is known. */
+export async function lookBeside(
+  statements: readonly Statement[],
+  file: string,
+): Promise<{ otherTransfers: z.infer<typeof OTHER_TRANSFERS>; beside: (index: number) => KnownBeside }> {
+  try {
+    const known = await withDeliveries(file, (parts) =>
+      Promise.all(statements.map((statement) => knownBeside(statement, parts))),
+    );
+    return { otherTransfers: { looked: true }, beside: (index) => known[index] ?? NOTHING_BESIDE };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { otherTransfers: { looked: false, reason }, beside: () => NOTHING_BESIDE };
+  }
+}
+
+async function knownBeside(statement: Statement, { stores }: Deliveries): Promise<KnownBeside> {
+  const [known = NOTHING_KNOWN] = await stores.subjects.peek([statement.subject]);
+  const [claims, funding]: [Map<number, Claim>, Funding] = await Promise.all([
+    stores.checks.claimsOn(statement),
+    fundingOf(statement, known, stores.checks),
+  ]);
+  return { claimOn: (index) => claims.get(index) ?? null, funding, rememberedMs: stores.checks.keptMs };
+}
+
+/** A payment and what was found; `readings` is null where the config has no endpoints of its chain. */
+export type CheckedPayment = { statement: Statement; verdict: Verdict; readings: Reading[] | null };
+
+/** Asks every endpoint of the payment's chain once, and judges what they say. */
+export async function checkPayment(
+  statement: Statement,
+  {
+    readers,
+    config,
+    statedAtMs,
+    beside,
+  }: {
+    readers: ReadonlyMap<string, ChainReader>;
+    config: Config;
+    statedAtMs: number | null;
+    beside: KnownBeside;
+  },
+): Promise<CheckedPayment> {
+  const { chainId, txHash, token } = statement;
+  const nowMs = Date.now();
+  const rules = {
+    ...tokenRules(config)(chainId),
+    ...beside,
+    statedAtMs: statedAtMs ?? nowMs,
+    nowMs,
+  };
+  const reader = readers.get(chainId);
+  const before = judge(statement, [], rules);
+  if (reader === undefined) {
+    const isKnown = before.outcome === 'unchecked';
+    return {
+      statement,
+      readings: null,
+      verdict: isKnown ? before : { outcome: 'waiting', because: 'unreachable' },
+    };
+  }
+  if (before.outcome === 'unchecked') return { statement, readings: [], verdict: before };
+  const readings = await reader.read(txHash, { token });
+  return { statement, readings, verdict: judge(statement, readings, rules) };
+}

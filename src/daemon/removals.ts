@@ -1,0 +1,113 @@
+import type { Logger } from 'pino';
+import type { Config } from '../config/config.ts';
+import { REMOVED_KINDS, type RemovedKind } from '../config/sections/process.ts';
+import { subjectsOf } from '../domain/subjects/subscription.ts';
+import type { ConfigChanges, ConfigRemoval } from '../operations/config-state.ts';
+import { isoTime } from '../operations/moment.ts';
+import type { ConfirmationStore } from '../store/confirmations.ts';
+import type { Registry } from '../store/registry.ts';
+
+/** Fewer than this are never too many: of four wallets one is a quarter. */
+const LEAST = 3;
+
+/** So many ids are reported of each kind. */
+const MOST_IDS = 100;
+
+/** What a config names, by kind: ids of subjects, and names of receivers. */
+type Named = Readonly<Record<RemovedKind, ReadonlySet<string>>>;
+
+/** What of it goes: how many of how many, and the first of them. */
+type Removal = Pick<ConfigRemoval, RemovedKind>;
+
+/** What a config names. What was made or tracked through the API is in no file. */
+export function namedBy({ subscriptions, receivers }: Pick<Config, 'subscriptions' | 'receivers'>): Named {
+  return named(
+    subscriptions.flatMap(subjectsOf),
+    receivers.map(({ name }) => name),
+  );
+}
+
+/** Ids of subjects and names of receivers by kind. */
+export function named(subjects: readonly string[], receivers: readonly string[]): Named {
+  const isWallet = (id: string): boolean => id.startsWith('wallet:');
+  return {
+    wallets: new Set(subjects.filter(isWallet)),
+    subjects: new Set(subjects.filter((id) => !isWallet(id))),
+    receivers: new Set(receivers),
+  };
+}
+
+/** What `before` names and `after` does not, where that is more than a share of any kind; null otherwise. */
+export function largeRemoval(
+  before: Named,
+  after: Named,
+  { confirmAfter }: { confirmAfter: number },
+): Removal | null {
+  const gone = (kind: RemovedKind) => before[kind].difference(after[kind]);
+  const isLarge = REMOVED_KINDS.some((kind) => {
+    const count = gone(kind).size;
+    return count >= LEAST && count > confirmAfter * before[kind].size;
+  });
+  if (!isLarge) return null;
+  const of = (kind: RemovedKind) => {
+    const ids = [...gone(kind)].sort();
+    return { removed: ids.length, of: before[kind].size, ids: ids.slice(0, MOST_IDS) };
+  };
+  return { wallets: of('wallets'), subjects: of('subjects'), receivers: of('receivers') };
+}
+
+/** So many names are logged of what has changed; of the others only how many. */
+const MOST_LOGGED = 20;
+
+/** Changes for the log: nothing that is empty, and no list without end. */
+export function changesLine({ subjects, subscriptions, receivers, settings }: ConfigChanges): object {
+  const lists = { subscriptions, receivers };
+  const named = Object.entries(lists).flatMap(([what, changes]) =>
+    Object.entries(changes).flatMap(([how, names]) =>
+      names.length === 0 ? [] : [[`${what}_${how}`, shortened(names, names.length)] as const],
+    ),
+  );
+  return { subjects, ...Object.fromEntries(named), ...(settings.length === 0 ? {} : { settings }) };
+}
+
+/** A removal for the log: per kind how many of how many, and the first of them. */
+export function removalLine(removal: ConfigRemoval): object {
+  const { digest, held, confirmAfter } = removal;
+  const kinds = REMOVED_KINDS.flatMap((kind) => {
+    const { removed, of, ids } = removal[kind];
+    return removed === 0 ? [] : [[kind, { removed, of, ids: shortened(ids, removed) }] as const];
+  });
+  return { held, digest, confirmAfter, ...Object.fromEntries(kinds) };
+}
+
+function shortened(names: readonly string[], count: number): string[] {
+  if (count <= MOST_LOGGED) return [...names];
+  return [...names.slice(0, MOST_LOGGED), `and ${count - MOST_LOGGED} more`];
+}
+
+/**
+ * Reports what the file of a start removes of the config in Redis, before it is removed, where a reload would be held for that and nobody has
+ * confirmed it. A start is not held: whoever begins a process wants it to run. Returns what is removed.
+ */
+export async function reportStart({
+  config,
+  registry,
+  confirmations,
+  log,
+}: {
+  config: Config;
+  registry: Registry;
+  confirmations: ConfirmationStore;
+  log: Logger;
+}): Promise<ConfigRemoval | null> {
+  const { confirmAfter } = config.reload;
+  const { subjects, receivers } = await registry.named();
+  const removal = largeRemoval(named(subjects, receivers), namedBy(config), { confirmAfter });
+  if (removal === null) return null;
+  const digest = await confirmations.digestOf(config);
+  if (await confirmations.isConfirmed(digest)) return null;
+  const reported = { at: isoTime(Date.now()), held: false, digest, confirmAfter, ...removal };
+  await confirmations.report(reported);
+  log.error(removalLine(reported), 'config.large_removal');
+  return reported;
+}

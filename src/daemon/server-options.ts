@@ -1,0 +1,188 @@
+import type { ServerConfig } from '../config/config.ts';
+import { isApiOn } from '../config/sections/server.ts';
+import type { Standing } from '../metrics/metrics.ts';
+import type { EventUrl } from '../notifiers/notifier.ts';
+import type { FileState } from '../operations/config-state.ts';
+import { findEvent } from '../operations/events.ts';
+import type { Secret } from '../secret.ts';
+import type { AccessRules } from '../server/api/access.ts';
+import type { ApiOptions } from '../server/api/api.ts';
+import { API_BASE, type ApiContext } from '../server/api/route.ts';
+import { EventLinks } from '../server/event-links.ts';
+import type { LoopWatch } from '../server/loop-watch.ts';
+import type { ReadinessCheck } from '../server/server.ts';
+import { isKept } from '../store/persistence.ts';
+import type { RedisMonitor } from '../store/redis-monitor.ts';
+import { isOff } from '../store/startup-checks.ts';
+import { withTimeout } from '../with-timeout.ts';
+import type { DaemonContext } from './assemble.ts';
+
+/** The reconcile check runs every few seconds; one that has not for so long is a daemon that stands still. */
+const RECONCILE_SILENCE_MS = 60_000;
+
+/** Without the reason: whoever asks here has no token. */
+const LOADED: Readonly<Record<FileState['state'], string>> = {
+  running: 'loaded',
+  changed:
+    'loaded; the file has changed, and nobody has asked to apply it, see config.file_changed in the log',
+  held: 'loaded; the file as it is now is held until it is confirmed, see config.large_removal in the log',
+  refused: 'loaded; the file as it is now was refused, see config.reload_failed in the log',
+};
+
+/** Without the pid and the path. */
+const BLOCKED: ReadinessCheck = {
+  name: 'redis',
+  ok: false,
+  detail:
+    'Redis is away: an earlier redis-server has its files open and does not end; see redis.embedded in the log',
+};
+
+/** What readiness is judged by before all parts run; `isBlocked`: an earlier server keeps the embedded Redis from its files. */
+type ReadinessSources = {
+  monitor: RedisMonitor;
+  fileState: () => FileState | null;
+  isBlocked: () => boolean;
+};
+
+/** What `/readyz` asks of a daemon. Each check says of one thing, in one plain sentence, whether it works. */
+export function daemonReadiness(
+  parts: () => DaemonContext | null,
+  { monitor, fileState, isBlocked }: ReadinessSources,
+): () => Promise<ReadinessCheck[]> {
+  return async () => {
+    const running = parts();
+    const checks: ReadinessCheck[] = [
+      // What runs works: a slip in the file must not take traffic away.
+      { name: 'config', ok: true, detail: LOADED[fileState()?.state ?? 'running'] },
+      isBlocked() ? BLOCKED : redisReadiness(monitor),
+    ];
+    if (running === null) return [...checks, { name: 'workers', ok: false, detail: 'have not started yet' }];
+    return [
+      ...checks,
+      await keyReadiness(running, monitor),
+      workerReadiness(running),
+      reconcileReadiness(running),
+    ];
+  };
+}
+
+/** What `/healthz` asks: only what a restart of this process would mend. */
+export function daemonHealth(monitor: RedisMonitor, loop: LoopWatch): () => ReadinessCheck[] {
+  return () => [
+    {
+      name: 'event-loop',
+      ok: !loop.isStuck(),
+      detail: `stood still for ${Math.round(loop.stalledMs() / 1_000)} s of the last minute`,
+    },
+    {
+      name: 'redis-connections',
+      ok: !monitor.isStuck(),
+      detail: monitor.isStuck()
+        ? `fresh connections have been answered for ${Math.round(monitor.stuckMs() / 1_000)} s, ours have not`
+        : 'no fresh connection does better',
+    },
+  ];
+}
+
+/** What the process knows of itself and of Redis, without asking it. */
+export function daemonStanding(readiness: () => Promise<ReadinessCheck[]>, monitor: RedisMonitor): Standing {
+  return {
+    ready: async () => (await readiness()).every(({ ok }) => ok),
+    redisReachable: () => monitor.isReachable(),
+    redisPersistent: () => (monitor.persistence === null ? null : isKept(monitor.persistence)),
+  };
+}
+
+/** Not the reason that the connection gives: whoever asks here has no token, and a message may quote anything. */
+function redisReadiness(monitor: RedisMonitor): ReadinessCheck {
+  const name = 'redis';
+  if (!monitor.isReachable()) {
+    const silentSeconds = Math.round(monitor.silentMs() / 1_000);
+    const since =
+      silentSeconds === 0 ? 'the connection was lost just now' : `no answer for ${silentSeconds} s`;
+    return { name, ok: false, detail: `Redis is away: ${since}` };
+  }
+  const skewMs = Math.abs(monitor.clockSkewMs ?? 0);
+  const warnings = [
+    ...(isOff(skewMs) ? [`our clock is ${(skewMs / 1_000).toFixed(1)} s off its clock`] : []),
+    ...(monitor.persistence?.kind === 'nothing' ? ['it keeps nothing when it ends'] : []),
+  ];
+  const detail = warnings.length === 0 ? 'reachable' : `reachable; warning: ${warnings.join('; ')}`;
+  return { name, ok: true, detail };
+}
+
+/** The time that the state of the key may take: without Redis nobody knows it, and that is said already. */
+const KEY_TIMEOUT_MS = 500;
+
+/** A key that the upstream refuses leaves nothing to do but to wait for another. */
+async function keyReadiness(
+  { stores: { health } }: DaemonContext,
+  monitor: RedisMonitor,
+): Promise<ReadinessCheck> {
+  const name = 'key';
+  const known = monitor.isReachable() ? await withTimeout(health.state('status'), KEY_TIMEOUT_MS) : null;
+  if (known === null) return { name, ok: true, detail: 'not known without Redis' };
+  const ok = known.state !== 'unauthorized';
+  const detail = ok ? 'not refused' : 'the upstream refuses the API key; check upstream.apiKey';
+  return { name, ok, detail };
+}
+
+/** The code word of an error of Redis, such as MISCONF (a full disk) or OOM. A message may quote anything. */
+function refusalOf(message: string): string {
+  const [code] = /^[A-Z]{3,20}(?= )/.exec(message) ?? [];
+  return code === undefined ? 'see dispatch.error in the log' : `Redis answers ${code}`;
+}
+
+function workerReadiness({ polling: { pollers }, delivering }: DaemonContext): ReadinessCheck {
+  const workers = [
+    ...pollers.flatMap(({ worker, dispatcher }) => [worker, dispatcher]),
+    ...delivering.workers,
+  ];
+  const failure = pollers.map(({ dispatcher }) => dispatcher.failure()).find((one) => one !== null);
+  if (failure) return { name: 'workers', ok: false, detail: `nothing can be polled: ${refusalOf(failure)}` };
+  const idle = workers.filter((worker) => !worker.isRunning()).length;
+  const ok = idle === 0 && delivering.relay.isRunning();
+  const detail = ok
+    ? `${workers.length} workers and the relay run`
+    : `${idle} of ${workers.length} do not run`;
+  return { name: 'workers', ok, detail };
+}
+
+function reconcileReadiness(parts: DaemonContext): ReadinessCheck {
+  const { lastRoundMs } = parts.reconcile;
+  const ok = lastRoundMs !== null && Date.now() - lastRoundMs < RECONCILE_SILENCE_MS;
+  return { name: 'reconcile', ok, detail: ok ? 'ran within the last minute' : 'has not run for a minute' };
+}
+
+/** Who may use the API of a daemon. */
+export function accessRulesOf(server: ServerConfig): AccessRules {
+  const { tokens, console, publicUrl, trustProxy } = server;
+  return { tokens, linkToken: linkTokenOf(server), console, publicUrl, trustProxy };
+}
+
+/** The API of a daemon; null where there is none. */
+export function apiOptionsOf(server: ServerConfig, parts: () => ApiContext | null): ApiOptions | null {
+  if (!isApiOn(server)) return null;
+  return {
+    ...accessRulesOf(server),
+    findEvent: async (wanted) => {
+      const running = parts();
+      if (running === null) throw new Error('the daemon has not started');
+      return findEvent(wanted, running.operations);
+    },
+    parts,
+  };
+}
+
+/** The first admin token signs links; null where there is none. */
+function linkTokenOf({ tokens }: ServerConfig): Secret | null {
+  return tokens.admin[0] ?? null;
+}
+
+/** Links to where the API shows an event; null where nobody could follow them. */
+export async function eventUrlOf(server: ServerConfig): Promise<EventUrl | null> {
+  const [{ publicUrl }, token] = [server, linkTokenOf(server)];
+  if (publicUrl === null || token === null) return null;
+  const links = await EventLinks.create(token);
+  return (event, nowMs) => `${publicUrl}${API_BASE}/events/${event.id}?${links.query(event, nowMs)}`;
+}

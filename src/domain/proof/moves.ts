@@ -1,0 +1,299 @@
+import type { AbiEvent } from 'viem';
+import { decodeEventLog, parseAbi, toEventSelector } from 'viem/utils';
+import { z } from 'zod';
+import type { Move } from './proof.ts';
+
+/** `Transfer(address,address,uint256)`: both parties are topics and the amount is the data. */
+const TRANSFER_TOPIC = toEventSelector('Transfer(address,address,uint256)');
+
+/** More moves of one transaction are not stored. */
+const MOST_MOVES = 500;
+
+/** A number as an EVM node writes it, up to 256 bits. */
+export const QUANTITY = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{1,64}$/, { error: 'a number in hex' })
+  .transform((text) => BigInt(text));
+
+const HASH = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{64}$/, { error: 'a hash' })
+  .transform((text) => text.toLowerCase());
+
+const ADDRESS = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{40}$/, { error: 'an address' })
+  .transform((text) => text.toLowerCase());
+
+const LOG = z.object({
+  address: ADDRESS,
+  topics: listOf(HASH),
+  data: z.string().regex(/^0x([0-9a-fA-F]{2})*$/, { error: 'bytes in hex' }),
+  logIndex: QUANTITY.refine((index) => index <= Number.MAX_SAFE_INTEGER, { error: 'a place in a block' }),
+  transactionHash: HASH,
+  blockHash: HASH,
+  removed: z.boolean().optional(),
+});
+
+type EvmLog = z.infer<typeof LOG>;
+
+/** What is read of the answer to `eth_getTransactionReceipt`. */
+export const EVM_RECEIPT = z.object({
+  transactionHash: HASH,
+  blockHash: HASH,
+  blockNumber: QUANTITY,
+  status: z.enum(['0x0', '0x1']),
+  logs: listOf(LOG),
+});
+
+export type EvmReceipt = z.infer<typeof EVM_RECEIPT>;
+
+/** What is read of a block. */
+export const EVM_BLOCK = z.object({ number: QUANTITY, hash: HASH, timestamp: QUANTITY });
+
+/**
+ * Why a receipt cannot be of this transaction, or does not agree with itself; null where it does. One that a node makes up
+ * of two blocks proves nothing.
+ */
+export function receiptFault(
+  { transactionHash, blockHash, logs }: EvmReceipt,
+  txHash: string,
+): string | null {
+  if (transactionHash !== txHash) return 'the receipt is of another transaction';
+  const isWhole = logs.every(
+    (log) => log.blockHash === blockHash && log.transactionHash === txHash && log.removed !== true,
+  );
+  if (!isWhole) return 'the receipt has logs of another block or transaction';
+  const indexes = new Set(logs.map(({ logIndex }) => logIndex));
+  return indexes.size === logs.length ? null : 'the receipt has one log index twice';
+}
+
+/**
+ * The `Transfer` logs of a token, or of every token where it is null. Those of collectibles (four topics) are none, and those
+ * of amount 0, which anybody can have written, move nothing.
+ */
+export function evmMoves(
+  logs: readonly EvmLog[],
+  token: string | null,
+): { moves: Move[]; isPartial: boolean } {
+  const moves = logs.flatMap((log): Move[] => {
+    const { address, topics, data, logIndex } = log;
+    const [topic, from, to] = topics;
+    if (topic !== TRANSFER_TOPIC || (token !== null && address !== token)) return [];
+    if (topics.length !== 3 || data.length !== 66) return [];
+    const [sender, receiver] = [addressOf(from), addressOf(to)];
+    if (sender === null || receiver === null) return [];
+    const amount = BigInt(data);
+    if (amount === 0n) return [];
+    return [
+      { token: address, from: sender, to: receiver, amount: amount.toString(), index: Number(logIndex) },
+    ];
+  });
+  return { moves: moves.slice(0, MOST_MOVES), isPartial: moves.length > MOST_MOVES };
+}
+
+/** The address in a topic; null where more than an address stands in it. */
+function addressOf(topic: string | undefined): string | null {
+  return topic !== undefined && /^0x0{24}/.test(topic) ? `0x${topic.slice(26)}` : null;
+}
+
+/** A contract whose event says which intent a transaction fulfils, as it is pinned in the config. */
+export type Fulfilments = {
+  /** Of the contract, in lower case. */
+  address: string;
+  /** As Solidity declares it: `event IntentFulfilled(bytes32 indexed hash, …)`. */
+  event: string;
+  /** The parameter that is the intent's hash; a bytes32. */
+  hash: string;
+};
+
+/** The event of pinned fulfilments, read; a sentence about what is wrong with it where it cannot be. */
+export function readFulfilmentEvent({
+  event,
+  hash,
+}: Pick<Fulfilments, 'event' | 'hash'>): AbiEvent | { fault: string; in: 'event' | 'hash' } {
+  const read = parsedEvent(event);
+  if (read === null)
+    return {
+      in: 'event',
+      fault: 'an event as Solidity declares it, like event Filled(bytes32 indexed intent)',
+    };
+  const parameter = read.inputs.find(({ name }) => name === hash);
+  if (parameter?.type === 'bytes32') return read;
+  const names = read.inputs.flatMap(({ name, type }) => (name && type === 'bytes32' ? [name] : []));
+  return {
+    in: 'hash',
+    fault: `the name of a bytes32 parameter of the event (${names.join(', ') || 'it has none'})`,
+  };
+}
+
+function parsedEvent(text: string): AbiEvent | null {
+  try {
+    const texts: string[] = [text];
+    const [item] = parseAbi(texts);
+    return item?.type === 'event' ? item : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The intent hashes that a transaction fulfils by the events of the pinned contract, in lower case. */
+export function fulfilledBy(
+  logs: readonly EvmLog[],
+  { address, abi, hash }: { address: string; abi: AbiEvent; hash: string },
+): string[] {
+  return logs.flatMap((log) => {
+    if (log.address !== address) return [];
+    const value = new Map(Object.entries(argumentsOf(log, abi))).get(hash);
+    return typeof value === 'string' ? [value.toLowerCase()] : [];
+  });
+}
+
+/** The arguments of a log, by name; none of one that is of another event. */
+function argumentsOf({ topics, data }: EvmLog, abi: AbiEvent): object {
+  try {
+    const [signature, ...rest] = topics.map(asHex);
+    if (signature === undefined) return {};
+    const { args } = decodeEventLog({ abi: [abi], topics: [signature, ...rest], data: asHex(data) });
+    return args ?? {};
+  } catch {
+    return {};
+  }
+}
+
+function asHex(text: string): `0x${string}` {
+  return `0x${text.slice(2)}`;
+}
+
+/** Its accounts may keep a fee of what they are sent. */
+const TOKEN_2022 = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb';
+
+/** An address is 44 characters at most: what is longer is none, and is not stored. */
+const SOLANA_ADDRESS = z.string().max(64, { error: 'an address' });
+
+const TOKEN_BALANCE = z.object({
+  accountIndex: z.int().min(0),
+  mint: SOLANA_ADDRESS,
+  /** Old nodes and blocks do not say it. */
+  owner: SOLANA_ADDRESS.optional(),
+  programId: z.string().optional(),
+  uiTokenAmount: z.object({ amount: z.string().regex(/^\d{1,20}$/, { error: 'a whole number' }) }),
+});
+
+type TokenBalance = z.infer<typeof TOKEN_BALANCE>;
+
+/** What is read of the answer to `getTransaction` with the encoding `json`. */
+export const SOLANA_TRANSACTION = z.object({
+  slot: z.int().min(0),
+  blockTime: z.int().min(0).nullish(),
+  transaction: z.object({
+    signatures: listOf(z.string()),
+    message: z.object({ accountKeys: listOf(SOLANA_ADDRESS) }),
+  }),
+  meta: z
+    .object({
+      err: z.unknown(),
+      preTokenBalances: listOf(TOKEN_BALANCE).nullish(),
+      postTokenBalances: listOf(TOKEN_BALANCE).nullish(),
+      loadedAddresses: z
+        .object({ writable: listOf(SOLANA_ADDRESS), readonly: listOf(SOLANA_ADDRESS) })
+        .nullish(),
+    })
+    .nullable(),
+});
+
+type SolanaTransaction = z.infer<typeof SOLANA_TRANSACTION>;
+
+/** Why an answer says nothing of a transaction; null where it does. */
+export function transactionFault(
+  { transaction, meta, blockTime }: SolanaTransaction,
+  txHash: string,
+): string | null {
+  if (transaction.signatures[0] !== txHash) return 'the answer is of another transaction';
+  if (meta === null) return 'the answer has no meta: the endpoint does not keep it';
+  if (meta.err === undefined) return 'the answer does not say whether the transaction failed';
+  if (blockTime == null) return 'the answer has no blockTime';
+  // A transaction that failed moved nothing; one that did not and shows no balances may have moved anything.
+  const isBlind = meta.err === null && (meta.preTokenBalances == null || meta.postTokenBalances == null);
+  if (isBlind) return 'the answer has no token balances: the endpoint does not keep them';
+  const balances = [...(meta.preTokenBalances ?? []), ...(meta.postTokenBalances ?? [])];
+  return balances.every(({ owner }) => owner !== undefined)
+    ? null
+    : 'the answer does not say whose balances it has';
+}
+
+/**
+ * What the owners of a token (of every token where it is null) have more of after a transaction than before it, all their
+ * accounts together: what somebody moves between his own accounts is 0. An account that is not listed on one side had
+ * nothing there.
+ */
+export function solanaMoves({ meta, transaction }: SolanaTransaction, token: string | null): Move[] {
+  if (meta === null || meta.err !== null) return [];
+  const accounts = [
+    ...transaction.message.accountKeys,
+    ...(meta.loadedAddresses?.writable ?? []),
+    ...(meta.loadedAddresses?.readonly ?? []),
+  ];
+  const changes = new Map<string, Change>();
+  const add = (balance: TokenBalance, sign: 1n | -1n): void => {
+    const { mint, owner, accountIndex, programId, uiTokenAmount } = balance;
+    if (owner === undefined || (token !== null && mint !== token)) return;
+    const key = `${mint} ${owner}`;
+    const change = changes.get(key) ?? { mint, owner, gain: 0n, byAccount: new Map(), mayHaveFee: false };
+    const amount = sign * BigInt(uiTokenAmount.amount);
+    change.gain += amount;
+    change.byAccount.set(accountIndex, (change.byAccount.get(accountIndex) ?? 0n) + amount);
+    change.mayHaveFee ||= programId === TOKEN_2022;
+    changes.set(key, change);
+  };
+  for (const balance of meta.preTokenBalances ?? []) add(balance, -1n);
+  for (const balance of meta.postTokenBalances ?? []) add(balance, 1n);
+  return [...changes.values()].flatMap(({ mint, owner, gain, byAccount, mayHaveFee }) => {
+    const gaining = [...byAccount].filter(([, amount]) => amount > 0n).map(([index]) => index);
+    const isNetted = [...byAccount.values()].some((amount) => amount < 0n);
+    if (gaining.length === 0) return [];
+    const index = Math.min(...gaining);
+    const account = gaining.length === 1 ? accounts[index] : undefined;
+    return [
+      {
+        token: mint,
+        from: null,
+        to: owner,
+        amount: (gain > 0n ? gain : 0n).toString(),
+        index,
+        ...(account === undefined ? {} : { account }),
+        ...(mayHaveFee ? { mayHaveFee: true as const } : {}),
+        ...(isNetted ? { isNetted: true as const } : {}),
+      },
+    ];
+  });
+}
+
+/** What one owner has more or less of; `byAccount`: by the place of the account in the transaction. */
+type Change = {
+  mint: string;
+  owner: string;
+  gain: bigint;
+  byAccount: Map<number, bigint>;
+  mayHaveFee: boolean;
+};
+
+/**
+ * A list that is read until the first of it cannot be: that is the only fault that is reported. An answer may hold a million that
+ * cannot, and one of each would take minutes and gigabytes.
+ */
+function listOf<T>(item: z.ZodType<T>): z.ZodType<T[]> {
+  return z.array(z.unknown(), { error: 'a list' }).transform((list, context) => {
+    const read: T[] = [];
+    for (const [index, value] of list.entries()) {
+      const { success, data, error } = item.safeParse(value);
+      if (!success) {
+        const [issue] = error.issues;
+        context.addIssue({ code: 'custom', message: issue?.message, path: [index, ...(issue?.path ?? [])] });
+        return z.NEVER;
+      }
+      read.push(data);
+    }
+    return read;
+  });
+}

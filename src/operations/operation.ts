@@ -1,0 +1,75 @@
+import type { Knowledge } from '../domain/cadence/knowledge.ts';
+import { asSubjectId, parseSubjectId, type SubjectId, subjectKind } from '../domain/subjects/subject.ts';
+import { parseClaimRoot } from '../domain/subjects/subscription.ts';
+import type { Directory } from '../domain/transfers/chains.ts';
+import type { RelayStores } from '../queues/deliveries/relay-context.ts';
+import type { AnswerStore } from '../store/answers.ts';
+import type { CheckStore } from '../store/checks.ts';
+import type { RedisClient } from '../store/commands.ts';
+import type { ConsumerStore } from '../store/consumers.ts';
+import type { LearnedStore } from '../store/learned.ts';
+import type { PlanStore } from '../store/plan.ts';
+import type { SessionStore } from '../store/sessions.ts';
+import type { Known, SubjectStore } from '../store/subjects.ts';
+import type { TrackedStore } from '../store/tracked.ts';
+
+/** What operators see and act with, whether they ask a running daemon or the command line: its own stores. */
+export type OperationContext = {
+  redis: RedisClient;
+  /** What chains and tokens are called, as the daemon knew it last. */
+  directory: Directory;
+  /** What was learned of all pairs of chains, as it stands now. */
+  knowledge: () => Promise<Knowledge>;
+  /** The time that what leaves the config is suspended. */
+  graceSpanMs: number;
+  stores: RelayStores & {
+    subjects: SubjectStore;
+    plan: PlanStore;
+    answers: AnswerStore;
+    consumers: ConsumerStore;
+    tracked: TrackedStore;
+    learned: LearnedStore;
+    sessions: SessionStore;
+    checks: CheckStore;
+  };
+};
+
+/** What was requested is not there: the message says what was found and what is known. */
+export class UnknownError extends Error {
+  override readonly name = 'UnknownError';
+}
+
+/** What was requested cannot be done as things stand: the message says why, and what would help. */
+export class RefusedError extends Error {
+  override readonly name = 'RefusedError';
+}
+
+/** What is known of a subject. Throws an UnknownError for one that is not watched. */
+export async function knownSubject(
+  id: string,
+  { stores: { subjects } }: OperationContext,
+): Promise<{ subject: SubjectId; known: Known }> {
+  if (parseSubjectId(id) !== null) {
+    const subject = asSubjectId(id);
+    const [known] = await subjects.peek([subject]);
+    const isKnown =
+      known !== undefined && (known.snapshot !== null || known.seenAtMs !== null || known.claims.length > 0);
+    if (isKnown) return { subject, known };
+  }
+  throw new UnknownError(
+    `found no subject ${JSON.stringify(id.slice(0, 120))}, expected the id of one that is watched, such as intent:0x…`,
+  );
+}
+
+/** The number of subjects a timeline that has beside its own. */
+const MOST_RELATED = 10;
+
+/** The subjects that led to a transfer: the quote that was imported, and those whose claims it has taken over. */
+export function relatedTo(subject: SubjectId, { claims, promised }: Known): SubjectId[] {
+  const named = claims.map(({ root }) => parseClaimRoot(root).subject);
+  if (promised !== null)
+    named.push(promised.quote.includes(':') ? promised.quote : `quote:${promised.quote}`);
+  const ids = named.flatMap((text) => (parseSubjectId(text) === null ? [] : [asSubjectId(text)]));
+  const related = ids.filter((id) => id !== subject && ['quote', 'gasless'].includes(subjectKind(id)));
+  return [...new Set(related)].slice(0, MOST_RELATED);
+}

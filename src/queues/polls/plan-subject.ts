@@ -1,0 +1,86 @@
+import {
+  type PlanContext,
+  planSubject,
+  type Standing,
+  type SubjectPlan,
+} from '../../domain/cadence/subject-plan.ts';
+import { isPollable } from '../../domain/subjects/kinds.ts';
+import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
+import type { Claim } from '../../domain/subjects/subscription.ts';
+import type { Commit } from '../../store/subjects.ts';
+import type { CommitContext } from './poll-context.ts';
+
+/**
+ * How a record was come by. `asOf` is the commit counter before the request, `nowMs` when the answer came, `price` that of
+ * a request then; `exact` is false for a page; `claims` are those that the record serves: the subject's own, or those of the wallet whose page
+ * showed it.
+ */
+export type Observation = {
+  asOf: string;
+  nowMs: number;
+  price: number;
+  exact: boolean;
+  claims: readonly Claim[];
+};
+
+/** After how long what waits for the clocks is polled again. */
+const CLOCKS_RETRY_MS = 30_000;
+
+/**
+ * What is to come for a subject, by the config and by what was learned. While the clocks do not agree, nothing is due by time,
+ * and tracking ends by no time that is not certain.
+ */
+export function planOf(
+  { rules: { finished }, learning, clocks }: CommitContext,
+  standing: Standing,
+  context: Omit<PlanContext, 'model' | 'finished' | 'learnedMs'>,
+): SubjectPlan {
+  const { subject, snapshot } = standing;
+  const { nowMs } = context;
+  const learnedMs = snapshot === null ? null : learning.overdueAfterMs(subject, snapshot);
+  const whole = { ...context, learnedMs, finished, model: learning.model };
+  const plan = planSubject(standing, whole);
+  if (clocks.mayActAt(nowMs)) return plan;
+  const certain = planSubject(standing, { ...whole, nowMs: clocks.certainMs(nowMs) });
+  const isWaiting = plan.due.length > 0;
+  return {
+    due: [],
+    alarmMs: isWaiting ? CLOCKS_RETRY_MS : plan.alarmMs,
+    isOver: certain.isOver,
+    next: () => {
+      const next = plan.next() ?? certain.next();
+      if (next === null || !isWaiting) return next;
+      return { ...next, alarmMs: Math.min(next.alarmMs ?? CLOCKS_RETRY_MS, CLOCKS_RETRY_MS) };
+    },
+  };
+}
+
+/** The time that a transfer that a page has just shown for the first time needs no poll of its own. */
+const SHOWN_REST_MS = 30_000;
+
+/** The longest wait for the first poll of one of which nothing could be taken in yet. */
+const UNSEEN_LATEST_MS = 600_000;
+
+/** When a subject that only a page has shown so far is polled first; null when it is finished. */
+export function firstPoll(
+  parts: CommitContext,
+  record: UpstreamRecord,
+  after: Snapshot | null,
+  observation: Observation,
+): NonNullable<Commit['track']> | null {
+  const { subject } = record;
+  if (observation.exact || !isPollable(subject)) return null;
+  const { nowMs, price } = observation;
+  const standing = { subject, snapshot: after, claims: [] };
+  const plan = planOf(parts, standing, {
+    nowMs,
+    price,
+    subscriptions: new Map(),
+    imported: null,
+    route: null,
+  });
+  const next = plan.next();
+  if (next === null) return null;
+  const { virtualSeconds, latestMs } = next;
+  return { virtualSeconds, restMs: SHOWN_REST_MS, latestMs: latestMs ?? UNSEEN_LATEST_MS };
+}

@@ -1,0 +1,61 @@
+import type { Logger } from 'pino';
+import type { FinishedStatuses } from '../../domain/cadence/next-poll.ts';
+import type { Signals } from '../../signals.ts';
+import type { RedisClient } from '../../store/commands.ts';
+import type { ActingClock } from '../../store/confirmed-time.ts';
+import type { HealthStore } from '../../store/health.ts';
+import type { ImportedQuotes } from '../../store/imported-quotes.ts';
+import type { Keys } from '../../store/keys.ts';
+import type { PlanStore } from '../../store/plan.ts';
+import type { Registry } from '../../store/registry.ts';
+import type { SubjectStore } from '../../store/subjects.ts';
+import type { WalletStore } from '../../store/wallets.ts';
+import type { UpstreamClient } from '../../upstream/client/client.ts';
+import type { Learning } from './learning.ts';
+import type { Sweeps } from './sweeps.ts';
+
+/** The stores that a commit reads and writes. */
+export type CommitStores = { plan: PlanStore; subjects: SubjectStore; registry: Registry };
+
+/** The stores that polls read and write. */
+export type PollStores = CommitStores & {
+  importedQuotes: ImportedQuotes;
+  wallets: WalletStore;
+  sweeps: Sweeps;
+  health: HealthStore;
+};
+
+/** The settings that a commit goes by. */
+export type CommitRules = { confirmAfterMs: number; finished: FinishedStatuses };
+
+/**
+ * The settings that polls go by. `fullSweepEveryMs`: the shortest time from one sweep of all pages of a wallet to the next;
+ * `requestsPerSecond`: the budget of the status endpoint.
+ */
+export type PollRules = CommitRules & {
+  fullSweepEveryMs: number;
+  requestsPerSecond: number;
+  retentionMs: number;
+};
+
+/** What records are committed with. */
+export type CommitContext = {
+  stores: CommitStores;
+  rules: CommitRules;
+  learning: Learning;
+  clocks: ActingClock;
+  signals: Signals;
+};
+
+/** What polls are made with. */
+export type PollContext = {
+  redis: RedisClient;
+  keys: Keys;
+  stores: PollStores;
+  client: UpstreamClient;
+  rules: PollRules;
+  learning: Learning;
+  clocks: ActingClock;
+  signals: Signals;
+  log: Logger;
+};

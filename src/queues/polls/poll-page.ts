@@ -1,0 +1,126 @@
+import type { PollStart } from '../../store/poll-start.ts';
+import type { TooLarge } from '../../upstream/client/failure.ts';
+import type { PollContext } from './poll-context.ts';
+import { type Adapter, answered, failed, over, type Polled } from './polled.ts';
+import { isFull, parseSweep, type Sweep, type SweepPage, statusOf } from './sweeps.ts';
+import { reportTooLarge } from './take-page.ts';
+import {
+  DOUBTED_AGAIN,
+  noteOrder,
+  noteSwept,
+  type OversizedPoll,
+  observedOf,
+  openFindings,
+  type Run,
+  readByStatus,
+  readPage,
+  recheckThoseThatLeft,
+  TAKEN_EVERY_MS,
+  takeIn,
+} from './wallet-findings.ts';
+import { nextPage, noteDeadCursor, PAGE_AT_ONCE } from './wallet-plan.ts';
+
+/** A page of a sweep that fails so often ends the sweep; the next one comes by itself. */
+const PAGE_TRIES = 5;
+
+/** Polls the page of a wallet that a sweep reads next. */
+export function pageAdapter(parts: PollContext, { member, subject, sweep: stored }: PollStart): Adapter {
+  const sweep = parseSweep(subject, member.split(':')[1] ?? '', stored ?? {});
+  return {
+    isOver: async () => sweep === null,
+    poll: async (start, signal) =>
+      sweep === null ? over('ended') : pollPage(parts, sweep, { start, signal }),
+    failed: async (start, failure) => {
+      if (sweep === null) return failed(failure);
+      if (failure.code === 'invalid-request' || sweep.tries + 1 >= PAGE_TRIES) {
+        // The cursor came with a larger limit, which it may be bound to.
+        if (sweep.cursor !== null && sweep.limit < sweep.cursorLimit) {
+          await parts.stores.sweeps.restart(sweep, start.nowMs);
+          return { ...answered(PAGE_AT_ONCE), outcome: 'failed' };
+        }
+        // Any other 400 on a cursor means that it has expired: the next poll of the first page begins the sweep anew.
+        const isExpired = failure.code === 'invalid-request' && sweep.cursor !== null;
+        if (isExpired && isFull(sweep.scope)) await noteDeadCursor(parts, sweep, start);
+        await breakSweep(parts, sweep, start.nowMs);
+        return over('failed');
+      }
+      if (failure.own) await parts.stores.sweeps.noteFailure(sweep);
+      return failed(failure);
+    },
+  };
+}
+
+/** Asks for the next page of a sweep, and takes it in. */
+async function pollPage(parts: PollContext, sweep: SweepPage, run: Run): Promise<Polled> {
+  const { wallet, scope, cursor, page, limit } = sweep;
+  const { start } = run;
+  const status = statusOf(scope);
+  const findings = openFindings(start);
+  const answer = await readPage(parts, { wallet, status, cursor, limit }, run);
+  if ('found' in answer) return shrinkSweep(parts, { start, findings }, { sweep, tooLarge: answer });
+  const { reading, answeredMs } = answer;
+  const taken = await takeIn(
+    parts,
+    { reading, answeredMs, atHead: false, sinceMs: sweep.sinceMs },
+    { run, findings },
+  );
+  if (taken === null) return answered(DOUBTED_AGAIN, observedOf(parts, start, findings, null));
+  if (status === null) noteOrder(findings, { taken, nowMs: start.nowMs });
+  const isPartial = sweep.isPartial || reading.unreadable.length > 0;
+  if (isPartial && !sweep.isPartial) await parts.stores.sweeps.notePartial(sweep);
+  const isOver = reading.nextCursor === null || (scope === 'new' && !taken.allMoved);
+  if (!isOver) {
+    const acceptedMs = Math.max(sweep.acceptedMs, start.nowMs - sweep.movedAtMs);
+    const from = { page, cursor: reading.nextCursor ?? '', limit, nowMs: start.nowMs, acceptedMs };
+    const goesOn =
+      (await parts.stores.sweeps.isPresent(sweep)) && (await parts.stores.sweeps.next(sweep, from));
+    if (goesOn && sweep.isHurried) await parts.stores.sweeps.keepTurn(sweep);
+    if (goesOn) return answered(nextPage(sweep), observedOf(parts, start, findings, taken));
+    await breakSweep(parts, sweep, start.nowMs);
+    return answered(null, observedOf(parts, start, findings, taken));
+  }
+  await parts.stores.sweeps.end(sweep);
+  const beganMs = Number(sweep.id);
+  if (scope === 'all') {
+    await noteSwept(parts, { start, findings }, { sweptAtMs: beganMs, pages: page });
+    if (!isPartial) findings.facts.readAtMs = beganMs - TAKEN_EVERY_MS;
+  }
+  if (status !== null) await recheckThoseThatLeft(parts, { findings, status, sinceMs: beganMs });
+  return answered(null, observedOf(parts, start, findings, taken));
+}
+
+/**
+ * Has the page of a sweep requested again with a smaller limit. Where that was 1, its record is reported, and the sweep
+ * cannot go on: no answer says where the next page is.
+ */
+async function shrinkSweep(
+  parts: PollContext,
+  { start, findings }: OversizedPoll,
+  { sweep, tooLarge }: { sweep: SweepPage; tooLarge: TooLarge },
+): Promise<Polled> {
+  const { sweeps } = parts.stores;
+  const { nowMs } = start;
+  if (sweep.limit > 1) {
+    await sweeps.shrink(sweep, nowMs);
+    return answered(PAGE_AT_ONCE, observedOf(parts, start, findings, null));
+  }
+  await reportTooLarge(parts, sweep.wallet, tooLarge);
+  await sweeps.end(sweep, 'blocked');
+  // It counts as read, or it would be read up to this record again and again.
+  if (sweep.scope === 'all') {
+    await noteSwept(parts, { start, findings }, { sweptAtMs: Number(sweep.id), pages: sweep.page + 1 });
+    await readByStatus(parts, start);
+  }
+  if (sweep.scope === 'new') findings.facts.missedAtMs = nowMs;
+  return answered(null, observedOf(parts, start, findings, null));
+}
+
+/** Ends a sweep that cannot go on. What it was to read is left to the next of its kind, and new transfers to a full sweep. */
+async function breakSweep(
+  { stores: { sweeps, wallets } }: PollContext,
+  sweep: Sweep,
+  nowMs: number,
+): Promise<void> {
+  if (sweep.scope === 'new') await wallets.note(sweep.wallet, { missedAtMs: nowMs });
+  await sweeps.end(sweep, 'broken');
+}

@@ -1,0 +1,179 @@
+import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
+import { PAGE_LIMIT, type PageLimit } from '../../domain/cadence/pages.ts';
+import type { Listing } from '../../domain/cadence/wait.ts';
+import { type OpenTransfer, sweepEveryMs } from '../../domain/cadence/wallet.ts';
+import { coveredWait } from '../../domain/cadence/watched.ts';
+import type { SubjectId } from '../../domain/subjects/subject.ts';
+import type { Reading } from '../../pollers/reading.ts';
+import { pollWallet } from '../../pollers/status.ts';
+import type { Observed } from '../../store/observed.ts';
+import type { PollStart } from '../../store/poll-start.ts';
+import { type NotedFacts, openText } from '../../store/wallets.ts';
+import { type TooLarge, UpstreamFailure } from '../../upstream/client/failure.ts';
+import type { PollContext } from './poll-context.ts';
+import { AT_ONCE } from './polled.ts';
+import { INSTEAD_OF_ALL } from './sweeps.ts';
+import { type PageTaken, reportUnreadable, takePage } from './take-page.ts';
+import { coverMs, narrowsPages, paceOfSweep } from './wallet-plan.ts';
+
+/** A transfer that no listing has shown for so long is left to its own polls. */
+const FORGOTTEN_AFTER_MS = 3_600_000;
+
+/** An answer that says the same as the one before is taken in anew after this, so that it is known what was shown. */
+export const TAKEN_EVERY_MS = 600_000;
+
+/** One page of a wallet that is requested: of its transfers in one status, or of all (`null`). */
+type Page = { wallet: SubjectId; status: string | null; cursor: string | null; limit: number };
+
+/** A page as it was answered. `answeredMs` is when its answer came (Redis time). */
+type ReadPage = { reading: Reading; answeredMs: number };
+
+export type Run = { start: PollStart; signal: AbortSignal };
+
+/** What the poll has found out so far, to be noted with its end. */
+export type PollFindings = {
+  facts: NotedFacts;
+  open: Map<string, OpenTransfer>;
+  ended: string[];
+  shown: string[];
+};
+
+/** A page that waits until it is known what of it is history is read again so soon: more responses say what the time is. */
+export const DOUBTED_AGAIN: PlannedPoll = { ...AT_ONCE, restMs: 2_000, latestMs: 10_000 };
+
+/** A poll of which the answer was beyond its limits, with what it has found out so far. */
+export type OversizedPoll = { start: PollStart; findings: PollFindings };
+
+/** Reads what a wallet has in each status, where the listing of all its transfers cannot be read to its end. */
+export async function readByStatus(parts: PollContext, start: PollStart): Promise<void> {
+  const {
+    stores: { sweeps },
+    rules,
+  } = parts;
+  const { subject: wallet, facts, nowMs } = start;
+  if (!narrowsPages(facts, nowMs)) return;
+  const everyMs = (pages: number): number =>
+    sweepEveryMs({ leastMs: rules.fullSweepEveryMs, pages, newestFirst: false });
+  for (const scope of INSTEAD_OF_ALL) {
+    if (!(await sweeps.mayBegin({ wallet, scope }, nowMs, { everyMs }))) continue;
+    const isHurried = (await paceOfSweep(parts, start, scope)) === 'hurried';
+    const from = { cursor: null, limit: PAGE_LIMIT, nowMs, sinceMs: nowMs, isHurried };
+    await sweeps.begin({ wallet, scope }, from);
+  }
+}
+
+export function noteLimit(findings: PollFindings, listing: Listing, state: PageLimit | null): void {
+  if (state === null) return;
+  findings.facts[`limit:${listing}`] = state.limit;
+  findings.facts[`limitAt:${listing}`] = state.atMs;
+}
+
+/** Notes that all pages of a wallet were read. */
+export async function noteSwept(
+  { stores: { wallets } }: PollContext,
+  { start: { subject, facts }, findings }: { start: PollStart; findings: PollFindings },
+  swept: { sweptAtMs: number; pages: number },
+): Promise<void> {
+  Object.assign(findings.facts, swept);
+  if (facts.sweptAtMs === 0) await wallets.noteSwept(subject);
+}
+
+export function openFindings({ open, nowMs }: PollStart): PollFindings {
+  const fresh = open.filter(({ seenAtMs }) => nowMs - seenAtMs < FORGOTTEN_AFTER_MS);
+  return {
+    facts: {},
+    open: new Map(fresh.map((transfer) => [transfer.subject, transfer])),
+    ended: open.filter((transfer) => !fresh.includes(transfer)).map(({ subject }) => subject),
+    shown: [],
+  };
+}
+
+/** Requests a page. Returns how it was too large where it was beyond its limits. */
+export async function readPage(
+  parts: PollContext,
+  { wallet, ...page }: Page,
+  run: Run,
+): Promise<ReadPage | TooLarge> {
+  const address = wallet.slice('wallet:'.length);
+  const askedAt = performance.now();
+  const reading = await pollWallet(parts.client, { address, ...page }, run.signal).catch((error: unknown) => {
+    if (error instanceof UpstreamFailure && error.tooLarge !== null) return error.tooLarge;
+    throw error;
+  });
+  if ('found' in reading) return reading;
+  reportUnreadable(parts, wallet, reading);
+  return { reading, answeredMs: run.start.nowMs + Math.round(performance.now() - askedAt) };
+}
+
+/** Takes in what a page shows, and notes it. */
+export async function takeIn(
+  parts: PollContext,
+  page: { reading: Reading; answeredMs: number; atHead: boolean; sinceMs: number },
+  { run, findings }: { run: Run; findings: PollFindings },
+): Promise<PageTaken | null> {
+  const { start } = run;
+  const { atHead, ...read } = page;
+  const taken = await takePage(parts, { ...read, start });
+  if (taken === null) return null;
+  for (const transfer of taken.open) {
+    const headAtMs = atHead ? start.nowMs : (findings.open.get(transfer.subject)?.headAtMs ?? null);
+    findings.open.set(transfer.subject, { ...transfer, headAtMs });
+    findings.shown.push(transfer.subject);
+  }
+  for (const subject of taken.ended) {
+    findings.open.delete(subject);
+    findings.ended.push(subject);
+  }
+  return taken;
+}
+
+/** Notes the order in which a page lists transfers, where it tells. */
+export function noteOrder(
+  findings: PollFindings,
+  { taken, nowMs }: { taken: PageTaken; nowMs: number },
+): void {
+  if (taken.order === 'newest-first') findings.facts.orderAtMs = nowMs;
+  if (taken.order === 'other') findings.facts.disorderAtMs = nowMs;
+}
+
+/** A transfer that was in a status, and is not listed there since a moment, has most likely moved on. */
+export async function recheckThoseThatLeft(
+  parts: PollContext,
+  { findings, status: listed, sinceMs }: { findings: PollFindings; status: string; sinceMs: number },
+): Promise<void> {
+  const left = [...findings.open.values()].filter(
+    ({ status, seenAtMs }) => status === listed && seenAtMs < sinceMs,
+  );
+  if (left.length > 0) await parts.stores.plan.recheck(left.map(({ subject }) => subject));
+}
+
+export function observedOf(
+  { learning: { model } }: PollContext,
+  start: PollStart,
+  findings: PollFindings,
+  taken: PageTaken | null,
+): Observed {
+  const { nowMs } = start;
+  const changed = taken?.open ?? [];
+  return {
+    facts: Object.fromEntries(
+      Object.entries(findings.facts).flatMap(([fact, value]) => (value === undefined ? [] : [[fact, value]])),
+    ),
+    open: Object.fromEntries(
+      changed.flatMap(({ subject }) => {
+        const transfer = findings.open.get(subject);
+        return transfer === undefined ? [] : [[subject, openText(transfer)]];
+      }),
+    ),
+    ended: findings.ended,
+    shown: findings.shown,
+    covered:
+      taken?.covered ??
+      findings.shown.flatMap((subject) => {
+        const transfer = findings.open.get(subject);
+        if (transfer === undefined) return [];
+        return [{ subject, alarmMs: null, ...coveredWait(transfer, { nowMs, model }) }];
+      }),
+    coverMs: coverMs(start),
+  };
+}
