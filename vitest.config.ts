@@ -53,6 +53,7 @@ const LONGEST = `
   long/operator
   long/operator-virtual
   long/retention
+  long/documentation-blocks
   long/clocks-together
   long/never-dark
   long/plan-limits

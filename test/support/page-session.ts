@@ -69,6 +69,7 @@ intentwatch() {
   until command intentwatch "$@"; do
     code=$?
     tries=$((tries + 1))
+    echo "exit code $code: intentwatch $*"
     if [ $code != 75 ] || [ $EXPECTED = 75 ] || [ $tries -gt 5 ]; then return $code; fi
     sleep 2
   done

@@ -15,6 +15,7 @@ export const PAGE_ENV = {
   INTENTWATCH_READ_TOKEN: 'token-for-reading',
   INTENTWATCH_CONSUME_TOKEN: 'token-for-consuming',
   REDIS_URL: 'redis://redis:6379',
+  TEAMS_WORKFLOW_URL: 'https://prod-1.example.com/workflows/1/triggers/manual/paths/invoke?sig=key-1',
   SMTP_URL: 'smtp://127.0.0.1:1025',
   WALLET: '0x52908400098527886e0f7030069857d2e4169ee7',
   SENDER_WALLET: '0x52908400098527886e0f7030069857d2e4169ee7',

@@ -8,7 +8,7 @@ import { codeBlocks, codeSpans } from '../support/markdown.ts';
 
 const FOLDER = resolve(import.meta.dirname, '../..');
 const PAGE = readFileSync(join(FOLDER, 'docs/architecture.md'), 'utf8');
-const HEAD_LINES = 90;
+const HEAD_LINES = 140;
 
 const SOURCES = new Map(
   globSync('src/**/*.{ts,lua}', { cwd: FOLDER }).map((path) => [
