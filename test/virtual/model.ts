@@ -208,13 +208,18 @@ export class PairModel {
     this.#now.delete(pair);
   }
 
-  /** How a receiver stood to the items of a transfer at a time. */
-  standings(receiver: string, transfer: Transfer, atMs: number): Standing[] {
+  /** How a receiver stood to the items of a transfer at a time; at its end, too, where `atEnd` says so. */
+  standings(receiver: string, transfer: Transfer, atMs: number, { atEnd = false } = {}): Standing[] {
     return itemsOf(transfer).flatMap((item) =>
       (this.#all.get(`${receiver} ${item}`) ?? []).filter(
-        ({ fromMs, untilMs }) => fromMs <= atMs && atMs < untilMs,
+        ({ fromMs, untilMs }) => fromMs <= atMs && (atMs < untilMs || (atEnd && atMs === untilMs)),
       ),
     );
+  }
+
+  /** True when a receiver was given up, and not suspended, at the end of a standing. */
+  isGivenUp(receiver: string, transfer: Transfer, { state, untilMs }: Standing): boolean {
+    return state === 'in' && this.standings(receiver, transfer, untilMs).length === 0;
   }
 
   /** True when a receiver was out of the config at a time, and has come back. */

@@ -26,6 +26,7 @@ export const EXCUSES = [
   'named as dropped',
   'in a span that was named as lost',
   'its poll was cut off',
+  'given up before it was opened',
   'its tracking had ended',
 ] as const;
 
@@ -57,6 +58,9 @@ const TRACKED_MS: Readonly<Record<string, number>> = {
 /** The same for a job or a vault, whatever its status (docs/assumptions.md). */
 const OTHER_TRACKED_MS = 30 * DAY_MS;
 
+/** What is polled in a step that dies is opened by the next one. */
+const STEP_MS = 1_000;
+
 /** From the second of a change to that of a start: both are rounded. */
 const SECOND_MS = 1_000;
 
@@ -64,7 +68,8 @@ const SECOND_MS = 1_000;
  * Holds what receivers got against what the upstream showed and the configs of the time wanted:
  *
  * - each state that was shown to a poll, or is the last of its transfer, reaches each receiver that had the transfer, or is
- *   named as dropped, or was in a span that was named as lost, or came after its tracking had ended;
+ *   named as dropped, or was in a span that was named as lost, or came after its tracking had ended, or was not opened yet when
+ *   the receiver was given up;
  * - a receiver gets no state that was never shown while it had the transfer, or is older than its start;
  * - a state has one id, an id one state, but for the first one after a restore whose records have no time; sequence numbers have no gap and stand once in an epoch, unless the transfer was
  *   shown again when it was not known any more.
@@ -171,9 +176,12 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     if (isReported) {
       account.delivered += 1;
       if (due.length > 0 || isLastDue) account.matched += 1;
-      const isAllowed = standings.some(
-        ({ one, at }) =>
-          model.wasAway(receiver, one.atMs) || at.some((standing) => isFor(standing, held, one.atMs)),
+      const isAllowed = observations.some(
+        ({ atMs }) =>
+          model.wasAway(receiver, atMs) ||
+          model
+            .standings(receiver, transfer, atMs, { atEnd: true })
+            .some((standing) => isFor(standing, held, atMs)),
       );
       if (!isAllowed)
         account.problems.push(`${receiver} was reported ${key}, which was not for it ${describe(held)}`);
@@ -233,6 +241,16 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     if (!showings.has(key) && isTrackedNoMore(transfer, state)) return 'its tracking had ended';
     if (isLastDue) return null;
     if (due.every(({ poll }) => lived.cut.has(poll))) return 'its poll was cut off';
+    const isGivenUp = due.every(
+      ({ atMs, poll }) =>
+        lived.cut.has(poll) ||
+        model
+          .standings(receiver, transfer, atMs)
+          .every(
+            (standing) => standing.untilMs - atMs < STEP_MS && model.isGivenUp(receiver, transfer, standing),
+          ),
+    );
+    if (isGivenUp) return 'given up before it was opened';
     const isLost = due.every(
       ({ atMs, poll }) =>
         lived.cut.has(poll) || lost.some(({ fromMs, untilMs }) => fromMs <= atMs && atMs <= untilMs),
