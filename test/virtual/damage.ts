@@ -121,6 +121,30 @@ const DAMAGES: readonly Damage[] = [
     replace: "if before == 'steady' then",
   },
   {
+    rule: 'a clock that jumps again is held again',
+    file: 'src/store/commands/confirm-time-3.lua',
+    find: "if math.abs(jump - (number('jumpMs') or jump)) > CLOCKS.TOLERANCE then",
+    replace: 'if false then',
+  },
+  {
+    rule: 'what ends by its age is polled once more',
+    file: 'src/queues/polls/poll-record.ts',
+    find: '!isFinishedByStatus({ ...start, finished })',
+    replace: '!planOf(parts, start, start).isOver',
+  },
+  {
+    rule: 'what is suspended is for the receivers that had it',
+    file: 'src/domain/subjects/suspended-roots.ts',
+    find: 'const gains = narrowed === null && now',
+    replace: 'const gains = narrowed === "" && now',
+  },
+  {
+    rule: 'what was logged is for the claims that go on with it',
+    file: 'src/queues/deliveries/matches.ts',
+    find: 'own?.length === 0 ? leading(claims.next)',
+    replace: 'own?.length === -1 ? leading(claims.next)',
+  },
+  {
     rule: 'a start is believed by several responses',
     file: 'src/store/commands/since-2.lua',
     find: "tonumber(clock[2] or '')",
