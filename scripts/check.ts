@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { relative, resolve } from 'node:path';
+import { LONGEST_SUBJECT, longSubjects } from './commit-subjects.ts';
 import { countsAboveCeilings, countsWithGoals } from './counts.ts';
 import { importsAgainstTheFlow } from './flow.ts';
 
@@ -106,6 +107,10 @@ const CHECKS: Check[] = [
   { name: 'unused files, exports and dependencies (knip)', run: () => tool('knip', ['--no-progress']) },
   { name: 'generated files are current', run: outdatedFiles },
   { name: 'retired words and sizes stay below their ceilings', run: countsAboveCeilings },
+  {
+    name: 'subjects of commits are short',
+    run: async () => (await longSubjects(root)).map((line) => `over ${LONGEST_SUBJECT} characters: ${line}`).join('\n'),
+  },
 ];
 
 /** Runs every check, one line each, and tells whether all of them passed. */
