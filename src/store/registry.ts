@@ -433,16 +433,31 @@ export class Registry {
     return { ...own, removed: false };
   }
 
-  /** The roots that continue some that have left the config, by these; nothing of one that is in it. */
+  /**
+   * The roots in the config that continue some that have left it, by these. Nothing of one that is in it again, and no root that is
+   * suspended, which has what waits for it.
+   */
   async continuing(roots: readonly string[]): Promise<Map<string, string[]>> {
     const distinct = [...new Set(roots)];
     if (distinct.length === 0) return new Map();
-    const stored = await this.#redis.hmget(this.#keys.continued, ...distinct);
+    const { continued, wanted, suspended } = this.#keys;
+    const stored = await this.#redis.hmget(continued, ...distinct);
+    const found = distinct.flatMap((root, index): [string, string[]][] => {
+      const [, ...next] = stored[index]?.split('\n') ?? [];
+      return next.length === 0 ? [] : [[root, next]];
+    });
+    if (found.length === 0) return new Map();
+    const named = [...new Set(found.flat(2))];
+    const [at, out] = await Promise.all([
+      this.#redis.hmget(wanted, ...named),
+      this.#redis.hmget(suspended, ...named),
+    ]);
+    const isWanted = new Set(named.filter((_, index) => at[index] !== null));
+    const isOut = new Set(named.filter((_, index) => out[index] !== null));
     return new Map(
-      distinct.flatMap((root, index) => {
-        const [, ...next] = stored[index]?.split('\n') ?? [];
-        return next.length === 0 ? [] : [[root, next]];
-      }),
+      found.flatMap(([root, next]): [string, string[]][] =>
+        isWanted.has(root) ? [] : [[root, next.filter((one) => isWanted.has(one) && !isOut.has(one))]],
+      ),
     );
   }
 

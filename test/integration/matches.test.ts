@@ -78,6 +78,13 @@ test('what was logged before a reload that moves its subject is for the receiver
     '0-0',
   );
   expect(await matchedBy()).toEqual({ backend: [`b>backend|${ONE}`], desk: [] });
+  // What goes on with it is suspended: it has what waits for it, and nothing beside.
+  const suspended = wantedOf({
+    a: { subject: TWO, receivers: [] },
+    b: { subject: TWO, receivers: ['backend'] },
+  });
+  await registry.sync({ ...suspended, graceSpanMs: 60_000 }, '0-0');
+  expect(await matchedBy()).toEqual({ backend: [], desk: [] });
   // Nobody goes on with it.
   await registry.sync(wantedOf({ a: { subject: TWO, receivers: [] } }), '0-0');
   expect(await matchedBy()).toEqual({ backend: [], desk: [] });
