@@ -13,7 +13,8 @@ local function currentClaims(claimsKey, wantedKey)
     else
       local others = at and redis.call('HGET', wantedKey .. ':continued', root)
       if others then
-        redis.call('HDEL', claimsKey, root)
+        -- One that another claim has moved to meanwhile is not this one any more.
+        if redis.call('HGET', claimsKey, root) == value then redis.call('HDEL', claimsKey, root) end
         for other in string.gmatch(others, '\n([^\n]+)') do
           -- A claim of that root from before it left and came back is none of it now.
           local known = redis.call('HGET', claimsKey, other)
