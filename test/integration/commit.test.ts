@@ -548,17 +548,3 @@ test('what a priced route says about the time of a delivery is known of transfer
   const learned = new LearnedStore(redis, keys);
   expect(await learned.estimates()).toEqual(new Map([['8453:10', 25]]));
 });
-
-test('a claim that moves on to a root with a claim from before is there at every look', async () => {
-  // The root of a subscription had a later start, left the config, and continues an older root of one receiver now.
-  const [part, whole] = [`s>r|${INTENT}`, `s|${INTENT}`];
-  await redis.hset(keys.claims(INTENT), part, '1000::1');
-  await redis.hset(keys.claims(INTENT), whole, '2000::1');
-  await redis.hset(keys.wanted, whole, '1000');
-  await redis.hset(keys.continued, { [part]: `9\n${whole}`, [whole]: `9\nother|${INTENT}` });
-  const looks = [await look(INTENT), await look(INTENT)];
-  expect(looks.map(({ claims }) => claims.map(({ root, atMs }) => [root, atMs]))).toEqual([
-    [[whole, 1000]],
-    [[whole, 1000]],
-  ]);
-});

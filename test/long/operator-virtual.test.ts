@@ -6,11 +6,11 @@ import { Program } from '../support/program.ts';
 const run = join(import.meta.dirname, '../chaos/operator.ts');
 const { skip, note } = needs(PARTS.gcc);
 
-// Five lives in about five minutes; by 2, 34 and 41 the model once did not add up. `npm run operator -- --virtual` has more.
+// Five lives in about five minutes; by each but 31 the model once did not add up. `npm run operator -- --virtual` has more.
 test.skipIf(skip).each([
   { seed: 2, acts: 40 },
   { seed: 31, acts: 30 },
-  { seed: 32, acts: 30 },
+  { seed: 13, acts: 60 },
   { seed: 34, acts: 30 },
   { seed: 41, acts: 30 },
 ])(`an operator’s life in virtual time adds up, by seed $seed${note}`, async ({ seed, acts }) => {
