@@ -90,9 +90,14 @@ test('what waits stays for its receiver alone where the subscription gets anothe
   await backend.until((came) => came.length === 1);
   await reload([BOTH]);
   await desk.until((came) => came.length >= 3);
-  expect(shown(desk, 1).sort()).toEqual([
-    ['intent.filled', `intent:${ONE}`, true],
-    ['intent.pending', `intent:${TWO}`, true],
+  // A poll may show the second one under the new claim before what waited is released.
+  expect(
+    shown(desk, 1)
+      .map((one) => one.slice(0, 2))
+      .sort(),
+  ).toEqual([
+    ['intent.filled', `intent:${ONE}`],
+    ['intent.pending', `intent:${TWO}`],
   ]);
   expect(shown(backend, 0)).toEqual([['intent.pending', `intent:${TWO}`, false]]);
 });
