@@ -109,7 +109,8 @@ const CHECKS: Check[] = [
   { name: 'retired words and sizes stay below their ceilings', run: countsAboveCeilings },
   {
     name: 'subjects of commits are short',
-    run: async () => (await longSubjects(root)).map((line) => `over ${LONGEST_SUBJECT} characters: ${line}`).join('\n'),
+    run: async () =>
+      (await longSubjects(root)).map((line) => `over ${LONGEST_SUBJECT} characters: ${line}`).join('\n'),
   },
 ];
 
