@@ -64,7 +64,7 @@ type Request = { isRequested: boolean; confirm?: string };
  * It is read on request (`intentwatch reload`, SIGHUP), when its files have changed, when a refused one is due again, and
  * when another process has confirmed the one that is held. Only `#move` sets the state.
  *
- * What runs is another config only after `applied`; `large` ends secrets that the file ends (see ended-secrets.ts).
+ * What runs is another config only after `applied`; `large` ends secrets that the file ends.
  */
 export class ConfigReloads {
   readonly #parts: ReloadDeps;

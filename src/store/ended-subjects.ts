@@ -20,7 +20,7 @@ import { scripts } from './scripts.ts';
  *   absent   | compact, with `absentAtMs`; in `ended` | a response shows it: ended. The retention has passed: removed, or
  *            | since then                             | held where something holds it by now
  *   removed  | nothing                                | a response shows it: it is taken for new, but for old records of a
- *            |                                        | wallet (see domain/changes/forgotten.ts)
+ *            |                                        | wallet (see domain/changes/decision.ts)
  *
  * Compact: status, `updatedAt`, sequence and the marks of its events, with which the same state is recognised, and the next
  * event has the next sequence. About 0.4 kB, an eighth of the whole.

@@ -76,7 +76,7 @@ export function isTrackedRoot(root: string): boolean {
 
 /**
  * The root of a subject that a subscription names. With `receivers` it counts for those of the subscription's receivers
- * alone, as in `treasury>backend,desk|wallet:0x…`: their start is earlier than that of the others (see continued-roots.ts).
+ * alone, as in `treasury>backend,desk|wallet:0x…`: their start is earlier than that of the others (see suspended-roots.ts).
  */
 export function claimRoot(subscription: string, root: SubjectId, receivers?: readonly string[]): string {
   const narrowed = receivers === undefined ? '' : `>${receivers.join(',')}`;

@@ -91,7 +91,7 @@ export type SuspendedState = { state: 'out' | 'back'; isMade: boolean };
  */
 export type SuspensionPlan = { narrowed: ContinuedRoot[]; out: string[]; back: string[]; ended: string[] };
 
-/** What a config had stored and what its next one names, with how the claims go on (see continued-roots.ts). */
+/** What a config had stored and what its next one names, with how the claims go on (see `planRoots`). */
 type Reload = {
   stored: readonly StoredRoot[];
   named: readonly NamedSubject[];

@@ -15,7 +15,7 @@ import { planForMore, reportUnreadable, separate } from './take-page.ts';
 /**
  * Polls transactions: looks for the transfers that one belongs to. Each that is found gets the claims of the transaction, and
  * is polled by itself; what the answer shows of it is stored as well, for its own tracking may have ended. The transaction is
- * polled for further ones (see further-transfers.ts).
+ * polled for further ones (see `planForMore`).
  */
 export function transactionAdapter(parts: PollContext, ask: Ask): Adapter {
   return {
