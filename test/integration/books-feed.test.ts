@@ -102,7 +102,7 @@ test('who is notified later than an event is no exception of its closed day, als
   const receiver = (name: string) => ({
     name,
     type: 'webhook' as const,
-    events: [],
+    events: ['*'],
     filter: { wallets: null, chains: null, minAmount: null },
     ordering: 'none' as const,
   });

@@ -86,15 +86,17 @@ test('what waits stays for its receiver alone where the subscription gets anothe
   await desk.until((came) => came.length === 1);
   await reload([{ ...WITHOUT, receivers: ['desk'] }]);
   await change(ONE, 'filled');
+  await change(ONE, 'settled');
   await upstream.past();
   await reload([WITHOUT, { ...TREASURY, name: 'other', receivers: ['backend'] }]);
   await change(TWO, 'pending');
   await upstream.past();
   await reload([BOTH]);
-  await desk.until((came) => came.length >= 3);
+  await desk.until((came) => came.length >= 4);
   expect(shown(desk, 1).sort()).toEqual([
     ['intent.filled', `intent:${ONE}`, true],
     ['intent.pending', `intent:${TWO}`, true],
+    ['intent.settled', `intent:${ONE}`, true],
   ]);
   expect(shown(backend, 0).map(([, subject]) => subject)).not.toContain(`intent:${ONE}`);
 });
