@@ -205,7 +205,7 @@ export class DeliveryStore {
       receiverEvent({ name: receiver, word, reason: attempt.reason, nowMs });
     const isFailure = outcome !== 'delivered';
     const noted = await scripts.recordAttempt(this.#redis, {
-      keys: { ...this.#keysOf(receiver), dead: keys.dead(receiver), events: keys.events },
+      keys: { ...this.#keysOf(receiver), dead: keys.dead(receiver), events: keys.events, clock: keys.clock },
       args: {
         process,
         receiver,

@@ -657,8 +657,8 @@ export const scripts = {
    * end and a move of the receiver's pace, with the operator's event, in one step.
    */
   recordAttempt: script({
-    file: 'record-attempt-6',
-    keys: ['receiver', 'pending', 'dead', 'queue', 'events', 'wakes'],
+    file: 'record-attempt-7',
+    keys: ['receiver', 'pending', 'dead', 'queue', 'events', 'wakes', 'clock'],
     args: {
       process: arg.optional(arg.text),
       receiver: arg.text,

@@ -264,3 +264,38 @@ test('an open delivery that a version before this one had expire is stored for a
   await deliveries.repair('hook');
   expect(await redis.pttl(keys.delivery('hook', 'evt_2'))).toBe(-1);
 });
+
+test('a clock of Redis that jumps over disableAfter does not disable a receiver; the confirmed time does', async () => {
+  const { redis, keys, deliveries, states, lease } = await deliveryStage(open, {
+    hook: { hook: await open.started(new Hook()) },
+  });
+  await deliveries.open((await lease.hold()) ?? '', {
+    receiver: 'hook',
+    deliveries: [{ id: 'evt_1', entry: '1-0', roots: [ROOT], subject: null }],
+    replay: null,
+    cursor: null,
+    process: 'p',
+  });
+  const fail = async (): Promise<string | null> => {
+    const rest = {
+      nextAtMs: null,
+      counts: false,
+      answer: '',
+      restMs: null,
+      process: null,
+      nowMs: 2,
+    } as const;
+    const noting = { ...rest, attempt: FAILED, disableAfterMs: 3_600_000 };
+    return (await deliveries.record('hook', { ...noting, ids: ['evt_1'], outcome: 'pending' })).moved;
+  };
+  const jumpMs = 7_200_000;
+  const confirmedMs = (await redisTimeMs(redis)) - jumpMs;
+  // Two failures before the jump, as Redis time was then, and the others after it.
+  await redis.hset(keys.clock, { confirmedMs });
+  for (let failure = 0; failure < 2; failure += 1) await fail();
+  await redis.hset(keys.receiver('hook'), { since: confirmedMs });
+  for (let failure = 0; failure < 4; failure += 1) expect(await fail()).not.toBe('disabled');
+  expect((await states.condition('hook')).state).toBe('failing');
+  await redis.hset(keys.clock, { confirmedMs: confirmedMs + jumpMs });
+  expect(await fail()).toBe('disabled');
+});

@@ -121,6 +121,9 @@ describe.skipIf(GCC.skip)(`a clock that is 31 days ahead for 12 s${GCC.note}`, (
     const open = Array.from({ length: 5 }, (_, index) => hashOf(100 + index));
     for (const hash of open) stage.upstream.set(hash, 'pending');
     await stage.came('intent.pending', 6);
+    await eventually('a failure is noted before the clock jumps', async () => {
+      return (await stage.redis.hexists(stage.keys.receiver('backend'), 'since')) === 1;
+    });
     const from = performance.now();
     stage.clock.shift(31 * DAY_MS);
     while (performance.now() - from < 12_000) await stage.upstream.answers(1);

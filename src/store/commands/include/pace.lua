@@ -23,12 +23,13 @@
   nothing was taken for QUIET_MS, and not within APART_MS of a recovery; `recovered` after SUCCESSES in a row, or when
   nothing is open any more.
 
-  Redis's clock can jump. A time that is further ahead than it was ever put counts as over.
+  Redis's clock can jump. A time that is further ahead than it was ever put counts as over, and the span of nothing but
+  failures goes by the confirmed time (`certain`; see store/confirmed-time.ts).
 
   hash `state`, `notBefore` (ms, of the next attempt), `span` (ms, of the wait until then), `restedAt` (ms, when it last requested a wait), `probes` (in a row),
   `probed` (place of the last delivery that was tried alone), `failures` and `refused` (in a row, and the first ids of
-  those), `refusals` (with those that request a wait), `successes` (in a row, while something is reported), `since` (ms, first
-  failure after the last success), `reported`, `recoveredAt`, `lastSuccessAt`, `lastErrorAt`, `lastError`, `disabledAt`,
+  those), `refusals` (with those that request a wait), `successes` (in a row, while something is reported), `since` (confirmed
+  ms, first failure after the last success), `reported`, `recoveredAt`, `lastSuccessAt`, `lastErrorAt`, `lastError`, `disabledAt`,
   `disabledBy`, `pausedAt` (ms), `sequence` (of the operator's events), `slot` (ms, of the next attempt under a rate limit).
 ]]
 local FAILING_AFTER = 4
@@ -152,7 +153,7 @@ local function shouldTell(pace, distinct)
   return distinct >= BREADTH or pace.now - (numberOf(receiver, 'lastSuccessAt') or 0) >= QUIET_MS
 end
 
--- A failure: { id, reason, restMs (requested; nil), isGone (410), isBad (the delivery is), spanMs (that disables) }.
+-- A failure of a `pace` with `certain` (confirmed ms): { id, reason, restMs (requested; nil), isGone (410), isBad (the delivery is), spanMs (that disables) }.
 -- `templates` are those of `failing` and `disabled`. Returns the word that is reported or '', and whether all that waits is
 -- to be queued, for the next attempt may be any of it.
 local function paceFailed(pace, failure, templates)
@@ -163,9 +164,9 @@ local function paceFailed(pace, failure, templates)
   if state == 'failing' then waitForProbe(pace, failure.restMs or 0) end
   if failure.isBad and not failure.restMs and not failure.isGone then return '', false end
   redis.call('HDEL', receiver, 'successes')
-  local since = pastOf(receiver, 'since', pace.now)
-  if not since then redis.call('HSET', receiver, 'since', whole(pace.now)) end
-  local lasts = pace.now - (since or pace.now)
+  local since = pastOf(receiver, 'since', pace.certain)
+  if not since then redis.call('HSET', receiver, 'since', whole(pace.certain)) end
+  local lasts = pace.certain - (since or pace.certain)
   local refusals = add(receiver, 'refusals', 1)
   if failure.isGone or (refusals >= FAILING_AFTER and lasts >= failure.spanMs) then
     disablePace(pace, failure.isGone and 'gone' or 'failures', templates.disabled)

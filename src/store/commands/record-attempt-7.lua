@@ -9,6 +9,7 @@
     queue     keys    base of the receiver's queue: see include/queue.lua
     events    stream  the event log
     wakes     stream  receivers with something to do
+    clock     hash    the confirmed time: see store/confirmed-time.ts
 
   ARGV
     process         text?    process that made it; none for the end of a delivery that was not sent
@@ -45,7 +46,9 @@
 local queue = openQueue(KEYS.queue)
 local prefix = ARGV.deliveryPrefix
 local attempt = cjson.decode(ARGV.attempt)
-local pace = { receiver = KEYS.receiver, events = KEYS.events, subject = ARGV.subject, now = timeMs() }
+local pace = {
+  receiver = KEYS.receiver, events = KEYS.events, subject = ARGV.subject, now = timeMs(), certain = certainMs(KEYS.clock),
+}
 local nowMs = whole(pace.now)
 local isDelivered = ARGV.outcome == 'delivered'
 
@@ -108,8 +111,7 @@ local function finish(id, outcome)
     end
   end
   if outcome == 'dead' then
-    local clock = string.sub(KEYS.events, 1, #KEYS.events - #':events') .. ':clock'
-    redis.call('ZADD', KEYS.dead, whole(stampMs(clock)), id)
+    redis.call('ZADD', KEYS.dead, whole(stampMs(KEYS.clock)), id)
     -- Opened again, it joins a batch anew.
     redis.call('HDEL', key, 'batch', 'nextAt')
   else
