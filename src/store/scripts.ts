@@ -1051,6 +1051,16 @@ export const scripts = {
     reply: reply.flag,
   }),
   /**
+   * Has events of the log that lead to some receiver no more wait again, for the roots of theirs that were
+   * suspended before they were matched.
+   */
+  waitAgain: script({
+    file: 'wait-again-1',
+    keys: ['wanted'],
+    args: { waiting: arg.records({ entry: arg.text, event: arg.text, root: arg.text }) },
+    reply: reply.number,
+  }),
+  /**
    * Notes that subscriptions name subjects, claims those for them, and has them polled, in one step: what is
    * wanted has a claim, also after a crash.
    */

@@ -144,6 +144,19 @@ export class Suspensions {
     await this.#forget();
   }
 
+  /**
+   * Has events of the log wait again for roots of theirs that are suspended by now. Returns how many do not wait: their roots are in the
+   * config, or nowhere.
+   */
+  async waitAgain(waiting: readonly WaitingEvent[]): Promise<number> {
+    let current = 0;
+    for (const chunk of chunks(waiting, CHUNK)) {
+      const some = chunk.map(({ entry, eventId, root }) => ({ entry, event: eventId, root }));
+      current += await scripts.waitAgain(this.#redis, { keys: this.#keys, args: { waiting: some } });
+    }
+    return current;
+  }
+
   /** Takes the roots off whose suspension is over. */
   async #forget(): Promise<void> {
     const key = this.#keys.suspended;

@@ -2,7 +2,7 @@ import { expect, inject, test } from 'vitest';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { readBatch } from '../../src/queues/deliveries/log-batch.ts';
-import { matchesOf } from '../../src/queues/deliveries/matches.ts';
+import { matchesOf, matchFacts, unledBy } from '../../src/queues/deliveries/matches.ts';
 import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
@@ -10,7 +10,7 @@ import { Registry, type Wanted } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
-import { appendEvents } from '../support/log-entries.ts';
+import { appendEvents, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
@@ -44,16 +44,16 @@ function wantedOf(subscriptions: Record<string, { subject: typeof ONE; receivers
   };
 }
 
-test('what was logged before a reload that moves its subject is for the receivers that go on with it', async () => {
+function stores() {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
   const keys = new Keys(testPrefix());
-  const events = new EventLog(redis, keys);
-  const registry = new Registry(
-    redis,
-    keys,
-    new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) }),
-  );
+  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
+  return { redis, keys, events: new EventLog(redis, keys), registry: new Registry(redis, keys, subjects) };
+}
+
+test('what was logged before a reload that moves its subject is for the receivers that go on with it', async () => {
+  const { redis, keys, events, registry } = stores();
   await registry.sync(wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
   await appendEvents(redis, keys, [
     { subject: ONE ?? '', sequence: 1, atMs: await redisTimeMs(redis), root: `a|${ONE}` },
@@ -88,4 +88,46 @@ test('what was logged before a reload that moves its subject is for the receiver
   // Nobody goes on with it.
   await registry.sync(wantedOf({ a: { subject: TWO, receivers: [] } }), '0-0');
   expect(await matchedBy()).toEqual({ backend: [], desk: [] });
+});
+
+test('what was released and is suspended again before it is matched waits again', async () => {
+  const { redis, keys, events, registry } = stores();
+  const graceSpanMs = 60_000;
+  const all = { ...wantedOf({ a: { subject: ONE, receivers: ['backend', 'desk'] } }), graceSpanMs };
+  const without = {
+    ...wantedOf({
+      a: { subject: TWO, receivers: ['backend'] },
+      b: { subject: ONE, receivers: ['backend'] },
+    }),
+    graceSpanMs,
+  };
+  await registry.sync(all, '0-0');
+  await registry.sync(without, '0-0');
+  const part = `a>desk|${ONE}`;
+  expect([...(await registry.suspensions.states()).keys()]).toEqual([part]);
+  const made = { subject: ONE ?? '', sequence: 1, atMs: await redisTimeMs(redis), root: `b|${ONE}` };
+  await appendEvents(redis, keys, [made]);
+  const [event] = (await events.after('0-0', 1)).entries;
+  const entry = event?.id ?? '';
+  await redis.zadd(keys.withheld, 0, `${'1'.padStart(16, '0')} ${entry} ${madeEventId(made)} ${part}`);
+
+  /** What the relay makes of what is released, and whether that still waits. */
+  const released = async (by: Wanted, then?: Wanted) => {
+    const from = (await events.newest()) ?? '0-0';
+    await registry.sync(by, '0-0');
+    await registry.suspensions.settle({ spanMs: null, confirmedMs: 0, trimMs: 0 });
+    if (then !== undefined) await registry.sync(then, '0-0');
+    const { facts } = await readBatch((await events.after(from, 10)).entries, events);
+    const receivers = await registry.receivers();
+    const matchesFor = await matchFacts(facts, { registry, directory: COMMON });
+    const unled = unledBy(facts, receivers, matchesFor);
+    const waits = unled.length > 0 && (await registry.suspensions.waitAgain(unled)) === 0;
+    const desk = receivers.find(({ name }) => name === 'desk');
+    const roots = desk === undefined ? [] : matchesFor(desk).flatMap((match) => match.roots);
+    return { facts: facts.length, roots, waits };
+  };
+  expect(await released(all, without)).toEqual({ facts: 1, roots: [], waits: true });
+  expect(await released(all, without)).toEqual({ facts: 1, roots: [], waits: true });
+  expect(await released(all)).toEqual({ facts: 1, roots: [part], waits: false });
+  expect(await redis.zcard(keys.withheld)).toBe(0);
 });

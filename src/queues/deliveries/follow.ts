@@ -4,7 +4,7 @@ import type { StoredReceiver, StoredSubscription } from '../../store/definitions
 import type { LogPiece } from '../../store/event-log.ts';
 import type { Standing } from '../../store/relay-lease.ts';
 import { type LogBatch, NewerEntryError, readBatch } from './log-batch.ts';
-import { type Match, matchFacts } from './matches.ts';
+import { type Match, type MatchesOf, matchFacts, unledBy } from './matches.ts';
 import type { RelayContext } from './relay-context.ts';
 
 /** The number of entries of the log receivers are taken along at once. */
@@ -55,15 +55,18 @@ export async function follow(
   { token, isHeld, failed }: HeldLease,
   parts: RelayContext,
 ): Promise<Followed | 'fenced' | NewerEntryError> {
-  const { stores, directory } = parts;
-  const { events, lease, registry } = stores;
+  const { events, lease } = parts.stores;
   const { entries, more } = ahead?.piece ?? (await events.after(cursor, BATCH));
   const batch = await readBatch(entries, events);
   if (batch.last === null) {
     return batch.stoppedBy === null ? { reached: cursor, more: false } : new NewerEntryError(batch.stoppedBy);
   }
   await quarantine(batch, parts);
-  const matchesFor = await matchFacts(batch.facts, { registry, directory }, ahead?.subscriptions);
+  const matchesFor = await matchBatch(
+    batch,
+    { receivers: receivers.map(({ receiver }) => receiver), known: ahead?.subscriptions },
+    parts,
+  );
   const passed: string[] = [];
   let atOnce: Promise<boolean>[] = [];
   let opened = 0;
@@ -95,6 +98,22 @@ export async function follow(
   if (passed.length > 0 && !(await lease.advance(token, passed, batch.last))) return 'fenced';
   // One that stood still before what only a newer version can read is notified of that by the next round.
   return { reached: batch.last, more: more || batch.isCut || batch.stoppedBy !== null || isBehind };
+}
+
+/**
+ * Finds out which receivers match the events of a batch. An event that a reload has left without a receiver of its root before it was
+ * matched waits again where the root is suspended.
+ */
+async function matchBatch(
+  { facts }: LogBatch,
+  { receivers, known }: { receivers: readonly StoredReceiver[]; known: Ahead['subscriptions'] | undefined },
+  { stores: { registry }, directory }: RelayContext,
+): Promise<MatchesOf> {
+  const matchesFor = await matchFacts(facts, { registry, directory }, known);
+  const unled = unledBy(facts, receivers, matchesFor);
+  if (unled.length === 0 || (await registry.suspensions.waitAgain(unled)) === 0) return matchesFor;
+  // A root that is in the config may have come back after the definitions were read.
+  return matchFacts(facts, { registry, directory });
 }
 
 /** The entry up to which some events were taken. An entry names one event: none is cut in two. */

@@ -5,6 +5,7 @@ import type { Directory } from '../../domain/transfers/chains.ts';
 import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
 import { operatorSubject } from '../../store/operator-event.ts';
 import type { Registry } from '../../store/registry.ts';
+import type { WaitingEvent } from '../../store/waiting-events.ts';
 import type { Fact } from './log-batch.ts';
 
 /**
@@ -63,6 +64,32 @@ export async function matchFacts(
       return matchFact({ receiver, fact, roots }, directory) ?? [];
     });
   };
+}
+
+/**
+ * What leads to no receiver by a root that named some of these when it was put into the log, or that it had waited for: that root may
+ * have been suspended since.
+ */
+export function unledBy(
+  facts: readonly Fact[],
+  receivers: readonly StoredReceiver[],
+  matchesFor: MatchesOf,
+): WaitingEvent[] {
+  const doubtful = facts.flatMap((fact) => {
+    const roots = (fact.roots ?? []).map((root) => ({ root, narrowed: parseClaimRoot(root).receivers }));
+    const some = roots.filter(({ narrowed }) => narrowed !== null || fact.isSuspended);
+    return some.length === 0 ? [] : [{ fact, roots: some }];
+  });
+  if (doubtful.length === 0) return [];
+  const led = new Map(
+    receivers.map((receiver) => [receiver.name, new Set(matchesFor(receiver).map(({ at }) => at))]),
+  );
+  return doubtful.flatMap(({ fact: { event, place, at }, roots }) => {
+    const unled = [...led].flatMap(([name, places]) => (places.has(at) ? [] : [name]));
+    return roots
+      .filter(({ narrowed }) => unled.some((name) => narrowed?.includes(name) !== false))
+      .map(({ root }) => ({ entry: place, eventId: event.id, root }));
+  });
 }
 
 /**
