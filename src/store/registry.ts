@@ -93,7 +93,8 @@ export class Registry {
     await this.#partRoots(wanted, named);
     const { stored, known, suspended, storedRoots } = await this.#stored();
     const { continued: goesOn, stays } = planRoots(storedRoots, named);
-    const reload = { stored: storedRoots, named, continued: goesOn, stays, suspended };
+    const present = new Set(wanted.receivers.map(({ name }) => name));
+    const reload = { stored: storedRoots, named, continued: goesOn, stays, suspended, present };
     const leaving = planSuspensions(reload, { isGraced: wanted.graceSpanMs > 0 });
     const ended = new Set(leaving.ended);
     // What is suspended is wanted like what stays.

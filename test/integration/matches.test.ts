@@ -2,7 +2,7 @@ import { expect, inject, test } from 'vitest';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { readBatch } from '../../src/queues/deliveries/log-batch.ts';
-import { matchesOf, matchFacts, unledBy } from '../../src/queues/deliveries/matches.ts';
+import { goneFor, matchesOf, matchFacts, unledBy } from '../../src/queues/deliveries/matches.ts';
 import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
@@ -10,6 +10,7 @@ import { Registry, type Wanted } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
+import { eventually } from '../support/eventually.ts';
 import { appendEvents, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
@@ -130,4 +131,50 @@ test('what was released and is suspended again before it is matched waits again'
   expect(await released(all, without)).toEqual({ facts: 1, roots: [], waits: true });
   expect(await released(all)).toEqual({ facts: 1, roots: [part], waits: false });
   expect(await redis.zcard(keys.withheld)).toBe(0);
+});
+
+/** A subscription whose subject has left the config, and is back for another receiver. */
+async function backForAnother({ registry }: ReturnType<typeof stores>, wait: () => Promise<string>) {
+  const graceSpanMs = 60_000;
+  await registry.sync({ ...wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), graceSpanMs }, '0-0');
+  await registry.sync({ ...wantedOf({ a: { subject: TWO, receivers: ['backend'] } }), graceSpanMs }, '0-0');
+  const from = await wait();
+  await registry.sync({ ...wantedOf({ a: { subject: ONE, receivers: ['desk'] } }), graceSpanMs }, '0-0');
+  await registry.sync(
+    { ...wantedOf({ a: { subject: ONE, receivers: ['backend', 'desk'] } }), graceSpanMs },
+    '0-0',
+  );
+  await registry.suspensions.settle({ spanMs: null, confirmedMs: 0, trimMs: 0 });
+  return from;
+}
+
+test('what waited for a receiver is released to none that its subscription got meanwhile', async () => {
+  const { redis, keys, events, registry } = stores();
+  const made = { subject: ONE ?? '', sequence: 1, atMs: await redisTimeMs(redis), root: `other|${ONE}` };
+  const from = await backForAnother({ redis, keys, events, registry }, async () => {
+    await appendEvents(redis, keys, [made]);
+    const entry = await events.newest();
+    await redis.zadd(keys.withheld, 0, `${'1'.padStart(16, '0')} ${entry} ${madeEventId(made)} a|${ONE}`);
+    // The subject is back later than the event came.
+    await eventually('time has passed', async () => (await redisTimeMs(redis)) > made.atMs);
+    return entry;
+  });
+  const { facts } = await readBatch((await events.after(from, 10)).entries, events);
+  expect(facts.map(({ roots }) => roots)).toEqual([[`a>|${ONE}`], [`a>backend|${ONE}`]]);
+});
+
+test('what was released after its event had left the log is lost by the receivers of its claims alone', async () => {
+  const { redis, keys, events, registry } = stores();
+  const from = await backForAnother({ redis, keys, events, registry }, async () => {
+    await redis.zadd(keys.withheld, 0, `${'1'.padStart(16, '0')} 1-0 evt_gone a|${ONE}`);
+    return '0-0';
+  });
+  const { facts, gone } = await readBatch((await events.after(from, 10)).entries, events);
+  expect(facts).toEqual([]);
+  const lostBy = await goneFor(gone, registry);
+  const lost = (await registry.receivers()).map((one) => [
+    one.name,
+    lostBy(one).map(({ eventId }) => eventId),
+  ]);
+  expect(Object.fromEntries(lost)).toEqual({ backend: ['evt_gone'], desk: [] });
 });

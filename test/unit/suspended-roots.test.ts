@@ -31,6 +31,8 @@ type Case = {
   named: NamedSubject[];
   suspended?: Record<string, SuspendedState>;
   isGraced?: boolean;
+  /** Receivers that nothing names are not in the config. */
+  away?: boolean;
   plan: { narrowed?: string[]; out?: string[]; back?: string[]; ended?: string[] };
 };
 
@@ -89,6 +91,19 @@ test.each<Case>([
     stored: [root('a', 5, 'r'), root('b', 7, 'q')],
     named: [named('b', 'q')],
     plan: { narrowed: ['a>r'], ended: ['a'] },
+  },
+  {
+    what: 'one for a receiver that its subscription gives up ends',
+    stored: [root('a', 7, 'r'), root('a>q', 5, 'q')],
+    named: [named('a', 'r')],
+    plan: { ended: ['a>q'] },
+  },
+  {
+    what: 'one for a receiver that has left the config is suspended',
+    stored: [root('a', 7, 'r'), root('a>q', 5, 'q')],
+    named: [named('a', 'r')],
+    away: true,
+    plan: { out: ['a>q'] },
   },
   {
     what: 'what was suspended stays so',
@@ -151,10 +166,12 @@ test.each<Case>([
     },
     plan: { back: ['b', 'c', 'a'], ended: ['c'] },
   },
-])('what is suspended: $what', ({ stored, named, suspended = {}, isGraced = true, plan }) => {
+])('what is suspended: $what', ({ stored, named, suspended = {}, isGraced = true, away = false, plan }) => {
   const { continued, stays } = planRoots(stored, named);
   const states = new Map(Object.entries(suspended).map(([name, state]) => [`${name}|${W}`, state]));
-  const planned = planSuspensions({ stored, named, continued, stays, suspended: states }, { isGraced });
+  const present = new Set(away ? named.flatMap(({ receivers }) => receivers) : ['q', 'r', 's']);
+  const reload = { stored, named, continued, stays, suspended: states, present };
+  const planned = planSuspensions(reload, { isGraced });
   const roots = (names: string[] = []) => names.map((name) => `${name}|${W}`);
   expect({ ...planned, narrowed: planned.narrowed.map((one) => one.root) }).toEqual({
     narrowed: roots(plan.narrowed),

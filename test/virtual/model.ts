@@ -222,10 +222,10 @@ export class PairModel {
     return state === 'in' && this.standings(receiver, transfer, untilMs).length === 0;
   }
 
-  /** True when a receiver was out of the config at a time, and has come back. */
-  wasAway(receiver: string, atMs: number): boolean {
+  /** True when a receiver was out of the config at some time of a span, and has come back. */
+  wasAway(receiver: string, { fromMs, untilMs }: { fromMs: number; untilMs: number }): boolean {
     return this.#away.some(
-      (away) => away.receiver === receiver && away.fromMs <= atMs && atMs < away.untilMs,
+      (away) => away.receiver === receiver && away.fromMs <= untilMs && fromMs < away.untilMs,
     );
   }
 

@@ -64,6 +64,9 @@ const STEP_MS = 1_000;
 /** From the second of a change to that of a start: both are rounded. */
 const SECOND_MS = 1_000;
 
+/** How much earlier a start may be, that is set off by the `Date` of responses, a whole second too. */
+const EARLIER_MS = 2 * SECOND_MS;
+
 /**
  * Holds what receivers got against what the upstream showed and the configs of the time wanted:
  *
@@ -178,7 +181,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
       if (due.length > 0 || isLastDue) account.matched += 1;
       const isAllowed = observations.some(
         ({ atMs }) =>
-          model.wasAway(receiver, atMs) ||
+          model.wasAway(receiver, { fromMs: atMs, untilMs: came[0]?.atMs ?? atMs }) ||
           model
             .standings(receiver, transfer, atMs, { atEnd: true })
             .some((standing) => isFor(standing, held, atMs)),
@@ -213,7 +216,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
         !lived.cut.has(one.poll) &&
         at.length > 0 &&
         at.every(({ state, isUnclear }) => state === 'out' && !isUnclear) &&
-        !model.wasAway(held.receiver, one.atMs),
+        !model.wasAway(held.receiver, { fromMs: one.atMs, untilMs: one.atMs }),
     );
     if (!isOut || before.length === 0) return;
     const untilMs = Math.min(...before.flatMap(({ at }) => at.map((standing) => standing.untilMs)));
@@ -301,7 +304,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     shownMs: number,
   ): boolean {
     const isNamedItself = transfer.wallet === null;
-    return isNamedItself || state.atMs >= standing.earliestMs - SECOND_MS || shownMs < standing.fromMs;
+    return isNamedItself || state.atMs >= standing.earliestMs - EARLIER_MS || shownMs < standing.fromMs;
   }
 
   function describe({

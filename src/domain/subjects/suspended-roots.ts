@@ -91,13 +91,17 @@ export type SuspendedState = { state: 'out' | 'back'; isMade: boolean };
  */
 export type SuspensionPlan = { narrowed: ContinuedRoot[]; out: string[]; back: string[]; ended: string[] };
 
-/** What a config had stored and what its next one names, with how the claims go on (see `planRoots`). */
+/**
+ * What a config had stored and what its next one names, with how the claims go on (see `planRoots`). `present` are the receivers of
+ * the next one.
+ */
 type Reload = {
   stored: readonly StoredRoot[];
   named: readonly NamedSubject[];
   continued: readonly ContinuedRoot[];
   stays: ReadonlySet<string>;
   suspended: ReadonlyMap<string, SuspendedState>;
+  present: ReadonlySet<string>;
 };
 
 /** What `partRoots` reads; `receivers` are those that each subscription of the new config has. */
@@ -138,10 +142,11 @@ export function partRoots(
 
 /**
  * Plans what is suspended. A root that leaves is suspended for the receivers to whom no root leads that is as old; where
- * other roots lead on to all of them it ends, as in a rename. `isGraced` is false where what leaves ends at once.
+ * other roots lead on to all of them it ends, as in a rename. A receiver that its subscription gives up, while it goes on with the
+ * subject, is suspended by nothing. `isGraced` is false where what leaves ends at once.
  */
 export function planSuspensions(
-  { stored, named, continued, stays, suspended }: Reload,
+  { stored, named, continued, stays, suspended, present }: Reload,
   { isGraced }: { isGraced: boolean },
 ): SuspensionPlan {
   const receiversNow = new Map(named.map((one) => [claimRoot(one.subscription, one.subject), one.receivers]));
@@ -165,7 +170,10 @@ export function planSuspensions(
     }
     const { subscription, subject } = parseClaimRoot(root);
     const others = (goingOn.get(subject) ?? []).filter((other) => other.atMs <= atMs);
-    const rest = receivers.filter((name) => !others.some((other) => countsFor(other, name)));
+    const isNamed = before === undefined && receiversNow.has(`${subscription}|${subject}`);
+    const rest = receivers.filter(
+      (name) => !(isNamed && present.has(name)) && !others.some((other) => countsFor(other, name)),
+    );
     const isContinued = continued.some(({ from }) => from.includes(root));
     const isCovered = receivers.length === 0 ? isContinued : rest.length === 0;
     if (!isCovered && (isGraced || before !== undefined)) {

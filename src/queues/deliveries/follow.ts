@@ -2,9 +2,10 @@ import { deliveryId } from '../../domain/events/event.ts';
 import { MOST_OPEN } from '../../store/backlog.ts';
 import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
 import type { LogPiece } from '../../store/event-log.ts';
+import { compareEntries } from '../../store/log-entry.ts';
 import type { Standing } from '../../store/relay-lease.ts';
-import { type LogBatch, NewerEntryError, readBatch } from './log-batch.ts';
-import { type Match, type MatchesOf, matchFacts, unledBy } from './matches.ts';
+import { type GoneEvent, type LogBatch, NewerEntryError, readBatch } from './log-batch.ts';
+import { goneFor, type Match, type MatchesOf, matchFacts, unledBy } from './matches.ts';
 import type { RelayContext } from './relay-context.ts';
 
 /** The number of entries of the log receivers are taken along at once. */
@@ -67,19 +68,22 @@ export async function follow(
     { receivers: receivers.map(({ receiver }) => receiver), known: ahead?.subscriptions },
     parts,
   );
+  const lostBy = await goneFor(batch.gone, parts.stores.registry);
   const passed: string[] = [];
   let atOnce: Promise<boolean>[] = [];
   let opened = 0;
   let isBehind = false;
   for (const { receiver, open } of receivers) {
     const all = matchesFor(receiver);
+    const matched = all.slice(0, MOST_OPEN - open);
+    const to: string = matched.length === all.length ? batch.last : placeOf(matched, cursor);
+    isBehind ||= to !== batch.last;
+    const lost = lostBy(receiver).filter(({ at }) => compareEntries(at, to) <= 0);
+    if (!(await noteLost(receiver, { lost, cursor, to }, parts))) return 'fenced';
     if (all.length === 0) {
       passed.push(receiver.name);
       continue;
     }
-    const matched = all.slice(0, MOST_OPEN - open);
-    const to: string = matched.length === all.length ? batch.last : placeOf(matched, cursor);
-    isBehind ||= to !== batch.last;
     const order = { token, receiver, matched, replay: null, cursor: to };
     atOnce.push(
       openDeliveries(order, parts).catch((error) => {
@@ -114,6 +118,25 @@ async function matchBatch(
   if (unled.length === 0 || (await registry.suspensions.waitAgain(unled)) === 0) return matchesFor;
   // A root that is in the config may have come back after the definitions were read.
   return matchFacts(facts, { registry, directory });
+}
+
+/**
+ * Notes for the operator what a receiver does not get as the retention has ended while it waited, before its cursor goes past. False
+ * when its cursor was moved meanwhile.
+ */
+async function noteLost(
+  { name }: StoredReceiver,
+  { lost, cursor, to }: { lost: readonly GoneEvent[]; cursor: string; to: string },
+  { stores: { dropped }, signals }: RelayContext,
+): Promise<boolean> {
+  const from = lost.length === 0 ? null : await dropped.reached(name);
+  const ids = lost.flatMap(({ at, eventId }) =>
+    from === null || compareEntries(at, from) > 0 ? [eventId] : [],
+  );
+  if (ids.length === 0) return true;
+  const isNoted = await dropped.noteBehind(name, { cursor, from, to, reason: 'retention' }, ids);
+  if (isNoted) signals.emit('receiver.events-dropped', { receiver: name, count: ids.length });
+  return isNoted;
 }
 
 /** The entry up to which some events were taken. An entry names one event: none is cut in two. */

@@ -23,14 +23,18 @@ export function wholeFact(fact: Fact): Fact {
   return { ...fact, roots: [...fact.roots, ...fact.withheld] };
 }
 
+/** What was released for claims, at an entry, after its event had left the log. */
+export type GoneEvent = { at: string; eventId: string; roots: readonly string[] };
+
 /**
  * What some entries of the log come to. `read` and `last` say how far they were read, `unreadable` are those on the way
- * that nobody can read. `stoppedBy` is the entry behind `last` that only a newer version can read. `isCut`: it ends with `last`
+ * that nobody can read, `gone` those whose event has left the log while it waited. `stoppedBy` is the entry behind `last` that only a newer version can read. `isCut`: it ends with `last`
  * for its size, and more of these entries can be read.
  */
 export type LogBatch = {
   facts: Fact[];
   unreadable: (RawEntry & { reason: string })[];
+  gone: GoneEvent[];
   read: number;
   last: string | null;
   stoppedBy: UnreadableEntry | null;
@@ -53,7 +57,15 @@ export class NewerEntryError extends Error {
  * be large: it ends before one whose event finds no place beside the others (see EventLog.atFirst). At least one is read.
  */
 export async function readBatch(entries: readonly LogEntry[], events: EventLog): Promise<LogBatch> {
-  const batch: LogBatch = { facts: [], unreadable: [], read: 0, last: null, stoppedBy: null, isCut: false };
+  const batch: LogBatch = {
+    facts: [],
+    unreadable: [],
+    gone: [],
+    read: 0,
+    last: null,
+    stoppedBy: null,
+    isCut: false,
+  };
   const places = entries.flatMap((entry) => (entry.kind === 'subscribers' ? [entry.entry] : []));
   const named = await events.atFirst(places);
   for (const entry of entries) {
@@ -66,6 +78,9 @@ export async function readBatch(entries: readonly LogEntry[], events: EventLog):
     // Null for a late subscribers entry of an event that has left the log: there is nothing to deliver any more.
     const event = eventOf(meant);
     if (event !== null) batch.facts.push(factOf(entry, event));
+    else if (entry.kind === 'subscribers' && entry.isSuspended) {
+      batch.gone.push({ at: entry.id, eventId: entry.eventId, roots: entry.roots });
+    }
     batch.read += 1;
     batch.last = entry.id;
   }

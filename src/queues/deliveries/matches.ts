@@ -6,7 +6,7 @@ import type { StoredReceiver, StoredSubscription } from '../../store/definitions
 import { operatorSubject } from '../../store/operator-event.ts';
 import type { Registry } from '../../store/registry.ts';
 import type { WaitingEvent } from '../../store/waiting-events.ts';
-import type { Fact } from './log-batch.ts';
+import type { Fact, GoneEvent } from './log-batch.ts';
 
 /**
  * An event that a receiver matches: its place in the log, the claims that lead to the receiver, and the entry
@@ -33,29 +33,14 @@ export async function matchFacts(
   const all = facts.flatMap(({ roots }) => roots ?? []);
   const continuing = known === undefined ? await registry.continuing(all) : new Map<string, string[]>();
   const subscriptions = known ?? (await registry.subscriptions([...all, ...[...continuing.values()].flat()]));
-  const receivers = new Map(
-    [...subscriptions].map(([name, subscription]) => {
-      const all = new Set([...subscription.receivers, ...subscription.awayReceivers]);
-      return [name, { current: new Set(receiversOf(subscription)), all }] as const;
-    }),
-  );
-  // Most events of a batch are named by few claims: each is taken apart once.
-  const claimOf = (root: string) => {
-    const { subscription, receivers: narrowed } = parseClaimRoot(root);
-    const known = receivers.get(subscription);
-    return {
-      root,
-      has: ({ name, removed }: StoredReceiver) =>
-        (removed ? known?.all : known?.current)?.has(name) === true && narrowed?.includes(name) !== false,
-    };
-  };
+  const claimOf = claimsBy(subscriptions);
   const claimed = facts.map(({ roots }) => {
     if (roots === null) return null;
     const next = roots.flatMap((root) => continuing.get(root) ?? []);
     return { own: roots.map(claimOf), next: next.map(claimOf) };
   });
   return (receiver) => {
-    const leading = (claims: readonly ReturnType<typeof claimOf>[]): string[] =>
+    const leading = (claims: readonly Claim[]): string[] =>
       claims.flatMap(({ root, has }) => (has(receiver) ? [root] : []));
     return facts.flatMap((fact, index) => {
       const claims = claimed[index] ?? null;
@@ -64,6 +49,39 @@ export async function matchFacts(
       return matchFact({ receiver, fact, roots }, directory) ?? [];
     });
   };
+}
+
+/** A claim of an event, by its root; `has` tells whether it leads to a receiver. */
+type Claim = { root: string; has: (receiver: StoredReceiver) => boolean };
+
+/** Tells to which receivers claims lead. Most events of a batch are named by few claims: each is taken apart once. */
+function claimsBy(subscriptions: ReadonlyMap<string, StoredSubscription>): (root: string) => Claim {
+  const receivers = new Map(
+    [...subscriptions].map(([name, subscription]) => {
+      const all = new Set([...subscription.receivers, ...subscription.awayReceivers]);
+      return [name, { current: new Set(receiversOf(subscription)), all }] as const;
+    }),
+  );
+  return (root) => {
+    const { subscription, receivers: narrowed } = parseClaimRoot(root);
+    const known = receivers.get(subscription);
+    return {
+      root,
+      has: ({ name, removed }) =>
+        (removed ? known?.all : known?.current)?.has(name) === true && narrowed?.includes(name) !== false,
+    };
+  };
+}
+
+/** Reads to whom events that have left the log were released: those of a receiver, in order. */
+export async function goneFor(
+  gone: readonly GoneEvent[],
+  registry: Registry,
+): Promise<(receiver: StoredReceiver) => GoneEvent[]> {
+  const claimOf = claimsBy(await registry.subscriptions(gone.flatMap(({ roots }) => roots)));
+  const claimed = gone.map((event) => ({ event, claims: event.roots.map(claimOf) }));
+  return (receiver) =>
+    claimed.flatMap(({ event, claims }) => (claims.some(({ has }) => has(receiver)) ? [event] : []));
 }
 
 /**

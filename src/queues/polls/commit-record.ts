@@ -233,16 +233,19 @@ function commitOf(
       const { accepted, transition } = decision;
       const afterRestore = mayBeFoundAgain(known, stores.subjects.epoch.begun);
       const isTimeless = accepted.updatedAt === null;
+      const isAgain = decision.outcome === 'first' && before?.compact === true;
       const identity = identify(
         { subject, type: transition.type, record: accepted.record },
         {
           emitted: before?.emitted ?? [],
           restoredIn: afterRestore && isTimeless ? epoch : null,
-          isAgain: decision.outcome === 'first' && before?.compact === true,
+          isAgain,
         },
       );
+      // What is reported once more has the sequence that it had.
+      const isCounted = !isAgain || !before.reported;
       const snapshot = {
-        ...nextSnapshot(before, accepted, { subject, nowMs, event: true }),
+        ...nextSnapshot(before, accepted, { subject, nowMs, event: isCounted }),
         emitted: [...identity.emitted],
         epoch,
       };

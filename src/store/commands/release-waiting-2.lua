@@ -30,14 +30,16 @@ local function isPartOf(other, root, at)
     and string.sub(other, -#subject) == subject and tonumber(at) < tonumber(redis.call('HGET', wanted, root))
 end
 
--- The roots that go on from one: itself with its parts, or those that continue it.
-local function heirs(root)
-  local isWanted = redis.call('HEXISTS', wanted, root) == 1
-  local others = isWanted and { root } or {}
+-- The roots that go on from one for an event of the log: itself with its parts, or those that continue it. One that began anew
+-- after the event, beside parts with the start from before, has receivers that are new: the event waited for none of them.
+local function heirs(root, eventMs)
+  local begunMs = tonumber(redis.call('HGET', wanted, root) or '')
+  local others = {}
   for other in string.gmatch(redis.call('HGET', wanted .. ':continued', root) or '', '\n([^\n]+)') do
     local at = redis.call('HGET', wanted, other)
-    if at and (not isWanted or isPartOf(other, root, at)) then others[#others + 1] = other end
+    if at and (not begunMs or isPartOf(other, root, at)) then others[#others + 1] = other end
   end
+  if begunMs and (#others == 0 or begunMs <= eventMs) then table.insert(others, 1, root) end
   return others
 end
 
@@ -54,12 +56,12 @@ local function tell()
 end
 
 for _, member in ipairs(members) do
-  local number, place, id, root = string.match(member, '^(%d+) (%S+) (%S+) (.+)$')
+  local number, place, ms, id, root = string.match(member, '^(%d+) ((%d+)%-%d+) (%S+) (.+)$')
   if redis.call('HGET', wanted .. ':suspended', root) == suspension then
     -- The roots for which one event waits follow each other.
     if place ~= entry then tell() end
     entry, event = place, id
-    for _, heir in ipairs(heirs(root)) do
+    for _, heir in ipairs(heirs(root, tonumber(ms))) do
       local other = suspensionOf(wanted, heir)
       if other and other ~= suspension then
         redis.call('ZADD', wanted .. ':withheld', 0, number .. ' ' .. place .. ' ' .. id .. ' ' .. heir)
