@@ -128,6 +128,9 @@ test('what was released and is suspended again before it is matched waits again'
     return { facts: facts.length, roots, waits };
   };
   expect(await released(all, without)).toEqual({ facts: 1, roots: [], waits: true });
+  // As it would be for receivers at two places of the log.
+  await registry.suspensions.waitAgain([{ entry, eventId: madeEventId(made), root: part }]);
+  expect(await redis.zcard(keys.withheld)).toBe(1);
   expect(await released(all, without)).toEqual({ facts: 1, roots: [], waits: true });
   expect(await released(all)).toEqual({ facts: 1, roots: [part], waits: false });
   expect(await redis.zcard(keys.withheld)).toBe(0);

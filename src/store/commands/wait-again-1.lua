@@ -26,7 +26,8 @@ for i = 1, #ARGV.waiting do
   local root, isOut = ARGV.waiting[i].root, false
   local function put(other)
     if not waits(other) then return end
-    await(wanted, ARGV.waiting[i].entry, ARGV.waiting[i].event, other)
+    -- It waited before: what came meanwhile is behind it.
+    await(wanted, ARGV.waiting[i].entry, ARGV.waiting[i].event, other, 0)
     isOut = true
   end
   put(root)

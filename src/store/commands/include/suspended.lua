@@ -10,9 +10,9 @@ local function suspensionOf(wantedKey, root)
   return suspension and redis.call('ZSCORE', wantedKey .. ':suspensions', suspension) and suspension or nil
 end
 
--- Has an event wait for a root.
-local function await(wantedKey, entry, event, root)
-  local number = redis.call('INCR', wantedKey .. ':waited')
+-- Has an event wait for a root, behind all that waits; `number` 0 before it, among others in the order of the log, and once.
+local function await(wantedKey, entry, event, root, number)
+  number = number or redis.call('INCR', wantedKey .. ':waited')
   redis.call('ZADD', wantedKey .. ':withheld', 0, string.format('%016.0f %s %s %s', number, entry, event, root))
 end
 
