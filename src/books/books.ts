@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { BooksConfig } from '../config/config.ts';
 import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
-import type { ActingClock } from '../store/confirmed-time.ts';
+import type { ConfirmedTime } from '../store/confirmed-time.ts';
 import { redisTimeMs } from '../store/connection.ts';
 import type { Keys } from '../store/keys.ts';
 import { FencedLease } from '../store/lease.ts';
@@ -37,7 +37,7 @@ export type BooksDeps = {
   database: Database;
   redis: RedisClient;
   keys: Keys;
-  clocks: ActingClock;
+  clocks: Pick<ConfirmedTime, 'mayActAt' | 'known'>;
   sources: FeedSources;
   reportMailer: DailyReportMailer | null;
   signals: Signals;
@@ -92,8 +92,11 @@ export class Books {
       }
       const nowMs = await redisTimeMs(redis);
       // A day is closed, and mailed, once for ever: not by a clock that may be wrong.
-      const mayClose = this.#parts.clocks.mayActAt(nowMs);
-      const fed = await this.#feed.round(nowMs, { mayClose });
+      const { clocks } = this.#parts;
+      const mayClose = clocks.mayActAt(nowMs);
+      // A day is closed after an hour in any case; what is removed never comes back, and waits for a confirmed time.
+      const confirmedMs = clocks.known?.confirmedMs ?? 0;
+      const fed = await this.#feed.round(nowMs, { mayClose, confirmedMs });
       this.#say(fed);
       if (mayClose && fed.isAtEnd) await reportMailer?.send(nowMs, this.#feed.place);
       if (this.#failures > 0) log.info('books.recovered');

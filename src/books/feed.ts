@@ -164,8 +164,14 @@ export class Feed {
     this.#place = null;
   }
 
-  /** Reads a part of the log. `mayClose`: the clocks agree, which is left out where nothing else is known. Throws an OvertakenError where another process feeds too. */
-  async round(nowMs: number, { mayClose = true }: { mayClose?: boolean } = {}): Promise<Fed> {
+  /**
+   * Reads a part of the log. `mayClose`: the clocks agree; `confirmedMs`: the confirmed time, by which the retention ends. Both are left
+   * out where nothing else is known. Throws an OvertakenError where another process feeds too.
+   */
+  async round(
+    nowMs: number,
+    { mayClose = true, confirmedMs = nowMs }: { mayClose?: boolean; confirmedMs?: number } = {},
+  ): Promise<Fed> {
     let place = this.#place ?? (await this.#books.place()) ?? (await this.#begin(nowMs));
     const broke = await findBreak(place, this.#sources.events);
     if (broke !== null) place = await this.#passBreak(place, broke, nowMs);
@@ -212,7 +218,7 @@ export class Feed {
     const { deliveries } = this.#sources;
     // A day whose deliveries were not all looked at is not closed: what was done in time would be named.
     const isLookedAt = await lookAtDeliveries(this.#books, { place, deliveries, nowMs, closesMs });
-    const closed = mayClose && isAtEnd && isLookedAt ? await this.#atEnd(nowMs) : [];
+    const closed = mayClose && isAtEnd && isLookedAt ? await this.#atEnd(nowMs, confirmedMs) : [];
     return { taken, isAtEnd, broke, stoppedBy: batch.stoppedBy?.id ?? null, closed };
   }
 
@@ -272,7 +278,7 @@ export class Feed {
   }
 
   /** What is done where nothing more is to be read: transfers without events, days that are over, what is past its time. */
-  async #atEnd(nowMs: number): Promise<string[]> {
+  async #atEnd(nowMs: number, confirmedMs: number): Promise<string[]> {
     const place = this.#place;
     if (place === null) return [];
     // A clock that was set back stored snapshots behind that moment: all are gone through again.
@@ -304,7 +310,11 @@ export class Feed {
       });
       await takeIn(writer, { place, directory: this.#sources.directory }, news);
       for (const end of ends) await writer.close(end, this.#rules);
-      await writer.prune({ nowMs, retentionMs: this.#rules.retentionMs, count: PRUNED_AT_ONCE });
+      await writer.prune({
+        nowMs: Math.min(nowMs, confirmedMs),
+        retentionMs: this.#rules.retentionMs,
+        count: PRUNED_AT_ONCE,
+      });
     });
     this.#place = to;
     return closed;

@@ -343,6 +343,17 @@ test('does not book a forgotten transfer anew when it is reported of again, and 
   expect(day.notes.filter((note) => note.includes('had forgotten'))).toHaveLength(1);
 });
 
+test('removes nothing by a clock that is ahead of the confirmed time', async () => {
+  const { feed, append, count } = await stage({ retentionMs: 2 * DAY_MS });
+  await append(reported(1, 1, 'pending', 1_000), reported(1, 2, 'filled', 50_000));
+  const one = feed();
+  await one.round(FIRST_MS + DAY_MS);
+  await one.round(FIRST_MS + 4 * DAY_MS, { confirmedMs: FIRST_MS + DAY_MS });
+  expect([await count('books_transfers'), await count('books_forgotten')]).toEqual([1, 0]);
+  await one.round(FIRST_MS + 5 * DAY_MS);
+  expect([await count('books_transfers'), await count('books_forgotten')]).toEqual([0, 1]);
+});
+
 test('keeps the names of what it forgot for as long again, and for 400 days at least', async () => {
   const { feed, append, count } = await stage({ retentionMs: 2 * DAY_MS });
   await append(reported(1, 1, 'pending', 1_000), reported(1, 2, 'filled', 50_000));

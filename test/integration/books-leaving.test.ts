@@ -63,7 +63,7 @@ async function stage() {
     database,
     redis,
     keys,
-    clocks: AGREEING_CLOCKS,
+    clocks: { ...AGREEING_CLOCKS, known: null },
     sources,
     reportMailer,
     signals,
