@@ -196,3 +196,20 @@ test.each<{ what: string; stored: StoredRoot; now: string[]; parts: string[] }>(
     expect(found.map((one) => one.root)).toEqual(parts.map((name) => `${name}|${W}`));
   }
 });
+
+test('one part of two roots has the earlier start, in any order', () => {
+  const stored = [root('a', 7, 'p', 'q', 'r'), root('a>q,r', 5, 'q', 'r')];
+  const receivers = new Map([['a', ['r']]]);
+  for (const some of [stored, stored.toReversed()]) {
+    const found = partRoots({ stored: some, named: [], suspended: new Map(), receivers }, { isGraced: true });
+    expect(new Map(found.map((one) => [one.root, one.atMs]))).toEqual(
+      new Map([
+        [`a>r|${W}`, 5],
+        [`a>q|${W}`, 5],
+        [`a>p,q|${W}`, 7],
+      ]),
+    );
+    expect(found).toHaveLength(3);
+    expect(found.find((one) => one.root === `a>r|${W}`)?.from).toEqual([`a>q,r|${W}`, `a|${W}`]);
+  }
+});

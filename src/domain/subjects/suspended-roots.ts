@@ -120,7 +120,7 @@ export function partRoots(
   { isGraced }: { isGraced: boolean },
 ): ContinuedRoot[] {
   const isNamed = new Set(named.map((one) => claimRoot(one.subscription, one.subject)));
-  return stored.flatMap(({ root, atMs, receivers }) => {
+  const parts = stored.flatMap(({ root, atMs, receivers }) => {
     const { subscription, subject, receivers: narrowed } = parseClaimRoot(root);
     const now = receiversOf.get(subscription);
     const before = suspended.get(root);
@@ -132,11 +132,17 @@ export function partRoots(
     );
     const gains = narrowed === null && now.some((name) => !receivers.includes(name));
     if (go.length === 0 && !gains) return [];
-    const parts = (receivers.length === 0 ? [stay] : [stay, go].filter((some) => some.length > 0)).map(
+    const names = (receivers.length === 0 ? [stay] : [stay, go].filter((some) => some.length > 0)).map(
       (some) => claimRoot(subscription, asSubjectId(subject), some.toSorted()),
     );
-    if (parts.includes(root)) return [];
-    return parts.map((part) => ({ root: part, subject: asSubjectId(subject), atMs, from: [root] }));
+    if (names.includes(root)) return [];
+    return names.map((part) => ({ root: part, subject: asSubjectId(subject), atMs, from: [root] }));
+  });
+  // Where two roots have one part, for a receiver that both count for, it has the earlier start.
+  return [...Map.groupBy(parts, ({ root }) => root).values()].flatMap((same) => {
+    const sorted = same.toSorted((one, other) => one.atMs - other.atMs);
+    const [first] = sorted;
+    return first === undefined ? [] : [{ ...first, from: sorted.flatMap(({ from }) => from) }];
   });
 }
 
