@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 const MOMENT = z.iso.datetime();
 
-/** An amount of a token on a chain; negative where a correction took more away than came. */
+/** An amount of a token on a chain; negative when a correction removed more than came. */
 const BOOK_AMOUNT = z.object({
   chainId: z.string().describe('Empty where it is not known.'),
   chain: z.string().nullable(),
@@ -80,7 +80,7 @@ const ROW = z.object({
 /** A transfer in a day. */
 export type ReportRow = z.infer<typeof ROW>;
 
-/** Why a transfer is named as an exception, in the order in which they are listed: the worst first. */
+/** Reasons for an exception, the worst first; exceptions are listed in this order. */
 export const EXCEPTION_KINDS = [
   'disputed',
   'unproven',
@@ -133,9 +133,9 @@ export const REPORT = z
 export type Report = z.infer<typeof REPORT>;
 
 /**
- * How the log does not go on as the books know it. `other-log`: it was lost with its Redis, and this is another.
- * `trimmed`: entries left the log before they were read. `lost`: the entry that was read last is gone, as after a Redis
- * that was set back to an older state.
+ * Breaks between the log and the books. `other-log`: the log was lost with its Redis and replaced. `trimmed`: entries
+ * left the log before they were read. `lost`: the last read entry is gone, as after Redis went back to an older
+ * state.
  */
 export const BREAKS = ['other-log', 'trimmed', 'lost'] as const;
 
