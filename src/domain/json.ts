@@ -47,7 +47,6 @@ export class JsonLimitError extends SyntaxError {
   override readonly name = 'JsonLimitError';
   readonly found: string;
   readonly expected: string;
-  /** Number of characters scanned until the limit was exceeded. */
   readonly scanned: number;
 
   constructor({ found, expected, scanned }: { found: string; expected: string; scanned: number }) {
@@ -63,7 +62,6 @@ export class UnstorableJsonError extends Error {
   override readonly name = 'UnstorableJsonError';
 }
 
-/** Error words for half of a surrogate pair. */
 export const BROKEN_TEXT = {
   found: 'a text with half of a surrogate pair',
   expected: 'whole characters (U+D800 to U+DFFF are none)',
@@ -165,7 +163,6 @@ export function checkJson(text: string, limits: JsonLimits): void {
   }
 }
 
-/** Position after the closing quote. */
 function endOfString(text: string, start: number): number {
   let at = start;
   while (at < text.length) {
@@ -204,7 +201,6 @@ export function isKeptNumber(text: string): boolean {
   return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text) && !survives(Number(text), text);
 }
 
-/** True when the number equals its source text exactly. */
 function survives(value: number, source: string): boolean {
   if (!Number.isFinite(value)) return false;
   if (Number.isInteger(value) && !Number.isSafeInteger(value)) return false;

@@ -186,7 +186,6 @@ function upstreamMs({ timestamp, data }: Event): number {
   return data.upstreamUpdatedAt === null ? Date.parse(timestamp) : data.upstreamUpdatedAt * 1_000;
 }
 
-/** Time at which the transfer was funded, as far as seen, ms. */
 function startOf(event: Event): number {
   const { fundedAt } = event.data;
   return fundedAt === undefined ? upstreamMs(event) : fundedAt * 1_000;

@@ -106,7 +106,6 @@ const CHECK = z.object({ ok: z.boolean(), text: z.string() });
 
 export type BookCheck = z.infer<typeof CHECK>;
 
-/** The books of a day. */
 export const REPORT = z
   .object({
     day: z.string(),

@@ -87,7 +87,6 @@ export async function makeReport(data: ReportData): Promise<Report> {
 
 type RoutePlace = TokenPlace & { source: string; destination: string; side: 'started' | 'delivered' };
 
-/** Running sums of a day's transfers. */
 type DaySums = BalanceSums & {
   delivered: Sums<TokenPlace>;
   refunded: Sums<TokenPlace>;
@@ -209,7 +208,6 @@ function iso(ms: number): string {
 /** Bounds of a delivery: `tellByMs` is its latest time; `graceMs` is allowed in an open day, 0 in a closed one. */
 type ExceptionContext = { day: Day; tellByMs: number; graceMs: number; checked: ReadonlySet<string> };
 
-/** All exceptions of a transfer. */
 function exceptionsOf(transfer: DayTransfer, context: ExceptionContext): BookException[] {
   const { subject, state, openAfter, inDay, eventsInDay } = transfer;
   const found: BookException[] = [];

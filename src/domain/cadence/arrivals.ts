@@ -24,7 +24,6 @@ export type ArrivalTally = { seen: number; watchedSeconds: number; atMs: number 
 /** New transfers since the previous poll, and the time since then. */
 export type Arrived = { seen: number; watchedSeconds: number };
 
-/** Half-life of observations. */
 const HALF_LIFE_MS = 86_400_000;
 
 /**

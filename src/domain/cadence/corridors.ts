@@ -19,7 +19,6 @@ const TIMING = z
 
 const SHARE = z.number().min(0).max(1).nullable();
 
-/** Learned values of a pair of chains. */
 export const CORRIDOR = z.object({
   corridor: z
     .string()

@@ -25,7 +25,6 @@ import {
   type WatchRules,
 } from './watch-rules.ts';
 
-/** Half-life of observations. */
 export const LEARNED_HALF_LIFE_MS = 86_400_000;
 
 /** Observations of all processes of one stage on one route, or of new transfers. */
@@ -44,7 +43,6 @@ export type Knowledge = {
   p99Seconds: (route: string, watch: Watch) => number | null;
   /** Ends of a stage on a route, usual or failed; null without enough observations. */
   ends: (route: string, watch: Watch) => StageEnds | null;
-  /** Hazard that a stage fails. */
   failed: (route: string, watch: Watch) => HazardCurve;
   /** Decayed count of a statistic on a route. */
   counted: (route: string, statistic: Statistic) => number;
@@ -77,7 +75,6 @@ export type KnowledgeRules = {
 const ESTIMATE_FACTOR = 1.5;
 const ESTIMATE_SIGMA = 1;
 
-/** Expectation of a stage with a quote's estimate. */
 function estimated(usual: Expectation, seconds: number): Expectation {
   const sigma = Math.max(usual.sigma, ESTIMATE_SIGMA);
   return { ...usual, medianSeconds: ESTIMATE_FACTOR * Math.max(1, seconds), sigma };
@@ -176,7 +173,6 @@ export function knowledgeOf(
   };
 }
 
-/** Sums of a tally, decayed to a time. */
 function atPresent({ tally, landmarkMs }: StoredTally, nowMs: number): Tally {
   const clock: DecayClock = { landmarkMs, halfLifeMs: LEARNED_HALF_LIFE_MS };
   const weight = weightAt(Math.max(nowMs, landmarkMs), clock);

@@ -95,7 +95,6 @@ export function learnedHazard(expectation: Expectation, tally: Tally, weight: nu
   return updatedHazard({ curve, reached: expectation, transfers: PRIOR_TRANSFERS }, tally, weight);
 }
 
-/** Hazard of a stage that is not expected to end at any age. */
 export const NO_HAZARD: HazardCurve = AGE_BINS.map(() => boundedRate(0));
 
 /** Prior of the rates, worth the given number of transfers; `reached` gives the share of them that reaches an age. */

@@ -17,7 +17,6 @@ import type { CadenceModel } from './watched.ts';
 /** A subject, its snapshot and its claims. `snapshot` is null until the upstream has shown the subject. */
 export type Standing = { subject: SubjectId; snapshot: Snapshot | null; claims: readonly Claim[] };
 
-/** Timed events that a subscription wants. */
 type Wishes = { overdueAfterMs: OverdueAfter | null; warnBeforeMs: number | null };
 
 /**

@@ -95,7 +95,6 @@ function expiry(
   ];
 }
 
-/** Expiry of an unfunded vault; null for anything else. */
 function vaultDeadlineMs(subject: SubjectId, snapshot: Snapshot): number | null {
   if (subjectKind(subject) !== 'vault' || statusOf(subject, snapshot.status)?.isUnfunded !== true)
     return null;

@@ -194,7 +194,6 @@ function waysToWatch<T extends UnderWay>(
   return ways;
 }
 
-/** Cost of a choice per second, in weighted seconds. */
 function costOf(draft: Draft<UnderWay>, { price, arrivals }: ChoiceSetting): number {
   let cost = 0;
   for (const { listing, members } of listingsOf(draft, arrivals)) {

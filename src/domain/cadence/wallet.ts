@@ -85,7 +85,6 @@ export type WalletView = {
   price: number;
   /** Time to poll every wallet once with the whole budget, seconds. */
   roundSeconds: number;
-  /** True when the upstream narrows pages to a status. */
   narrows: boolean;
   /** True when the head shows all new transfers. */
   headFinds: boolean;

@@ -131,7 +131,6 @@ export function trouble(finishAfterMs: number): Stage {
   return idle(60, finishAfterMs, TROUBLE_FACTOR);
 }
 
-/** Stage without a successor. */
 export const FINISHED: Stage = idle(60, 0);
 
 /** Stage that lasts as long as the config names the subject. The wallet's plan sets the times (see `planWallet`). */

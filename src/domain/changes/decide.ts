@@ -68,7 +68,6 @@ function isOtherRoute(known: RouteSummary, answer: RouteSummary): boolean {
   return asked(known) !== asked(answer);
 }
 
-/** True when two answers count the output in different decimals, as far as both are known. */
 function hasOtherUnits(known: RouteSummary, answer: RouteSummary): boolean {
   const [before, after] = [known.destination.decimals, answer.destination.decimals];
   return before !== null && after !== null && before !== after;
@@ -203,7 +202,6 @@ function first(record: UpstreamRecord, { status, updatedAt, record: content }: A
   };
 }
 
-/** Decision on an answer that is not stale. */
 type Fresh = Extract<Decision, { outcome: 'unchanged' | 'changed' }>;
 
 /** An answer that needs confirmation; `keys` identify its unconfirmed facts. */

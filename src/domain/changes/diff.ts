@@ -307,7 +307,6 @@ function mergeSet(
   return inner.changes.length > 0 ? distinct(merged) : stored;
 }
 
-/** The unique elements of a set, without empty ones. */
 function distinct(elements: JsonValue[]): JsonValue[] {
   const byText = new Map<string, JsonValue>();
   for (const element of elements) {

@@ -29,7 +29,6 @@ function allFailures(record: JsonObject): Failure[] {
 
 type Element = { list: string; path: string; index: number; value: JsonObject };
 
-/** The elements of a list, and the intents within them. */
 function elements(record: JsonObject, list: string, prefix = ''): Element[] {
   const values = record[list];
   if (!Array.isArray(values)) return [];
@@ -88,7 +87,6 @@ export function partialFailure(
   return refunds(after) > refunds(before) ? 'refund_sent' : null;
 }
 
-/** True when some name has more failures than before. */
 function hasMore(before: readonly Failure[], after: readonly Failure[]): boolean {
   const counts = new Map<string, number>();
   for (const { key } of before) counts.set(key, (counts.get(key) ?? 0) + 1);

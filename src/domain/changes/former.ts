@@ -9,7 +9,6 @@ import { fold, isEmpty, leavesOf, type NameElement, setNames, sortedFold } from 
 const MOST = 128;
 const MOST_OF_ONE_CHANGE = 32;
 
-/** The compared part of a subject. */
 type State = Pick<Accepted, 'status' | 'record'>;
 
 /**

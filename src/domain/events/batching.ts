@@ -107,7 +107,6 @@ type DigestRule = { everyMs: number; max: number };
 /** Rules that make events wait for each other; with neither, each is sent alone at once. */
 export type BatchingRules = { digest: DigestRule | null; quietHours: QuietHours | null };
 
-/** Most events in one digest. */
 export const MOST_IN_DIGEST = 100;
 
 /**

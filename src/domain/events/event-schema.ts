@@ -193,7 +193,6 @@ const MONEY = {
   chainId: z.string().exactOptional().describe('The chain it is on.'),
 };
 
-/** Facts of the event's transfer. Unknown ones are absent. */
 export const TRANSFER = z.object({
   source: END.exactOptional().describe('Where it is funded.'),
   destination: END.exactOptional().describe('Where it is delivered.'),
@@ -257,7 +256,6 @@ export const TRANSFER = z.object({
     .describe('The members that changed, with both values. Absent at first sight.'),
 });
 
-/** Expected end of the present stage, learned from its pair of chains. */
 const EXPECTED = z.object({
   status: z
     .string()

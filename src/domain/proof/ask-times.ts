@@ -63,7 +63,6 @@ export function planAsk({
 }: {
   because: PostponeReason;
   readings: readonly Reading[];
-  /** Age of the statement. */
   ageMs: number;
   /** Time since an endpoint had it in a block; null when none ever had. */
   sinceSeenMs: number | null;

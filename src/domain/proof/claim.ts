@@ -5,7 +5,6 @@ import type { SubjectId } from '../subjects/subject.ts';
  * contract named the intent (4), it went to a known recipient (2), it moved exactly the stated amount (1).
  */
 export type Claim = {
-  /** The check that the log proved. */
   check: string;
   subject: SubjectId;
   /** Stated base units; null when none were stated, or when it is removed. */
@@ -26,7 +25,6 @@ export function weightOf(tied: { isNamed: boolean; isToKnown: boolean; isExact: 
   return (tied.isNamed ? NAMED : 0) + (tied.isToKnown ? KNOWN_RECIPIENT : 0) + (tied.isExact ? EXACT : 0);
 }
 
-/** A log, and a statement's claim on it. */
 type Claimed = { moved: string; amount: string | null; weight: number };
 
 /**

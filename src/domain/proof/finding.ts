@@ -28,7 +28,6 @@ export type FindRules = {
    */
   claimOn(index: number): Claim | null;
   funding: Funding;
-  /** Time at which the upstream stated it. */
   statedAtMs: number;
   nowMs: number;
   /** Time for which the holder of a log is remembered, ms; 0 when unknown. */

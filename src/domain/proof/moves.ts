@@ -6,7 +6,6 @@ import type { Move } from './proof.ts';
 /** Both parties are topics and the amount is the data. */
 const TRANSFER_TOPIC = toEventSelector('Transfer(address,address,uint256)');
 
-/** Most stored moves of one transaction. */
 const MOST_MOVES = 500;
 
 /** A number as an EVM node writes it, up to 256 bits. */
@@ -48,7 +47,6 @@ export const EVM_RECEIPT = z.object({
 
 export type EvmReceipt = z.infer<typeof EVM_RECEIPT>;
 
-/** The used part of a block. */
 export const EVM_BLOCK = z.object({ number: QUANTITY, hash: HASH, timestamp: QUANTITY });
 
 /**

@@ -3,7 +3,6 @@ import type { JsonObject } from '../json.ts';
 import type { SubjectId } from '../subjects/subject.ts';
 import { type Stated, statementPrint, statementsOf } from './statement.ts';
 
-/** Reportable outcomes of a payment's check. */
 export const PROOF_OUTCOMES = ['verified', 'disputed', 'unproven'] as const;
 
 export type ProofOutcome = (typeof PROOF_OUTCOMES)[number];

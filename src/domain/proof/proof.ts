@@ -70,12 +70,10 @@ export type Reading = z.infer<typeof READING>;
 
 export type Found = Extract<Reading, { outcome: 'found' }>;
 
-/** Reasons of a dispute. */
 const DISPUTE_REASONS = ['reverted', 'no-transfer', 'short', 'other-recipient', 'other-intent'] as const;
 
 export type DisputeReason = (typeof DISPUTE_REASONS)[number];
 
-/** Checked and confirmed properties of a payment. */
 const CHECKED = ['chain', 'success', 'token', 'amount', 'recipient', 'intent', 'exclusive', 'final'] as const;
 
 /** Result of a check of the chain: `data.proof` of an event. */

@@ -22,7 +22,6 @@ import { chainFamily, isNativeToken, type Statement } from './statement.ts';
 //
 // finding.ts decides whether a statement is true; claim.ts which payment holds a log, and how old a payment may be.
 
-/** Reasons to wait for a verdict. */
 export const WAITING_REASONS = [
   'not-found',
   'not-final',
@@ -35,7 +34,6 @@ export const WAITING_REASONS = [
 
 export type WaitingReason = (typeof WAITING_REASONS)[number];
 
-/** Reasons for no verdict at all. */
 export const UNCHECKED_REASONS = [
   'native-token',
   'token-unlisted',
@@ -98,7 +96,6 @@ export function judge(statement: Statement, readings: readonly Reading[], rules:
   return concluded(statement, { finding, final });
 }
 
-/** Verdict that no answer could change. */
 function neverChecked(
   { chainId, token }: Statement,
   { isListed, isCheckable }: JudgeRules,

@@ -13,7 +13,6 @@ export type ImportedQuote = { subject: SubjectId; raw: JsonObject };
 /** An imported quote and the verdict on its signature; null until it is verified. */
 export type ImportedState = { quote: ImportedQuote; verdict: 'valid' | 'invalid' | null };
 
-/** Signed members, and the signature. */
 const SIGNED = ['id', 'intentHash', 'steps', 'expiresAt', 'source', 'signature'];
 
 /** Stored members: the signed ones and the promises. The rest of a quote is not stored. */

@@ -22,7 +22,6 @@ export type SignedQuote = {
   intentHashes: Hex[];
   /** Unix seconds. */
   expiresAt: bigint;
-  /** Chain that the signature is bound to. */
   sourceChainId: number;
   signature: Hex;
 };

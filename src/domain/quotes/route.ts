@@ -59,7 +59,6 @@ const LONGEST_QUOTE = 12_000;
 const MOST_FEE_TOKENS = 20;
 const LONGEST_WORD = 100;
 
-/** Digits after the point of a ratio. */
 const RATIO_DIGITS = 12;
 
 const amount = z.string().regex(AMOUNT);

@@ -39,7 +39,6 @@ export type Kind = {
   endpointGroup: EndpointGroup;
   /** True when the upstream can be polled for one alone; the others are only seen on wallet pages. */
   isPollable: boolean;
-  /** Member of the record that holds the status. */
   statusMember: 'status' | 'state';
   statuses: { readonly [word: string]: Status };
   happenings: { readonly [word: string]: Telling };

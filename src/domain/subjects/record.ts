@@ -44,7 +44,6 @@ const RECORD = z.codec(z.string(), z.custom<JsonObject>(), {
   encode: canonicalJson,
 });
 
-/** A list of texts without the separator. */
 const listOf = (separator: string) =>
   z.codec(z.string().optional(), z.array(z.string()), {
     decode: (text) => (text ? text.split(separator) : []),
@@ -85,7 +84,6 @@ const WRITTEN = {
   epoch: EPOCH,
 };
 
-/** A snapshot as a commit writes it. */
 export const SNAPSHOT_DRAFT = z.object(WRITTEN);
 
 /** The last accepted record of a subject as it is stored, with the notes of commits. */

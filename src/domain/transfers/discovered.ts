@@ -31,7 +31,6 @@ const TOKEN = z.object({
   contradicted: z.int().nullable(),
 });
 
-/** The lists of the upstream as they are stored. */
 export const DISCOVERED_CHAINS = z.array(CHAIN);
 export const DISCOVERED_TOKENS = z.array(TOKEN);
 

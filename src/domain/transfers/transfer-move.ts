@@ -6,10 +6,8 @@ import { type SubjectId, subjectKind } from '../subjects/subject.ts';
 import type { RawAmount } from './money.ts';
 import { readTransfer, routeName } from './transfer.ts';
 
-/** Statuses that end the wait of a transfer. */
 export const FILL_OUTCOMES = ['filled', 'expired', 'failed', 'refundable', 'refunded'] as const;
 
-/** Statuses that follow a fill. */
 export const SETTLEMENT_OUTCOMES = ['settled', 'failed'] as const;
 
 /** Outcomes of transfers; `filled` includes a transfer that was first seen as settled. */
