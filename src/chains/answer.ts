@@ -42,10 +42,7 @@ export type RpcAnswer =
   | { kind: 'result'; value: unknown }
   | { kind: 'unreadable'; where: string; expected: string };
 
-/**
- * A result with another id, or beside an unreadable error, does not count: its null would mean that the transaction
- * does not exist.
- */
+/** A result with another id, or beside an unreadable error, is ignored: its null would mean that there is no transaction. */
 const ANSWER = z.union([
   z.object({ error: z.object({ code: z.int(), message: z.string() }) }),
   z.object({
@@ -75,10 +72,7 @@ export function work({ text, result }: { text: string; result: ResultName }): Rp
   };
 }
 
-/**
- * Value of a JSON text within the limits; undefined for any other. No used digit is lost: an integer that JavaScript
- * cannot hold is refused, and amounts are text.
- */
+/** Parses a JSON text within the limits, else undefined. Integers that JavaScript cannot hold are refused; amounts are text. */
 function jsonOf(text: string): unknown {
   try {
     checkJson(text, LIMITS.rpc);

@@ -84,10 +84,7 @@ const THREAD_FROM_CHARS = 262_144;
 /** Far more time than an answer of the largest size takes, also on a busy machine. */
 const READ_MS = 60_000;
 
-/**
- * One JSON-RPC endpoint. It has its own budget, and each call is one request without a retry. An answer has at most 4
- * MiB; a large one is parsed in a thread.
- */
+/** One JSON-RPC endpoint with its own budget. A call is one request without a retry; a large answer is parsed in a thread. */
 export class Endpoint {
   readonly name: string;
   readonly #chainId: string;
@@ -129,10 +126,7 @@ export class Endpoint {
     this.#onCall = onCall;
   }
 
-  /**
-   * Sends one request, when the budget allows it. Throws an EndpointError for every fault of the endpoint, and the
-   * reason of `signal` when the caller gave up.
-   */
+  /** Sends one request within the budget. Throws an EndpointError, or the reason of `signal` when the caller gave up. */
   async call<Name extends ResultName>(question: Question<Name>, signal?: AbortSignal): Promise<Result<Name>> {
     const { method } = question;
     const waits = await this.#pace.take(signal);

@@ -33,10 +33,7 @@ export type JsonLimits = {
 
 type ParseOptions = {
   limits: JsonLimits;
-  /**
-   * `repair` drops members named `__proto__` and replaces halves of surrogate pairs. `refuse` is for input whose
-   * author can be notified.
-   */
+  /** `repair` drops members named `__proto__` and replaces surrogate halves. `refuse`: their author can be notified. */
   unstorable?: 'repair' | 'refuse';
   /** `drop` turns a number with too long a text into `{}`, which no reader accepts as a number or text. */
   longNumber?: 'drop' | 'refuse';
@@ -104,10 +101,7 @@ const [QUOTE, BACKSLASH, COMMA, MINUS] = [0x22, 0x5c, 0x2c, 0x2d];
 const QUOTES = 2;
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/**
- * Counts depth, members and the characters of numbers and texts in one pass, before parsing. Throws a JsonLimitError
- * at the first excess; invalid JSON passes.
- */
+/** Counts depth, members and characters before parsing. Throws a JsonLimitError at the first excess; bad JSON passes. */
 export function checkJson(text: string, limits: JsonLimits): void {
   const { depth, members, numberCharacters, textCharacters = Infinity } = limits;
   let level = 0;
@@ -192,10 +186,7 @@ function isOfNumber(code: number): boolean {
   return isDigit(code) || code === MINUS || code === 0x2b || code === 0x2e || code === 0x65 || code === 0x45;
 }
 
-/**
- * True when a text may be a stored number that JavaScript cannot hold. Such a text is no word or hash of the
- * interface. No number with a longer text is stored.
- */
+/** True when a text may be a stored number that JavaScript cannot hold: such a text is no word or hash of the interface. */
 export function isKeptNumber(text: string): boolean {
   if (text.length > LIMITS.upstream.numberCharacters) return false;
   return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text) && !survives(Number(text), text);

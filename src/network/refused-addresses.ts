@@ -1,9 +1,6 @@
 import { BlockList, isIP, isIPv4 } from 'node:net';
 
-/**
- * IPv4 outside the public internet: the IANA special-purpose address registry (RFC 6890), multicast, and the metadata
- * address of one cloud.
- */
+/** IPv4 outside the public internet: the IANA special-purpose registry (RFC 6890), multicast, and one cloud's metadata. */
 const REFUSED_V4 = blockListOf('ipv4', [
   '0.0.0.0/8', // this network, RFC 791
   '10.0.0.0/8', // private, RFC 1918

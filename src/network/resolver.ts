@@ -8,10 +8,7 @@ import { withTimeout } from '../with-timeout.ts';
 /** Names of a hosts file, in lower case, each with its addresses in the order of the file. */
 type Hosts = ReadonlyMap<string, readonly string[]>;
 
-/**
- * The used part of a `resolv.conf`. `servers`: in Node's format, none when the file names none; `search`: domains
- * searched first for a name with fewer than `ndots` dots.
- */
+/** Used part of a `resolv.conf`. `servers`: none when absent; `search`: tried first for names with fewer than `ndots` dots. */
 type ResolvConf = { servers: readonly string[]; search: readonly string[]; ndots: number };
 
 /** Limits of the C library. */

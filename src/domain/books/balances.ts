@@ -5,10 +5,7 @@ import type { Balance, BookCheck } from './report-schema.ts';
 /** Stored balance of a closed day. */
 export type Closing = TokenPlace & { count: number; amount: bigint };
 
-/**
- * Running sums of a day's transfers, per source token. `underWay` follows from the state of each transfer, not from
- * its postings.
- */
+/** Running sums of a day, per source token. `underWay` follows from the transfers' states, not from their postings. */
 export type BalanceSums = Record<
   'opening' | 'started' | 'ended' | 'late' | 'corrections' | 'underWay',
   Sums<TokenPlace>

@@ -4,10 +4,7 @@ import { TRANSFER, type TransferFacts } from '../events/event-schema.ts';
 import { type Statement, statementsOf } from '../proof/statement.ts';
 import { asSubjectId } from '../subjects/subject.ts';
 
-/**
- * Place of a transfer's money. `open`: it left the source and is neither paid out nor paid back; also the phase of a
- * status that the interface does not name.
- */
+/** Place of a transfer's money. `open`: neither paid out nor refunded; also the phase of an unknown status. */
 export const PHASES = ['open', 'delivered', 'refunded'] as const;
 
 export type Phase = (typeof PHASES)[number];

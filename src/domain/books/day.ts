@@ -78,10 +78,7 @@ function startMs(day: string, zone: string): number {
   return laterMs;
 }
 
-/**
- * Delivery of an event to a receiver. `eventMs`: time at which it was first due for that receiver, maybe later than
- * its observation.
- */
+/** Delivery to a receiver. `eventMs`: time at which the event was first due for it, maybe later than its observation. */
 export type ReportDelivery = { receiver: string; state: string; deliveredMs: number | null; eventMs: number };
 
 /** An event of a transfer, with the state after it and its deliveries. */

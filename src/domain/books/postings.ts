@@ -15,10 +15,7 @@ type Side = (typeof SIDES)[number];
 /** An amount on a side; base units. `token` is empty when unknown, and the amount is 0 then. */
 type Line = { side: Side; chainId: string; token: string; count: number; amount: bigint };
 
-/**
- * A line with its time, ms. `isLate`: it happened in a day that was closed by then; `isCorrection`: its side had been
- * posted.
- */
+/** A line with its time, ms. `isLate`: its day was closed already; `isCorrection`: its side had been posted. */
 export type Posting = Line & { bookedMs: number; happenedMs: number; isLate: boolean; isCorrection: boolean };
 
 /** Lines of a state: the postings of a transfer add up to these. */
@@ -47,10 +44,7 @@ type Money = { chainId?: string | undefined; token?: string | undefined; amount:
 /** Bounds of a booking: not before `closedMs` (earlier days are closed), nor before the transfer's last one. */
 type BookTimes = { openedMs: number; closedMs: number; lastBookedMs: number | null };
 
-/**
- * Booking time of a change: the time at which it happened; in a closed day, the first open ms. A change before the
- * books were opened is carried into their first day as its opening.
- */
+/** Booking time of a change, ms: its own; the first open ms in a closed day; the opening for one before the books began. */
 export function bookedMs(happened: number, { openedMs, closedMs, lastBookedMs }: BookTimes): number {
   const floor = closedMs <= openedMs ? openedMs - 1 : closedMs;
   return Math.max(happened, floor, lastBookedMs ?? 0);

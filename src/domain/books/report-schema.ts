@@ -132,9 +132,8 @@ export const REPORT = z
 export type Report = z.infer<typeof REPORT>;
 
 /**
- * Breaks between the log and the books. `other-log`: the log was lost with its Redis and replaced. `trimmed`: entries
- * left the log before they were read. `lost`: the last read entry is gone, as after Redis went back to an older
- * state.
+ * Breaks between the log and the books. `other-log`: the log was lost with its Redis. `trimmed`: entries left the log
+ * unread. `lost`: the last read entry is gone, as after Redis went back to an older state.
  */
 export const BREAKS = ['other-log', 'trimmed', 'lost'] as const;
 

@@ -11,10 +11,7 @@ import {
 } from './report-schema.ts';
 import { proofOf, rowOf } from './row.ts';
 
-/**
- * Rules of a day's exceptions: how long after its end a delivery still counts, and the chains with checked payments.
- * A closed day keeps the rules of its closing.
- */
+/** Rules of a day's exceptions: grace of deliveries after its end, and the checked chains. A closed day keeps its rules. */
 export type DayRules = { closeAfterMs: number; checked: ReadonlySet<string> };
 
 /** Input of a report: transfers under way at the start of the day and all touched since, in batches. */

@@ -2,9 +2,8 @@
 export type DecayClock = { landmarkMs: number; halfLifeMs: number };
 
 /**
- * Weight of an addition at a time, relative to one at the landmark (forward decay, Cormode et al. 2009). A sum
- * divided by the present weight is the decayed sum. So nothing is rewritten as time passes, and several processes add
- * in any order.
+ * Weight of an addition relative to one at the landmark (forward decay, Cormode et al. 2009). A sum divided by the
+ * present weight is the decayed sum: nothing is rewritten over time, and processes add in any order.
  */
 export function weightAt(atMs: number, clock: DecayClock): number {
   return 2 ** ((atMs - clock.landmarkMs) / clock.halfLifeMs);

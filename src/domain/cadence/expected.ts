@@ -20,9 +20,8 @@ const SHARE = 0.9;
 const LEAST_PROBABILITY = 0.5;
 
 /**
- * Age by which a share of the stages that are open at `ageSeconds` and ever end as usual have done so, with the
- * chance of that for any open stage. The age grows with `ageSeconds` and is never before it. Null beyond the start of
- * the last age bin, where nothing is known.
+ * Age by which a share of the stages open at `ageSeconds` that ever end as usual have ended, and the chance of that
+ * for any of them. The age is never before `ageSeconds`. Null beyond the start of the last age bin.
  */
 export function arrivalOf(
   ends: StageEnds,

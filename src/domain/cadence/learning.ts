@@ -86,9 +86,8 @@ export function withIncrements(tally: Tally, seen: readonly Increment[], weight:
 }
 
 /**
- * Hazard after the observations. Each bin is a rate of its own with the expectation as its (gamma) prior. So a shape
- * that is not log-normal is learned as well, and a bin with few observations stays near the expectation. `weight` is
- * that of the present time (see `weightAt`).
+ * Hazard after the observations, with `weight` of the present time. Each bin has its own rate with the expectation as
+ * (gamma) prior, so other shapes than log-normal are learned, and a bin with few observations stays near it.
  */
 export function learnedHazard(expectation: Expectation, tally: Tally, weight: number): HazardCurve {
   const curve = expectedHazard(expectation);

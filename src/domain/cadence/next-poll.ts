@@ -84,10 +84,7 @@ export function isFinished(
   return snapshot !== null && finishAfterMs !== null && ageInStage(snapshot, nowMs) >= finishAfterMs;
 }
 
-/**
- * True when the status alone ends the tracking of a subject. One that ends by its age is polled once more: it may
- * have moved while nothing was polled.
- */
+/** True when the status alone ends the tracking. A subject that ends by its age is polled once more: it may have moved. */
 export function isFinishedByStatus(input: Pick<CadenceInput, 'subject' | 'snapshot' | 'finished'>): boolean {
   return finishAfter(input) === 0;
 }
@@ -132,12 +129,10 @@ function ageInStage(snapshot: Snapshot, nowMs: number): number {
 
 /**
  * Next poll of a subject.
- * `virtualSeconds`: wait after which the poll is worth its request, at a price of 1, counted from the previous poll
- * in
- * the plan's virtual time.
- * `restMs`: shortest wait. `latestMs`: overdue after this, null for never.
- * `alarmMs`: requested after this in any case, null for never.
- * `unseen`: the upstream has not shown it yet, so it goes with the newly named subjects.
+ * `virtualSeconds`: wait after which the poll is worth its request, at a price of 1, from the last poll, virtual time.
+ * `restMs`: shortest wait. `latestMs`: overdue after this, null for never. `alarmMs`: requested after this in any
+ * case,
+ * null for never. `unseen`: the upstream has not shown it yet, so it goes with the newly named subjects.
  */
 export type PlannedPoll = {
   virtualSeconds: number;

@@ -119,8 +119,7 @@ export function neededRate({ ageMs, sweepAgeMs, acceptedMs, pages }: RefusedCurs
  *   |         |                                                                         | grows with the time since then |
  *   | over    | neither                                                                 | none                           |
  *
- * A new transfer moves it to `watched` and restarts the wait. A new claim, or a request for a poll, polls a subject
- * in
+ * A new transfer moves it to `watched` and restarts the wait. A new claim, or a request for a poll, polls one in
  * `over` once more.
  */
 

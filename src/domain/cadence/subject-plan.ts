@@ -37,10 +37,7 @@ export type PlanContext = {
 /** A due timed event, and the roots of the claims that receive it; null for all. */
 export type DueEvent = { event: TimedEvent; roots: string[] | null };
 
-/**
- * Plan of a subject: the due events of the clock; ms until its next one, 0 when one is due; the end of tracking; and
- * the next poll, null for none.
- */
+/** Plan of a subject. `alarmMs`: ms until the clock's next event, 0 when one is due; `next`: the next poll, null for none. */
 export type SubjectPlan = {
   due: DueEvent[];
   alarmMs: number | null;

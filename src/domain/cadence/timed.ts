@@ -21,10 +21,7 @@ export type TimedEvent = FlaggedEvent & {
 /** An overdue time of some subscription, and its value in ms. */
 export type OverdueTime = { after: OverdueAfter; ms: number };
 
-/**
- * Input of the timed events beside the snapshot. `warnBeforeMs`: warning times of the subscriptions before expiry;
- * `imported`: the quote itself, if it was imported.
- */
+/** Input beside the snapshot. `warnBeforeMs`: the subscriptions' warning times before expiry; `imported`: an imported quote. */
 export type TimedContext = {
   overdue: readonly OverdueTime[];
   warnBeforeMs: readonly number[];

@@ -1,15 +1,9 @@
 import { binOf, type HazardCurve, upperEdge } from './hazard.ts';
 
-/**
- * A possible change: its hazard, the age of its stage at the last poll (negative: not begun yet), and the cost of a
- * second of delay.
- */
+/** A possible change. `ageSeconds`: age at the last poll (negative: not begun); `weight`: cost of a second of delay. */
 export type Term = { curve: HazardCurve; ageSeconds: number; weight: number };
 
-/**
- * Input of a wait: possible changes, changes at a constant rate (weight per second), and the price of a request in
- * weighted seconds of delay.
- */
+/** Input of a wait. `constant`: weighted rate of other changes per second; `price`: of a request, weighted seconds of delay. */
 export type Prospect = { terms: readonly Term[]; constant: number; price: number };
 
 /** Ages are sums of fractions: this step is large enough to reach the edge of a bin. */
@@ -69,10 +63,7 @@ export const LONGEST_WAIT_SECONDS = 7_200;
 /** An old stage is polled at least every tenth of its age: the delay stays small beside the waiting time. */
 const SHARE_OF_AGE = 0.1;
 
-/**
- * Limits of a stage at an age. The longest wait bounds the cost of a wrong estimate. It grows with age, so that
- * transfers that never fill do not use up the budget.
- */
+/** Limits of a stage at an age. The longest wait bounds the cost of a wrong estimate; it grows with age to save budget. */
 export function limitsAt(limits: StageLimits, ageSeconds: number): Limits {
   const agedSeconds = Math.min(limits.agedSeconds, SHARE_OF_AGE * ageSeconds);
   return keepable({ ...limits, mostSeconds: Math.max(limits.mostSeconds, agedSeconds) });
@@ -113,10 +104,7 @@ type ListingChoice<T> = {
  */
 export type Arrivals = { listing: Listing; rate: number; fillRate: number; limits: Limits };
 
-/**
- * `arrivals`: listings polled for new transfers, whatever else they show. `narrows`: the upstream narrows pages to a
- * status.
- */
+/** `arrivals`: listings polled for new transfers in any case. `narrows`: the upstream narrows pages to a status. */
 type ChoiceSetting = { price: number; arrivals: readonly Arrivals[]; narrows: boolean };
 
 const PAGE = 50;
@@ -125,10 +113,9 @@ const PAGE = 50;
 const MOST_STATUSES = 4;
 
 /**
- * Chooses, by expected cost, the requests for a wallet's transfers. A request that shows hazard H costs its delay and
- * its price, `H/2r + c·r` per second at its best rate r. That is less than the sum of its parts, so transfers that
- * share a page stay together. A narrowed listing also costs a poll for each transfer that leaves it. Members are in
- * order of birth, oldest first.
+ * Chooses, by expected cost, the requests for a wallet's transfers; `members` are oldest first. A request that shows
+ * hazard H costs `H/2r + c·r` per second at its best rate r. That is less than the sum of its parts, so transfers
+ * that share a page stay together. A narrowed listing also costs a poll for each transfer that leaves it.
  */
 export function chooseListings<T extends UnderWay>(
   members: readonly T[],

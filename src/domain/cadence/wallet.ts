@@ -44,10 +44,9 @@ const HEAD_FIRST: WalletPlan = {
 };
 
 /**
- * Most rounds of a plain loop over all wallets that any wallet waits: a wrong estimate cannot make it much later than
- * the loop. The rest of the budget goes where more is expected. Beside subjects other than wallets, the plan makes it
- * a round less (see claim-polls). It is less when a round takes longer than transfers usually do: what is known of
- * them is then outdated.
+ * Most rounds of a plain loop over all wallets that any wallet waits: so a wrong estimate costs little against the
+ * loop, and the rest of the budget goes where more is expected. Beside other subjects the plan makes it a round less
+ * (see claim-polls). Long rounds lower it: they outlast the known transfers.
  */
 function mostRounds(roundSeconds: number): number {
   return 1 + MORE_ROUNDS * Math.min(1, LONG_ROUND_SECONDS / roundSeconds);
@@ -56,7 +55,7 @@ function mostRounds(roundSeconds: number): number {
 const MORE_ROUNDS = 2;
 const LONG_ROUND_SECONDS = 10;
 
-/** Fewest rounds to which the config's longest wait applies: overdue polls get at most half of the budget. */
+/** The config's longest wait is at least this many rounds: overdue polls get at most half of the budget. */
 const LEAST_ROUNDS = 2;
 
 /** When a round is shorter than a wallet's shortest wait, a listing still leaves polls to the wallet's other listings. */
@@ -65,10 +64,7 @@ const LEAST_LOOKS = 2;
 /** Listings that show new transfers only by chance, or after a change, are polled this many times less often. */
 const STRAY_FACTOR = 6;
 
-/**
- * A failed listing may be noted as polled at the end of its backoff. A time further ahead came from a clock that has
- * gone back since.
- */
+/** A failed listing may be noted as polled at the end of its backoff. A later time came from a clock that has gone back. */
 const MOST_AHEAD_MS = 300_000;
 
 /** Input of a wallet's plan. */
@@ -93,9 +89,8 @@ export type WalletView = {
 };
 
 /**
- * Plans the next request for a wallet. Listings are chosen by expected cost; transfers that none of them shows are
- * left to their own polls. New transfers are expected on the head. If it does not show all of them, they are expected
- * in the listing of pending ones, and more rarely among the others.
+ * Plans the next request for a wallet. Listings are chosen by expected cost; other transfers get their own polls. New
+ * ones are expected on the head; if it does not show all of them, among the pending ones, and rarely elsewhere.
  */
 export function planWallet(view: WalletView): WalletPlan {
   const { open, polled, nowMs, price, narrows, model } = view;
@@ -150,10 +145,7 @@ export function planWallet(view: WalletView): WalletPlan {
   return firstOf(plans, { price, leastMs }) ?? { ...HEAD_FIRST, restMs, latestMs: restMs };
 }
 
-/**
- * Longest wait of a listing, by rounds over all wallets. A listing that finds new transfers waits no longer than the
- * rounds allow.
- */
+/** Longest wait of a listing, by rounds over all wallets; one that finds new transfers waits no longer than they allow. */
 function bounded(
   { leastSeconds, mostSeconds }: Limits,
   { roundSeconds, finds }: { roundSeconds: number; finds: boolean },
@@ -171,9 +163,8 @@ function bounded(
 type ListingPlan = { listing: Listing; virtualSeconds: number; restMs: number; overdueMs: number };
 
 /**
- * Chooses among the listings that are allowed first: the one overdue longest, else the one worth its request first.
- * The wallet as a whole rests for `leastMs`. It is overdue as soon as one listing is, and worth a request as soon as
- * one is that is allowed by then, at the present price.
+ * Chooses among the first allowed listings: the one overdue longest, else the one worth its request first. The wallet
+ * rests for `leastMs`. It is overdue, or worth a request, as soon as one allowed listing is, at the present price.
  */
 function firstOf(
   plans: readonly ListingPlan[],
@@ -250,9 +241,8 @@ export type Order = 'newest-first' | 'other' | 'unclear';
 const ENOUGH = 10;
 
 /**
- * Determines the order of a page: with newest-created or last-changed first, new transfers come first. `isNew`: not
- * known before; `updatedAt` in Unix seconds. A new transfer behind a known one that has not changed since is a
- * contradiction.
+ * Determines the order of a page; created or changed, new transfers come first. `isNew`: not known before;
+ * `updatedAt` in Unix seconds. A new transfer behind a known one unchanged since is a contradiction.
  */
 export function orderOf(page: readonly { isNew: boolean; updatedAt: number | null }[]): Order {
   let oldestKnown = Number.POSITIVE_INFINITY;

@@ -14,10 +14,7 @@ export function failedOf(watch: Watch): `${Watch}-failed` {
   return `${watch}-failed`;
 }
 
-/**
- * Learned statistics: the duration of each watch and its failures; the rate of new transfers; the counts of overdue
- * and refunded transfers.
- */
+/** Learned statistics: durations and failures of each watch, rate of new transfers, counts of overdue and refunded ones. */
 export const STATISTICS = [...WATCHES, ...WATCHES.map(failedOf), 'arrivals', 'overdue', 'refunded'] as const;
 
 export type Statistic = (typeof STATISTICS)[number];
@@ -49,8 +46,7 @@ const FILLED_AGED = 3_600;
 
 /**
  * Rules by awaited change. Medians lean high: an estimate that is too long costs little, one too short much. A fill
- * weighs more than a settlement, which takes many minutes anyway. With more weight on settlements, wallets with a
- * filled transfer would get the polls while new transfers appear elsewhere.
+ * weighs more than a settlement, which takes minutes anyway; else filled transfers would take polls from new ones.
  */
 export function watchRules({ shortestSeconds, longestSeconds }: PollingLimits): WatchRules {
   const underWay: StageLimits = {
@@ -106,10 +102,9 @@ const SECOND = 1_000;
 const DAY = 86_400 * SECOND;
 
 /**
- * Polling of a stage of a subject. With a learned model (`watch`), by that model. Else as if changes came at a
- * constant rate for which the interval `everyMs` is right at a price of 1, and no sooner than after `leastFactor`
- * shortest waits. Tracking ends `finishAfterMs` after the stage began; null means never. `waiting` stages are those
- * in which a transfer is under way, for which `overdue` exists.
+ * Polling of a stage: by the learned model of `watch`; else as for a constant rate at which `everyMs` is right at a
+ * price of 1, no sooner than `leastFactor` shortest waits. Tracking ends `finishAfterMs` after the stage began; null
+ * means never. `waiting`: a transfer is under way, for which `overdue` exists.
  */
 export type Stage = { finishAfterMs: number | null; waiting: boolean } & (
   | { watch: Watch }

@@ -4,10 +4,7 @@ import { type HazardCurve, rateAt } from './hazard.ts';
 import { keepable, type Limits, LONGEST_WAIT_SECONDS, limitsAt, type Term } from './wait.ts';
 import { type ArrivalRule, stageInterval, type Watch, type WatchRules } from './watch-rules.ts';
 
-/**
- * Model of the cadence: the config's rules, the hazards of awaited changes by route, and the usual number of new
- * transfers of a wallet per second.
- */
+/** Model of the cadence: rules of the config, hazards by route, and the usual new transfers of a wallet per second. */
 export type CadenceModel = {
   rules: WatchRules;
   arrivals: ArrivalRule;

@@ -84,10 +84,7 @@ function changedMembers(stored: JsonObject, raw: JsonObject): string[] {
   );
 }
 
-/**
- * Longest confirmation of a return without times, where only polls can distinguish it from a replica that lags. Four
- * polls in a row, 15 s apart, confirm it within a minute.
- */
+/** Longest confirmation of a return without times, which may come from a lagging replica: four polls, 15 s apart. */
 const TIMELESS_CONFIRM_MS = 45_000;
 
 /**
@@ -144,10 +141,7 @@ function decideCompact(
   return history ? { outcome: 'unchanged', accepted: acceptedOf(record) } : first(record, acceptedOf(record));
 }
 
-/**
- * Decides on an answer for a partly read snapshot: it replaces the snapshot, with an event only if the status moved.
- * Null when that must be confirmed first.
- */
+/** Decides on an answer for a partly read snapshot: replaces it, with an event if the status moved; null to confirm first. */
 function decideSalvaged(snapshot: Snapshot, record: UpstreamRecord): Decision | null {
   if (isUnknown(record.status)) return { outcome: 'unchanged', accepted: null };
   const isSame =
@@ -316,10 +310,7 @@ export function withStatus(record: UpstreamRecord, snapshot: Snapshot | null): U
 /** Longest status in a type, since patterns are matched against types. The event has the whole status. */
 const LONGEST_WORD = 128;
 
-/**
- * `<kind>.<status in lower case>`, `updated` without a status. Characters other than letters, digits, dots, hyphens
- * and underscores become hyphens.
- */
+/** `<kind>.<status in lower case>`, `updated` without a status. Characters outside `a-z0-9._-` become hyphens. */
 export function eventType(subject: SubjectId, status: string): string {
   if (status === UNSTATED) return `${eventKind(subject)}.updated`;
   const word = status

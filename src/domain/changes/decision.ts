@@ -26,10 +26,7 @@ export type Transition = {
  */
 export type StaleReason = 'older' | 'unknown' | 'backward' | 'returned';
 
-/**
- * An event without an upstream answer. `flag` is set in the snapshot with the event, so that it comes once; `raw` is
- * added to the snapshot's record.
- */
+/** An event without an upstream answer. `flag` makes it come once; `raw` is added to the snapshot's record. */
 export type FlaggedEvent = { flag: string; transition: Transition; raw: JsonObject };
 
 /** The record to store, with its status and time. */
@@ -51,10 +48,7 @@ export type Decision =
   | { outcome: 'stale'; reason: StaleReason; unconfirmed: Unconfirmed | null }
   | { outcome: 'changed'; accepted: Accepted; transition: Transition };
 
-/**
- * Facts of a wallet that identify an unknown record as one removed after its retention. `readAtMs`: time of the sweep
- * that read every record of the wallet; 0 for never.
- */
+/** Facts of a wallet for its removed records. `readAtMs`: time of the sweep that read every record; 0 for never. */
 export type WalletRead = { readAtMs: number; confirmedMs: number; retentionMs: number };
 
 /** True when an unknown record may be old enough for removal: its status is final, and it has a time. */
@@ -67,9 +61,8 @@ export function mayBeForgotten(
 }
 
 /**
- * The claims on an unknown record that may have been removed (see `mayBeForgotten`). It is history for claims on the
- * wallet older than the last full sweep, if it ended at least the retention before that sweep: it was known then, or
- * stored as history. A sweep that began at an unconfirmed time proves nothing.
+ * The claims on an unknown record that may have been removed (see `mayBeForgotten`). If it ended `retentionMs` before
+ * the last full sweep, it is history for older claims: it was known then. A sweep at an unconfirmed time is no proof.
  */
 export function claimsOnForgotten(
   claims: readonly Claim[],

@@ -4,16 +4,14 @@ import { fold, isEmpty, leavesOf, type NameElement, setNames, sortedFold } from 
 type Pair = { element: JsonValue; known: JsonValue | undefined };
 
 /**
- * Largest number of comparisons of elements of one set. Only a set of thousands that differ in few values reaches it.
- * The rest is paired by equality and by quotes alone: a part of an element may then count as an element of its own,
- * and nothing is lost.
+ * Most comparisons of elements of one set, reached only by thousands that differ in few values. The rest is paired by
+ * equality and by quotes: a part of an element may count as its own element, and nothing is lost.
  */
 const MOST_COMPARISONS = 500_000;
 
 /**
  * Pairs each answered element with a stored one of the same name: an equal one, else one that contains it, else one
- * that it contains, else one with the same quotes. `left`: stored elements without a pair. No element occurs twice in
- * either list.
+ * that it contains, else one with the same quotes. `left`: stored ones without a pair. Both lists are sets.
  */
 function pairElements(
   stored: readonly JsonValue[],

@@ -78,10 +78,7 @@ function foldDeep(value: JsonValue): JsonValue {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, foldDeep(inner)]));
 }
 
-/**
- * Most characters of JSON stored of the old values of one event, and of one value. The log holds every event for the
- * retention, and long values are rarely read.
- */
+/** Most stored characters of an event's old values, and of one value: the log holds every event for the retention. */
 const MOST_OF_ALL = 2_000;
 const MOST_OF_ONE = 1_000;
 

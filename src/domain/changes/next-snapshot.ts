@@ -50,10 +50,7 @@ export function waitingSince(subject: SubjectId, snapshot: Snapshot | null): num
   return snapshot !== null && stageOf(subject, snapshot.status).waiting ? snapshot.pendingSince : null;
 }
 
-/**
- * Time at which a transfer was funded: the first `updatedAt` with a pending status, Unix seconds; null when first
- * seen later. Other kinds wait for other reasons.
- */
+/** Time at which a transfer was funded: the first `updatedAt` while pending, Unix seconds; null when first seen later. */
 export function fundedAt(
   subject: SubjectId,
   { pendingSince, updatedAt }: Pick<Snapshot, 'pendingSince' | 'updatedAt'>,
@@ -63,10 +60,7 @@ export function fundedAt(
   return updatedAt !== null && (kind === 'intent' || kind === 'deposit-address') ? pendingSince : null;
 }
 
-/**
- * A new status clears the flags. A transfer that waits on keeps `overdue`, so that it is not reported twice, and
- * flags with one life stay.
- */
+/** A new status clears the flags, except those with one life, and `overdue` while the transfer waits on. */
 function keptFlags(before: Snapshot | null, waitsOn: boolean): string[] {
   return (before?.flags ?? []).filter(
     (flag) =>

@@ -109,10 +109,7 @@ export type BatchingRules = { digest: DigestRule | null; quietHours: QuietHours 
 
 export const MOST_IN_DIGEST = 100;
 
-/**
- * A delivery that may be due. `joinedAtMs`: time at which it began to wait (Redis time), now if it does not wait;
- * `waiting`: number of waiting deliveries.
- */
+/** A delivery that may be due. `joinedAtMs`: begin of its wait (Redis time), else now; `waiting`: number of waiting ones. */
 type BatchState = { joinedAtMs: number; isWaiting: boolean; waiting: number };
 
 /** Decision on a delivery: `wait` until a time, send it `alone`, or send all waiting ones `together`. */

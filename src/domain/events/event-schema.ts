@@ -140,10 +140,7 @@ const DIGITS = z.string().regex(/^\d{1,78}$/);
 
 const PLACE = { chainId: z.string().exactOptional(), token: z.string().exactOptional() };
 
-/**
- * Promises of a quote for a transfer. Amounts are base units. `fees[].kind`: the quote's name of the fee;
- * `estimateSeconds`: its estimate of the delivery time.
- */
+/** Promises of a quote. Amounts are base units. `fees[].kind`: the quote's name of the fee; `estimateSeconds`: of delivery. */
 export const PROMISED = z.object({
   quote: z.string(),
   source: z
@@ -164,10 +161,8 @@ export const PROMISED = z.object({
 });
 
 /**
- * Facts that the log stores beside the record, since they cannot be derived later. Receivers get only values derived
- * from `before` and `fundedAt`.
- * `before`: path -> old value of a changed member, null for one too long to store; a missing path had no value.
- * `fundedAt`: Unix seconds.
+ * Facts stored beside the record, since they cannot be derived later. Receivers get only values derived from
+ * `before` (path -> old value, null for one too long to store, no entry for none) and `fundedAt` (Unix seconds).
  */
 const KEPT = {
   before: z.record(z.string(), z.json()).exactOptional(),

@@ -117,10 +117,7 @@ export function isKnownPattern(pattern: string): boolean {
   );
 }
 
-/**
- * Corrects a pattern whose kind is one edit away from a kind of the catalogue; null for any other. A kind with a `*`
- * may match several kinds, so it is never a misspelling.
- */
+/** Corrects a kind one edit away from one of the catalogue; null for any other. A kind with a `*` is never a misspelling. */
 export function correctedPattern(pattern: string): string | null {
   const negation = pattern.startsWith('!') ? '!' : '';
   const glob = pattern.slice(negation.length);

@@ -17,8 +17,7 @@ export type EventSubject = EventFacts['subject'];
 
 /**
  * The event as one receiver gets it. `wallets`, `subscriptions` and `metadata` come only from subscriptions that lead
- * from the event's subject to this receiver: nobody sees another's. Parts too large for a webhook are removed, with
- * `recordTruncated`; `recordUrl` is the address of the whole record, if it has one.
+ * to this receiver. Parts too large for a webhook are removed, with `recordTruncated` and maybe a `recordUrl`.
  */
 export type RenderedEvent = z.infer<typeof RENDERED_EVENT>;
 

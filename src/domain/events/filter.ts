@@ -3,10 +3,7 @@ import { walletsOf } from '../subjects/subscription.ts';
 import type { Directory } from '../transfers/chains.ts';
 import { type Leg, readTransfer, type Transfer } from '../transfers/transfer.ts';
 
-/**
- * Filter of a receiver's transfers; null passes all. `wallets` as subjects spell them, `chains` as chain ids in text,
- * `minAmount` as a decimal in token units.
- */
+/** Filter of transfers; null passes all. `wallets` as in subjects, `chains` as ids in text, `minAmount` in token units. */
 export type EventFilter = {
   wallets: string[] | null;
   chains: string[] | null;
@@ -18,8 +15,7 @@ export type FilteredEvent = { record: JsonObject; roots: readonly string[] };
 
 /**
  * True when a filter passes an event. It blocks only events known to be unwanted; an event with missing facts passes.
- * `wallets`: a claim comes through a wallet of the list, or through no wallet, since the transfer or its origin was
- * named.
+ * `wallets`: a claim comes through a wallet of the list, or through none, as for a named transfer.
  * `chains`: an end of the transfer is unknown, or lies on a chain of the list.
  * `minAmount`: no amount of a token of the directory is known, or one reaches it.
  */
@@ -102,9 +98,8 @@ function matches(pattern: string, type: string): boolean {
 }
 
 /**
- * Matches a whole text with a pattern in which `*` matches any run of characters. After a mismatch only the last `*`
- * takes one more character, since an earlier one would gain nothing. So the number of `steps` (comparisons of one
- * pair of characters) is at most (pattern length + 1) × (text length + 1).
+ * Matches a whole text; `*` matches any run of characters. After a mismatch only the last `*` takes one more
+ * character, since an earlier one would gain nothing: at most (pattern length + 1) × (text length + 1) `steps`.
  */
 export function matchGlob(pattern: string, text: string): { matches: boolean; steps: number } {
   let [at, textAt, steps] = [0, 0, 0];

@@ -20,13 +20,10 @@ import type { ExpectedBy, Promised } from './event-schema.ts';
 import { TEST_TYPE } from './event-types.ts';
 
 /**
- * Input of an event.
- * `nowMs`: Redis time. `epoch`: number of restores of the data. `identity`: absent for a subject without other
- * events.
- * `waitingSince`: first `updatedAt` (Unix seconds) in the previous waiting stage; null or absent when it was in none.
- * `before`: the previous record, null at first observation. `promised`: the quote's promises for the transfer.
- * `fundedAt`: Unix seconds. `afterRestore`: the state may have been reported before.
- * `expectedBy`: expected end of the stage. `proof`: the chain's finding on a payment.
+ * Input of an event. Times are Redis time in `nowMs`, else Unix seconds. `epoch`: number of restores of the data.
+ * `identity`: absent for a subject without other events. `before`: the previous record, null at first observation.
+ * `waitingSince`: first `updatedAt` in the previous waiting stage; null or absent when it was in none.
+ * `afterRestore`: the state may have been reported before. `expectedBy`: expected end of the stage.
  */
 export type EventInput = {
   subject: EventSubject;
@@ -138,8 +135,7 @@ export type RenderedSubscription = { name: string; order: number; metadata: Reco
 
 /**
  * Renders an event for one receiver. `roots` are the claims that lead to this receiver; wallets, subscriptions and
- * metadata come from them alone. Metadata of several subscriptions merges in their order. `directory` names chains
- * and tokens.
+ * metadata come from them alone. Metadata merges in the subscriptions' order. `directory` names chains and tokens.
  */
 export function renderEvent(
   event: Event,

@@ -13,10 +13,7 @@ const SOON_MS = 15_000;
 /** Below this age, a payment that no endpoint explains is read at most `SOON_MS` apart; afterwards at eighths of its age. */
 const YOUNG_MS = 900_000;
 
-/**
- * Time within which a payment that was in a block, and is in none now, may come back in another: longer than a
- * reorganisation takes.
- */
+/** A payment that has left its block may come back in another within this time: longer than a reorganisation takes. */
 const REORGANISED_MS = 3_600_000;
 
 /** Delay of a due reading behind the time at which the watch of the final head should find it final. */
@@ -135,9 +132,8 @@ function growingMs(ageMs: number): number {
 }
 
 /**
- * Ms until every found block is final, by the chain's own clock: a final head moves on a second per second. A block
- * that is far, or late, is left to the watch of the final head: on some chains finality comes in leaps. Null without
- * an open block.
+ * Ms until every found block is final, at a second per second of the chain's clock; null without an open block. A far
+ * or late block is left to the watch of the final head: on some chains finality comes in leaps.
  */
 function untilFinalMs(readings: readonly Reading[], ageMs: number): number | null {
   const waits = readings

@@ -32,7 +32,7 @@ type Claimed = { moved: string; amount: string | null; weight: number };
  *
  * | the holder ...                                                            | then the log is              |
  * |---------------------------------------------------------------------------|------------------------------|
- * | is being checked anew                                                     | nobody's yet: `open`         |
+ * | is being checked again                                                    | free: `open`                 |
  * | and the other would both fit into it, or are payments of one transfer     | undecided: `unclear`         |
  * | is tied to it by less of what is on the chain                             | the other's: `mine`          |
  * | is tied to it by more; as much, and by contract or recipient              | the holder's: `theirs`       |
@@ -59,10 +59,7 @@ export type Funding =
   | { known: 'said'; atMs: number }
   | null;
 
-/**
- * A payment may be this much older than its funding or its statement and still match: the clocks of two chains
- * differ, and a reorganised funding is in a later block.
- */
+/** A payment may be this much older than its funding or statement: chain clocks differ, and reorganisations move blocks. */
 const TOLERANCE_MS = 3_600_000;
 
 /**

@@ -22,10 +22,7 @@ type UncheckedFinding = 'ambiguous' | 'not-stated' | 'token-not-checkable' | 'no
 
 /** Facts beside the reading. */
 export type FindRules = {
-  /**
-   * Returns the payment that a move of this transaction already proved, by `Move.index`; null for none, and for this
-   * payment.
-   */
+  /** Returns the payment that a move already proved, by `Move.index`; null for none, and for this payment. */
   claimOn(index: number): Claim | null;
   funding: Funding;
   statedAtMs: number;
@@ -84,10 +81,7 @@ export function findIn(statement: Statement, reading: Found, rules: FindRules): 
   if (toKnown.some((move) => move.mayHaveFee === true)) return unchecked('token-not-checkable');
   return disputed('short', ['success', 'token', ...(recipients.length === 0 ? [] : ['recipient' as const])]);
 
-  /**
-   * A refund states neither amount nor recipient. It is identified by its recipient (the payer), or by exactly the
-   * sent amount; a larger amount is no refund.
-   */
+  /** A refund states neither amount nor recipient: it goes to the payer, or has exactly the sent amount, and never more. */
   function refunded(): Finding {
     const { funding } = rules;
     const { sent } = statement;
@@ -178,10 +172,7 @@ function isTo({ to, account }: Move, recipients: readonly string[]): boolean {
   return recipients.includes(to) || (account !== undefined && recipients.includes(account));
 }
 
-/**
- * Amount that reached possible recipients: all that known ones were sent, else the net gains of everybody.
- * Passed-through amounts count once.
- */
+/** Amount that possible recipients got: all sent to known ones, else everybody's net gains, passed-through amounts once. */
 function gained(moves: readonly Move[], recipients: readonly string[]): bigint {
   if (recipients.length > 0) return moves.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
   const net = new Map<string, bigint>();

@@ -49,10 +49,7 @@ export type EvmReceipt = z.infer<typeof EVM_RECEIPT>;
 
 export const EVM_BLOCK = z.object({ number: QUANTITY, hash: HASH, timestamp: QUANTITY });
 
-/**
- * Fault of a receipt that is of another transaction or inconsistent; null without one. A receipt that a node made of
- * two blocks proves nothing.
- */
+/** Fault of a receipt that is of another transaction or inconsistent (as one made of two blocks); null without one. */
 export function receiptFault(
   { transactionHash, blockHash, logs }: EvmReceipt,
   txHash: string,
@@ -66,10 +63,7 @@ export function receiptFault(
   return indexes.size === logs.length ? null : 'the receipt has one log index twice';
 }
 
-/**
- * The `Transfer` logs of a token, or of every token for null. Logs of collectibles (four topics) do not count, nor do
- * those of amount 0, which anybody can write.
- */
+/** `Transfer` logs of a token, or of all for null; without collectibles (four topics) and amount 0, which anybody can log. */
 export function evmMoves(
   logs: readonly EvmLog[],
   token: string | null,
@@ -275,10 +269,7 @@ type Change = {
   mayHaveFee: boolean;
 };
 
-/**
- * A list that stops at its first invalid item, the only fault reported. An answer may hold a million of them, and one
- * fault each would take minutes and gigabytes.
- */
+/** A list that stops at its first invalid item: an answer may hold a million, whose faults would take minutes and gigabytes. */
 function listOf<T>(item: z.ZodType<T>): z.ZodType<T[]> {
   return z.array(z.unknown(), { error: 'a list' }).transform((list, context) => {
     const read: T[] = [];

@@ -35,10 +35,7 @@ export type Block = z.infer<typeof BLOCK>;
 /** `host` is the same for two endpoints whose URLs have one host; it does not name that host, which may be secret. */
 const WHO = { endpoint: z.string(), host: z.string() };
 
-/**
- * Answer of one endpoint on one transaction at one time. `head`: newest final block of the endpoint before the
- * transaction was requested.
- */
+/** Answer of one endpoint on one transaction. `head`: its newest final block before the transaction was requested. */
 export const READING = z.discriminatedUnion('outcome', [
   z.object({
     ...WHO,

@@ -113,10 +113,7 @@ export function statementsOf(
   });
 }
 
-/**
- * Text of a statement: two of one payment state the same exactly when their texts are equal. The recipients come from
- * the user and are not part of it.
- */
+/** Text of a statement, without recipients: two of one payment state the same exactly when their texts are equal. */
 export function statementPrint({
   chainId,
   txHash,
@@ -135,10 +132,7 @@ export function recipientsOf(
   return payment === 'destination' ? recipientsOn(chainId, token, known) : [];
 }
 
-/**
- * A refund returns the sent token. None is known when the refund states the funding transaction itself: its moves
- * were the funding.
- */
+/** A refund returns the sent token; none when it states the funding transaction itself, whose moves were the funding. */
 function refundedToken(refund: Leg | null, sent: Leg | null): string | null {
   if (refund === null || sent === null || refund.chainId !== sent.chainId) return null;
   const isFunding =

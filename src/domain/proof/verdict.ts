@@ -5,18 +5,18 @@ import { chainFamily, isNativeToken, type Statement } from './statement.ts';
 
 // | what the endpoints report                                                    | verdict                     |
 // |------------------------------------------------------------------------------|-----------------------------|
-// | nothing can follow: native or unlisted token, one not checkable, other chain | unchecked, without asking   |
-// | none found; two synced hosts have a final head 1 h past when it was stated   | unproven, whoever fails     |
+// | nothing can follow: native or unlisted token, one not checkable, other chain | unchecked, no request       |
+// | none found; two synced hosts have a final head 1 h past when it was stated   | unproven, despite failures  |
 // | none found, an endpoint answers                                              | waiting: not-found          |
 // | no endpoint answers                                                          | waiting: unreachable        |
-// | found, by nobody as final                                                    | waiting: not-final          |
+// | found, but not as final                                                      | waiting: not-final          |
 // | found as final, another final answer or a final absence contradicts it       | waiting: disagreement       |
 // | two hosts agree, and the statement is true                                   | verified                    |
 // | two hosts agree, and it is false                                             | disputed                    |
 // | one host, the only one there is (or alone for an hour), and it is true       | verified, singleSource      |
 // | one host, and it is false; or it is true and others may still answer         | waiting: one-endpoint       |
 // | one host, and it is true by a log that proved another transfer               | waiting: one-endpoint       |
-// | as for verified, but its log is another's that is checked anew               | waiting: claimed            |
+// | as for verified, but its log is another's that is checked again              | waiting: claimed            |
 // | as for verified, but it is old, or a refund, and its funding is not checked  | waiting: funding            |
 // | as for verified, but the matching log cannot be known                        | unchecked                   |
 //
@@ -71,10 +71,7 @@ const PATIENCE_MS = 3_600_000;
 
 const MOST_MOVES = 20;
 
-/**
- * Judges a statement by the last reading of each endpoint, in any order. Without readings it returns whether a check
- * is of any use. The table above is complete.
- */
+/** Judges a statement by each endpoint's last reading. Without readings, it decides whether a check is of any use. */
 export function judge(statement: Statement, readings: readonly Reading[], rules: JudgeRules): Verdict {
   const useless = neverChecked(statement, rules);
   if (useless !== null) return { outcome: 'unchecked', because: useless, isHeld: false };
@@ -209,10 +206,7 @@ const NOT_CHECKABLE: readonly (readonly [chainId: string, address: string])[] = 
   ['1', '0x45804880De22913dAFE09f4980848ECE6EcbAf78'],
 ];
 
-/**
- * The checked tokens of a chain: those of the config and of the packaged list. The upstream's own list does not
- * count, since the upstream's statements are checked.
- */
+/** The checked tokens of a chain: of the config and the packaged list, not of the upstream, whose statements are checked. */
 export function tokenRules(config: {
   tokens: readonly AddedToken[];
   uncheckedTokens: readonly { chainId: string; address: string }[];

@@ -57,9 +57,8 @@ const RECOVERY_BYTES = ['1b', '1c', '00', '01'];
 const MAX_SEARCHED_HASHES = 16;
 
 /**
- * Verifies the EIP-712 signature of a quote from `POST /v1/quotes` (or of an entry of its `quotes`). `quoteSigner`
- * comes from the source chain's entry in `GET /v1/chains`. A signature made for one of `otherChains` is reported as
- * such. Expiry is not checked.
+ * Verifies the EIP-712 signature of a quote from `POST /v1/quotes`, or of one of its `quotes`, against the source
+ * chain's `quoteSigner`. One made for one of `otherChains` is reported as such. Expiry is not checked.
  */
 export async function verifyQuoteSignature({
   quote: value,

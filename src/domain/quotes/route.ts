@@ -14,11 +14,9 @@ export const OPEN_EXECUTIONS = ['SELF_PUBLISH', 'GASLESS'] as const;
 export const USUAL_EXECUTIONS: readonly string[] = ['SELF_PUBLISH'];
 
 /**
- * A watched route, as a subscription defines it.
- * `amount`: the input, base units.
- * `movedBy`: share by which the output must differ from the last reported one to be reported again.
- * `executions`: only quotes with one of them count, as `intentExecutionTypes` of the open service or
- * `execution.transaction.type` of v1; none means any.
+ * A watched route of a subscription. `amount`: the input, base units. `movedBy`: share by which the output must
+ * differ from the last reported one. `executions`: only quotes with one of them count, as `intentExecutionTypes` of
+ * the open service or `execution.transaction.type` of v1; none means any.
  */
 export type RouteDefinition = {
   name: string;
@@ -241,10 +239,7 @@ function countSolvers(quotes: readonly RouteQuote[]): number {
   return named.size + usable.filter(({ solver }) => solver === null).length;
 }
 
-/**
- * The quote without its long parts that only its funder needs (`encodedRoute`, or v1's `execution`), and without the
- * other `quotes` of a v1 answer.
- */
+/** The quote without `encodedRoute` or v1's `execution`, which only its funder needs, and without v1's other `quotes`. */
 function shownQuote(raw: JsonObject): JsonObject | null {
   const shown = withoutFunding(raw);
   return shown === null || canonicalJson(shown).length > LONGEST_QUOTE ? null : shown;

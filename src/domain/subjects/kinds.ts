@@ -19,9 +19,8 @@ export const UNSTATED = '';
 export type Telling = { says: string | null; title: string | null; isTrouble: boolean };
 
 /**
- * A status of a kind, as the interface or its notes name it. `next`: usual next statuses, a hint and never a gate;
- * they only show whether a step went backward or left one out. `isFailure`: the subject failed, which is not the
- * awaited end. `isUnfunded`: a subject that expires in it was never paid.
+ * A status of a kind. `next`: usual next statuses, a hint and never a gate: they only show a step backward or a
+ * skipped one. `isFailure`: not the awaited end. `isUnfunded`: a subject that expires in it was never paid.
  */
 export type Status = Telling & {
   next: readonly string[];
@@ -30,10 +29,7 @@ export type Status = Telling & {
   isUnfunded: boolean;
 };
 
-/**
- * A kind of subject. `name` is for running text; `statuses` and `happenings` (events without a new status) are by
- * word, in lower case.
- */
+/** A kind of subject. `name`: for running text; `statuses` and `happenings` (other events): by word, in lower case. */
 export type Kind = {
   name: string;
   endpointGroup: EndpointGroup;
@@ -207,10 +203,7 @@ const PRICED_ROUTE: Omit<Kind, 'endpointGroup'> = {
   },
 };
 
-/**
- * The kinds of subjects. Jobs of the deposit gateway have their own statuses; a route priced with the key has its own
- * endpoint group.
- */
+/** The kinds, with separate ones for jobs of the deposit gateway and for routes priced with the key. */
 const KINDS: { readonly [kind in SubjectKind | 'gateway-job' | 'partner-route']: Kind } = {
   intent: {
     ...POLLED,

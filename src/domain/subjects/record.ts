@@ -5,9 +5,8 @@ import { type Kind, kindOf, statusOf } from './kinds.ts';
 import { type SubjectId, subjectKind } from './subject.ts';
 
 /**
- * A parsed upstream record. `updatedAt` is in Unix seconds; null when the answer had none. `raw` is the whole record,
- * with unknown members; `unreadable` lists its top-level members that do not have the interface's shape. `names` are
- * the intent hashes in the record.
+ * A parsed upstream record. `updatedAt`: Unix seconds, null for none. `raw`: the whole record, with unknown members.
+ * `unreadable`: its top-level members of another shape than the interface's. `names`: its intent hashes.
  */
 export type UpstreamRecord = {
   subject: SubjectId;
@@ -96,10 +95,7 @@ export const SNAPSHOT = z.object({
   eventId: z.string().optional(),
 });
 
-/**
- * The last accepted record of a subject. `reported`: an event matched every claim of the subject; false while all of
- * it was history.
- */
+/** The last accepted record. `reported`: an event matched every claim of the subject; false while all of it was history. */
 export type Snapshot = Omit<z.output<typeof SNAPSHOT>, 'eventId'> & {
   reported: boolean;
   /** Not readable as a whole: the record is unknown, and the status is known only if not empty. */

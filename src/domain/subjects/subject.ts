@@ -192,20 +192,14 @@ export const RESERVED_KINDS = ['receiver', 'upstream', 'intentwatch', 'audit', '
 
 export type ReservedKind = (typeof RESERVED_KINDS)[number];
 
-/**
- * Reserved kind that an upstream record names: the text before the first colon of its id, else its type, in any case
- * of letters. Null for every other record.
- */
+/** Reserved kind that an upstream record names, by its id's prefix, else by its type, in any case; null for other records. */
 export function reservedKindOf({ id, type }: { id: string; type: string }): ReservedKind | null {
   const colon = id.indexOf(':');
   const kind = (colon === -1 ? type : id.slice(0, colon)).toLowerCase();
   return RESERVED_KINDS.find((reserved) => reserved === kind) ?? null;
 }
 
-/**
- * Subject of a record of the status endpoint; null when neither its id nor its type names a kind. An id without
- * prefix gets the record's type as prefix.
- */
+/** Subject of a status record, with the type as an id's missing prefix; null when neither id nor type names a kind. */
 export function subjectOfRecord(record: { id: string; type: string }): SubjectId | null {
   // A prefix is a word of the interface in any case; the rest is the upstream's own.
   const id = record.id.replace(/^[A-Za-z-]+(?=:)/, (prefix) => prefix.toLowerCase());

@@ -54,11 +54,9 @@ export function routesOf(
  * through which this one was found. `order-1042|intent:0x…` is direct; `treasury|wallet:0x…` on a transfer was found
  * on a page of that wallet. The intents that a quote names inherit the claims of the quote.
  *
- * `atMs`: time at which the subscription began to name the root (Redis time); a root removed and named again has a
- * new
- * one. `historyBefore` (Unix seconds on the upstream's clock): earlier changes are history for this claim; null for
- * named subjects, and when the subscription wants history. A claim is `served` once the subject's state was reported
- * or found to be history for it.
+ * `atMs`: time at which the subscription began to name the root (Redis time), anew after a removal.
+ * `historyBefore`: earlier changes are history for this claim (Unix seconds on the upstream's clock); null for named
+ * subjects, and when the subscription wants history. `served`: the state was reported, or found to be history.
  */
 export type Claim = { root: string; atMs: number; historyBefore: number | null; served: boolean };
 
@@ -87,10 +85,7 @@ export function claimRoot(subscription: string, root: SubjectId, receivers?: rea
 /** Parts of a claim's root. `receivers` is null when it counts for all receivers of the subscription. */
 type ParsedRoot = { subscription: string; receivers: readonly string[] | null; subject: string };
 
-/**
- * Parses a claim's root. A subject tracked by itself has its own definition, stored in place of a subscription under
- * the whole root.
- */
+/** Parses a claim's root. A subject tracked by itself has its own definition, stored like a subscription under its root. */
 export function parseClaimRoot(root: string): ParsedRoot {
   const bar = root.indexOf('|');
   const subject = root.slice(bar + 1);

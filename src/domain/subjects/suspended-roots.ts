@@ -85,16 +85,12 @@ function countsFor({ receivers }: Pick<StoredRoot, 'receivers'>, name: string): 
 export type SuspendedState = { state: 'out' | 'back'; isMade: boolean };
 
 /**
- * Effect of a reload on roots that leave the config and on those that had left it. `narrowed`: new roots that
- * continue one for the receivers without another root; they are suspended from the start. `out`: suspended. `back`:
- * resumed with all waiting events. `ended`: removed.
+ * Effect of a reload on roots that leave or had left the config. `narrowed`: new roots for receivers without another
+ * one, suspended from the start. `out`: suspended. `back`: resumed with all waiting events. `ended`: removed.
  */
 export type SuspensionPlan = { narrowed: ContinuedRoot[]; out: string[]; back: string[]; ended: string[] };
 
-/**
- * Roots of a config, subjects of the next one, and how the claims continue (see `planRoots`). `present`: receivers of
- * the next one.
- */
+/** Input of a reload; `continued` and `stays` as in `planRoots`. `present`: receivers of the next config. */
 type Reload = {
   stored: readonly StoredRoot[];
   named: readonly NamedSubject[];
@@ -110,10 +106,9 @@ type Parting = Pick<Reload, 'stored' | 'named' | 'suspended'> & {
 };
 
 /**
- * Splits roots that are suspended, or about to be, whose subscription stays with other receivers. It may give some
- * up, lose them as they leave the config, or have new ones, to whom no event is owed. Each root becomes one for the
- * receivers that stay and one for the others, for whom its events keep waiting. Together they count for the same
- * receivers. A root in the config is unchanged.
+ * Splits roots that are suspended, or about to be, whose subscription stays with other receivers: it drops some, the
+ * config does, or it has new ones, to whom no event is owed. Each becomes one root for the receivers that stay and
+ * one for the others, for whom its events keep waiting. A root in the config is unchanged.
  */
 export function partRoots(
   { stored, named, suspended, receivers: receiversOf }: Parting,
@@ -141,9 +136,9 @@ export function partRoots(
 }
 
 /**
- * Plans the suspensions. A root that leaves is suspended for the receivers without another root that is as old; if
- * other roots continue it for all of them, it ends, as in a rename. A receiver that its subscription gives up, while
- * it keeps the subject, is not suspended. `isGraced` is false when leaving roots end at once.
+ * Plans the suspensions. A leaving root is suspended for receivers without another root as old; when others continue
+ * it for all of them, it ends, as in a rename. A receiver dropped by a subscription that keeps the subject is not
+ * suspended. `isGraced` is false when leaving roots end at once.
  */
 export function planSuspensions(
   { stored, named, continued, stays, suspended, present }: Reload,
@@ -178,7 +173,7 @@ export function planSuspensions(
     const isCovered = receivers.length === 0 ? isContinued : rest.length === 0;
     if (!isCovered && (isGraced || before !== undefined)) {
       const narrowed = claimRoot(subscription, asSubjectId(subject), rest.toSorted());
-      // A root that counts for exactly these receivers continues only for readers of the log.
+      // A root that counts for exactly these receivers is continued only for readers of the log.
       if (narrowed === root || (!isContinued && rest.length === receivers.length)) {
         if (before === undefined || !isDone(before, 'out')) plan.out.push(root);
         continue;

@@ -106,10 +106,7 @@ export const COMMON_TOKENS: readonly CommonToken[] = ROWS.map(([chainId, address
   source,
 }));
 
-/**
- * Names of chains and tokens, and explorers. A token is known only when its decimals are certain: `null` has its
- * amounts reported in base units.
- */
+/** Names of chains and tokens, and explorers. A token with uncertain decimals is null: its amounts are shown in base units. */
 export type Directory = {
   chain(chainId: string): Chain | null;
   token(chainId: string, address: string): Token | null;

@@ -19,9 +19,8 @@ const CHAIN = z.object({
 });
 
 /**
- * A token as the upstream lists it. `decimals` is the first listed value, since decimals never change on a chain.
- * Another value later, or twice in one list, is `contradicted`; until it is resolved, the token's amounts are
- * reported in base units.
+ * A token as the upstream lists it. `decimals` never change on a chain: the first value stays. Another value, later
+ * or in the same list, is `contradicted`; until resolved, the token's amounts are reported in base units.
  */
 const TOKEN = z.object({
   chainId: CHAIN_ID,

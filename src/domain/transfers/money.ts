@@ -90,9 +90,8 @@ function kindsOf(kinds: JsonValue | undefined): string | null {
 type TokenAmount = { amount: string; token: string | null; chainId: string | null };
 
 /**
- * Formats base units in token units, digit by digit: thousands grouped with `,`, at least two decimals, no trailing
- * zeros after them (`1250000000` with 6 decimals is `1,250.00`). Null when the text is not a whole number of at most
- * 100 digits, which bounds the time.
+ * Formats base units digit by digit: thousands grouped with `,`, at least two decimals, no trailing zeros after them
+ * (`1250000000` with 6 decimals is `1,250.00`). Null beyond 100 digits, which bounds the time, and for other text.
  */
 export function formatUnits(baseUnits: string, decimals: number): string | null {
   if (!/^\d{1,100}$/.test(baseUnits)) return null;

@@ -1,9 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 
-/**
- * One end of a transfer. `done`: the transaction happened, else it was only agreed; `members`: source members of the
- * record.
- */
+/** One end of a transfer. `done`: the transaction happened; else it was only agreed. `members`: source members. */
 export type Leg = {
   chainId: string | null;
   token: string | null;
@@ -90,10 +87,7 @@ export const ANY_ROUTE = '*';
 
 const CHAIN = /^[A-Za-z0-9_-]{1,40}$/;
 
-/**
- * Route of a record, by which its timing is learned: `8453:10`; `8453:*` when only the source chain is known; `*`
- * without either.
- */
+/** Route of a record for its timing: `8453:10`; `8453:*` when only the source chain is known; `*` without either. */
 export function routeName(record: JsonObject): string {
   const { source, destination } = readTransfer(record);
   const from = source?.chainId ?? '';

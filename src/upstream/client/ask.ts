@@ -63,10 +63,7 @@ export function listThread(): Asking['lists'] {
   return new Thread({ module: LIST_MODULE, mostMs: LIST_MS });
 }
 
-/**
- * Sends a request, reads the answer and counts it. Throws UpstreamFailure, or the caller's abort reason, which is not
- * counted.
- */
+/** Sends a request, reads the answer and counts it. Throws UpstreamFailure, or the caller's abort reason, uncounted. */
 export async function ask<T>(asking: Asking, question: Question<T>): Promise<Answer<T>> {
   const { endpoint } = question;
   const startedMs = performance.now();

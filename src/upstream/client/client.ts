@@ -93,11 +93,10 @@ export type RequestOptions = { signal?: AbortSignal };
 export type SubmitOptions = RequestOptions & { patience?: Patience };
 
 /**
- * Client of the upstream over kept-alive connections. Reads, quotes and the creation of vaults are one request per
- * call, without retries. A submit is sent again, byte for byte, while its failure advises that (`patience: {
- * attempts: 1, … }` sends it once). Every method throws UpstreamFailure without a usable answer, and a RangeError for
- * a request that would be refused anyway. When the caller aborts, it throws the signal's reason; a submit may have
- * arrived all the same.
+ * Client of the upstream over kept-alive connections: one request per call. Only a submit is sent again, byte for
+ * byte, while its failure advises that (`patience: { attempts: 1, … }` sends it once). Every method throws
+ * UpstreamFailure without a usable answer, and a RangeError for a request that would be refused anyway. When the
+ * caller aborts, it throws the signal's reason; a submit may have arrived all the same.
  */
 export class UpstreamClient {
   readonly #options: UpstreamClientOptions;

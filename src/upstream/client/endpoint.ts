@@ -75,10 +75,7 @@ export function carriesKey(base: URL, url: URL): boolean {
   return path !== null && /^\/v1\//.test(path) && !/^\/v1\/+deposit-gateway(\/|$)/i.test(path);
 }
 
-/**
- * Puts a value into a path template, as one segment. Throws a TypeError for a template without the placeholder and a
- * RangeError for a value that would not stay one segment.
- */
+/** Puts a value into a path as one segment. Throws a TypeError for a bad template, a RangeError for a bad value. */
 export function fillPath(template: string, hole: { name: string; value: string }): string {
   const { name, value } = hole;
   checkTemplate(template, name);

@@ -223,10 +223,7 @@ export function refusalSentence(
   return null;
 }
 
-/**
- * The gateway answers an unknown path with 403 as well (interface, Errors); without a key in the request, none can be
- * refused.
- */
+/** The gateway answers an unknown path with 403 too (interface, Errors); without a sent key, none is refused. */
 function pathSentence({
   endpoint,
   httpStatus,

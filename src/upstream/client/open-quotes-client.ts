@@ -27,9 +27,8 @@ export type OpenQuotesClientOptions = {
 };
 
 /**
- * Client of the open quoting service, over kept-alive connections, one request per call and no retries. The service
- * takes no key, so none is ever sent. Every method throws UpstreamFailure when no usable answer came, and the
- * signal's reason when the caller aborted.
+ * Client of the open quoting service over kept-alive connections, one request per call, no retries, never a key.
+ * Every method throws UpstreamFailure without a usable answer, and the signal's reason when the caller aborted.
  */
 export class OpenQuotesClient {
   readonly #base: URL;

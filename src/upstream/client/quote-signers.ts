@@ -51,10 +51,9 @@ export class QuoteSigners {
   }
 
   /**
-   * Verifies a quote against the signer of its source chain. Signers rotate, so only signers read after a quote was
-   * given make it invalid. Throws UpstreamFailure when the chains cannot be read: then the verdict is unknown.
-   * `trustedForMs`: signers read this shortly before the quote was given count as those of its time, so that a stream
-   * of invalid quotes does not read them for each. The signal ends only the wait.
+   * Verifies a quote against its source chain's signer. Signers rotate: only signers read after a quote was given
+   * make it invalid. Throws UpstreamFailure when they cannot be read. `trustedForMs`: signers read this shortly
+   * before also count, so that a stream of invalid quotes does not read them for each. The signal ends only the wait.
    */
   async verify(
     quote: JsonValue,

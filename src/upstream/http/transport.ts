@@ -207,10 +207,7 @@ function httpDateMs(text: string | null): number | null {
   return Number.isNaN(ms) ? null : ms;
 }
 
-/**
- * A Retry-After header in whole milliseconds, at most an hour; null when absent or unreadable. `nowMs` is the time of
- * the answer, best on the clock that wrote the header.
- */
+/** A Retry-After header in ms, at most an hour; null when absent or unreadable. `nowMs`: time of the answer, best by its `Date`. */
 function retryAfterMs(text: string | null, nowMs: number): number | null {
   if (text === null) return null;
   const ms = /^\d+(\.\d+)?$/.test(text) ? Math.ceil(Number(text) * 1000) : untilMs(text, nowMs);

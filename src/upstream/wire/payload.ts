@@ -34,10 +34,7 @@ export const anySignatureField = z
   .string()
   .regex(/^0x([a-fA-F0-9]{2})+$/, { error: 'a signature of 0x and hex digits' });
 
-/**
- * Serializes a request once: every resend has the same bytes. Throws a RangeError that names every field that the
- * interface would refuse, without its value.
- */
+/** Serializes a request once, for identical resends. Throws a RangeError that names every bad field, without its value. */
 export function payloadOf(schema: z.ZodType, value: unknown): string {
   const parsed = schema.safeParse(value);
   if (parsed.success) return JSON.stringify(parsed.data);

@@ -78,10 +78,7 @@ const MEMBERS: Members = {
 /** More than solvers give for one transfer. */
 const MOST_QUOTES = 1_000;
 
-/**
- * Reads the answer of the quotes endpoint: the core of the top-level quote must be present, other members are read if
- * readable.
- */
+/** Reads an answer of the quotes endpoint: the core of the top-level quote must be present; the rest is optional. */
 export function readQuoteAnswer(body: JsonValue): Reading<QuoteAnswer> {
   const best = readQuote(body);
   if ('mismatch' in best) return best;

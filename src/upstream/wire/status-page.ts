@@ -160,10 +160,7 @@ type Only<Name extends ExactFilter> = { [N in Name]: string } & {
   [N in Exclude<ExactFilter, Name> | keyof WalletFilter]?: never;
 };
 
-/**
- * Query of the status endpoint: one exact filter (`quoteId` and `jobId` are bare UUIDs), or a page of a wallet.
- * `limit` is 1 to 50.
- */
+/** Query of the status endpoint: one exact filter (`quoteId`, `jobId`: bare UUIDs), or a wallet's page (`limit`: 1 to 50). */
 export type StatusQuery =
   | { [Name in ExactFilter]: Only<Name> }[ExactFilter]
   | (WalletFilter & { [Name in ExactFilter]?: never });
