@@ -64,7 +64,6 @@ type Asked = {
   close(): Promise<void>;
 };
 
-/** One endpoint with cached values: its chain, and its final head. */
 function askedEndpoint(
   config: ChainEndpoint,
   { chain, onCall }: { chain: CheckedChain; onCall: (call: EndpointCall) => void },

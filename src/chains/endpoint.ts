@@ -46,7 +46,6 @@ export type CallOutcome = 'ok' | 'error' | 'timeout' | 'rate-limited' | 'wrong-c
 /** One call of one endpoint, for metrics and the log. */
 export type EndpointCall = {
   chainId: string;
-  /** Name in the config. */
   endpoint: string;
   method: string;
   outcome: CallOutcome;
@@ -67,10 +66,8 @@ export class EndpointError extends Error {
   }
 }
 
-/** A call: a method, and the name of its result. */
 type Question<Name extends ResultName> = { method: string; params: readonly unknown[]; result: Name };
 
-/** Error codes of providers for too many requests. */
 const LIMIT_CODES: ReadonlySet<number> = new Set([-32005, -32029, 429]);
 
 /** Pause of an endpoint that limits the rate without a time. */
@@ -214,7 +211,6 @@ export class Endpoint {
     throw this.error('error', `${method}: ${where} cannot be read, expected ${expected}`);
   }
 
-  /** Parses an answer; a large one in a thread. */
   async #read(method: string, task: { text: string; result: ResultName }): Promise<RpcAnswer> {
     if (task.text.length < THREAD_FROM_CHARS) return work(task);
     try {

@@ -10,7 +10,6 @@ export type Observation = Pick<
 export interface ChainSource {
   identity(): Promise<string>;
   isSynced(): Promise<boolean>;
-  /** Newest final block. */
   finalHead(): Promise<Block>;
   /** Null when the endpoint does not have the transaction. `head` was final before the request. */
   find(

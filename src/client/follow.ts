@@ -68,7 +68,6 @@ export async function* followDaemon(
   }
 }
 
-/** A stream that began, and ended. */
 class CutError extends Error {
   override readonly name = 'CutError';
 }

@@ -7,7 +7,6 @@ export type InputLimits = {
   depth: number | null;
   /** Elements of all lists and members of all objects together. */
   members: number | null;
-  /** Characters of the text of one number. */
   numberCharacters: number | null;
   /** Characters of one text; absent: limited by `bytes` alone. */
   textCharacters?: number;

@@ -180,7 +180,6 @@ export class NameResolver {
     return this.#underWay.get(name) ?? this.#start(name);
   }
 
-  /** Cancels the lookups under way, which fail. */
   close(): void {
     this.#closed = true;
     this.#asked?.resolver.cancel();
@@ -212,7 +211,6 @@ export class NameResolver {
     }
   }
 
-  /** Requests one full name after the other, until one has an address. */
   async #ask(name: string): Promise<Found> {
     const conf = this.#names.resolvConf;
     for (const candidate of candidates(name, conf)) {
@@ -258,7 +256,6 @@ export class NameResolver {
 
 type FamilyAnswer = { records: RecordWithTtl[]; code: string | null };
 
-/** Result of a request, as a value. */
 async function answered(question: Promise<RecordWithTtl[]>): Promise<FamilyAnswer> {
   try {
     return { records: await question, code: null };

@@ -101,7 +101,6 @@ function noSums(): DaySums {
   };
 }
 
-/** Adds a transfer's postings of the day to the sums other than balances. */
 function addPostings(sums: DaySums, { inDay, state }: DayTransfer): void {
   const source = state.transfer.source?.chainId ?? '';
   const destination = state.transfer.destination?.chainId ?? '';

@@ -60,7 +60,6 @@ export const ENOUGH_OF_A_ROUTE = 20;
 /** The expectation leans to long times, for the planner's sake. For reported times it counts like this few transfers. */
 const FEW_TRANSFERS = 4;
 
-/** Fewest ends for a meaningful 99th percentile. */
 const ENOUGH_FOR_P99 = 50;
 
 /** Initial values of knowledge. `estimates`: route -> quotes' estimate of the delivery time, seconds. */

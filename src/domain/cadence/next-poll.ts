@@ -24,7 +24,6 @@ export type CadenceInput = {
 
 export type NextPoll = { next: 'finish' } | ({ next: 'poll' } & PlannedPoll);
 
-/** Interval of exact polls while an answer is unconfirmed. */
 const UNCONFIRMED_EVERY_MS = 15_000;
 
 /** Delay of a poll after the time of a clock event. */

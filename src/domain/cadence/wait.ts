@@ -57,7 +57,6 @@ export type StageLimits = { leastSeconds: number; mostSeconds: number; agedSecon
 
 export type Limits = { leastSeconds: number; mostSeconds: number };
 
-/** Longest wait of any plan. */
 export const LONGEST_WAIT_SECONDS = 7_200;
 
 /** An old stage is polled at least every tenth of its age: the delay stays small beside the waiting time. */

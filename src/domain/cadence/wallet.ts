@@ -197,12 +197,10 @@ function pagesOf(listing: Listing, open: readonly OpenTransfer[]): number {
   return Math.ceil(Math.max(1, open.filter(({ status }) => status === listing).length) / PAGE);
 }
 
-/** Fills of transfers that appeared since the last poll. */
 function unseenFills({ fillRate }: Arrivals, model: CadenceModel): Term {
   return { curve: model.filledShares, ageSeconds: 0, weight: fillRate };
 }
 
-/** Listings with expected new transfers, and their rates. */
 function awaited(view: WalletView): Arrivals[] {
   const { weight, limits } = view.model.arrivals;
   const rate = weight * view.arrivalsPerSecond;

@@ -71,7 +71,6 @@ function pairOpen(
   pairAll(({ name }, element) => (isJsonObject(element) ? quotes.next(quotesKey(name, element)) : undefined));
 }
 
-/** The name of an element and its leaves, which decide the elements that it may match. */
 type Leafy = { name: string; leaves: ReadonlySet<string> };
 
 type Element = Leafy & { element: JsonValue; at: number };
@@ -193,7 +192,6 @@ function push<V>(lists: Map<string, V[]>, key: string, value: V): void {
  */
 export type Reading = 'grows' | 'replaces';
 
-/** The changed paths, and the stored record with the answered values merged into it. */
 type Difference = { changes: string[]; merged: JsonObject };
 
 /** `updatedAt` only orders records; `id` is the subject's in any spelling. A difference in them alone is not a change. */

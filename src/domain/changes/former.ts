@@ -5,7 +5,6 @@ import { type SubjectId, subjectKind } from '../subjects/subject.ts';
 import type { Accepted } from './decision.ts';
 import { fold, isEmpty, leavesOf, type NameElement, setNames, sortedFold } from './leaves.ts';
 
-/** Most former values remembered of a subject, and of one change. */
 const MOST = 128;
 const MOST_OF_ONE_CHANGE = 32;
 

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import type { JsonObject } from '../json.ts';
 import { PROOF } from '../proof/proof.ts';
 
-/** Members that identify an event, the same for every receiver. */
 const HEAD = {
   id: z
     .string()

@@ -106,7 +106,6 @@ function wordOf(type: string): string {
   return type.slice(type.indexOf('.') + 1);
 }
 
-/** Words before the first dot of the types in the catalogue. */
 const KINDS: readonly string[] = [...new Set(EVENT_TYPES.map(kindOf))];
 
 /** True when a pattern of a receiver's `events` matches a type of the catalogue; with a leading `!`, when it excludes one. */

@@ -91,7 +91,6 @@ function oldValues(before: JsonObject, { subject, transition }: EventInput): Jso
   );
 }
 
-/** Waiting time of a subject that moves on, or that is overdue. */
 function elapsedSeconds({ transition, updatedAt, waitingSince, nowMs }: EventInput): number | null {
   const { type, status, previousStatus } = transition;
   const isOverdue = type.endsWith('.overdue');

@@ -17,7 +17,6 @@ const MOVE = z.object({
   to: z.string(),
   amount: DIGITS,
   index: z.int().min(0),
-  /** The token account that gained, on Solana. */
   account: z.string().exactOptional(),
   /** Moved by a program that may have kept a fee, which is not guessed (Token-2022). */
   mayHaveFee: z.literal(true).exactOptional(),
@@ -55,7 +54,6 @@ export const READING = z.discriminatedUnion('outcome', [
   z.object({
     ...WHO,
     outcome: z.literal('absent'),
-    /** True when the endpoint reports that it has caught up. */
     isSynced: z.boolean(),
     head: BLOCK.nullable(),
   }),

@@ -4,7 +4,6 @@ import { foldHex, parseSubjectId, type SubjectId } from '../subjects/subject.ts'
 import { type Leg, readTransfer } from '../transfers/transfer.ts';
 import type { Payment } from './proof.ts';
 
-/** Protocol and address format of a chain. */
 type ChainFamily = 'evm' | 'solana';
 
 /** Answer to `getGenesisHash` on Solana, by the id that cross-chain services use for it. */
@@ -63,7 +62,6 @@ export type Stated = {
 /** A statement with the rightful recipients of the payment, as far as the user named them; empty when unknown. */
 export type Statement = Stated & { recipients: string[] };
 
-/** Sources of a delivery's recipients: the user's config, and an imported quote. */
 type KnownRecipients = {
   recipients?: readonly string[];
   promised?: { destination?: { chainId?: string; recipient?: string } } | null;

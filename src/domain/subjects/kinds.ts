@@ -144,7 +144,6 @@ const ROUTE: Kind['statuses'] = {
   unavailable: status(idle(30, null), [], { says: 'No solver quotes this route now.', isTrouble: true }),
 };
 
-/** Events of several kinds without a new status. */
 function usual(name: string) {
   const same = 'its status is the same';
   return {

@@ -58,7 +58,6 @@ const UNCONFIRMED = z.codec(z.string().optional(), z.custom<Unconfirmed>().nulla
   encode: (unconfirmed) => (unconfirmed === null ? undefined : `${unconfirmed.sinceMs}|${unconfirmed.key}`),
 });
 
-/** A new snapshot: its members, and their texts in a Redis hash. */
 const WRITTEN = {
   /** Number of snapshots. */
   version: INTEGER,
@@ -77,7 +76,6 @@ const WRITTEN = {
   flags: listOf('\n'),
   /** Hashes of the values that it has left at its present `updatedAt` (see `formerAfter`). */
   former: listOf(' '),
-  /** Marks of its events (see `identify`). */
   emitted: listOf(' '),
   /** Epoch of its newest event; snapshots from before epochs belong to the first. */
   epoch: EPOCH,
@@ -88,7 +86,6 @@ export const SNAPSHOT_DRAFT = z.object(WRITTEN);
 /** The last accepted record of a subject as it is stored, with the notes of commits. */
 export const SNAPSHOT = z.object({
   ...WRITTEN,
-  /** Value of the commit counter when it was written. */
   commit: INTEGER,
   unconfirmed: UNCONFIRMED,
   /** Latest event that matched every claim of the subject. */

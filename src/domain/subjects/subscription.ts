@@ -12,7 +12,6 @@ import {
   walletId,
 } from './subject.ts';
 
-/** Subjects of a subscription, as a user writes them. */
 type NamedSubjects = {
   wallets: readonly string[];
   intents: readonly string[];

@@ -10,7 +10,6 @@ export type NamedSubject = { subscription: string; receivers: readonly string[];
 /** A root of the new config that continues others, which leave the config: it has their start. */
 export type ContinuedRoot = { root: string; subject: SubjectId; atMs: number; from: readonly string[] };
 
-/** `stays`: stored roots that the new config still has. */
 type RootPlan = { continued: ContinuedRoot[]; stays: ReadonlySet<string> };
 
 /** Stands for readers of the event log itself, which holds the events of every subscription. */
@@ -100,7 +99,6 @@ type Reload = {
   present: ReadonlySet<string>;
 };
 
-/** Input of `partRoots`; `receivers`: those of each subscription of the new config. */
 type Parting = Pick<Reload, 'stored' | 'named' | 'suspended'> & {
   receivers: ReadonlyMap<string, readonly string[]>;
 };

@@ -98,7 +98,6 @@ const ROWS: readonly (readonly [string, string, Token, keyof typeof TOKEN_SOURCE
   ['421614', '0x75faf114eafb1BDbe2F0316DF893fd58CE46AA4d', USDC, 'circle'],
 ];
 
-/** Common stablecoins, known before the upstream has listed any token. */
 export const COMMON_TOKENS: readonly CommonToken[] = ROWS.map(([chainId, address, token, source]) => ({
   chainId,
   address,

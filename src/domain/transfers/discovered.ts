@@ -39,7 +39,6 @@ export type DiscoveredToken = z.infer<typeof TOKEN>;
 /** The upstream's chains and tokens. */
 export type Discovered = { chains: readonly DiscoveredChain[]; tokens: readonly DiscoveredToken[] };
 
-/** A listed chain or token, before validation. */
 type ListedChain = { chainId: number; name: string | null; quoteSigner: string | null };
 type ListedToken = { chainId: number; address: string; symbol: string | null; decimals: number | null };
 

@@ -65,7 +65,6 @@ function endOf(leg: Leg | null, expected: string | undefined, directory: Directo
   };
 }
 
-/** Agreed delivery of a record's steps, or of a route's price. */
 function agreed({ destinationTx: _, ...record }: JsonObject): Leg | null {
   return readTransfer(record).destination;
 }

@@ -71,7 +71,6 @@ export type OpenState = (typeof OPEN_STATES)[number];
 /** An unfinished transfer: its sent amount, its pair of chains, and the start of its state (Unix seconds). */
 export type OpenTransfer = { state: OpenState; route: string; sent: RawAmount; since: number };
 
-/** The used members of a snapshot; `changedAtMs`: first observation of its status. */
 type OpenSnapshot = Pick<
   SnapshotDraft,
   'status' | 'record' | 'updatedAt' | 'changedAtMs' | 'pendingSince' | 'flags'

@@ -73,7 +73,6 @@ export type UpstreamClientOptions = {
   proxy?: Secret | null;
   /** Such as `/deposit-gateway/v2/depositAddresses/{vaultAddress}`. */
   vaultPath: string;
-  /** Name of the query parameter with a vault's source chain id. */
   vaultChainParam: string;
   /** Such as `/deposit-gateway/v1/gasless/jobs/{id}`. */
   gaslessJobPath: string;
@@ -81,7 +80,6 @@ export type UpstreamClientOptions = {
   onAnswer?: (answer: Outcome) => void;
 };
 
-/** A request by its path under the base URL, and its body. */
 type Asked<T> = Omit<Question<T>, 'request'> & { path: string; body?: string };
 
 type Sent = { endpoint: SubmitEndpoint; path: string; body: string };
@@ -159,7 +157,6 @@ export class UpstreamClient {
     return this.#ask({ endpoint: 'vault', expected: VAULT_EXPECTED, read: readVault, path }, options);
   }
 
-  /** Chains that can be quoted, with the signer of their quotes. */
   async chains(options: RequestOptions = {}): Promise<Answer<Listing<ChainEntry>>> {
     return this.#ask(
       { endpoint: 'chains', expected: CHAINS_EXPECTED, read: readChains, path: '/v1/chains' },
@@ -167,7 +164,6 @@ export class UpstreamClient {
     );
   }
 
-  /** Tokens that can be quoted. */
   async tokens(options: RequestOptions = {}): Promise<Answer<Listing<TokenEntry>>> {
     return this.#ask(
       { endpoint: 'tokens', expected: TOKENS_EXPECTED, read: readTokens, path: '/v1/tokens' },
@@ -193,7 +189,6 @@ export class UpstreamClient {
     );
   }
 
-  /** Funds a quote through Permit2. `httpStatus` 200 means that the job existed already. */
   async submitPermit2(payload: Permit2Payload, options: SubmitOptions = {}): Promise<Answer<GaslessJob>> {
     const body = payloadOf(permit2Schema, payload);
     return this.#submitGasless(
@@ -202,7 +197,6 @@ export class UpstreamClient {
     );
   }
 
-  /** Funds a quote through Permit3. `httpStatus` 200 means that the job existed already. */
   async submitPermit3(payload: Permit3Payload, options: SubmitOptions = {}): Promise<Answer<GaslessJob>> {
     const body = payloadOf(permit3Schema, payload);
     return this.#submitGasless(
@@ -221,7 +215,6 @@ export class UpstreamClient {
     );
   }
 
-  /** Funds a vault by a signed ERC-3009 authorization. */
   async submitVaultErc3009(
     payload: VaultErc3009Payload,
     options: SubmitOptions = {},
@@ -231,7 +224,6 @@ export class UpstreamClient {
     return this.#submitVault({ endpoint: 'vault-submit-erc-3009', path, body }, options);
   }
 
-  /** Funds a vault by a signed EIP-2612 permit. */
   async submitVaultErc2612(
     payload: VaultErc2612Payload,
     options: SubmitOptions = {},

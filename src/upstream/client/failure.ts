@@ -1,7 +1,6 @@
 import { describeSupport, type FieldFault, type SolverFault, type SupportDetails } from '../wire/problem.ts';
 import { type Endpoint, isSubmit } from './endpoint.ts';
 
-/** Reasons of a request without a usable answer. */
 export const FAILURE_CODES = [
   'unauthorized',
   'forbidden',
@@ -114,7 +113,6 @@ type FailureFacts = {
   expected: string;
   /** `null` without an answer. */
   httpStatus: number | null;
-  /** Stable `code` of a problem body. */
   problemCode: string | null;
   retryAfterMs: number | null;
   /** True when the request carried the API key. Default false: then no answer can be about the key. */
@@ -125,7 +123,6 @@ type FailureFacts = {
   tooLarge?: TooLarge | null;
   fields?: FieldFault[];
   solvers?: SolverFault[];
-  /** Details for a support ticket. */
   support?: SupportDetails;
   /** Never an error that carries the upstream's bytes: they may echo the key. */
   cause?: unknown;

@@ -16,7 +16,6 @@ export const OPEN_QUOTES_TIMEOUT_MS = 30_000;
 
 /** Options of the open quoting service's client. */
 export type OpenQuotesClientOptions = {
-  /** http or https, maybe with a path. */
   quotesUrl: string;
   /** For connecting, headers and body together. */
   timeoutMs: number;

@@ -7,7 +7,6 @@ import {
 } from '../../domain/quotes/quote-signature.ts';
 import type { UpstreamClient } from './client.ts';
 
-/** Time for which an answer of the chains endpoint is trusted. */
 const FRESH_MS = 600_000;
 
 /** Signers by source chain, and the time at which reading them began (own clock, ms). */

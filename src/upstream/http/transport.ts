@@ -31,7 +31,6 @@ export type HttpAnswer = {
   dateMs: number | null;
   /** The received part of the body. */
   text: string;
-  /** Reason of an incomplete body. */
   cut: 'timeout' | 'too large' | 'truncated' | null;
 };
 
