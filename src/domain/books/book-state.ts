@@ -17,7 +17,7 @@ export const PROOF_STATE = z.object({
   txHash: z.string().nullable().default(null),
   /** The checked statement as text (`statedText`); null when the event has none. */
   stated: z.string().nullable().default(null),
-  /** Of a refund: base units sent by then; absent in books of an older version. */
+  /** For a refund: base units sent by then; absent in books of an older version. */
   sent: z.string().nullable().exactOptional(),
   reason: z.string().nullable(),
   isSingleSource: z.boolean(),

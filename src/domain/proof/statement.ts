@@ -55,7 +55,7 @@ export type Stated = {
   token: string | null;
   /** Base units; null when none is stated, as of a refund. */
   amount: string | null;
-  /** Of a refund: sent base units, the most that can come back; null when not stated, and for other payments. */
+  /** For a refund: sent base units, the most that can come back; null when not stated, and for other payments. */
   sent: string | null;
 };
 
