@@ -3,17 +3,17 @@ import { checkJson } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { EVM_BLOCK, EVM_RECEIPT, QUANTITY, SOLANA_TRANSACTION } from '../domain/proof/moves.ts';
 
-/** The id of every call, for each is a request of its own. */
+/** Id of every call: each is a request of its own. */
 export const CALL_ID = 1;
 
-/** The results that are read of endpoints, by name: a thread is given the name of the one that it reads. */
+/** Results of endpoints, by name: a thread is given the name of the one that it parses. */
 const RESULTS = {
   quantity: QUANTITY,
-  /** A node that is catching up tells how far it is. */
+  /** A node that is catching up reports its progress. */
   synced: z.union([z.literal(false), z.looseObject({})]).transform((reported) => reported === false),
   evmReceipt: EVM_RECEIPT.nullable(),
   evmBlock: EVM_BLOCK.nullable(),
-  // What it says is reported: no text but a hash in base58 gets that far.
+  // Its text is reported, so only a base58 hash passes.
   genesis: z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, { error: 'a hash' }),
   slot: z.int({ error: 'a slot' }).min(0),
   blockTime: z.int({ error: 'a time' }).min(0).nullable(),
@@ -26,26 +26,23 @@ const RESULTS = {
     .nullable(),
 };
 
-/** The name of a result. */
+/** Name of a result. */
 export type ResultName = keyof typeof RESULTS;
 
-/** A result by its name. */
+/** Result by its name. */
 export type Result<Name extends ResultName> = z.infer<(typeof RESULTS)[Name]>;
 
 /** This module, for a thread. */
 export const ANSWER_MODULE = import.meta.url;
 
-/** What the text of an answer holds; `none`: it is no answer of JSON-RPC, or beyond its limits. */
+/** Content of an answer; `none`: it is no JSON-RPC answer, or beyond the limits. */
 export type RpcAnswer =
   | { kind: 'none' }
   | { kind: 'error'; code: number; message: string }
   | { kind: 'result'; value: unknown }
   | { kind: 'unreadable'; where: string; expected: string };
 
-/**
- * A result with another id, or beside an error that cannot be read, is none: its null would say that there is no such
- * transaction.
- */
+/** A result with another id, or beside an unreadable error, is ignored: its null would mean that there is no transaction. */
 const ANSWER = z.union([
   z.object({ error: z.object({ code: z.int(), message: z.string() }) }),
   z.object({
@@ -55,10 +52,9 @@ const ANSWER = z.union([
   }),
 ]);
 
-/** More of the message of an error is not quoted. */
 const MESSAGE_CHARS = 4_096;
 
-/** Reads the text of an answer. What is no part of the result is left out. Also the work of a thread (thread.ts). */
+/** Parses the text of an answer. Unused parts of the result are dropped. Also the work of a thread (thread.ts). */
 export function work({ text, result }: { text: string; result: ResultName }): RpcAnswer {
   const read = ANSWER.safeParse(jsonOf(text));
   if (!read.success) return { kind: 'none' };
@@ -76,10 +72,7 @@ export function work({ text, result }: { text: string; result: ResultName }): Rp
   };
 }
 
-/**
- * The value of a JSON text within the limits; undefined for any other. No digit that is read is lost: an integer that
- * JavaScript cannot hold is refused, and amounts are text.
- */
+/** Parses a JSON text within the limits, else undefined. Integers that JavaScript cannot hold are refused; amounts are text. */
 function jsonOf(text: string): unknown {
   try {
     checkJson(text, LIMITS.rpc);

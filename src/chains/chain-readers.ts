@@ -9,30 +9,30 @@ import { type ChainSource, Refreshed } from './source.ts';
 
 export type { EndpointCall } from './endpoint.ts';
 
-/** Asks every endpoint of a chain about transactions. */
+/** Reads transactions at every endpoint of a chain. */
 export type ChainReader = {
   chainId: string;
-  /** The names of its endpoints, in the order of the config. */
+  /** Names of its endpoints, in the order of the config. */
   endpoints: readonly string[];
   /**
-   * One reading per endpoint, each asked by itself, never through a failover. Never throws for what an endpoint did;
-   * rejects only with the reason of `signal`. With `token`, only moves of this token are read.
+   * One reading per endpoint, each requested by itself, never through a failover. Never throws for an endpoint's
+   * failure; rejects only with the reason of `signal`. With `token`, only moves of this token are read.
    */
   read(txHash: string, options?: { token?: string | null; signal?: AbortSignal }): Promise<Reading[]>;
-  /** The newest final block of one endpoint; null where it has not answered. */
+  /** Newest final block of one endpoint; null when it has not answered. */
   finalHead(endpoint: string): Promise<Block | null>;
   close(): Promise<void>;
 };
 
-/** So long an endpoint is taken to be of the chain that it said it is of. */
+/** Time for which the reported chain of an endpoint is trusted. */
 const IDENTITY_MS = 60_000;
 
-/** So long the final head is taken for the final head: it is only ever too old by that. */
+/** Time for which a final head is reused: it is at most this much too old. */
 const HEAD_MS = 2_000;
 
 const SYNCED_MS = 60_000;
 
-/** A reader for each chain that has endpoints, by its id. Asks nobody before it is asked. */
+/** Makes a reader for each chain with endpoints, by chain id. Sends no request before it is used. */
 export function createChainReaders(
   chains: readonly CheckedChain[],
   { onCall }: { onCall(call: EndpointCall): void },
@@ -64,7 +64,6 @@ type Asked = {
   close(): Promise<void>;
 };
 
-/** One endpoint with what is known of it for a while: of which chain it is, and what is final there. */
 function askedEndpoint(
   config: ChainEndpoint,
   { chain, onCall }: { chain: CheckedChain; onCall: (call: EndpointCall) => void },
@@ -73,7 +72,7 @@ function askedEndpoint(
   const endpoint = new Endpoint(config, { chainId, onCall });
   const source = sourceOf(endpoint, chain);
   const who = { endpoint: config.name, host: hostName(config, chain.endpoints) };
-  // What is requested everybody is not given up with whoever asked first.
+  // A shared request continues when its first caller gives up.
   const identity = new Refreshed({ ask: () => identify(source, { endpoint, chainId }), forMs: IDENTITY_MS });
   const head = new Refreshed({ ask: () => source.finalHead(), forMs: HEAD_MS });
   const synced = new Refreshed({ ask: () => source.isSynced(), forMs: SYNCED_MS });
@@ -111,7 +110,7 @@ function askedEndpoint(
   };
 }
 
-/** Throws an EndpointError where the endpoint is of another chain. */
+/** Throws an EndpointError when the endpoint is of another chain. */
 async function identify(
   source: ChainSource,
   { endpoint, chainId }: { endpoint: Endpoint; chainId: string },
@@ -129,18 +128,18 @@ function sourceOf(endpoint: Endpoint, { chainId, finality, fulfilments }: Checke
 function pinned(fulfilments: CheckedChain['fulfilments']): PinnedFulfilments | null {
   if (fulfilments === null) return null;
   const abi = readFulfilmentEvent(fulfilments);
-  // The config was refused where the event cannot be read.
+  // The config is refused when the event cannot be parsed.
   if ('fault' in abi) throw new Error(`fulfilments.event: expected ${abi.fault}`);
   return { address: fulfilments.address.toLowerCase(), hash: fulfilments.hash, abi };
 }
 
-/** Names a host without telling it: by the first endpoint that has it. */
+/** Stands for a secret host: the name of the first endpoint that has it. */
 function hostName(config: ChainEndpoint, all: readonly ChainEndpoint[]): string {
   const host = hostOf(config);
   return all.find((other) => hostOf(other) === host)?.name ?? config.name;
 }
 
-/** The host of an endpoint, which is a secret like its URL: to compare, not to tell. */
+/** Host of an endpoint, secret like its URL: for comparison only. */
 export function hostOf({ url }: ChainEndpoint): string {
   return new URL(url.reveal()).hostname.toLowerCase().replace(/\.$/, '');
 }

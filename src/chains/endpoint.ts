@@ -7,13 +7,13 @@ import { Transport } from '../upstream/http/transport.ts';
 import { VERSION } from '../version.ts';
 import { ANSWER_MODULE, CALL_ID, type Result, type ResultName, type RpcAnswer, work } from './answer.ts';
 
-/** Nobody waits longer for his turn: he is reported to come again. */
+/** A caller with a longer wait is refused. */
 const LONGEST_WAIT_MS = 10_000;
 
-/** Spreads calls evenly: so many per second, after a pause of a second as many at once. */
+/** Spreads calls evenly: at a rate per second, and after an idle second as many at once. */
 class Pace {
   readonly #intervalMs: number;
-  /** How far the turns that were given away may lag behind the clock: what was not used in the last second. */
+  /** Most lag of granted turns behind the clock: the turns unused in the last second. */
   readonly #burstMs: number;
   #nextAtMs = Number.NEGATIVE_INFINITY;
   #pausedUntilMs = Number.NEGATIVE_INFINITY;
@@ -23,7 +23,7 @@ class Pace {
     this.#burstMs = Math.max(0, 1_000 - this.#intervalMs);
   }
 
-  /** Waits for a turn; false, at once, where that would take longer than ten seconds. Rejects with the reason of `signal`. */
+  /** Waits for a turn; false, at once, when that would take longer than ten seconds. Rejects with the reason of `signal`. */
   async take(signal?: AbortSignal): Promise<boolean> {
     signal?.throwIfAborted();
     const nowMs = performance.now();
@@ -34,30 +34,29 @@ class Pace {
     return true;
   }
 
-  /** Gives nobody a turn for so long. Turns that were given already are taken. */
+  /** Grants no turn for this time. Turns granted earlier are kept. */
   pause(ms: number): void {
     this.#pausedUntilMs = Math.max(this.#pausedUntilMs, performance.now() + ms);
   }
 }
 
-/** How a call ended. */
+/** Outcome of a call. */
 export type CallOutcome = 'ok' | 'error' | 'timeout' | 'rate-limited' | 'wrong-chain';
 
 /** One call of one endpoint, for metrics and the log. */
 export type EndpointCall = {
   chainId: string;
-  /** Its name in the config. */
   endpoint: string;
   method: string;
   outcome: CallOutcome;
   ms: number;
 };
 
-/** Why an endpoint has not answered what was asked. The message holds neither its URL nor what stands in its headers. */
+/** Reason of a failed call. The message holds neither the endpoint's URL nor its header values. */
 export class EndpointError extends Error {
   override readonly name = 'EndpointError';
   readonly outcome: Exclude<CallOutcome, 'ok'>;
-  /** Of the error that the endpoint answered; null where it answered none. */
+  /** Code of the endpoint's JSON-RPC error; null without one. */
   readonly rpcCode: number | null;
 
   constructor(outcome: Exclude<CallOutcome, 'ok'>, message: string, rpcCode: number | null = null) {
@@ -67,27 +66,22 @@ export class EndpointError extends Error {
   }
 }
 
-/** What is asked: a method, and which result is read of its answer. */
 type Question<Name extends ResultName> = { method: string; params: readonly unknown[]; result: Name };
 
-/** Codes by which providers say that they were asked too often. */
 const LIMIT_CODES: ReadonlySet<number> = new Set([-32005, -32029, 429]);
 
-/** The time that an endpoint is left alone that was asked too often and does not say how long. */
+/** Pause of an endpoint that limits the rate without a time. */
 const LIMIT_PAUSE_MS = 2_000;
 
 const LONGEST_QUOTE = 200;
 
-/** A smaller text is read sooner than a thread has it: nearly any receipt or block. */
+/** A smaller text is parsed faster than a thread receives it: nearly any receipt or block. */
 const THREAD_FROM_CHARS = 262_144;
 
-/** Far more than an answer of the largest size takes, also on a busy machine. */
+/** Far more time than an answer of the largest size takes, also on a busy machine. */
 const READ_MS = 60_000;
 
-/**
- * One JSON-RPC endpoint by its own name: asked within its own budget, one request per call and never again by itself. What
- * is answered is read up to 4 MiB, a large answer in a thread.
- */
+/** One JSON-RPC endpoint with its own budget. A call is one request without a retry; a large answer is parsed in a thread. */
 export class Endpoint {
   readonly name: string;
   readonly #chainId: string;
@@ -129,10 +123,7 @@ export class Endpoint {
     this.#onCall = onCall;
   }
 
-  /**
-   * Asks once, when the budget allows it. Throws an EndpointError for whatever is wrong with the endpoint, and the reason of
-   * `signal` where the caller gave up.
-   */
+  /** Sends one request within the budget. Throws an EndpointError, or the reason of `signal` when the caller gave up. */
   async call<Name extends ResultName>(question: Question<Name>, signal?: AbortSignal): Promise<Result<Name>> {
     const { method } = question;
     const waits = await this.#pace.take(signal);
@@ -158,7 +149,7 @@ export class Endpoint {
     }
   }
 
-  /** An error of this endpoint that tells of something its answers say. */
+  /** An error of this endpoint about the content of its answers. */
   error(outcome: Exclude<CallOutcome, 'ok'>, message: string): EndpointError {
     return new EndpointError(outcome, `${this.name}: ${message}`);
   }
@@ -220,7 +211,6 @@ export class Endpoint {
     throw this.error('error', `${method}: ${where} cannot be read, expected ${expected}`);
   }
 
-  /** Reads an answer; a large one in a thread. */
   async #read(method: string, task: { text: string; result: ResultName }): Promise<RpcAnswer> {
     if (task.text.length < THREAD_FROM_CHARS) return work(task);
     try {
@@ -242,14 +232,14 @@ export class Endpoint {
     return new EndpointError('rate-limited', said, code);
   }
 
-  /** The code of what went wrong below HTTP: the message would name the host. */
+  /** Code of a failure below HTTP: the message would name the host. */
   #lostReason(cause: Error): string {
     const inner = cause instanceof AggregateError ? cause.errors[0] : cause;
     const code = inner instanceof Error && 'code' in inner ? String(inner.code) : 'failed';
     return /^[A-Z0-9_]{2,60}$/.test(code) ? code : 'failed';
   }
 
-  /** What the endpoint said, in so many characters, on one line and without what is secret. */
+  /** The endpoint's words, shortened, on one line and without secrets. */
   #quote(text: string): string {
     const printable = text
       .slice(0, 4_096)

@@ -5,7 +5,7 @@ import type { Block } from '../domain/proof/proof.ts';
 import { type Endpoint, EndpointError } from './endpoint.ts';
 import { type ChainSource, Kept, type Observation } from './source.ts';
 
-/** What is pinned of a chain's fulfilments. */
+/** Pinned contract event of a chain's fulfilments. */
 export type PinnedFulfilments = { address: string; abi: AbiEvent; hash: string };
 
 /** Reads transactions of an EVM chain at one endpoint. */
@@ -33,7 +33,7 @@ export class EvmSource implements ChainSource {
     try {
       return await this.#endpoint.call({ method: 'eth_syncing', params: [], result: 'synced' });
     } catch (error) {
-      // Many providers do not have it. What they have is reported by the time of their final head.
+      // Many providers lack this method. The time of their final head shows whether they are behind.
       if (error instanceof EndpointError && error.rpcCode !== null && error.outcome === 'error') return true;
       throw error;
     }
@@ -80,7 +80,7 @@ export class EvmSource implements ChainSource {
     };
   }
 
-  /** The final block of the number that a receipt names, or the block of its hash where it is not final. */
+  /** The final block with a receipt's block number, or the block with its hash if that is not final. */
   async #blockOf(
     { blockNumber, blockHash }: EvmReceipt,
     { isFinal, signal }: { isFinal: boolean; signal: AbortSignal | undefined },
@@ -95,7 +95,7 @@ export class EvmSource implements ChainSource {
             ? this.#blockAt(`0x${blockNumber.toString(16)}`, signal)
             : this.#block({ method: 'eth_getBlockByHash', first: blockHash }, signal));
     if (block === null) throw this.#endpoint.error('error', 'it does not know the block of the receipt');
-    // A chain that was reorganised under our eyes, or nodes behind one name that do not agree.
+    // The chain was reorganised meanwhile, or nodes behind one name disagree.
     if (block.hash !== blockHash || block.number !== blockNumber.toString()) {
       throw this.#endpoint.error('error', `its block ${blockNumber} is another one than that of the receipt`);
     }

@@ -6,7 +6,7 @@ import { type ChainSource, Kept, type Observation } from './source.ts';
 
 const FINALIZED = { commitment: 'finalized' } as const;
 
-/** Reads finalized transactions of Solana at one endpoint: those that are not final yet are not there. */
+/** Reads finalized transactions of Solana at one endpoint: others count as absent. */
 export class SolanaSource implements ChainSource {
   readonly #endpoint: Endpoint;
   readonly #blocks = new Kept<Block>(256);
@@ -20,7 +20,7 @@ export class SolanaSource implements ChainSource {
     return [...SOLANA_GENESIS].find(([, hash]) => hash === genesis)?.[0] ?? `of genesis ${genesis}`;
   }
 
-  /** A node that is behind has an older final head; that says it. */
+  /** Always true: the older final head shows that a node is behind. */
   async isSynced(): Promise<boolean> {
     return true;
   }

@@ -1,25 +1,24 @@
 import type { Block, Found } from '../domain/proof/proof.ts';
 
-/** What an endpoint shows of a transaction that it has. */
+/** The part of an endpoint's answer about a transaction that it has. */
 export type Observation = Pick<
   Found,
   'block' | 'isFinal' | 'succeeded' | 'moves' | 'fulfilled' | 'isPartial'
 >;
 
-/** How transactions of one kind of chain are read at one endpoint. Everything throws EndpointErrors. */
+/** Reader of one kind of chain at one endpoint. All methods throw EndpointErrors. */
 export interface ChainSource {
   identity(): Promise<string>;
   isSynced(): Promise<boolean>;
-  /** The newest block that is final. */
   finalHead(): Promise<Block>;
-  /** Null where the endpoint does not have it. `head` was final before this was asked. */
+  /** Null when the endpoint does not have the transaction. `head` was final before the request. */
   find(
     txHash: string,
     options: { head: Block; token: string | null; signal?: AbortSignal },
   ): Promise<Observation | null>;
 }
 
-/** The last values by their names; of too many, those that were set first are removed. */
+/** A map of limited size; the values set first are removed. */
 export class Kept<T> {
   readonly #most: number;
   readonly #values = new Map<string, T>();
@@ -39,7 +38,7 @@ export class Kept<T> {
   }
 }
 
-/** A value that is requested again after a while. Whoever asks meanwhile gets the same, or waits for the same answer. */
+/** A value that is requested again after a while. Callers meanwhile get the same value, or wait for the same answer. */
 export class Refreshed<T> {
   readonly #ask: () => Promise<T>;
   readonly #forMs: number;

@@ -8,15 +8,15 @@ import { serverSchema } from '../config/sections/server.ts';
 import { BadSettingError } from '../exit.ts';
 import { Secret } from '../secret.ts';
 
-/** The place where a running daemon is, without a slash at its end, and the token to show it. */
+/** Address of a running daemon, without a slash at its end, and the token for it. */
 export type DaemonAddress = { url: string; token: Secret | null };
 
-/** How a command is given where the daemon is; without `config`, that of the working directory. */
+/** Options of a command that name the daemon; without `config`, the config of the working directory. */
 export type AddressOptions = { url?: string; config?: string; allowInsecure?: true };
 
 const CONFIG_DEFAULT = './intentwatch.yaml';
 
-/** The daemon that somebody means: by its URL, else by the `server` of a config, else where one listens by default. */
+/** Finds the daemon's address: from its URL, else from the `server` of a config, else the default. */
 export async function daemonAddress(
   { url, config, allowInsecure }: AddressOptions,
   env: NodeJS.ProcessEnv,
@@ -44,13 +44,13 @@ function readUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isBare = url !== null && url.username === '' && url.password === '' && !/[?#]/.test(text);
   if (url !== null && /^https?:$/.test(url.protocol) && isBare) return url;
-  // Not what was found: it may hold a password.
+  // The found text is not quoted: it may hold a password.
   throw new BadSettingError(
     '--url: expected the address of a daemon like https://intentwatch.example.com, without user, query or fragment; the token is read from INTENTWATCH_TOKEN',
   );
 }
 
-/** Reads two members of a config and nothing else: who asks need not have the secrets of the daemon. */
+/** Reads only two members of a config: a client need not have the daemon's secrets. */
 async function urlOfConfig(config: string | undefined, env: NodeJS.ProcessEnv): Promise<URL> {
   const file = config ?? CONFIG_DEFAULT;
   const isThere = config !== undefined || existsSync(file);

@@ -7,24 +7,23 @@ import { PROBLEM } from '../server/api/shapes.ts';
 import { VERSION } from '../version.ts';
 import type { DaemonAddress } from './address.ts';
 
-/** What a route may be given; what is undefined is left out. */
 type Loose<T> = { [K in keyof T]?: T[K] | undefined };
 
-/** A request to a route: what it has in its path, its query and its body. */
+/** A request to a route: the values of its path, its query and its body. */
 export type Asked<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> = {
   params?: z.input<P>;
   query?: Loose<z.input<Q>>;
   body?: Loose<z.input<B>>;
 };
 
-/** An answer: as it was read, and as it came, which may have members that a later version has added. */
+/** An answer. `body`: as parsed; `raw`: as it came, maybe with members that a later version has added. */
 export type Reply<T> = { status: number; body: T; raw: unknown };
 
-/** The time that after the longest time of a route its answer may be here; and after the usual one, which is 5 s. */
+/** Margin after a route's longest time; and the wait for an answer of the other routes. */
 const MARGIN_MS = 10_000;
 const ANSWER_MS = 1_000 * LIMITS.daemonAnswer.seconds;
 
-/** A problem that a daemon has answered with, in its words. */
+/** A problem answered by a daemon, in its words. */
 export class ProblemReply extends Error {
   override readonly name = 'ProblemReply';
   readonly status: number;
@@ -35,7 +34,7 @@ export class ProblemReply extends Error {
   }
 }
 
-/** Asks a running daemon. Every request and answer has the shapes that the daemon's own table of routes declares. */
+/** Client of a running daemon. Every request and answer has the shapes that the daemon's own table of routes declares. */
 export class ApiClient {
   readonly #address: DaemonAddress;
 
@@ -48,8 +47,8 @@ export class ApiClient {
   }
 
   /**
-   * Makes a request of a route. Throws a ProblemReply where it is refused, a BadSettingError where the token is, and a
-   * TryAgainError where nobody answers.
+   * Makes a request of a route. Throws a ProblemReply when it is refused, a BadSettingError when the token is, and a
+   * TryAgainError when no daemon answers.
    */
   async ask<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T>(
     route: TypedRoute<P, Q, B, T>,
@@ -70,7 +69,7 @@ export class ApiClient {
     );
   }
 
-  /** Makes a request, and returns the answer as it comes. Throws as `ask` does. */
+  /** Makes a request and returns the unread answer. Throws as `ask` does. */
   async send<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T>(
     { method, path, takesBody }: TypedRoute<P, Q, B, T>,
     { params, query, body }: Asked<P, Q, B>,
@@ -80,7 +79,7 @@ export class ApiClient {
     const target = `${url}${API_BASE}${pathOf(path, params)}${queryOf(query)}`;
     const response = await fetch(target, {
       method,
-      // Whoever moves the daemon gets no token.
+      // A redirect target gets no token.
       redirect: 'manual',
       signal,
       headers: {
@@ -135,7 +134,7 @@ async function refusalOf(
   return status === 429 || status >= 500 ? new TryAgainError(detail) : new ProblemReply(status, detail);
 }
 
-/** The JSON of an answer; undefined for any other. Throws where it is too long. */
+/** JSON of an answer; undefined for any other. Throws when it is too long. */
 async function jsonOf({ body, url }: Response): Promise<unknown> {
   const { bytes: most } = LIMITS.daemonAnswer;
   const chunks: Uint8Array[] = [];
@@ -165,7 +164,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Why nothing came: the cause that fetch hides behind its own words. */
+/** Reason of a missing answer: fetch hides the cause behind its own error. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'TimeoutError') return 'no answer in time';

@@ -7,16 +7,16 @@ import { listEvents, streamEvents } from '../server/api/routes/log.ts';
 import { EVENT } from '../server/api/shapes.ts';
 import type { ApiClient } from './api-client.ts';
 
-/** Which events are followed, and from where on: behind a cursor, since a moment, or (neither) from now on. */
+/** Filter of the followed events and their start: after a cursor, since a time, or (neither) from now on. */
 export type Wanted = { type?: string[]; subject?: string; since?: string; cursor?: string | null };
 
-/** An event as it came, and the cursor behind it. */
+/** An event as it came, and the cursor after it. */
 export type Followed = { event: RenderedEvent; raw: unknown; cursor: string };
 
-/** What following tells of its connection, and `signal`, which ends it. */
+/** Callbacks of the connection's state, and `signal`, which ends it. */
 export type FollowOptions = {
   signal: AbortSignal;
-  /** From now on none is missed. */
+  /** Called when the stream begins: no later event is missed. */
   onStart?: () => void;
   onCut: (reason: string) => void;
   onBack: () => void;
@@ -24,14 +24,14 @@ export type FollowOptions = {
 
 const RETRY_MS = 1_000;
 
-/** A daemon says that it is there every 15 s. */
+/** A daemon sends a sign of life every 15 s. */
 const SILENT_MS = 1_000 * LIMITS.daemonEvent.seconds;
 
 const MOST_CHARACTERS = LIMITS.daemonEvent.bytes;
 
 /**
- * The events of a daemon as they are made. A connection that is cut is made again, and none is missed: from the first
- * moment on there is a cursor. Throws when the first connection cannot be made, and when the daemon refuses to go on.
+ * Yields the events of a daemon as they are made. A lost connection is made again without missing an event: there is
+ * a cursor from the start. Throws when the first connection fails, and when the daemon refuses a later one.
  */
 export async function* followDaemon(
   client: ApiClient,
@@ -68,12 +68,11 @@ export async function* followDaemon(
   }
 }
 
-/** A stream that began, and ended. */
 class CutError extends Error {
   override readonly name = 'CutError';
 }
 
-/** The events of one connection; null says that it stands. Throws a CutError when it ends. */
+/** Events of one connection; null once it is established. Throws a CutError when it ends. */
 async function* streamOnce(
   client: ApiClient,
   query: { type: string[] | undefined; subject: string | undefined; after: string },
@@ -96,7 +95,7 @@ async function* streamOnce(
     .getReader();
   for (;;) {
     const next = await messages?.read().catch((error: unknown) => {
-      // Connected again it would come again.
+      // After a reconnect the same event would come again.
       if (!(error instanceof ParseError)) return undefined;
       throw new Error(`found an event that is too long, expected at most ${MOST_CHARACTERS} characters`);
     });

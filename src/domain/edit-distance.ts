@@ -1,15 +1,15 @@
-/** The number of characters that must be put in, taken out or replaced to make one text of the other. */
+/** Number of insertions, removals and replacements of characters that turn one text into the other. */
 export function editDistance(from: string, to: string): number {
   return distanceOf([...from], [...to]);
 }
 
-/** As `editDistance`, from the text nearest to `text` that a glob matches: its `*` stand for any run of characters. */
+/** Edit distance to the nearest text that a glob matches; each `*` matches any run of characters. */
 export function globDistance(glob: string, text: string): number {
   const parts = [...glob].map((character) => (character === '*' ? null : character));
   return distanceOf(parts, [...text]);
 }
 
-/** `null` in `from` stands for any run of characters. */
+/** `null` in `from` matches any run of characters. */
 function distanceOf(from: readonly (string | null)[], to: readonly string[]): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);
   for (const character of from) {

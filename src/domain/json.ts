@@ -1,6 +1,6 @@
 import { LIMITS } from './limits.ts';
 
-/** Any JSON value. Numbers are only those that JavaScript holds exactly; others arrive as strings. */
+/** Any JSON value. Numbers that JavaScript cannot hold exactly arrive as strings. */
 export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
 
 /** A JSON object. */
@@ -10,7 +10,7 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** JSON text with the keys of every object in order, so that equal values have equal text. */
+/** Returns JSON text with sorted object keys, so that equal values have equal text. */
 export function canonicalJson(value: JsonValue): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   if (isJsonObject(value)) {
@@ -22,30 +22,28 @@ export function canonicalJson(value: JsonValue): string {
   return JSON.stringify(value);
 }
 
-/** The limits of one JSON text; each place has its own in LIMITS. */
+/** Limits of one JSON text; LIMITS has those of each source. */
 export type JsonLimits = {
   depth: number;
   members: number;
   numberCharacters: number;
-  /** Of one text, as it is written; absent: as many as the bytes allow. */
+  /** Characters of one text as written; absent: limited by the bytes alone. */
   textCharacters?: number;
 };
 
-/** How a text is parsed: its limits, and what becomes of the parts that cannot be stored as they are. */
 type ParseOptions = {
   limits: JsonLimits;
-  /** Members named `__proto__` are dropped and halves of surrogate pairs replaced, or both refused where their author can be informed. */
+  /** `repair` drops members named `__proto__` and replaces surrogate halves. `refuse`: their author can be notified. */
   unstorable?: 'repair' | 'refuse';
-  /** A number with too long a text becomes `{}`, which no reader of a number or a text accepts; or it is refused. */
+  /** `drop` turns a number with too long a text into `{}`, which no reader accepts as a number or text. */
   longNumber?: 'drop' | 'refuse';
 };
 
-/** A JSON text beyond a limit. Its message quotes nothing of the text. */
+/** JSON text beyond a limit. The message quotes nothing of the text. */
 export class JsonLimitError extends SyntaxError {
   override readonly name = 'JsonLimitError';
   readonly found: string;
   readonly expected: string;
-  /** The number of characters that were scanned until the limit was exceeded. */
   readonly scanned: number;
 
   constructor({ found, expected, scanned }: { found: string; expected: string; scanned: number }) {
@@ -56,12 +54,11 @@ export class JsonLimitError extends SyntaxError {
   }
 }
 
-/** A member named `__proto__`, or a text with half of a surrogate pair: neither can be stored as it is. */
+/** JSON that cannot be stored as it is: a member named `__proto__`, or a text with half of a surrogate pair. */
 export class UnstorableJsonError extends Error {
   override readonly name = 'UnstorableJsonError';
 }
 
-/** How a half of a surrogate pair is described wherever it is refused. */
 export const BROKEN_TEXT = {
   found: 'a text with half of a surrogate pair',
   expected: 'whole characters (U+D800 to U+DFFF are none)',
@@ -69,7 +66,7 @@ export const BROKEN_TEXT = {
 
 /**
  * Parses JSON without losing a digit: a number that JavaScript cannot hold exactly becomes the string that was sent.
- * Throws a SyntaxError for what is not JSON, a JsonLimitError for a text beyond its limits, and an UnstorableJsonError.
+ * Throws a SyntaxError for invalid JSON, a JsonLimitError beyond a limit, and an UnstorableJsonError.
  */
 export function parseJson(text: string, options: ParseOptions): JsonValue {
   const { limits, unstorable = 'repair', longNumber = 'refuse' } = options;
@@ -85,13 +82,13 @@ export function parseJson(text: string, options: ParseOptions): JsonValue {
     if (unstorable === 'refuse' && !(key.isWellFormed() && isStorable(value))) {
       throw new UnstorableJsonError(`found ${BROKEN_TEXT.found}, expected ${BROKEN_TEXT.expected}`);
     }
-    // Half of a surrogate pair is no text: it would break whoever encodes it, Redis' own JSON reader for one.
+    // Half of a surrogate pair is not text and breaks encoders, such as Redis' own JSON reader.
     if (typeof value === 'string') return value.toWellFormed();
     if (typeof value !== 'number') return value;
     const source = context?.source ?? String(value);
     if (source.length > limits.numberCharacters) return {};
     if (!survives(value, source)) return source;
-    return value === 0 ? 0 : value; // no negative zero: it would differ from zero in a comparison
+    return value === 0 ? 0 : value; // negative zero would differ from zero in a comparison
   });
 }
 
@@ -101,14 +98,10 @@ function isStorable(value: unknown): boolean {
 
 const [QUOTE, BACKSLASH, COMMA, MINUS] = [0x22, 0x5c, 0x2c, 0x2d];
 
-/** The characters around a text. */
 const QUOTES = 2;
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/**
- * Counts depth, members and the characters of numbers and texts in one pass, before anything is parsed. Stops with a
- * JsonLimitError at the first one beyond its limit; a text that is not JSON passes.
- */
+/** Counts depth, members and characters before parsing. Throws a JsonLimitError at the first excess; bad JSON passes. */
 export function checkJson(text: string, limits: JsonLimits): void {
   const { depth, members, numberCharacters, textCharacters = Infinity } = limits;
   let level = 0;
@@ -164,7 +157,6 @@ export function checkJson(text: string, limits: JsonLimits): void {
   }
 }
 
-/** The place behind the closing quote. */
 function endOfString(text: string, start: number): number {
   let at = start;
   while (at < text.length) {
@@ -175,7 +167,7 @@ function endOfString(text: string, start: number): number {
   return at;
 }
 
-/** The place behind a number, or one beyond the most characters. */
+/** Position after a number, or one position beyond the limit. */
 function endOfNumber(text: string, start: number, most: number): number {
   let at = start;
   while (at < text.length && at - start <= most && isOfNumber(text.charCodeAt(at))) at += 1;
@@ -190,21 +182,16 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
 
-/** Digits, signs, the point and the letter of an exponent. */
 function isOfNumber(code: number): boolean {
   return isDigit(code) || code === MINUS || code === 0x2b || code === 0x2e || code === 0x65 || code === 0x45;
 }
 
-/**
- * True when a text may be a number that JavaScript cannot hold, and that was stored as text: where the interface has a word
- * or a hash, it is none. No number with a longer text is stored.
- */
+/** True when a text may be a stored number that JavaScript cannot hold: such a text is no word or hash of the interface. */
 export function isKeptNumber(text: string): boolean {
   if (text.length > LIMITS.upstream.numberCharacters) return false;
   return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text) && !survives(Number(text), text);
 }
 
-/** True when the number says exactly what its source said. */
 function survives(value: number, source: string): boolean {
   if (!Number.isFinite(value)) return false;
   if (Number.isInteger(value) && !Number.isSafeInteger(value)) return false;
@@ -216,7 +203,7 @@ function decimal(text: string): string {
   const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e');
   const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.');
   const all = whole + fraction;
-  // Not an expression such as /0+$/, which begins anew at each zero.
+  // No regular expression such as /0+$/: it restarts at each zero.
   let first = 0;
   while (all[first] === '0') first += 1;
   let end = all.length;
@@ -226,7 +213,7 @@ function decimal(text: string): string {
   return `${mantissa.startsWith('-') ? '-' : ''}${all.slice(first, end)}e${power}`;
 }
 
-/** A text as databases keep it: the character 0, and halves of surrogate pairs, become U+FFFD. */
+/** Text as databases store it: the character 0 and halves of surrogate pairs become U+FFFD. */
 export function storableText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd');
 }

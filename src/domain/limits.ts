@@ -1,28 +1,24 @@
-/** The limits of one place where bytes come in. `null`: the place has no limit of its own of this kind. */
+/** Limits of one source of input. `null`: the source has no limit of its own of this kind. */
 export type InputLimits = {
-  /** The place, as the page of limits names it. */
+  /** Name of the source in docs/limits.md. */
   place: string;
   bytes: number;
   /** Levels of nested lists and objects. */
   depth: number | null;
   /** Elements of all lists and members of all objects together. */
   members: number | null;
-  /** Characters of the text of one number. */
   numberCharacters: number | null;
-  /** Characters of one text; absent: as many as the bytes allow. */
+  /** Characters of one text; absent: limited by `bytes` alone. */
   textCharacters?: number;
-  /** The time that one request, or reading one input, may take. */
+  /** Longest time of one request, or of reading one input. */
   seconds?: number;
-  /** The setting of the config that has the time instead. */
+  /** Config setting that holds the time instead of `seconds`. */
   timeSetting?: string;
-  /** What happens beyond a limit, as the page of limits says it. */
+  /** Effect of exceeding a limit, as docs/limits.md states it. */
   beyond: string;
 };
 
-/**
- * Deeper nesting breaks recursive readers, such as the JSON reader of Redis (1,000 levels). The interface nests five
- * levels.
- */
+/** Deeper nesting breaks recursive readers, such as Redis' JSON reader (1,000 levels). The interface nests five levels. */
 const DEPTH = 100;
 
 /** Longer texts of numbers cost time and mean nothing: the largest amount has 78 digits. */
@@ -31,18 +27,15 @@ const NUMBER_CHARACTERS = 1_000;
 /** Longer than any certificate, signature or call of a contract that somebody sends in a body. */
 const TEXT_CHARACTERS = 65_536;
 
-/**
- * The largest body of a webhook, and of what the consumer package reads by default. Standard Webhooks requests less than
- * 20 kB.
- */
+/** Largest webhook body, and the consumer package's default. Standard Webhooks recommends less than 20 kB. */
 export const MAX_WEBHOOK_BYTES = 19_999;
 
-/** From the first byte to the last of a request. The server checks each second, so that it has ended after 10 s. */
+/** From first to last byte of a request. The server checks each second, so a request ends within 10 s. */
 const REQUEST_SECONDS = 9;
 
-/** Every place where bytes come in, with its limits. The page docs/limits.md is generated from it. */
+/** Limits of every source of input. docs/limits.md is generated from them. */
 export const LIMITS = {
-  // A page of the largest usual records, 50 of 4 kB, has a fifth of it. More would hold up the event loop.
+  // The largest usual page, 50 records of 4 kB, has a fifth of this. Longer pages would block the event loop.
   upstream: {
     place: 'Page of the status endpoint, single record or error of the upstream',
     bytes: 1_048_576,
@@ -53,7 +46,7 @@ export const LIMITS = {
     beyond:
       'A page of a wallet is fetched again with a smaller `limit`; see [polling](polling.md#when-a-page-is-too-large). Any other answer is malformed: counted in `intentwatch_upstream_requests_total` with `outcome="malformed"`, logged, fetched again later. A longer number becomes `{}`, an unreadable member; the rest of the answer counts.',
   },
-  // These have no `limit` of their own that could be made smaller.
+  // These endpoints have no `limit` parameter that could be reduced.
   upstreamList: {
     place: '`GET /v1/chains`, `GET /v1/tokens`, quotes of the upstream or of the open quoting service',
     bytes: 4_194_304,
@@ -92,7 +85,7 @@ export const LIMITS = {
     timeSetting: 'receivers[].timeout',
     beyond: 'The attempt failed.',
   },
-  // Each mail has a connection of its own: a reply of 512 bytes for each of 500 recipients.
+  // Each mail has its own connection: a reply of 512 bytes for each of 500 recipients.
   mailReplies: {
     place: 'All replies of a mail server to one mail',
     bytes: 262_144,
@@ -103,7 +96,7 @@ export const LIMITS = {
     beyond:
       'The connection is closed. The attempt failed. The mail of the books has 30 s in place of the setting.',
   },
-  // It answers an insert with a count, or an error.
+  // Postgres answers an insert with a count or an error.
   postgresAnswer: {
     place: 'Answer of the Postgres of a receiver to one statement',
     bytes: 262_144,
@@ -154,7 +147,7 @@ export const LIMITS = {
     seconds: REQUEST_SECONDS,
     beyond: '413 for its bytes, 408 for the time, 400 for the others.',
   },
-  // A webhook's body holds the metadata of all subscriptions that lead to its receiver.
+  // A webhook body holds the metadata of all subscriptions that lead to its receiver.
   metadata: {
     place: 'Metadata of a subscription or a tracked subject, as JSON in UTF-8',
     bytes: 4_096,
@@ -163,7 +156,7 @@ export const LIMITS = {
     numberCharacters: null,
     beyond: 'The config is refused, or 400.',
   },
-  // One that names 100,000 wallets has 5 MB. A few lines of aliases can make billions of members.
+  // A config with 100,000 wallets has 5 MB. A few lines of YAML aliases can make billions of members.
   config: {
     place: 'Config file',
     bytes: 16_777_216,

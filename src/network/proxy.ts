@@ -4,14 +4,14 @@ import { isIPv6, type LookupFunction, Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import type { Secret } from '../secret.ts';
 
-/** A proxy made no connection; the message says why, without the login. */
+/** A proxy made no connection; the message has the reason, without the login. */
 class ProxyError extends Error {
   readonly code = 'PROXY_FAILED';
 }
 
 /**
- * `proxy` is an http or https URL, with user and password where the proxy requests them; `lookup` finds the proxy's own
- * address, `tls` is for the target, `timeoutMs` is for a whole connection, with its TLS handshake.
+ * `proxy`: http or https URL, with user and password if the proxy requires them. `lookup`: for the proxy's own
+ * address. `tls`: for the target. `timeoutMs`: for a whole connection, with its TLS handshake.
  */
 export type ProxyOptions = {
   proxy: Secret;
@@ -21,8 +21,8 @@ export type ProxyOptions = {
 };
 
 /**
- * A connector whose every connection is a tunnel of its own (`CONNECT`), also to plain http, so that one that hangs keeps
- * no other waiting; undici's own agent requests all of them over connections that it shares. The proxy resolves names.
+ * Makes a connector with one tunnel (`CONNECT`) per connection, also to plain http, so that a hanging one delays no
+ * other; undici's own agent shares connections. The proxy resolves names.
  */
 export function proxiedConnector({ proxy, lookup, timeoutMs, tls }: ProxyOptions): buildConnector.connector {
   const url = new URL(proxy.reveal());

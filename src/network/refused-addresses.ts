@@ -1,9 +1,6 @@
 import { BlockList, isIP, isIPv4 } from 'node:net';
 
-/**
- * IPv4 that is not the public internet: the IANA special-purpose address registry (RFC 6890), multicast, and the metadata
- * address of one cloud.
- */
+/** IPv4 outside the public internet: the IANA special-purpose registry (RFC 6890), multicast, and one cloud's metadata. */
 const REFUSED_V4 = blockListOf('ipv4', [
   '0.0.0.0/8', // this network, RFC 791
   '10.0.0.0/8', // private, RFC 1918
@@ -27,12 +24,12 @@ const LOOPBACK_V4 = blockListOf('ipv4', ['127.0.0.0/8']);
 const LOOPBACK_V6 = blockListOf('ipv6', ['::1/128']);
 
 /**
- * IPv6 that is routed globally lies in here (RFC 4291). So unspecified, loopback, IPv4-compatible, discard-only, segment
- * routing, unique-local, link-local, site-local and multicast addresses need no row of their own.
+ * Globally routed IPv6 (RFC 4291). So unspecified, loopback, IPv4-compatible, discard-only, segment routing,
+ * unique-local, link-local, site-local and multicast addresses need no row of their own.
  */
 const GLOBAL_V6 = blockListOf('ipv6', ['2000::/3']);
 
-/** What of it is not the public internet: the IANA special-purpose address registry. */
+/** Parts of it outside the public internet: the IANA special-purpose address registry. */
 const REFUSED_V6 = blockListOf('ipv6', [
   '2001::/23', // protocol assignments, RFC 2928: Teredo, RFC 4380; benchmarks, RFC 5180; ORCHID, RFC 7343
   '2001:db8::/32', // documentation, RFC 3849
@@ -40,7 +37,7 @@ const REFUSED_V6 = blockListOf('ipv6', [
   '3fff::/20', // documentation, RFC 9637
 ]);
 
-/** The prefixes whose last 32 bits are an IPv4 address that decides. */
+/** Prefixes whose last 32 bits are an IPv4 address that decides. */
 const EMBEDDING_V6 = blockListOf('ipv6', [
   '::ffff:0:0/96', // IPv4-mapped, RFC 4291
   '64:ff9b::/96', // NAT64, RFC 6052
@@ -59,7 +56,7 @@ export function isLoopbackAddress(address: string): boolean {
   return isIPv4(address) ? LOOPBACK_V4.check(address, 'ipv4') : LOOPBACK_V6.check(address, 'ipv6');
 }
 
-/** The last 32 bits of an IPv6 address in dotted form; `URL` writes an address in its shortest hexadecimal form. */
+/** Last 32 bits of an IPv6 address in dotted form; `URL` writes an address in its shortest hexadecimal form. */
 function embeddedV4(address: string): string {
   const groups = new URL(`http://[${address.replace(/%.*$/, '')}]/`).hostname.slice(1, -1).split(':');
   const [high = 0, low = 0] = groups.slice(-2).map((group) => Number.parseInt(group || '0', 16));

@@ -5,16 +5,13 @@ import { isIP, type LookupFunction } from 'node:net';
 import { join } from 'node:path';
 import { withTimeout } from '../with-timeout.ts';
 
-/** The names of a hosts file, in lower case, each with its addresses in the order of the file. */
+/** Names of a hosts file, in lower case, each with its addresses in the order of the file. */
 type Hosts = ReadonlyMap<string, readonly string[]>;
 
-/**
- * What of a `resolv.conf` counts: `servers` as Node takes them, none where the file names none; `search` are the
- * domains that a name with fewer than `ndots` dots is looked for in first.
- */
+/** Used part of a `resolv.conf`. `servers`: none when absent; `search`: tried first for names with fewer than `ndots` dots. */
 type ResolvConf = { servers: readonly string[]; search: readonly string[]; ndots: number };
 
-/** As the C library limits them. */
+/** Limits of the C library. */
 const MAX_SEARCH = 6;
 const MAX_NDOTS = 15;
 
@@ -31,7 +28,7 @@ export function parseHosts(text: string): Hosts {
   return hosts;
 }
 
-/** Reads a `resolv.conf`: of `nameserver` lines all count, of `search` and `domain` the last one, of `options` `ndots`. */
+/** Reads a `resolv.conf`: all `nameserver` lines, the last of `search` and `domain`, and `ndots` of `options`. */
 export function parseResolvConf(text: string): ResolvConf {
   const servers: string[] = [];
   let search: string[] = [];
@@ -64,7 +61,7 @@ function wordsOf(text: string, comment: RegExp): string[][] {
     .map((line) => line.split(/\s+/));
 }
 
-/** The two files by which a system names other hosts, read again when they change. A file that is not there is empty. */
+/** The system's two files of host names, read again when they change. A missing file counts as empty. */
 class SystemNames {
   readonly #hosts: () => Hosts;
   readonly #resolvConf: () => ResolvConf;
@@ -78,13 +75,13 @@ class SystemNames {
     return this.#hosts();
   }
 
-  /** The same object for as long as the file stays as it is. */
+  /** The same object as long as the file does not change. */
   get resolvConf(): ResolvConf {
     return this.#resolvConf();
   }
 }
 
-/** Small local files: read at once, for a thread of the pool may be what is missing. */
+/** Small local files, read synchronously: the pool's threads may all be busy. */
 function fileReader<T>(path: string, parse: (text: string) => T): () => T {
   let read: { version: string; value: T } | null = null;
   return () => {
@@ -103,7 +100,7 @@ function textOf(path: string): string {
   }
 }
 
-/** A name that leads nowhere (`ENOTFOUND`), or for which no name server has an answer now (`EAI_AGAIN`). */
+/** A name without an address (`ENOTFOUND`), or one that no name server answers now (`EAI_AGAIN`). */
 class NameError extends Error {
   readonly code: 'ENOTFOUND' | 'EAI_AGAIN';
 
@@ -121,30 +118,29 @@ type ResolverOptions = { timeoutMs: number; folder?: string };
 
 const SYSTEM_FOLDER = '/etc';
 
-/** The time that an answer is good, at most; also the time to live that the name server gave counts. */
+/** Longest use of an answer; the name server's time to live counts as well. */
 const ANSWER_MS = 10_000;
 
-/** The time that a name without an address, or without an answer, is not requested again. */
+/** Time before a name without an address, or without an answer, is requested again. */
 const FAILURE_MS = 2_000;
 
-/** So many times the servers are asked, the wait doubling each time. */
+/** Number of requests to the servers, with a doubling wait. */
 const TRIES = 3;
 const MAX_TRY_MS = 2_000;
 
-/** Once there are addresses of one family, so long the other's are waited for (RFC 8305). */
+/** Once one family has addresses, wait for those of the other (RFC 8305). */
 const OTHER_FAMILY_MS = 50;
 
-/** What a name server says when a name, or a name's address of this family, does not exist. */
+/** Codes of a name server for a missing name, or a missing address of this family. */
 const NOTHING_THERE: ReadonlySet<string> = new Set(['ENOTFOUND', 'ENODATA']);
 
 type Found = { addresses: LookupAddress[]; goodMs: number };
 type Kept = { untilMs: number; outcome: LookupAddress[] | NameError };
 
 /**
- * Turns names into addresses for one party, so that name servers that are dead for it make nobody else wait: `dns.lookup`
- * has four threads for the whole process, this has sockets of its own. It knows what `hosts` says, `localhost`, and what
- * the name servers of `resolv.conf` answer, with its search list. Answers are stored for seconds, and whoever requests a
- * name that is being looked up gets the same answer.
+ * Resolves names for one party, so that its dead name servers delay nobody else: `dns.lookup` has four threads for
+ * the whole process, this has its own sockets. It uses `hosts`, `localhost`, and the name servers of `resolv.conf`
+ * with its search list. Answers are stored for seconds. Concurrent requests for a name get the same answer.
  */
 export class NameResolver {
   readonly #timeoutMs: number;
@@ -159,7 +155,7 @@ export class NameResolver {
     this.#names = new SystemNames(folder);
   }
 
-  /** As sockets want it; gives all addresses, IPv4 first. Fails with a `NameError`. */
+  /** Lookup for sockets; returns all addresses, IPv4 first. Fails with a `NameError`. */
   readonly lookup: LookupFunction = (hostname, options, callback) => {
     this.resolve(hostname).then(
       (found) => {
@@ -173,7 +169,7 @@ export class NameResolver {
     );
   };
 
-  /** The addresses of a name, at least one. Throws a `NameError`. */
+  /** Addresses of a name, at least one. Throws a `NameError`. */
   async resolve(hostname: string): Promise<LookupAddress[]> {
     if (isIP(hostname) !== 0) return [addressOf(hostname)];
     const name = hostname.toLowerCase();
@@ -184,7 +180,6 @@ export class NameResolver {
     return this.#underWay.get(name) ?? this.#start(name);
   }
 
-  /** Ends lookups under way, which fail. */
   close(): void {
     this.#closed = true;
     this.#asked?.resolver.cancel();
@@ -216,7 +211,6 @@ export class NameResolver {
     }
   }
 
-  /** Asks for one full name after the other, as long as there is none. */
   async #ask(name: string): Promise<Found> {
     const conf = this.#names.resolvConf;
     for (const candidate of candidates(name, conf)) {
@@ -233,13 +227,13 @@ export class NameResolver {
       timeout: Math.max(1, Math.min(MAX_TRY_MS, Math.ceil(this.#timeoutMs / (2 ** TRIES - 1)))),
       tries: TRIES,
     });
-    // Without any, Node asks the servers that it finds itself.
+    // Without any, Node uses the servers that it finds itself.
     if (conf.servers.length > 0) resolver.setServers(conf.servers);
     this.#asked = { conf, resolver };
     return resolver;
   }
 
-  /** Null where the name has no address of either family. */
+  /** Null when the name has no address of either family. */
   async #bothFamilies(name: string, resolver: Resolver): Promise<Found | null> {
     const answers: FamilyAnswer[] = [];
     const keep = (answer: FamilyAnswer): void => void answers.push(answer);
@@ -262,7 +256,6 @@ export class NameResolver {
 
 type FamilyAnswer = { records: RecordWithTtl[]; code: string | null };
 
-/** What came of a question, as a value. */
 async function answered(question: Promise<RecordWithTtl[]>): Promise<FamilyAnswer> {
   try {
     return { records: await question, code: null };
@@ -271,7 +264,7 @@ async function answered(question: Promise<RecordWithTtl[]>): Promise<FamilyAnswe
   }
 }
 
-/** The full names that a name may stand for, in the order in which they are requested. */
+/** Full names that a name may mean, in the order of the requests. */
 function candidates(name: string, { search, ndots }: ResolvConf): string[] {
   if (name.endsWith('.')) return [name.slice(0, -1)];
   const searched = search.map((domain) => `${name}.${domain}`);
@@ -279,7 +272,7 @@ function candidates(name: string, { search, ndots }: ResolvConf): string[] {
   return dots >= ndots ? [name, ...searched] : [...searched, name];
 }
 
-/** `localhost` and all below it are this machine, whoever else would answer for them (RFC 6761). */
+/** `localhost` and all names below it are this machine, whatever a server answers (RFC 6761). */
 function loopbackOf(name: string): string[] | null {
   return /(^|\.)localhost\.?$/.test(name) ? ['127.0.0.1', '::1'] : null;
 }

@@ -2,16 +2,16 @@ import type { Day, DayTransfer } from './day.ts';
 import { amountOf, type BookNames, linesOf, Sums, type TokenPlace, unitsOf } from './postings.ts';
 import type { Balance, BookCheck } from './report-schema.ts';
 
-/** What was written down when a day was closed. */
+/** Stored balance of a closed day. */
 export type Closing = TokenPlace & { count: number; amount: bigint };
 
-/** What the transfers of a day add up to so far, per source token; `underWay` by what is known of each, not by its postings. */
+/** Running sums of a day, per source token. `underWay` follows from the transfers' states, not from their postings. */
 export type BalanceSums = Record<
   'opening' | 'started' | 'ended' | 'late' | 'corrections' | 'underWay',
   Sums<TokenPlace>
 >;
 
-/** Sums of no transfer. */
+/** Empty sums. */
 export function noBalances(): BalanceSums {
   return {
     opening: new Sums(),
@@ -46,7 +46,7 @@ export function addToBalances(
   }
 }
 
-/** Opening, started, ended and closing per source token, and whether they agree with what is known otherwise. */
+/** Opening, started, ended and closing per source token, with the checks against other sources. */
 export function balancesOf(
   { opening, started, ended, late, corrections, underWay }: BalanceSums,
   {
@@ -111,7 +111,6 @@ function asSums(closings: readonly Closing[]): Sums<TokenPlace> {
   return sums;
 }
 
-/** True when two sums are the same in every token. */
 function agreement(one: string, other: string, ones: Sums<TokenPlace>, others: Sums<TokenPlace>): BookCheck {
   const text = (sums: Sums<TokenPlace>): string[] =>
     sums

@@ -4,23 +4,20 @@ import { TRANSFER, type TransferFacts } from '../events/event-schema.ts';
 import { type Statement, statementsOf } from '../proof/statement.ts';
 import { asSubjectId } from '../subjects/subject.ts';
 
-/**
- * The place where the money of a transfer is. `open`: it left the source and is neither paid out nor paid back; a status that the
- * interface does not name leaves it there.
- */
+/** Place of a transfer's money. `open`: neither paid out nor refunded; also the phase of an unknown status. */
 export const PHASES = ['open', 'delivered', 'refunded'] as const;
 
 export type Phase = (typeof PHASES)[number];
 
-/** What the chain said of a payment, as an event reported it. */
+/** Proof of a payment, as an event reported it. */
 export const PROOF_STATE = z.object({
   outcome: z.enum(['verified', 'disputed', 'unproven']),
   payment: z.string().nullable(),
-  /** The transaction that was checked; null where the event did not say. */
+  /** The checked transaction; null when the event has none. */
   txHash: z.string().nullable().default(null),
-  /** What was stated and checked, as text (`statedText`); null where the event did not say. */
+  /** The checked statement as text (`statedText`); null when the event has none. */
   stated: z.string().nullable().default(null),
-  /** Of a refund: what was sent by then, base units; absent in books of an older version. */
+  /** For a refund: base units sent by then; absent in books of an older version. */
   sent: z.string().nullable().exactOptional(),
   reason: z.string().nullable(),
   isSingleSource: z.boolean(),
@@ -28,7 +25,6 @@ export const PROOF_STATE = z.object({
 
 export type ProofState = z.infer<typeof PROOF_STATE>;
 
-/** Members of a transfer that a row of the books shows. */
 const REPORTED = TRANSFER.pick({
   source: true,
   destination: true,
@@ -43,18 +39,18 @@ const REPORTED = TRANSFER.pick({
   recipient: true,
 });
 
-/** What the books know of a transfer after an event: what is stored, and what its postings follow from. */
+/** State of a transfer in the books after an event: it is stored, and its postings follow from it. */
 export const BOOK_STATE = z.object({
   phase: z.enum(PHASES),
   status: z.string(),
   transfer: REPORTED,
   fundedAtMs: z.number().nullable(),
   endedAtMs: z.number().nullable(),
-  /** The place where the upstream's last word of it is booked, ms: its next is booked no earlier. Null in books of an older version. */
+  /** Booking time of the upstream's last change, ms: its next is booked no earlier. Null in books of an older version. */
   saidMs: z.number().nullable().default(null),
   isOverdue: z.boolean(),
   isGone: z.boolean(),
-  /** A deposit address whose money is counted with the intent that it names. */
+  /** True for a deposit address whose money is counted with the intent that it names. */
   isCountedElsewhere: z.boolean(),
   proofs: z.array(PROOF_STATE),
   wallets: z.array(z.string()),
@@ -64,20 +60,20 @@ export const BOOK_STATE = z.object({
 
 export type BookState = z.infer<typeof BOOK_STATE>;
 
-/** Who a transfer belongs to, as far as is known when it is seen. */
+/** Owners of a transfer, as far as known when it is observed. */
 export type Subscribers = Pick<BookState, 'wallets' | 'subscriptions' | 'metadata'>;
 
-/** Something that was seen of a transfer: its event, what that says of it, and whom it leads to. */
+/** An observation of a transfer: its event, the facts of it, and its subscribers. */
 export type Observation = { event: Event; facts: TransferFacts | null; subscribers: Subscribers };
 
-/** The kinds of subject that are transfers: what names one (a quote, a job, a vault) is not counted beside it. */
+/** True for the kinds of subject that are transfers. A quote, job or vault names a transfer and is not counted beside it. */
 export function isTransfer({ data }: Event): boolean {
   return data.subject.kind === 'intent' || data.subject.kind === 'deposit-address';
 }
 
 const DELIVERED: ReadonlySet<string> = new Set(['filled', 'settled']);
 
-/** The phase that a status says; null for one that says nothing of it. */
+/** Phase of a status; null for a status without one. */
 export function phaseOf(status: string | null): Phase | null {
   const word = status?.toLowerCase() ?? '';
   if (word === '' || word === 'unknown') return null;
@@ -95,7 +91,7 @@ const PROOF = z.looseObject({
   singleSource: z.boolean().catch(false),
 });
 
-/** What the books know after an observation. What one answer omits and another showed stays known. */
+/** State after an observation. A fact that one answer omits and another showed stays known. */
 export function nextState(before: BookState | null, { event, facts, subscribers }: Observation): BookState {
   const { type, data } = event;
   const status = data.status ?? before?.status ?? '';
@@ -131,7 +127,7 @@ function namesIntent({ data }: Event): boolean {
   return data.subject.kind === 'deposit-address' && Array.isArray(intentHashes) && intentHashes.length > 0;
 }
 
-/** One proof per payment, the newest; none of a payment of which the record states something else now. */
+/** Newest proof of each payment; none of a payment for which the record now states something else. */
 function nextProofs(before: readonly ProofState[], { type, data }: Event): ProofState[] {
   const outcome = PROOF_STATE.shape.outcome.safeParse(type.slice(type.indexOf('.') + 1)).data;
   if (outcome === undefined) return withoutRestated(before, data);
@@ -164,7 +160,7 @@ function statementsIn({ subject, record }: Event['data']): Statement[] {
   return statementsOf({ subject: asSubjectId(subject.id), record });
 }
 
-/** What is stated of a payment, as text: two say the same exactly where these are equal. */
+/** Text of a payment's statement: two state the same exactly when their texts are equal. */
 function statedText(one: {
   chainId: string | null;
   txHash: string | null;
@@ -174,20 +170,19 @@ function statedText(one: {
   return JSON.stringify([one.chainId, one.txHash, one.token, one.amount]);
 }
 
-/** How far the upstream's clock may be ahead before its times are not believed. */
+/** Beyond this lead of the upstream's clock, its times are not believed. */
 const MOST_AHEAD_MS = 300_000;
 
-/** A time as the upstream says it; what lies too far ahead of when it was seen, or before 1970, is taken for that. */
+/** The upstream's time; the observation time instead when it is too far ahead of that, or before 1970. */
 export function believableMs(saidMs: number, seenMs: number): number {
   return saidMs > seenMs + MOST_AHEAD_MS || saidMs < 0 ? seenMs : saidMs;
 }
 
-/** When the upstream says that the record changed, ms; when it was seen where it says nothing. */
+/** Upstream's time of the change, ms; the observation time without one. */
 function upstreamMs({ timestamp, data }: Event): number {
   return data.upstreamUpdatedAt === null ? Date.parse(timestamp) : data.upstreamUpdatedAt * 1_000;
 }
 
-/** When the transfer was funded, as far as that was seen, ms. */
 function startOf(event: Event): number {
   const { fundedAt } = event.data;
   return fundedAt === undefined ? upstreamMs(event) : fundedAt * 1_000;
@@ -195,12 +190,12 @@ function startOf(event: Event): number {
 
 const CLOCK_WORDS = /\.(overdue|expiring|short|verified|disputed|unproven|unknown)$/;
 
-/** When what an event tells happened, ms: on the upstream's clock, for what our own clock or a check found on ours. */
+/** Time at which an event's change happened, ms: on our clock for events of our clock or a check, else on the upstream's. */
 export function happenedMs(event: Event): number {
   return isOfOurClock(event) ? Date.parse(event.timestamp) : upstreamMs(event);
 }
 
-/** True when an event tells what our own clock or a check found, which says nothing of when the upstream's next word was. */
+/** True for an event of our own clock or of a check, which does not date the upstream's next change. */
 export function isOfOurClock({ type }: Event): boolean {
   return CLOCK_WORDS.test(type);
 }

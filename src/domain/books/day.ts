@@ -4,7 +4,7 @@ import type { Posting } from './postings.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** A day of a time zone: from its first moment (ms) to that of the next. 23 or 25 hours long where clocks are changed. */
+/** A day of a time zone: from its first ms to that of the next day. It has 23 or 25 hours when clocks change. */
 export type Day = { day: string; zone: string; fromMs: number; toMs: number };
 
 /** A day or a zone that does not exist. */
@@ -14,7 +14,7 @@ export class NoSuchDayError extends Error {
 
 const DAY = /^(\d{4})-(\d{2})-(\d{2})$/;
 
-/** A day of a zone. Throws a NoSuchDayError for one that the calendar or the zone does not have. */
+/** Returns a day of a zone. Throws a NoSuchDayError for one that the calendar or the zone does not have. */
 export function dayOf(day: string, zone: string): Day {
   checkedZone(zone);
   const next = nextDay(day);
@@ -23,7 +23,7 @@ export function dayOf(day: string, zone: string): Day {
   return { day, zone, fromMs, toMs };
 }
 
-/** A zone that exists. Throws a NoSuchDayError for another. */
+/** Returns a zone that exists. Throws a NoSuchDayError for another. */
 export function checkedZone(zone: string): string {
   if (/^[A-Za-z]/.test(zone) && isTimeZone(zone)) return zone;
   throw new NoSuchDayError(
@@ -31,17 +31,17 @@ export function checkedZone(zone: string): string {
   );
 }
 
-/** The day of a zone in which a moment lies. */
+/** Day of a zone in which a time lies. */
 export function dayAt(ms: number, zone: string): Day {
   return dayOf(dateOf(ms, zone), zone);
 }
 
-/** The day after. */
+/** Returns the day after. */
 export function nextDay(day: string): string {
   return shifted(day, 1);
 }
 
-/** The day before. */
+/** Returns the day before. */
 export function previousDay(day: string): string {
   return shifted(day, -1);
 }
@@ -57,17 +57,16 @@ function shifted(day: string, days: number): string {
   return new Date(ms + days * 24 * HOUR_MS).toISOString().slice(0, 10);
 }
 
-/** Moments begin in 1970, and the day after the last that can be written has five digits of a year. */
+/** Times begin in 1970, and the day after the last valid one has five digits of a year. */
 function isCounted(year: number): boolean {
   return year >= 1970 && year < 9999;
 }
 
-/** The date that a zone's calendar shows. */
 function dateOf(ms: number, zone: string): string {
   return new Date(ms + offsetMs(zone, ms)).toISOString().slice(0, 10);
 }
 
-/** The first moment whose date is a day or a later one: no zone is more than 15 hours from UTC. */
+/** First ms whose date is the day or a later one: no zone is more than 15 hours from UTC. */
 function startMs(day: string, zone: string): number {
   const midnightMs = Date.parse(`${day}T00:00:00Z`);
   let [earlierMs, laterMs] = [midnightMs - 16 * HOUR_MS, midnightMs + 16 * HOUR_MS];
@@ -79,13 +78,10 @@ function startMs(day: string, zone: string): number {
   return laterMs;
 }
 
-/**
- * What became of an event for a receiver; `eventMs` is when it was first meant for that one, which may be later than it was
- * seen.
- */
+/** Delivery to a receiver. `eventMs`: time at which the event was first due for it, maybe later than its observation. */
 export type ReportDelivery = { receiver: string; state: string; deliveredMs: number | null; eventMs: number };
 
-/** An event of a transfer, with the state after it and what became of its deliveries. */
+/** An event of a transfer, with the state after it and its deliveries. */
 export type ReportEvent = {
   eventId: string;
   type: string;
@@ -95,24 +91,24 @@ export type ReportEvent = {
   deliveries: readonly ReportDelivery[];
 };
 
-/** A transfer with all that was posted of it; its events in their order. */
+/** A transfer with all its postings; its events in order. */
 export type ReportTransfer = {
   subject: string;
   postings: readonly Posting[];
   events: readonly ReportEvent[];
 };
 
-/** A transfer as it stood when the day ended. */
+/** A transfer at the end of the day. */
 export type DayTransfer = ReportTransfer & {
   state: BookState;
-  /** Net count of what had started and not ended, when the day began and when it ended. */
+  /** Net count of started and not ended transfers, at the start and at the end of the day. */
   openBefore: number;
   openAfter: number;
   inDay: readonly Posting[];
   eventsInDay: readonly ReportEvent[];
 };
 
-/** The deliveries that count in a day: nobody could be reported by then of what was meant for a receiver only later. */
+/** Deliveries that count in a day: a delivery that became due for its receiver later does not. */
 export function deliveriesBy({ atMs, deliveries }: ReportEvent, tellByMs: number): ReportDelivery[] {
   return deliveries.filter(({ eventMs }) => eventMs <= Math.max(atMs, tellByMs));
 }

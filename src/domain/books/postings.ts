@@ -5,20 +5,20 @@ import { type BookState, believableMs, happenedMs, type Observation } from './bo
 import type { BookAmount, BookSum } from './report-schema.ts';
 
 /**
- * Sides of the books. `started` and `ended` are in the source token, and what has started and not ended is under way;
- * `refunded` is the part of `ended` that was paid back. `delivered` and `fee` are sums of their own, in other tokens.
+ * Sides of the books. `started` and `ended` are in the source token; the difference is under way. `refunded` is the
+ * refunded part of `ended`. `delivered` and `fee` are separate sums, in other tokens.
  */
 export const SIDES = ['started', 'ended', 'refunded', 'delivered', 'fee'] as const;
 
 type Side = (typeof SIDES)[number];
 
-/** An amount on a side; base units. `token` is empty where it is not known, and the amount is 0 then. */
+/** An amount on a side; base units. `token` is empty when unknown, and the amount is 0 then. */
 type Line = { side: Side; chainId: string; token: string; count: number; amount: bigint };
 
-/** A line with its time, ms. `isLate`: it happened in a day that was closed by then; `isCorrection`: its side had been posted. */
+/** A line with its time, ms. `isLate`: its day was closed already; `isCorrection`: its side had been posted. */
 export type Posting = Line & { bookedMs: number; happenedMs: number; isLate: boolean; isCorrection: boolean };
 
-/** The lines that a state comes to: whatever was posted of a transfer adds up to these. */
+/** Lines of a state: the postings of a transfer add up to these. */
 export function linesOf({ phase, transfer, isCountedElsewhere }: BookState): Line[] {
   if (isCountedElsewhere) return [];
   const source = transfer.sent ?? transfer.toSend;
@@ -41,19 +41,16 @@ export function linesOf({ phase, transfer, isCountedElsewhere }: BookState): Lin
 
 type Money = { chainId?: string | undefined; token?: string | undefined; amount: string };
 
-/** When a posting may be booked: not before `closedMs` (all before is closed), nor before the transfer's last one. */
+/** Bounds of a booking: not before `closedMs` (earlier days are closed), nor before the transfer's last one. */
 type BookTimes = { openedMs: number; closedMs: number; lastBookedMs: number | null };
 
-/**
- * When something is booked: when it happened; where that lies in a closed day, at the first moment that is open. What
- * happened before the books were opened is carried into their first day as its opening.
- */
+/** Booking time of a change, ms: its own; the first open ms in a closed day; the opening for one before the books began. */
 export function bookedMs(happened: number, { openedMs, closedMs, lastBookedMs }: BookTimes): number {
   const floor = closedMs <= openedMs ? openedMs - 1 : closedMs;
   return Math.max(happened, floor, lastBookedMs ?? 0);
 }
 
-/** What has to be posted so that a transfer's postings add up to its new state. Nothing where they do. */
+/** Postings that bring a transfer to its new state; none when it has not changed. */
 export function postingsBetween(
   before: BookState | null,
   after: BookState,
@@ -77,7 +74,7 @@ export function postingsBetween(
     const isLate = happened < times.closedMs && times.closedMs > times.openedMs;
     postings.push({ ...line, count, amount, bookedMs: booked, happenedMs: happened, isLate, isCorrection });
   }
-  // What ends is booked no earlier than what starts.
+  // An end is booked no earlier than its start.
   const startedMs = Math.max(
     0,
     ...postings.filter(({ side }) => side === 'started').map((one) => one.bookedMs),
@@ -85,7 +82,7 @@ export function postingsBetween(
   return postings.map((one) => ({ ...one, bookedMs: Math.max(one.bookedMs, startedMs) }));
 }
 
-/** Lines of one side, chain and token as one, which counts the transfer once. */
+/** Merges lines of one side, chain and token, so that the transfer counts once. */
 function sumByPlace(lines: readonly Line[]): Map<string, Line> {
   const sums = new Map<string, Line>();
   for (const line of lines) {
@@ -96,16 +93,16 @@ function sumByPlace(lines: readonly Line[]): Map<string, Line> {
   return sums;
 }
 
-/** What tokens and chains are called in a report. */
+/** Names of tokens and chains in a report. */
 export type BookNames = {
   token(chainId: string, token: string): { symbol: string; decimals: number } | null;
   chain(chainId: string): string | null;
 };
 
-/** A place where amounts are added up. */
+/** Key of a sum: a token on a chain. */
 export type TokenPlace = { chainId: string; token: string };
 
-/** Signed base units in token units; null where the decimals are not known. */
+/** Signed base units in token units; null when the decimals are unknown. */
 export function unitsOf(amount: bigint, place: TokenPlace, names: BookNames): string | null {
   const known = names.token(place.chainId, place.token);
   if (known === null) return null;
@@ -113,7 +110,7 @@ export function unitsOf(amount: bigint, place: TokenPlace, names: BookNames): st
   return units === null || amount >= 0n ? units : `-${units}`;
 }
 
-/** An amount as a report shows it. */
+/** Formats an amount for a report. */
 export function amountOf(amount: bigint, { chainId, token }: TokenPlace, names: BookNames): BookAmount {
   return {
     chainId,
@@ -125,7 +122,7 @@ export function amountOf(amount: bigint, { chainId, token }: TokenPlace, names: 
   };
 }
 
-/** Counts and amounts by some key. */
+/** Counts and amounts by key. */
 export class Sums<K extends TokenPlace> {
   readonly #sums = new Map<string, { key: K; count: number; amount: bigint }>();
 
@@ -139,7 +136,7 @@ export class Sums<K extends TokenPlace> {
     }
   }
 
-  /** Those that do not come to nothing, in the order of their keys. */
+  /** Nonzero sums, in the order of their keys. */
   list(): { key: K; count: number; amount: bigint }[] {
     return [...this.#sums]
       .filter(([, { count, amount }]) => count !== 0 || amount !== 0n)
@@ -152,7 +149,7 @@ export class Sums<K extends TokenPlace> {
   }
 }
 
-/** Sums as a report shows them. */
+/** Formats sums for a report. */
 export function sumsOf(sums: Sums<TokenPlace>, names: BookNames): BookSum[] {
   return sums.list().map(({ key, count, amount }) => ({ ...amountOf(amount, key, names), count }));
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 const MOMENT = z.iso.datetime();
 
-/** An amount of a token on a chain; negative where a correction took more away than came. */
+/** An amount of a token on a chain; negative when a correction removed more than came. */
 const BOOK_AMOUNT = z.object({
   chainId: z.string().describe('Empty where it is not known.'),
   chain: z.string().nullable(),
@@ -80,7 +80,7 @@ const ROW = z.object({
 /** A transfer in a day. */
 export type ReportRow = z.infer<typeof ROW>;
 
-/** Why a transfer is named as an exception, in the order in which they are listed: the worst first. */
+/** Reasons for an exception, the worst first; exceptions are listed in this order. */
 export const EXCEPTION_KINDS = [
   'disputed',
   'unproven',
@@ -106,7 +106,6 @@ const CHECK = z.object({ ok: z.boolean(), text: z.string() });
 
 export type BookCheck = z.infer<typeof CHECK>;
 
-/** The books of a day. */
 export const REPORT = z
   .object({
     day: z.string(),
@@ -133,9 +132,8 @@ export const REPORT = z
 export type Report = z.infer<typeof REPORT>;
 
 /**
- * How the log does not go on as the books know it. `other-log`: it was lost with its Redis, and this is another.
- * `trimmed`: entries left the log before they were read. `lost`: the entry that was read last is gone, as after a Redis
- * that was set back to an older state.
+ * Breaks between the log and the books. `other-log`: the log was lost with its Redis. `trimmed`: entries left the log
+ * unread. `lost`: the last read entry is gone, as after Redis went back to an older state.
  */
 export const BREAKS = ['other-log', 'trimmed', 'lost'] as const;
 

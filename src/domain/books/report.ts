@@ -11,13 +11,10 @@ import {
 } from './report-schema.ts';
 import { proofOf, rowOf } from './row.ts';
 
-/**
- * What the exceptions of a day are judged by: how long after its end a delivery still counts, and the chains whose payments are
- * checked. A closed day keeps those that it was closed with.
- */
+/** Rules of a day's exceptions: grace of deliveries after its end, and the checked chains. A closed day keeps its rules. */
 export type DayRules = { closeAfterMs: number; checked: ReadonlySet<string> };
 
-/** What a report is made from: transfers under way when the day began, and all that were touched since, some at a time. */
+/** Input of a report: transfers under way at the start of the day and all touched since, in batches. */
 type ReportData = {
   day: Day;
   nowMs: number;
@@ -26,22 +23,22 @@ type ReportData = {
   readMs: number;
   rules: DayRules;
   transfers: AsyncIterable<readonly ReportTransfer[]>;
-  /** Null where no day was closed at that time. */
+  /** Null when no day was closed at that time. */
   closings: { from: readonly Closing[] | null; to: readonly Closing[] | null };
   breaks: readonly { atMs: number; kind: string; detail: string }[];
   names: BookNames;
 };
 
-/** The time that a delivery may take before a day that is not closed names it. */
+/** Time that a delivery may take before an open day lists it. */
 const USUAL_DELIVERY_MS = 60_000;
 
-/** The books of a day: what they say follows from the rows alone. Works on the transfers as they come, and keeps their rows. */
+/** Makes the books of a day from the rows alone. Works on the transfers as they come, and keeps only their rows. */
 export async function makeReport(data: ReportData): Promise<Report> {
   const { day, nowMs, names } = data;
-  // What was under way when the books began stands right before that, and is the opening of the first day of any zone.
+  // Transfers under way when the books began are booked right before that, and are the opening of the first day of any zone.
   const counted = { ...day, fromMs: Math.max(day.fromMs, data.openedMs) };
   const isClosed = data.closedMs >= day.toMs;
-  // What was not delivered by then is named, whatever became of it later.
+  // A delivery missing by then is listed, whatever its later result.
   const tellByMs = Math.min(nowMs, day.toMs + data.rules.closeAfterMs);
   const { checked } = data.rules;
   const context = { ...data, checked, tellByMs, graceMs: isClosed ? 0 : USUAL_DELIVERY_MS };
@@ -87,7 +84,6 @@ export async function makeReport(data: ReportData): Promise<Report> {
 
 type RoutePlace = TokenPlace & { source: string; destination: string; side: 'started' | 'delivered' };
 
-/** What the transfers of a day add up to so far. */
 type DaySums = BalanceSums & {
   delivered: Sums<TokenPlace>;
   refunded: Sums<TokenPlace>;
@@ -105,7 +101,6 @@ function noSums(): DaySums {
   };
 }
 
-/** Adds what was posted of a transfer in the day to the sums that are no balances. */
 function addPostings(sums: DaySums, { inDay, state }: DayTransfer): void {
   const source = state.transfer.source?.chainId ?? '';
   const destination = state.transfer.destination?.chainId ?? '';
@@ -137,14 +132,14 @@ function asOfDay(transfer: ReportTransfer, { fromMs, toMs }: Day): DayTransfer {
 
 const PROOF_TYPE = /\.(verified|disputed|unproven)$/;
 
-/** What was proved after the day was not proved in it, though the upstream's next word is of the day. */
+/** Removes proofs made after the day, even if the upstream's last change is of the day. */
 function withoutLaterProofs(state: BookState, events: readonly ReportEvent[], toMs: number): BookState {
   const later = events.filter(({ type, bookedMs }) => bookedMs >= toMs && PROOF_TYPE.test(type));
   const reported = new Set(later.map((event) => JSON.stringify(event.state.proofs.at(-1))));
   return { ...state, proofs: state.proofs.filter((proof) => !reported.has(JSON.stringify(proof))) };
 }
 
-/** A transfer that was first seen after the day, in which it was funded: then it was under way. */
+/** State of a transfer first seen after the day in which it was funded: under way. */
 function beforeSeen(state: BookState | undefined): BookState {
   const { delivered: _, refund: __, ...transfer } = state?.transfer ?? {};
   return {
@@ -160,7 +155,7 @@ function beforeSeen(state: BookState | undefined): BookState {
   };
 }
 
-/** True when anything is to be said of a transfer on a day: what ended before may still be reported, or go. */
+/** True when a transfer concerns a day. One that ended before may still be reported, or disappear. */
 function isTouched({ openBefore, inDay, eventsInDay }: DayTransfer): boolean {
   return openBefore > 0 || inDay.length > 0 || eventsInDay.length > 0;
 }
@@ -192,7 +187,7 @@ function notesOf(
   return [...notes, ...breaks.map(({ atMs, detail }) => `${iso(atMs)}: ${detail}.`)];
 }
 
-/** A dispute is not hidden behind what is merely under way; of one kind they stay in their order. */
+/** Sorts exceptions so that a dispute comes before a transfer under way; equal kinds stay in their order. */
 function worstFirst(one: BookException, other: BookException): number {
   return EXCEPTION_KINDS.indexOf(one.kind) - EXCEPTION_KINDS.indexOf(other.kind);
 }
@@ -206,10 +201,9 @@ function iso(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** When a delivery must have been done, and how long one may take in a day that is not closed; 0 in one that is. */
+/** Bounds of a delivery: `tellByMs` is its latest time; `graceMs` is allowed in an open day, 0 in a closed one. */
 type ExceptionContext = { day: Day; tellByMs: number; graceMs: number; checked: ReadonlySet<string> };
 
-/** Why a transfer needs a poll: every reason by itself. */
 function exceptionsOf(transfer: DayTransfer, context: ExceptionContext): BookException[] {
   const { subject, state, openAfter, inDay, eventsInDay } = transfer;
   const found: BookException[] = [];
@@ -249,7 +243,7 @@ function exceptionsOf(transfer: DayTransfer, context: ExceptionContext): BookExc
   return found;
 }
 
-/** Of which receivers an event was not accepted in time. */
+/** Receivers that did not accept an event in time. */
 function undelivered(event: ReportEvent, { tellByMs, graceMs }: ExceptionContext): string[] {
   return deliveriesBy(event, tellByMs).flatMap(({ receiver, state, deliveredMs, eventMs }) => {
     if (deliveredMs !== null && deliveredMs <= tellByMs) return [];

@@ -8,7 +8,7 @@ import type { BookAmount, PROOF_WORDS, ReportRow } from './report-schema.ts';
 
 type ToldMoney = NonNullable<TransferFacts['sent']>;
 
-/** A transfer as a row of the report of a day. */
+/** A transfer as a row of a day's report. */
 export function rowOf(
   transfer: DayTransfer,
   { names, tellByMs }: { names: BookNames; tellByMs: number },
@@ -49,8 +49,8 @@ export function rowOf(
 }
 
 /**
- * What the chain said: a dispute of any payment counts more than all else. Only the payment that ended the transfer makes it
- * verified, and only in the transaction that the record states now: that it was funded says nothing of its delivery.
+ * Proof in a row: a dispute of any payment comes first. Only the payment that ended the transfer makes it verified,
+ * and only by the transaction that the record states now. A verified funding proves no delivery.
  */
 export function proofOf({ phase, proofs, transfer }: BookState): {
   proof: (typeof PROOF_WORDS)[number];
@@ -67,7 +67,7 @@ export function proofOf({ phase, proofs, transfer }: BookState): {
   return { proof: found.outcome, proofReason: reason };
 }
 
-/** By whom the newest status of the day was reported; what was delivered after a moment was not delivered then. */
+/** Receivers of the newest status of the day; a delivery after `tellByMs` does not count. */
 function reportedOf({ events, state }: DayTransfer, tellByMs: number): ReportRow['reported'] {
   const word = state.status.toLowerCase();
   const event = events.findLast((one) => one.state.status === state.status && one.type.endsWith(`.${word}`));
@@ -82,7 +82,7 @@ function reportedOf({ events, state }: DayTransfer, tellByMs: number): ReportRow
   });
 }
 
-/** Its token is written as the sums have it: rows and sums are joined by it. */
+/** The token is written as in the sums, since rows and sums are joined by it. */
 function moneyOf({ amount, chainId, token, units, symbol }: ToldMoney, names: BookNames): BookAmount {
   const place = { chainId: storableText(chainId ?? ''), token: storableText(foldHex(token ?? '')) };
   const shown = amountOf(BigInt(amount), place, names);

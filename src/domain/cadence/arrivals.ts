@@ -1,42 +1,40 @@
-/** Since when a decaying sum is stored, and after how long what was added counts half, both in ms. */
+/** Reference time of a decaying sum and the half-life of its additions, both in ms. */
 export type DecayClock = { landmarkMs: number; halfLifeMs: number };
 
 /**
- * The weight of what is added at a moment, where what was added at the landmark weighs 1 (forward decay, Cormode et al.
- * 2009). A sum divided by the weight of the present moment is the decayed sum, so nothing is rewritten as time goes by
- * and several processes add in any order.
+ * Weight of an addition relative to one at the landmark (forward decay, Cormode et al. 2009). A sum divided by the
+ * present weight is the decayed sum: nothing is rewritten over time, and processes add in any order.
  */
 export function weightAt(atMs: number, clock: DecayClock): number {
   return 2 ** ((atMs - clock.landmarkMs) / clock.halfLifeMs);
 }
 
-/** Beyond this weight a sum is brought to a new landmark, long before numbers run out. */
+/** Beyond this weight a sum moves to a new landmark, long before numbers overflow. */
 export const LARGEST_WEIGHT = 2 ** 64;
 
-/** True when a sum ought to be brought to a new landmark: divided by the present weight, with the present as landmark. */
+/** True when a sum should move to a new landmark: divided by the present weight, with the present as landmark. */
 export function isHeavy(weight: number): boolean {
   return !(weight < LARGEST_WEIGHT);
 }
 
-/** New transfers of a wallet and for how long it was watched, as decayed sums at a moment (Redis time, ms). */
+/** New transfers of a wallet and the watched time, as decayed sums at a time (Redis time, ms). */
 export type ArrivalTally = { seen: number; watchedSeconds: number; atMs: number };
 
-/** What one poll that shows new transfers tells: how many came since the poll before it, and how long ago that was. */
+/** New transfers since the previous poll, and the time since then. */
 export type Arrived = { seen: number; watchedSeconds: number };
 
-/** What was seen so long ago counts half. */
 const HALF_LIFE_MS = 86_400_000;
 
 /**
- * Wallets differ: what is usual among them says little about one of them, and counts like one transfer seen. Were it less,
- * wallets that are all alike would be polled very differently, by chance.
+ * Weight of the usual rate, in observed transfers. Wallets differ, so it says little about one of them. With a
+ * smaller weight, wallets that are all alike would be polled very differently, by chance.
  */
 const USUAL_TRANSFERS = 1;
 
-/** What the rule expects of a usual wallet is a guess, and counts like as many among all wallets together. */
+/** Weight of the rule's guess for a usual wallet, in observed transfers of all wallets together. */
 const RULE_TRANSFERS = 1;
 
-/** What one poll adds that showed new transfers since the poll before it. */
+/** Adds the new transfers since the previous poll. */
 export function withArrivals(tally: ArrivalTally, look: Arrived & { nowMs: number }): ArrivalTally {
   const { seen, watchedSeconds } = decayed(tally, look.nowMs);
   return {
@@ -46,7 +44,7 @@ export function withArrivals(tally: ArrivalTally, look: Arrived & { nowMs: numbe
   };
 }
 
-/** New transfers of a wallet per second, above 0; `usualPerSecond` is what is usual among all wallets. */
+/** New transfers of a wallet per second, above 0; `usualPerSecond` is the usual rate of all wallets. */
 export function arrivalsPerSecond(
   tally: ArrivalTally,
   { usualPerSecond, nowMs }: { usualPerSecond: number; nowMs: number },
@@ -54,12 +52,12 @@ export function arrivalsPerSecond(
   return expectedRate(decayed(tally, nowMs), { perSecond: usualPerSecond, transfers: USUAL_TRANSFERS });
 }
 
-/** What is usual among all wallets, from what was seen of them together and what the rule expects: per second. */
+/** Usual rate per second of all wallets, from their observations and the rule's expectation. */
 export function usualArrivals(seenOfAll: Arrived, everySeconds: number): number {
   return expectedRate(seenOfAll, { perSecond: 1 / everySeconds, transfers: RULE_TRANSFERS });
 }
 
-/** The mean of the gamma distribution after what was seen; before, it was that of the prior, worth so many transfers. */
+/** Mean of the gamma distribution after the observations, with a prior worth the given number of transfers. */
 function expectedRate(
   { seen, watchedSeconds }: Arrived,
   prior: { perSecond: number; transfers: number },

@@ -19,7 +19,6 @@ const TIMING = z
 
 const SHARE = z.number().min(0).max(1).nullable();
 
-/** What was learned of a pair of chains. */
 export const CORRIDOR = z.object({
   corridor: z
     .string()
@@ -41,10 +40,10 @@ export const CORRIDOR = z.object({
   refundedShare: SHARE.describe('`refunded` as a share of the same.'),
 });
 
-/** What was learned of a pair of chains. */
+/** Learned values of a pair of chains. */
 export type Corridor = z.infer<typeof CORRIDOR>;
 
-/** What was learned of each pair of chains, and of all of them (`*`): that of which most was seen comes first. */
+/** Learned values of each pair of chains and of all of them (`*`), the most observed first. */
 export function corridorsOf(knowledge: Knowledge): Corridor[] {
   const names = new Set(
     knowledge.stages
@@ -67,7 +66,7 @@ function corridorOf(knowledge: Knowledge, corridor: string): Corridor {
   const unfilled = counted(corridor, failedOf('pending'));
   const [overdue, refunded] = [counted(corridor, 'overdue'), counted(corridor, 'refunded')];
   const ended = filled + unfilled;
-  // What is counted decays from its own moment: a share is at most all.
+  // Each count decays from its own time, so a share is capped at 1.
   const share = (count: number): number | null =>
     ended < ENOUGH_OF_A_ROUTE ? null : rounded(Math.min(1, count / ended), 3);
   return {

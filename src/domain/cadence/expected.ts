@@ -7,22 +7,21 @@ import { AGE_BINS, type HazardCurve, lowerEdge, upperEdge } from './hazard.ts';
 import { stageSinceMs } from './next-poll.ts';
 import type { Watch } from './watch-rules.ts';
 
-/** How a stage ends, by age: as is usual, or failed (expired, failed, refundable), after which the usual does not come. */
+/** Hazards of a stage's ends: usual, or failed (expired, failed, refundable), after which the usual end does not come. */
 export type StageEnds = { usual: HazardCurve; failed: HazardCurve };
 
 /** An age (seconds) and the chance that the usual end has come by then. */
 type Arrival = { ageSeconds: number; probability: number };
 
-/** Of those that still come, so many have come by the time that is reported. */
+/** Share of the coming ends that have come by the reported time. */
 const SHARE = 0.9;
 
-/** What is more likely not to come at all is not reported as expected. */
+/** An end that is more likely not to come is not reported as expected. */
 const LEAST_PROBABILITY = 0.5;
 
 /**
- * By which age a share of those stages have come to their usual end that are open at `ageSeconds` and ever do, and the
- * chance of any that is open then to be among them. The later it is still open, the later that age; never before
- * `ageSeconds`. Null for one that is older than the start of the last age bin, beyond which nothing is said.
+ * Age by which a share of the stages open at `ageSeconds` that ever end as usual have ended, and the chance of that
+ * for any of them. The age is never before `ageSeconds`. Null beyond the start of the last age bin.
  */
 export function arrivalOf(
   ends: StageEnds,
@@ -36,13 +35,13 @@ export function arrivalOf(
   const piece = pieces.find(({ arrived, arrives }) => arrived + arrives >= probability) ?? last;
   if (piece === undefined) return null;
   const { from, to, usual, both, open, arrived } = piece;
-  // How far into the piece: the usual ends come in it as `open · usual/both · (1 − exp(−both·t))`.
+  // Position within the piece: the usual ends come as `open · usual/both · (1 − exp(−both·t))`.
   const gone = ((probability - arrived) * both) / (open * usual);
   const seconds = -Math.log1p(-Math.min(1, gone)) / both;
   return { ageSeconds: Math.min(to, from + Math.max(0, seconds || 0)), probability };
 }
 
-/** A span of age within which both rates are constant: how many are open as it begins, had arrived by then, and arrive in it. */
+/** Span of age with constant rates. `open`: share open at its start; `arrived`: before it; `arrives`: in it. */
 type Piece = {
   from: number;
   to: number;
@@ -72,8 +71,8 @@ function piecesFrom(ends: StageEnds, ageSeconds: number): Piece[] {
 }
 
 /**
- * By when a subject that is under way is expected to come to the end of its stage, by what was learned of it (`ends`, null
- * while that is too little). Null where nothing is waited for, and where it is more likely not to come at all.
+ * Expected end of the stage of a subject under way, from the learned `ends` (null while too few). Null when no change
+ * is awaited, and when the end is more likely not to come.
  */
 export function expectedBy(
   { subject, snapshot, nowMs }: { subject: SubjectId; snapshot: Stage; nowMs: number },
@@ -99,10 +98,9 @@ export function expectedBy(
   };
 }
 
-/** What is known of a subject in its stage. */
 type Stage = Pick<Snapshot, 'status' | 'record' | 'updatedAt' | 'changedAtMs'>;
 
-/** The status that comes next where all goes well, as the tables of its kind name it; null where none does. */
+/** The next status when all goes well, from the table of the subject's kind; null for none. */
 function usualNext(subject: SubjectId, status: string): string | null {
   const next = statusOf(subject, status)?.next ?? [];
   return next.find((word) => statusOf(subject, word)?.isFailure === false) ?? null;

@@ -1,4 +1,4 @@
-/** Three bins to a doubling of age, from a quarter of a second to a day and a half. */
+/** Three bins per doubling of age, from a quarter of a second to a day and a half. */
 const PER_DOUBLING = 3;
 const FIRST_EXPONENT = -2;
 const LAST_EXPONENT = 17;
@@ -14,41 +14,41 @@ export const AGE_BINS: readonly number[] = [
 
 const LAST = AGE_BINS.length - 1;
 
-/** The bin in which an age lies; a negative age lies in the first. */
+/** Bin of an age; a negative age is in the first. */
 export function binOf(ageSeconds: number): number {
   const guess = 1 + Math.floor((Math.log2(ageSeconds) - FIRST_EXPONENT) * PER_DOUBLING);
   if (!(guess > 0)) return 0;
   const bin = Math.min(guess, LAST);
-  // The logarithm may round an age that lies on an edge to either side of it.
+  // The logarithm may round an age on an edge to either side.
   if (ageSeconds < lowerEdge(bin)) return bin - 1;
   return bin < LAST && ageSeconds >= lowerEdge(bin + 1) ? bin + 1 : bin;
 }
 
-/** The place where a bin begins, seconds. */
+/** Start of a bin, seconds. */
 export function lowerEdge(bin: number): number {
   return AGE_BINS[bin] ?? Number.POSITIVE_INFINITY;
 }
 
-/** The place where a bin ends, seconds; Infinity for the last. */
+/** End of a bin, seconds; Infinity for the last. */
 export function upperEdge(bin: number): number {
   return AGE_BINS[bin + 1] ?? Number.POSITIVE_INFINITY;
 }
 
 /**
- * What is expected of a stage before anything was seen: a log-normal time to its end, and the share of transfers that
- * never come to it. `sigma` is the standard deviation of the time's logarithm.
+ * Expectation of a stage before any observation: a log-normal time to its end, and the share of transfers that never
+ * end it. `sigma` is the standard deviation of the time's logarithm.
  */
 export type Expectation = { medianSeconds: number; sigma: number; neverShare: number };
 
-/** The chance per second that a stage ends, by age: one rate per age bin. Every rate is finite and above 0. */
+/** Chance per second that a stage ends: one rate per age bin. Every rate is finite and above 0. */
 export type HazardCurve = readonly number[];
 
-/** No age is believed to be quite without hope, nor quite certain: learning multiplies, and cannot leave 0. */
+/** Bounds of a rate: learning multiplies, and cannot leave 0. */
 const LEAST_PER_SECOND = 1e-7;
 const MOST_PER_SECOND = 1e3;
 const LEAST_NEVER_SHARE = 1e-6;
 
-/** The hazard of an expectation. Within a bin the rate is the one that gives the bin its share of ends. */
+/** Hazard of an expectation. The rate of a bin gives the bin its share of ends. */
 export function expectedHazard(expectation: Expectation): HazardCurve {
   const rates: number[] = [];
   for (let bin = 0; bin < AGE_BINS.length - 1; bin++) {
@@ -61,7 +61,7 @@ export function expectedHazard(expectation: Expectation): HazardCurve {
   return rates;
 }
 
-/** The share of transfers whose stage has not ended at an age: 1 at age 0, the never-ending share in the end. */
+/** Share of transfers whose stage is open at an age: 1 at age 0, the never-ending share at the end. */
 export function stillOpen(expectation: Expectation, ageSeconds: number): number {
   if (ageSeconds <= 0) return 1;
   const { medianSeconds, sigma } = expectation;
@@ -69,7 +69,7 @@ export function stillOpen(expectation: Expectation, ageSeconds: number): number 
   return never + (1 - never) * normalTail(Math.log(ageSeconds / medianSeconds) / sigma);
 }
 
-/** The share of transfers whose stage has ended, by age: one share per age bin, that of the middle of the bin. */
+/** Share of transfers whose stage has ended, one per age bin, at the middle of the bin. */
 export function endedShares(curve: HazardCurve): readonly number[] {
   let sum = 0;
   return AGE_BINS.map((_, bin) => {
@@ -83,15 +83,12 @@ export function endedShares(curve: HazardCurve): readonly number[] {
 
 const LAST_BIN = AGE_BINS.length - 1;
 
-/** The rate of a curve at an age, per second. */
+/** Rate of a curve at an age, per second. */
 export function rateAt(curve: HazardCurve, ageSeconds: number): number {
   return ageSeconds < 0 ? 0 : (curve[binOf(ageSeconds)] ?? 0);
 }
 
-/**
- * The age at which a share of those whose stage ever ends have come to its end, seconds; at most the start of the last
- * age bin.
- */
+/** Age by which a share of the stages that ever end have ended, seconds; at most the start of the last age bin. */
 export function quantileSeconds(curve: HazardCurve, share: number): number {
   const sums = [0];
   for (let bin = 0; bin < AGE_BINS.length - 1; bin++) {
@@ -105,12 +102,12 @@ export function quantileSeconds(curve: HazardCurve, share: number): number {
   return Math.min(upperEdge(bin), lowerEdge(bin) + (need - (sums[bin] ?? 0)) / (curve[bin] ?? 1));
 }
 
-/** A rate within what a curve may hold; what is no number becomes the least. Per second. */
+/** Bounds a rate; NaN becomes the least. Per second. */
 export function boundedRate(perSecond: number): number {
   return Math.min(MOST_PER_SECOND, Math.max(LEAST_PER_SECOND, perSecond || 0));
 }
 
-/** The chance that a standard normal exceeds z (Numerical Recipes' erfcc, relative error below 1.2e-7 everywhere). */
+/** Chance that a standard normal exceeds z (Numerical Recipes' erfcc, relative error below 1.2e-7 everywhere). */
 function normalTail(z: number): number {
   const x = Math.abs(z) / Math.SQRT2;
   const t = 1 / (1 + x / 2);

@@ -25,50 +25,44 @@ import {
   type WatchRules,
 } from './watch-rules.ts';
 
-/** What was seen counts half after this. */
 export const LEARNED_HALF_LIFE_MS = 86_400_000;
 
-/** What all processes have seen of one stage on one route, or of the arrivals of new transfers. */
+/** Observations of all processes of one stage on one route, or of new transfers. */
 export type StoredTally = { route: string; statistic: Statistic; tally: Tally; landmarkMs: number };
 
-/** What is known of one stage on one route. `observations` counts ends that were seen, decayed. */
+/** Learned hazard of one stage on one route. `observations`: decayed number of observed ends. */
 export type LearnedStage = { route: string; watch: Watch; observations: number; curve: HazardCurve };
 
-/** The interval at which new transfers come: how many were seen, decayed, and how many are usual in a wallet per second. */
+/** Learned rate of new transfers: their decayed number, and the usual number of a wallet per second. */
 export type LearnedArrivals = { observations: number; usualPerSecond: number };
 
-/** All that is known: the curve of a stage on a route, and what was learned for it. */
+/** All learned values. */
 export type Knowledge = {
   curve: (route: string, watch: Watch) => HazardCurve;
-  /** After how many seconds 99 of 100 that ever end have ended; null while too little was seen and no quote said it. */
+  /** Seconds by which 99 of 100 stages that ever end have ended; null without enough observations or a quote's estimate. */
   p99Seconds: (route: string, watch: Watch) => number | null;
-  /** How a stage ends on a route, as usual or failed; null while too little was seen. */
+  /** Ends of a stage on a route, usual or failed; null without enough observations. */
   ends: (route: string, watch: Watch) => StageEnds | null;
-  /** The hazard that a stage fails. */
   failed: (route: string, watch: Watch) => HazardCurve;
-  /** The number of were counted on a route, decayed. */
+  /** Decayed count of a statistic on a route. */
   counted: (route: string, statistic: Statistic) => number;
   stages: readonly LearnedStage[];
-  /** The time that quotes say that a delivery takes: route -> seconds. */
+  /** Delivery times that quotes estimate: route -> seconds. */
   estimates: ReadonlyMap<string, number>;
   arrivals: LearnedArrivals;
-  /** Of transfers on any route, the share that is filled by an age (see `endedShares`). */
+  /** Share of transfers on any route that are filled by an age (see `endedShares`). */
   filledShares: readonly number[];
 };
 
-/** A route of which less was seen goes by what was learned on all of them: so much does the expectation weigh. */
+/** Weight of the expectation: a route with fewer observations uses the values of all routes. */
 export const ENOUGH_OF_A_ROUTE = 20;
 
-/**
- * What is expected before anything was seen leans to long times, for the planner's sake. Where times are reported, it counts
- * like so few transfers.
- */
+/** The expectation leans to long times, for the planner's sake. For reported times it counts like this few transfers. */
 const FEW_TRANSFERS = 4;
 
-/** So many ends have to be seen before their 99th percentile means something. */
 const ENOUGH_FOR_P99 = 50;
 
-/** What knowledge begins from. `estimates`: route -> how long quotes say that a delivery takes, seconds. */
+/** Initial values of knowledge. `estimates`: route -> quotes' estimate of the delivery time, seconds. */
 export type KnowledgeRules = {
   rules: WatchRules;
   arrivals: ArrivalRule;
@@ -76,17 +70,16 @@ export type KnowledgeRules = {
   estimates?: ReadonlyMap<string, number>;
 };
 
-/** Solvers say how long it takes when all goes well: a guess that is too short costs more than one that is too long. */
+/** Solvers' estimates assume that all goes well: too short a guess costs more than too long a one. */
 const ESTIMATE_FACTOR = 1.5;
 const ESTIMATE_SIGMA = 1;
 
-/** What is expected of a stage of which a quote says how long it takes. */
 function estimated(usual: Expectation, seconds: number): Expectation {
   const sigma = Math.max(usual.sigma, ESTIMATE_SIGMA);
   return { ...usual, medianSeconds: ESTIMATE_FACTOR * Math.max(1, seconds), sigma };
 }
 
-/** What quotes say of a route; of one whose destination is not known, the longest from its source. */
+/** Quotes' estimate for a route; the longest from its source when the destination is unknown. */
 function estimateOf(estimates: ReadonlyMap<string, number>, route: string): number | null {
   const exact = estimates.get(route);
   if (exact !== undefined || !route.endsWith(':*')) return exact ?? null;
@@ -94,7 +87,7 @@ function estimateOf(estimates: ReadonlyMap<string, number>, route: string): numb
   return from.length === 0 ? null : Math.max(...from.map(([, seconds]) => seconds));
 }
 
-/** What follows from the tallies for the present moment. */
+/** Derives the knowledge of the present time from the tallies. */
 export function knowledgeOf(
   stored: readonly StoredTally[],
   { rules, arrivals, nowMs, estimates = new Map() }: KnowledgeRules,
@@ -123,7 +116,7 @@ export function knowledgeOf(
     const own = byName.get(nameOf(route, watch));
     if (own !== undefined && own.observations >= ENOUGH_OF_A_ROUTE) return own;
     const any = byName.get(nameOf(ANY_ROUTE, watch));
-    // Until enough was seen anywhere, what the quotes of the route say is worth more than the little.
+    // Until enough was seen anywhere, the quotes of the route are worth more than few observations.
     const isLittle = (any?.observations ?? 0) < ENOUGH_OF_A_ROUTE;
     return isLittle && estimate(route, watch) !== null ? own : any;
   };
@@ -137,7 +130,7 @@ export function knowledgeOf(
     return known;
   };
   const known = new Map<string, StageEnds>();
-  /** What was seen of all routes is what is expected of one, and is itself taken nearly as it was seen. */
+  /** The ends of all routes are the prior of one route; they themselves are taken nearly as observed. */
   const endsOf = (route: string, watch: Watch): StageEnds => {
     const name = nameOf(route, watch);
     const found = known.get(name);
@@ -179,7 +172,6 @@ export function knowledgeOf(
   };
 }
 
-/** The sums of a tally as they count at a moment: what was added earlier has decayed. */
 function atPresent({ tally, landmarkMs }: StoredTally, nowMs: number): Tally {
   const clock: DecayClock = { landmarkMs, halfLifeMs: LEARNED_HALF_LIFE_MS };
   const weight = weightAt(Math.max(nowMs, landmarkMs), clock);

@@ -17,30 +17,30 @@ import { stageSinceMs } from './next-poll.ts';
 import type { Watch } from './watch-rules.ts';
 
 /**
- * What was seen of one stage on one route, per age bin: how many ended there, and for how long transfers of that age
- * were watched. All are sums of what looks added, each with the weight of its moment.
+ * Observations of one stage on one route, per age bin: number of ends, and watched time of transfers of that age.
+ * Each observation is added with the weight of its time.
  */
 export type Tally = { ended: readonly number[]; watchedSeconds: readonly number[] };
 
-/** What one poll adds to one bin, before it is weighted. */
+/** Unweighted addition of one poll to one bin. */
 export type Increment = { bin: number; ended: number; watchedSeconds: number };
 
-/** A stage was seen open at one age and, at the next poll, still open or ended. Ages in seconds. */
+/** A stage was open at one age and, at the next poll, still open or ended. Ages in seconds. */
 export type Interval = { fromSeconds: number; toSeconds: number; ended: boolean };
 
-/** The expectation counts like so many transfers seen, and no age counts less than a twentieth of them. */
+/** Weight of the expectation in observed transfers. No age counts less than a twentieth of them. */
 export const PRIOR_TRANSFERS = 20;
 const LEAST_REACHED = 0.05;
 
-/** A stage of which nothing was seen. */
+/** Tally without observations. */
 export function emptyTally(): Tally {
   const zeros = AGE_BINS.map(() => 0);
   return { ended: zeros, watchedSeconds: zeros };
 }
 
 /**
- * What an interval adds. When exactly the stage ended within it is not known: the end is spread over the bins as the
- * present estimate has it (the expectation step of EM), and so is the time for which it was open.
+ * Additions of an interval. The exact end within it is unknown: the end is spread over the bins by the present
+ * estimate (the expectation step of EM), and so is the open time.
  */
 export function increments(curve: HazardCurve, interval: Interval): Increment[] {
   const pieces = piecesOf(interval);
@@ -75,7 +75,6 @@ function piecesOf({ fromSeconds, toSeconds }: Interval): { bin: number; seconds:
   return pieces;
 }
 
-/** The tally with what was seen added. */
 export function withIncrements(tally: Tally, seen: readonly Increment[], weight: number): Tally {
   const ended = [...tally.ended];
   const watchedSeconds = [...tally.watchedSeconds];
@@ -87,22 +86,20 @@ export function withIncrements(tally: Tally, seen: readonly Increment[], weight:
 }
 
 /**
- * The hazard after what was seen. Each bin is a rate of its own with the expectation as its (gamma) prior, so a shape
- * that is not log-normal is learned as well, and a bin of which little was seen stays near the expectation.
- * `weight` is that of the present moment (see `weightAt`).
+ * Hazard after the observations, with `weight` of the present time. Each bin has its own rate with the expectation as
+ * (gamma) prior, so other shapes than log-normal are learned, and a bin with few observations stays near it.
  */
 export function learnedHazard(expectation: Expectation, tally: Tally, weight: number): HazardCurve {
   const curve = expectedHazard(expectation);
   return updatedHazard({ curve, reached: expectation, transfers: PRIOR_TRANSFERS }, tally, weight);
 }
 
-/** No age is expected to end anything. */
 export const NO_HAZARD: HazardCurve = AGE_BINS.map(() => boundedRate(0));
 
-/** What is held of rates before anything was seen: that counts like so many transfers, as many of which come to an age as are expected to. */
+/** Prior of the rates, worth the given number of transfers; `reached` gives the share of them that reaches an age. */
 type Prior = { curve: HazardCurve; reached: Expectation; transfers: number };
 
-/** A hazard after what was seen, each bin by itself. */
+/** Hazard after the observations, each bin by itself. */
 export function updatedHazard({ curve, reached, transfers }: Prior, tally: Tally, weight = 1): HazardCurve {
   return curve.map((expected, bin) => {
     const from = lowerEdge(bin);
@@ -115,10 +112,10 @@ export function updatedHazard({ curve, reached, transfers }: Prior, tally: Tally
   });
 }
 
-/** What a poll reported about the timing of a stage. `failed`: it left its way within the interval. */
+/** Observation of a stage's timing by a poll. `failed`: the stage failed within the interval. */
 export type Observed = { route: string; watch: Watch; interval: Interval; failed: boolean };
 
-/** A poll that found a subject in `status` after one before. `seenAtMs` is the last that stored nothing, null for none. */
+/** A poll that found a subject in `status`. `seenAtMs`: the last poll that stored nothing, null for none. */
 export type Look = {
   subject: SubjectId;
   before: Snapshot;
@@ -127,16 +124,15 @@ export type Look = {
   nowMs: number;
 };
 
-/** True when a poll found that a transfer was paid back since the one before. */
+/** True when a transfer was refunded since the previous poll. */
 export function isRefund({ subject, before, status }: Look): boolean {
   const [from, to] = [before.status.toLowerCase(), status.toLowerCase()];
   return to === REFUNDED && from !== REFUNDED && statusOf(subject, to) !== null;
 }
 
-/** The end of a transfer that was paid back. */
 const REFUNDED = 'refunded';
 
-/** What a poll tells about the timing of a stage; null where nothing can be learned of it. */
+/** Observation of a stage's timing by a poll; null when nothing can be learned. */
 export function observed(look: Look): Observed | null {
   const { subject, before, status, nowMs } = look;
   const { watch } = stageOf(subject, before.status);

@@ -4,12 +4,12 @@ import { ANY_ROUTE, routeName } from '../transfers/transfer.ts';
 import { virtualSeconds } from './wait.ts';
 import { type CadenceModel, watched } from './watched.ts';
 
-/** Statuses, in lower case, that end tracking at once, by kind, in place of the built-in ones of that kind. */
+/** Statuses, in lower case, that end tracking at once, by kind, in place of the kind's built-in ones. */
 export type FinishedStatuses = { readonly [kind: string]: readonly string[] | undefined };
 
 /**
- * What a plan is made from. `price`: of a request, in weighted seconds. `namedAtMs`: since when somebody wants the subject,
- * for what the upstream has not shown yet. `alarmsMs`: moments at which the clock makes an event.
+ * Input of a plan. `price`: cost of a request, in weighted seconds. `namedAtMs`: time of the first claim, for a
+ * subject that the upstream has not shown. `alarmsMs`: times of the clock's events.
  */
 export type CadenceInput = {
   subject: SubjectId;
@@ -24,16 +24,15 @@ export type CadenceInput = {
 
 export type NextPoll = { next: 'finish' } | ({ next: 'poll' } & PlannedPoll);
 
-/** While an answer is unconfirmed, exact polls confirm it at this interval. */
 const UNCONFIRMED_EVERY_MS = 15_000;
 
-/** A poll for what the clock brings about comes so long after its moment. */
+/** Delay of a poll after the time of a clock event. */
 const AFTER_ALARM_MS = 1_000;
 
 /** A status that ends tracking by default, but not in this config, is watched for a week. */
 const KEPT_OPEN_MS = 7 * 86_400_000;
 
-/** Says when a subject is polled next, or that it is finished. Its last poll was just now. */
+/** Plans the next poll of a subject, counted from now, or finishes it. */
 export function nextPoll(input: CadenceInput): NextPoll {
   const { subject, snapshot, nowMs, price, model } = input;
   if (isFinished(input)) return { next: 'finish' };
@@ -47,7 +46,7 @@ export function nextPoll(input: CadenceInput): NextPoll {
   return {
     next: 'poll',
     virtualSeconds: virtualSeconds({ terms, constant, price }),
-    // What is unseen comes as soon as it may: it rests for the whole interval that its rate stands for.
+    // An unseen subject is polled as soon as allowed: it rests for the whole interval of its rate.
     restMs: 1_000 * Math.max(limits.leastSeconds, unseen ? Math.sqrt(2 / constant) : 0),
     latestMs: unseen ? null : 1_000 * limits.mostSeconds,
     alarmMs: firstAlarm([...input.alarmsMs, ...(isUnconfirmed ? [nowMs + UNCONFIRMED_EVERY_MS] : [])], nowMs),
@@ -55,13 +54,13 @@ export function nextPoll(input: CadenceInput): NextPoll {
   };
 }
 
-/** In how many ms the first of some moments has passed that lie ahead; null where none does. */
+/** Ms until the first future time has passed; null without one. */
 export function firstAlarm(momentsMs: readonly number[], nowMs: number): number | null {
   const ahead = momentsMs.filter((atMs) => atMs > nowMs);
   return ahead.length === 0 ? null : Math.min(...ahead) - nowMs + AFTER_ALARM_MS;
 }
 
-/** When a route is polled next: after its own interval, never sooner, however much of the budget is free. */
+/** Next poll of a route: after its own interval, never sooner, however much of the budget is free. */
 export function nextRoutePoll({ everyMs }: { everyMs: number }): PlannedPoll {
   return {
     virtualSeconds: everyMs / 1_000,
@@ -72,10 +71,10 @@ export function nextRoutePoll({ everyMs }: { everyMs: number }): PlannedPoll {
   };
 }
 
-/** A route that has waited longer than its interval by this is overdue. */
+/** A route is overdue when it has waited this much longer than its interval. */
 const LATE_ROUTE_MS = 1_000;
 
-/** True when tracking of a subject has ended. One whose last answer is unconfirmed never has. */
+/** True when tracking of a subject has ended; false while its last answer is unconfirmed. */
 export function isFinished(
   input: Pick<CadenceInput, 'subject' | 'snapshot' | 'nowMs' | 'finished'>,
 ): boolean {
@@ -84,15 +83,12 @@ export function isFinished(
   return snapshot !== null && finishAfterMs !== null && ageInStage(snapshot, nowMs) >= finishAfterMs;
 }
 
-/**
- * True when the status of a subject has ended its tracking, whatever the time is. One that ends by its age is polled once more: it
- * may have moved while nothing was polled.
- */
+/** True when the status alone ends the tracking. A subject that ends by its age is polled once more: it may have moved. */
 export function isFinishedByStatus(input: Pick<CadenceInput, 'subject' | 'snapshot' | 'finished'>): boolean {
   return finishAfter(input) === 0;
 }
 
-/** For how long a subject is tracked in its status, ms; null without end. */
+/** Tracking time of a subject in its status, ms; null without end. */
 function finishAfter({
   subject,
   snapshot,
@@ -104,7 +100,7 @@ function finishAfter({
   return finished[subjectKind(subject)] && finishAfterMs === 0 ? KEPT_OPEN_MS : finishAfterMs;
 }
 
-/** True when the config says that tracking ends in the status of a subject. */
+/** True when the config ends tracking in the status of a subject. */
 export function endsByConfig(
   subject: SubjectId,
   { status }: Pick<Snapshot, 'status'>,
@@ -114,8 +110,8 @@ export function endsByConfig(
 }
 
 /**
- * Since when a subject is in its status, ms: by the upstream's own time where it gave one. That is a whole second, within
- * which the change came, and before it was seen: it is taken to have come in the middle.
+ * Start of a subject's present status, ms, by the upstream's time if it gave one. That is a whole second, in which
+ * the change came before it was seen: the middle is used.
  */
 export function stageSinceMs({
   updatedAt,
@@ -131,10 +127,11 @@ function ageInStage(snapshot: Snapshot, nowMs: number): number {
 }
 
 /**
- * When a subject is polled next. `virtualSeconds`: the wait after which the poll is worth its request, at a price of 1,
- * counted from the poll before it in the plan's virtual time; `restMs`: no sooner than that; `latestMs`: it is overdue
- * after that, null for never; `alarmMs`: it is requested after that whatever else, null for never. `unseen`: the upstream
- * has not shown it yet, so that it goes with what was newly named.
+ * Next poll of a subject.
+ * `virtualSeconds`: wait after which the poll is worth its request, at a price of 1, from the last poll, virtual time.
+ * `restMs`: shortest wait. `latestMs`: overdue after this, null for never. `alarmMs`: requested after this in any
+ * case,
+ * null for never. `unseen`: the upstream has not shown it yet, so it goes with the newly named subjects.
  */
 export type PlannedPoll = {
   virtualSeconds: number;

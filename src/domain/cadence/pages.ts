@@ -2,12 +2,12 @@ import type { PlannedPoll } from './next-poll.ts';
 import { keepable, virtualSeconds } from './wait.ts';
 import type { CadenceModel } from './watched.ts';
 
-/** The largest page that the interface allows: the most transfers for one request. */
+/** Largest page that the interface allows: the most transfers for one request. */
 export const PAGE_LIMIT = 50;
 
 /**
- * The `limit` of the first page of a listing as it was when a page was last beyond its limits, and when that was (Redis
- * time, ms). 0: a page of a single record was.
+ * The `limit` of the first page of a listing when a page last exceeded its limits, and the time of that (Redis time,
+ * ms). 0: a page of a single record exceeded them.
  *
  * | Answer to a request with limit L      | State after it | Then                                                     |
  * |---------------------------------------|----------------|----------------------------------------------------------|
@@ -16,29 +16,29 @@ export const PAGE_LIMIT = 50;
  * | too large, L > 1                      | half of L, now | the same page is requested again with that limit         |
  * | too large, L = 1                      | 0, now         | the record is reported, and the listing waits BLOCKED_MS |
  *
- * A sweep has a limit of its own, which never grows: see queues/polls/sweeps.ts.
+ * A sweep has its own limit, which never grows: see queues/polls/sweeps.ts.
  */
 export type PageLimit = { limit: number; atMs: number };
 
-/** After so long without a page beyond its limits, pages of twice the size are requested. */
+/** After this time without an excessive page, the limit doubles. */
 const RECOVERS_MS = 600_000;
 
-/** A listing whose next page holds a record that is too large is requested again after this. */
+/** Delay before a listing whose next page holds too large a record is requested again. */
 export const BLOCKED_MS = 300_000;
 
-/** The limit of a request that is made now. */
+/** Limit of a request that is made now. */
 export function effectiveLimit(state: PageLimit | undefined, nowMs: number): number {
   if (state === undefined) return PAGE_LIMIT;
   const doublings = Math.floor(Math.max(0, nowMs - state.atMs) / RECOVERS_MS);
   return Math.min(PAGE_LIMIT, Math.max(1, state.limit) * 2 ** Math.min(doublings, 6));
 }
 
-/** The state after a page beyond its limits. */
+/** State after a page beyond its limits. */
 export function afterTooLarge(limit: number, nowMs: number): PageLimit {
   return { limit: Math.floor(limit / 2), atMs: nowMs };
 }
 
-/** The state after a page within its limits; null where it stays as it is. */
+/** State after a page within its limits; null when it does not change. */
 export function afterFitting(
   state: PageLimit | undefined,
   page: { limit: number; nowMs: number },
@@ -46,13 +46,13 @@ export function afterFitting(
   return state?.limit === 0 ? { limit: page.limit, atMs: page.nowMs } : null;
 }
 
-/** True when the first page of a listing cannot be read: its first record is too large. */
+/** True when the first record of a listing is too large, so that its first page cannot be read. */
 export function isBlocked(state: PageLimit | undefined, nowMs: number): boolean {
   return state?.limit === 0 && nowMs - state.atMs <= 2 * BLOCKED_MS;
 }
 
 /*
- * How the pages of a wallet's full sweeps are planned, by what is known of the lifetime of its cursors:
+ * Full sweeps of a wallet, by the known lifetime of its cursors:
  *
  *   | state   | while                                  | pages of a full sweep                  | leaves it                     |
  *   |---------|----------------------------------------|----------------------------------------|-------------------------------|
@@ -60,19 +60,19 @@ export function isBlocked(state: PageLimit | undefined, nowMs: number): boolean 
  *   | hurried | one was                                | back to back; a sweep begins when it   | 24 h without ─► patient       |
  *   |         |                                        | has one of `mostHurried` turns         |                               |
  *
- * A cursor that is refused in a hurried sweep, where the budget is too small for its lifetime, is reported with the rate that
- * would do.
+ * When the budget is too small for the lifetime, a cursor is refused even in a hurried sweep. It is then reported
+ * with the rate that would suffice.
  */
 
-/** What a wallet's pages showed of its cursors: when one was refused last (Redis time, 0 for never), and how old that was. */
+/** Last refusal of a wallet's cursor (Redis time, 0 for never), and the age of that cursor. */
 type CursorFacts = { cursorDiedAtMs: number; cursorDiedAfterMs: number };
 
 const BELIEVED_MS = 86_400_000;
 
-/** The share of the budget that pages of hurried sweeps get while all else waits as well: see commands/claim-polls-2.lua. */
+/** Share of the budget that pages of hurried sweeps get while other polls wait as well: see commands/claim-polls-2.lua. */
 const SHARE = 0.2;
 
-/** So many sweeps are hurried at once, and so many pages of each fit into the life of a cursor. */
+/** Most hurried sweeps at once, and the number of pages of each that must fit into a cursor's life. */
 const MOST_AT_ONCE = 20;
 const SAFETY = 4;
 
@@ -81,21 +81,21 @@ export function isHurried({ cursorDiedAtMs }: CursorFacts, nowMs: number): boole
   return cursorDiedAtMs > 0 && nowMs - cursorDiedAtMs < BELIEVED_MS;
 }
 
-/** The number of sweeps that may be hurried at once, so that a page of each comes well within the life of its cursor. */
+/** Number of sweeps that may be hurried at once, so that a page of each comes well within its cursor's life. */
 export function mostHurried({ cursorDiedAfterMs }: CursorFacts, requestsPerSecond: number): number {
   const pages = ((cursorDiedAfterMs / 1_000) * requestsPerSecond * SHARE) / SAFETY;
   return Math.max(1, Math.min(MOST_AT_ONCE, Math.floor(pages)));
 }
 
 /**
- * A cursor that was refused, ms: its age, and that of its sweep when the last page was answered; the age of the oldest cursor
- * that was accepted in that sweep; and how many pages the wallet has at least.
+ * A refused cursor, ms: its age, and that of its sweep at the last answered page; the age of the oldest accepted
+ * cursor in that sweep; and the least number of the wallet's pages.
  */
 type RefusedCursor = { ageMs: number; sweepAgeMs: number; acceptedMs: number; pages: number };
 
 /**
- * The lifetime that was seen, and the requests per second that would do. Where a cursor of that age was accepted before, it is
- * the sweep that was too old: then all its pages have to come within the lifetime, else one of them.
+ * The observed lifetime, and the requests per second that would suffice. If a cursor of that age was accepted before,
+ * the sweep was too old: all its pages must come within the lifetime, else one of them.
  */
 export function neededRate({ ageMs, sweepAgeMs, acceptedMs, pages }: RefusedCursor): {
   lifetimeSeconds: number;
@@ -110,8 +110,8 @@ export function neededRate({ ageMs, sweepAgeMs, acceptedMs, pages }: RefusedCurs
 }
 
 /*
- * A transaction or a quote can lead to several transfers, which the upstream may index one by one. It is polled for further
- * ones:
+ * A transaction or a quote can lead to several transfers, which the upstream may index one by one. It is polled for
+ * further ones:
  *
  *   | state   | while                                                                   | next poll                      |
  *   | unseen  | no answer has shown a transfer                                          | that of any id never seen      |
@@ -119,17 +119,17 @@ export function neededRate({ ageMs, sweepAgeMs, acceptedMs, pages }: RefusedCurs
  *   |         |                                                                         | grows with the time since then |
  *   | over    | neither                                                                 | none                           |
  *
- * A new transfer moves it to `watched` and begins the wait anew. A new claim, or a request for a poll, has one that is over
- * polled once more.
+ * A new transfer moves it to `watched` and restarts the wait. A new claim, or a request for a poll, polls one in
+ * `over` once more.
  */
 
-/** The transfers that a subject has led to: when it last showed a new one (Redis time, null for never), and whether one of them is open. */
+/** Transfers of a subject: the time of the newest (Redis time, null for never), and whether one is open. */
 type FurtherTransfers = { newestAtMs: number | null; isOpen: boolean };
 
-/** In which state a subject is, and its next poll for further transfers. */
+/** State of a subject, and its next poll for further transfers. */
 export type FurtherPoll = { state: 'unseen' | 'over' } | { state: 'watched'; next: PlannedPoll };
 
-/** For so long after the newest transfer another may come. */
+/** Time after the newest transfer within which another may come. */
 const AWAITED_MS = 86_400_000;
 
 /** The wait is a tenth of the time since the newest transfer, within bounds (seconds, at a price of 1). */
@@ -137,13 +137,13 @@ const SHARE_OF_AGE = 0.1;
 const SHORTEST_SECONDS = 5;
 const LONGEST_SECONDS = 3_600;
 
-/** The bounds of the wait at any price: as those of other stages that have no model. */
+/** Bounds of the wait at any price: those of other stages without a model. */
 const LEAST_SHARE = 0.2;
 const LEAST_FACTOR = 2;
 const MOST_FACTOR = 6;
 const MOST_SECONDS = 7_200;
 
-/** Says in which state a subject is, and when it is polled for further transfers. Its last poll was just now. */
+/** Returns the state of a subject, and its next poll for further transfers, counted from now. */
 export function nextForMore(
   { newestAtMs, isOpen }: FurtherTransfers,
   { nowMs, price, model }: { nowMs: number; price: number; model: CadenceModel },

@@ -14,15 +14,14 @@ import {
 import { type OverdueAfter, type TimedEvent, timedMoments } from './timed.ts';
 import type { CadenceModel } from './watched.ts';
 
-/** A subject as it stands, and who wants it. `snapshot` is null where the upstream has not shown it yet. */
+/** A subject, its snapshot and its claims. `snapshot` is null until the upstream has shown the subject. */
 export type Standing = { subject: SubjectId; snapshot: Snapshot | null; claims: readonly Claim[] };
 
-/** What a subscription wants to be reported by the clock. */
 type Wishes = { overdueAfterMs: OverdueAfter | null; warnBeforeMs: number | null };
 
 /**
- * What a plan is made by. `price`: of a request, in weighted seconds; `learnedMs`: after how long the subject is overdue by
- * what was learned; `imported`: the quote itself, where it was imported; `route`: that of a route.
+ * Input of a plan. `price`: cost of a request, weighted seconds; `learnedMs`: learned time after which the subject is
+ * overdue; `imported`: the quote itself, if it was imported; `route`: the definition, for a route.
  */
 export type PlanContext = {
   nowMs: number;
@@ -35,13 +34,10 @@ export type PlanContext = {
   route: { everyMs: number } | null;
 };
 
-/** An event that the clock has brought about, and the roots of the claims that are reported of it; null for all. */
+/** A due timed event, and the roots of the claims that receive it; null for all. */
 export type DueEvent = { event: TimedEvent; roots: string[] | null };
 
-/**
- * What is to come for a subject: the events that the clock has brought about by now; in how many ms it makes the next, 0
- * where one is due; whether its tracking is over; and its next poll, null for none.
- */
+/** Plan of a subject. `alarmMs`: ms until the clock's next event, 0 when one is due; `next`: the next poll, null for none. */
 export type SubjectPlan = {
   due: DueEvent[];
   alarmMs: number | null;
@@ -49,7 +45,7 @@ export type SubjectPlan = {
   next: () => PlannedPoll | null;
 };
 
-/** Plans what is to come for a subject from how it stands. */
+/** Plans a subject from its present state. */
 export function planSubject(standing: Standing, context: PlanContext): SubjectPlan {
   const { subject, snapshot, claims } = standing;
   const { nowMs, price, model, finished, route } = context;
@@ -69,12 +65,12 @@ export function planSubject(standing: Standing, context: PlanContext): SubjectPl
   };
 }
 
-/** When the clock makes an event of a subject. Nobody is warned of what has happened already. */
+/** Times of the clock's events of a subject. Warnings of past events are skipped. */
 function momentsOf(
   { subject, snapshot, claims }: Standing,
   { nowMs, learnedMs, subscriptions, imported }: PlanContext,
 ): { atMs: number; event: TimedEvent }[] {
-  // The clock passes the expiry of an imported quote also where the upstream has not shown the quote yet.
+  // An imported quote expires by the clock even before the upstream has shown it.
   const shown = snapshot ?? (imported === null ? null : unseenSnapshot(nowMs));
   if (shown === null) return [];
   const wishes = claims.flatMap(({ root }) => wishesOf(root, subscriptions) ?? []);
@@ -88,7 +84,7 @@ function momentsOf(
   );
 }
 
-/** The roots of the claims whose subscriptions configured the time of an event; null for all. */
+/** Roots of the claims whose subscriptions configured the time of an event; null for all. */
 function rootsFor(
   { overdueAfter, warnBeforeMs }: TimedEvent,
   claims: readonly Claim[],

@@ -5,12 +5,12 @@ import { statusOf, UNKNOWN } from '../subjects/kinds.ts';
 import { type Snapshot, stageOf } from '../subjects/record.ts';
 import { eventKind, type SubjectId, subjectKind } from '../subjects/subject.ts';
 
-/** After how long a subscription wants a transfer reported as overdue: so many ms, or what was learned of its route. */
+/** Time after which a subscription reports a transfer as overdue: ms, or the learned time of its route. */
 export type OverdueAfter = number | 'learned';
 
 /**
- * An event that the clock makes, once per stage. `overdueAfter` and `warnBeforeMs` restrict it to the subscriptions that
- * configured that time; null means all. From `untilMs` on it says nothing any more; null means never.
+ * An event that the clock triggers, once per stage. `overdueAfter` and `warnBeforeMs` restrict it to subscriptions
+ * that configured that time; null means all. From `untilMs` on it is not emitted; null means never.
  */
 export type TimedEvent = FlaggedEvent & {
   overdueAfter: OverdueAfter | null;
@@ -18,26 +18,23 @@ export type TimedEvent = FlaggedEvent & {
   untilMs: number | null;
 };
 
-/** A time after which some subscription wants a transfer reported as overdue, and what it comes to, ms. */
+/** An overdue time of some subscription, and its value in ms. */
 export type OverdueTime = { after: OverdueAfter; ms: number };
 
-/**
- * What the clock is held against beside the snapshot. `warnBeforeMs`: how long before it expires some subscription wants to
- * be warned; `imported`: the quote itself, where it was imported.
- */
+/** Input beside the snapshot. `warnBeforeMs`: the subscriptions' warning times before expiry; `imported`: an imported quote. */
 export type TimedContext = {
   overdue: readonly OverdueTime[];
   warnBeforeMs: readonly number[];
   imported: ImportedState | null;
 };
 
-/** The moments (Redis time, ms) at which the clock would make an event of a subject in its present stage. */
+/** Times (Redis time, ms) at which the clock triggers an event of a subject in its present stage. */
 export function timedMoments(
   subject: SubjectId,
   snapshot: Snapshot,
   { overdue, warnBeforeMs, imported }: TimedContext,
 ): { atMs: number; event: TimedEvent }[] {
-  // Which of them were reported is not known any more: none is reported a second time.
+  // The reported ones are unknown now: none is reported a second time.
   if (snapshot.salvaged === true) return [];
   const moments: { atMs: number; event: TimedEvent }[] = [];
   const deadlineMs = vaultDeadlineMs(subject, snapshot);
@@ -66,7 +63,7 @@ export function timedMoments(
   return moments.filter((moment) => !snapshot.flags.includes(moment.event.flag));
 }
 
-/** True when a flag stands for a transfer that was reported as overdue. */
+/** True when a flag marks a transfer reported as overdue. */
 export function isOverdue(flag: string): boolean {
   return flag.startsWith('overdue:');
 }
@@ -75,7 +72,7 @@ const FOR_ALL = { overdueAfter: null, warnBeforeMs: null, untilMs: null };
 
 type Moment = { atMs: number; event: TimedEvent };
 
-/** The end of what is not funded by then, and the warnings before it. `prefix` keeps the flags of what has one life. */
+/** Expiry of an unfunded subject, and the warnings before it. `prefix` marks flags that last for the subject's life. */
 function expiry(
   { atMs, prefix, raw }: { atMs: number; prefix: string; raw: JsonObject },
   of: { subject: SubjectId; snapshot: Snapshot; warnBeforeMs: readonly number[] },
@@ -95,33 +92,32 @@ function expiry(
   ];
 }
 
-/** When an unfunded vault expires; null for anything else. */
 function vaultDeadlineMs(subject: SubjectId, snapshot: Snapshot): number | null {
   if (subjectKind(subject) !== 'vault' || statusOf(subject, snapshot.status)?.isUnfunded !== true)
     return null;
   return secondsAsMs(snapshot.record.deadline);
 }
 
-/** A quote in any other status was consumed, and that stays so (interface, states: `active` becomes `submitted`). */
+/** A quote in any other status was consumed for good (interface, states: `active` becomes `submitted`). */
 function isUnfunded(subject: SubjectId, status: string): boolean {
   return status.toLowerCase() === UNKNOWN || statusOf(subject, status)?.isUnfunded === true;
 }
 
-/** The flag of a quote that was seen in another status: whatever older answer may follow, it does not expire any more. */
+/** Flag of a quote that was seen in another status: it cannot expire any more, whatever older answer follows. */
 const CONSUMED = 'quote:consumed';
 
-/** The flags that a quote gets with a status; they stay for its life, as do all that begin with `quote:`. */
+/** Flags that a quote gets with a status; like all that begin with `quote:` they last for its life. */
 export function quoteFlags(subject: SubjectId, status: string): string[] {
   return subjectKind(subject) === 'quote' && !isUnfunded(subject, status) ? [CONSUMED] : [];
 }
 
-/** When an unfunded quote expires. What a signature does not prove is not believed: null unless the quote is valid. */
+/** Expiry of an unfunded quote. Null unless the quote is valid: unsigned content is not believed. */
 function quoteExpiryMs({ quote, verdict }: ImportedState, snapshot: Snapshot): number | null {
   const isOpen = isUnfunded(quote.subject, snapshot.status) && !snapshot.flags.includes(CONSUMED);
   return verdict === 'valid' && isOpen ? secondsAsMs(quote.raw.expiresAt) : null;
 }
 
-/** Whole seconds, as a number or as its digits, as everywhere in the upstream's records. */
+/** Whole seconds, as a number or as digits, as everywhere in the upstream's records. */
 function secondsAsMs(value: JsonValue | undefined): number | null {
   const text = typeof value === 'number' || typeof value === 'string' ? String(value) : '';
   return /^0*[1-9]\d{0,14}$/.test(text) ? Number(text) * 1_000 : null;

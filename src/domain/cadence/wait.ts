@@ -1,23 +1,17 @@
 import { binOf, type HazardCurve, upperEdge } from './hazard.ts';
 
-/**
- * One change that a poll may bring: its hazard, the age of its stage at the last poll (negative: not begun yet), and what
- * a second of delay of it is worth.
- */
+/** A possible change. `ageSeconds`: age at the last poll (negative: not begun); `weight`: cost of a second of delay. */
 export type Term = { curve: HazardCurve; ageSeconds: number; weight: number };
 
-/**
- * Everything that decides a wait: what a poll may bring, changes that come at a constant rate (weight per second), and the
- * price of a request in weighted seconds of delay.
- */
+/** Input of a wait. `constant`: weighted rate of other changes per second; `price`: of a request, weighted seconds of delay. */
 export type Prospect = { terms: readonly Term[]; constant: number; price: number };
 
-/** Ages are sums of fractions: a step towards an edge of a bin is never too small to arrive. */
+/** Ages are sums of fractions: this step is large enough to reach the edge of a bin. */
 const LEAST_STEP_SECONDS = 1e-6;
 
 /**
- * After how long a poll is worth its request, seconds: the wait over which `sqrt(Σ w·h / 2c)` sums to 1 (Keller 1974), at
- * most `LONGEST_WAIT_SECONDS`. Exact, as the hazard is constant within each bin.
+ * Time after which a poll is worth its request, seconds: the wait over which `sqrt(Σ w·h / 2c)` sums to 1 (Keller
+ * 1974), at most `LONGEST_WAIT_SECONDS`. Exact, since the hazard is constant within each bin.
  */
 export function waitSeconds({ terms, constant, price }: Prospect): number {
   const bins = terms.map((term) => binOf(term.ageSeconds));
@@ -50,42 +44,37 @@ export function waitSeconds({ terms, constant, price }: Prospect): number {
   return LONGEST_WAIT_SECONDS;
 }
 
-/** The same wait in virtual time, which runs with the inverse of the square root of the price: seconds at a price of 1. */
+/** The same wait in virtual time, which runs with the inverse square root of the price: seconds at a price of 1. */
 export function virtualSeconds(prospect: Prospect): number {
   return waitSeconds(prospect) / Math.sqrt(prospect.price);
 }
 
 /**
- * The interval at which a stage may be polled, in seconds: `leastSeconds` is the shortest wait between two polls, which is polite
- * to the upstream; `mostSeconds` the longest while the stage is young, `agedSeconds` when it is old.
+ * Bounds of the polling interval of a stage, seconds. `leastSeconds`: shortest wait, to spare the upstream;
+ * `mostSeconds`: longest wait of a young stage, `agedSeconds` of an old one.
  */
 export type StageLimits = { leastSeconds: number; mostSeconds: number; agedSeconds: number };
 
-/** The shortest and the longest wait between two polls, seconds. */
 export type Limits = { leastSeconds: number; mostSeconds: number };
 
-/** Nothing is planned further ahead. */
 export const LONGEST_WAIT_SECONDS = 7_200;
 
-/** A stage that has lasted long is polled at least every tenth of its age: delay stays small beside what was waited. */
+/** An old stage is polled at least every tenth of its age: the delay stays small beside the waiting time. */
 const SHARE_OF_AGE = 0.1;
 
-/**
- * The limits of a stage at an age. The longest wait bounds what a wrong estimate can cost; it grows with age, so that
- * transfers that never fill do not eat the budget.
- */
+/** Limits of a stage at an age. The longest wait bounds the cost of a wrong estimate; it grows with age to save budget. */
 export function limitsAt(limits: StageLimits, ageSeconds: number): Limits {
   const agedSeconds = Math.min(limits.agedSeconds, SHARE_OF_AGE * ageSeconds);
   return keepable({ ...limits, mostSeconds: Math.max(limits.mostSeconds, agedSeconds) });
 }
 
-/** Limits that can be stored, whatever they were made from: nothing rests beyond all plans, or is overdue before it is allowed. */
+/** Limits within the bounds of a plan, with the longest wait at least as long as the shortest. */
 export function keepable(limits: Limits): Limits {
   const leastSeconds = Math.min(LONGEST_WAIT_SECONDS, limits.leastSeconds);
   return { leastSeconds, mostSeconds: Math.max(leastSeconds, limits.mostSeconds) };
 }
 
-/** The limits of a poll that shows several stages: as often as the most pressing of them wants. */
+/** Limits of a poll that shows several stages: the shortest of each. */
 export function tightest(limits: readonly Limits[]): Limits {
   return {
     leastSeconds: Math.min(...limits.map(({ leastSeconds }) => leastSeconds)),
@@ -94,14 +83,14 @@ export function tightest(limits: readonly Limits[]): Limits {
 }
 
 /**
- * A transfer of a wallet that is under way, as the choice sees it. `status` is in lower case, `hazard` its present chance
- * of a change per second, `weight` what a second of delay is worth. `onHead`: the last look at the head showed it.
+ * A transfer of a wallet that is under way. `status` is in lower case, `hazard` its present chance of a change per
+ * second, `weight` the cost of a second of delay. `onHead`: the last poll of the head showed it.
  */
 export type UnderWay = { status: string; hazard: number; weight: number; limits: Limits; onHead: boolean };
 
 /**
- * Which requests show a wallet's transfers. Each stands in exactly one place: a listing (what leaves a narrowed one is
- * looked up at once), or an exact poll of its own (`single`).
+ * Requests that show a wallet's transfers. Each transfer is in exactly one place: a listing (one that leaves a
+ * narrowed listing is polled at once), or an exact poll of its own (`single`).
  */
 type ListingChoice<T> = {
   listings: readonly { listing: Listing; members: readonly T[] }[];
@@ -109,29 +98,23 @@ type ListingChoice<T> = {
 };
 
 /**
- * What a listing shows of transfers that are not known yet: new ones, at a weighted rate per second (`rate`), and such
- * as have been filled meanwhile, at a weighted rate that `fillRate` is approached by the longer nobody looks. With the
- * limits of a poll for them.
+ * Unknown transfers that a listing may show, with the limits of a poll for them. `rate`: weighted rate of new
+ * transfers per second. `fillRate`: weighted rate of fills, which is approached as the time without a poll grows.
  */
 export type Arrivals = { listing: Listing; rate: number; fillRate: number; limits: Limits };
 
-/**
- * `arrivals`: which listings are polled for new transfers, whatever else they show. `narrows`: the upstream does
- * narrow pages to a status.
- */
+/** `arrivals`: listings polled for new transfers in any case. `narrows`: the upstream narrows pages to a status. */
 type ChoiceSetting = { price: number; arrivals: readonly Arrivals[]; narrows: boolean };
 
-/** What one request shows at most. */
 const PAGE = 50;
 
-/** Beyond so many statuses at once, which is unusual, choices would explode: the rest goes by the head, or alone. */
+/** Most statuses to narrow by: more combinations would cost too much time. The rest goes to the head, or alone. */
 const MOST_STATUSES = 4;
 
 /**
- * Chooses, by expected cost, how the transfers of a wallet are watched. A request that shows hazard H costs what its
- * delay and its price come to, `H/2r + c·r` per second at its best rate r: less than the sum of its parts, so what shares
- * a page stays together. A narrowed listing also costs a poll for each transfer that leaves it. Members are in order
- * of birth, oldest first.
+ * Chooses, by expected cost, the requests for a wallet's transfers; `members` are oldest first. A request that shows
+ * hazard H costs `H/2r + c·r` per second at its best rate r. That is less than the sum of its parts, so transfers
+ * that share a page stay together. A narrowed listing also costs a poll for each transfer that leaves it.
  */
 export function chooseListings<T extends UnderWay>(
   members: readonly T[],
@@ -156,7 +139,7 @@ type Draft<T> = {
   single: readonly T[];
 };
 
-/** All listings of a draft, with those that are polled for new transfers alone. */
+/** All listings of a draft, including those polled only for new transfers. */
 function listingsOf<T>(draft: Draft<T>, arrivals: readonly Arrivals[]): ListingChoice<T>['listings'] {
   const chosen = [
     ...(draft.head.length > 0 ? [{ listing: HEAD, members: draft.head }] : []),
@@ -176,7 +159,7 @@ function isOffHead(member: UnderWay): boolean {
   return !member.onHead;
 }
 
-/** The ways in which the transfers in one status can be watched beside what is chosen already. */
+/** Possible requests for the transfers in one status, in addition to the chosen ones. */
 function waysToWatch<T extends UnderWay>(
   draft: Draft<T>,
   { group, listing, asked }: { group: readonly T[]; listing: Listing | undefined; asked: boolean },
@@ -197,7 +180,6 @@ function waysToWatch<T extends UnderWay>(
   return ways;
 }
 
-/** What a choice costs per second, in weighted seconds. */
 function costOf(draft: Draft<UnderWay>, { price, arrivals }: ChoiceSetting): number {
   let cost = 0;
   for (const { listing, members } of listingsOf(draft, arrivals)) {
@@ -217,17 +199,17 @@ function weightedHazard(members: readonly UnderWay[]): number {
   return members.reduce((sum, { weight, hazard }) => sum + weight * hazard, 0);
 }
 
-/** The longest wait is left out: where it binds, it does so for whatever is chosen. */
+/** The longest wait is ignored: it binds equally for every choice. */
 function requestCost({ hazard, limits, price }: { hazard: number; limits: Limits; price: number }): number {
   const wanted = Math.sqrt(hazard / (2 * price));
   const rate = Math.min(1 / limits.leastSeconds, Math.max(1 / LONGEST_WAIT_SECONDS, wanted));
   return hazard / (2 * rate) + price * rate;
 }
 
-/** The statuses to which the interface can narrow a wallet's pages and in which a transfer is not at its end. */
+/** Statuses of unfinished transfers to which the interface can narrow a wallet's pages. */
 export const NARROW_STATUSES = ['pending', 'filled', 'expired', 'refundable', 'failed'] as const;
 
-/** What one request for a wallet lists: its first page (`head`), or the transfers in one status. */
+/** Listing of one request for a wallet: its first page (`head`), or the transfers in one status. */
 export type Listing = 'head' | (typeof NARROW_STATUSES)[number];
 
 export const LISTINGS: readonly Listing[] = ['head', ...NARROW_STATUSES];

@@ -13,8 +13,9 @@ import {
 import { type CadenceModel, watched } from './watched.ts';
 
 /**
- * A transfer of a wallet that has not ended. `status` is in lower case, `route` as in `routeName`, `sinceMs` when it came into its status, `seenAtMs` when
- * an answer showed it last, `headAtMs` which poll of the head did so last; null when none did. Redis time.
+ * An unfinished transfer of a wallet. `status` is in lower case, `route` as in `routeName`. Times are Redis time.
+ * `sinceMs`: start of its status. `seenAtMs`: last answer that showed it.
+ * `headAtMs`: last poll of the head that showed it; null for none.
  */
 export type OpenTransfer = {
   subject: SubjectId;
@@ -25,10 +26,10 @@ export type OpenTransfer = {
   headAtMs: number | null;
 };
 
-/** When each listing of a wallet was polled last: Redis time, ms, and the plan's virtual time, seconds. */
+/** Last poll of each listing of a wallet: Redis time, ms, and the plan's virtual time, seconds. */
 export type Polled = { readonly [listing in Listing]?: { atMs: number; virtual: number } };
 
-/** The listing of a wallet that is polled next, and when. */
+/** Next listing of a wallet to poll, and its time. */
 export type WalletPlan = PlannedPoll & { listing: Listing };
 
 const PAGE = 50;
@@ -43,10 +44,9 @@ const HEAD_FIRST: WalletPlan = {
 };
 
 /**
- * No wallet waits longer than so many rounds of a plain loop over all of them, whatever else seems worth more: a wrong
- * estimate cannot make it much later than the loop. The rest of the budget goes to where more is expected. Beside what is
- * not wallets, the plan makes it a round less (see claim-polls). It is less where a round takes longer than transfers
- * usually do: what is known of them is over before it helps.
+ * Most rounds of a plain loop over all wallets that any wallet waits: so a wrong estimate costs little against the
+ * loop, and the rest of the budget goes where more is expected. Beside other subjects the plan makes it a round less
+ * (see claim-polls). Long rounds lower it: they outlast the known transfers.
  */
 function mostRounds(roundSeconds: number): number {
   return 1 + MORE_ROUNDS * Math.min(1, LONG_ROUND_SECONDS / roundSeconds);
@@ -55,53 +55,47 @@ function mostRounds(roundSeconds: number): number {
 const MORE_ROUNDS = 2;
 const LONG_ROUND_SECONDS = 10;
 
-/** The longest wait of the config holds down to so many rounds: what is overdue has half of the budget at most. */
+/** The config's longest wait is at least this many rounds: overdue polls get at most half of the budget. */
 const LEAST_ROUNDS = 2;
 
-/** The place where a round takes less than a wallet is polled at most, it leaves polls to the other listings of its wallet all the same. */
+/** When a round is shorter than a wallet's shortest wait, a listing still leaves polls to the wallet's other listings. */
 const LEAST_LOOKS = 2;
 
-/** The place where new transfers appear by chance alone, or after they have changed, they are looked for this much more rarely. */
+/** Listings that show new transfers only by chance, or after a change, are polled this many times less often. */
 const STRAY_FACTOR = 6;
 
-/**
- * A listing that failed may be noted as polled at the end of its backoff. What lies further ahead was noted by a clock that
- * has gone back since.
- */
+/** A failed listing may be noted as polled at the end of its backoff. A later time came from a clock that has gone back. */
 const MOST_AHEAD_MS = 300_000;
 
-/** What a plan of a wallet is made from. */
+/** Input of a wallet's plan. */
 export type WalletView = {
   open: readonly OpenTransfer[];
   polled: Polled;
-  /** Which poll of the head was taken in last: what it showed, the head shows. */
+  /** Last ingested poll of the head: the head shows what that poll showed. */
   headTakenAtMs: number;
   nowMs: number;
-  /** The wallet as a whole is not polled before this. */
+  /** Earliest next poll of the wallet as a whole. */
   fromMs: number;
-  /** The plan's virtual time, seconds. */
+  /** Virtual time of the plan, seconds. */
   virtual: number;
   price: number;
-  /** The time that it takes to poll every wallet once, if the whole budget did nothing else. */
+  /** Time to poll every wallet once with the whole budget, seconds. */
   roundSeconds: number;
-  /** The upstream does narrow pages to a status. */
   narrows: boolean;
-  /** The head shows all new transfers. */
+  /** True when the head shows all new transfers. */
   headFinds: boolean;
-  /** The interval at which new transfers come. */
   arrivalsPerSecond: number;
   model: CadenceModel;
 };
 
 /**
- * Says what is asked for a wallet next, and when. Which listings are polled is chosen by expected cost; what none of them
- * shows is left to its own polls. New transfers are awaited on the head; where that does not show all of them, in the
- * listing of those that are pending, and more rarely among the others.
+ * Plans the next request for a wallet. Listings are chosen by expected cost; other transfers get their own polls. New
+ * ones are expected on the head; if it does not show all of them, among the pending ones, and rarely elsewhere.
  */
 export function planWallet(view: WalletView): WalletPlan {
   const { open, polled, nowMs, price, narrows, model } = view;
   const restMs = 1_000 * model.arrivals.limits.leastSeconds;
-  // The head says how many pages there are and in which order, on which all else depends.
+  // The head shows the number of pages and their order, on which all else depends.
   if (polled.head === undefined) {
     return { ...HEAD_FIRST, latestMs: restMs };
   }
@@ -116,7 +110,7 @@ export function planWallet(view: WalletView): WalletPlan {
   const plans = chooseListings(members, { price, arrivals, narrows }).listings.map(
     ({ listing, members: shown }) => {
       const news = arrivals.find((one) => one.listing === listing);
-      // A listing that was never requested: whatever it would show was seen at least then.
+      // A listing that was never requested: its transfers were all seen by this time.
       const seenAtMs = Math.min(...shown.map((transfer) => transfer.seenAtMs));
       const last = polled[listing];
       const polledMs = last?.atMs ?? (Number.isFinite(seenAtMs) && !news ? seenAtMs : 0);
@@ -137,7 +131,7 @@ export function planWallet(view: WalletView): WalletPlan {
         },
       );
       const pages = pagesOf(listing, open);
-      // Never polled, it has waited since what it would show was seen.
+      // A listing that was never polled has waited since its transfers were seen.
       const virtual = last?.virtual ?? view.virtual - (nowMs - atMs) / 1_000 / Math.sqrt(price);
       return {
         listing,
@@ -151,7 +145,7 @@ export function planWallet(view: WalletView): WalletPlan {
   return firstOf(plans, { price, leastMs }) ?? { ...HEAD_FIRST, restMs, latestMs: restMs };
 }
 
-/** The longest wait of a listing, by rounds over all wallets: where it finds new transfers, it waits no longer than those. */
+/** Longest wait of a listing, by rounds over all wallets; one that finds new transfers waits no longer than they allow. */
 function bounded(
   { leastSeconds, mostSeconds }: Limits,
   { roundSeconds, finds }: { roundSeconds: number; finds: boolean },
@@ -163,15 +157,14 @@ function bounded(
 }
 
 /**
- * One listing in the plan of its wallet, all from now on: when it is worth its request (virtual time), when it is allowed,
- * and when it is overdue, below 0 where it has been for so long.
+ * Plan of one listing, all from now on: virtual time at which it is worth its request, time at which it is allowed,
+ * and time at which it is overdue, negative when it is overdue already.
  */
 type ListingPlan = { listing: Listing; virtualSeconds: number; restMs: number; overdueMs: number };
 
 /**
- * Of the listings that are allowed first, the one that is overdue longest, or else is worth its request first. The wallet
- * as a whole rests for `leastMs`; it is overdue as soon as one of them is, and worth a request as soon as one is that is
- * allowed by then, as the price is now.
+ * Chooses among the first allowed listings: the one overdue longest, else the one worth its request first. The wallet
+ * rests for `leastMs`. It is overdue, or worth a request, as soon as one allowed listing is, at the present price.
  */
 function firstOf(
   plans: readonly ListingPlan[],
@@ -198,18 +191,16 @@ function firstOf(
   };
 }
 
-/** A listing shows everything in its status, also what the head shows: each page is a request. */
+/** Number of requests for a listing, one per page. It shows all transfers in its status, also those of the head. */
 function pagesOf(listing: Listing, open: readonly OpenTransfer[]): number {
   if (listing === 'head') return 1;
   return Math.ceil(Math.max(1, open.filter(({ status }) => status === listing).length) / PAGE);
 }
 
-/** What a poll may bring of transfers that were born since the last one: some have had the time to be filled. */
 function unseenFills({ fillRate }: Arrivals, model: CadenceModel): Term {
   return { curve: model.filledShares, ageSeconds: 0, weight: fillRate };
 }
 
-/** The place where new transfers are awaited, and how often. */
 function awaited(view: WalletView): Arrivals[] {
   const { weight, limits } = view.model.arrivals;
   const rate = weight * view.arrivalsPerSecond;
@@ -230,27 +221,26 @@ function awaited(view: WalletView): Arrivals[] {
   ];
 }
 
-/** No wallet is followed further than this many pages: 100,000 transfers. */
+/** Most pages followed of a wallet: 100,000 transfers. */
 export const MOST_PAGES = 2_000;
 
 /**
- * The time that after one sweep of all pages the next begins, ms. While new transfers are seen to come first, a sweep only
- * confirms that, and costs a page a minute; else it is what finds them, and costs a page in ten seconds.
+ * Interval between sweeps of all pages, ms. While new transfers come first, a sweep only confirms that and costs a
+ * page a minute. Else it finds them, and costs a page in ten seconds.
  */
 export function sweepEveryMs(sweep: { leastMs: number; pages: number; newestFirst: boolean }): number {
   return Math.max(sweep.leastMs, sweep.pages * (sweep.newestFirst ? 60_000 : 10_000));
 }
 
-/** What a page tells of the order in which an upstream lists transfers. */
+/** Order in which an upstream lists transfers. */
 export type Order = 'newest-first' | 'other' | 'unclear';
 
-/** So many different times in a row do not descend by chance. Equal times fit any order. */
+/** Fewest different times in a row that do not descend by chance. Equal times fit any order. */
 const ENOUGH = 10;
 
 /**
- * Reads the order off a page: by creation or by last change, whichever, new transfers come first. `isNew`: it was not
- * known before; `updatedAt` in Unix seconds. A new transfer behind a known one that has not changed since is a
- * contradiction.
+ * Determines the order of a page; created or changed, new transfers come first. `isNew`: not known before;
+ * `updatedAt` in Unix seconds. A new transfer behind a known one unchanged since is a contradiction.
  */
 export function orderOf(page: readonly { isNew: boolean; updatedAt: number | null }[]): Order {
   let oldestKnown = Number.POSITIVE_INFINITY;

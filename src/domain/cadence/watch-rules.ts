@@ -2,58 +2,51 @@ import type { Expectation } from './hazard.ts';
 import type { Limits, StageLimits } from './wait.ts';
 
 /**
- * What is waited for: the end of `pending` and of `filled` of a transfer, the next step of a gasless job (`gasless`) and
- * the publication of a funded vault (`vault`). Each is learned by itself.
+ * Awaited changes: the end of `pending` and of `filled` of a transfer, the next step of a gasless job (`gasless`) and
+ * the publication of a funded vault (`vault`). Each is learned separately.
  */
 export const WATCHES = ['pending', 'filled', 'gasless', 'vault'] as const;
 
 export type Watch = (typeof WATCHES)[number];
 
-/** The number of leave the way of a watch instead of coming to its end, by age: expired, failed, refundable. */
+/** Name of the statistic of failures by age: stages that end in expired, failed or refundable. */
 export function failedOf(watch: Watch): `${Watch}-failed` {
   return `${watch}-failed`;
 }
 
-/**
- * What is learned: how long each watch takes, and how many fail meanwhile; how often new transfers come; how many
- * transfers are reported as overdue, and how many are paid back.
- */
+/** Learned statistics: durations and failures of each watch, rate of new transfers, counts of overdue and refunded ones. */
 export const STATISTICS = [...WATCHES, ...WATCHES.map(failedOf), 'arrivals', 'overdue', 'refunded'] as const;
 
 export type Statistic = (typeof STATISTICS)[number];
 
 /**
- * How a stage in which a transfer is under way is watched: what a second of delay of its end is worth, how often it is
- * looked at at least and at most, and what is expected of it before anything was seen on its route.
+ * Rule of a stage in which a transfer is under way. `weight`: cost of a second of delay of its end; `limits`:
+ * shortest and longest waits; `expectation`: used until the route has observations.
  */
 type WatchRule = { weight: number; limits: StageLimits; expectation: Expectation };
 
 export type WatchRules = { readonly [watch in Watch]: WatchRule };
 
-/**
- * How a wallet is watched for new transfers; it does not age. `everySeconds`: how often one is expected to come, before
- * anything was seen of any wallet.
- */
+/** Rule for new transfers of a wallet; it does not age. `everySeconds`: expected interval before any observation. */
 export type ArrivalRule = { weight: number; limits: Limits; everySeconds: number };
 
-/** The shortest and the longest wait between two polls of a wallet, or of something that is pending. Seconds. */
+/** Shortest and longest wait between two polls of a wallet, or of a pending subject. Seconds. */
 export type PollingLimits = { shortestSeconds: number; longestSeconds: number };
 
 const POLLING_LIMITS: PollingLimits = { shortestSeconds: 1, longestSeconds: 30 };
 
-/** What is filled, and what is in trouble, changes more slowly: it is polled no sooner than after so many shortest waits. */
+/** Filled and troubled subjects change more slowly: their shortest waits are this many times longer. */
 const FILLED_FACTOR = 5;
 const TROUBLE_FACTOR = 30;
 
-/** The longest waits of what is pending and of what is filled when they are old. Seconds. */
+/** Longest waits of old pending subjects and of filled ones. Seconds. */
 const PENDING_AGED = 600;
 const FILLED_LONGEST = 600;
 const FILLED_AGED = 3_600;
 
 /**
- * The rules, by what is waited for. A wrong guess that is too long costs little, one that is too short much, so medians
- * lean high; a fill matters more than a settlement, which takes many minutes anyway: were it worth more, wallets with
- * something filled would be polled for that, while transfers elsewhere are born.
+ * Rules by awaited change. Medians lean high: an estimate that is too long costs little, one too short much. A fill
+ * weighs more than a settlement, which takes minutes anyway; else filled transfers would take polls from new ones.
  */
 export function watchRules({ shortestSeconds, longestSeconds }: PollingLimits): WatchRules {
   const underWay: StageLimits = {
@@ -92,8 +85,8 @@ export function watchRules({ shortestSeconds, longestSeconds }: PollingLimits): 
 export const WATCH_RULES: WatchRules = watchRules(POLLING_LIMITS);
 
 /**
- * How wallets are watched for new transfers. One that is expected too often costs little: it is learned within a minute
- * that there are fewer. Expected too rarely, all looks go to what is known, and new transfers are found late.
+ * Rule for new transfers of wallets. Too high an expectation costs little: it is corrected within a minute. With too
+ * low a one, all polls go to known transfers, and new ones are found late.
  */
 export function arrivalRule({ shortestSeconds, longestSeconds }: PollingLimits): ArrivalRule {
   return {
@@ -109,41 +102,39 @@ const SECOND = 1_000;
 const DAY = 86_400 * SECOND;
 
 /**
- * How a stage of a subject is polled. Where something is waited for that has a learned model (`watch`), by that; else as if changes
- * came at a constant rate, that at which the interval `everyMs` is right at a price of 1, and no sooner than after
- * `leastFactor` shortest waits. Tracking ends `finishAfterMs` after the subject came into the stage; null means never. `waiting` stages are
- * those in which a transfer is under way, for which `overdue` exists.
+ * Polling of a stage: by the learned model of `watch`; else as for a constant rate at which `everyMs` is right at a
+ * price of 1, no sooner than `leastFactor` shortest waits. Tracking ends `finishAfterMs` after the stage began; null
+ * means never. `waiting`: a transfer is under way, for which `overdue` exists.
  */
 export type Stage = { finishAfterMs: number | null; waiting: boolean } & (
   | { watch: Watch }
   | { watch: null; everyMs: number; leastFactor: number }
 );
 
-/** Under way, until what is waited for comes. */
+/** Stage of a transfer under way, until the awaited change comes. */
 export function underWay(watch: Watch): Stage {
   return { watch, finishAfterMs: null, waiting: true };
 }
 
-/** Nothing is waited for that has a model. */
+/** Stage without a model. */
 export function idle(everySeconds: number, finishAfterMs: number | null, leastFactor = 1): Stage {
   return { watch: null, everyMs: everySeconds * SECOND, finishAfterMs, leastFactor, waiting: false };
 }
 
-/** Changes slowly, and somebody else has to act. */
+/** Stage that changes slowly and needs action by somebody else. */
 export function trouble(finishAfterMs: number): Stage {
   return idle(60, finishAfterMs, TROUBLE_FACTOR);
 }
 
-/** Nothing comes after it. */
 export const FINISHED: Stage = idle(60, 0);
 
-/** Watched for as long as the config names it. The plan of a wallet says when (see `planWallet`). */
+/** Stage that lasts as long as the config names the subject. The wallet's plan sets the times (see `planWallet`). */
 export const WATCHED: Stage = idle(5, null);
 
-/** A word that stands in no table: looked at slowly, and not for ever. */
+/** Stage of an unknown status: polled slowly, and not for ever. */
 export const UNNAMED: Stage = idle(30, 30 * DAY, 5);
 
-/** Not known to the upstream yet: soon, for it may be indexed at any moment. */
+/** Stage before the upstream knows the subject: polled soon, since it may be indexed at any time. */
 export const UNSEEN: Stage = idle(5, null, 2);
 
 /** A stage without a model is polled every thirtieth of its age, up to this. */
@@ -151,8 +142,8 @@ const IDLE_SHARE = 30;
 const IDLE_LONGEST_MS = 600_000;
 
 /**
- * The interval, at a price of 1, of a stage without a model that has lasted so long, seconds: a thirtieth of its age, within
- * bounds. What the upstream has not shown ages from when it was named.
+ * Interval, at a price of 1, of a stage without a model at an age, seconds: a thirtieth of the age, within bounds. A
+ * subject that the upstream has not shown ages from the time when it was named.
  */
 export function stageInterval({ everyMs }: { everyMs: number }, ageSeconds: number): number {
   return Math.max(everyMs / SECOND, Math.min(IDLE_LONGEST_MS / SECOND, ageSeconds / IDLE_SHARE));

@@ -4,25 +4,22 @@ import { type HazardCurve, rateAt } from './hazard.ts';
 import { keepable, type Limits, LONGEST_WAIT_SECONDS, limitsAt, type Term } from './wait.ts';
 import { type ArrivalRule, stageInterval, type Watch, type WatchRules } from './watch-rules.ts';
 
-/**
- * What the cadence goes by: the rules of the config, the hazard of what is waited for on a route, and how many new
- * transfers are usual in a wallet per second.
- */
+/** Model of the cadence: rules of the config, hazards by route, and the usual new transfers of a wallet per second. */
 export type CadenceModel = {
   rules: WatchRules;
   arrivals: ArrivalRule;
   usualArrivals: number;
   curve: (route: string, watch: Watch) => HazardCurve;
-  /** Of transfers on any route, the share that is filled by an age (see `endedShares`). */
+  /** Share of transfers on any route that are filled by an age (see `endedShares`). */
   filledShares: readonly number[];
 };
 
-/** A subject in a stage; null as status for one not seen yet. `route` as in `routeName`. Redis time. */
+/** A subject in a stage; null as status until it is seen. `route` as in `routeName`. Redis time. */
 export type StageSeen = { subject: SubjectId; status: string | null; route: string; sinceMs: number };
 
 /**
- * What a poll of a stage may bring. `hazard`: the present chance of a change per second; `term` makes the term of a poll
- * whose last was at a moment; where no model is known it is null, and `constant` is the weighted rate of changes.
+ * Possible changes that a poll may find. `hazard`: present chance of a change per second. `term` makes the term for
+ * the time of the last poll; null without a model, when `constant` is the weighted rate of changes.
  */
 export type Watched = {
   hazard: number;
@@ -32,13 +29,13 @@ export type Watched = {
   constant: number;
 };
 
-/** A stage without a model is polled at most so much more often than its interval says, and at least so much more rarely. */
+/** Bounds of the wait of a stage without a model, as factors of its interval. */
 const LEAST_SHARE = 0.2;
 const MOST_FACTOR = 6;
 
 /**
- * The wait after which what a page has just shown would be worth a poll of its own, at a price of 1, by its present
- * hazard, and its longest wait: for when pages do not show it any more.
+ * Wait after which a subject just shown by a page would be worth its own poll, at a price of 1 and its present
+ * hazard; and its longest wait. For the time when pages no longer show it.
  */
 export function coveredWait(
   stage: StageSeen,
@@ -52,8 +49,8 @@ export function coveredWait(
 }
 
 /**
- * What a poll of a stage may bring. A stage with an interval but no model is taken for one with a constant hazard: that at
- * which the interval is right at a price of 1. So all waits go with the square root of the price.
+ * Possible changes that a poll of a stage may find. A stage with an interval but no model gets the constant hazard
+ * for which the interval is right at a price of 1. So all waits scale with the square root of the price.
  */
 export function watched(stage: StageSeen, now: { nowMs: number; model: CadenceModel }): Watched {
   const { subject, status, route, sinceMs } = stage;

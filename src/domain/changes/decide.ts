@@ -8,12 +8,12 @@ import { diffRecords } from './diff.ts';
 import { partialFailure } from './failures.ts';
 import { returnedValues } from './former.ts';
 
-/** Members of a route's record in which a difference is no news by itself: each answer has its own quote. */
+/** Members of a route's record whose difference is not a change: each answer has its own quote. */
 const SILENT = new Set(['quote', 'previousOutput', 'reportedOutput', 'movedBy']);
 
 /**
- * What an answer means for a route. It is held against what was last reported, not against the last answer: so a slow drift
- * is reported as well, and what only wobbles is not. What is not reported is stored all the same, for those who watch.
+ * Decides on an answer about a route. It is compared with the last reported output, not with the last answer: a slow
+ * drift is reported, and small fluctuation is not. An unreported answer is still stored.
  */
 function decideRoute(snapshot: Snapshot | null, record: UpstreamRecord): Decision {
   const { status, raw } = record;
@@ -45,7 +45,7 @@ function decideRoute(snapshot: Snapshot | null, record: UpstreamRecord): Decisio
       transition: transition(status, changes),
     };
   }
-  // Amounts of one token in other units are not compared: what was reported before says nothing about the new ones.
+  // Amounts of one token with other decimals cannot be compared.
   if (hasOtherUnits(known, answer)) return { outcome: 'unchanged', accepted: accepted({}) };
   if (answer.output !== null && reported !== null && isBeyond(answer.output, reported, answer.movedBy)) {
     return {
@@ -63,12 +63,11 @@ function decideRoute(snapshot: Snapshot | null, record: UpstreamRecord): Decisio
   return { outcome: 'unchanged', accepted: isSame ? null : silent };
 }
 
-/** True when the config means another route by the same name now: then nothing about the old one says anything. */
+/** True when the config now defines another route by the same name, so that the old state does not apply. */
 function isOtherRoute(known: RouteSummary, answer: RouteSummary): boolean {
   return asked(known) !== asked(answer);
 }
 
-/** True when two answers count the output in tokens of different decimals, as far as both are known. */
 function hasOtherUnits(known: RouteSummary, answer: RouteSummary): boolean {
   const [before, after] = [known.destination.decimals, answer.destination.decimals];
   return before !== null && after !== null && before !== after;
@@ -85,20 +84,18 @@ function changedMembers(stored: JsonObject, raw: JsonObject): string[] {
   );
 }
 
-/**
- * The place where no answer carries a time, nothing but polls can tell a genuine return from a replica that lags. Four of them
- * in a row, 15 s apart, confirm it within a minute.
- */
+/** Longest confirmation of a return without times, which may come from a lagging replica: four polls, 15 s apart. */
 const TIMELESS_CONFIRM_MS = 45_000;
 
 /**
- * `exact`: the answer came from a poll of this subject, not from a page. `history`: to every claim that has not been
- * served yet, what is known of this subject (the snapshot, else the record) is history. `confirmAfterMs`: how long exact
- * polls must repeat a stale answer; 45 s at most for a return where no answer carries a time.
+ * Conditions of a decision.
+ * `exact`: the answer came from a poll of this subject, not from a page.
+ * `history`: to every claim that is not served yet, the known state (snapshot, else record) is history.
+ * `confirmAfterMs`: how long exact polls must repeat a stale answer; 45 s at most for a return without times.
  */
 export type DecideContext = { nowMs: number; exact: boolean; history: boolean; confirmAfterMs: number };
 
-/** Compares an answer with the snapshot. Pure: the caller stores and tells. */
+/** Compares an answer with the snapshot. Pure: the caller stores and emits. */
 export function decide(snapshot: Snapshot | null, record: UpstreamRecord, context: DecideContext): Decision {
   if (snapshot?.compact === true) {
     const compact = decideCompact(snapshot, record, context);
@@ -129,8 +126,8 @@ export function decide(snapshot: Snapshot | null, record: UpstreamRecord, contex
 }
 
 /**
- * What an answer means for a snapshot that is compact. The same state takes its place without an event; but for claims to which
- * it is news, as its event has left the log. Null where the answer is another state, which is judged like any other.
+ * Decides on an answer for a compact snapshot. The same state replaces it without an event, unless it is news to a
+ * claim: its event has left the log. Null when the answer is another state, which is judged like any other.
  */
 function decideCompact(
   snapshot: Snapshot,
@@ -144,10 +141,7 @@ function decideCompact(
   return history ? { outcome: 'unchanged', accepted: acceptedOf(record) } : first(record, acceptedOf(record));
 }
 
-/**
- * What an answer means where the snapshot could not be read whole: it takes the snapshot's place, without a word unless
- * the status has moved. Null where that has to be confirmed first.
- */
+/** Decides on an answer for a partly read snapshot: replaces it, with an event if the status moved; null to confirm first. */
 function decideSalvaged(snapshot: Snapshot, record: UpstreamRecord): Decision | null {
   if (isUnknown(record.status)) return { outcome: 'unchanged', accepted: null };
   const isSame =
@@ -161,13 +155,13 @@ function decideSalvaged(snapshot: Snapshot, record: UpstreamRecord): Decision | 
     : null;
 }
 
-/** First sight, or first sight by someone for whom it is not history; null when there is nothing of the sort. */
+/** Decides on a first observation, or the first for a claim to which it is not history; null otherwise. */
 function decideUnseen(
   snapshot: Snapshot | null,
   record: UpstreamRecord,
   context: DecideContext,
 ): Decision | null {
-  // An id that the upstream has not indexed yet is no news: polling goes on.
+  // An id that the upstream has not indexed yet is not news: polling continues.
   if (isUnknown(record.status)) return null;
   if (snapshot === null) {
     const accepted = acceptedOf(record);
@@ -178,7 +172,7 @@ function decideUnseen(
   if (!('fresh' in judged)) return null;
   const decision = judged.fresh;
   if (decision.outcome === 'unchanged') return first(record, decision.accepted ?? snapshot);
-  // Those to whom the snapshot was history have to hear of the difference as well; to all it is the first they hear.
+  // Claims to which the snapshot was history need this difference as well; for all of them it is the first event.
   const type = eventType(record.subject, record.status);
   return { ...decision, transition: { ...decision.transition, type } };
 }
@@ -186,7 +180,7 @@ function decideUnseen(
 function first(record: UpstreamRecord, { status, updatedAt, record: content }: Accepted): Decision {
   const changes = Object.keys(content).filter((key) => key !== 'updatedAt');
   const readable = changes.filter((key) => !record.unreadable.includes(key));
-  // Without a status, what it shows of a failure is all that names it.
+  // Without a status, only its failure names the event.
   const failure = status === UNSTATED ? partialFailure({}, content, readable) : null;
   return {
     outcome: 'first',
@@ -202,10 +196,9 @@ function first(record: UpstreamRecord, { status, updatedAt, record: content }: A
   };
 }
 
-/** What an answer that is not stale means for what is known. */
 type Fresh = Extract<Decision, { outcome: 'unchanged' | 'changed' }>;
 
-/** What an answer says that cannot be believed at once, as keys of what is unconfirmed. */
+/** An answer that needs confirmation; `keys` identify its unconfirmed facts. */
 type Stale = { reason: StaleReason; keys: readonly string[] };
 
 function judge(snapshot: Snapshot, record: UpstreamRecord): { fresh: Fresh } | Stale {
@@ -223,13 +216,13 @@ function judge(snapshot: Snapshot, record: UpstreamRecord): { fresh: Fresh } | S
   return returned.length > 0 ? { reason: 'returned', keys: returned } : { fresh };
 }
 
-/** What cannot be read is taken over where nothing was stored, but says nothing. */
+/** Removes unreadable members: they are stored where nothing was stored, but state nothing. */
 function withoutUnreadable(accepted: Accepted, { unreadable }: UpstreamRecord): Accepted {
   const readable = Object.entries(accepted.record).filter(([key]) => !unreadable.includes(key));
   return { ...accepted, record: Object.fromEntries(readable) };
 }
 
-/** What is unconfirmed stays so while answers repeat what it is about, whatever else they say. */
+/** An unconfirmed answer stays unconfirmed while later answers repeat its key, whatever else they state. */
 function unconfirmedOf({ unconfirmed }: Snapshot, { keys }: Stale, nowMs: number): Unconfirmed {
   return unconfirmed !== null && keys.includes(unconfirmed.key)
     ? unconfirmed
@@ -264,7 +257,7 @@ function changed(
     reading: how.reading,
     unreadable: record.unreadable,
   });
-  // A status that is only spelled in another case is the same status.
+  // A status in another case is the same status.
   const reported = moved ? changes : changes.filter((path) => path !== statusMember(record.subject));
   const accepted = accept(snapshot, record, merged);
   if (!moved && reported.length === 0) {
@@ -275,7 +268,7 @@ function changed(
   const failure =
     moved && record.status !== UNSTATED ? null : partialFailure(snapshot.record, merged, reported);
   const word = failure ?? (moved ? record.status : 'updated');
-  // A move at a newer time is a new state, and the answer describes it whole: what it leaves out belonged to the old.
+  // A move at a newer time is a new state, described whole: omitted members belonged to the old state.
   const whole = moved && how.reading === 'replaces';
   return {
     outcome: 'changed',
@@ -308,16 +301,16 @@ function isUnknown(status: string): boolean {
   return status.toLowerCase() === UNKNOWN;
 }
 
-/** The record with the status that stands where it says none: what one answer leaves out is not said. */
+/** The record with the snapshot's status when it states none: an omission is not a change. */
 export function withStatus(record: UpstreamRecord, snapshot: Snapshot | null): UpstreamRecord {
   if (record.status !== UNSTATED || snapshot === null || isUnknown(snapshot.status)) return record;
   return { ...record, status: snapshot.status };
 }
 
-/** Patterns are matched against types: a longer status is cut in the type, and whole in the event. */
+/** Longest status in a type, since patterns are matched against types. The event has the whole status. */
 const LONGEST_WORD = 128;
 
-/** `<kind>.<status in lower case>`, `updated` without a status; what is no letter, digit, dot, hyphen or underscore becomes a hyphen. */
+/** `<kind>.<status in lower case>`, `updated` without a status. Characters outside `a-z0-9._-` become hyphens. */
 export function eventType(subject: SubjectId, status: string): string {
   if (status === UNSTATED) return `${eventKind(subject)}.updated`;
   const word = status

@@ -10,7 +10,7 @@ import {
   parseClaimRoot,
 } from '../subjects/subscription.ts';
 
-/** A transition, named: what an event says beyond its id, subject and time. */
+/** Content of an event without its id, subject and time. */
 export type Transition = {
   type: string;
   status: string;
@@ -21,27 +21,24 @@ export type Transition = {
 };
 
 /**
- * Why an answer is behind what is known: an older `updatedAt`; `unknown` for what is known; at an equal or missing
- * `updatedAt` a step backward, or a status or value that the subject has left already, as replicas that lag show them.
+ * Reason why an answer is behind the snapshot: an older `updatedAt`; `unknown` for a known subject; at an equal or
+ * missing `updatedAt` a step backward, or a status or value that the subject has left, as lagging replicas show them.
  */
 export type StaleReason = 'older' | 'unknown' | 'backward' | 'returned';
 
-/**
- * An event that no answer of the upstream's made. `flag` is set in the snapshot with the event, so that it comes once;
- * `raw` is what its record has beside that of the snapshot.
- */
+/** An event without an upstream answer. `flag` makes it come once; `raw` is added to the snapshot's record. */
 export type FlaggedEvent = { flag: string; transition: Transition; raw: JsonObject };
 
-/** What a snapshot becomes: the record to store and the time it carries. */
+/** The record to store, with its status and time. */
 export type Accepted = { status: string; updatedAt: number | null; record: JsonObject };
 
 /**
- * What an answer means for a subject.
+ * Decision on an answer for a subject.
  *
- * - `history`: first seen, and it happened before anyone asked: stored without an event.
- * - `first`: first sight that is an event.
- * - `unchanged`: nothing to tell; `accepted` is what to store where something silent moved, else null.
- * - `stale`: an answer behind what is known. `unconfirmed` is what an exact poll has to remember; null for a page.
+ * - `history`: first seen, and older than every claim: stored without an event.
+ * - `first`: first observation that is an event.
+ * - `unchanged`: no event; `accepted` is stored when a silent member changed, else null.
+ * - `stale`: an answer behind the snapshot. `unconfirmed` is stored after an exact poll; null for a page.
  * - `changed`: one event.
  */
 export type Decision =
@@ -51,13 +48,10 @@ export type Decision =
   | { outcome: 'stale'; reason: StaleReason; unconfirmed: Unconfirmed | null }
   | { outcome: 'changed'; accepted: Accepted; transition: Transition };
 
-/**
- * What is known of a wallet by which an unknown record can be reported as one that was removed after its retention. `readAtMs`: from
- * when on all that the wallet has was shown, by a sweep that read every record; 0 for never.
- */
+/** Facts of a wallet for its removed records. `readAtMs`: time of the sweep that read every record; 0 for never. */
 export type WalletRead = { readAtMs: number; confirmedMs: number; retentionMs: number };
 
-/** True when an unknown record may be old enough: its status is final, and it has a time. */
+/** True when an unknown record may be old enough for removal: its status is final, and it has a time. */
 export function mayBeForgotten(
   { subject, status, updatedAt }: UpstreamRecord,
   finished: FinishedStatuses,
@@ -67,9 +61,8 @@ export function mayBeForgotten(
 }
 
 /**
- * The claims on an unknown record that may have been removed (see `mayBeForgotten`). It is history for those that wanted the
- * wallet when a sweep of all its pages began, where it had ended the retention or longer before that: it was known then, or
- * stored as history. A sweep that began at a time which is not confirmed says nothing.
+ * The claims on an unknown record that may have been removed (see `mayBeForgotten`). If it ended `retentionMs` before
+ * the last full sweep, it is history for older claims: it was known then. A sweep at an unconfirmed time is no proof.
  */
 export function claimsOnForgotten(
   claims: readonly Claim[],
@@ -84,7 +77,7 @@ export function claimsOnForgotten(
   );
 }
 
-/** True when a record is history only since its wallet was read long after it had ended. */
+/** True when a record is history only because its wallet was read long after it had ended. */
 export function isForgotten(
   record: UpstreamRecord,
   { claims, wallet }: { claims: readonly Claim[]; wallet: WalletRead },
@@ -94,12 +87,11 @@ export function isForgotten(
   return !isHistory(claims) && isHistory(claimsOnForgotten(claims, wallet));
 }
 
-/** The receivers of subscriptions, by name. */
 type ReceiversOf = ReadonlyMap<string, { receivers: readonly string[] }>;
 
 /**
- * The roots under which a state that was reported before, and whose event has left the log, is reported once more: those of claims
- * to which it is news, narrowed to the receivers that had it by no claim of theirs.
+ * Roots under which a reported state, whose event has left the log, is reported once more: those of claims to which
+ * it is news, narrowed to receivers that had it by no claim of theirs.
  */
 export function unreachedRoots(
   state: { known: readonly Claim[]; fresh: readonly Claim[]; updatedAt: number | null },
@@ -110,7 +102,7 @@ export function unreachedRoots(
     const { subscription, receivers } = parseClaimRoot(root);
     return receivers ?? subscriptions.get(subscription)?.receivers ?? [];
   };
-  // A claim of a root from before it left and came back is of other receivers, maybe.
+  // A claim from before its root left and came back may belong to other receivers.
   const anew = new Map(fresh.map(({ root, atMs }) => [root, atMs]));
   const had = known.filter(({ root, atMs, served }) => served && (anew.get(root) ?? atMs) === atMs);
   const reached = new Set(had.flatMap(receiversOf));

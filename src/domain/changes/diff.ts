@@ -4,16 +4,14 @@ import { fold, isEmpty, leavesOf, type NameElement, setNames, sortedFold } from 
 type Pair = { element: JsonValue; known: JsonValue | undefined };
 
 /**
- * The interval at which two elements of one set are held against each other at most. Only a set of thousands that differ in few
- * values comes to that; what is left then is paired by equality and by quotes alone: a part of an element may count as
- * an element of its own, and nothing is lost.
+ * Most comparisons of elements of one set, reached only by thousands that differ in few values. The rest is paired by
+ * equality and by quotes: a part of an element may count as its own element, and nothing is lost.
  */
 const MOST_COMPARISONS = 500_000;
 
 /**
- * Finds for each said element the stored one that it speaks of. Among those of the same name that is one that is
- * equal, else one that shows all that the said one shows, else one that shows less, else one with the same quotes.
- * `left` are the stored ones that nothing spoke of. No element stands twice in either list.
+ * Pairs each answered element with a stored one of the same name: an equal one, else one that contains it, else one
+ * that it contains, else one with the same quotes. `left`: stored ones without a pair. Both lists are sets.
  */
 function pairElements(
   stored: readonly JsonValue[],
@@ -29,7 +27,7 @@ function pairElements(
   return { pairs, left: stored.filter((element) => !spoken.has(element)) };
 }
 
-/** Those of some elements that none of the others shows whole. */
+/** Elements that none of `others` contains whole. */
 function notShown(elements: readonly JsonValue[], others: readonly JsonValue[]): JsonValue[] {
   if (elements.length === 0) return [];
   const shown = new Elements(others, () => '');
@@ -61,7 +59,7 @@ function pairOpen(
       if (isFree(element)) return element;
       first ??= element;
     }
-    // What is shown in part may be any of several: it adds nothing, also where another spoke of that one already.
+    // A partial element may match several: it adds nothing, even if its match is already paired.
     return first;
   });
   pairAll((one) => stored.shownBy(one).find(({ element }) => isFree(element))?.element);
@@ -73,7 +71,6 @@ function pairOpen(
   pairAll(({ name }, element) => (isJsonObject(element) ? quotes.next(quotesKey(name, element)) : undefined));
 }
 
-/** What of an element says which others it may be: its name, and all that it shows. */
 type Leafy = { name: string; leaves: ReadonlySet<string> };
 
 type Element = Leafy & { element: JsonValue; at: number };
@@ -86,7 +83,7 @@ function quotesKey(name: string, element: JsonValue): string {
   return `${name} ${isJsonObject(element) ? sortedFold(element.quoteIds) : ''}`;
 }
 
-/** Elements by a key, each given out while it is free. What is not free never becomes so again. */
+/** Elements by a key, each returned while it is free. An element never becomes free again. */
 class FreeElements {
   readonly #queues: Map<string, { elements: Element[]; next: number }>;
   readonly #isFree: (element: JsonValue) => boolean;
@@ -112,7 +109,7 @@ class FreeElements {
   }
 }
 
-/** Elements of a set, found by what they show without holding each against each. */
+/** Elements of a set, indexed by their leaves, so that not every pair is compared. */
 class Elements {
   readonly all: readonly Element[];
   readonly #byLeaf = new Map<string, Element[]>();
@@ -129,7 +126,7 @@ class Elements {
     for (const one of this.all) for (const leaf of one.leaves) push(this.#byLeaf, leaf, one);
   }
 
-  /** The elements of the same name that show all that one shows, in their order. */
+  /** Elements of the same name that have all leaves of one, in order. */
   *showing({ name, leaves }: Leafy): Generator<Element> {
     let rarest: readonly Element[] = this.all;
     for (const leaf of leaves) {
@@ -142,7 +139,7 @@ class Elements {
     }
   }
 
-  /** The elements of the same name of which one shows all, in their order. */
+  /** Elements of the same name whose leaves one all has, in order. */
   shownBy({ name, leaves }: Leafy): Element[] {
     this.#byRarest ??= this.#indexByRarest();
     const found: Element[] = [];
@@ -155,7 +152,7 @@ class Elements {
     return found.sort((one, other) => one.at - other.at);
   }
 
-  /** Each element under that of its leaves that the fewest have: whoever shows the element has this leaf. */
+  /** Indexes each element by its rarest leaf: whatever contains the element has this leaf. */
   #indexByRarest(): Map<string, Element[]> {
     const byRarest = new Map<string, Element[]>();
     const count = (leaf: string): number => this.#byLeaf.get(leaf)?.length ?? 0;
@@ -184,22 +181,23 @@ function push<V>(lists: Map<string, V[]>, key: string, value: V): void {
 }
 
 /**
- * How much an answer says.
+ * Completeness of an answer.
  *
- * `grows`: at an equal or missing `updatedAt` two answers describe one state, so one can only show more of it than the
- * other: a member that is absent, null or empty is not said and keeps its stored value, a set can only gain members.
- * `replaces`: at a newer `updatedAt` a value, also null or empty, replaces the stored one. A member that is left out
- * is not said in either case: an answer that omits a member is not a transition.
+ * `grows`: at an equal or missing `updatedAt` two answers describe one state, so one can only show more of it.
+ * A member that is absent, null or empty is omitted and keeps its stored value; a set can only gain members.
+ *
+ * `replaces`: at a newer `updatedAt` a value, also null or empty, replaces the stored one.
+ *
+ * In both, a missing member is omitted, not removed: an omission is not a transition.
  */
 export type Reading = 'grows' | 'replaces';
 
-/** The changed paths, and the record with what was said taken over and what was not said kept. */
 type Difference = { changes: string[]; merged: JsonObject };
 
-/** `updatedAt` orders records; `id` is the subject's, however it is spelled. A difference in them alone says nothing. */
+/** `updatedAt` only orders records; `id` is the subject's in any spelling. A difference in them alone is not a change. */
 const IGNORED = new Set(['updatedAt', 'id']);
 
-/** Compares a stored record with a newly said one. Both are whole records; `unreadable` members are not said. */
+/** Compares a stored record with an answered one. Both are whole records; `unreadable` members count as omitted. */
 export function diffRecords(
   stored: JsonObject,
   answered: JsonObject,
@@ -228,7 +226,7 @@ function mergeObject(stored: JsonObject, answered: JsonObject, walk: Walk): Json
   return merged;
 }
 
-/** A member of the object's own: what every object inherits was not said. */
+/** Own member of an object: inherited ones were not in the answer. */
 function member(object: JsonObject, key: string): JsonValue | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
@@ -259,7 +257,7 @@ function mergeValue(
   return stored;
 }
 
-/** Elements are matched by their place. A longer list at one `updatedAt` goes on where the stored one ended. */
+/** Matches elements by position. A longer list at one `updatedAt` continues the stored one. */
 function mergeList(stored: JsonValue[], answered: JsonValue[], walk: Walk): JsonValue[] {
   const isLonger = answered.length > stored.length;
   if (walk.reading === 'grows' && answered.length < stored.length) return stored;
@@ -276,7 +274,7 @@ function mergeList(stored: JsonValue[], answered: JsonValue[], walk: Walk): Json
   });
 }
 
-/** True when two elements at one place are different steps: then nothing of the one may pass into the other. */
+/** True when two elements at one position are different steps, so that they must not be merged. */
 function isOtherStep(stored: JsonValue, answered: JsonValue): boolean {
   if (!isJsonObject(stored) || !isJsonObject(answered)) return false;
   return ['type', 'intentHash'].some((key) => {
@@ -305,7 +303,6 @@ function mergeSet(
   return inner.changes.length > 0 ? distinct(merged) : stored;
 }
 
-/** The elements of a set, each once; an empty one says nothing. */
 function distinct(elements: JsonValue[]): JsonValue[] {
   const byText = new Map<string, JsonValue>();
   for (const element of elements) {

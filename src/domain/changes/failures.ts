@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 import { wordOf } from '../quotes/promised.ts';
 import { readText } from '../transfers/transfer.ts';
 
-/** A part of a record that has failed. `key` names it across records, `path` says where it stands in this one. */
+/** A failed part of a record. `key` identifies it across records; `path` is its position in this one. */
 export type Failure = {
   key: string;
   path: string;
@@ -12,13 +12,13 @@ export type Failure = {
   reason: string | null;
 };
 
-/** Words for a failure. Of a sub-status the interface names `failed`; the words of a step are not shown. */
+/** Words for a failure. The interface names only `failed` of a sub-status, and documents no words of a step. */
 const FAILED = /^(failed|failure|error|errored|reverted|rejected|expired|cancell?ed|refundable)$/i;
 
 const MOST = 10;
 const LONGEST_REASON = 300;
 
-/** The steps, intents and sub-statuses of a record that have failed, at most ten. */
+/** The failed steps, intents and sub-statuses of a record, at most ten. */
 export function failures(record: JsonObject): Failure[] {
   return allFailures(record).slice(0, MOST);
 }
@@ -29,7 +29,6 @@ function allFailures(record: JsonObject): Failure[] {
 
 type Element = { list: string; path: string; index: number; value: JsonObject };
 
-/** The elements of a list, and the intents within them. */
 function elements(record: JsonObject, list: string, prefix = ''): Element[] {
   const values = record[list];
   if (!Array.isArray(values)) return [];
@@ -46,7 +45,7 @@ function failureOf({ list, path, index, value }: Element): Failure[] {
   if (status == null) return [];
   const chainId = wordOf(value.chainId);
   const intentHash = wordOf(value.intentHash);
-  // Their place says little: sub-statuses are a set, and a step may come before others.
+  // An index identifies little: sub-statuses are a set, and a step may come before others.
   const name = list === 'subStatuses' ? chainId : intentHash;
   const type = list === 'steps' ? wordOf(value.type) : null;
   const key = `${list}:${type ?? ''}:${name ?? index}`;
@@ -58,7 +57,7 @@ function reasonOf(value: JsonObject): string | null {
   return texts.find((text) => text !== null) ?? null;
 }
 
-/** The error text of a record; null where it has none. */
+/** Error text of a record; null without one. */
 export function errorText({ error }: JsonObject): string | null {
   return shortText(isJsonObject(error) ? (error.message ?? error.detail) : error);
 }
@@ -69,15 +68,15 @@ function shortText(value: JsonValue | undefined): string | null {
 }
 
 /**
- * What happened to a subject whose status stands, where that has a name of its own: a part of it has failed, it has an
- * error text, or a refund transaction; null for anything else.
+ * Name of an event whose status did not change: a part failed, or the record gained an error text or a refund
+ * transaction; null for anything else.
  */
 export function partialFailure(
   stored: JsonObject,
   merged: JsonObject,
   changes: readonly string[],
 ): 'step_failed' | 'error' | 'refund_sent' | null {
-  // What could not be read is taken over without a word, and is no news here either.
+  // Unreadable members are stored without an event, and are not news here either.
   const changed = new Set(changes.map((path) => path.replace(/[.[].*$/s, '')));
   const [before, after] = [stored, merged].map((record) =>
     Object.fromEntries(Object.entries(record).filter(([key]) => changed.has(key))),
@@ -88,7 +87,6 @@ export function partialFailure(
   return refunds(after) > refunds(before) ? 'refund_sent' : null;
 }
 
-/** True when there are more failures of some name than before. */
 function hasMore(before: readonly Failure[], after: readonly Failure[]): boolean {
   const counts = new Map<string, number>();
   for (const { key } of before) counts.set(key, (counts.get(key) ?? 0) + 1);

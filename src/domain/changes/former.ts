@@ -5,16 +5,14 @@ import { type SubjectId, subjectKind } from '../subjects/subject.ts';
 import type { Accepted } from './decision.ts';
 import { fold, isEmpty, leavesOf, type NameElement, setNames, sortedFold } from './leaves.ts';
 
-/** The number of former values of a subject are remembered at most, and how many of one change. */
 const MOST = 128;
 const MOST_OF_ONE_CHANGE = 32;
 
-/** What of a subject answers are compared by. */
 type State = Pick<Accepted, 'status' | 'record'>;
 
 /**
- * The values that a subject has left at its present `updatedAt`, as hashes, the latest last: replicas that lag show them
- * again. Nothing is remembered over a newer `updatedAt`, for that orders answers better.
+ * Hashes of the values that a subject has left at its present `updatedAt`, the latest last: replicas that lag show
+ * them again. A newer `updatedAt` clears them, since time orders answers better.
  */
 export function formerAfter(before: Snapshot | null, accepted: Accepted, subject: SubjectId): string[] {
   if (before === null || subjectKind(subject) === 'route') return [];
@@ -28,7 +26,7 @@ export function formerAfter(before: Snapshot | null, accepted: Accepted, subject
   return [...before.former.filter((hash) => !moved.has(hash)), ...latest].slice(-MOST);
 }
 
-/** The former values to which a subject would return, as hashes, the status first; empty when it would to none. */
+/** Hashes of the former values to which a subject would return, the status first; empty for none. */
 export function returnedValues(snapshot: Snapshot, state: State, subject: SubjectId): string[] {
   if (snapshot.former.length === 0) return [];
   const former = new Set(snapshot.former);
@@ -36,7 +34,7 @@ export function returnedValues(snapshot: Snapshot, state: State, subject: Subjec
   return entered.map(hashOf).filter((hash) => former.has(hash));
 }
 
-/** The values that only the one or only the other of two states shows, the status first. Id and time are none. */
+/** The values that only one of two states has, the status first. Id and time do not count. */
 function valuesBetween(from: State, to: State, subject: SubjectId): { left: string[]; entered: string[] } {
   const apart = new Set(['id', 'updatedAt', statusMember(subject)]);
   const before = new Set([`status=${from.status.toLowerCase()}`]);
@@ -52,7 +50,7 @@ function valuesBetween(from: State, to: State, subject: SubjectId): { left: stri
   return { left: [...before.difference(after)], entered: [...after.difference(before)] };
 }
 
-/** Adds the values of a member. Of a set, those of the elements that the other state does not show as they are. */
+/** Adds the values of a member. Of a set, only elements that the other state does not have unchanged. */
 function addValues(values: Set<string>, key: string, value: JsonValue, other: JsonValue): void {
   if (isEmpty(value)) return;
   const path = JSON.stringify(key);
@@ -68,8 +66,8 @@ function addValues(values: Set<string>, key: string, value: JsonValue, other: Js
 }
 
 /**
- * The values of elements, each counted by the name of its element, for an answer may leave the quotes out, and by name
- * and quotes, for another element of the name may show the same value.
+ * The values of elements, each counted twice: by the element's name, since an answer may omit the quotes; and by name
+ * and quotes, since another element of the name may have the same value.
  */
 function elementValues(elements: readonly JsonValue[], nameElement: NameElement): string[] {
   const times = new Map<string, number>();
@@ -87,7 +85,7 @@ function elementValues(elements: readonly JsonValue[], nameElement: NameElement)
   });
 }
 
-/** 64 bits of FNV-1a over the text in both directions. Nothing hangs on it but a poll more, so it is cheap. */
+/** 64 bits of FNV-1a over the text in both directions. A collision costs one more poll, so a cheap hash is enough. */
 function hashOf(value: string): string {
   let [forward, backward] = [0x811c9dc5, 0x811c9dc5];
   for (let at = 0; at < value.length; at += 1) {

@@ -4,8 +4,8 @@ import { foldHex } from '../subjects/subject.ts';
 export type NameElement = (element: JsonValue) => string;
 
 /**
- * Members that are sets: the order of their elements means nothing. The function says which elements may be one and
- * the same; several may share a name. A map, for the upstream may well have a member called `constructor`.
+ * Members that are sets: the order of their elements means nothing. The function names an element; several may share
+ * a name. A Map, since the upstream may have a member called `constructor`.
  */
 const SETS: ReadonlyMap<string, NameElement> = new Map<string, NameElement>([
   ['intentHashes', fold],
@@ -15,16 +15,16 @@ const SETS: ReadonlyMap<string, NameElement> = new Map<string, NameElement>([
 ]);
 
 /**
- * How the elements of a member are named; undefined for a member that is no set. `top`: it is a member of the record
- * itself. Sub-statuses within others are no part of the interface; to match those would cost time without bound.
+ * Returns the function that names a member's elements; undefined for a member that is no set. `top`: it is a member
+ * of the record itself. Nested sub-statuses are no part of the interface; matching them would cost unbounded time.
  */
 export function setNames(key: string, { top }: { top: boolean }): NameElement | undefined {
   return key === 'subStatuses' && !top ? undefined : SETS.get(key);
 }
 
 /**
- * All that a value shows, each piece a text of path and value. One value shows all that another shows exactly where it
- * has every leaf of the other. What is empty is not said and has no leaf.
+ * All leaves of a value, each a text of path and value. One value contains another exactly when it has all its
+ * leaves. An empty value counts as omitted and has no leaf.
  */
 export function leavesOf(value: JsonValue): Set<string> {
   const leaves = new Set<string>();
@@ -48,14 +48,14 @@ function collect(value: JsonValue, at: { path: string; isSet: boolean }, leaves:
     for (const element of value) if (!isEmpty(element)) leaves.add(`${path}[]=${fold(element)}`);
   } else {
     value.forEach((element, index) => {
-      // A list that is longer shows more, also where its last element says nothing.
+      // A longer list shows more, even if its last element is empty.
       leaves.add(`${path}[${index}]`);
       collect(element, { path: `${path}[${index}]`, isSet: false }, leaves);
     });
   }
 }
 
-/** Text by which two values are compared: amounts as strings, `0x` hex without case, base58 as it is. */
+/** Text by which two values are compared: amounts as strings, `0x` hex without case, base58 unchanged. */
 export function fold(value: JsonValue): string {
   const folded = foldDeep(value);
   return typeof folded === 'string' ? folded : canonicalJson(folded);
@@ -66,7 +66,7 @@ export function sortedFold(value: JsonValue | undefined): string {
   return Array.isArray(value) ? canonicalJson(value.map(fold).sort()) : fold(value ?? null);
 }
 
-/** True when a value says nothing. */
+/** True for null, an empty text or an empty list, which count as omitted. */
 export function isEmpty(value: JsonValue): boolean {
   return value === null || value === '' || (Array.isArray(value) && value.length === 0);
 }
@@ -78,16 +78,13 @@ function foldDeep(value: JsonValue): JsonValue {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, foldDeep(inner)]));
 }
 
-/**
- * So much is stored of the old values of one event, in characters of JSON, and of one of them. The log holds every event for
- * the retention, and what is longer is seldom read.
- */
+/** Most stored characters of an event's old values, and of one value: the log holds every event for the retention. */
 const MOST_OF_ALL = 2_000;
 const MOST_OF_ONE = 1_000;
 
 /**
- * The value at a path as `diffRecords` writes it (`steps[0].status`); null where there is none, undefined where the path
- * does not lead through this record. A member whose name has a dot is found as well.
+ * The value at a path as `diffRecords` writes it (`steps[0].status`); null when there is none, undefined when the
+ * path does not lead through this record. A member with a dot in its name is found as well.
  */
 function valueAt(record: JsonValue, path: string): JsonValue | undefined {
   if (path === '') return record;
@@ -98,7 +95,7 @@ function valueAt(record: JsonValue, path: string): JsonValue | undefined {
     return element === undefined ? null : valueAt(element, withoutDot(path.slice(whole.length)));
   }
   if (!isJsonObject(record)) return null;
-  // The longest name first. The path is cut, not every name tried: a record may have any number of members.
+  // The longest name first. The path is cut instead of trying every name: a record may have any number of members.
   for (let end = path.length; end > 0; end = lastCut(path, end - 1)) {
     const key = path.slice(0, end);
     if (!Object.hasOwn(record, key)) continue;
@@ -108,7 +105,7 @@ function valueAt(record: JsonValue, path: string): JsonValue | undefined {
   return null;
 }
 
-/** The place where the name of a member may end, at or before a place: at a dot or a bracket; -1 for nowhere. */
+/** Last position, at or before `from`, of a dot or bracket that may end a member's name; -1 for none. */
 function lastCut(path: string, from: number): number {
   return Math.max(path.lastIndexOf('.', from), path.lastIndexOf('[', from));
 }
@@ -117,7 +114,7 @@ function withoutDot(path: string): string {
   return path.startsWith('.') ? path.slice(1) : path;
 }
 
-/** The values at some paths, null for one that is too long to keep; what is not there, or says nothing, is left out. */
+/** The values at some paths, null for one that is too long to store; missing and empty values are omitted. */
 export function valuesAt(record: JsonObject, paths: readonly string[]): JsonObject {
   let left = MOST_OF_ALL;
   return Object.fromEntries(

@@ -7,17 +7,17 @@ import { type SubjectId, subjectKind } from '../subjects/subject.ts';
 import type { Accepted } from './decision.ts';
 import { formerAfter } from './former.ts';
 
-/** What the commit writes: a snapshot without what only the commit itself can give. */
+/** A snapshot without the members that only the commit can set. */
 export type SnapshotDraft = Omit<Snapshot, 'commit' | 'reported'>;
 
-/** The snapshot after a record was accepted, but for its epoch and its events. `event`: an event goes with it. */
+/** The snapshot after a record was accepted, without its epoch and its events. `event`: an event is stored with it. */
 export function nextSnapshot(
   before: Snapshot | null,
   accepted: Accepted,
   context: { subject: SubjectId; nowMs: number; event: boolean },
 ): SnapshotDraft {
   const { subject, nowMs } = context;
-  // The stage is the status in any spelling: the events of time come once per stage.
+  // The stage is the status in any spelling: timed events come once per stage.
   const moved = before === null || before.status.toLowerCase() !== accepted.status.toLowerCase();
   const { waiting } = stageOf(subject, accepted.status);
   const wasWaiting = before !== null && stageOf(subject, before.status).waiting;
@@ -45,25 +45,22 @@ export function nextSnapshot(
   };
 }
 
-/** Since when a subject has been under way, Unix seconds; null for one that is not. */
+/** Time since which a subject has been waiting, Unix seconds; null for one that is not. */
 export function waitingSince(subject: SubjectId, snapshot: Snapshot | null): number | null {
   return snapshot !== null && stageOf(subject, snapshot.status).waiting ? snapshot.pendingSince : null;
 }
 
-/**
- * When a transfer was funded, as far as it was seen: the first `updatedAt` at which it was pending, Unix seconds; null for
- * one that was first seen later. Other kinds begin to wait for other reasons.
- */
+/** Time at which a transfer was funded: the first `updatedAt` while pending, Unix seconds; null when first seen later. */
 export function fundedAt(
   subject: SubjectId,
   { pendingSince, updatedAt }: Pick<Snapshot, 'pendingSince' | 'updatedAt'>,
 ): number | null {
   const kind = subjectKind(subject);
-  // Without a time of the upstream's, it is only known when it was looked at.
+  // Without the upstream's time, only the time of the poll is known.
   return updatedAt !== null && (kind === 'intent' || kind === 'deposit-address') ? pendingSince : null;
 }
 
-/** A new status starts with no flags, but a transfer that waits on is not overdue a second time, and what has one life keeps its own. */
+/** A new status clears the flags, except those with one life, and `overdue` while the transfer waits on. */
 function keptFlags(before: Snapshot | null, waitsOn: boolean): string[] {
   return (before?.flags ?? []).filter(
     (flag) =>
@@ -75,7 +72,7 @@ function withFlags(flags: readonly string[], more: readonly string[]): string[] 
   return [...new Set([...flags, ...more])];
 }
 
-/** What stands for the snapshot of a subject that the upstream has not shown, for an event that comes before it does. */
+/** Placeholder snapshot of a subject that the upstream has not shown, for an event that precedes it. */
 export function unseenSnapshot(nowMs: number): Snapshot {
   return {
     version: 0,

@@ -1,10 +1,10 @@
-/** Times of day between which nothing is sent, as a wall clock in a time zone shows them. `from` may lie after `to`. */
+/** Times of day without deliveries, by the wall clock of a time zone. `from` may be after `to`. */
 export type QuietHours = {
-  /** Minutes after midnight: the first that is quiet. */
+  /** First quiet minute after midnight. */
   fromMinute: number;
-  /** Minutes after midnight: the first that is not quiet any more. Never equal to `fromMinute`. */
+  /** First minute after midnight that is not quiet. Never equal to `fromMinute`. */
   toMinute: number;
-  /** A name of the IANA database. */
+  /** Name in the IANA database. */
   timeZone: string;
 };
 
@@ -12,13 +12,12 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
 /**
- * When the quiet hours end that a moment lies in, ms; null when it lies in none. It is quiet exactly while the wall clock
- * shows a time of the range: a clock that is put forward over `to` ends it there, one that is put back behind `to`
- * begins it again.
+ * End of the quiet hours that a time lies in, ms; null when it lies in none. A time is quiet exactly while the wall
+ * clock is in the range: a clock put forward over `to` ends it there, one put back behind `to` restarts it.
  */
 export function quietUntilMs(quiet: QuietHours, nowMs: number): number | null {
   let atMs = nowMs;
-  // Each turn ends at `to` or at a change of the clock; no zone has several changes in a day.
+  // Each turn ends at `to` or at a clock change; no zone has several changes in a day.
   for (let turn = 0; turn < 10 && isQuiet(quiet, atMs); turn += 1) {
     const endMs = atMs + untilTo(quiet, atMs);
     atMs = clockChange(quiet.timeZone, { fromMs: atMs, toMs: endMs }) ?? endMs;
@@ -33,7 +32,7 @@ function isQuiet({ fromMinute, toMinute, timeZone }: QuietHours, atMs: number): 
     : minute >= fromMinute || minute < toMinute;
 }
 
-/** The time that until the wall clock shows `to`, if nobody changes it, ms. */
+/** Time until the wall clock shows `to`, without clock changes, ms. */
 function untilTo({ toMinute, timeZone }: QuietHours, atMs: number): number {
   return (toMinute * MINUTE_MS - timeOfDayMs(timeZone, atMs) + DAY_MS) % DAY_MS;
 }
@@ -42,7 +41,7 @@ function timeOfDayMs(timeZone: string, atMs: number): number {
   return (((atMs + offsetMs(timeZone, atMs)) % DAY_MS) + DAY_MS) % DAY_MS;
 }
 
-/** The first moment in a span from which the wall clock is another step ahead of UTC than at its beginning. */
+/** First time in a span at which the offset from UTC differs from that at its start; null for none. */
 function clockChange(timeZone: string, { fromMs, toMs }: { fromMs: number; toMs: number }): number | null {
   const before = offsetMs(timeZone, fromMs);
   if (offsetMs(timeZone, toMs) === before) return null;
@@ -57,7 +56,7 @@ function clockChange(timeZone: string, { fromMs, toMs }: { fromMs: number; toMs:
 
 const CLOCKS = new Map<string, Intl.DateTimeFormat>();
 
-/** How far the wall clock of a zone is ahead of UTC, ms. */
+/** Offset of a zone's wall clock ahead of UTC, ms. */
 export function offsetMs(timeZone: string, atMs: number): number {
   const wholeMs = Math.floor(atMs / 1_000) * 1_000;
   const parts = new Map(
@@ -70,7 +69,7 @@ export function offsetMs(timeZone: string, atMs: number): number {
   return Date.UTC(...date, part('hour'), part('minute'), part('second')) - wholeMs;
 }
 
-/** Making a format costs far more than using it. */
+/** Cached: making a format costs far more than using it. */
 function clockOf(timeZone: string): Intl.DateTimeFormat {
   let clock = CLOCKS.get(timeZone);
   if (clock === undefined) {
@@ -92,7 +91,7 @@ function clockOf(timeZone: string): Intl.DateTimeFormat {
   return clock;
 }
 
-/** True when a text is a time zone that quiet hours can be stored in. */
+/** True when a text is a time zone that quiet hours accept. */
 export function isTimeZone(name: string): boolean {
   try {
     clockOf(name);
@@ -102,38 +101,31 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** When the events of a receiver are sent together: `everyMs` after the first, or at once when `max` wait. */
+/** The events of a receiver are sent together `everyMs` after the first, or at once when `max` wait. */
 type DigestRule = { everyMs: number; max: number };
 
-/** What makes events wait for each other; with neither, each is sent by itself at once. */
+/** Rules that make events wait for each other; with neither, each is sent alone at once. */
 export type BatchingRules = { digest: DigestRule | null; quietHours: QuietHours | null };
 
-/** The number of events one digest holds at most. */
 export const MOST_IN_DIGEST = 100;
 
-/**
- * A delivery that may be due. `joinedAtMs` is since when it waits (Redis time), now if it does not; `waiting` counts all
- * that wait.
- */
+/** A delivery that may be due. `joinedAtMs`: begin of its wait (Redis time), else now; `waiting`: number of waiting ones. */
 type BatchState = { joinedAtMs: number; isWaiting: boolean; waiting: number };
 
-/**
- * What is to be done about a delivery: `wait` until a moment, send it `alone`, or send all that wait `together`.
- * `reason` says why.
- */
+/** Decision on a delivery: `wait` until a time, send it `alone`, or send all waiting ones `together`. */
 export type Plan =
   | { do: 'wait'; untilMs: number; reason: 'quiet' | 'batching' }
   | { do: 'alone'; reason: 'immediate' }
   | { do: 'together'; reason: 'enough' | 'time' | 'quiet-is-over' };
 
-/** True when a delivery that comes up now joins those that wait. */
+/** True when a delivery that becomes due now joins the waiting ones. */
 export function joinsWaiting({ digest, quietHours }: BatchingRules, nowMs: number): boolean {
   return digest !== null || (quietHours !== null && quietUntilMs(quietHours, nowMs) !== null);
 }
 
 /**
- * Decides about a delivery that comes up. Every delivery comes up when it is due, and the first that is takes all that
- * wait with it: so a digest goes out when the oldest is due, and the next one's time begins with the first event after.
+ * Decides on a due delivery. Each delivery becomes due by itself, and the first takes all waiting ones with it. So a
+ * digest is sent when its oldest event is due, and the next digest's time begins with the first event after it.
  */
 export function planBatch(rules: BatchingRules, batch: BatchState, nowMs: number): Plan {
   const { digest, quietHours } = rules;

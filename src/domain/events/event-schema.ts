@@ -2,7 +2,6 @@ import { z } from 'zod';
 import type { JsonObject } from '../json.ts';
 import { PROOF } from '../proof/proof.ts';
 
-/** What names an event, the same for every receiver. */
 const HEAD = {
   id: z
     .string()
@@ -140,10 +139,7 @@ const DIGITS = z.string().regex(/^\d{1,78}$/);
 
 const PLACE = { chainId: z.string().exactOptional(), token: z.string().exactOptional() };
 
-/**
- * What a quote promised of a transfer. Amounts are base units. `fees[].kind` is what the quote calls the fee;
- * `estimateSeconds` how long it says that delivery takes.
- */
+/** Promises of a quote. Amounts are base units. `fees[].kind`: the quote's name of the fee; `estimateSeconds`: of delivery. */
 export const PROMISED = z.object({
   quote: z.string(),
   source: z
@@ -164,9 +160,8 @@ export const PROMISED = z.object({
 });
 
 /**
- * What the log keeps beside the record because it cannot be derived from it later: of `before` and `fundedAt` receivers
- * get what follows from them. `before`: path -> the value that a changed member had, null for one too long to keep; a
- * path that is missing had none. `fundedAt` is in Unix seconds.
+ * Facts stored beside the record, since they cannot be derived later. Receivers get only values derived from
+ * `before` (path -> old value, null for one too long to store, no entry for none) and `fundedAt` (Unix seconds).
  */
 const KEPT = {
   before: z.record(z.string(), z.json()).exactOptional(),
@@ -192,7 +187,6 @@ const MONEY = {
   chainId: z.string().exactOptional().describe('The chain it is on.'),
 };
 
-/** What an event says of the transfer that it is about. What is not known is absent. */
 export const TRANSFER = z.object({
   source: END.exactOptional().describe('Where it is funded.'),
   destination: END.exactOptional().describe('Where it is delivered.'),
@@ -256,7 +250,6 @@ export const TRANSFER = z.object({
     .describe('The members that changed, with both values. Absent at first sight.'),
 });
 
-/** By when something under way is expected to come to the end of its stage, as learned of its pair of chains. */
 const EXPECTED = z.object({
   status: z
     .string()
@@ -274,13 +267,13 @@ const EXPECTED = z.object({
   medianAt: z.iso.datetime().describe('By when half of those that still come have come.'),
 });
 
-/** By when something under way is expected to come to the end of its stage. */
+/** Expected end of the present stage. */
 export type ExpectedBy = z.infer<typeof EXPECTED>;
 
-/** What an event says of the transfer that it is about. */
+/** Facts of the event's transfer. */
 export type TransferFacts = z.infer<typeof TRANSFER>;
 
-/** What a quote promised of a transfer. */
+/** Promises of a quote for a transfer. */
 export type Promised = z.infer<typeof PROMISED>;
 
 const REPORTED = {
@@ -306,14 +299,14 @@ const FACTS = { ...STATE, ...REMARKS, ...OUTLOOK, ...PROVEN, ...TIMES, ...KEPT }
 /** The event as it is made: one for all receivers, and immutable. */
 export const EVENT = z.object({ ...HEAD, data: z.object(FACTS) });
 
-/** The event as the log gives it back: members that a later version has added stay in it, and reach the receivers. */
+/** The event as read from the log: members added by a later version are preserved and reach the receivers. */
 export const STORED_EVENT = z.looseObject({
   ...HEAD,
-  // What was stored before there were epochs is of the first one.
+  // Events stored before there were epochs belong to the first one.
   data: z.looseObject({ ...FACTS, subject: z.looseObject(SUBJECT), epoch: STATE.epoch.default(1) }),
 });
 
-/** The event as a receiver gets it: what a webhook's body holds, and what its consumers may rely on. */
+/** The event as a receiver gets it: the body of a webhook, which consumers may rely on. */
 export const RENDERED_EVENT = z
   .object({
     ...HEAD,

@@ -3,7 +3,7 @@ import { eventKind, knownStatuses, type Telling, telling, tellingOf } from '../s
 import { SUBJECT_KINDS } from '../subjects/subject.ts';
 import { matchGlob, wantsType } from './filter.ts';
 
-/** Events about the daemon's surroundings; they reach only receivers whose `events` name them. */
+/** Operator events; they reach only receivers whose `events` name them. */
 const OPERATOR_EVENTS: { readonly [type: string]: Telling } = {
   'upstream.unreachable': telling({
     says: 'The transfer service gives no usable answers; it is asked on.',
@@ -68,10 +68,10 @@ const OPERATOR_EVENTS: { readonly [type: string]: Telling } = {
 
 export const OPERATOR_TYPES: readonly string[] = Object.keys(OPERATOR_EVENTS);
 
-/** What `intentwatch test` sends: about nothing, and in no log. */
+/** Type of the event of `intentwatch test`, which has no subject and is in no log. */
 export const TEST_TYPE = 'intentwatch.test';
 
-/** Every event type that can be foreseen. An unknown status of the upstream's makes a type of its own beside these. */
+/** All foreseeable event types. An unknown status of the upstream makes a type beside these. */
 export const EVENT_TYPES: readonly string[] = [
   ...SUBJECT_KINDS.flatMap((kind) =>
     [...new Set([...knownStatuses(kind), ...Object.keys(eventKind(kind).happenings)])].map(
@@ -82,12 +82,12 @@ export const EVENT_TYPES: readonly string[] = [
   TEST_TYPE,
 ];
 
-/** True when an event is about the daemon's surroundings, not about a subject. */
+/** True when events of a kind are operator events, without a subject of the upstream. */
 export function isOperatorKind(kind: string): boolean {
   return kind === 'intentwatch' || OPERATOR_TYPES.some((type) => type.startsWith(`${kind}.`));
 }
 
-/** How an event of a type is reported; null for a word that is not known. */
+/** Description of an event type; null for an unknown word. */
 export function tellingOfType(type: string): Telling | null {
   const dot = type.indexOf('.');
   return OPERATOR_EVENTS[type] ?? tellingOf(type.slice(0, dot), type.slice(dot + 1));
@@ -97,7 +97,7 @@ const TROUBLES: ReadonlySet<string> = new Set(
   EVENT_TYPES.filter((type) => tellingOfType(type)?.isTrouble === true).map(wordOf),
 );
 
-/** True when somebody may have to do something about an event: by its word, which says the same of every kind. */
+/** True when an event may need action. Its word decides, which means the same for every kind. */
 export function isTrouble(type: string): boolean {
   return TROUBLES.has(wordOf(type));
 }
@@ -106,10 +106,9 @@ function wordOf(type: string): string {
   return type.slice(type.indexOf('.') + 1);
 }
 
-/** The words before the first dot of the types in the catalogue. */
 const KINDS: readonly string[] = [...new Set(EVENT_TYPES.map(kindOf))];
 
-/** True when a pattern of a receiver's `events` lets through, or with a leading `!` takes away, any type of the catalogue. */
+/** True when a pattern of a receiver's `events` matches a type of the catalogue; with a leading `!`, when it excludes one. */
 export function isKnownPattern(pattern: string): boolean {
   const glob = pattern.startsWith('!') ? pattern.slice(1) : null;
   return EVENT_TYPES.some((type) =>
@@ -117,23 +116,20 @@ export function isKnownPattern(pattern: string): boolean {
   );
 }
 
-/**
- * The pattern that was meant by one whose kind is one edit away from a kind of the catalogue; null for any other. A kind
- * with a `*` may mean several kinds, so it is never a misspelling.
- */
+/** Corrects a kind one edit away from one of the catalogue; null for any other. A kind with a `*` is never a misspelling. */
 export function correctedPattern(pattern: string): string | null {
   const negation = pattern.startsWith('!') ? '!' : '';
   const glob = pattern.slice(negation.length);
   const kind = kindOf(glob);
   if (kind.includes('*') || KINDS.includes(kind)) return null;
-  // The length first: a text that is no pattern at all may be very long.
+  // The length first: a text that is no pattern may be very long.
   const meant = KINDS.find(
     (known) => Math.abs(known.length - kind.length) <= 1 && editDistance(kind, known) === 1,
   );
   return meant === undefined ? null : `${negation}${meant}${glob.slice(kind.length)}`;
 }
 
-/** The type of the catalogue that is most like a pattern, of the pattern's kind where that is known; null when none is like it. */
+/** The type of the catalogue nearest to a pattern, of the pattern's kind if that is known; null when none is similar. */
 export function nearestType(pattern: string): string | null {
   const glob = pattern.replace(/^!/, '');
   const ofKind = EVENT_TYPES.filter((type) => kindOf(type) === kindOf(glob));

@@ -3,28 +3,27 @@ import type { z } from 'zod';
 import { canonicalJson, type JsonObject } from '../json.ts';
 import type { EVENT, RENDERED_EVENT } from './event-schema.ts';
 
-/** The event as the log keeps it: immutable, one for all receivers. */
+/** The event as the log stores it: immutable, one for all receivers. */
 export type Event = z.infer<typeof EVENT>;
 
 /**
- * The facts of an event that are the same for every receiver. `sequence` counts 1, 2, 3 … per subject.
- * `record` is what the upstream said, whole. `upstreamUpdatedAt` is in Unix seconds.
+ * Facts of an event that are the same for every receiver. `sequence` counts 1, 2, 3 … per subject. `record` is the
+ * whole upstream record. `upstreamUpdatedAt` is in Unix seconds.
  */
 export type EventFacts = Event['data'];
 
-/** What an event is about: one of our subjects, or for operator events the upstream or a receiver. */
+/** Subject of an event: one of our subjects; for operator events the upstream or a receiver. */
 export type EventSubject = EventFacts['subject'];
 
 /**
- * The event as one receiver gets it. `wallets`, `subscriptions` and `metadata` come only from the subscriptions that
- * lead from the event's subject to this receiver: nobody sees another's. What was too large for a webhook is left out,
- * with `recordTruncated`; `recordUrl` is where the whole is, if it can be read anywhere.
+ * The event as one receiver gets it. `wallets`, `subscriptions` and `metadata` come only from subscriptions that lead
+ * to this receiver. Parts too large for a webhook are removed, with `recordTruncated` and maybe a `recordUrl`.
  */
 export type RenderedEvent = z.infer<typeof RENDERED_EVENT>;
 
 /**
- * What names an event: the subject, the event's type and record, the flag of one that no answer made, and the payment of
- * which a chain says something. None of it counts events or is a time of ours.
+ * State that identifies an event: the subject, the event's type and record, the flag of an event without an answer,
+ * and the payment of a chain proof. It has no event counter and no time of ours.
  */
 type NamedState = {
   subject: string;
@@ -34,20 +33,20 @@ type NamedState = {
   payment?: string;
 };
 
-/** The id of an event, and the marks of its subject's events with that of this one. */
+/** The id of an event, and the marks of its subject's events including this one. */
 export type EventIdentity = { id: string; emitted: readonly string[] };
 
-/** The number of marks of a subject are stored. A transfer has about five events in its life. */
+/** Most marks stored of a subject. A transfer has about five events in its life. */
 const MOST_MARKS = 48;
 
-/** How much of a hash is a mark. Two states with the same mark only count as a return. */
+/** Characters of a hash in a mark. Two states with the same mark only count as a return. */
 const MARK_LENGTH = 6;
 
 /**
- * Names an event. A state that is found again after a restore has the id that it had, since the marks of its subject went
- * back as well. A genuine return to a state has another: the mark counts how often it was reported. `restoredIn` is the
- * epoch, where this is the first state after a restore and nothing tells a return from a state that is found again.
- * `isAgain`: the state was reported, and is reported once more to those who did not get it then, under its id.
+ * Identifies an event. A state found again after a restore keeps its id, since its subject's marks were restored as
+ * well. A genuine return to a state gets another id, since the mark counts its reports.
+ * `restoredIn`: the epoch, for the first state after a restore when a return cannot be told from a state found again.
+ * `isAgain`: a reported state is emitted once more, under its id, to receivers that did not get it.
  */
 export function identify(
   state: NamedState,
@@ -69,10 +68,10 @@ export function identify(
   return { id, emitted: writeMarks(counts, least) };
 }
 
-/** `least`: how often a state whose mark is not stored any more may have been reported. */
+/** `least`: possible number of reports of a state whose mark is no longer stored. */
 type Marks = { counts: Map<string, number>; least: number };
 
-/** Marks are `<mark>`, or `<mark>.<times>` of a state that was reported more than once; `<times>` alone is the least. */
+/** Marks are `<mark>`, or `<mark>.<times>` of a state reported more than once; `<times>` alone is the least. */
 function readMarks(emitted: readonly string[]): Marks {
   const counts = new Map<string, number>();
   let least = 0;
@@ -102,15 +101,15 @@ export function eventId(parts: readonly string[]): string {
   return `${ID_PREFIX}${sha256(stringToBytes(JSON.stringify(parts))).slice(2, 42)}`;
 }
 
-/** Between the event and the replay of a delivery's id: neither of them, nor a queue, has a meaning for it. */
+/** Separates the event's id from the replay's in a delivery id. Neither of them, nor a queue, uses it. */
 const SEPARATOR = '~';
 
-/** The id of a delivery to a receiver: the event's, and for a replay the replay's behind it. */
+/** Id of a delivery to a receiver: the event's id, followed by the replay's if there is one. */
 export function deliveryId(eventId: string, replay: string | null): string {
   return replay === null ? eventId : `${eventId}${SEPARATOR}${replay}`;
 }
 
-/** The event and the replay that a delivery's id names. */
+/** Splits a delivery id into event and replay. */
 export function parseDeliveryId(id: string): { eventId: string; replay: string | null } {
   const [eventId = '', replay = null] = id.split(SEPARATOR);
   return { eventId, replay };

@@ -3,24 +3,21 @@ import { walletsOf } from '../subjects/subscription.ts';
 import type { Directory } from '../transfers/chains.ts';
 import { type Leg, readTransfer, type Transfer } from '../transfers/transfer.ts';
 
-/**
- * Which transfers a receiver wants to hear of; null wants all. `wallets` as subjects spell them, `chains` as chain ids
- * in text, `minAmount` as a decimal in token units.
- */
+/** Filter of transfers; null passes all. `wallets` as in subjects, `chains` as ids in text, `minAmount` in token units. */
 export type EventFilter = {
   wallets: string[] | null;
   chains: string[] | null;
   minAmount: string | null;
 };
 
-/** What a filter looks at: the record, and the claims that lead to the receiver. */
+/** Input of a filter: the record, and the claims that lead to the receiver. */
 export type FilteredEvent = { record: JsonObject; roots: readonly string[] };
 
 /**
- * True when a filter lets an event through. It holds back only what it knows to be unwanted: an event that does not say
- * enough passes. `wallets`: a claim comes through a wallet of the list, or through no wallet, because somebody named
- * the transfer or what it came from. `chains`: an end of the transfer is unknown, or one lies on a chain of the list.
- * `minAmount`: no amount of a token of the directory is reported, or one reaches it.
+ * True when a filter passes an event. It blocks only events known to be unwanted; an event with missing facts passes.
+ * `wallets`: a claim comes through a wallet of the list, or through none, as for a named transfer.
+ * `chains`: an end of the transfer is unknown, or lies on a chain of the list.
+ * `minAmount`: no amount of a token of the directory is known, or one reaches it.
  */
 export function passesFilter(
   filter: EventFilter,
@@ -60,28 +57,28 @@ function passesAmount(
   return reported.length === 0 || reported.includes(true);
 }
 
-/** True when the amount of a leg is at least a decimal in token units; null where amount or token are not known. */
+/** True when the amount of a leg is at least a decimal in token units; null when amount or token are unknown. */
 function reaches(leg: Leg | null, minAmount: string, directory: Directory): boolean | null {
   if (leg === null || leg.token === null || leg.chainId === null) return null;
   const token = directory.token(leg.chainId, leg.token);
-  // More digits than any amount has would cost time without bound.
+  // More digits than any amount has would cost unbounded time.
   if (token === null || leg.amount === null || !/^\d{1,100}$/.test(leg.amount)) return null;
   const [whole = '', fraction = ''] = minAmount.split('.');
   const scaledMin = BigInt(whole + fraction) * 10n ** BigInt(token.decimals);
   return BigInt(leg.amount) * 10n ** BigInt(fraction.length) >= scaledMin;
 }
 
-/** Event types that stay with the operator: they reach only receivers whose patterns name them. */
+/** Prefixes of operator events, which reach only receivers whose patterns name them. */
 const OPERATOR_PREFIXES = ['upstream.', 'receiver.', 'intentwatch.'];
 
-/** True when an event type is one for the operator of the daemon. */
+/** True for the type of an operator event. */
 export function isOperatorType(type: string): boolean {
   return OPERATOR_PREFIXES.some((prefix) => type.startsWith(prefix));
 }
 
 /**
- * True when a receiver's `events` let a type through: some pattern matches and no pattern with a leading `!` does.
- * `*` stands for any run of characters. Operator events need a pattern that begins with their own prefix.
+ * True when a receiver's `events` pass a type: some pattern matches, and no pattern with a leading `!` does. `*`
+ * matches any run of characters. Operator events need a pattern that begins with their own prefix.
  */
 export function wantsType(patterns: readonly string[], type: string): boolean {
   const positive = patterns.filter((pattern) => !pattern.startsWith('!'));
@@ -93,7 +90,7 @@ export function wantsType(patterns: readonly string[], type: string): boolean {
   return candidates.some((pattern) => matches(pattern, type));
 }
 
-/** The longest pattern of event types, in characters after a leading `!`. */
+/** Most characters of a pattern, without a leading `!`. */
 export const MAX_GLOB_LENGTH = 128;
 
 function matches(pattern: string, type: string): boolean {
@@ -101,9 +98,8 @@ function matches(pattern: string, type: string): boolean {
 }
 
 /**
- * Matches a whole text with a pattern in which `*` stands for any run of characters. After a mismatch only the last `*`
- * takes one character more, because an earlier one could gain nothing by it. So the number of `steps`, each of which
- * compares one pair of characters, is at most (pattern length + 1) × (text length + 1).
+ * Matches a whole text; `*` matches any run of characters. After a mismatch only the last `*` takes one more
+ * character, since an earlier one would gain nothing: at most (pattern length + 1) × (text length + 1) `steps`.
  */
 export function matchGlob(pattern: string, text: string): { matches: boolean; steps: number } {
   let [at, textAt, steps] = [0, 0, 0];

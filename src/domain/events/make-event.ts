@@ -20,10 +20,10 @@ import type { ExpectedBy, Promised } from './event-schema.ts';
 import { TEST_TYPE } from './event-types.ts';
 
 /**
- * What an event is made of. `nowMs` is Redis time; `epoch` counts the restores of the data; `identity` names it, left out for one of a subject without others; `waitingSince` (Unix seconds) is the first `updatedAt` seen in the
- * stage of waiting that the subject was in before; null or left out when it was in none. `before` is the record before,
- * null at first sight; `promised` what a quote promised of the transfer; `fundedAt` when it was funded (Unix seconds);
- * `afterRestore`: the state may have been reported before; `expectedBy` by when its stage is expected to end; `proof` what the chain says of a payment.
+ * Input of an event. Times are Redis time in `nowMs`, else Unix seconds. `epoch`: number of restores of the data.
+ * `identity`: absent for a subject without other events. `before`: the previous record, null at first observation.
+ * `waitingSince`: first `updatedAt` in the previous waiting stage; null or absent when it was in none.
+ * `afterRestore`: the state may have been reported before. `expectedBy`: expected end of the stage.
  */
 export type EventInput = {
   subject: EventSubject;
@@ -43,7 +43,6 @@ export type EventInput = {
   nowMs: number;
 };
 
-/** Makes the event of a transition. */
 export function makeEvent(parts: EventInput): Event {
   const { subject, sequence, epoch, transition, record, updatedAt, nowMs } = parts;
   const { type } = transition;
@@ -83,7 +82,7 @@ export function makeEvent(parts: EventInput): Event {
   };
 }
 
-/** What the changed members were before; that of the status is `previousStatus`. */
+/** Old values of the changed members; that of the status is `previousStatus`. */
 function oldValues(before: JsonObject, { subject, transition }: EventInput): JsonObject {
   const status = statusMember(asSubjectId(subject.id));
   return valuesAt(
@@ -92,7 +91,6 @@ function oldValues(before: JsonObject, { subject, transition }: EventInput): Jso
   );
 }
 
-/** The time that a subject had waited that moves on, or is notified of because it has not. */
 function elapsedSeconds({ transition, updatedAt, waitingSince, nowMs }: EventInput): number | null {
   const { type, status, previousStatus } = transition;
   const isOverdue = type.endsWith('.overdue');
@@ -101,13 +99,13 @@ function elapsedSeconds({ transition, updatedAt, waitingSince, nowMs }: EventInp
   return waitingSince == null || until === null ? null : Math.max(0, until - waitingSince);
 }
 
-/** Observed minus `updatedAt`, at least 0, in seconds; the upstream's time is only good to a second. */
+/** Observation time minus `updatedAt`, at least 0, in seconds; the upstream's time is exact only to a second. */
 function detectionDelay(updatedAt: number | null, nowMs: number): number | null {
   if (updatedAt === null) return null;
   return Math.max(0, Math.round(nowMs / 100 - updatedAt * 10) / 10);
 }
 
-/** The event that `intentwatch test` sends to a receiver: signed like any other, about nothing, and in no log. */
+/** Makes the event that `intentwatch test` sends to a receiver: signed like any other, without a subject, and in no log. */
 export function makeTestEvent(receiver: string, nowMs: number): RenderedEvent {
   const timestamp = new Date(nowMs).toISOString();
   return {
@@ -131,13 +129,12 @@ export function makeTestEvent(receiver: string, nowMs: number): RenderedEvent {
   };
 }
 
-/** What rendering needs of a subscription; `order` is its place in the config. */
+/** Members of a subscription that rendering needs; `order` is its position in the config. */
 export type RenderedSubscription = { name: string; order: number; metadata: Record<string, string> };
 
 /**
- * The event as one receiver gets it. `roots` are the claims that lead to this receiver; wallets, subscriptions and
- * metadata come from them alone. The metadata of several subscriptions merges in their order. `directory` says what
- * chains and tokens are called.
+ * Renders an event for one receiver. `roots` are the claims that lead to this receiver; wallets, subscriptions and
+ * metadata come from them alone. Metadata merges in the subscriptions' order. `directory` names chains and tokens.
  */
 export function renderEvent(
   event: Event,
@@ -165,7 +162,7 @@ export function renderEvent(
   };
 }
 
-/** An event that waited until what it is for came back into the config. */
+/** Marks an event that waited until its subject's subscription came back into the config. */
 export function withSuspended(event: RenderedEvent): RenderedEvent {
   const { upstreamUpdatedAt, detectionDelaySeconds, ...data } = event.data;
   return { ...event, data: { ...data, suspended: true, upstreamUpdatedAt, detectionDelaySeconds } };

@@ -1,31 +1,32 @@
 import type { Found, Reading } from './proof.ts';
 import type { WaitingReason } from './verdict.ts';
 
-/** Why a check waits: as its verdict says, or as its transfer does not state it any more. */
+/** Reason why a check waits: that of its verdict, or the transfer no longer states the payment. */
 export type PostponeReason = WaitingReason | 'not-stated';
 
-/** The shortest and the longest wait between two readings of one payment. */
 const SHORTEST_MS = 2_000;
 const LONGEST_MS = 900_000;
 
-/** The longest wait while an answer may change within seconds: a payment is judged within 30 s after it changed. */
+/** Longest wait while an answer may change within seconds: a payment is judged within 30 s after it changed. */
 const SOON_MS = 15_000;
 
-/** The time that a payment that no endpoint explains is read at most `SOON_MS` apart; afterwards at eighths of its age. */
+/** Below this age, a payment that no endpoint explains is read at most `SOON_MS` apart; afterwards at eighths of its age. */
 const YOUNG_MS = 900_000;
 
-/** The time that a payment that was in a block, and is in none now, may come back in another: longer than reorganisations take. */
+/** A payment that has left its block may come back in another within this time: longer than a reorganisation takes. */
 const REORGANISED_MS = 3_600_000;
 
-/** How far a reading that is due anyway stays behind the time at which the watch of the final head should find it final. */
+/** Delay of a due reading behind the time at which the watch of the final head should find it final. */
 const BEHIND_WATCH_MS = 60_000;
 
-/** The age at which a verdict follows from what is still missing (see verdict.ts). */
+/** Age at which missing answers decide a verdict (see verdict.ts). */
 const PATIENCE_MS = 3_600_000;
 
 /**
- * What one reading shows of its endpoint. `failed`: it did not answer, or does not have what another has. `absent`: it has
- * no such transaction, and no other has it. `head` is its final head; `until` the block at which its reading becomes final.
+ * State of the endpoint of one reading.
+ * `failed`: it did not answer, or lacks a transaction that another has.
+ * `absent`: it has no such transaction, and no other has it.
+ * `head`: its final head. `until`: the block at which its reading becomes final.
  */
 export type EndpointState = {
   name: string;
@@ -34,11 +35,11 @@ export type EndpointState = {
   until: string | null;
 };
 
-/** What a check waits for: `inMs` passes in any case; an endpoint that answers again, or has reached a block, ends it early. */
+/** Wait of a check: it ends after `inMs`, or early when an endpoint answers again or has reached a block. */
 type AskPlan = { inMs: number; endpoints: EndpointState[] };
 
 /**
- * Plans the next reading of a payment that is not judged yet.
+ * Plans the next reading of a payment without a verdict.
  *
  *   what is missing                        | the next reading
  *   ---------------------------------------|-----------------------------------------------------------------
@@ -49,7 +50,7 @@ type AskPlan = { inMs: number; endpoints: EndpointState[] };
  *   other checks (claimed, funding)        | when they end (the store makes it due)
  *   a statement                            | with the event that states it; else after its age
  *
- * Nothing waits longer than 15 min, nor past the hour after which one host, or a chain without it, is enough.
+ * No wait is longer than 15 min, nor goes past the hour after which one host, or a chain without it, is enough.
  */
 export function planAsk({
   because,
@@ -59,9 +60,8 @@ export function planAsk({
 }: {
   because: PostponeReason;
   readings: readonly Reading[];
-  /** How old the statement is. */
   ageMs: number;
-  /** The time since an endpoint had it in a block; null where none ever had. */
+  /** Time since an endpoint had it in a block; null when none ever had. */
   sinceSeenMs: number | null;
 }): AskPlan {
   const endpoints = readings.map((reading) => endpointState(reading, readings));
@@ -92,7 +92,7 @@ export function planAsk({
   }
 }
 
-/** What each reading shows of its endpoint, in the order of the readings. */
+/** State of the endpoint of each reading, in the order of the readings. */
 export function endpointStates(readings: readonly Reading[]): EndpointState[] {
   return readings.map((reading) => endpointState(reading, readings));
 }
@@ -110,7 +110,7 @@ function endpointState(reading: Reading, all: readonly Reading[]): EndpointState
       const head = reading.head?.number ?? null;
       const found = all.filter((other) => other.outcome === 'found');
       if (found.length === 0) return { name, outcome: 'absent', head, until: null };
-      // An endpoint that is behind does not have the block yet; one that has come so far should have it.
+      // An endpoint whose head is behind does not have the block yet; at or past it, it should have the block.
       const number = lowest(found);
       if (head !== null && BigInt(head) < BigInt(number)) {
         return { name, outcome: 'answered', head, until: number };
@@ -132,9 +132,8 @@ function growingMs(ageMs: number): number {
 }
 
 /**
- * The time that until every block that was found is final, by the chain's own clock: a final head moves on a second per second. One
- * that is far, or has not become final in time, is left to the watch of the final head: finality comes in leaps on some
- * chains. Null where no block is open.
+ * Ms until every found block is final, at a second per second of the chain's clock; null without an open block. A far
+ * or late block is left to the watch of the final head: on some chains finality comes in leaps.
  */
 function untilFinalMs(readings: readonly Reading[], ageMs: number): number | null {
   const waits = readings

@@ -1,17 +1,16 @@
 import type { SubjectId } from '../subjects/subject.ts';
 
 /**
- * A payment that a log has proved. `weight` says by how much of what is on the chain the log is tied to it: the pinned
- * contract named the intent (4), it went to who was known to receive it (2), it moved exactly what was stated (1).
+ * A payment that a log has proved. `weight`: sum of the facts on the chain that tie the log to it. The pinned
+ * contract named the intent (4), it went to a known recipient (2), it moved exactly the stated amount (1).
  */
 export type Claim = {
-  /** The check that the log proved. */
   check: string;
   subject: SubjectId;
-  /** What was stated of it, in base units; null where nothing was, or it is removed. */
+  /** Stated base units; null when none were stated, or when it is removed. */
   amount: string | null;
   weight: number;
-  /** It was restated, and is being checked anew: whether the log stays its own is not known. */
+  /** True while the payment was restated and is checked again: the log may not stay its own. */
   isOpen: boolean;
 };
 
@@ -19,26 +18,25 @@ const NAMED = 4;
 const KNOWN_RECIPIENT = 2;
 const EXACT = 1;
 
-/** Of whoever held a log and is removed: nobody takes it away. */
+/** Weight of a holder that is removed: its log is never taken. */
 export const FORGOTTEN_WEIGHT = NAMED + KNOWN_RECIPIENT + EXACT;
 
 export function weightOf(tied: { isNamed: boolean; isToKnown: boolean; isExact: boolean }): number {
   return (tied.isNamed ? NAMED : 0) + (tied.isToKnown ? KNOWN_RECIPIENT : 0) + (tied.isExact ? EXACT : 0);
 }
 
-/** A log, and the claim that a statement makes on it. */
 type Claimed = { moved: string; amount: string | null; weight: number };
 
 /**
- * Whose a log is that two payments claim.
+ * Decides between two payments that claim one log.
  *
  * | the holder ...                                                            | then the log is              |
  * |---------------------------------------------------------------------------|------------------------------|
- * | is being checked anew                                                     | nobody's yet: `open`         |
- * | and the other would both fit into it, or are payments of one transfer     | not to be reported: `unclear`    |
+ * | is being checked again                                                    | free: `open`                 |
+ * | and the other would both fit into it, or are payments of one transfer     | undecided: `unclear`         |
  * | is tied to it by less of what is on the chain                             | the other's: `mine`          |
  * | is tied to it by more; as much, and by contract or recipient              | the holder's: `theirs`       |
- * | as much, and by neither: nothing on the chain decides                     | not to be reported: `unclear`    |
+ * | as much, and by neither: nothing on the chain decides                     | undecided: `unclear`         |
  */
 export function holderOf(
   mine: Claimed & { subject: SubjectId },
@@ -52,8 +50,8 @@ export function holderOf(
 }
 
 /**
- * What is known of how a transfer was funded. `open`: that is still checked; `proved`: by the block of the payment that
- * funded it, with whoever paid where the chain tells; `said`: since when the upstream called it under way; null: nothing.
+ * Funding of a transfer. `open`: still checked. `proved`: by the block of the funding payment, with the payer if the
+ * chain shows it. `said`: the time at which the upstream first called it under way. null: unknown.
  */
 export type Funding =
   | { known: 'open' }
@@ -61,22 +59,19 @@ export type Funding =
   | { known: 'said'; atMs: number }
   | null;
 
-/**
- * By so much a payment may be older than what funded it, or than the statement of it, and still be meant: the clocks of two
- * chains differ, and a funding that was reorganised stands in a later block.
- */
+/** A payment may be this much older than its funding or statement: chain clocks differ, and reorganisations move blocks. */
 const TOLERANCE_MS = 3_600_000;
 
 /**
- * True when what pays out is as young as its transfer. A statement is never older than the funding of its transfer, so that
- * what is hardly older than its statement fits.
+ * Compares the age of a payout with its transfer. A statement is never older than the funding of its transfer, so a
+ * payout hardly older than its statement fits.
  *
  * | the block is ...                                            | then                                           |
  * |-------------------------------------------------------------|------------------------------------------------|
  * | at most an hour older than the statement                    | `fits`                                         |
  * | older, and the funding is still checked                     | `open`                                         |
  * | an hour older than the block that funded it                 | `older`: it is the payment of something else   |
- * | an hour older than the upstream called it under way         | `said-older`: only the upstream's word         |
+ * | an hour older than the upstream called it under way         | `said-older`: only the upstream's status       |
  * | not so much older than either                               | `fits`                                         |
  * | older than the statement, and of the funding nothing known  | `unknown`                                      |
  */

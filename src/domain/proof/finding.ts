@@ -3,8 +3,8 @@ import type { DisputeReason, Found, Move, Proof } from './proof.ts';
 import type { Statement } from './statement.ts';
 
 /**
- * What one final reading, if it is right, says of a statement. `from`: the checks that lose the log by it; `isHeld`: it is so
- * only as long as others hold the logs that would do.
+ * Finding of one final reading on a statement, if the reading is right. `from`: checks that lose the log to this one;
+ * `isHeld`: it holds only while other payments hold the matching logs.
  */
 export type Finding =
   | { outcome: 'verified'; checked: Proof['checked']; moves: Move[]; from: string[] }
@@ -20,24 +20,21 @@ export type Finding =
 
 type UncheckedFinding = 'ambiguous' | 'not-stated' | 'token-not-checkable' | 'no-fulfilment' | 'too-old';
 
-/** What is known beside the reading. */
+/** Facts beside the reading. */
 export type FindRules = {
-  /** The payment that a move of this transaction already proved, by `Move.index`; null for none, and for this one. */
+  /** Returns the payment that a move already proved, by `Move.index`; null for none, and for this payment. */
   claimOn(index: number): Claim | null;
   funding: Funding;
-  /** When the upstream stated it. */
   statedAtMs: number;
   nowMs: number;
-  /** The time that it is remembered which log proved what; 0 where that is not known. */
+  /** Time for which the holder of a log is remembered, ms; 0 when unknown. */
   rememberedMs: number;
 };
 
-/** A move that may be meant. `isToKnown`: to whoever is known to receive it rightly. */
+/** A possible move. `isToKnown`: its recipient is a known one. */
 type Candidate = { move: Move; isToKnown: boolean };
 
-/**
- * Holds a statement of a listed token against what moved. Whatever could be meant in an innocent way is no dispute.
- */
+/** Compares a statement of a listed token with the moves. An ambiguous case is never a dispute. */
 export function findIn(statement: Statement, reading: Found, rules: FindRules): Finding {
   const { payment, token, amount, recipients, intentHash } = statement;
   const disputed = (reason: DisputeReason, checked: Proof['checked'] = [], isHeld = false): Finding => ({
@@ -47,10 +44,10 @@ export function findIn(statement: Statement, reading: Found, rules: FindRules): 
     moves: own,
     isHeld,
   });
-  // What somebody sends to himself reaches nobody.
+  // A transfer to oneself reaches nobody.
   const own = reading.moves.filter((move) => move.token === token && move.from !== move.to);
   if (!reading.succeeded) return disputed('reverted');
-  // Which moves were not stored is not known, so neither is whether this one is the only one.
+  // With a partial list, this move may not be the only match.
   if (reading.isPartial === true) return unchecked('ambiguous');
 
   const fulfilled = payment === 'destination' && intentHash !== null ? reading.fulfilled : null;
@@ -58,7 +55,7 @@ export function findIn(statement: Statement, reading: Found, rules: FindRules): 
   if (fulfilled !== null && fulfilled.length > 0 && !isNamed) return disputed('other-intent', ['success']);
 
   if (payment === 'refund') return refunded();
-  // Any move is as much as nothing.
+  // Every move satisfies an amount of 0.
   if (amount !== null && BigInt(amount) === 0n) return unchecked('not-stated');
   const toKnown = recipients.length === 0 ? own : own.filter((move) => isTo(move, recipients));
   const least = amount === null ? 1n : BigInt(amount);
@@ -67,27 +64,24 @@ export function findIn(statement: Statement, reading: Found, rules: FindRules): 
     return chosen(candidates.map((move) => ({ move, isToKnown: recipients.length > 0 })));
   }
   if (amount === null) return unchecked('not-stated');
-  // What an owner gave away by another account may hide what he received.
+  // Losses of an owner's other account may hide a receipt.
   const mayHide = (move: Move): boolean =>
     move.isNetted === true &&
     (recipients.length === 0 || move.account === undefined || isTo(move, recipients));
   if (own.some(mayHide)) return unchecked('ambiguous');
   if (own.length === 0) return disputed('no-transfer', ['success']);
   if (toKnown.length === 0) {
-    // Which accounts of an owner gained is not said where several did: the known one may be among them.
+    // When several accounts of an owner gained, none is named: the known one may be among them.
     if (own.some(({ from, account }) => from === null && account === undefined))
       return unchecked('ambiguous');
     return disputed('other-recipient', ['success', 'token']);
   }
-  // Each is too small, but a payment may come in parts: which of them are its parts cannot be known.
+  // Each is too small, but a payment may come in parts, which cannot be identified.
   if (gained(toKnown, recipients) >= least) return unchecked('ambiguous');
   if (toKnown.some((move) => move.mayHaveFee === true)) return unchecked('token-not-checkable');
   return disputed('short', ['success', 'token', ...(recipients.length === 0 ? [] : ['recipient' as const])]);
 
-  /**
-   * Of a refund neither amount nor recipient is stated. It is known by going back to whoever paid, or by being exactly what
-   * was sent; and more than was sent is none.
-   */
+  /** A refund states neither amount nor recipient: it goes to the payer, or has exactly the sent amount, and never more. */
   function refunded(): Finding {
     const { funding } = rules;
     const { sent } = statement;
@@ -107,14 +101,14 @@ export function findIn(statement: Statement, reading: Found, rules: FindRules): 
         exact.map((move) => ({ move, isToKnown: false })),
         within,
       );
-    // That another token moved, or to somebody else, contradicts nothing.
+    // A move of another token, or to another recipient, is no contradiction.
     if (within.length > 0 && funding?.known === 'open') return { outcome: 'waiting', because: 'funding' };
     return unchecked('not-stated');
   }
 
   /**
-   * Which of several moves is meant. Those that prove other payments are not, unless less ties them to those. Where all of
-   * them do, another of the `possible` moves may have been meant.
+   * Chooses among several moves. Moves that prove other payments are excluded, unless they are tied less to those.
+   * When all prove others, another of the `possible` moves may be the right one.
    */
   function chosen(all: readonly Candidate[], possible: readonly Move[] = []): Finding {
     const held = all.flatMap((candidate) => {
@@ -125,7 +119,6 @@ export function findIn(statement: Statement, reading: Found, rules: FindRules): 
     if (free.length > 1) return unchecked('ambiguous', held.length > 0);
     const [only] = free;
     if (only !== undefined) return proved(only, []);
-    // One funding may pay for several transfers.
     if (payment === 'source') return unchecked('ambiguous', true);
     if (held.some((one) => one.holder === 'open')) return { outcome: 'waiting', because: 'claimed' };
     const mine = held.filter((one) => one.holder === 'mine');
@@ -146,9 +139,9 @@ export function findIn(statement: Statement, reading: Found, rules: FindRules): 
     return holderOf({ moved: move.amount, amount, weight, subject: statement.subject }, claim);
   }
 
-  /** A move that is as stated proves the statement, where it is as young and the pinned contract confirms it. */
+  /** A matching move proves the statement, if its age fits and the pinned contract confirms it. */
   function proved({ move, isToKnown }: Candidate, from: string[]): Finding {
-    // An address that is wrong, or an upgraded contract, logs nothing either: that is no contradiction.
+    // A wrong address or an upgraded contract logs nothing either: that is no contradiction.
     if (fulfilled !== null && !isNamed) return unchecked('no-fulfilment');
     const blockMs = reading.block.timestamp * 1_000;
     const age = payment === 'source' ? 'fits' : ageOf(blockMs, rules);
@@ -179,10 +172,7 @@ function isTo({ to, account }: Move, recipients: readonly string[]): boolean {
   return recipients.includes(to) || (account !== undefined && recipients.includes(account));
 }
 
-/**
- * How much reached anybody who may be meant: all that known recipients were sent, else what everybody has more of than
- * before. What only passed through somebody is not counted twice.
- */
+/** Amount that possible recipients got: all sent to known ones, else everybody's net gains, passed-through amounts once. */
 function gained(moves: readonly Move[], recipients: readonly string[]): bigint {
   if (recipients.length > 0) return moves.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
   const net = new Map<string, bigint>();

@@ -3,10 +3,9 @@ import { decodeEventLog, parseAbi, toEventSelector } from 'viem/utils';
 import { z } from 'zod';
 import type { Move } from './proof.ts';
 
-/** `Transfer(address,address,uint256)`: both parties are topics and the amount is the data. */
+/** Both parties are topics and the amount is the data. */
 const TRANSFER_TOPIC = toEventSelector('Transfer(address,address,uint256)');
 
-/** More moves of one transaction are not stored. */
 const MOST_MOVES = 500;
 
 /** A number as an EVM node writes it, up to 256 bits. */
@@ -37,7 +36,7 @@ const LOG = z.object({
 
 type EvmLog = z.infer<typeof LOG>;
 
-/** What is read of the answer to `eth_getTransactionReceipt`. */
+/** The used part of the answer to `eth_getTransactionReceipt`. */
 export const EVM_RECEIPT = z.object({
   transactionHash: HASH,
   blockHash: HASH,
@@ -48,13 +47,9 @@ export const EVM_RECEIPT = z.object({
 
 export type EvmReceipt = z.infer<typeof EVM_RECEIPT>;
 
-/** What is read of a block. */
 export const EVM_BLOCK = z.object({ number: QUANTITY, hash: HASH, timestamp: QUANTITY });
 
-/**
- * Why a receipt cannot be of this transaction, or does not agree with itself; null where it does. One that a node makes up
- * of two blocks proves nothing.
- */
+/** Fault of a receipt that is of another transaction or inconsistent (as one made of two blocks); null without one. */
 export function receiptFault(
   { transactionHash, blockHash, logs }: EvmReceipt,
   txHash: string,
@@ -68,10 +63,7 @@ export function receiptFault(
   return indexes.size === logs.length ? null : 'the receipt has one log index twice';
 }
 
-/**
- * The `Transfer` logs of a token, or of every token where it is null. Those of collectibles (four topics) are none, and those
- * of amount 0, which anybody can have written, move nothing.
- */
+/** `Transfer` logs of a token, or of all for null; without collectibles (four topics) and amount 0, which anybody can log. */
 export function evmMoves(
   logs: readonly EvmLog[],
   token: string | null,
@@ -92,22 +84,22 @@ export function evmMoves(
   return { moves: moves.slice(0, MOST_MOVES), isPartial: moves.length > MOST_MOVES };
 }
 
-/** The address in a topic; null where more than an address stands in it. */
+/** The address in a topic; null when the topic holds more than an address. */
 function addressOf(topic: string | undefined): string | null {
   return topic !== undefined && /^0x0{24}/.test(topic) ? `0x${topic.slice(26)}` : null;
 }
 
-/** A contract whose event says which intent a transaction fulfils, as it is pinned in the config. */
+/** A contract whose event names the intent that a transaction fulfils, as pinned in the config. */
 export type Fulfilments = {
-  /** Of the contract, in lower case. */
+  /** The contract's address in lower case. */
   address: string;
-  /** As Solidity declares it: `event IntentFulfilled(bytes32 indexed hash, …)`. */
+  /** Solidity declaration: `event IntentFulfilled(bytes32 indexed hash, …)`. */
   event: string;
-  /** The parameter that is the intent's hash; a bytes32. */
+  /** Name of the parameter with the intent's hash; a bytes32. */
   hash: string;
 };
 
-/** The event of pinned fulfilments, read; a sentence about what is wrong with it where it cannot be. */
+/** Parses the event of pinned fulfilments; returns a sentence about the fault when it is invalid. */
 export function readFulfilmentEvent({
   event,
   hash,
@@ -137,7 +129,7 @@ function parsedEvent(text: string): AbiEvent | null {
   }
 }
 
-/** The intent hashes that a transaction fulfils by the events of the pinned contract, in lower case. */
+/** Intent hashes that a transaction fulfils by the pinned contract's events, in lower case. */
 export function fulfilledBy(
   logs: readonly EvmLog[],
   { address, abi, hash }: { address: string; abi: AbiEvent; hash: string },
@@ -149,7 +141,7 @@ export function fulfilledBy(
   });
 }
 
-/** The arguments of a log, by name; none of one that is of another event. */
+/** Arguments of a log, by name; none for a log of another event. */
 function argumentsOf({ topics, data }: EvmLog, abi: AbiEvent): object {
   try {
     const [signature, ...rest] = topics.map(asHex);
@@ -165,16 +157,16 @@ function asHex(text: string): `0x${string}` {
   return `0x${text.slice(2)}`;
 }
 
-/** Its accounts may keep a fee of what they are sent. */
+/** Accounts of this program may keep a fee of what they receive. */
 const TOKEN_2022 = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb';
 
-/** An address is 44 characters at most: what is longer is none, and is not stored. */
+/** An address has at most 44 characters; longer text is not stored. */
 const SOLANA_ADDRESS = z.string().max(64, { error: 'an address' });
 
 const TOKEN_BALANCE = z.object({
   accountIndex: z.int().min(0),
   mint: SOLANA_ADDRESS,
-  /** Old nodes and blocks do not say it. */
+  /** Missing on old nodes and blocks. */
   owner: SOLANA_ADDRESS.optional(),
   programId: z.string().optional(),
   uiTokenAmount: z.object({ amount: z.string().regex(/^\d{1,20}$/, { error: 'a whole number' }) }),
@@ -182,7 +174,7 @@ const TOKEN_BALANCE = z.object({
 
 type TokenBalance = z.infer<typeof TOKEN_BALANCE>;
 
-/** What is read of the answer to `getTransaction` with the encoding `json`. */
+/** The used part of the answer to `getTransaction` with the encoding `json`. */
 export const SOLANA_TRANSACTION = z.object({
   slot: z.int().min(0),
   blockTime: z.int().min(0).nullish(),
@@ -204,7 +196,7 @@ export const SOLANA_TRANSACTION = z.object({
 
 type SolanaTransaction = z.infer<typeof SOLANA_TRANSACTION>;
 
-/** Why an answer says nothing of a transaction; null where it does. */
+/** Reason why an answer is unusable; null for a usable one. */
 export function transactionFault(
   { transaction, meta, blockTime }: SolanaTransaction,
   txHash: string,
@@ -213,7 +205,7 @@ export function transactionFault(
   if (meta === null) return 'the answer has no meta: the endpoint does not keep it';
   if (meta.err === undefined) return 'the answer does not say whether the transaction failed';
   if (blockTime == null) return 'the answer has no blockTime';
-  // A transaction that failed moved nothing; one that did not and shows no balances may have moved anything.
+  // A failed transaction moved nothing; a successful one without balances may have moved anything.
   const isBlind = meta.err === null && (meta.preTokenBalances == null || meta.postTokenBalances == null);
   if (isBlind) return 'the answer has no token balances: the endpoint does not keep them';
   const balances = [...(meta.preTokenBalances ?? []), ...(meta.postTokenBalances ?? [])];
@@ -223,9 +215,8 @@ export function transactionFault(
 }
 
 /**
- * What the owners of a token (of every token where it is null) have more of after a transaction than before it, all their
- * accounts together: what somebody moves between his own accounts is 0. An account that is not listed on one side had
- * nothing there.
+ * Net gains of the owners of a token (of every token for null) in a transaction, over all their accounts: a move
+ * between one's own accounts is 0. An account missing on one side had nothing there.
  */
 export function solanaMoves({ meta, transaction }: SolanaTransaction, token: string | null): Move[] {
   if (meta === null || meta.err !== null) return [];
@@ -269,7 +260,7 @@ export function solanaMoves({ meta, transaction }: SolanaTransaction, token: str
   });
 }
 
-/** What one owner has more or less of; `byAccount`: by the place of the account in the transaction. */
+/** Net change of one owner; `byAccount`: by the account's position in the transaction. */
 type Change = {
   mint: string;
   owner: string;
@@ -278,10 +269,7 @@ type Change = {
   mayHaveFee: boolean;
 };
 
-/**
- * A list that is read until the first of it cannot be: that is the only fault that is reported. An answer may hold a million that
- * cannot, and one of each would take minutes and gigabytes.
- */
+/** A list that stops at its first invalid item: an answer may hold a million, whose faults would take minutes and gigabytes. */
 function listOf<T>(item: z.ZodType<T>): z.ZodType<T[]> {
   return z.array(z.unknown(), { error: 'a list' }).transform((list, context) => {
     const read: T[] = [];

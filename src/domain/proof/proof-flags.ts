@@ -3,29 +3,27 @@ import type { JsonObject } from '../json.ts';
 import type { SubjectId } from '../subjects/subject.ts';
 import { type Stated, statementPrint, statementsOf } from './statement.ts';
 
-/** How the check of a payment can come to be reported. */
 export const PROOF_OUTCOMES = ['verified', 'disputed', 'unproven'] as const;
 
 export type ProofOutcome = (typeof PROOF_OUTCOMES)[number];
 
 /**
- * `proof:<payment>:<outcome>:<digest of the statement>`: what was reported is said of this statement, and of no other. The outcome
- * is `was` and what was reported while that is requested anew.
+ * `proof:<payment>:<outcome>:<digest of the statement>`: the reported outcome holds for this statement only. While it
+ * is checked again, the outcome is `was` and the reported one.
  */
 const FLAG = /^proof:([a-z]+):([a-z]+):([0-9a-f]{16})$/;
 
-/** The flags of a snapshot once the check of a statement has ended so. */
+/** Replaces the payment's flag by the outcome of its check. */
 export function withProofFlag(flags: readonly string[], statement: Stated, outcome: ProofOutcome): string[] {
   const rest = flags.filter((flag) => FLAG.exec(flag)?.[1] !== statement.payment);
   return [...rest, proofFlag(statement, outcome)];
 }
 
-/** The flag that says what became of the check of a statement. */
 function proofFlag(statement: Stated, outcome: ProofOutcome): string {
   return `proof:${statement.payment}:${outcome}:${digestOf(statement)}`;
 }
 
-/** The flags while a check is requested anew: no word of it stands, and which was reported is remembered. */
+/** Withdraws the outcome of a statement while it is checked again; the flag remembers it. */
 export function withProofWithdrawn(flags: readonly string[], statement: Stated): string[] {
   const withdrawn = new Map(
     PROOF_OUTCOMES.map((outcome) => [proofFlag(statement, outcome), withdrawnFlag(statement, outcome)]),
@@ -33,7 +31,7 @@ export function withProofWithdrawn(flags: readonly string[], statement: Stated):
   return flags.map((flag) => withdrawn.get(flag) ?? flag);
 }
 
-/** True when it was reported that the check of a statement ended so, and nothing else since. */
+/** True when this outcome was the last one reported for a statement. */
 export function isProofReported(flags: readonly string[], statement: Stated, outcome: ProofOutcome): boolean {
   return flags.includes(proofFlag(statement, outcome)) || flags.includes(withdrawnFlag(statement, outcome));
 }
@@ -42,7 +40,7 @@ function withdrawnFlag(statement: Stated, outcome: ProofOutcome): string {
   return `proof:${statement.payment}:was${outcome}:${digestOf(statement)}`;
 }
 
-/** The flags without the words about payments of which the record states something else now. */
+/** Removes flags of payments for which the record now states something else. */
 export function withoutRestated(
   flags: readonly string[],
   stated: { subject: SubjectId; record: JsonObject },
@@ -55,15 +53,12 @@ export function withoutRestated(
   });
 }
 
-/** True when a flag says what became of a check. */
+/** True for the flag of a check's outcome. */
 export function isProofFlag(flag: string): boolean {
   return FLAG.test(flag);
 }
 
-/**
- * What the flags of a snapshot say of the payments that its record states, taken together: the worst that was reported; null
- * where nothing was.
- */
+/** The worst reported outcome of the payments that a snapshot's record states; null without one. */
 export function proofOf({
   subject,
   record,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** The transactions of a transfer whose hashes its record states. */
+/** Transactions of a transfer whose hashes its record states. */
 export const PAYMENTS = ['destination', 'source', 'refund'] as const;
 
 export type Payment = (typeof PAYMENTS)[number];
@@ -9,7 +9,7 @@ const DIGITS = z.string().regex(/^\d{1,78}$/);
 
 /**
  * Units of a token that one transaction moved. On an EVM chain it is a `Transfer` log and `index` its log index. On
- * Solana it is what the accounts of one owner gained: `from` is null and `index` that of the account in the transaction.
+ * Solana it is the gain of one owner's accounts: `from` is null and `index` that of the account in the transaction.
  */
 const MOVE = z.object({
   token: z.string(),
@@ -17,11 +17,10 @@ const MOVE = z.object({
   to: z.string(),
   amount: DIGITS,
   index: z.int().min(0),
-  /** The token account that gained, on Solana. */
   account: z.string().exactOptional(),
-  /** Of a program that may have kept a fee, which is not guessed (Token-2022). */
+  /** Moved by a program that may have kept a fee, which is not guessed (Token-2022). */
   mayHaveFee: z.literal(true).exactOptional(),
-  /** Other accounts of the owner lost meanwhile, on Solana: more may have reached him than is left. */
+  /** Other accounts of the owner lost meanwhile, on Solana: more may have reached him than remains. */
   isNetted: z.literal(true).exactOptional(),
 });
 
@@ -35,10 +34,7 @@ export type Block = z.infer<typeof BLOCK>;
 /** `host` is the same for two endpoints whose URLs have one host; it does not name that host, which may be secret. */
 const WHO = { endpoint: z.string(), host: z.string() };
 
-/**
- * What one endpoint said of one transaction at one time. `head` is the newest block that the endpoint called final
- * before it was asked for the transaction.
- */
+/** Answer of one endpoint on one transaction. `head`: its newest final block before the transaction was requested. */
 export const READING = z.discriminatedUnion('outcome', [
   z.object({
     ...WHO,
@@ -48,17 +44,16 @@ export const READING = z.discriminatedUnion('outcome', [
     /** At `head` or before it, and the endpoint's own block of that number. */
     isFinal: z.boolean(),
     succeeded: z.boolean(),
-    /** Of the token that was asked about; of every token where none was. */
+    /** Moves of the requested token; of every token when none was requested. */
     moves: z.array(MOVE),
-    /** Intent hashes of the pinned fulfilment event; null where none is pinned. */
+    /** Intent hashes of the pinned fulfilment event; null when none is pinned. */
     fulfilled: z.array(z.string()).nullable(),
-    /** There are more moves than were stored. */
+    /** The transaction has more moves than are stored. */
     isPartial: z.literal(true).exactOptional(),
   }),
   z.object({
     ...WHO,
     outcome: z.literal('absent'),
-    /** True when the endpoint says that it has caught up. */
     isSynced: z.boolean(),
     head: BLOCK.nullable(),
   }),
@@ -70,15 +65,13 @@ export type Reading = z.infer<typeof READING>;
 
 export type Found = Extract<Reading, { outcome: 'found' }>;
 
-/** Why a statement is not so. */
 const DISPUTE_REASONS = ['reverted', 'no-transfer', 'short', 'other-recipient', 'other-intent'] as const;
 
 export type DisputeReason = (typeof DISPUTE_REASONS)[number];
 
-/** What was checked of a payment and found to be so. */
 const CHECKED = ['chain', 'success', 'token', 'amount', 'recipient', 'intent', 'exclusive', 'final'] as const;
 
-/** What a check of the chain has found: `data.proof` of an event. */
+/** Result of a check of the chain: `data.proof` of an event. */
 export const PROOF = z.object({
   payment: z
     .enum(PAYMENTS)

@@ -4,77 +4,72 @@ import { foldHex, parseSubjectId, type SubjectId } from '../subjects/subject.ts'
 import { type Leg, readTransfer } from '../transfers/transfer.ts';
 import type { Payment } from './proof.ts';
 
-/** How a chain is asked, and how its addresses are written. */
 type ChainFamily = 'evm' | 'solana';
 
-/** What `getGenesisHash` answers on Solana, by the id that cross-chain services use for it. */
+/** Answer to `getGenesisHash` on Solana, by the id that cross-chain services use for it. */
 export const SOLANA_GENESIS: ReadonlyMap<string, string> = new Map([
   ['1399811149', '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d'],
 ]);
 
-/** Chains that are no EVM chain and not Solana, by the ids that cross-chain services use for them. */
+/** Chains other than EVM and Solana, by the ids that cross-chain services use for them. */
 const OTHERS: ReadonlyMap<string, string> = new Map([
   ['728126428', 'Tron'],
   ['2494104990', 'Tron Shasta'],
   ['3448148188', 'Tron Nile'],
 ]);
 
-/** How a chain is asked; null for one whose transactions cannot be checked. */
+/** Family of a chain; null for one whose transactions cannot be checked. */
 export function chainFamily(chainId: string): ChainFamily | null {
   if (SOLANA_GENESIS.has(chainId)) return 'solana';
   return OTHERS.has(chainId) || !/^[1-9]\d{0,15}$/.test(chainId) ? null : 'evm';
 }
 
-/** True when a text is an address of an EVM chain, in any case of letters. */
 function isEvmAddress(text: string): boolean {
   return /^0x[0-9a-fA-F]{40}$/.test(text);
 }
 
-/** How wallets write a chain's own money where a token's address is requested; it moves without a log. */
+/** Token addresses that wallets use for a chain's native currency, which moves without a log. */
 const NATIVE: ReadonlySet<string> = new Set([
   '0x0000000000000000000000000000000000000000',
   '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee',
   '11111111111111111111111111111111',
 ]);
 
-/** True when a token's address stands for the chain's own money. */
+/** True when a token's address means the chain's native currency. */
 export function isNativeToken(address: string): boolean {
   return NATIVE.has(address.startsWith('0x') ? address.toLowerCase() : address);
 }
 
 export type { Payment } from './proof.ts';
 
-/** What the upstream has stated about one payment of a transfer. */
+/** Upstream's statement about one payment of a transfer. */
 export type Stated = {
   subject: SubjectId;
-  /** `0x` and 64 hex digits, in lower case; null where the id of the subject is no such hash. */
+  /** `0x` and 64 hex digits, in lower case; null when the subject's id is no such hash. */
   intentHash: string | null;
   payment: Payment;
   chainId: string;
-  /** Hex in lower case, base58 as it is. */
+  /** Hex in lower case, base58 unchanged. */
   txHash: string;
-  /** The token's address as `txHash` is written. Of a refund, of which no token is stated: the token that was sent. */
+  /** The token's address, written like `txHash`. A refund states no token: the sent token. */
   token: string | null;
-  /** Base units; null where none is stated, as of a refund. */
+  /** Base units; null when none is stated, as of a refund. */
   amount: string | null;
-  /** Of a refund: what was sent, in base units, for no more can come back; null where that is not stated, and else. */
+  /** For a refund: sent base units, the most that can come back; null when not stated, and for other payments. */
   sent: string | null;
 };
 
-/**
- * A statement with those who may rightly receive the payment, as far as the user named them; empty where that is not known.
- */
+/** A statement with the rightful recipients of the payment, as far as the user named them; empty when unknown. */
 export type Statement = Stated & { recipients: string[] };
 
-/** The place where the recipients of a delivery are known from: the user's word, and an imported quote. */
 type KnownRecipients = {
   recipients?: readonly string[];
   promised?: { destination?: { chainId?: string; recipient?: string } } | null;
 };
 
 /**
- * The statements that a record of a transfer makes: its `destinationTx`, its `sourceTx`, and the refund of a step. Only
- * intents make any: a quote or job repeats what its intent states, and one payment would be claimed twice.
+ * The statements of a transfer's record: its `destinationTx`, its `sourceTx`, and the refund of a step. Only intents
+ * make any: a quote or job repeats those of its intent, and one payment would be claimed twice.
  */
 export function statementsOf(
   { subject, record }: { subject: SubjectId; record: JsonObject },
@@ -116,10 +111,7 @@ export function statementsOf(
   });
 }
 
-/**
- * What a statement says, as text: two of one payment say the same exactly where these are equal. Who may receive it is the
- * user's word, and not part of it.
- */
+/** Text of a statement, without recipients: two of one payment state the same exactly when their texts are equal. */
 export function statementPrint({
   chainId,
   txHash,
@@ -130,7 +122,7 @@ export function statementPrint({
   return JSON.stringify([chainId, txHash, token, amount, sent]);
 }
 
-/** Who may rightly receive a payment that was stated, by what is known now. */
+/** Rightful recipients of a stated payment, as known now. */
 export function recipientsOf(
   { payment, chainId, token }: Pick<Statement, 'payment' | 'chainId' | 'token'>,
   known: KnownRecipients,
@@ -138,10 +130,7 @@ export function recipientsOf(
   return payment === 'destination' ? recipientsOn(chainId, token, known) : [];
 }
 
-/**
- * A refund gives back what was sent. One that is stated by the very transaction that funded it is known by nothing: what
- * moved there was the funding.
- */
+/** A refund returns the sent token; none when it states the funding transaction itself, whose moves were the funding. */
 function refundedToken(refund: Leg | null, sent: Leg | null): string | null {
   if (refund === null || sent === null || refund.chainId !== sent.chainId) return null;
   const isFunding =
@@ -149,7 +138,7 @@ function refundedToken(refund: Leg | null, sent: Leg | null): string | null {
   return isFunding ? null : sent.token;
 }
 
-/** A transaction summary as far as it can be read: a bad amount costs no hash. */
+/** Reads a transaction summary member by member: an invalid amount does not discard the hash. */
 function statedPayment(value: JsonObject[string] | undefined) {
   const summary = isJsonObject(value) ? value : {};
   return {
@@ -160,7 +149,7 @@ function statedPayment(value: JsonObject[string] | undefined) {
   };
 }
 
-/** Those that are addresses of the payment's kind of chain: the wallets of a user are on several. */
+/** Only addresses of the chain's kind: a user's wallets are on several kinds. */
 function recipientsOn(chainId: string, token: string | null, { recipients, promised }: KnownRecipients) {
   const quoted = promised?.destination;
   const named = [

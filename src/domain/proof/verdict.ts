@@ -3,26 +3,25 @@ import { type Finding, type FindRules, findIn } from './finding.ts';
 import type { Found, Proof, Reading } from './proof.ts';
 import { chainFamily, isNativeToken, type Statement } from './statement.ts';
 
-// | what the endpoints say                                                       | verdict                     |
+// | what the endpoints report                                                    | verdict                     |
 // |------------------------------------------------------------------------------|-----------------------------|
-// | nothing can follow: native or unlisted token, one not checkable, other chain | unchecked, without asking   |
-// | none found; two synced hosts have a final head 1 h past when it was stated   | unproven, whoever fails     |
+// | nothing can follow: native or unlisted token, one not checkable, other chain | unchecked, no request       |
+// | none found; two synced hosts have a final head 1 h past when it was stated   | unproven, despite failures  |
 // | none found, an endpoint answers                                              | waiting: not-found          |
 // | no endpoint answers                                                          | waiting: unreachable        |
-// | found, by nobody as final                                                    | waiting: not-final          |
+// | found, but not as final                                                      | waiting: not-final          |
 // | found as final, another final answer or a final absence contradicts it       | waiting: disagreement       |
-// | two hosts agree, and it is so                                                | verified                    |
-// | two hosts agree, and it is not so                                            | disputed                    |
-// | one host, the only one there is (or alone for an hour), and it is so         | verified, singleSource      |
-// | one host, and it is not so; or it is so and others may still answer          | waiting: one-endpoint       |
-// | one host, and it is so by a log that proved another transfer                 | waiting: one-endpoint       |
-// | as for verified, but its log is another's that is checked anew               | waiting: claimed            |
+// | two hosts agree, and the statement is true                                   | verified                    |
+// | two hosts agree, and it is false                                             | disputed                    |
+// | one host, the only one there is (or alone for an hour), and it is true       | verified, singleSource      |
+// | one host, and it is false; or it is true and others may still answer         | waiting: one-endpoint       |
+// | one host, and it is true by a log that proved another transfer               | waiting: one-endpoint       |
+// | as for verified, but its log is another's that is checked again              | waiting: claimed            |
 // | as for verified, but it is old, or a refund, and its funding is not checked  | waiting: funding            |
-// | as for verified, but which log is meant cannot be known                       | unchecked                   |
+// | as for verified, but the matching log cannot be known                        | unchecked                   |
 //
-// What is so and what is not says finding.ts; whose a log is that two claim, claim.ts; how old a payment may be, funding.ts.
+// finding.ts decides whether a statement is true; claim.ts which payment holds a log, and how old a payment may be.
 
-/** Why nothing can be said yet. */
 export const WAITING_REASONS = [
   'not-found',
   'not-final',
@@ -35,7 +34,6 @@ export const WAITING_REASONS = [
 
 export type WaitingReason = (typeof WAITING_REASONS)[number];
 
-/** Why nothing will be said at all. */
 export const UNCHECKED_REASONS = [
   'native-token',
   'token-unlisted',
@@ -50,8 +48,8 @@ export const UNCHECKED_REASONS = [
 export type UncheckedReason = (typeof UNCHECKED_REASONS)[number];
 
 /**
- * What follows from all that the endpoints said. `from`: the checks that lose the log by it; `isHeld`: it is so only as long
- * as others hold the logs that would do.
+ * Result of all answers of the endpoints. `from`: checks that lose the log to this one; `isHeld`: it holds only while
+ * other payments hold the matching logs.
  */
 export type Verdict =
   | { outcome: 'waiting'; because: WaitingReason }
@@ -60,24 +58,20 @@ export type Verdict =
   | { outcome: 'unproven'; proof: Proof }
   | { outcome: 'unchecked'; because: UncheckedReason; isHeld: boolean };
 
-/** What is known beside the readings. */
+/** Facts beside the readings. */
 export type JudgeRules = FindRules & {
-  /** True when a token is one of the user's or of the packaged list. */
+  /** True when a token is in the user's list or in the packaged one. */
   isListed(token: string): boolean;
-  /** True when a token moves as its logs say: it neither rebases nor takes fees. */
+  /** True when a token moves as its logs state: it neither rebases nor takes fees. */
   isCheckable(token: string): boolean;
 };
 
-/** So long after a statement a final chain without it is proof of nothing, and one host alone is believed. */
+/** After this time, a final chain without the payment makes it unproven, and one host alone is believed. */
 const PATIENCE_MS = 3_600_000;
 
-/** A proof lists no more moves. */
 const MOST_MOVES = 20;
 
-/**
- * Judges a statement by the last reading of each endpoint, in any order; without readings it says whether asking is of
- * any use. The table above is the whole of it.
- */
+/** Judges a statement by each endpoint's last reading. Without readings, it decides whether a check is of any use. */
 export function judge(statement: Statement, readings: readonly Reading[], rules: JudgeRules): Verdict {
   const useless = neverChecked(statement, rules);
   if (useless !== null) return { outcome: 'unchecked', because: useless, isHeld: false };
@@ -99,7 +93,6 @@ export function judge(statement: Statement, readings: readonly Reading[], rules:
   return concluded(statement, { finding, final });
 }
 
-/** What no answer could change. */
 function neverChecked(
   { chainId, token }: Statement,
   { isListed, isCheckable }: JudgeRules,
@@ -118,7 +111,7 @@ function notFinal(
 ): Verdict {
   if (isFound) return { outcome: 'waiting', because: 'not-final' };
   const absent = readings.filter((reading) => reading.outcome === 'absent');
-  // By the chain's own clock: only a final block that is later by so much says that the chain went on without it.
+  // By the chain's own clock: only a much later final block proves that the chain went on without it.
   const without = absent.filter(
     ({ isSynced, head }) => isSynced && head !== null && head.timestamp * 1_000 >= statedAtMs + PATIENCE_MS,
   );
@@ -128,7 +121,7 @@ function notFinal(
   return { outcome: 'waiting', because: absent.length > 0 ? 'not-found' : 'unreachable' };
 }
 
-/** True when any endpoint says something else that is as final. */
+/** True when any endpoint reports something else that is as final. */
 function contradicts(
   first: Found,
   { readings, final, token }: { readings: readonly Reading[]; final: Found[]; token: string | null },
@@ -143,7 +136,7 @@ function contradicts(
   );
 }
 
-/** All that a verdict can follow from, as text: the block, how much of the token moved from whom to whom, what may hide more. */
+/** All evidence of a verdict as text: the block, the token's moves, and the signs of hidden ones. */
 function evidenceOf({ block, succeeded, moves, fulfilled, isPartial }: Found, token: string | null): string {
   const own = moves.filter((move) => move.token === token).sort((a, b) => a.index - b.index);
   const values = own.map(({ from, to, amount, index, account, mayHaveFee, isNetted }) => [
@@ -199,8 +192,8 @@ function hostsOf(readings: readonly Reading[]): number {
 }
 
 /**
- * Well-known tokens whose logs do not say what is received: balances change by themselves (stETH, AMPL, OUSD, USDM), or
- * the contract may take a fee (PAXG). They are listed only where the user lists them.
+ * Well-known tokens whose logs do not show the received amount: balances change by themselves (stETH, AMPL, OUSD,
+ * USDM), or the contract may take a fee (PAXG). They are listed only if the user lists them.
  */
 const NOT_CHECKABLE: readonly (readonly [chainId: string, address: string])[] = [
   ['1', '0xae7ab96520DE3A18E5e111B5EaAb095312D7fE84'],
@@ -213,10 +206,7 @@ const NOT_CHECKABLE: readonly (readonly [chainId: string, address: string])[] = 
   ['1', '0x45804880De22913dAFE09f4980848ECE6EcbAf78'],
 ];
 
-/**
- * Which tokens of a chain are checked: those of the config and of the packaged list. What the upstream lists does not count,
- * for it is the upstream's word that is checked.
- */
+/** The checked tokens of a chain: of the config and the packaged list, not of the upstream, whose statements are checked. */
 export function tokenRules(config: {
   tokens: readonly AddedToken[];
   uncheckedTokens: readonly { chainId: string; address: string }[];

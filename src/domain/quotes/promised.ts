@@ -7,19 +7,18 @@ import { foldHex, quoteId, type SubjectId, subjectKind } from '../subjects/subje
 import { readLeg, readText } from '../transfers/transfer.ts';
 import type { QuotePart } from './quote-signature.ts';
 
-/** An imported quote: the JSON of `POST /v1/quotes`. `raw` is all that its signature covers and what it promises, as it was. */
+/** An imported quote: the JSON of `POST /v1/quotes`. `raw` has its signed members and its promises, unchanged. */
 export type ImportedQuote = { subject: SubjectId; raw: JsonObject };
 
-/** An imported quote, and whether its signature holds; null until that could be found out. */
+/** An imported quote and the verdict on its signature; null until it is verified. */
 export type ImportedState = { quote: ImportedQuote; verdict: 'valid' | 'invalid' | null };
 
-/** What its signature covers, and the signature. */
 const SIGNED = ['id', 'intentHash', 'steps', 'expiresAt', 'source', 'signature'];
 
-/** What it promises beside that; the rest of a quote is not stored. */
+/** Stored members: the signed ones and the promises. The rest of a quote is not stored. */
 const KEPT = [...SIGNED, 'destination', 'fees', 'estimatedFulfillTimeSec'];
 
-/** Reads a quote far enough to watch it: its id. Null when that is not `quote:` and a UUID. */
+/** Reads the id and the stored members of a quote. Null when the id is not `quote:` and a UUID. */
 export function readImportedQuote(json: JsonValue): ImportedQuote | null {
   if (!isJsonObject(json) || typeof json.id !== 'string') return null;
   const [, uuid] = /^quote:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i.exec(json.id) ?? [];
@@ -27,7 +26,7 @@ export function readImportedQuote(json: JsonValue): ImportedQuote | null {
   return { subject: quoteId(uuid), raw: membersOf(json, KEPT) };
 }
 
-/** Names what is signed of a quote: an imported one with another content is verified again. */
+/** Fingerprint of a quote's signed content: an imported quote with other content is verified again. */
 export function fingerprintOf({ raw }: ImportedQuote): string {
   return sha256(stringToBytes(canonicalJson(membersOf(raw, SIGNED)))).slice(2, 34);
 }
@@ -36,7 +35,7 @@ function membersOf(json: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(json).filter(([key]) => names.includes(key)));
 }
 
-/** The event of a signature that does not hold, once per content. */
+/** Event of an invalid signature, once per content. */
 export function signatureInvalid(
   quote: ImportedQuote,
   flaw: { part: QuotePart; reason: string; recovered: string | null },
@@ -57,16 +56,16 @@ export function signatureInvalid(
   };
 }
 
-/** An amount with more digits than any token has is none, and arithmetic on it would take time without bound. */
+/** No token has more digits, and arithmetic on longer ones would take unbounded time. */
 const AMOUNT = /^\d{1,78}$/;
 
 const MOST_FEES = 10;
 const LONGEST_WORD = 100;
 
-/** The longest time that is believed, seconds. */
+/** Longest estimate that is believed, seconds. */
 const LONGEST_ESTIMATE = 7 * 86_400;
 
-/** What an imported quote promises; what it does not say, or not in the shape of the interface, is left out. */
+/** Promises of an imported quote. Members that are missing or not in the interface's shape are omitted. */
 export function promisedBy({ subject, raw }: ImportedQuote): Promised {
   const [source, destination] = [raw.source, raw.destination].map((end) => (isJsonObject(end) ? end : {}));
   const ends = (end: JsonObject = {}) => ({ chainId: wordOf(end.chainId), token: wordOf(end.token) });
@@ -86,8 +85,8 @@ export function promisedBy({ subject, raw }: ImportedQuote): Promised {
 }
 
 /**
- * How a delivery compares with the quote's minimum and with what it promised; null where the amounts are not of the same
- * token on the same chain, or not all known. `missing`: base units by which less was delivered than the minimum, 0 for none.
+ * Compares a delivery with the quote's minimum and promised amount. Null when the amounts are of different tokens or
+ * chains, or unknown. `missing`: base units below the minimum, 0 for none.
  */
 export function deliveredOf(
   record: JsonObject,
@@ -132,7 +131,7 @@ function estimateOf(value: JsonValue | undefined): number | null {
   return seconds > 0 && seconds <= LONGEST_ESTIMATE ? seconds : null;
 }
 
-/** A text or number as text; null for anything else, and for what is too long to be one of the interface's. */
+/** A text or number as text; null for anything else, and for text longer than any of the interface. */
 export function wordOf(value: JsonValue | undefined): string | null {
   const text = readText(value);
   return text === null || text.length > LONGEST_WORD ? null : text;
@@ -144,7 +143,7 @@ export function amountOf(value: JsonValue | undefined): string | null {
   return text !== null && AMOUNT.test(text) ? text : null;
 }
 
-/** A value without the members of objects that are null, or are objects or lists with nothing in them. */
+/** Removes null members, empty objects and empty lists from a value. */
 export function withoutNulls(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (!isJsonObject(value)) return value;
@@ -156,12 +155,12 @@ export function withoutNulls(value: JsonValue): JsonValue {
   return Object.fromEntries(members);
 }
 
-/** The flag of a transfer that was reported to be short: it stays for its life, for what was delivered does not grow. */
+/** Flag of a transfer reported as short. It never clears, since a delivered amount does not grow. */
 export const SHORT = 'short';
 
 /**
- * The event of a transfer of which less was delivered than its quote's minimum, once; null for any other. Amounts of other
- * tokens or on other chains are not compared, and what is history to everybody is not reported.
+ * Event of a transfer that delivered less than its quote's minimum, once; null for any other. Amounts of different
+ * tokens or chains are not compared, and a transfer that is history to every claim is not reported.
  */
 export function shortEvent(
   subject: SubjectId,
@@ -188,7 +187,7 @@ export function shortEvent(
   };
 }
 
-/** What was delivered as a share of what the quote promised; null where it cannot be compared, or nothing was promised. */
+/** Delivered amount as a share of the promised one; null when they cannot be compared. */
 export function deliveredRatio(snapshot: Snapshot | null, promised: Promised | null): number | null {
   const compared = snapshot === null ? null : deliveredOf(snapshot.record, promised);
   return compared?.promised == null || compared.promised === 0n

@@ -3,7 +3,7 @@ import { recoverTypedDataAddress } from 'viem/utils';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 import { foldHex } from '../subjects/subject.ts';
 
-/** The part of a quote, or of what it is held against, that makes its signature not valid. */
+/** Part of a quote, or of its reference, that makes the signature invalid. */
 export type QuotePart =
   | 'quote'
   | 'id'
@@ -14,31 +14,30 @@ export type QuotePart =
   | 'signature'
   | 'quoteSigner';
 
-/** What a quote's signature covers. */
+/** Signed content of a quote. */
 export type SignedQuote = {
   /** With its prefix `quote:`. */
   id: string;
-  /** In lower case, each once, in ascending order. */
+  /** In lower case, unique, in ascending order. */
   intentHashes: Hex[];
   /** Unix seconds. */
   expiresAt: bigint;
-  /** The chain that the signature is bound to. */
   sourceChainId: number;
   signature: Hex;
 };
 
-/** True when a quote's signature holds, or which part does not and why. */
+/** Result of a verification; an invalid signature has the part and the reason. */
 export type QuoteVerdict =
   | { valid: true; quote: SignedQuote; signer: string }
   | {
       valid: false;
       part: QuotePart;
       reason: string;
-      /** Who signed what the quote says now, where that could be recovered. */
+      /** Recovered signer of the present content; null when none could be recovered. */
       recovered: string | null;
     };
 
-/** The signer that a chain publishes. */
+/** Signer that a chain publishes. */
 export type ChainSigner = { chainId: number; quoteSigner: string };
 
 const TYPES = {
@@ -51,16 +50,15 @@ const TYPES = {
 
 const MAX_UINT64 = 2n ** 64n - 1n;
 
-/** The last byte of a signature says which of two keys signed: written as 27 or 28, or as the bare 0 or 1. */
+/** The last byte of a signature selects one of two keys: 27 or 28, or the bare 0 or 1. */
 const RECOVERY_BYTES = ['1b', '1c', '00', '01'];
 
-/** More intents than a quote ever names; beyond it, which of them was added is not looked for. */
+/** More intents than a quote ever names. Beyond this number, the added intent is not searched for. */
 const MAX_SEARCHED_HASHES = 16;
 
 /**
- * Verifies the EIP-712 signature of a quote from `POST /v1/quotes` (or of an entry of its `quotes`). `quoteSigner` is
- * what the source chain's entry in `GET /v1/chains` publishes. Where `otherChains` are given, a signature made for one
- * of them is reported as such. Says nothing about time: a quote that has expired is as signed as before.
+ * Verifies the EIP-712 signature of a quote from `POST /v1/quotes`, or of one of its `quotes`, against the source
+ * chain's `quoteSigner`. One made for one of `otherChains` is reported as such. Expiry is not checked.
  */
 export async function verifyQuoteSignature({
   quote: value,
@@ -88,7 +86,7 @@ export async function verifyQuoteSignature({
   return { valid: false, recovered, ...(cause ?? unknownCause({ quote, recovered, quoteSigner })) };
 }
 
-/** What a quote's signature covers, read strictly; else which part is not as the interface describes it. */
+/** Reads the signed content of a quote strictly; on a deviation from the interface, returns the part and the reason. */
 export function readSignedQuote(
   value: JsonValue,
 ): { quote: SignedQuote } | { part: QuotePart; reason: string } {
@@ -116,7 +114,7 @@ export function readSignedQuote(
   return { quote: { id, intentHashes: hashes.hashes, expiresAt, sourceChainId, signature } };
 }
 
-/** `intentHash` and every `steps[].intents[].intentHash`. A step that cannot be read is no step to leave out. */
+/** `intentHash` and every `steps[].intents[].intentHash`. An unreadable step fails the read; it is not skipped. */
 function signedHashes(quote: JsonObject): { hashes: Hex[] } | { part: QuotePart; reason: string } {
   const main = hashOf(quote.intentHash);
   if (main === null) return { part: 'intentHash', reason: 'expected 0x and 64 hex digits' };
@@ -139,8 +137,8 @@ function signedHashes(quote: JsonObject): { hashes: Hex[] } | { part: QuotePart;
 }
 
 /**
- * Recovery alone decides (interface, Quote signature): a signature with `s` in the upper half recovers the signer as
- * well, and nothing here is named by its signature, so that one quote may have several does no harm.
+ * Recovery alone decides (interface, Quote signature). A signature with `s` in the upper half recovers the signer as
+ * well. Nothing is identified by its signature, so several signatures of one quote do no harm.
  */
 function signatureFlaw(signature: Hex): string | null {
   const end = signature.slice(-2).toLowerCase();
@@ -158,12 +156,12 @@ async function recoverSigner(quote: SignedQuote): Promise<string | null> {
       signature,
     });
   } catch {
-    // r or s is no point of the curve.
+    // r or s is not a point of the curve.
     return null;
   }
 }
 
-/** A signature names no field, but what it would fit instead tells which was changed. */
+/** Finds the changed field: a signature names none, but it may fit another chain or fewer intent hashes. */
 async function findCause(
   quote: SignedQuote,
   { quoteSigner, otherChains }: { quoteSigner: string; otherChains: readonly ChainSigner[] },

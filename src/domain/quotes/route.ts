@@ -4,19 +4,19 @@ import type { UpstreamRecord } from '../subjects/record.ts';
 import { foldHex, type RouteService, routeId } from '../subjects/subject.ts';
 import { COMMON, type Directory } from '../transfers/chains.ts';
 
-/** The place where a route begins or ends. */
+/** Start or end of a route. */
 export type RouteEnd = { chainId: number; token: string };
 
-/** The executions that the open quoting service can be requested. */
+/** Executions that the open quoting service accepts. */
 export const OPEN_EXECUTIONS = ['SELF_PUBLISH', 'GASLESS'] as const;
 
-/** What the open quoting service is requested where a route names no executions. */
+/** Executions requested from the open quoting service when a route names none. */
 export const USUAL_EXECUTIONS: readonly string[] = ['SELF_PUBLISH'];
 
 /**
- * A route that somebody watches, as a subscription defines it: what would arrive for `amount` (base units). `movedBy`
- * is the share by which the output must differ from the one last reported to be reported again. `executions`: only quotes with one of them are
- * prices of the route, as `intentExecutionTypes` of the open service or `execution.transaction.type` of v1; none is any.
+ * A watched route of a subscription. `amount`: the input, base units. `movedBy`: share by which the output must
+ * differ from the last reported one. `executions`: only quotes with one of them count, as `intentExecutionTypes` of
+ * the open service or `execution.transaction.type` of v1; none means any.
  */
 export type RouteDefinition = {
   name: string;
@@ -31,7 +31,7 @@ export type RouteDefinition = {
   everyMs: number;
 };
 
-/** A fee of a quote; null is what the quote does not say. */
+/** A fee of a quote; null marks a member that the quote omits. */
 export type RouteFee = {
   amount: string;
   token: string | null;
@@ -39,7 +39,7 @@ export type RouteFee = {
   symbol: string | null;
 };
 
-/** One solver's quote for a route. Amounts are base units; `raw` is all that was said about it. */
+/** One solver's quote for a route. Amounts are base units; `raw` is the whole quote. */
 export type RouteQuote = {
   solver: string | null;
   output: string;
@@ -49,15 +49,14 @@ export type RouteQuote = {
   raw: JsonObject;
 };
 
-/** An amount with more digits than any token has is no amount, and arithmetic on it would take time without bound. */
+/** No token has more digits, and arithmetic on longer ones would take unbounded time. */
 const AMOUNT = /^\d{1,78}$/;
 
-/** A longer quote is left out of the record, so that an event stays well below 20 kB. In characters of JSON. */
+/** Longest quote in a record, characters of JSON, so that an event stays well below 20 kB. */
 const LONGEST_QUOTE = 12_000;
 const MOST_FEE_TOKENS = 20;
 const LONGEST_WORD = 100;
 
-/** Digits after the point of a ratio. */
 const RATIO_DIGITS = 12;
 
 const amount = z.string().regex(AMOUNT);
@@ -72,7 +71,7 @@ const ROUTE_RECORD = z.object({
   movedBy: z.number(),
   output: amount.nullable(),
   previousOutput: amount.nullable(),
-  /** In a snapshot: the output that was last reported, where the present one differs from it. */
+  /** In a snapshot: the last reported output, when the present one differs from it. */
   reportedOutput: amount.optional(),
   minimumOutput: amount.nullable(),
   outputPerInput: z.string().nullable(),
@@ -83,7 +82,7 @@ const ROUTE_RECORD = z.object({
   solvers: z.int(),
 });
 
-/** What the record of a route says. `outputPerInput` is in token units where both tokens' decimals are known. */
+/** Content of a route's record. `outputPerInput` is in token units when both tokens' decimals are known. */
 export type RouteSummary = z.infer<typeof ROUTE_RECORD>;
 
 /** Reads the record of a route; null for any other record. */
@@ -93,14 +92,14 @@ export function readRoute(record: JsonObject): RouteSummary | null {
   return parsed.success ? parsed.data : null;
 }
 
-/** True when the output of a quote can be counted with. */
+/** True when a quote's output is a valid amount. */
 export function isUsableQuote(quote: RouteQuote): boolean {
   return AMOUNT.test(quote.output);
 }
 
 /**
- * What an answer about a route says, in one record: the best quote (the largest output), and how many solvers quote.
- * The order of the quotes means nothing. No quotes make it `unavailable`.
+ * Makes one record of an answer about a route: the best quote (the largest output) and the number of solvers. The
+ * order of the quotes means nothing. Without quotes the route is `unavailable`.
  */
 export function routeRecord(
   definition: RouteDefinition,
@@ -139,8 +138,8 @@ export function routeRecord(
 }
 
 /**
- * The fees as a share of the amounts they are taken from: those in the source token of the input, those in the
- * destination token of the output. Null without a quote. Fees in other tokens are not counted.
+ * Fees as a share of the amounts they are taken from: the input for fees in the source token, the output for fees in
+ * the destination token. Null without a quote. Fees in other tokens are not counted.
  */
 export function feeRatio(route: RouteSummary): number | null {
   const { source, destination, output } = route;
@@ -162,7 +161,7 @@ function share(part: string, whole: string): number {
   return BigInt(whole) === 0n ? 0 : Number(ratio(BigInt(part), BigInt(whole)));
 }
 
-/** Quotes with equal terms are put in order by their text, so that the same set gives the same record. */
+/** Quotes with equal terms are sorted by their text, so that the same set gives the same record. */
 function betterFirst(a: RouteQuote, b: RouteQuote): number {
   return (
     descending(a.output, b.output) ||
@@ -181,7 +180,7 @@ function usableAmount(text: string | null): string | null {
   return text !== null && AMOUNT.test(text) ? text : null;
 }
 
-/** Decimals of a known token, else what all fees in this token say alike; null where they do not. */
+/** Decimals of a known token, else those on which all fees in this token agree; null when they do not. */
 function decimalsOf(
   { chainId, token }: RouteEnd,
   quotes: readonly RouteQuote[],
@@ -233,17 +232,14 @@ function sumFees(fees: readonly RouteFee[]): RouteSummary['fees'] {
   return usable.sort((a, b) => (a.token < b.token ? -1 : 1)).slice(0, MOST_FEE_TOKENS);
 }
 
-/** The number of solvers quote; a quote that names no solver counts as one of its own. */
+/** Number of solvers; a quote that names no solver counts as one of its own. */
 function countSolvers(quotes: readonly RouteQuote[]): number {
   const usable = quotes.filter(isUsableQuote);
   const named = new Set(usable.flatMap(({ solver }) => (solver === null ? [] : [foldHex(solver)])));
   return named.size + usable.filter(({ solver }) => solver === null).length;
 }
 
-/**
- * The quote as it was said, but for what is long and of use only to whoever funds this very quote: `encodedRoute`, or v1's
- * `execution`; and but for the other `quotes` of a v1 answer.
- */
+/** The quote without `encodedRoute` or v1's `execution`, which only its funder needs, and without v1's other `quotes`. */
 function shownQuote(raw: JsonObject): JsonObject | null {
   const shown = withoutFunding(raw);
   return shown === null || canonicalJson(shown).length > LONGEST_QUOTE ? null : shown;

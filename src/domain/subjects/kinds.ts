@@ -1,27 +1,26 @@
 import { FINISHED, idle, type Stage, trouble, underWay } from '../cadence/watch-rules.ts';
 import { parseSubjectId, SUBJECT_KINDS, type SubjectId, type SubjectKind } from './subject.ts';
 
-/** The upstream's endpoint groups, each with a budget, a plan and a queue of its own. */
+/** The upstream's endpoint groups, each with its own budget, plan and queue. */
 export const ENDPOINT_GROUPS = ['status', 'gateway', 'quotes', 'partner-quotes'] as const;
 
 export type EndpointGroup = (typeof ENDPOINT_GROUPS)[number];
 
-/** The status of an id that the upstream has not seen (interface, status endpoint, rule 2). */
+/** Status of an id that the upstream has not seen (interface, status endpoint, rule 2). */
 export const UNKNOWN = 'unknown';
 
-/** The status of a record that says none: the deposit gateway requires no member of its records. */
+/** Status of a record without one: the deposit gateway requires no member of its records. */
 export const UNSTATED = '';
 
 /**
- * How a status, or what else happens to a subject, is reported. `says` is a sentence for readers, null for the usual one of a
- * status; `title` stands for the word in titles; `isTrouble`: somebody may have to do something about it.
+ * Description of a status or of another event. `says`: a sentence for readers, null for the usual one of a status;
+ * `title` replaces the word in titles; `isTrouble`: it may need action.
  */
 export type Telling = { says: string | null; title: string | null; isTrouble: boolean };
 
 /**
- * A status of a kind, as the interface or its notes name it. `next` are its usual next ones, a hint and never a gate: they
- * only say whether a step went backward or left one out. `isFailure`: the subject has left its way, which is no end that
- * was waited for; `isUnfunded`: what expires in it was never paid into.
+ * A status of a kind. `next`: usual next statuses, a hint and never a gate: they only show a step backward or a
+ * skipped one. `isFailure`: not the awaited end. `isUnfunded`: a subject that expires in it was never paid.
  */
 export type Status = Telling & {
   next: readonly string[];
@@ -30,16 +29,12 @@ export type Status = Telling & {
   isUnfunded: boolean;
 };
 
-/**
- * All that is known of a kind of subject. `name` is how running text calls it; `statuses` and `happenings` (what is reported
- * beside a new status) are by word, in lower case.
- */
+/** A kind of subject. `name`: for running text; `statuses` and `happenings` (other events): by word, in lower case. */
 export type Kind = {
   name: string;
   endpointGroup: EndpointGroup;
-  /** True when the upstream can be asked for one alone; the others are only seen on wallet pages. */
+  /** True when the upstream can be polled for one alone; the others are only seen on wallet pages. */
   isPollable: boolean;
-  /** The member of the record that holds the status. */
   statusMember: 'status' | 'state';
   statuses: { readonly [word: string]: Status };
   happenings: { readonly [word: string]: Telling };
@@ -47,7 +42,7 @@ export type Kind = {
 
 type Wording = { says?: string; title?: string; isTrouble?: true };
 
-/** How something is reported, as far as it is said. */
+/** Fills in the defaults of a description. */
 export function telling({ says, title, isTrouble }: Wording): Telling {
   return { says: says ?? null, title: title ?? null, isTrouble: isTrouble ?? false };
 }
@@ -143,13 +138,12 @@ const VAULT: Kind['statuses'] = {
   recovery_published: status(FINISHED, [], { isFailure: true }),
 };
 
-/** Asked for as long as the config names it, at the interval that it says. */
+/** Polled as long as the config names it, at the config's interval. */
 const ROUTE: Kind['statuses'] = {
   available: status(idle(30, null), [], { says: 'Solvers quote this route.' }),
   unavailable: status(idle(30, null), [], { says: 'No solver quotes this route now.', isTrouble: true }),
 };
 
-/** What may happen to subjects of several kinds beside a new status. */
 function usual(name: string) {
   const same = 'its status is the same';
   return {
@@ -208,7 +202,7 @@ const PRICED_ROUTE: Omit<Kind, 'endpointGroup'> = {
   },
 };
 
-/** The kinds of subjects; the jobs of the deposit gateway have words of their own, a route that the key prices its endpoint group. */
+/** The kinds, with separate ones for jobs of the deposit gateway and for routes priced with the key. */
 const KINDS: { readonly [kind in SubjectKind | 'gateway-job' | 'partner-route']: Kind } = {
   intent: {
     ...POLLED,
@@ -241,7 +235,7 @@ const KINDS: { readonly [kind in SubjectKind | 'gateway-job' | 'partner-route']:
     endpointGroup: 'status',
     isPollable: false,
     statuses: TRANSFER,
-    // Nobody can ask for one alone, so none becomes `unknown` or `overdue`.
+    // It cannot be polled alone, so it never becomes `unknown` or `overdue`.
     happenings: happenings('deposit address', ['updated', 'step_failed', 'error', 'refund_sent']),
   },
   quote: {
@@ -300,7 +294,7 @@ const KINDS: { readonly [kind in SubjectKind | 'gateway-job' | 'partner-route']:
   },
 };
 
-/** The kind of a subject. */
+/** Kind of a subject. */
 export function kindOf(subject: SubjectId): Kind {
   const key = parseSubjectId(subject);
   if (key?.kind === 'gasless' && key.endpoint === 'gateway') return KINDS['gateway-job'];
@@ -308,41 +302,41 @@ export function kindOf(subject: SubjectId): Kind {
   return KINDS[key?.kind ?? 'other'];
 }
 
-/** What is known of a status of a subject, in any spelling; null for a word that stands in no table. */
+/** A known status of a subject, in any spelling; null for an unknown word. */
 export function statusOf(subject: SubjectId, word: string): Status | null {
   const { statuses } = kindOf(subject);
   const key = word.toLowerCase();
   return Object.hasOwn(statuses, key) ? (statuses[key] ?? null) : null;
 }
 
-/** The endpoint group of the upstream at which a subject is requested. */
+/** Endpoint group at which a subject is polled. */
 export function endpointGroupOf(subject: SubjectId): EndpointGroup {
   return kindOf(subject).endpointGroup;
 }
 
-/** The kinds of subjects that are requested at an endpoint group. */
+/** Kinds of subjects that are polled at an endpoint group. */
 export function endpointGroupKinds(endpointGroup: EndpointGroup): SubjectKind[] {
   return SUBJECT_KINDS.filter((kind) =>
     variants(kind).some((one) => one.isPollable && one.endpointGroup === endpointGroup),
   );
 }
 
-/** The statuses that are known of the subjects of a kind, in lower case. Any other word passes as well. */
+/** Known statuses of a kind, in lower case. Any other word passes as well. */
 export function knownStatuses(kind: SubjectKind): string[] {
   return Object.keys(eventKind(kind).statuses);
 }
 
-/** True when the upstream can be requested this subject alone; the others are only seen on wallet pages. */
+/** True when the upstream can be polled for this subject alone; the others are only seen on wallet pages. */
 export function isPollable(subject: SubjectId): boolean {
   return kindOf(subject).isPollable;
 }
 
-/** The member of a subject's record that holds its status. */
+/** Member of a subject's record that holds its status. */
 export function statusMember(subject: SubjectId): string {
   return kindOf(subject).statusMember;
 }
 
-/** A kind as it is reported, with the statuses of all its subjects; of a kind of the upstream's own nothing but its name is known. */
+/** An event kind, with the statuses of all its subjects; for one of the upstream's own kinds only the name is known. */
 export function eventKind(kind: string): Pick<Kind, 'name' | 'statuses' | 'happenings'> {
   const known = SUBJECT_KINDS.find((one) => one === kind);
   if (known !== undefined) {
@@ -356,7 +350,7 @@ export function eventKind(kind: string): Pick<Kind, 'name' | 'statuses' | 'happe
   return { name, statuses: {}, happenings: usual(name) };
 }
 
-/** How a word of an event of a kind is reported: a status, or something else that happened; null for a word that is not known. */
+/** Description of the word of an event type: a status or another event; null for an unknown word. */
 export function tellingOf(kind: string, word: string): Telling | null {
   const { statuses, happenings } = eventKind(kind);
   for (const table of [happenings, statuses]) {

@@ -5,9 +5,8 @@ import { type Kind, kindOf, statusOf } from './kinds.ts';
 import { type SubjectId, subjectKind } from './subject.ts';
 
 /**
- * What the upstream said about a subject, parsed. `updatedAt` is in Unix seconds; null when the answer had none.
- * `raw` is the record whole, unknown members included; `unreadable` lists the top-level members of `raw` that did
- * not have the shape of the interface. `names` are the intent hashes that the record mentions.
+ * A parsed upstream record. `updatedAt`: Unix seconds, null for none. `raw`: the whole record, with unknown members.
+ * `unreadable`: its top-level members of another shape than the interface's. `names`: its intent hashes.
  */
 export type UpstreamRecord = {
   subject: SubjectId;
@@ -18,7 +17,7 @@ export type UpstreamRecord = {
   unreadable: string[];
 };
 
-/** A stale answer that exact polls keep giving: what of it they repeat, and since when (Redis time, ms). */
+/** A stale answer that exact polls repeat: the repeated key, and its first time (Redis time, ms). */
 export type Unconfirmed = { key: string; sinceMs: number };
 
 const INTEGER = z.codec(z.string().regex(/^-?\d+$/), z.number(), { decode: Number, encode: String });
@@ -33,7 +32,7 @@ const EPOCH = z.codec(z.string().optional(), z.number(), {
   encode: String,
 });
 
-/** What is JSON already need not be held to it member by member, in either direction. */
+/** JSON is not validated member by member, in either direction. */
 const RECORD = z.codec(z.string(), z.custom<JsonObject>(), {
   decode: (text, context): JsonObject => {
     const value = parsed(text);
@@ -44,7 +43,6 @@ const RECORD = z.codec(z.string(), z.custom<JsonObject>(), {
   encode: canonicalJson,
 });
 
-/** A list of texts that do not hold the separator. */
 const listOf = (separator: string) =>
   z.codec(z.string().optional(), z.array(z.string()), {
     decode: (text) => (text ? text.split(separator) : []),
@@ -60,11 +58,10 @@ const UNCONFIRMED = z.codec(z.string().optional(), z.custom<Unconfirmed>().nulla
   encode: (unconfirmed) => (unconfirmed === null ? undefined : `${unconfirmed.sinceMs}|${unconfirmed.key}`),
 });
 
-/** What a new snapshot says: members on one side, the texts of a hash in Redis on the other. */
 const WRITTEN = {
-  /** Counts snapshots. */
+  /** Number of snapshots. */
   version: INTEGER,
-  /** Counts events. */
+  /** Number of events. */
   sequence: INTEGER,
   status: z.string(),
   updatedAt: INTEGER_OR_NONE,
@@ -73,40 +70,34 @@ const WRITTEN = {
   observedAtMs: INTEGER,
   /** Redis time. */
   changedAtMs: INTEGER,
-  /** The first `updatedAt` (Unix seconds) seen in the present stage of waiting, or in the last one. */
+  /** First `updatedAt` (Unix seconds) in the present waiting stage, or in the last one. */
   pendingSince: INTEGER_OR_NONE,
-  /** The events of time that were already made. */
+  /** Timed events that were already emitted. */
   flags: listOf('\n'),
-  /** The values that it has left at its present `updatedAt`, as hashes (see `formerAfter`). */
+  /** Hashes of the values that it has left at its present `updatedAt` (see `formerAfter`). */
   former: listOf(' '),
-  /** The marks of its events (see `identify`). */
   emitted: listOf(' '),
-  /** In which epoch its newest event was made; what was stored before there were epochs is of the first. */
+  /** Epoch of its newest event; snapshots from before epochs belong to the first. */
   epoch: EPOCH,
 };
 
-/** A snapshot as a commit writes it. */
 export const SNAPSHOT_DRAFT = z.object(WRITTEN);
 
-/** The last accepted record of a subject as it is stored, with what commits note beside it. */
+/** The last accepted record of a subject as it is stored, with the notes of commits. */
 export const SNAPSHOT = z.object({
   ...WRITTEN,
-  /** The number that the commit counter had when it was written. */
   commit: INTEGER,
   unconfirmed: UNCONFIRMED,
-  /** The latest event that every claim of the subject matched. */
+  /** Latest event that matched every claim of the subject. */
   eventId: z.string().optional(),
 });
 
-/**
- * The last accepted record of a subject. `reported`: there was an event that everybody who had claimed the subject was
- * matched by; false while all that happened was history.
- */
+/** The last accepted record. `reported`: an event matched every claim of the subject; false while all of it was history. */
 export type Snapshot = Omit<z.output<typeof SNAPSHOT>, 'eventId'> & {
   reported: boolean;
-  /** It could not be read whole: its record is not known, and its status only where it is not empty. */
+  /** Not readable as a whole: the record is unknown, and the status is known only if not empty. */
   salvaged?: true;
-  /** It was reduced to what recognises its state (see store/ended-subjects.ts); it is salvaged as well. */
+  /** Reduced to the parts that identify its state (see store/ended-subjects.ts); also `salvaged`. */
   compact?: true;
 };
 
@@ -118,17 +109,17 @@ function parsed(text: string): JsonValue | undefined {
   }
 }
 
-/** How a subject moved along the usual steps of its kind. A word that stands in no table is on none of them. */
+/** Move of a subject along the usual steps of its kind. An unknown word is on none of them. */
 export type Step = 'same' | 'forward' | 'skipped' | 'backward' | 'other';
 
-/** The stage of a subject in a status; null as status means that the upstream has not shown the subject yet. */
+/** Stage of a subject in a status; null as status means that the upstream has not shown the subject yet. */
 export function stageOf(subject: SubjectId, status: string | null): Stage {
   if (subjectKind(subject) === 'wallet') return WATCHED;
   if (status === null) return UNSEEN;
   return statusOf(subject, status)?.stage ?? UNNAMED;
 }
 
-/** The number of usual steps that lead from one status to another; null when none do. */
+/** Number of usual steps from one status to another; null when none lead there. */
 function distance(statuses: Kind['statuses'], from: string, to: string): number | null {
   let frontier = [from];
   const seen = new Set(frontier);
@@ -142,7 +133,7 @@ function distance(statuses: Kind['statuses'], from: string, to: string): number 
   return null;
 }
 
-/** How a subject moved: one usual step, over a usual step, back along the usual steps, or otherwise. */
+/** Classifies a move: one usual step, over a usual step, back along the usual steps, or otherwise. */
 export function stepBetween(subject: SubjectId, from: string, to: string): Step {
   const [before, after] = [from.toLowerCase(), to.toLowerCase()];
   if (before === after) return 'same';

@@ -1,4 +1,4 @@
-/** The kinds of watched things. `other` is a kind of record that the interface does not name, seen on a wallet page. */
+/** Kinds of watched subjects. `other`: a kind of record that the interface does not name, seen on a wallet page. */
 export const SUBJECT_KINDS = [
   'intent',
   'wallet',
@@ -16,22 +16,22 @@ export type SubjectKind = (typeof SUBJECT_KINDS)[number];
 declare const subjectIdBrand: unique symbol;
 
 /**
- * The identifier of a subject, always with its prefix: `intent:0x…`, `wallet:0x…`, `quote:<uuid>`, `gasless:<uuid>` (v1
- * status endpoint), `gasless:gateway:<id>` (the deposit gateway's jobs), `vault:<chainId>:<address>`, `deposit-address:…`,
- * `route:<name in the config>` (priced by the open service), `route:v1:<name>` (priced with the key),
- * `by-tx:source:<hash>` and `by-tx:destination:<hash>`, which only lead to a transfer. One subject has one id: hex and
- * UUIDs are in lower case in every kind but `route`, everything else, such as base58, is as it came.
+ * Identifier of a subject, always with its prefix: `intent:0x…`, `wallet:0x…`, `quote:<uuid>`, `gasless:<uuid>` (v1
+ * status endpoint), `gasless:gateway:<id>` (the deposit gateway's jobs), `vault:<chainId>:<address>`,
+ * `deposit-address:…`, `route:<name in the config>` (priced by the open service), `route:v1:<name>` (priced with the
+ * key), `by-tx:source:<hash>` and `by-tx:destination:<hash>`, which only lead to a transfer. One subject has one id:
+ * hex and UUIDs are in lower case in every kind but `route`; other text, such as base58, is unchanged.
  */
 export type SubjectId = string & { readonly [subjectIdBrand]: true };
 
-/** Only `0x` hex is case-folded; base58 and everything else is stored as it is. */
+/** Folds the case of `0x` hex only; base58 and other text stay unchanged. */
 export function foldHex(text: string): string {
   return /^0[xX][0-9a-fA-F]+$/.test(text) ? text.toLowerCase() : text;
 }
 
 const UUID = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
 
-/** The one form of an id of which nothing is known but its parts between colons: each that is hex or a UUID is folded. */
+/** Canonical form of an id of unknown structure: each part between colons that is hex or a UUID is folded. */
 function foldParts(id: string): string {
   return id
     .split(':')
@@ -63,34 +63,33 @@ export function vaultId(vault: { chainId: number; address: string }): SubjectId 
   return `vault:${vault.chainId}:${foldHex(vault.address)}` as SubjectId;
 }
 
-/** Made from what records of the status endpoint call it; nobody can ask for one alone. */
+/** Made from the id in status records; it cannot be polled alone. */
 function depositAddressId(id: string): SubjectId {
   return `deposit-address:${foldParts(id)}` as SubjectId;
 }
 
-/** A subject of a kind that the interface does not name. */
 function otherId({ word, id }: { word: string; id: string }): SubjectId {
   return `${word}:${foldParts(id)}` as SubjectId;
 }
 
-/** A transaction by which a transfer is looked for: that which funds it, or that which delivers it. */
+/** Subject of a transaction that finds a transfer: the funding or the delivering one. */
 export function txId(side: TxSide, hash: string): SubjectId {
   return `by-tx:${side}:${foldHex(hash)}` as SubjectId;
 }
 
-/** A name has no colon, so that the two services' routes are distinguished. */
+/** A name has no colon, so the routes of the two services stay distinct. */
 export function routeId({ name, service }: { name: string; service: RouteService }): SubjectId {
   return (service === 'v1' ? `route:v1:${name}` : `route:${name}`) as SubjectId;
 }
 
-/** Who prices a route: the open quoting service, or `POST /v1/quotes` with the key. */
+/** Services that price a route: the open quoting service, or `POST /v1/quotes` with the key. */
 export const ROUTE_SERVICES = ['open', 'v1'] as const;
 
 export type RouteService = (typeof ROUTE_SERVICES)[number];
 
 export type TxSide = 'source' | 'destination';
 
-/** What a subject id means, taken apart. */
+/** A parsed subject id. */
 export type SubjectKey =
   | { kind: 'intent'; hash: string }
   | { kind: 'wallet'; address: string }
@@ -102,7 +101,7 @@ export type SubjectKey =
   | { kind: 'by-tx'; side: TxSide; hash: string }
   | { kind: 'other'; word: string; id: string };
 
-/** Takes a subject id apart; null when the text is no subject id. */
+/** Parses a subject id; null for other text. */
 export function parseSubjectId(text: string): SubjectKey | null {
   const colon = text.indexOf(':');
   if (colon < 1 || colon === text.length - 1) return null;
@@ -142,7 +141,7 @@ export function parseSubjectId(text: string): SubjectKey | null {
   }
 }
 
-/** A subject id as somebody writes it: hex and UUIDs may be in any case. Null when the text is none. */
+/** Reads a subject id as users write it: hex and UUIDs may be in any case. Null for other text. */
 export function readSubjectId(text: string): SubjectId | null {
   const key = parseSubjectId(text);
   switch (key?.kind) {
@@ -169,46 +168,40 @@ export function readSubjectId(text: string): SubjectId | null {
   }
 }
 
-/** The kind of a subject id. The id is one of ours, so an unknown prefix is a bug and throws. */
+/** Kind of a subject id. The id is one of ours, so an unknown prefix is a bug and throws. */
 export function subjectKind(id: SubjectId): SubjectKind {
   const key = parseSubjectId(id);
   if (key === null) throw new Error(`not a subject id: ${JSON.stringify(id)}`);
   return key.kind;
 }
 
-/** A subject id from stored text, which was written by us. Throws on anything else. */
+/** Reads a subject id from text that we stored. Throws on anything else. */
 export function asSubjectId(text: string): SubjectId {
   if (parseSubjectId(text) === null) throw new Error(`not a subject id: ${JSON.stringify(text)}`);
   return text as SubjectId;
 }
 
-/** The word that event types of a subject start with: its kind, or the upstream's own word for an unknown kind. */
+/** First word of a subject's event types: its kind, or the upstream's own word for an unknown kind. */
 export function eventKind(id: SubjectId): string {
   const key = parseSubjectId(id);
   return key?.kind === 'other' ? key.word : subjectKind(id);
 }
 
-/** The kinds that no record of the upstream may have: events, metrics and audit entries of the daemon itself use them. */
+/** Kinds that no upstream record may have: events, metrics and audit entries of the daemon itself use them. */
 export const RESERVED_KINDS = ['receiver', 'upstream', 'intentwatch', 'audit', 'route'] as const;
 
 export type ReservedKind = (typeof RESERVED_KINDS)[number];
 
-/**
- * The reserved kind that a record of the upstream names: exactly the text before the first colon of its id, else its type,
- * in any case of letters. Null for every other record.
- */
+/** Reserved kind that an upstream record names, by its id's prefix, else by its type, in any case; null for other records. */
 export function reservedKindOf({ id, type }: { id: string; type: string }): ReservedKind | null {
   const colon = id.indexOf(':');
   const kind = (colon === -1 ? type : id.slice(0, colon)).toLowerCase();
   return RESERVED_KINDS.find((reserved) => reserved === kind) ?? null;
 }
 
-/**
- * The subject of a record that the status endpoint showed; null when neither its id nor its type names a kind.
- * An id without prefix takes the record's type for one.
- */
+/** Subject of a status record, with the type as an id's missing prefix; null when neither id nor type names a kind. */
 export function subjectOfRecord(record: { id: string; type: string }): SubjectId | null {
-  // A prefix is a word of the interface in whatever case it comes; what follows it is the upstream's own.
+  // A prefix is a word of the interface in any case; the rest is the upstream's own.
   const id = record.id.replace(/^[A-Za-z-]+(?=:)/, (prefix) => prefix.toLowerCase());
   const key = parseSubjectId(id) ?? parseSubjectId(`${record.type.toLowerCase()}:${id}`);
   switch (key?.kind) {
@@ -227,7 +220,7 @@ export function subjectOfRecord(record: { id: string; type: string }): SubjectId
     case 'deposit-address':
       return depositAddressId(key.id);
     case 'other':
-      // An id whose prefix is no word takes the type as its kind.
+      // An id whose prefix is no word has its type as kind.
       if (RESERVED_KINDS.some((reserved) => reserved === key.word)) return null;
       return otherId(key);
   }

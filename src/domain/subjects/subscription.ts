@@ -12,7 +12,6 @@ import {
   walletId,
 } from './subject.ts';
 
-/** The subjects that a subscription names, as a user writes them. */
 type NamedSubjects = {
   wallets: readonly string[];
   intents: readonly string[];
@@ -24,7 +23,7 @@ type NamedSubjects = {
   routes: readonly { name: string; service: RouteService }[];
 };
 
-/** The ids of the subjects that a subscription names, each once. */
+/** Unique ids of the subjects that a subscription names. */
 export function subjectsOf(named: NamedSubjects): SubjectId[] {
   const subjects = [
     ...named.wallets.map(walletId),
@@ -41,7 +40,7 @@ export function subjectsOf(named: NamedSubjects): SubjectId[] {
   return [...new Set(subjects)];
 }
 
-/** The routes of some subscriptions, each once: a name is one route wherever it stands. */
+/** Unique routes of some subscriptions: a name is one route everywhere. */
 export function routesOf(
   subscriptions: readonly { routes: readonly RouteDefinition[] }[],
 ): RouteDefinition[] {
@@ -50,46 +49,42 @@ export function routesOf(
 }
 
 /**
- * Why somebody gets the events of a subject: a subscription, and the subject it names (the root) through which this
- * one was found. `order-1042|intent:0x…` is direct; `treasury|wallet:0x…` on a transfer was found on a page of that
- * wallet, and the intents that a quote names take over the claims of the quote.
+ * Reason why a subscription gets the events of a subject: the subscription, and the subject it names (the root)
+ * through which this one was found. `order-1042|intent:0x…` is direct; `treasury|wallet:0x…` on a transfer was found
+ * on a page of that wallet. The intents that a quote names inherit the claims of the quote.
  *
- * `atMs` is when the subscription began to name the root (Redis time); a root that was removed and named again has a
- * new one. `historyBefore` (Unix seconds on the upstream's clock) makes what happened earlier history for this claim;
- * null for what somebody named, and where the subscription wants history. A claim is `served` once the subject's
- * state was reported or found to be history for it.
+ * `atMs`: time at which the subscription began to name the root (Redis time), anew after a removal.
+ * `historyBefore`: earlier changes are history for this claim (Unix seconds on the upstream's clock); null for named
+ * subjects, and when the subscription wants history. `served`: the state was reported, or found to be history.
  */
 export type Claim = { root: string; atMs: number; historyBefore: number | null; served: boolean };
 
-/** Stands for a subscription in the root of what is tracked by itself. No subscription is called so. */
+/** Stands for a subscription in the root of a subject tracked by itself. No subscription has this name. */
 const BY_ITSELF = '~';
 
-/** The root of a subject that is tracked by itself. */
+/** Root of a subject that is tracked by itself. */
 export function trackedRoot(subject: SubjectId): string {
   return `${BY_ITSELF}|${subject}`;
 }
 
-/** True when a root, or the name under which its definition stands, is that of a subject that is tracked by itself. */
+/** True for the root of a subject tracked by itself, which is also the name of its definition. */
 export function isTrackedRoot(root: string): boolean {
   return root.startsWith(`${BY_ITSELF}|`);
 }
 
 /**
- * The root of a subject that a subscription names. With `receivers` it counts for those of the subscription's receivers
- * alone, as in `treasury>backend,desk|wallet:0x…`: their start is earlier than that of the others (see suspended-roots.ts).
+ * Root of a subject that a subscription names. With `receivers` it counts only for those of its receivers, as in
+ * `treasury>backend,desk|wallet:0x…`: their start is earlier than that of the others (see suspended-roots.ts).
  */
 export function claimRoot(subscription: string, root: SubjectId, receivers?: readonly string[]): string {
   const narrowed = receivers === undefined ? '' : `>${receivers.join(',')}`;
   return `${subscription}${narrowed}|${root}`;
 }
 
-/** A claim's root in its parts. `receivers` is null where it counts for all receivers of the subscription. */
+/** Parts of a claim's root. `receivers` is null when it counts for all receivers of the subscription. */
 type ParsedRoot = { subscription: string; receivers: readonly string[] | null; subject: string };
 
-/**
- * Parses a claim's root. What is tracked by itself has a definition of its own, which is stored in the place of a
- * subscription under the whole root.
- */
+/** Parses a claim's root. A subject tracked by itself has its own definition, stored like a subscription under its root. */
 export function parseClaimRoot(root: string): ParsedRoot {
   const bar = root.indexOf('|');
   const subject = root.slice(bar + 1);
@@ -104,7 +99,7 @@ export function isHistoryFor(claim: Claim, updatedAt: number | null): boolean {
   return claim.historyBefore !== null && updatedAt !== null && updatedAt < claim.historyBefore;
 }
 
-/** The wallets among the roots of some claims, in order, each once. */
+/** Unique wallets among the roots of some claims, in order. */
 export function walletsOf(roots: readonly string[]): string[] {
   const wallets = roots
     .map((root) => parseClaimRoot(root).subject)

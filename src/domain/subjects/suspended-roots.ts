@@ -1,30 +1,29 @@
 import { asSubjectId, type SubjectId } from './subject.ts';
 import { claimRoot, parseClaimRoot } from './subscription.ts';
 
-/** A root of a claim before a reload: since when it counts (Redis time, ms), and for which receivers. */
+/** A claim's root before a reload: its start (Redis time, ms), and its receivers. */
 export type StoredRoot = { root: string; atMs: number; receivers: readonly string[] };
 
 /** A subject that a subscription of the new config names, and the receivers of that subscription. */
 export type NamedSubject = { subscription: string; receivers: readonly string[]; subject: SubjectId };
 
-/** A root of the new config that goes on from others, which leave the config: it has their start. */
+/** A root of the new config that continues others, which leave the config: it has their start. */
 export type ContinuedRoot = { root: string; subject: SubjectId; atMs: number; from: readonly string[] };
 
-/** `stays` are the stored roots that the new config still has. */
 type RootPlan = { continued: ContinuedRoot[]; stays: ReadonlySet<string> };
 
-/** Stands for whoever reads the event log itself, which holds the events of every subscription. */
+/** Stands for readers of the event log itself, which holds the events of every subscription. */
 const LOG = '';
 
 /**
- * Plans how the claims of a config go on under the next one. A subject that stays named keeps its earliest start for each
- * receiver that had it, whatever its subscription is called now: a change from before the reload that no poll has seen yet
- * is no history for them. A receiver that is new to the subject starts at the reload.
+ * Plans how the claims of a config continue under the next one. A subject that stays named keeps its earliest start
+ * for each receiver that had it, whatever its subscription is called now: for them, an earlier change that no poll
+ * has seen yet is no history. A receiver new to the subject starts at the reload.
  *
  *   receiver, before the reload         | after it
  *   ------------------------------------|-------------------------------------------------------------------
- *   under a root that stays             | as it was, where that is as old as every root that leaves
- *   under roots that leave              | a root continues the oldest of them: that of the whole subscription, where
+ *   under a root that stays             | unchanged, if it is as old as every root that leaves
+ *   under roots that leave              | a root continues the oldest of them: that of the whole subscription, if
  *                                       | it is new and every receiver has a start; else one for these receivers alone
  *   under none                          | the root of the subscription, from the reload on
  */
@@ -76,25 +75,21 @@ function continuedFor(
   });
 }
 
-/** True when a root counts for a receiver; `""` stands for whoever reads the log itself. */
+/** True when a root counts for a receiver; `""` means readers of the log itself. */
 function countsFor({ receivers }: Pick<StoredRoot, 'receivers'>, name: string): boolean {
   return name === LOG || receivers.includes(name);
 }
 
-/** True when a root has left the config or is on its way back; `isMade`: whether the sync that did so came to its end. */
+/** State of a root that has left the config or is on its way back; `isMade`: the sync that did so has completed. */
 export type SuspendedState = { state: 'out' | 'back'; isMade: boolean };
 
 /**
- * What a reload does with the roots that leave the config and with those that had left it. `narrowed` are new roots that
- * continue one for the receivers to whom nothing else leads on; they are suspended from the start. `out` are suspended, `back`
- * come back with all that waits for them, and nobody wants `ended` any more.
+ * Effect of a reload on roots that leave or had left the config. `narrowed`: new roots for receivers without another
+ * one, suspended from the start. `out`: suspended. `back`: resumed with all waiting events. `ended`: removed.
  */
 export type SuspensionPlan = { narrowed: ContinuedRoot[]; out: string[]; back: string[]; ended: string[] };
 
-/**
- * What a config had stored and what its next one names, with how the claims go on (see `planRoots`). `present` are the receivers of
- * the next one.
- */
+/** Input of a reload; `continued` and `stays` as in `planRoots`. `present`: receivers of the next config. */
 type Reload = {
   stored: readonly StoredRoot[];
   named: readonly NamedSubject[];
@@ -104,16 +99,14 @@ type Reload = {
   present: ReadonlySet<string>;
 };
 
-/** What `partRoots` reads; `receivers` are those that each subscription of the new config has. */
 type Parting = Pick<Reload, 'stored' | 'named' | 'suspended'> & {
   receivers: ReadonlyMap<string, readonly string[]>;
 };
 
 /**
- * Finds the roots that are suspended, or are about to be, whose subscription stays with other receivers: it gives some up, loses
- * them as they leave the config, or has new ones, to whom nothing is owed. Each is parted in those that together count for the
- * same: one for the receivers that stay, and one for the others, for whom its events wait on. A root that is in the config is left
- * as it is.
+ * Splits roots that are suspended, or about to be, whose subscription stays with other receivers: it drops some, the
+ * config does, or it has new ones, to whom no event is owed. Each becomes one root for the receivers that stay and
+ * one for the others, for whom its events keep waiting. A root in the config is unchanged.
  */
 export function partRoots(
   { stored, named, suspended, receivers: receiversOf }: Parting,
@@ -147,9 +140,9 @@ export function partRoots(
 }
 
 /**
- * Plans what is suspended. A root that leaves is suspended for the receivers to whom no root leads that is as old; where
- * other roots lead on to all of them it ends, as in a rename. A receiver that its subscription gives up, while it goes on with the
- * subject, is suspended by nothing. `isGraced` is false where what leaves ends at once.
+ * Plans the suspensions. A leaving root is suspended for receivers without another root as old; when others continue
+ * it for all of them, it ends, as in a rename. A receiver dropped by a subscription that keeps the subject is not
+ * suspended. `isGraced` is false when leaving roots end at once.
  */
 export function planSuspensions(
   { stored, named, continued, stays, suspended, present }: Reload,
@@ -184,7 +177,7 @@ export function planSuspensions(
     const isCovered = receivers.length === 0 ? isContinued : rest.length === 0;
     if (!isCovered && (isGraced || before !== undefined)) {
       const narrowed = claimRoot(subscription, asSubjectId(subject), rest.toSorted());
-      // One that counts for just these already is continued for who reads the log alone.
+      // A root that counts for exactly these receivers is continued only for readers of the log.
       if (narrowed === root || (!isContinued && rest.length === receivers.length)) {
         if (before === undefined || !isDone(before, 'out')) plan.out.push(root);
         continue;
@@ -194,13 +187,13 @@ export function planSuspensions(
       }
     }
     plan.ended.push(root);
-    // What waits for it goes to the roots that continue it.
+    // Its waiting events go to the roots that continue it.
     if (before !== undefined) plan.back.push(root);
   }
   for (const { root, from } of continued) {
     if (from.some((left) => suspended.has(left))) plan.back.push(root);
   }
-  // A sync that was cut off had ended these already: what waits for them still goes to the roots that continue them.
+  // An interrupted sync had ended these already: their waiting events still go to the roots that continue them.
   for (const [root, state] of suspended) {
     if (!known.has(root) && state.state === 'back' && !state.isMade) plan.back.push(root);
   }

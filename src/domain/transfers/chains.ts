@@ -1,14 +1,14 @@
 import { foldHex } from '../subjects/subject.ts';
 
-/** A chain as a reader knows it. `explorer` is where a transaction can be looked at, with `{txHash}` for its hash. */
+/** A chain for display. `explorer`: address of a transaction's page, with `{txHash}` for its hash. */
 export type Chain = { name: string; explorer: string | null };
 
-/** A token as a reader knows it. */
+/** A token for display. */
 export type Token = { symbol: string; decimals: number };
 
 /**
- * Names and explorers of common chains by chain id. Only for display: a chain that is known nowhere is shown by its
- * id. The ids of Solana and Tron are those that cross-chain services commonly use for them.
+ * Names and explorers of common chains by chain id, only for display: an unknown chain is shown by its id. The ids of
+ * Solana and Tron are those that cross-chain services commonly use for them.
  */
 const COMMON_CHAINS: ReadonlyMap<string, Chain> = new Map([
   ['1', { name: 'Ethereum', explorer: 'https://etherscan.io/tx/{txHash}' }],
@@ -34,7 +34,7 @@ const COMMON_CHAINS: ReadonlyMap<string, Chain> = new Map([
   ['421614', { name: 'Arbitrum Sepolia', explorer: 'https://sepolia.arbiscan.io/tx/{txHash}' }],
 ]);
 
-/** The place where the address and the decimals of a token can be read. A test holds the first to that very list. */
+/** Sources of the addresses and decimals of tokens. A test compares the first with that list. */
 export const TOKEN_SOURCES = {
   list: 'https://www.npmjs.com/package/@uniswap/default-token-list',
   circle: 'https://developers.circle.com/stablecoins/usdc-contract-addresses',
@@ -45,7 +45,6 @@ export const TOKEN_SOURCES = {
   explorer: 'https://basescan.org/token/0xfde4c96c8593536e31f229ea8f37b2ada2699bb2',
 } as const;
 
-/** A token as it is built in, with where that was read. */
 type CommonToken = {
   chainId: string;
   address: string;
@@ -99,7 +98,6 @@ const ROWS: readonly (readonly [string, string, Token, keyof typeof TOKEN_SOURCE
   ['421614', '0x75faf114eafb1BDbe2F0316DF893fd58CE46AA4d', USDC, 'circle'],
 ];
 
-/** Common stablecoins: what is known of tokens before the upstream has said anything. */
 export const COMMON_TOKENS: readonly CommonToken[] = ROWS.map(([chainId, address, token, source]) => ({
   chainId,
   address,
@@ -107,32 +105,29 @@ export const COMMON_TOKENS: readonly CommonToken[] = ROWS.map(([chainId, address
   source,
 }));
 
-/**
- * What readers call chains and tokens, and where transactions can be looked at. A token is known only where its
- * decimals are certain: `null` has its amounts reported in base units.
- */
+/** Names of chains and tokens, and explorers. A token with uncertain decimals is null: its amounts are shown in base units. */
 export type Directory = {
   chain(chainId: string): Chain | null;
   token(chainId: string, address: string): Token | null;
 };
 
-/** A chain as the config names it: `null` leaves what is known otherwise. */
+/** A chain of the config; `null` keeps the known value. */
 export type AddedChain = { chainId: string; name: string | null; explorer: string | null };
 
-/** A token as the config names it. */
+/** A token of the config. */
 export type AddedToken = Token & { chainId: string; address: string };
 
 const BUILT_IN: ReadonlyMap<string, Token> = new Map(
   COMMON_TOKENS.map(({ chainId, address, token }) => [tokenKey(chainId, address), token]),
 );
 
-/** The directory of common chains and stablecoins alone. */
+/** Directory of common chains and stablecoins alone. */
 export const COMMON: Directory = {
   chain: (chainId) => COMMON_CHAINS.get(chainId) ?? null,
   token: (chainId, address) => BUILT_IN.get(tokenKey(chainId, address)) ?? null,
 };
 
-/** A directory with the chains and tokens of a config, which count where both have them. */
+/** Adds the chains and tokens of a config to a directory; the config's take precedence. */
 export function extendDirectory(
   more: { chains: readonly AddedChain[]; tokens: readonly AddedToken[] },
   base: Directory = COMMON,
@@ -163,14 +158,14 @@ export function chainName(chainId: string, directory: Directory = COMMON): strin
   return directory.chain(chainId)?.name ?? unnamed(chainId);
 }
 
-/** The place where a transaction can be looked at; null for a chain without explorer or a text that is no transaction hash. */
+/** Explorer address of a transaction; null for a chain without explorer or a text that is no transaction hash. */
 export function explorerTxUrl(chainId: string, txHash: string, directory: Directory = COMMON): string | null {
   const explorer = directory.chain(chainId)?.explorer ?? null;
   if (explorer === null || !/^(0x)?[0-9A-Za-z]{43,90}$/.test(txHash)) return null;
   return explorer.replace('{txHash}', txHash);
 }
 
-/** Names a token: EVM addresses in either case, base58 ones as they are. */
+/** Key of a token: EVM addresses in lower case, base58 ones unchanged. */
 export function tokenKey(chainId: string, address: string): string {
   return `${chainId}:${foldHex(address)}`;
 }

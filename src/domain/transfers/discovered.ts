@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Chain, type Directory, type Token, tokenKey } from './chains.ts';
 
-/** So much is stored of what an upstream lists; more is left out. */
+/** Most stored entries of an upstream's lists; the rest is ignored. */
 const MOST_CHAINS = 1_000;
 const MOST_TOKENS = 10_000;
 
@@ -10,7 +10,7 @@ const CHAIN_ID = z.string().regex(/^[1-9]\d{0,15}$/);
 /** A chain as the upstream lists it. `quoteSigner`: the address that signs quotes for this source chain. */
 const CHAIN = z.object({
   chainId: CHAIN_ID,
-  // No control characters: the name stands in the subject lines of mails.
+  // No control characters: the name is used in the subject lines of mails.
   name: z
     .string()
     .regex(/^[^\s\p{Cc}]([^\p{Cc}]{0,38}[^\s\p{Cc}])?$/u)
@@ -19,8 +19,8 @@ const CHAIN = z.object({
 });
 
 /**
- * A token as the upstream lists it. `decimals` is what was said first. They never change on a chain: what is said
- * otherwise later, or twice in one list, is `contradicted`, and the token's amounts are reported in base units for so long.
+ * A token as the upstream lists it. `decimals` never change on a chain: the first value stays. Another value, later
+ * or in the same list, is `contradicted`; until resolved, the token's amounts are reported in base units.
  */
 const TOKEN = z.object({
   chainId: CHAIN_ID,
@@ -30,24 +30,22 @@ const TOKEN = z.object({
   contradicted: z.int().nullable(),
 });
 
-/** The lists of the upstream as they are stored. */
 export const DISCOVERED_CHAINS = z.array(CHAIN);
 export const DISCOVERED_TOKENS = z.array(TOKEN);
 
 export type DiscoveredChain = z.infer<typeof CHAIN>;
 export type DiscoveredToken = z.infer<typeof TOKEN>;
 
-/** What the upstream said of chains and tokens. */
+/** The upstream's chains and tokens. */
 export type Discovered = { chains: readonly DiscoveredChain[]; tokens: readonly DiscoveredToken[] };
 
-/** A chain or token of a list, with whatever stands in it. */
 type ListedChain = { chainId: number; name: string | null; quoteSigner: string | null };
 type ListedToken = { chainId: number; address: string; symbol: string | null; decimals: number | null };
 
-/** What a list gives, and how many of its entries say too little or what cannot be. */
+/** Valid entries of a list, and the number of incomplete or invalid ones. */
 export type Taken<T> = { entries: T[]; skipped: number };
 
-/** Takes in a list of chains: it counts as it is, for a signer that is not published any more signs no more. */
+/** Reads a list of chains. It replaces the known one: a signer that is no longer published is no longer valid. */
 export function takeChains(listed: readonly ListedChain[]): Taken<DiscoveredChain> {
   const chains = new Map<string, DiscoveredChain>();
   let skipped = 0;
@@ -63,7 +61,7 @@ export function takeChains(listed: readonly ListedChain[]): Taken<DiscoveredChai
   return { entries: [...chains.values()], skipped };
 }
 
-/** Takes in a list of tokens. What was known and is not listed any more is stored: transfers may still name it. */
+/** Reads a list of tokens. Known tokens that are no longer listed stay stored: transfers may still name them. */
 export function takeTokens(
   known: readonly DiscoveredToken[],
   listed: readonly ListedToken[],
@@ -97,8 +95,8 @@ export function takeTokens(
 }
 
 /**
- * A directory with what the upstream said. Its words count more than those of `base`; but where the two, or its words
- * of two times, give a token other decimals, the token is not known: no amount is shown that may be wrong.
+ * Adds the upstream's lists to a directory. They take precedence over `base`. If the two, or two lists of the
+ * upstream, have different decimals for a token, the token is unknown: no amount is shown that may be wrong.
  */
 export function discoveredDirectory(base: Directory, { chains, tokens }: Discovered): Directory {
   const names = new Map(chains.flatMap(({ chainId, name }) => (name === null ? [] : [[chainId, name]])));
@@ -120,10 +118,10 @@ export function discoveredDirectory(base: Directory, { chains, tokens }: Discove
   };
 }
 
-/** A token of which other decimals were said than are known. */
+/** A token listed with other decimals than the known ones. */
 export type Contradiction = { chainId: string; address: string; known: number; listed: number };
 
-/** The tokens whose decimals the upstream contradicts: those that it said first, or those of `base`. */
+/** Tokens whose decimals the upstream contradicts: its own first ones, or those of `base`. */
 export function contradictions(base: Directory, { tokens }: Discovered): Contradiction[] {
   return tokens.flatMap((token) => {
     const { chainId, address } = token;
@@ -140,7 +138,7 @@ function contradiction(
   return contradicted === null ? null : { known: decimals, listed: contradicted };
 }
 
-/** The signers of quotes by source chain. */
+/** Signers of quotes by source chain. */
 export function quoteSigners(chains: readonly DiscoveredChain[]): Map<number, string> {
   return new Map(
     chains.flatMap(({ chainId, quoteSigner }) =>

@@ -4,14 +4,14 @@ import { amountOf, wordOf } from '../quotes/promised.ts';
 import { foldHex } from '../subjects/subject.ts';
 import { COMMON, type Directory } from './chains.ts';
 
-/** An amount of a token on a chain, as far as it is said. */
+/** An amount of a token on a chain, as far as stated. */
 export type RawAmount = {
   amount?: string | null | undefined;
   token?: string | null | undefined;
   chainId?: string | null | undefined;
 };
 
-/** An amount as an event tells it; null where it is no whole number of base units. */
+/** An amount as an event reports it; null when it is no whole number of base units. */
 export function money({ amount, token, chainId }: RawAmount, directory: Directory): JsonObject | null {
   const digits = amountOf(amount ?? undefined);
   if (digits === null) return null;
@@ -28,14 +28,14 @@ export function money({ amount, token, chainId }: RawAmount, directory: Director
 
 const MOST_FEES = 10;
 
-/** The fees of an imported quote. It does not say on which chain: only a token of one end has a chain. */
+/** Fees of an imported quote. A quote states no chain of a fee: only a token of one end has a chain. */
 export function quoteFees({ fees = [], source, destination }: Promised, directory: Directory): JsonObject[] {
   return fees.flatMap(({ kind, token, amount }) => {
     const ends = [source, destination].filter(
       (end) => end?.token !== undefined && token !== undefined && foldHex(end.token) === foldHex(token),
     );
     const [first, second] = ends.map((end) => money({ amount, token, chainId: end?.chainId }, directory));
-    // A token with one address on both chains: what the two say alike.
+    // A token with one address on both chains gets the members on which both agree.
     const reported =
       first === undefined ? money({ amount, token }, directory) : alike(first, second ?? first);
     return reported === null ? [] : [{ kind, ...reported }];
@@ -49,7 +49,7 @@ function alike(one: JsonObject | null, other: JsonObject | null): JsonObject | n
   );
 }
 
-/** The fees of the best quote of a priced route: as the quote has them, else the sums of the record. */
+/** Fees of a priced route's best quote: those of the quote, else the sums of the record. */
 export function routeFees(record: JsonObject): JsonObject[] {
   const fees = quoteResponse(record)?.fees ?? record.fees;
   return (Array.isArray(fees) ? fees : []).slice(0, MOST_FEES).flatMap((fee) => {
@@ -72,7 +72,7 @@ export function routeFees(record: JsonObject): JsonObject[] {
   });
 }
 
-/** The quote of the record of a route, as the open quoting service gave it. */
+/** Quote in the record of a route, as the open quoting service returned it. */
 export function quoteResponse({ quote }: JsonObject): JsonObject | null {
   const data = isJsonObject(quote) ? quote.quoteData : undefined;
   const response = isJsonObject(data) ? data.quoteResponse : undefined;
@@ -86,13 +86,12 @@ function kindsOf(kinds: JsonValue | undefined): string | null {
   return wordOf([...new Set(words.filter((word) => word !== null))].join(', '));
 }
 
-/** An amount of a token on a chain, as the upstream names it: base units as a decimal string. */
+/** An amount of a token on a chain, as the upstream states it: base units as a decimal string. */
 type TokenAmount = { amount: string; token: string | null; chainId: string | null };
 
 /**
- * An amount of base units in token units, digit by digit: thousands grouped with `,`, at least two decimals, no
- * trailing zeros after them (`1250000000` with 6 decimals is `1,250.00`). Null when the text is not a whole number of
- * at most 100 digits; a number without bound would cost time without bound.
+ * Formats base units digit by digit: thousands grouped with `,`, at least two decimals, no trailing zeros after them
+ * (`1250000000` with 6 decimals is `1,250.00`). Null beyond 100 digits, which bounds the time, and for other text.
  */
 export function formatUnits(baseUnits: string, decimals: number): string | null {
   if (!/^\d{1,100}$/.test(baseUnits)) return null;
@@ -104,13 +103,13 @@ export function formatUnits(baseUnits: string, decimals: number): string | null 
   return `${whole}.${shown.padEnd(2, '0')}`;
 }
 
-/** An amount of base units in token units for a program: as `formatUnits`, without grouping and padding (`1250.5`). */
+/** Formats base units in token units for a program: as `formatUnits`, without grouping and padding (`1250.5`). */
 export function toUnits(baseUnits: string, decimals: number): string | null {
   const shown = formatUnits(baseUnits, decimals)?.replaceAll(',', '') ?? null;
   return shown === null ? null : shown.replace(/\.0*$|(\.\d*?)0+$/, '$1');
 }
 
-/** An amount for a reader: `1,250.00 USDC` where the token is known, else `1250000000 base units of 0x…`. */
+/** Formats an amount for a reader: `1,250.00 USDC` for a known token, else `1250000000 base units of 0x…`. */
 export function describeAmount(
   { amount, token, chainId }: TokenAmount,
   directory: Directory = COMMON,
@@ -121,7 +120,7 @@ export function describeAmount(
   return token === null ? `${amount} base units` : `${amount} base units of ${token}`;
 }
 
-/** An amount in token units as readers write it: thousands grouped with `,`, at least two decimals. */
+/** Formats token units for readers: thousands grouped with `,`, at least two decimals. */
 export function groupUnits(units: string): string {
   const [whole = '', fraction = ''] = units.split('.');
   return `${groupThousands(whole)}.${fraction.padEnd(2, '0')}`;

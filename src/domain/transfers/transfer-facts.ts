@@ -12,8 +12,8 @@ import { money, quoteFees, quoteResponse, routeFees } from './money.ts';
 import { type Leg, readTransfer } from './transfer.ts';
 
 /**
- * What an event says of the transfer that it is about, in one shape for every kind; null where it says nothing. It is made
- * when the event is rendered, with what is known of chains and tokens by then: the log keeps only what cannot be derived.
+ * Facts of an event's transfer, in one shape for every kind; null without any. Made when the event is rendered, with
+ * the chains and tokens known by then: the log stores only what cannot be derived.
  */
 export function transferFacts(event: Event, directory: Directory): TransferFacts | null {
   const { subject, record, promised } = event.data;
@@ -53,7 +53,7 @@ export function transferFacts(event: Event, directory: Directory): TransferFacts
   return Object.keys(known).length === 0 ? null : known;
 }
 
-/** The place where one end of a transfer is; `expected` is the chain that the quote says. */
+/** One end of a transfer; `expected` is the quote's chain. */
 function endOf(leg: Leg | null, expected: string | undefined, directory: Directory): JsonObject {
   const chainId = wordOf(leg?.chainId ?? expected);
   const txHash = wordOf(leg?.txHash ?? undefined);
@@ -65,7 +65,6 @@ function endOf(leg: Leg | null, expected: string | undefined, directory: Directo
   };
 }
 
-/** What the steps of a record, or the price of a route, say that is to be delivered. */
 function agreed({ destinationTx: _, ...record }: JsonObject): Leg | null {
   return readTransfer(record).destination;
 }
@@ -78,7 +77,7 @@ function shortfall({ data }: Event, directory: Directory): JsonObject | null {
   return { ...missing, share: shareOf(compared.missing, compared.minimum) };
 }
 
-/** From the funding, as far as it was seen, to what the event tells of. */
+/** From the funding, as far as seen, to the event's time. */
 function secondsSinceFunding({ type, timestamp, data }: Event): number | null {
   const { fundedAt, upstreamUpdatedAt } = data;
   const isOfTheClock = type.endsWith('.overdue');
@@ -89,10 +88,10 @@ function secondsSinceFunding({ type, timestamp, data }: Event): number | null {
 
 type Changed = NonNullable<TransferFacts['changed']>[number];
 
-/** Each changed member with its old and new value, as far as they were stored. */
+/** Changed members with their old and new values, as far as stored. */
 function changedMembers({ data }: Event): Changed[] {
   const { changes, record, before, previousStatus, status, subject } = data;
-  // An event that an older version made does not say what there was before.
+  // Events of an older version have no old values.
   if (before === undefined || previousStatus === null) return [];
   const now = valuesAt(record, changes);
   const statusPath = parseSubjectId(subject.id) === null ? '' : statusMember(asSubjectId(subject.id));
@@ -103,7 +102,7 @@ function changedMembers({ data }: Event): Changed[] {
   );
 }
 
-/** A value that was not there is null; one that was too long to keep is left out. */
+/** A missing value is null; one too long to store is omitted. */
 function asReported(name: 'old' | 'new', values: JsonObject, path: string): { [name: string]: JsonValue } {
   if (!Object.hasOwn(values, path)) return { [name]: null };
   const value = values[path];

@@ -6,18 +6,16 @@ import { type SubjectId, subjectKind } from '../subjects/subject.ts';
 import type { RawAmount } from './money.ts';
 import { readTransfer, routeName } from './transfer.ts';
 
-/** What ends the wait of a transfer. */
 export const FILL_OUTCOMES = ['filled', 'expired', 'failed', 'refundable', 'refunded'] as const;
 
-/** What follows a fill. */
 export const SETTLEMENT_OUTCOMES = ['settled', 'failed'] as const;
 
-/** To what transfers come; `filled` stands also for one that was seen only when it was settled. */
+/** Outcomes of transfers; `filled` includes a transfer that was first seen as settled. */
 export const VOLUME_OUTCOMES = ['pending', ...FILL_OUTCOMES] as const;
 
 /**
- * That a transfer came to an outcome for the first time: what it has sent by which pair of chains, and how long its fill or
- * settlement took as the upstream says it. Null: nothing of the kind has ended, or its beginning is not known.
+ * First arrival of a transfer at an outcome: its sent amount and pair of chains, and the upstream's time of its fill
+ * or settlement. Null: no such stage has ended, or its start is unknown.
  */
 export type TransferMove = {
   route: string;
@@ -27,10 +25,9 @@ export type TransferMove = {
   settlement: { outcome: (typeof SETTLEMENT_OUTCOMES)[number]; seconds: number } | null;
 };
 
-/** What a snapshot is compared by. */
 type MovedSnapshot = Pick<SnapshotDraft, 'status' | 'record' | 'updatedAt' | 'pendingSince'>;
 
-/** How a transfer moved from one snapshot to the next; null where it did not, stepped back, or is of another kind. */
+/** Move of a transfer between two snapshots; null when it did not move, stepped back, or is of another kind. */
 export function transferMove(
   subject: SubjectId,
   before: MovedSnapshot | null,
@@ -61,26 +58,25 @@ function settlementOf(status: string, seconds: number | null): TransferMove['set
   return seconds === null ? null : { outcome: status === 'settled' ? 'settled' : 'failed', seconds };
 }
 
-/** Seconds from one time of the upstream's to a later one; null where either is not known, or they are the wrong way round. */
+/** Seconds between two upstream times; null when either is unknown or they are in reverse order. */
 function span(from: number | null | undefined, until: number | null): number | null {
   return from == null || until === null || until < from ? null : until - from;
 }
 
-/** The states of a transfer whose money is neither where it was to go nor back where it came from. */
+/** States of a transfer whose money is neither delivered nor refunded. */
 export const OPEN_STATES = ['pending', 'overdue', 'expired', 'failed', 'refundable'] as const;
 
 export type OpenState = (typeof OPEN_STATES)[number];
 
-/** A transfer that has not come to an end: what it has sent, by which pair of chains, and since when it is so (Unix seconds). */
+/** An unfinished transfer: its sent amount, its pair of chains, and the start of its state (Unix seconds). */
 export type OpenTransfer = { state: OpenState; route: string; sent: RawAmount; since: number };
 
-/** What of a snapshot counts; `changedAtMs` is when its status was first seen. */
 type OpenSnapshot = Pick<
   SnapshotDraft,
   'status' | 'record' | 'updatedAt' | 'changedAtMs' | 'pendingSince' | 'flags'
 >;
 
-/** A transfer as one that is open; null for what is none, or has come to an end. */
+/** Returns the open state of a transfer; null for a finished one or another kind. */
 export function openTransfer(subject: SubjectId, snapshot: OpenSnapshot): OpenTransfer | null {
   const state = openState(subject, snapshot);
   if (state === null) return null;

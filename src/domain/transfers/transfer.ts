@@ -1,9 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 
-/**
- * One end of a transfer. `done` tells a transaction that happened from what was only agreed on; `members` are the
- * members of the record that it was read from.
- */
+/** One end of a transfer. `done`: the transaction happened; else it was only agreed. `members`: source members. */
 export type Leg = {
   chainId: string | null;
   token: string | null;
@@ -13,12 +10,12 @@ export type Leg = {
   members: string[];
 };
 
-/** Both ends of a transfer and the refund, as far as a record tells. */
+/** Both ends of a transfer and the refund, as far as known. */
 export type Transfer = { source: Leg | null; destination: Leg | null; refund: Leg | null };
 
 /**
- * Reads the ends of a transfer out of a record of any kind and any shape: from its transactions, else from its first
- * and last step, else from a vault's or gateway job's own members. What cannot be read is null.
+ * Reads the ends of a transfer from a record of any kind: from its transactions, else from its first and last step,
+ * else from a vault's or gateway job's own members. An unreadable end is null.
  */
 export function readTransfer(record: JsonObject): Transfer {
   if (record.type === 'route') return readPricedRoute(record);
@@ -37,7 +34,7 @@ export function readTransfer(record: JsonObject): Transfer {
   };
 }
 
-/** Both ends of a route that was priced: nothing is sent yet. */
+/** Both ends of a priced route: nothing is sent yet. */
 function readPricedRoute({ source, destination, amount, output }: JsonObject): Transfer {
   const leg = (end: JsonValue | undefined, members: string[], units: JsonValue | undefined): Leg | null =>
     readLeg(isJsonObject(end) ? { ...end, amount: units ?? null } : undefined, { done: false, members });
@@ -56,7 +53,7 @@ export function readText(value: JsonValue | undefined): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-/** One end of a transfer from a member of a record; null where it says neither chain, amount nor transaction. */
+/** One end of a transfer from a member of a record; null without chain, amount and transaction. */
 export function readLeg(value: JsonValue | undefined, origin: Pick<Leg, 'done' | 'members'>): Leg | null {
   if (!isJsonObject(value)) return null;
   const leg = {
@@ -73,27 +70,24 @@ function readStepTransaction(step: JsonObject | undefined, name: string): Leg | 
   return readLeg(transaction, { done: true, members: ['steps'] });
 }
 
-/** Vaults and gateway jobs tell of their one transaction in members of their own. */
+/** Vaults and gateway jobs have the members of their one transaction at the top level. */
 function readOwnMembers({ amount, sourceChainId, transferTxHash }: JsonObject): Leg | null {
   const leg = { amount: amount ?? null, chainId: sourceChainId ?? null, txHash: transferTxHash ?? null };
   return readLeg(leg, { done: false, members: ['amount', 'sourceChainId', 'transferTxHash'] });
 }
 
-/** What was agreed on, completed by the transaction that did it. */
+/** Completes the agreed values with the transaction that fulfilled them. */
 function mergeLegs(agreed: Leg | null, transaction: Leg | null): Leg | null {
   if (agreed === null || transaction === null) return agreed ?? transaction;
   return { ...agreed, txHash: transaction.txHash, done: true };
 }
 
-/** The route of which nothing is known, and on which everything is learned. */
+/** Name for an unknown route, and for the statistics of all routes. */
 export const ANY_ROUTE = '*';
 
 const CHAIN = /^[A-Za-z0-9_-]{1,40}$/;
 
-/**
- * The route of a record by which its timing is learned: `8453:10`; `8453:*` where only the source chain can be read; `*`
- * where not even that.
- */
+/** Route of a record for its timing: `8453:10`; `8453:*` when only the source chain is known; `*` without either. */
 export function routeName(record: JsonObject): string {
   const { source, destination } = readTransfer(record);
   const from = source?.chainId ?? '';

@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { UpstreamFailure } from './failure.ts';
 
-/** The time that a caller keeps asking. */
+/** Limits of a caller's retries. */
 export type Patience = {
   /** Requests in all, the first included. */
   attempts: number;
-  /** The wait after the first failure; it doubles with each that follows. */
+  /** Wait after the first failure; it doubles with each further one. */
   firstDelayMs: number;
-  /** An upstream that asks to be left alone for longer than this is left alone: the failure is passed on. */
+  /** When the upstream requests a longer pause, the failure is passed on. */
   maxDelayMs: number;
 };
 
@@ -15,7 +15,7 @@ export type Patience = {
 const USUAL_PATIENCE: Patience = { attempts: 4, firstDelayMs: 500, maxDelayMs: 30_000 };
 
 /**
- * Asks until an answer comes, the patience ends, or a failure says that asking again does not help. `ask` must send the
+ * Repeats a request until it is answered, the patience ends, or a failure advises against it. `ask` must send the
  * same every time. Throws the last UpstreamFailure, or the signal's reason when the caller gave up.
  */
 export async function askAgain<T>(

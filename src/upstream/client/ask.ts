@@ -8,27 +8,27 @@ import { type Endpoint, isList, limitsOf } from './endpoint.ts';
 import { type FailureCode, failureOfCode, type TooLarge, UpstreamFailure } from './failure.ts';
 import { type BodyReading, LIST_MODULE, type ListTask, readText } from './read-list.ts';
 
-/** The header that carries the API key (interface, Authentication, 1). */
+/** Header with the API key (interface, Authentication, 1). */
 export const KEY_HEADER = 'x-api-key';
 
 const BODY_CHARS = 120;
 const HEADER_CHARS = 80;
 const FAULT_CHARS = 120;
 
-/** The number of refused fields and solvers a message names; the failure carries all. */
+/** Most refused fields and solvers named in a message; the failure has all. */
 const SHOWN_FAULTS = 3;
 
-/** A value the upstream gave. */
+/** A value answered by the upstream. */
 export type Answer<T> = {
   value: T;
-  /** Of the 2xx range: where a submit answers 200 instead of 202, the job existed already. */
+  /** 2xx: a submit answers 200 instead of 202 when the job existed already. */
   httpStatus: number;
-  /** The answer's Date header, milliseconds since 1970: the upstream's clock. */
+  /** Date header of the answer, milliseconds since 1970: the upstream's clock. */
   dateMs: number | null;
   durationMs: number;
 };
 
-/** How a request ended, reported to whoever counts. `dateMs`: the `Date` of a response that could be used. */
+/** Outcome of a request, for metrics. `dateMs`: the `Date` of a usable response. */
 export type Outcome = {
   endpoint: Endpoint;
   outcome: 'ok' | FailureCode;
@@ -36,7 +36,7 @@ export type Outcome = {
   dateMs: number | null;
 };
 
-/** One question: where, what is expected in words, and how the body is read. */
+/** One request: its endpoint, the expected answer in words, and the reader of the body. */
 export type Question<T> = {
   endpoint: Endpoint;
   request: Omit<HttpRequest, 'maxBodyBytes'>;
@@ -44,7 +44,7 @@ export type Question<T> = {
   read: (body: JsonValue) => Reading<T>;
 };
 
-/** What asking needs. `lists`: the thread that reads large lists. */
+/** Context of requests. `lists`: the thread that parses large lists. */
 export type Asking = {
   transport: Transport;
   excerpt: Excerpt;
@@ -52,18 +52,18 @@ export type Asking = {
   onAnswer: (outcome: Outcome) => void;
 };
 
-/** A smaller text is read sooner than a thread has it: any usual list. */
+/** A smaller text is parsed faster than a thread receives it: any usual list. */
 const THREAD_FROM_CHARS = 262_144;
 
-/** Far more than a list of the largest size takes, also on a busy machine. */
+/** Far more time than a list of the largest size takes, also on a busy machine. */
 const LIST_MS = 60_000;
 
-/** A thread that reads large lists. */
+/** Makes a thread that parses large lists. */
 export function listThread(): Asking['lists'] {
   return new Thread({ module: LIST_MODULE, mostMs: LIST_MS });
 }
 
-/** Asks, reads and counts. Throws UpstreamFailure, or the caller's abort reason, which is not counted. */
+/** Sends a request, reads the answer and counts it. Throws UpstreamFailure, or the caller's abort reason, uncounted. */
 export async function ask<T>(asking: Asking, question: Question<T>): Promise<Answer<T>> {
   const { endpoint } = question;
   const startedMs = performance.now();
@@ -122,7 +122,7 @@ async function readingOf<T>(
   }
 }
 
-/** The start of a page, up to the id of its first record. A record may have another member before it. */
+/** Start of a page, up to the id of its first record. A record may have another member before it. */
 const FIRST_ID = /^\s*\{\s*"results"\s*:\s*\[\s*\{\s*"id"\s*:\s*"([^"\\]{1,200})"/;
 const ID_CHARS = 200;
 
@@ -131,7 +131,7 @@ function tooLargeOf({ answer, excerpt }: { answer: HttpAnswer; excerpt: Excerpt 
   return { found, firstId: id === undefined ? null : excerpt(id, ID_CHARS) };
 }
 
-/** An answer whose status says that it failed: the status decides, however its body ended. */
+/** Failure of an answer with an error status: the status decides, however the body ended. */
 function refused<T>(question: Question<T>, got: { answer: HttpAnswer; excerpt: Excerpt }): UpstreamFailure {
   const { answer, excerpt } = got;
   const problem = readProblem(answer.text);
@@ -154,7 +154,7 @@ function refused<T>(question: Question<T>, got: { answer: HttpAnswer; excerpt: E
     ...solvers
       .slice(0, SHOWN_FAULTS)
       .map(({ solver, code, message }) => `solver ${solver}: ${code}, ${message}`),
-    // A redirect is not followed, but its target tells the operator which base URL to configure.
+    // A redirect is not followed, but its target shows the operator the right base URL.
     answer.location === null ? null : `location ${excerpt(withoutQuery(answer.location), HEADER_CHARS)}`,
   ].filter((note) => note !== null);
   return new UpstreamFailure({
@@ -183,7 +183,7 @@ function excerptSupport(details: SupportDetails, excerpt: Excerpt): SupportDetai
   );
 }
 
-/** A success by its status that says nothing usable. */
+/** Failure of an answer with a success status and no usable content. */
 function unusable<T>(
   question: Question<T>,
   got: {
@@ -248,13 +248,13 @@ function withoutQuery(location: string): string {
 }
 
 /**
- * What an answer with this HTTP status failed with; null for a success. The status decides, because gateways answer
- * without a problem body; the problem's code only speaks where the status says too little.
+ * Failure of an answer by its HTTP status; null for a success. The status decides, because gateways answer without a
+ * problem body; the problem's code only counts when the status is ambiguous.
  */
 export function classify(answer: { httpStatus: number; problemCode: string | null }): FailureCode | null {
   const { httpStatus, problemCode } = answer;
   if (httpStatus >= 200 && httpStatus < 300) return null;
-  // The upstream is reachable but what answers is not its API: a wrong base URL or something in between.
+  // The upstream is reachable, but the answer is not of its API: a wrong base URL or an intermediary.
   if (httpStatus < 400 || httpStatus > 599) return 'malformed';
   if (httpStatus >= 500) return 'unavailable';
   switch (httpStatus) {

@@ -61,19 +61,18 @@ import {
   type SubmitEndpoint,
 } from './endpoint.ts';
 
-/** The place where the upstream is and how it is asked. */
+/** Options of the upstream's client. */
 export type UpstreamClientOptions = {
-  /** http or https; a path in it is stored. */
+  /** http or https, maybe with a path. */
   baseUrl: string;
   /** Sent to the keyed v1 endpoints only. */
   apiKey: Secret;
   /** For connecting, headers and body together. */
   timeoutMs: number;
-  /** The proxy's URL; left out or `null`: asked directly. */
+  /** URL of the proxy; absent or `null` for none. */
   proxy?: Secret | null;
   /** Such as `/deposit-gateway/v2/depositAddresses/{vaultAddress}`. */
   vaultPath: string;
-  /** Name of the query parameter that carries a vault's source chain id. */
   vaultChainParam: string;
   /** Such as `/deposit-gateway/v1/gasless/jobs/{id}`. */
   gaslessJobPath: string;
@@ -81,7 +80,6 @@ export type UpstreamClientOptions = {
   onAnswer?: (answer: Outcome) => void;
 };
 
-/** A question by its path under the base URL, and what is sent along. */
 type Asked<T> = Omit<Question<T>, 'request'> & { path: string; body?: string };
 
 type Sent = { endpoint: SubmitEndpoint; path: string; body: string };
@@ -93,10 +91,10 @@ export type RequestOptions = { signal?: AbortSignal };
 export type SubmitOptions = RequestOptions & { patience?: Patience };
 
 /**
- * The upstream over kept-alive connections. Reads, quotes and the creation of vaults are one request per call and no
- * retries; a submit is sent again, byte for byte, while its failure advises that (`patience: { attempts: 1, … }` sends
- * it once). Every method throws UpstreamFailure when no usable answer came, the signal's reason when the caller
- * aborted (a submit may have arrived all the same), and a RangeError for a request that would be refused anyway.
+ * Client of the upstream over kept-alive connections: one request per call. Only a submit is sent again, byte for
+ * byte, while its failure advises that (`patience: { attempts: 1, … }` sends it once). Every method throws
+ * UpstreamFailure without a usable answer, and a RangeError for a request that would be refused anyway. When the
+ * caller aborts, it throws the signal's reason; a submit may have arrived all the same.
  */
 export class UpstreamClient {
   readonly #options: UpstreamClientOptions;
@@ -125,12 +123,12 @@ export class UpstreamClient {
     };
   }
 
-  /** Words of the upstream as they may be logged: printable, bounded, without the key, whole or in part. */
+  /** Shortens the upstream's words for the log: printable, bounded, without any part of the key. */
   loggable(words: string, maxChars: number): string {
     return this.#asking.excerpt(words, maxChars);
   }
 
-  /** The records of one exact filter, or a page of a wallet. An unknown id gives a record of status `unknown`. */
+  /** Records of one exact filter, or a page of a wallet. An unknown id gives a record of status `unknown`. */
   async status(query: StatusQuery, options: RequestOptions = {}): Promise<Answer<StatusPage>> {
     return this.#ask(
       { endpoint: 'status', expected: STATUS_PAGE_EXPECTED, read: readStatusPage, path: statusPath(query) },
@@ -159,7 +157,6 @@ export class UpstreamClient {
     return this.#ask({ endpoint: 'vault', expected: VAULT_EXPECTED, read: readVault, path }, options);
   }
 
-  /** The chains that can be quoted, with the signer of their quotes. */
   async chains(options: RequestOptions = {}): Promise<Answer<Listing<ChainEntry>>> {
     return this.#ask(
       { endpoint: 'chains', expected: CHAINS_EXPECTED, read: readChains, path: '/v1/chains' },
@@ -167,7 +164,6 @@ export class UpstreamClient {
     );
   }
 
-  /** The tokens that can be quoted. */
   async tokens(options: RequestOptions = {}): Promise<Answer<Listing<TokenEntry>>> {
     return this.#ask(
       { endpoint: 'tokens', expected: TOKENS_EXPECTED, read: readTokens, path: '/v1/tokens' },
@@ -184,7 +180,7 @@ export class UpstreamClient {
     );
   }
 
-  /** Funds a quote by a signed ERC-3009 authorization. `httpStatus` 200 tells that the job existed already. */
+  /** Funds a quote by a signed ERC-3009 authorization. `httpStatus` 200 means that the job existed already. */
   async submitErc3009(payload: Erc3009Payload, options: SubmitOptions = {}): Promise<Answer<GaslessJob>> {
     const body = payloadOf(erc3009Schema, payload);
     return this.#submitGasless(
@@ -193,7 +189,6 @@ export class UpstreamClient {
     );
   }
 
-  /** Funds a quote through Permit2. `httpStatus` 200 tells that the job existed already. */
   async submitPermit2(payload: Permit2Payload, options: SubmitOptions = {}): Promise<Answer<GaslessJob>> {
     const body = payloadOf(permit2Schema, payload);
     return this.#submitGasless(
@@ -202,7 +197,6 @@ export class UpstreamClient {
     );
   }
 
-  /** Funds a quote through Permit3. `httpStatus` 200 tells that the job existed already. */
   async submitPermit3(payload: Permit3Payload, options: SubmitOptions = {}): Promise<Answer<GaslessJob>> {
     const body = payloadOf(permit3Schema, payload);
     return this.#submitGasless(
@@ -211,7 +205,7 @@ export class UpstreamClient {
     );
   }
 
-  /** Creates a quoted deposit vault. One that nobody funds costs nothing, so this may be requested again. */
+  /** Creates a quoted deposit vault. An unfunded one costs nothing, so this may be requested again. */
   async createVault(request: CreateVaultRequest, options: RequestOptions = {}): Promise<Answer<VaultRecord>> {
     const path = '/v1/deposit-gateway/deposit-addresses';
     const body = payloadOf(createVaultSchema, request);
@@ -221,7 +215,6 @@ export class UpstreamClient {
     );
   }
 
-  /** Funds a vault by a signed ERC-3009 authorization. */
   async submitVaultErc3009(
     payload: VaultErc3009Payload,
     options: SubmitOptions = {},
@@ -231,7 +224,6 @@ export class UpstreamClient {
     return this.#submitVault({ endpoint: 'vault-submit-erc-3009', path, body }, options);
   }
 
-  /** Funds a vault by a signed EIP-2612 permit. */
   async submitVaultErc2612(
     payload: VaultErc2612Payload,
     options: SubmitOptions = {},
@@ -251,7 +243,7 @@ export class UpstreamClient {
     return this.#submitVault({ endpoint: 'transfer-with-authorization', path, body }, options);
   }
 
-  /** A gasless job of the deposit gateway at the current path, whatever `gaslessJobPath` says. */
+  /** A gasless job of the deposit gateway at the current path, regardless of `gaslessJobPath`. */
   async gatewayStatus(id: string, options: RequestOptions = {}): Promise<Answer<GatewayJob>> {
     const path = `/v1/deposit-gateway/status?${new URLSearchParams({ id })}`;
     return this.#ask(
@@ -260,7 +252,7 @@ export class UpstreamClient {
     );
   }
 
-  /** A deposit vault at the current path, whatever `vaultPath` says. */
+  /** A deposit vault at the current path, regardless of `vaultPath`. */
   async gatewayVault(
     vault: { address: string; chainId: number },
     options: RequestOptions = {},
@@ -288,7 +280,7 @@ export class UpstreamClient {
     return this.#submit({ ...sent, expected: GATEWAY_SUBMIT_EXPECTED, read: readGatewayJob }, options);
   }
 
-  /** The body is text that was made once, so every attempt sends the same bytes. */
+  /** The body is one text, so every attempt sends the same bytes. */
   #submit<T>(question: Asked<T> & { body: string }, options: SubmitOptions): Promise<Answer<T>> {
     return askAgain(() => this.#ask(question, options), options);
   }

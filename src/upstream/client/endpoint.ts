@@ -1,6 +1,5 @@
 import { LIMITS } from '../../domain/limits.ts';
 
-/** The endpoints that are polled. */
 export const ENDPOINTS = [
   'status',
   'gasless-job',
@@ -24,21 +23,21 @@ const SUBMIT_ENDPOINTS = [
 /** One of the endpoints that queue a signed payload. */
 export type SubmitEndpoint = (typeof SUBMIT_ENDPOINTS)[number];
 
-/** The name of an endpoint, as metrics and messages show it. */
+/** Name of an endpoint in metrics and messages. */
 export type Endpoint = (typeof ENDPOINTS)[number] | SubmitEndpoint | 'create-vault';
 
-/** Endpoints whose answers have no `limit` that could be made smaller. */
+/** Endpoints whose requests have no `limit` that could be reduced. */
 const LIST_ENDPOINTS = ['chains', 'tokens', 'quotes', 'open-quotes'] as const;
 
-/** One of the endpoints whose answers have no `limit`. */
+/** One of the endpoints without a `limit`. */
 export type ListEndpoint = (typeof LIST_ENDPOINTS)[number];
 
-/** True when the answers of an endpoint have no `limit`. */
+/** True when an endpoint has no `limit`. */
 export function isList(endpoint: Endpoint): endpoint is ListEndpoint {
   return LIST_ENDPOINTS.some((list) => list === endpoint);
 }
 
-/** The limits of an answer of an endpoint. */
+/** Limits of an endpoint's answer. */
 export function limitsOf(endpoint: Endpoint): typeof LIMITS.upstream | typeof LIMITS.upstreamList {
   return isList(endpoint) ? LIMITS.upstreamList : LIMITS.upstream;
 }
@@ -48,7 +47,7 @@ export function isSubmit(endpoint: Endpoint): endpoint is SubmitEndpoint {
   return SUBMIT_ENDPOINTS.some((submit) => submit === endpoint);
 }
 
-/** The upstream's base URL, parsed. Throws a TypeError when it is not a plain http or https URL. */
+/** Parses the upstream's base URL. Throws a TypeError when it is not a plain http or https URL. */
 export function parseBaseUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^https?:$/.test(url.protocol)) {
@@ -60,14 +59,14 @@ export function parseBaseUrl(text: string): URL {
   return url;
 }
 
-/** The URL of a path (which starts with `/` and may carry a query) under the base URL; always of its origin. */
+/** URL of a path (which starts with `/` and may carry a query) under the base URL; always of its origin. */
 export function endpointUrl(base: URL, path: string): URL {
   return new URL(`${base.origin}${basePath(base)}${path}`);
 }
 
 /**
- * True when the API key goes along: only under `/v1` of the base URL, and not to the deposit gateway, which is open and
- * relayed elsewhere. Asked of the very URL that is requested, so that no `..` or escape makes the two differ.
+ * True when a request carries the API key: only under `/v1` of the base URL, and not to the deposit gateway, which is
+ * open and relayed elsewhere. Checks the very URL that is requested, so that no `..` or escape makes the two differ.
  */
 export function carriesKey(base: URL, url: URL): boolean {
   const prefix = basePath(base);
@@ -76,10 +75,7 @@ export function carriesKey(base: URL, url: URL): boolean {
   return path !== null && /^\/v1\//.test(path) && !/^\/v1\/+deposit-gateway(\/|$)/i.test(path);
 }
 
-/**
- * Puts a value into a path template, as one segment. Throws a TypeError for a template that lacks the placeholder and a
- * RangeError for a value that would not stay a segment.
- */
+/** Puts a value into a path as one segment. Throws a TypeError for a bad template, a RangeError for a bad value. */
 export function fillPath(template: string, hole: { name: string; value: string }): string {
   const { name, value } = hole;
   checkTemplate(template, name);

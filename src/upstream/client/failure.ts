@@ -1,7 +1,6 @@
 import { describeSupport, type FieldFault, type SolverFault, type SupportDetails } from '../wire/problem.ts';
 import { type Endpoint, isSubmit } from './endpoint.ts';
 
-/** Why a request to the upstream gave no usable answer. */
 export const FAILURE_CODES = [
   'unauthorized',
   'forbidden',
@@ -17,16 +16,16 @@ export const FAILURE_CODES = [
 export type FailureCode = (typeof FAILURE_CODES)[number];
 
 /**
- * What the caller may do about a failure:
- * `fix` — change what the error names (a field, the key, the quote, the signature) and ask anew;
- * `wait` — leave the upstream alone for `retryAfterMs`, or a backoff of one's own, then send the same again;
- * `retry-bounded` — ask again a few times, with backoff;
- * `resend-identical` — send the very bytes again to the same endpoint: the job that exists comes back, never a second;
- * `never` — nothing that is sent helps: look the original job up, or talk to the operator.
+ * Advice to the caller about a failure:
+ * `fix` — change what the error names (a field, the key, the quote, the signature) and request again;
+ * `wait` — send nothing for `retryAfterMs`, or an own backoff, then send the same again;
+ * `retry-bounded` — request again a few times, with backoff;
+ * `resend-identical` — send the same bytes again to the same endpoint: the existing job comes back, never a second;
+ * `never` — no request helps: look the original job up, or contact the operator.
  */
 export type Advice = 'fix' | 'wait' | 'retry-bounded' | 'resend-identical' | 'never';
 
-/** A read, a quote or the creation of a vault (which costs nothing until it is funded); a signed payload. */
+/** `ask`: a read, a quote or the creation of a vault (free until it is funded); `submit`: a signed payload. */
 type ByRequest = { ask: Advice; submit: Advice };
 
 const FIX: ByRequest = { ask: 'fix', submit: 'fix' };
@@ -34,7 +33,7 @@ const WAIT: ByRequest = { ask: 'wait', submit: 'wait' };
 const AGAIN: ByRequest = { ask: 'retry-bounded', submit: 'resend-identical' };
 const NEVER: ByRequest = { ask: 'never', submit: 'never' };
 
-/** Every error code of the interface: the failure that it is, and what the caller may do. */
+/** Every error code of the interface, with its failure and the advice. */
 export const ERROR_CODES = {
   'invalid-request': { failure: 'invalid-request', advice: FIX },
   'invalid-parameter': { failure: 'invalid-request', advice: FIX },
@@ -48,7 +47,7 @@ export const ERROR_CODES = {
   'funder-mismatch': { failure: 'forbidden', advice: FIX },
   'endpoint-not-found': { failure: 'not-found', advice: FIX },
   'token-not-found': { failure: 'not-found', advice: FIX },
-  // Bound or used already: the original job is the one to look up, before anything is signed again.
+  // Bound or used already: look the original job up before anything is signed again.
   'signature-already-bound': { failure: 'invalid-request', advice: NEVER },
   'nonce-used': { failure: 'invalid-request', advice: NEVER },
   'quote-expired': { failure: 'invalid-request', advice: FIX },
@@ -66,7 +65,7 @@ export const ERROR_CODES = {
   'service-unavailable': { failure: 'unavailable', advice: AGAIN },
 } as const satisfies Record<string, { failure: FailureCode; advice: ByRequest }>;
 
-/** What is advised where the answer bears no code of the interface, or one that its status contradicts. */
+/** Advice for an answer without a code of the interface, or with one that its status contradicts. */
 const BY_FAILURE: Readonly<Record<FailureCode, ByRequest>> = {
   unauthorized: FIX,
   forbidden: FIX,
@@ -78,12 +77,12 @@ const BY_FAILURE: Readonly<Record<FailureCode, ByRequest>> = {
   malformed: AGAIN,
 };
 
-/** The failure that a code of the interface stands for; null for any other code. */
+/** Failure of a code of the interface; null for any other code. */
 export function failureOfCode(problemCode: string | null): FailureCode | null {
   return rowOf(problemCode)?.failure ?? null;
 }
 
-/** What the caller may do about a failure at this endpoint. The status decides first, the problem's code second. */
+/** Advice about a failure at this endpoint. The status decides first, the problem's code second. */
 export function adviceFor(failed: {
   endpoint: Endpoint;
   code: FailureCode;
@@ -93,7 +92,7 @@ export function adviceFor(failed: {
   const row = rowOf(failed.problemCode);
   const kind = isSubmit(failed.endpoint) ? 'submit' : 'ask';
   if (row !== null && row.failure === failed.code) return row.advice[kind];
-  // A conflict without a readable code: something of this request exists already.
+  // A conflict without a readable code: part of this request exists already.
   if (failed.httpStatus === 409) return 'never';
   return BY_FAILURE[failed.code][kind];
 }
@@ -103,38 +102,35 @@ function rowOf(problemCode: string | null): { failure: FailureCode; advice: ByRe
   return problemCode !== null && Object.hasOwn(rows, problemCode) ? (rows[problemCode] ?? null) : null;
 }
 
-/** An answer beyond its limits: what was found, and the id of the first record where it could be read. */
+/** An answer beyond its limits: the found size, and the id of the first record if readable. */
 export type TooLarge = { found: string; firstId: string | null };
 
 type FailureFacts = {
   endpoint: Endpoint;
   code: FailureCode;
-  /** What came back, already free of the API key and of control characters. */
+  /** The answer's content, without the API key and control characters. */
   found: string;
   expected: string;
-  /** `null` when no answer came. */
+  /** `null` without an answer. */
   httpStatus: number | null;
-  /** The stable `code` of a problem body. */
   problemCode: string | null;
   retryAfterMs: number | null;
   /** True when the request carried the API key. Default false: then no answer can be about the key. */
   keyed?: boolean;
-  /** True when a page came instead of what the API says: something in between answered. Default false. */
+  /** True when a page came instead of the API's answer: an intermediary answered. Default false. */
   isPage?: boolean;
-  /** How the answer is beyond its limits. Default null: it is not. */
+  /** Excess of the answer over its limits. Default null: none. */
   tooLarge?: TooLarge | null;
   fields?: FieldFault[];
   solvers?: SolverFault[];
-  /** What a support ticket can name. */
   support?: SupportDetails;
   /** Never an error that carries the upstream's bytes: they may echo the key. */
   cause?: unknown;
 };
 
 /**
- * The only error that an answer of the upstream, or the lack of one, can end in. `retryable` says whether the same
- * request can succeed later, `advice` what the caller may do; `retryAfterMs` is how long the upstream asked to be left alone, at
- * most an hour.
+ * The only error of a missing or unusable upstream answer. `retryable`: the same request can succeed later. `advice`:
+ * the caller's next action. `retryAfterMs`: the pause that the upstream requested, at most an hour.
  */
 export class UpstreamFailure extends Error {
   readonly endpoint: Endpoint;
@@ -190,22 +186,19 @@ function isRetryable(code: FailureCode): boolean {
   }
 }
 
-/** True when an answer can be about the key: one was sent, and what refuses it is the API, not a page in between. */
+/** True when an answer can be about the key: one was sent, and the API refused it, not a page of an intermediary. */
 export function isAboutKey({ keyed, isPage }: Pick<UpstreamFailure, 'keyed' | 'isPage'>): boolean {
   return keyed && !isPage;
 }
 
-/** The sentence for a refusal, with what a support ticket can name; null for any other failure. */
+/** Sentence for a refusal, with details for a support ticket; null for any other failure. */
 export function refusalReport(failure: UpstreamFailure): string | null {
   const sentence = refusalSentence(failure);
   const support = describeSupport(failure.support);
   return sentence === null || support === '' ? sentence : `${sentence} (${support})`;
 }
 
-/**
- * Says in one sentence that the upstream refuses the key, or a path that takes none, and what to do; null for any other
- * failure.
- */
+/** Sentence for a refused key, or a refused path that takes none, with the remedy; null for any other failure. */
 export function refusalSentence(
   failure: Pick<UpstreamFailure, 'endpoint' | 'httpStatus' | 'problemCode' | 'isPage' | 'keyed'>,
 ): string | null {
@@ -227,7 +220,7 @@ export function refusalSentence(
   return null;
 }
 
-/** The gateway answers an unknown path with 403 as well (interface, Errors); where no key is sent, none can be refused. */
+/** The gateway answers an unknown path with 403 too (interface, Errors); without a sent key, none is refused. */
 function pathSentence({
   endpoint,
   httpStatus,

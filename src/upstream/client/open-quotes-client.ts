@@ -11,25 +11,23 @@ import { payloadOf } from '../wire/payload.ts';
 import { type Answer, type Asking, ask, listThread, type Outcome } from './ask.ts';
 import { endpointUrl, parseBaseUrl } from './endpoint.ts';
 
-/** The open quoting service collects the quotes of its solvers before it answers: how long that may take. */
+/** Timeout of the open quoting service, which collects its solvers' quotes before it answers. */
 export const OPEN_QUOTES_TIMEOUT_MS = 30_000;
 
-/** The place where the open quoting service is and how it is asked. */
+/** Options of the open quoting service's client. */
 export type OpenQuotesClientOptions = {
-  /** http or https; a path in it is stored. */
   quotesUrl: string;
   /** For connecting, headers and body together. */
   timeoutMs: number;
-  /** The proxy's URL; left out or `null`: asked directly. */
+  /** URL of the proxy; absent or `null` for none. */
   proxy?: Secret | null;
   /** Called once per answered or failed request, not for one that the caller aborted. */
   onAnswer?: (answer: Outcome) => void;
 };
 
 /**
- * The open quoting service over kept-alive connections, one request per call and no retries. It takes no key, so none
- * is ever sent. Every method throws UpstreamFailure when no usable answer came, and the signal's reason when the
- * caller aborted.
+ * Client of the open quoting service over kept-alive connections, one request per call, no retries, never a key.
+ * Every method throws UpstreamFailure without a usable answer, and the signal's reason when the caller aborted.
  */
 export class OpenQuotesClient {
   readonly #base: URL;
@@ -51,7 +49,7 @@ export class OpenQuotesClient {
     };
   }
 
-  /** What each solver gives for an exact input. Throws a RangeError for a request that would be refused. */
+  /** Each solver's quote for an exact input. Throws a RangeError for a request that would be refused. */
   async exactIn(
     request: ExactInRequest,
     options: { signal?: AbortSignal } = {},

@@ -7,22 +7,20 @@ import {
 } from '../../domain/quotes/quote-signature.ts';
 import type { UpstreamClient } from './client.ts';
 
-/** The time that what the chains endpoint said is taken for true. */
 const FRESH_MS = 600_000;
 
-/** The signers by source chain, and when the reading of them began (own clock, ms). */
+/** Signers by source chain, and the time at which reading them began (own clock, ms). */
 export type PublishedSigners = { signers: ReadonlyMap<number, string>; readAtMs: number };
 
-/** What the signers are read with. */
 export type QuoteSignersOptions = {
   client: Pick<UpstreamClient, 'chains'>;
-  /** What others have read; null for nothing. */
+  /** Signers read by others; null for none. */
   shared?: () => PublishedSigners | null;
   /** Default: 10 minutes. */
   freshMs?: number;
 };
 
-/** The signers of quotes as the chains endpoint publishes them: cached, read again when old or when a quote does not match. */
+/** Signers of quotes as the chains endpoint publishes them: cached, read again when old or when a quote does not match. */
 export class QuoteSigners {
   readonly #client: Pick<UpstreamClient, 'chains'>;
   readonly #shared: () => PublishedSigners | null;
@@ -36,14 +34,14 @@ export class QuoteSigners {
     this.#freshMs = options.freshMs ?? FRESH_MS;
   }
 
-  /** What was read last, by whomever. */
+  /** The newest known signers, read here or by others. */
   get #known(): PublishedSigners | null {
     const [own, shared] = [this.#own, this.#shared()];
     if (own === null || shared === null) return own ?? shared;
     return shared.readAtMs > own.readAtMs ? shared : own;
   }
 
-  /** The verdict on a quote where nobody has to be asked for it; null where the chains have to be read first. */
+  /** Verdict on a quote from known signers alone; null when the chains must be read first. */
   async known(quote: JsonValue): Promise<QuoteVerdict | null> {
     if ('part' in readSignedQuote(quote)) return verifyQuoteSignature({ quote, quoteSigner: '' });
     if (performance.now() - this.#readAtMs() >= this.#freshMs) return null;
@@ -52,10 +50,9 @@ export class QuoteSigners {
   }
 
   /**
-   * Verifies a quote against the signer of its source chain. Signers rotate, so a quote is called not valid only by
-   * signers that were read after it was given. Throws UpstreamFailure when the chains cannot be read: then nothing is
-   * known. `trustedForMs`: signers that were read so shortly before the quote was given are held to be those of its time,
-   * so that a stream of quotes that do not hold does not have them read for each. The signal ends only the waiting.
+   * Verifies a quote against its source chain's signer. Signers rotate: only signers read after a quote was given
+   * make it invalid. Throws UpstreamFailure when they cannot be read. `trustedForMs`: signers read this shortly
+   * before also count, so that a stream of invalid quotes does not read them for each. The signal ends only the wait.
    */
   async verify(
     quote: JsonValue,
@@ -72,7 +69,7 @@ export class QuoteSigners {
     const verdict = await this.#verifyWithKnown(quote);
     const sinceMs = givenAtMs - trustedForMs;
     if (verdict.valid || this.#readAtMs() >= sinceMs) return verdict;
-    // A reading that another caller began earlier may have missed a rotation, so it may take a second one.
+    // A reading that another caller began earlier may have missed a rotation, so a second one may be needed.
     while (this.#readAtMs() < sinceMs) await this.#read();
     return this.#verifyWithKnown(quote);
   }
@@ -90,12 +87,11 @@ export class QuoteSigners {
     return verifyQuoteSignature({ quote, quoteSigner: quoteSigner ?? '', otherChains });
   }
 
-  /** When the reading of what is known began. */
   #readAtMs(): number {
     return this.#known?.readAtMs ?? Number.NEGATIVE_INFINITY;
   }
 
-  /** One reading for all who ask at once. */
+  /** One reading for all concurrent callers. */
   #read(): Promise<void> {
     this.#reading ??= this.#readChains().finally(() => {
       this.#reading = null;
@@ -113,7 +109,7 @@ export class QuoteSigners {
   }
 }
 
-/** Waits for work that others wait for as well, but no longer than until the signal. */
+/** Waits for shared work, but no longer than until the signal. */
 async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const ended = new AbortController();
   const aborted = new Promise<never>((_, reject) => {

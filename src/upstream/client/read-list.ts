@@ -5,10 +5,9 @@ import { readQuoteAnswer } from '../wire/quote.ts';
 import type { Reading } from '../wire/wire.ts';
 import { type Endpoint, type ListEndpoint, limitsOf } from './endpoint.ts';
 
-/** What was read of a body; `beyond`: it is beyond its limits. */
+/** A parsed body; `beyond`: it exceeds its limits. */
 export type BodyReading<T> = Reading<T> | { beyond: string };
 
-/** How the lists are read. */
 const READERS: { readonly [list in ListEndpoint]: (body: JsonValue) => Reading<unknown> } = {
   chains: readChains,
   tokens: readTokens,
@@ -19,7 +18,7 @@ const READERS: { readonly [list in ListEndpoint]: (body: JsonValue) => Reading<u
 /** This module, for a thread. */
 export const LIST_MODULE = import.meta.url;
 
-/** A list of which the text is read in a thread. */
+/** A list whose text is parsed in a thread. */
 export type ListTask = { endpoint: ListEndpoint; text: string };
 
 /** Reads a list: the work of a thread (thread.ts). */

@@ -4,13 +4,13 @@ import { NameResolver } from '../../network/resolver.ts';
 import { redactor, secretsOfUrl } from '../../redact.ts';
 import type { Secret } from '../../secret.ts';
 
-/** The time that an idle socket is stored where the upstream says nothing about it. */
+/** Lifetime of an idle socket when the upstream states none. */
 const KEEP_ALIVE_MS = 20_000;
 
-/** The time that one request may take, and the proxy that it goes through (`null`: none). */
+/** Timeout of one request, and its proxy (`null`: none). */
 export type TransportOptions = { timeoutMs: number; proxy: Secret | null };
 
-/** One request: a POST of these very bytes, or a GET when there is no body. */
+/** One request: a POST of these bytes, or a GET without a body. */
 export type HttpRequest = {
   url: URL;
   headers: Record<string, string>;
@@ -27,11 +27,10 @@ export type HttpAnswer = {
   contentType: string | null;
   location: string | null;
   retryAfterMs: number | null;
-  /** The Date header, milliseconds since 1970. */
+  /** Date header, milliseconds since 1970. */
   dateMs: number | null;
-  /** As much of the body as came. */
+  /** The received part of the body. */
   text: string;
-  /** Why the body is not whole. */
   cut: 'timeout' | 'too large' | 'truncated' | null;
 };
 
@@ -41,7 +40,7 @@ export type NoAnswer =
   | { kind: 'lost'; cause: Error }
   | { kind: 'garbled'; reason: string };
 
-/** Keep-alive connections to the upstream. Does nothing until it is asked; `close()` lets requests under way end. */
+/** Keep-alive connections to the upstream. Opens none before the first request; `close()` lets requests under way end. */
 export class Transport {
   readonly #agent: Agent;
   readonly #names: NameResolver;
@@ -53,7 +52,7 @@ export class Transport {
     this.#names = new NameResolver({ timeoutMs });
     const { lookup } = this.#names;
     this.#agent = new Agent({
-      // As many sockets as requests under way: those who ask know how many that may be.
+      // One socket per request under way: the callers limit their number.
       connections: null,
       keepAliveTimeout: KEEP_ALIVE_MS,
       pipelining: 1,
@@ -68,8 +67,8 @@ export class Transport {
   }
 
   /**
-   * Asks once, following no redirect. One timeout covers connecting, headers and body. Throws the caller's abort
-   * reason when the caller gave up, and an error of its own when the transport is closed or the request impossible.
+   * Sends one request, following no redirect. One timeout covers connecting, headers and body. Throws the caller's
+   * abort reason when the caller gave up, and its own error when the transport is closed or the request impossible.
    */
   async send(request: HttpRequest): Promise<HttpAnswer | NoAnswer> {
     const { url, headers, body: sent, maxBodyBytes, signal: caller } = request;
@@ -112,7 +111,7 @@ export class Transport {
 
 type Body = { text: string; isTooLarge: boolean; error: unknown };
 
-/** Reads until the end, the limit or the first error. Who stops reading a body ends its connection. */
+/** Reads until the end, the limit or the first error. Stopping early ends the connection. */
 async function readBody(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Body> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
@@ -159,7 +158,7 @@ const OWN_LIMITS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 
 
 function noAnswer(error: unknown): NoAnswer {
   if (error instanceof errors.ConnectTimeoutError) return { kind: 'timeout' };
-  // These carry the bytes that came, which may echo the key: only their code goes on.
+  // These errors carry received bytes, which may echo the key: only their code is passed on.
   if (error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError) {
     return { kind: 'garbled', reason: error.code };
   }
@@ -178,10 +177,10 @@ function noAnswer(error: unknown): NoAnswer {
 /** Enough text for the longest excerpt, however much white space it shrinks by. */
 const SCAN_CHARS = 4096;
 
-/** Turns what the upstream said into printable text of at most so many characters, without the API key. */
+/** Turns the upstream's words into printable text of limited length, without the API key. */
 export type Excerpt = (text: string, maxChars: number) => string;
 
-/** An excerpt maker for texts that may echo the key or the proxy's login, in any spelling or cut off in its middle. */
+/** Makes excerpts of texts that may echo the key or the proxy's login, in any spelling or cut off in its middle. */
 export function excerptWithout({ apiKey, proxy }: { apiKey: Secret | null; proxy: Secret | null }): Excerpt {
   const redact = redactor([
     ...(apiKey === null ? [] : [apiKey.reveal()]),
@@ -200,17 +199,14 @@ const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /** An HTTP date in milliseconds since 1970; null for anything else. */
 function httpDateMs(text: string | null): number | null {
-  // Date.parse alone also takes "5" and local dates; every form of an HTTP date starts with the day's name.
+  // Date.parse alone also accepts "5" and local dates; every form of an HTTP date starts with the day's name.
   if (text === null || !/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? /.test(text)) return null;
   // The oldest of the three forms (asctime) names no zone and means GMT.
   const ms = Date.parse(/(GMT|UTC)$/.test(text) ? text : `${text} GMT`);
   return Number.isNaN(ms) ? null : ms;
 }
 
-/**
- * A Retry-After header in whole milliseconds, at most an hour; null when absent or unreadable.
- * `nowMs` is the time of the answer, best on the clock that wrote the header.
- */
+/** A Retry-After header in ms, at most an hour; null when absent or unreadable. `nowMs`: time of the answer, best by its `Date`. */
 function retryAfterMs(text: string | null, nowMs: number): number | null {
   if (text === null) return null;
   const ms = /^\d+(\.\d+)?$/.test(text) ? Math.ceil(Number(text) * 1000) : untilMs(text, nowMs);

@@ -5,7 +5,7 @@ import { integerOrNull, kindOf, type Reading, readEntries, textOrNull } from './
 export type ChainEntry = {
   chainId: number;
   name: string | null;
-  /** The address that signs quotes for this source chain. */
+  /** Address that signs quotes for this source chain. */
   quoteSigner: string | null;
 };
 
@@ -17,18 +17,16 @@ export type TokenEntry = {
   decimals: number | null;
 };
 
-/** A list, and what of it could not be read. */
+/** The readable entries of a list, and the faults of the others. */
 export type Listing<T> = { entries: T[]; unreadable: { index: number; reason: string }[] };
 
-/** What the chains endpoint must answer, in words. */
 export const CHAINS_EXPECTED =
   'HTTP 200 with a JSON array of chains, or an object that holds it as chains or data';
 
-/** What the tokens endpoint must answer, in words. */
 export const TOKENS_EXPECTED =
   'HTTP 200 with a JSON array of tokens, or an object that holds it as tokens or data';
 
-/** Reads a list of chains. The interface shows no shape, so a bare list and the two usual envelopes will do. */
+/** Reads a list of chains. The interface shows no shape, so a bare list and the two usual envelopes are accepted. */
 export function readChains(body: JsonValue): Reading<Listing<ChainEntry>> {
   return readListing(body, {
     name: 'chains',

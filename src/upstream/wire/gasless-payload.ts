@@ -19,14 +19,12 @@ const erc3009 = {
   nonce: hexField({ bytes: 32 }),
 };
 
-/** Funds a quote by a transfer that its owner authorized. */
 export const erc3009Schema = z.strictObject({
   quoteId: quoteIdField,
   authorization: z.strictObject(erc3009),
   signature: hexField({ bytes: 65 }),
 });
 
-/** Funds a quote through Permit2. */
 export const permit2Schema = z.strictObject({
   quoteId: quoteIdField,
   authorization: z.strictObject({
@@ -40,7 +38,7 @@ export const permit2Schema = z.strictObject({
   signature: anySignatureField,
 });
 
-/** Funds a quote through Permit3, from one or several chains. */
+/** Permit3 may fund from one or several chains. */
 export const permit3Schema = z.strictObject({
   quoteId: quoteIdField,
   authorization: z.strictObject({
@@ -55,14 +53,13 @@ export const permit3Schema = z.strictObject({
   signature: anySignatureField,
 });
 
-/** Funds a deposit vault by a transfer that its owner authorized. */
 export const vaultErc3009Schema = z.strictObject({
   chainId: chainField,
   ...erc3009,
   signature: hexField({ bytes: 65 }),
 });
 
-/** Funds a deposit vault by an EIP-2612 permit; `spender` is the vault. */
+/** `spender` is the vault. */
 export const vaultErc2612Schema = z.strictObject({
   chainId: chainField,
   owner: evmField,
@@ -72,7 +69,6 @@ export const vaultErc2612Schema = z.strictObject({
   signature: hexField({ bytes: 65 }),
 });
 
-/** What creates a deposit vault. */
 export const createVaultSchema = z.strictObject({
   sourceChainId: chainField,
   destinationChainId: chainField,

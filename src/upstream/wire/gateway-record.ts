@@ -18,9 +18,9 @@ export type GatewayJob = {
   id: string | null;
   status: string | null;
   intentHash: string | null;
-  /** All the upstream said inside `data`. */
+  /** The whole `data`. */
   raw: JsonObject;
-  /** Members that are there but not as the interface describes them. */
+  /** Members that do not have the interface's shape. */
   unreadable: string[];
 };
 
@@ -29,14 +29,14 @@ export type VaultRecord = {
   /** As spelled by the upstream. */
   vaultAddress: string | null;
   state: string | null;
-  /** The chain on which the vault is funded. */
+  /** Chain on which the vault is funded. */
   chainId: number | null;
   intentHash: string | null;
   /** Unix seconds. */
   deadline: number | null;
-  /** All the upstream said inside `data`. */
+  /** The whole `data`. */
   raw: JsonObject;
-  /** Members that are there but not as the interface describes them. */
+  /** Members that do not have the interface's shape. */
   unreadable: string[];
 };
 
@@ -61,17 +61,14 @@ const VAULT_MEMBERS: Members = {
 
 const JOB = 'a JSON object { data } with members of a gasless job (id, status, error, …)';
 
-/** What the gasless job endpoint must answer, in words. */
 export const GATEWAY_JOB_EXPECTED = `HTTP 200 with ${JOB}`;
 
-/** What the deposit gateway's submits must answer, in words. */
 export const GATEWAY_SUBMIT_EXPECTED = `HTTP 202 (or 200 for a job that exists) with ${JOB}`;
 
-/** What the vault lookup and the creation of a vault must answer, in words. */
 export const VAULT_EXPECTED =
   'HTTP 200 (201 for a new one) with a JSON object { data } with members of a vault (vaultAddress, state, …)';
 
-/** Reads a gasless job, as far as it goes: one member that the interface names must be there. */
+/** Reads the readable members of a gasless job: at least one that the interface names must be present. */
 export function readGatewayJob(body: JsonValue): Reading<GatewayJob> {
   const reading = readEnvelope(body, JOB_MEMBERS);
   if ('mismatch' in reading) return reading;
@@ -82,7 +79,7 @@ export function readGatewayJob(body: JsonValue): Reading<GatewayJob> {
   };
 }
 
-/** Reads a vault, as far as it goes: one member that the interface names must be there. */
+/** Reads the readable members of a vault: at least one that the interface names must be present. */
 export function readVault(body: JsonValue): Reading<VaultRecord> {
   const reading = readEnvelope(body, VAULT_MEMBERS);
   if ('mismatch' in reading) return reading;
@@ -100,7 +97,7 @@ export function readVault(body: JsonValue): Reading<VaultRecord> {
   };
 }
 
-/** What `data` says, and which of its members cannot be read; an object with nothing of the record is none. */
+/** Content of `data`, and its unreadable members; an object with no member of the record is refused. */
 function readEnvelope(body: JsonValue, members: Members): Reading<{ raw: JsonObject; unreadable: string[] }> {
   if (!isJsonObject(body)) return { mismatch: `${kindOf(body)} as the body` };
   const { data } = body;
@@ -120,15 +117,14 @@ export type GaslessJob = {
   /** With its prefix `gasless:`. */
   id: string;
   status: string;
-  /** All the upstream said. */
+  /** The whole answer. */
   raw: JsonObject;
 };
 
-/** What the gasless submits must answer, in words. */
 export const GASLESS_JOB_EXPECTED =
   'HTTP 202 (or 200 for a job that exists) with a JSON object of id and status';
 
-/** Reads a gasless job: `id` and `status` must be there. */
+/** Reads a gasless job: `id` and `status` must be present. */
 export function readGaslessJob(body: JsonValue): Reading<GaslessJob> {
   if (!isJsonObject(body)) return { mismatch: `${kindOf(body)} as the body` };
   const id = textOrNull(body.id);

@@ -13,9 +13,9 @@ import {
   unreadableMembers,
 } from './wire.ts';
 
-/** What the open quoting service is asked for an exact input. Amounts are base units. */
+/** Request to the open quoting service for an exact input. Amounts are base units. */
 export const exactInSchema = z.strictObject({
-  /** Names the application that asks; for attribution only. */
+  /** Name of the application, for attribution only. */
   dAppID: z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, {
     error: 'a name of 1 to 64 letters, digits, dots, underscores and hyphens',
   }),
@@ -53,16 +53,15 @@ export type OpenQuote = {
   /** Unix seconds. */
   deadline: number | null;
   estimatedFulfillSeconds: number | null;
-  /** All the upstream said about this entry. */
+  /** The whole entry. */
   raw: JsonObject;
-  /** Members of the entry and of its `quoteData.quoteResponse` that are there but not as the interface describes them. */
+  /** Members of the entry and of its `quoteData.quoteResponse` that do not have the interface's shape. */
   unreadable: string[];
 };
 
 /** The quotes of a route; none is a success: no solver quoted it. */
 export type OpenQuotes = { quotes: OpenQuote[]; unreadable: { index: number; reason: string }[] };
 
-/** What the open quoting service must answer, in words. */
 export const OPEN_QUOTES_EXPECTED = 'HTTP 201 with a JSON object { data } of quotes (array)';
 
 const amount = z.string().regex(/^\d+$/);

@@ -1,16 +1,16 @@
 import { isJsonObject, type JsonObject, type JsonValue, parseJson } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
-/** A field of the request that was refused, as a dotted path, and why. */
+/** A refused field of the request, as a dotted path, with the reason. */
 export type FieldFault = { field: string; detail: string };
 
-/** Why one solver refused to quote. */
+/** Reason of one solver's refusal to quote. */
 export type SolverFault = { solver: string; code: string; message: string };
 
-/** What a problem says about itself that its operator's support requests; what it does not say is absent. */
+/** Details of a problem for the operator's support; missing ones are absent. */
 export type SupportDetails = { requestId?: string; legacyCode?: string; instance?: string; title?: string };
 
-/** What an error body said, as far as it could be read; texts are unfiltered. */
+/** Readable content of an error body; texts are unfiltered. */
 export type Problem = {
   /** The stable code to branch on. */
   code: string | null;
@@ -21,19 +21,19 @@ export type Problem = {
   support: SupportDetails;
 };
 
-/** More of either list is not worth a message's length. */
+/** Most entries of either list: more would make a message too long. */
 const MAX_FAULTS = 20;
 
 /**
- * Reads any error body: a problem, the gateway's `{ Message }`, the deposit gateway's `{ statusCode, message, code }`,
- * the open quoting service's `{ statusCode, createdBy, validationErrors }`, HTML, nothing. Never throws.
+ * Reads any error body: a problem, the gateway's `{ Message }`, the deposit gateway's `{ statusCode, message, code
+ * }`, the open quoting service's `{ statusCode, createdBy, validationErrors }`, HTML, or an empty one. Never throws.
  */
 export function readProblem(text: string): Problem {
   const body = jsonOrNull(text);
   if (!isJsonObject(body)) return { code: null, detail: null, fields: [], solvers: [], support: {} };
   const { code, detail, Message, message } = body;
   return {
-    // A code is an identifier; whatever else stands there must not reach labels and logs.
+    // A code is an identifier; other text must not reach labels and logs.
     code: typeof code === 'string' && /^[A-Za-z0-9._-]{1,64}$/.test(code) ? code : null,
     detail: [detail, Message, message].find((one) => typeof one === 'string') ?? null,
     fields: [...objects(body.errors), ...objects(body.validationErrors)].flatMap(fieldFault),
@@ -56,7 +56,7 @@ function supportDetails(body: JsonObject): SupportDetails {
   return details;
 }
 
-/** Each detail with its name, as a message ends: `title "…", requestId …`; empty where there is none. */
+/** Each detail with its name, for the end of a message: `title "…", requestId …`; empty without details. */
 export function describeSupport(details: SupportDetails): string {
   return SUPPORT.toReversed()
     .flatMap((name) => {

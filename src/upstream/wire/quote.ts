@@ -15,7 +15,7 @@ import {
 /** A fee of a quote. `amount` is base units of `token`. */
 type QuoteFee = { type: string; token: string | null; amount: string };
 
-/** A quote: its price, what is signed, and how it is funded. */
+/** A quote: its price, its signed members, and its funding. */
 export type Quote = {
   /** With its prefix `quote:`. */
   id: string;
@@ -33,22 +33,21 @@ export type Quote = {
     minAmountOut: string | null;
   };
   fees: QuoteFee[];
-  /** `execution.transaction`: what funds the quote. The quote's signature does not cover it. */
+  /** `execution.transaction`, which funds the quote. The quote's signature does not cover it. */
   transaction: JsonObject | null;
-  /** All the upstream said, `quotes` included. */
+  /** The whole answer, `quotes` included. */
   raw: JsonObject;
-  /** Members that are there but not as the interface describes them. */
+  /** Members that do not have the interface's shape. */
   unreadable: string[];
 };
 
-/** The best quote and, when all were requested, each that could be read. */
+/** The best quote and, when all were requested, each readable one. */
 export type QuoteAnswer = Quote & {
   quotes: Quote[];
   /** Entries of `quotes` that lack the core of a quote. */
   unreadableQuotes: { index: number; reason: string }[];
 };
 
-/** What the quotes endpoint must answer, in words. */
 export const QUOTE_EXPECTED =
   'HTTP 200 with a JSON object of id, signature, expiresAt, intentHash and source.chainId';
 
@@ -79,7 +78,7 @@ const MEMBERS: Members = {
 /** More than solvers give for one transfer. */
 const MOST_QUOTES = 1_000;
 
-/** Reads the answer of the quotes endpoint: the core of the top-level quote must be there, the rest is taken as far as it goes. */
+/** Reads an answer of the quotes endpoint: the core of the top-level quote must be present; the rest is optional. */
 export function readQuoteAnswer(body: JsonValue): Reading<QuoteAnswer> {
   const best = readQuote(body);
   if ('mismatch' in best) return best;
@@ -132,7 +131,7 @@ function readQuote(raw: JsonValue): Reading<Quote> {
   };
 }
 
-/** Those that can be read; a neighbour that cannot is reported by `unreadable`. */
+/** Readable fees; unreadable ones are reported by `unreadable`. */
 function feesOf(value: JsonValue | undefined): QuoteFee[] {
   return (Array.isArray(value) ? value : []).flatMap((item) => {
     const parsed = fee.safeParse(item);
@@ -164,7 +163,7 @@ const slippage = z.union(
 );
 
 const common = {
-  /** Names the application that asks. The interface rules the open service's `dAppID` only (Limits), not this one. */
+  /** Name of the application. The interface limits the open service's `dAppID` only (Limits), not this one. */
   dappId: z.string().min(1, { error: 'a name that is not empty' }),
   /** A decimal fraction: `0.005` is 0.5 %. */
   slippage: slippage.optional(),
@@ -179,7 +178,7 @@ const destination = z.strictObject({ ...side, recipient: addressField });
 
 const minimum = { minAmountOut: digitsField.optional() };
 
-/** What `POST /v1/quotes` is asked. Amounts are base units. */
+/** Request of `POST /v1/quotes`. Amounts are base units. */
 export const quoteRequestSchema = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('exact-in'),

@@ -21,23 +21,22 @@ export type StatusRecord = {
   status: string;
   /** Unix seconds on the upstream's clock. */
   updatedAt: number | null;
-  /** Every intent the record names, each once, in order, as spelled. */
+  /** Unique intents that the record names, in order, as spelled. */
   intentHashes: string[];
-  /** All the upstream said, unknown and unreadable members included. */
+  /** The whole record, with unknown and unreadable members. */
   raw: JsonObject;
-  /** Members that are there but not as the interface describes them. */
+  /** Members that do not have the interface's shape. */
   unreadable: string[];
 };
 
 /** A page of the status endpoint. */
 export type StatusPage = {
   records: StatusRecord[];
-  /** Results without the core of a record; index -1 stands for `nextCursor`, which then is null for want of better. */
+  /** Results without the core of a record; index -1 means `nextCursor`, which is then null. */
   unreadable: { index: number; reason: string }[];
   nextCursor: string | null;
 };
 
-/** What the status endpoint must answer, in words. */
 export const STATUS_PAGE_EXPECTED = 'HTTP 200 with a JSON object of results (array) and nextCursor';
 
 const transactionSummary = z.object({
@@ -72,7 +71,7 @@ const step = z.object({
   }),
 });
 
-/** Unix seconds up to the year 5138: milliseconds would make every answer to come look older than this one. */
+/** Unix seconds up to the year 5138: milliseconds would make every later answer look older than this one. */
 const secondsMember = integerMember.refine((seconds) => Number(seconds) < 1e11);
 
 const MEMBERS: Members = {
@@ -85,10 +84,10 @@ const MEMBERS: Members = {
   steps: z.array(step),
 };
 
-/** A page shows fifty. One of so many more is no page, and would take seconds to read. */
+/** A page has at most fifty results. A much longer list is no page, and would take seconds to read. */
 const MOST_RESULTS = 2_000;
 
-/** Reads a page: only `results` must be an array, everything below it is taken as far as it goes. */
+/** Reads a page: only `results` must be an array, other members are read if readable. */
 export function readStatusPage(body: JsonValue): Reading<StatusPage> {
   if (!isJsonObject(body)) return { mismatch: `${kindOf(body)} as the body` };
   if (!Array.isArray(body.results)) return { mismatch: `${kindOf(body.results)} as results` };
@@ -131,7 +130,7 @@ function readStatusRecord(raw: JsonValue): Reading<StatusRecord> {
   };
 }
 
-/** Taken one by one, so that a bad neighbour costs no hash. */
+/** Read one by one, so that an invalid neighbour discards no hash. */
 function intentHashesOf(raw: JsonObject): string[] {
   const named = [
     ...items(raw.intentHashes),
@@ -156,20 +155,17 @@ type ExactFilter = 'intentHash' | 'sourceTxHash' | 'destinationTxHash' | 'quoteI
 
 type WalletFilter = { wallet: string; status?: string; cursor?: string; limit?: number };
 
-/** One exact filter and nothing beside it. */
+/** One exact filter and no other member. */
 type Only<Name extends ExactFilter> = { [N in Name]: string } & {
   [N in Exclude<ExactFilter, Name> | keyof WalletFilter]?: never;
 };
 
-/**
- * What the status endpoint is asked: one exact filter (`quoteId` and `jobId` are bare UUIDs), or a page of a wallet.
- * `limit` is 1 to 50.
- */
+/** Query of the status endpoint: one exact filter (`quoteId`, `jobId`: bare UUIDs), or a wallet's page (`limit`: 1 to 50). */
 export type StatusQuery =
   | { [Name in ExactFilter]: Only<Name> }[ExactFilter]
   | (WalletFilter & { [Name in ExactFilter]?: never });
 
-/** The path and query of a status look-up. */
+/** Path and query of a status request. */
 export function statusPath(query: StatusQuery): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {

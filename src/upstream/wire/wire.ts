@@ -1,22 +1,22 @@
 import { z } from 'zod';
 import { isKeptNumber, type JsonObject, type JsonValue } from '../../domain/json.ts';
 
-/** What a reader of a body gives: the value, or in words what it found instead of what was expected. */
+/** Result of reading a body: the value, or a description of the unexpected content. */
 export type Reading<T> = { value: T } | { mismatch: string };
 
-/** Unix seconds, chain ids: an integer, or its digits as a string. */
+/** Integer, or its digits as a string: Unix seconds, chain ids. */
 export const integerMember = z.union([z.int(), z.string().regex(/^\d{1,15}$/)]);
 
 /** A word, hash or address: text that was sent as text. */
 export const textMember = z.string().refine((text) => !isKeptNumber(text));
 
-/** An amount in base units. Sent as a number, its digits count. */
+/** An amount in base units. A number counts by its digits. */
 export const amountMember = z.string().refine((text) => !isKeptNumber(text) || /^\d+$/.test(text));
 
-/** The optional members of one kind of record, by name. */
+/** Optional members of one kind of record, by name. */
 export type Members = Readonly<Record<string, z.ZodType>>;
 
-/** The names of the members that are there but do not match their schema; the record itself is none the worse. */
+/** Names of the members that do not match their schema; the record itself stays valid. */
 export function unreadableMembers(raw: JsonObject, members: Members): string[] {
   return Object.entries(members)
     .filter(([name, schema]) => Object.hasOwn(raw, name) && !schema.safeParse(raw[name]).success)
@@ -29,14 +29,14 @@ export function integerOrNull(value: JsonValue | undefined): number | null {
   return parsed.success ? Number(parsed.data) : null;
 }
 
-/** A member that is text; null when it is absent, empty or anything else, such as a number too large to be held. */
+/** A text member; null when it is absent, empty or anything else, such as a number too large to be held. */
 export function textOrNull(value: JsonValue | undefined): string | null {
   return typeof value === 'string' && value !== '' && !isKeptNumber(value) ? value : null;
 }
 
 /**
- * Reads the entries of a list: at most `most` of them, and as many that cannot be read; the last of these counts the rest.
- * A hostile list would else come to more than the loop can take from a thread at once.
+ * Reads the entries of a list: at most `most` of them, and as many unreadable ones; the last of these counts the
+ * rest. A hostile list would otherwise exceed what the loop can receive from a thread at once.
  */
 export function readEntries<T>(
   list: readonly JsonValue[],
@@ -56,7 +56,7 @@ export function readEntries<T>(
   return { entries, unreadable };
 }
 
-/** Names what stands somewhere without quoting it. */
+/** Names the kind of a value without quoting it. */
 export function kindOf(value: JsonValue | undefined): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';
