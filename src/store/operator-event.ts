@@ -6,7 +6,7 @@ import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
 
-/** What an operator's event is about, what happened to it and when (Redis time). */
+/** The subject, content and time (Redis time) of an operator event. */
 export type OperatorEventFacts = {
   kind: 'upstream' | 'receiver' | 'intentwatch';
   /** The subject's id without its kind. */
@@ -16,12 +16,15 @@ export type OperatorEventFacts = {
   record: JsonObject;
 };
 
-/** The subject id of something in the daemon's surroundings. */
+/** Returns the subject id of a part of the daemon's surroundings. */
 export function operatorSubject(kind: OperatorEventFacts['kind'], name: string): string {
   return `${kind}:${name}`;
 }
 
-/** An operator's event as JSON, with its id, its sequence, its epoch and the state before left for a script to fill in. */
+/**
+ * Builds an operator event as JSON, with placeholders for its id, its sequence, its epoch and the previous state, which a
+ * script fills in.
+ */
 export function operatorEventTemplate({ kind, name, word, nowMs, record }: OperatorEventFacts): string {
   const event: Event = {
     id: '%ID%',
@@ -42,7 +45,6 @@ export function operatorEventTemplate({ kind, name, word, nowMs, record }: Opera
   return JSON.stringify(event).replace('"sequence":0,"epoch":0', '"sequence":%SEQ%,"epoch":%EPOCH%');
 }
 
-/** The place where operator events about the daemon itself are written. */
 type Reports = { redis: RedisClient; keys: Keys };
 
 /**
@@ -68,10 +70,13 @@ export async function reportTruncation(
   });
 }
 
-/** What is reported about a part of the daemon. `isOnce`: it happens once, and has one id whenever it is reported. */
+/** A report about a part of the daemon. `isOnce`: it happens once, and every report of it has one id. */
 type Report = { name: string; word: string; mark: readonly string[]; isOnce?: boolean; record: JsonObject };
 
-/** Reports something about the daemon itself to the operator. What has the same `mark` is not reported twice in a row, or at all. */
+/**
+ * Reports an event of the daemon itself to the operator. A report with the same `mark` is not made twice in a row, or with
+ * `isOnce` at all.
+ */
 export async function reportToOperator(
   { redis, keys }: Reports,
   { name, word, mark, isOnce = false, record }: Report,
@@ -87,7 +92,7 @@ export async function reportToOperator(
   });
 }
 
-/** Has the next report about a part of the daemon appended, also where it says the same as the one before. */
+/** Makes the next report about a part of the daemon appended, also where it equals the one before. */
 export async function forgetReport({ redis, keys }: Reports, name: string): Promise<void> {
   await redis.hdel(keys.reports, `${operatorSubject('intentwatch', name)}|last`);
 }

@@ -7,12 +7,13 @@ import { RECEIVER_STATES, type ReceiverState } from './receivers.ts';
 import { scripts } from './scripts.ts';
 import type { OnForeign } from './stored.ts';
 
-/** The number of receivers one script that is asked about. */
 const CHUNK = 500;
 
 const STATE = z.enum(RECEIVER_STATES).catch('ok');
 
-/** The place where a receiver stands: the entry up to which its deliveries are opened, its state, and how many are open. */
+/**
+ * The state of a receiver: the entry up to which its deliveries are opened, its own state, and the number of open deliveries.
+ */
 export type Standing = { name: string; cursor: string; state: ReceiverState; open: number };
 
 /** The lease of the relay, and the cursors that only its holder moves. */
@@ -34,12 +35,11 @@ export class RelayLease {
     return this.#lease.hold();
   }
 
-  /** Gives the lease back, so that another process can take over at once. */
   async release(): Promise<void> {
     await this.#lease.release();
   }
 
-  /** True when this process relays, as far as it knows. */
+  /** True when this process held the lease at the last request. */
   get isHolder(): boolean {
     return this.#lease.isHolder;
   }
@@ -50,8 +50,8 @@ export class RelayLease {
   }
 
   /**
-   * The place where a receiver's deliveries are enqueued up to; null for a receiver without cursor, or with one that names no
-   * place: it is read from the beginning, and what it got before stands in the facts.
+   * Returns the cursor of a receiver; null for none, or for one of another shape: its log is read from the beginning, and the
+   * facts show its earlier deliveries.
    */
   async cursor(receiver: string): Promise<string | null> {
     const cursor = await this.#redis.hget(this.#keys.cursors, receiver);
@@ -61,7 +61,7 @@ export class RelayLease {
     return null;
   }
 
-  /** The place where receivers stand, in their order. */
+  /** Returns the states of receivers, in their order. */
   async standing(receivers: readonly string[]): Promise<Standing[]> {
     const keys = this.#keys;
     const found: Standing[] = [];
