@@ -63,7 +63,7 @@ export class AddedReceiverStore {
     this.#keys = keys;
   }
 
-  /** Returns the number of their changes; null where there never was one, or Redis was emptied. */
+  /** Null where no receiver was ever added, or Redis was emptied. */
   async version(): Promise<string | null> {
     return this.#redis.get(this.#keys.addedReceiversVersion);
   }
@@ -87,7 +87,7 @@ export class AddedReceiverStore {
     return scripts.putReceiver(this.#redis, { keys: this.#keys, args });
   }
 
-  /** Removes a receiver. False when there is none of this name. */
+  /** False when there is none of this name. */
   async remove(name: string): Promise<boolean> {
     return scripts.removeReceiver(this.#redis, { keys: this.#keys, args: { name } });
   }

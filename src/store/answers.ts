@@ -14,14 +14,14 @@ const MOST_CHARACTERS = 65_536;
 export type KeptAnswer = { status: number; body: string };
 
 /**
- * The state of a named request. `new`: this call must do it; `answered`: it was done, with this answer; `underWay`: it is
- * being done; `other`: another request has the name; `full`: no more names can be remembered now.
+ * The state of a named request. `new`: this call must do it; `answered`: it was done; `underWay`: it is being done; `other`:
+ * another request has the name; `full`: no more names can be remembered now.
  */
 export type NamedRequest =
   | { state: 'new' | 'underWay' | 'other' | 'full' }
   | { state: 'answered'; answer: KeptAnswer };
 
-/** The answers to requests that carry their own name: a request that is made twice is done once. */
+/** The answers to named requests: a request that is made twice is done once. */
 export class AnswerStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -31,10 +31,7 @@ export class AnswerStore {
     this.#keys = keys;
   }
 
-  /**
-   * Begins a request. Two requests are the same when their `fingerprint` is. Without an answer it counts as under way for
-   * `underWayMs`.
-   */
+  /** Begins a request; an equal `fingerprint` means an equal request. Without an answer it is under way for `underWayMs`. */
   async begin(
     name: string,
     { fingerprint, underWayMs }: { fingerprint: string; underWayMs: number },

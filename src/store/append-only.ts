@@ -14,10 +14,7 @@ const PART = /^appendonly\.aof\.(\d+)\.(base|incr)\.(?:rdb|aof)$/;
 /** The file in `dataDir` with this daemon's record of the append-only file. */
 const RECORD_NAME = 'redis-written.json';
 
-/**
- * A part of the append-only file: a base, which is written once, or writes since. Redis appends to the newest of these.
- * `isNamed`: the manifest names it.
- */
+/** A base, which is written once, or the writes since; Redis appends to the newest. `isNamed`: the manifest names it. */
 export type AppendOnlyPart = {
   name: string;
   sequence: number;
@@ -150,20 +147,13 @@ export async function writeRecord(dataDir: string, record: WriteRecord): Promise
 
 const CHUNK_BYTES = 1_048_576;
 
-/**
- * A line `#TS:<unix seconds>`, which Redis writes before the first write of each second. A value that looks like one has its
- * length on the line before.
- */
+/** A line that Redis writes before the first write of each second. The line before a value like it has the value's length. */
 const TIMESTAMP = /(\$\d+)?\r\n#TS:(\d{1,11})(?=\r\n)/g;
 
-/**
- * Two chunks overlap by more than the length of such a line. A line that begins within `EDGE_BYTES` of a chunk is read whole
- * in the other.
- */
+/** Chunks overlap by more than such a line. A line within `EDGE_BYTES` of a chunk's begin is read whole in the other. */
 const OVERLAP_BYTES = 64;
 const EDGE_BYTES = 16;
 
-/** Returns the newest time in a part before an offset. */
 async function lastWriteMs(path: string, offset: number): Promise<number | null> {
   const file = await unlessMissing(open(path));
   if (file === null) return null;

@@ -5,10 +5,7 @@ import { scripts } from './scripts.ts';
 /** The place of a delivery in the list of a receiver's open or dead deliveries. */
 export type ListPlace = { score: string; id: string };
 
-/**
- * Most open deliveries of a receiver. Beyond it the receiver's cursor stops, and further events wait in the log, where they
- * cost nothing.
- */
+/** Most open deliveries of a receiver. Beyond it the receiver's cursor stops, and events wait in the log at no cost. */
 export const MOST_OPEN = 1_000;
 
 /** The undelivered part of each receiver: open deliveries and dead letters, with their number, age and retention. */

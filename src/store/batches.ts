@@ -12,7 +12,7 @@ export type Batch = { id: string; leader: string; members: string[] };
 /** A delivery without a batch: the start of its wait (Redis time, ms; now if it does not wait), and the number that wait. */
 export type Waiting = { joinedAtMs: number; isWaiting: boolean; waiting: number };
 
-/** The batches of each receiver: deliveries that are sent together. */
+/** The batches of each receiver. */
 export class BatchStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;

@@ -82,7 +82,7 @@ export type LastReading = z.infer<typeof LAST_READING>;
 /** A stored check. */
 export type Check = Omit<z.output<typeof STORED_CHECK>, 'proof'> & { id: string; proof: Proof | null };
 
-/** A check that this process works on, under `token`. */
+/** A check that this process works on. */
 export type ClaimedCheck = Check & { token: string };
 
 /** A statement of an event, to become a check. `sequence` is that of the event. */
@@ -125,7 +125,6 @@ export type Ending = {
   because: string;
   proof: Proof | null;
   readings: readonly LastReading[];
-  /** The state of the endpoints by the responses; empty where none was read. */
   endpoints: readonly EndpointState[];
   logs: readonly number[];
   from: readonly string[];
@@ -144,10 +143,7 @@ type Postponement = {
   seenAtMs?: number | null;
 };
 
-/**
- * The result of ending a check. `gone`: it was restated, or another process had claimed it meanwhile; `taken`: a log that
- * would prove it has proved another.
- */
+/** `gone`: the check was restated, or claimed by another process; `taken`: a log that would prove it has proved another. */
 export type EndOutcome = Awaited<ReturnType<typeof scripts.endCheck>>;
 
 /** The checks of stated payments: those that wait, by chain and due time, and those that have ended. */
@@ -164,12 +160,10 @@ export class CheckStore {
     this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
-  /** Longest wait before a check ends as `unchecked`. */
   get keptMs(): number {
     return this.#retentionMs;
   }
 
-  /** Returns the stored cursor of the feed; "" where there is none. */
   async cursor(): Promise<string> {
     return (await this.#redis.get(this.#keys.checksCursor)) ?? '';
   }
@@ -179,7 +173,6 @@ export class CheckStore {
     await this.#redis.del(this.#keys.checksCursor);
   }
 
-  /** Sets the cursor of the feed, where there is none yet. */
   async begin(cursor: string): Promise<void> {
     await this.#redis.set(this.#keys.checksCursor, cursor, 'NX');
   }
@@ -324,7 +317,7 @@ export class CheckStore {
     return new Map(claims);
   }
 
-  /** Returns the checks of a subject, in the order of its payments. */
+  /** In the order of the subject's payments. */
   async of(subject: SubjectId): Promise<Check[]> {
     const ids = PAYMENTS.map((payment) => checkId({ subject, payment }));
     const rows = await Promise.all(ids.map((id) => this.#redis.hgetall(`${this.#keys.checks}:of:${id}`)));
@@ -334,7 +327,6 @@ export class CheckStore {
     });
   }
 
-  /** Counts the checks by chain and state. */
   async counts(): Promise<{ chain: string; state: string; count: number }[]> {
     const counts = await this.#redis.hgetall(`${this.#keys.checks}:counts`);
     return Object.entries(counts).map(([field, count]) => {

@@ -22,10 +22,7 @@ const NAMED = /(#?)\b(KEYS|ARGV)\.(\w+)(?:\[(\w+)\](?:\.(\w+))?)?/g;
 /** Sets the version that log entries carry. On the first line, so that errors name the right line. */
 const PRELUDE = `local SCHEMA_VERSION = '${SCHEMA_VERSION}' `;
 
-/**
- * Writes an argument for a script. A list takes the rest of ARGV: `list` has the field names of its entries, none for plain
- * values.
- */
+/** Writes an argument for a script. A list takes the rest of ARGV: `list` names its entries' fields, none for plain values. */
 type Argument<T> = { write(value: T, into: string[]): unknown; readonly list?: readonly string[] };
 
 type Arguments = { readonly [name: string]: Argument<unknown> };
@@ -143,7 +140,6 @@ export const reply = {
       ),
     );
   },
-  /** Null where the list is empty. */
   orNothing: <S extends z.ZodType>(schema: S) => {
     const decode = decoderOf(schema);
     return decoded(

@@ -35,7 +35,6 @@ export class ConfirmationStore {
     return createHmac('sha256', key).update(fingerprint.reveal()).digest('hex').slice(0, DIGEST_LETTERS);
   }
 
-  /** Allows every process to apply the file of a digest. */
   async confirm(digest: string): Promise<void> {
     await this.#redis.set(this.#keys.confirmation(digest), '1', 'PX', HOLDS_MS);
   }
@@ -53,7 +52,7 @@ export class ConfirmationStore {
     );
   }
 
-  /** Makes the next removal reported again, also one of the same file. */
+  /** Makes the next removal reported, also one of the same file. */
   async forgetReport(): Promise<void> {
     await forgetReport({ redis: this.#redis, keys: this.#keys }, NAME);
   }

@@ -53,7 +53,7 @@ export type ConfirmedClock = {
 
 const STATE = z.enum(CLOCK_STATES).catch('steady');
 
-/** The clocks as a script read them; `moves` counts the moves to `steady`. */
+/** `moves` counts the moves to `steady`. */
 type ReadClocks = { moves: string; clock: ConfirmedClock };
 
 function clocksOf(found: Awaited<ReturnType<typeof scripts.readClock>>): ReadClocks {
@@ -158,15 +158,12 @@ export class ConfirmedTime {
     return readConfirmedTime(this.#parts.redis, this.#parts.keys);
   }
 
-  /** The clocks of the last round; null before the first. */
+  /** Null before the first round. */
   get known(): ConfirmedClock | null {
     return this.#known;
   }
 
-  /**
-   * True when a Redis time that has just been read may be acted on by reminders and closings. A time that has jumped since the
-   * last round may not.
-   */
+  /** True when reminders and closings may use a Redis time just read. A time that jumped since the last round may not. */
   mayActAt(redisMs: number): boolean {
     if (this.#known === null || this.#known.isHeld) return false;
     if (this.#base === null) return true;

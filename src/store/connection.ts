@@ -10,14 +10,12 @@ import { leaveWhenSilent } from './silence.ts';
 
 type OpenOptions = RedisOptions & { replyMapping: 'legacy' };
 
-/** Timeout of a first connection and of each reconnection before the next try. */
 const CONNECT_TIMEOUT_MS = 5_000;
 const RECONNECT_EVERY_MS = 500;
 
 /** Timeout of one Sentinel, or of one Cluster node that is requested for its slots, before the next is requested. */
 const DIRECTORY_TIMEOUT_MS = 2_000;
 
-/** Time for a server to close its side before the connection is cut. */
 const DISCONNECT_TIMEOUT_MS = 500;
 
 /** Interval for fetching the nodes of a Cluster: those of the config may be gone when the others are needed. */

@@ -2,7 +2,6 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
 
-/** Most consumers whose place is stored here. */
 const MOST_CONSUMERS = 1_000;
 
 /** The stored place of a consumer. One of another shape begins anew: duplicate events are better than lost ones. */
@@ -34,7 +33,6 @@ export class ConsumerStore {
     return scripts.acknowledge(this.#redis, { keys: this.#keys, args });
   }
 
-  /** Removes a consumer. False when there was none. */
   async forget(name: string): Promise<boolean> {
     return (await this.#redis.hdel(this.#keys.consumers, name)) === 1;
   }

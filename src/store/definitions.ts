@@ -70,7 +70,6 @@ export function receiverText(receiver: Omit<StoredReceiver, 'removed'>): string 
   return JSON.stringify({ ...receiver, removed: false });
 }
 
-/** Most definitions in each cache. */
 const MOST_READ = 20_000;
 
 /** Parses and caches the stored texts of subscriptions, receivers and routes. */
@@ -85,7 +84,7 @@ export class Definitions {
     this.#onForeign = onForeign;
   }
 
-  /** Returns a subscription; null for an entry of another shape. */
+  /** Null for an entry of another shape. */
   subscription(name: string, text: string): StoredSubscription | null {
     if (isTrackedRoot(name)) return this.#tracked(name, text);
     const where = `${this.#keys.subscriptions} ${name}`;
@@ -107,7 +106,7 @@ export class Definitions {
     });
   }
 
-  /** Returns a receiver; null for an entry of another shape. */
+  /** Null for an entry of another shape. */
   receiver(name: string, text: string): StoredReceiver | null {
     const where = `${this.#keys.receivers} ${name}`;
     return this.#once(this.#receivers, text, () =>
@@ -115,7 +114,7 @@ export class Definitions {
     );
   }
 
-  /** Returns the definition of a route; null for an entry of another shape. */
+  /** Null for an entry of another shape. */
   route(name: string, text: string): RouteDefinition | null {
     const where = `${this.#keys.routes} ${name}`;
     return readStored(ROUTE_TEXT, text, { what: 'route', where, onForeign: this.#onForeign });

@@ -21,10 +21,7 @@ export type Opening = {
   isSuspended?: boolean;
 };
 
-/**
- * The deliveries to open for one receiver: `replay` names theirs if there is one, `cursor` is the receiver's cursor afterwards
- * (null: as before).
- */
+/** The deliveries to open for one receiver, of one `replay` or of none. `cursor`: its cursor afterwards (null: as before). */
 export type OpeningOrder = {
   receiver: string;
   deliveries: readonly Opening[];
@@ -69,20 +66,14 @@ export type Noting = {
   process: string | null;
 };
 
-/**
- * The result of recording an attempt: the resulting outcome, the move that the operator is notified of, and the number of
- * deliveries it released.
- */
+/** `outcome`: the result; `moved`: a move that the operator is notified of; `released`: number of released deliveries. */
 export type Noted = { outcome: DeliveryOutcome; moved: ReceiverMove | null; released: number };
 
 const ATTEMPTS_KEPT = 12;
 
 const CHUNK = 500;
 
-/**
- * The facts of deliveries, one per event, receiver and replay, stored as long as the event or the dead letter, and the
- * processes that send them.
- */
+/** The facts of deliveries, one per event, receiver and replay, and their senders. Stored as long as event or dead letter. */
 export class DeliveryStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;

@@ -17,7 +17,7 @@ export type StoredDirectory = {
   tokensAtMs: number | null;
 };
 
-/** The time of the last read of each list. */
+/** The last read of each list (Redis time, ms). */
 export type DirectoryStamps = Pick<StoredDirectory, 'chainsAtMs' | 'tokensAtMs'>;
 
 const AT = INTEGER_TEXT.optional().transform((atMs) => atMs ?? null);
@@ -80,7 +80,6 @@ export class DirectoryStore {
     return (await this.#redis.set(this.#keys.directoryTurn, '1', 'PX', forMs, 'NX')) === 'OK';
   }
 
-  /** Extends the turn to so long from now. */
   async holdTurn(forMs: number): Promise<void> {
     await this.#redis.pexpire(this.#keys.directoryTurn, Math.round(forMs));
   }

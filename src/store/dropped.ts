@@ -14,7 +14,7 @@ export const DROP_REASONS = {
 
 export type DropReason = keyof typeof DROP_REASONS;
 
-/** One event's report of dropped deliveries: how many, and those that are named. */
+/** One report of dropped deliveries: how many, and those that it names. */
 export type DropReport = { reason: DropReason; count: number; deliveries: string[] };
 
 const CHUNK = 500;

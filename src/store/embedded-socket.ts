@@ -39,10 +39,7 @@ function isTooLong(path: string): boolean {
   return Buffer.byteLength(path) > LONGEST_SOCKET_PATH;
 }
 
-/**
- * The state of a server at a socket: it `answers`; it is `loading` its file; it is `silent` (it reads its file for long, or is
- * stopped); or it is `gone`.
- */
+/** The state of a server at a socket. `silent`: it reads its file for long, or is stopped. */
 type SocketState = 'answers' | 'loading' | 'silent' | 'gone';
 
 /** Sends a PING to a socket, and waits a second for the state of its server. */

@@ -116,7 +116,6 @@ export class EmbeddedRedis {
     }
   }
 
-  /** True when an earlier redis-server still has the files open. */
   get isBlocked(): boolean {
     return this.#isBlocked;
   }
@@ -169,7 +168,7 @@ export class EmbeddedRedis {
     throw new EmbeddedRedisError('not-started', unusableFolder(this.#dataDir, found));
   }
 
-  /** Returns the part that Redis will append to; null where there is none yet. Throws where Redis would ignore data. */
+  /** Returns the part that Redis will append to, or null. Throws where Redis would ignore data. */
   async #inspectFiles(): Promise<AppendOnlyPart | null> {
     const files = await readAppendOnly(this.#dataDir).catch((error: unknown) => this.#refuseFolder(error));
     const loss = silentLoss(files);
@@ -295,7 +294,7 @@ export class EmbeddedRedis {
     try {
       process.kill(-child.pid, 'SIGTERM');
     } catch {
-      // It ended just now.
+      // Already ended.
     }
   }
 

@@ -30,7 +30,7 @@ const MOST_MOVED = 500;
 
 const CHECKED_AT_ONCE = 200;
 
-/** The number of subjects that one round made compact, and that it removed. */
+/** The results of one round. */
 export type EndedMoves = { compacted: number; removed: number };
 
 /** The subjects that nobody tracks any more. */
@@ -98,7 +98,6 @@ export class EndedSubjects {
     return { ended, plan: this.#keys.plan(endpointGroup), wanted, changedSubjects };
   }
 
-  /** Counts the subjects that are stored, whole or compact, though nobody tracks them. */
   async count(): Promise<number> {
     return this.#redis.zcard(this.#keys.ended);
   }

@@ -44,10 +44,7 @@ export type Restore = BegunEpoch & {
 /** The result of a poll. `digest` is that of the newest config, null where there is none. */
 export type EpochLook = { digest: string | null; behind: Restore | null };
 
-/**
- * The dependencies of an epoch. `onRestored`: a restore was detected; `onLooked`: this epoch was found; `onFile`: an error of
- * storing the file, null after success.
- */
+/** The dependencies of an epoch. `onLooked`: this epoch was found; `onFile`: an error of the file, null after a success. */
 export type EpochDeps = {
   redis: RedisClient;
   keys: Keys;
@@ -57,7 +54,6 @@ export type EpochDeps = {
   onFile: (error: unknown) => void;
 };
 
-/** The state of Redis, as compared with the known state. */
 type Found = Awaited<ReturnType<typeof scripts.lookEpoch>>;
 
 /** The known state of the epoch and of the data in this process. */
@@ -78,12 +74,10 @@ export class Epoch {
     this.#parts = parts;
   }
 
-  /** The epoch of new commits. */
   get begun(): BegunEpoch {
     return { epoch: Math.max(1, this.#seen.epoch), atMs: this.#atMs };
   }
 
-  /** The largest number of commits that was seen in it. */
   get commits(): number {
     return this.#seen.commits;
   }
@@ -101,13 +95,12 @@ export class Epoch {
     await this.look();
   }
 
-  /** Notes that the embedded Redis has lost the end of its file: the next poll begins an epoch. */
+  /** The next poll begins an epoch, since the embedded Redis has lost the end of its file. */
   noteTruncated(): void {
     this.#isTruncated = true;
     this.lookSoon();
   }
 
-  /** Sets the listener for a poll that is due before the next round. */
   onLookDue(listener: () => void): void {
     this.#onLookDue = listener;
   }
@@ -123,13 +116,11 @@ export class Epoch {
     this.#seen = furthest(this.#seen, { commits, entry: entry || '0-0' });
   }
 
-  /** Notes the number of commits of all processes at the start of a poll. */
   noteCommits(text: string): void {
     if (!/^\d{1,15}$/.test(text)) return;
     this.#seen = furthest(this.#seen, { commits: Number(text), entry: '0-0' });
   }
 
-  /** Notes the config that this process has made the newest. */
   noteRevision(revision: number, digest: string): void {
     this.#seen = { ...this.#seen, revision, digest };
   }
@@ -221,7 +212,6 @@ export class Epoch {
     return { digest: digest === '' ? null : digest, behind: this.behind };
   }
 
-  /** Stores the last state for the next start. */
   async close(): Promise<void> {
     await this.#looking;
     await this.#store(this.#seen);

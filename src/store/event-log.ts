@@ -51,13 +51,12 @@ export class EventLog {
     return (await blocking.xread('COUNT', 1, 'BLOCK', waitMs, 'STREAMS', this.#keys.events, entry)) !== null;
   }
 
-  /** Returns an entry by its place; null when it was trimmed. */
+  /** Null when it was trimmed. */
   async at(entry: string): Promise<LogEntry | null> {
     const [row] = await this.#redis.xrange(this.#keys.events, entry, entry);
     return row === undefined ? null : this.read(row[0], row[1]);
   }
 
-  /** Parses the fields of an entry, or returns it from the cache. */
   read(id: string, fields: readonly string[]): LogEntry {
     const known = this.#read.get(id);
     if (known !== undefined && isSame(known.fields, fields)) return known.entry;
@@ -78,13 +77,12 @@ export class EventLog {
     this.#read.delete(id);
   }
 
-  /** Returns the id of the newest entry; `0-0` in an empty log. */
+  /** Returns `0-0` in an empty log. */
   async newest(): Promise<string> {
     const [row] = await this.#redis.xrevrange(this.#keys.events, '+', '-', 'COUNT', 1);
     return row?.[0] ?? '0-0';
   }
 
-  /** Appends an operator event. */
   async append(event: Event): Promise<void> {
     await scripts.appendEvent(this.#redis, { keys: this.#keys, args: { event } });
   }
@@ -108,7 +106,6 @@ export class EventLog {
     return gone;
   }
 
-  /** Returns the newest entry that was trimmed; null when none was. */
   async trimmed(): Promise<string | null> {
     return this.#redis.get(this.#keys.trimmed);
   }
@@ -144,14 +141,14 @@ export class EventLog {
     );
   }
 
-  /** Returns the entries at several places, in their order; null for trimmed ones. */
+  /** As `atFirst`, but for all places. */
   async atAll(entries: readonly string[]): Promise<(LogEntry | null)[]> {
     const found: (LogEntry | null)[] = [];
     while (found.length < entries.length) found.push(...(await this.atFirst(entries.slice(found.length))));
     return found;
   }
 
-  /** Returns the entries after one and before another, oldest first: at most `count`, fewer where they are large. */
+  /** As `after`, up to another entry. */
   async between(after: string, { before, count }: { before: string; count: number }): Promise<LogPiece> {
     return this.#piece({ from: `(${after}`, to: `(${before}`, count, order: '' });
   }

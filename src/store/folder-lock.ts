@@ -6,7 +6,6 @@ import { makeFolder, makePrivateFile } from '../make-folder.ts';
 /** Longest conflict of several processes that start at once, before one of them has the lock. */
 const CONTENTION_MS = 2_000;
 
-/** SQLite's code for a lock that another process holds. */
 const SQLITE_BUSY = 5;
 
 /** The error when another process holds the folder; `pid` is null where that has not written it yet. */

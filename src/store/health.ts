@@ -26,7 +26,6 @@ export type EndpointGroupAnswer = {
   sentAtMs: number;
   retryAfterMs: number | null;
   reason: string;
-  /** Added to the event's record beside the reason. */
   support: JsonObject;
 };
 
@@ -101,10 +100,7 @@ export class HealthStore {
     });
   }
 
-  /**
-   * Reports that cursors of an endpoint group expire before the next page is read: an operator event, once until a larger rate
-   * is needed. Returns whether it was made.
-   */
+  /** Reports cursors that expire before the next page is read, once until a larger rate is needed. Returns whether it did. */
   async reportExpiredCursor(
     endpointGroup: EndpointGroup,
     seen: {
@@ -132,7 +128,6 @@ export class HealthStore {
     return { endpointGroup: this.#keys.endpointGroup(endpointGroup), events: this.#keys.events };
   }
 
-  /** Returns the state of an endpoint group, and its reason. */
   async state(endpointGroup: EndpointGroup): Promise<{ state: HealthState; reason: string | null }> {
     const [state, reason] = await this.#redis.hmget(
       this.#keys.endpointGroup(endpointGroup),

@@ -14,7 +14,6 @@ import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
 
 const CHUNK = 1_000;
 
-/** Returns the intent of a quote. */
 function intentOf({ raw: { intentHash } }: ImportedQuote): SubjectId | null {
   return typeof intentHash === 'string' && intentHash !== '' ? intentId(intentHash) : null;
 }
@@ -36,8 +35,8 @@ export class ImportedQuotes {
   }
 
   /**
-   * Makes the stored quotes those of a config, beside those that are tracked by themselves. Returns the quotes whose signature
-   * is to be verified.
+   * Stores a config's quotes, beside those that are tracked by themselves. Returns the quotes whose signature is to be
+   * verified.
    */
   async sync(
     quotes: readonly ImportedQuote[],
@@ -69,12 +68,10 @@ export class ImportedQuotes {
     return Promise.all(subjects.map((subject) => this.of(subject)));
   }
 
-  /** Sets this process's quotes without writing them. */
   adopt(quotes: readonly ImportedQuote[]): void {
     this.#own = quotes;
   }
 
-  /** True when this process's config imports a quote. */
   isOwn(subject: string): boolean {
     return this.#own.some((quote) => quote.subject === subject);
   }
@@ -111,7 +108,6 @@ export class ImportedQuotes {
     return { quote, verdict: decided ? word : null };
   }
 
-  /** Rewrites an entry of another shape, if this process imports the quote. */
   async #rewrite(subject: SubjectId): Promise<JsonObject | null> {
     const own = this.#own.find((quote) => quote.subject === subject);
     if (own === undefined) return null;
@@ -119,10 +115,7 @@ export class ImportedQuotes {
     return own.raw;
   }
 
-  /**
-   * Stores the verdict on an imported quote, with the promises of a valid one: a sync that removes its promises before this
-   * then finds it valid.
-   */
+  /** Stores a verdict, with the promises of a valid quote: a sync that removes its promises before this finds it valid. */
   async decide(quote: ImportedQuote, verdict: 'valid' | 'invalid'): Promise<void> {
     const { verdicts, promised } = this.#keys;
     const noted = this.#redis.multi().hset(verdicts, quote.subject, `${verdict}:${fingerprintOf(quote)}`);
@@ -146,7 +139,6 @@ export class ImportedQuotes {
     return unwanted.length > 0;
   }
 
-  /** Stores the promises of valid quotes. */
   async #writePromised(valid: readonly ImportedQuote[]): Promise<void> {
     const entries = Object.entries(promisesOf(valid));
     for (const chunk of chunks(entries, CHUNK)) {
@@ -165,7 +157,6 @@ function promisesOf(quotes: readonly ImportedQuote[]): Record<string, string> {
   );
 }
 
-/** Filters the quotes with a valid signature. */
 function validOf(states: readonly (ImportedState | null)[]): ImportedQuote[] {
   return states.flatMap((state) => (state?.verdict === 'valid' ? [state.quote] : []));
 }

@@ -5,14 +5,12 @@ import type { SubjectId } from '../domain/subjects/subject.ts';
  * Cluster. BullMQ has its own keys under `queues`.
  */
 export class Keys {
-  /** `{intentwatch}`, with the configured prefix. */
   readonly root: string;
 
   constructor(prefix: string) {
     this.root = `{${prefix}}`;
   }
 
-  /** Prefix of BullMQ's keys. */
   get queues(): string {
     return `${this.root}:q`;
   }
@@ -100,10 +98,7 @@ export class Keys {
     return `${this.plan(endpointGroup)}:checked`;
   }
 
-  /**
-   * hash: observations of a stage on a route, `<source>:<destination>:<stage>`. Stored for the retention after the last
-   * addition.
-   */
+  /** hash: observations of a stage, `<source>:<destination>:<stage>`. Stored for the retention after the last addition. */
   learned(name: string): string {
     return `${this.root}:learned:${name}`;
   }
@@ -156,10 +151,7 @@ export class Keys {
     return `${this.wanted}:dropped`;
   }
 
-  /**
-   * hash: root -> `<at ms>:<the same time on the upstream's clock, seconds>`, or that it is not settled
-   * (commands/since-2.lua).
-   */
+  /** hash: root -> `<at ms>:<the same on the upstream's clock, seconds>`, or that it is not settled (commands/since-2.lua). */
   get since(): string {
     return `${this.root}:since`;
   }
@@ -210,8 +202,7 @@ export class Keys {
   }
 
   /**
-   * hash: route of two chains -> duration of a delivery by quotes, seconds; `at`: time of the last note. Stored for the
-   * retention after that.
+   * hash: route of two chains -> seconds that a delivery takes by quotes; `at`: last note. Stored for the retention after it.
    */
   get estimates(): string {
     return `${this.root}:estimates`;
@@ -310,10 +301,7 @@ export class Keys {
     return `${this.root}:last:${receiver}:`;
   }
 
-  /**
-   * zset: `<receiver> <replay>` of the replays that sent an event again, all with score 0. Stored as long as the event is in
-   * the log.
-   */
+  /** zset: `<receiver> <replay>` of replays that sent an event again -> 0. Stored as long as the event is in the log. */
   replaysOf(eventId: string): string {
     return `${this.root}:replays-of:${eventId}`;
   }
@@ -444,18 +432,12 @@ export class Keys {
     return `${this.root}:reports`;
   }
 
-  /**
-   * hash: state of one of the upstream's endpoint groups, and its pause (see commands/include/endpoint-group.lua). Never
-   * expires.
-   */
+  /** hash: state and pause of an endpoint group (see commands/include/endpoint-group.lua). Never expires. */
   endpointGroup(endpointGroup: string): string {
     return `${this.root}:endpointGroup:${endpointGroup}`;
   }
 
-  /**
-   * zset: records of an endpoint group that are too large to be read -> when that was seen last, ms. Bounded, stored for 30
-   * days.
-   */
+  /** zset: record of an endpoint group that is too large to be read -> last time seen, ms. Bounded, stored for 30 days. */
   tooLarge(endpointGroup: string): string {
     return `${this.root}:too-large:${endpointGroup}`;
   }
@@ -468,10 +450,7 @@ export class Keys {
     return `${this.root}:sweep:${listing}:${wallet}`;
   }
 
-  /**
-   * hash: observations of a wallet's pages: `looked:<listing>`, `pages`, … Stored for the retention after the wallet is no
-   * longer tracked.
-   */
+  /** hash: observations of a wallet's pages: `looked:<listing>`, `pages`, … Stored for the retention after its tracking. */
   wallet(wallet: SubjectId): string {
     return `${this.root}:pages:${wallet}`;
   }

@@ -41,7 +41,6 @@ export class LearnedStore {
     this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
-  /** Adds observations of one stage on one route, or of new transfers. */
   async add(seen: { route: string; statistic: Statistic; increments: Iterable<Increment> }): Promise<void> {
     const name = `${seen.route}:${seen.statistic}`;
     const { clock, learnedNames } = this.#keys;
@@ -63,7 +62,6 @@ export class LearnedStore {
     await this.#redis.persist(this.#keys.estimates);
   }
 
-  /** Reads these estimates: route -> seconds. */
   async estimates(): Promise<Map<string, number>> {
     const stored = Object.entries(await this.#redis.hgetall(this.#keys.estimates));
     return new Map(
@@ -119,7 +117,7 @@ export class LearnedStore {
     await this.#redis.multi().del(this.#keys.learned(name)).srem(this.#keys.learnedNames, name).exec();
   }
 
-  /** Removes the statistics of a route, or of all routes. Returns how many. */
+  /** Null for all routes. Returns the number of removed statistics. */
   async reset(route: string | null): Promise<number> {
     const names = await this.#redis.smembers(this.#keys.learnedNames);
     const gone = names.filter((name) => route === null || parseName(name)?.route === route);
@@ -128,7 +126,7 @@ export class LearnedStore {
   }
 }
 
-/** `8453:10:pending`, `8453:*:pending`, `*:pending`, `*:arrivals`. */
+/** Parses `8453:10:pending`, `8453:*:pending`, `*:pending`, `*:arrivals`. */
 function parseName(name: string): { route: string; statistic: Statistic } | null {
   const colon = name.lastIndexOf(':');
   const statistic = STATISTIC.safeParse(name.slice(colon + 1));

@@ -4,7 +4,7 @@ import { scripts } from './scripts.ts';
 
 const LEASE_MS = 5_000;
 
-/** Interval for renewing a lease while work runs under it. The wait below is between requests while another process holds it. */
+/** Interval for renewing a lease while work runs under it. `WAIT_MS` is the wait between requests for a lease that is held. */
 const RENEW_MS = 1_500;
 const WAIT_MS = 50;
 
@@ -52,12 +52,11 @@ export class FencedLease {
     this.#token = '';
   }
 
-  /** True when this process held it at the last request. */
+  /** True when this process held the lease at the last request. */
   get isHolder(): boolean {
     return this.#token !== '';
   }
 
-  /** True when any process holds it now. */
   async isHeld(): Promise<boolean> {
     return (await this.#redis.exists(this.#keys.lease)) === 1;
   }

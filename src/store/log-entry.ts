@@ -82,7 +82,7 @@ export function parseEntry(id: string, list: readonly string[]): LogEntry {
   };
 }
 
-/** Completes a root that ends with its bar: it names the subject of the event. */
+/** Completes a root that ends with its bar by the subject of the event. */
 function wholeRoot(root: string, subject: string): string {
   return root.endsWith('|') ? `${root}${subject}` : root;
 }

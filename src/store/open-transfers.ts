@@ -23,10 +23,7 @@ export type OpenSum = {
   amount: bigint;
 };
 
-/**
- * The open transfers of all processes: sums by state, route and token, and the start of the oldest in each state (Unix
- * seconds).
- */
+/** Sums of all processes by state, route and token, and the start of the oldest transfer in each state (Unix seconds). */
 export type OpenTransfers = { sums: OpenSum[]; oldest: { state: OpenState; since: number | null }[] };
 
 /** Formats a transfer for the counts of a commit: `<state>|<route>|<token>|<ones>,<10^12>,…|<since>`; `""` for none. */

@@ -9,7 +9,6 @@ import { scripts } from './scripts.ts';
 /** The subject, content and time (Redis time) of an operator event. */
 export type OperatorEventFacts = {
   kind: 'upstream' | 'receiver' | 'intentwatch';
-  /** The subject's id without its kind. */
   name: string;
   word: string;
   nowMs: number;
@@ -21,10 +20,7 @@ export function operatorSubject(kind: OperatorEventFacts['kind'], name: string):
   return `${kind}:${name}`;
 }
 
-/**
- * Builds an operator event as JSON, with placeholders for its id, its sequence, its epoch and the previous state, which a
- * script fills in.
- */
+/** Builds an operator event as JSON. A script fills in its id, sequence, epoch and previous state. */
 export function operatorEventTemplate({ kind, name, word, nowMs, record }: OperatorEventFacts): string {
   const event: Event = {
     id: '%ID%',
@@ -73,10 +69,7 @@ export async function reportTruncation(
 /** A report about a part of the daemon. `isOnce`: it happens once, and every report of it has one id. */
 type Report = { name: string; word: string; mark: readonly string[]; isOnce?: boolean; record: JsonObject };
 
-/**
- * Reports an event of the daemon itself to the operator. A report with the same `mark` is not made twice in a row, or with
- * `isOnce` at all.
- */
+/** Reports an event of the daemon to the operator. The same `mark` is not reported twice in a row, with `isOnce` never again. */
 export async function reportToOperator(
   { redis, keys }: Reports,
   { name, word, mark, isOnce = false, record }: Report,

@@ -14,7 +14,6 @@ export type PlanState = {
   overdueSeconds: number;
 };
 
-/** Price of a request before anything is served. */
 const FIRST_PRICE = 1;
 const LEAST_PRICE = 1e-4;
 const MOST_PRICE = 1e9;

@@ -44,7 +44,6 @@ export type PollEnd = 'next' | 'failed' | 'back' | 'finish';
 /** Virtual seconds over which first polls are spread that nobody requested. */
 const SPREAD_SECONDS = 30;
 
-/** A poll that is requested again within this time was just made. */
 const RECHECK_EVERY_MS = 15_000;
 
 const REPAIR_COUNT = 200;
@@ -98,7 +97,6 @@ export class PlanStore {
     return { ...claimed, waitMs: claimed.waitMs < 0 ? null : claimed.waitMs };
   }
 
-  /** Renews a process and its claims. */
   async renew(
     endpointGroup: EndpointGroup,
     held: { process: string; polls: readonly { member: string; token: string }[] },
@@ -107,10 +105,7 @@ export class PlanStore {
     await scripts.renewPolls(this.#redis, { keys: this.#keysOf(endpointGroup), args });
   }
 
-  /**
-   * Ends a poll. Returns whether its response changes the endpoint group's state; null when another process has the claim by
-   * now.
-   */
+  /** Ends a poll. Returns whether its response changes the endpoint group's state; null when another process has the claim. */
   async end(
     look: { member: string; subject: SubjectId; token: string; endpointGroup: EndpointGroup },
     outcome: PollEnd,
@@ -147,14 +142,14 @@ export class PlanStore {
     return ended === 'stale' ? null : ended === 'answer';
   }
 
-  /** Reserves another slot for a poll that missed its own. Returns the time until then, ms. */
+  /** Reserves another slot for a poll that missed its own. Returns the ms until then. */
   async reslot(endpointGroup: EndpointGroup): Promise<number> {
     return scripts.reslot(this.#redis, { keys: this.#keysOf(endpointGroup), args: { atMs: this.#atMs() } });
   }
 
   /**
-   * Reserves a slot for a request that is no poll. Returns the time until then, ms; null while the endpoint group is not
-   * polled as usual.
+   * Reserves a slot for a request that is no poll. Returns the ms until then; null unless the endpoint group is polled as
+   * usual.
    */
   async spareSlot(endpointGroup: EndpointGroup): Promise<number | null> {
     const args = { atMs: this.#atMs() };
@@ -206,10 +201,7 @@ export class PlanStore {
     });
   }
 
-  /**
-   * Lists tracked subjects of a kind, a bounded number at a time, unordered: those that stay tracked meanwhile occur at least
-   * once.
-   */
+  /** Lists some tracked subjects of a kind, unordered: those that stay tracked meanwhile occur at least once. */
   async tracked(
     endpointGroup: EndpointGroup,
     kind: SubjectKind,

@@ -14,7 +14,7 @@ import { scripts } from './scripts.ts';
 import type { Known, SubjectStore } from './subjects.ts';
 import { type OpenTransfers, parseFacts, parseOpen, type WalletFacts } from './wallets.ts';
 
-/** The stored state of a sweep over the pages of a wallet. */
+/** The stored state of a sweep. */
 export type StoredSweep = { readonly [field: string]: string };
 
 /**
@@ -43,7 +43,6 @@ export type PollStart = Known & {
   subscriptions: ReadonlyMap<string, StoredSubscription>;
   facts: WalletFacts;
   open: OpenTransfers;
-  /** The imported quote itself, where there is one. */
   imported: ImportedState | null;
   /** The definition of a route; null for any other subject. */
   route: RouteDefinition | null;

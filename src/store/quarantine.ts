@@ -22,7 +22,7 @@ export class Quarantine {
     this.#keys = keys;
   }
 
-  /** Quarantines an entry. False when it was quarantined before. */
+  /** False when it was quarantined before. */
   async add(entry: RawEntry): Promise<boolean> {
     const args = { entry: stored(entry), atMs: entry.id.split('-')[0] ?? '0', most: MOST_KEPT };
     return scripts.quarantine(this.#redis, { keys: this.#keys, args });

@@ -15,14 +15,12 @@ const STUCK_AFTER = 60;
 const FRESH_TIMEOUT_TICKS = 2;
 
 const INSPECT_EVERY = 60;
-/** Ticks until a warning about the persistence is repeated. */
 const REPEAT_EVERY = 3_600;
 
 /** The options and callbacks of a monitor. */
 export type MonitorOptions = {
   /** A key of ours: in a Cluster, the node that has it is the one that counts. */
   key: string;
-  /** Opens a connection that is independent of ours. */
   openFresh: () => RedisClient;
   onAway: (role: string, reason: string) => void;
   onBack: (role: string) => void;
@@ -30,7 +28,6 @@ export type MonitorOptions = {
   onPersistence: (persistence: Persistence) => void;
   /** Called when the clock of Redis begins to differ from ours, or to agree again. Not for the first read. */
   onClock: (skewMs: number) => void;
-  /** Length of a tick, which tests shorten. */
   tickMs?: number;
 };
 
@@ -75,14 +72,12 @@ export class RedisMonitor {
     if (at !== -1) this.#watched.splice(at, 1);
   }
 
-  /** Notes trouble that a connection has reported. */
   lost(role: string, reason: string): void {
     const watched = this.#watched.findLast((one) => one.role === role);
     if (watched === undefined) this.#options.onAway(role, reason);
     else this.#leave(watched, reason);
   }
 
-  /** True when all connections are answered. */
   isReachable(): boolean {
     return this.#watched.length > 0 && this.#watched.every(({ state }) => state === 'answering');
   }

@@ -37,9 +37,8 @@ export type Wanted = {
   })[];
 };
 
-/** The subscriptions and receivers that all processes on one Redis share. */
+/** The subscriptions and receivers, shared by all processes on one Redis. */
 export class Registry {
-  /** The claims that have left the config and may come back. */
   readonly suspensions: Suspensions;
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -192,7 +191,6 @@ export class Registry {
     return found;
   }
 
-  /** Returns the roots of the last synced config, with the receivers that they count for. */
   async #storedRoots(
     known: ReadonlyMap<string, number>,
     suspended: ReadonlyMap<string, SuspendedState>,
@@ -243,8 +241,8 @@ export class Registry {
   }
 
   /**
-   * Sets this process's definitions from a config. Those of the file are not written. Every process writes the API's receivers
-   * that it read last, and so the newest is stored in the end.
+   * Sets this process's definitions without writing them. Only the API's receivers are written: every process writes those it
+   * read last, and so the newest is stored in the end.
    */
   async adopt(wanted: Wanted): Promise<void> {
     this.#take(wanted);
@@ -353,10 +351,7 @@ export class Registry {
     return own;
   }
 
-  /**
-   * Removes roots. The next poll of a subject that nobody names any more ends its tracking, and it is stored for the
-   * retention.
-   */
+  /** Removes roots. The next poll of a subject that nobody names ends its tracking; it is stored for the retention. */
   async #unwant(roots: readonly string[], named: ReadonlySet<string>): Promise<void> {
     await this.#redis.hdel(this.#keys.wanted, ...roots);
     await this.#redis.hdel(this.#keys.since, ...roots);
@@ -398,10 +393,7 @@ export class Registry {
     return roots <= known - ended;
   }
 
-  /**
-   * Returns the ids of subjects and names of receivers of the newest config. Subjects tracked, and receivers made, by
-   * themselves belong to no config.
-   */
+  /** Omits subjects that are tracked by themselves, and receivers that were made through the API. */
   async named(): Promise<{ subjects: string[]; receivers: string[] }> {
     const suspended = await this.suspensions.states();
     const roots = (await this.#redis.hkeys(this.#keys.wanted)).filter(
@@ -415,7 +407,6 @@ export class Registry {
     };
   }
 
-  /** Returns the digest of the newest config that any process on this Redis runs. */
   async newestDigest(): Promise<string | null> {
     return this.#redis.hget(this.#keys.config, 'digest');
   }
@@ -430,7 +421,6 @@ export class Registry {
     return known;
   }
 
-  /** Rewrites an entry of another shape, if this process knows the receiver. */
   async #rewriteReceiver(name: string): Promise<StoredReceiver | null> {
     const own = this.#own.receivers.find((one) => one.name === name);
     if (own === undefined) return null;
@@ -438,10 +428,7 @@ export class Registry {
     return { ...own, removed: false };
   }
 
-  /**
-   * Returns the roots in the config that continue some that have left it, by these. Omits those of a root that is in it again,
-   * and suspended roots, whose events wait.
-   */
+  /** Returns the roots that continue some that have left the config. Omits suspended roots, and those of a root that is back. */
   async continuing(roots: readonly string[]): Promise<Map<string, string[]>> {
     const distinct = [...new Set(roots)];
     if (distinct.length === 0) return new Map();
@@ -552,10 +539,7 @@ export class Registry {
   }
 }
 
-/**
- * The range of a root's subscription time on the upstream's clock, seconds; both ends equal where it is known. `news`: the
- * part that has just been determined.
- */
+/** Range of a subscription's time on the upstream's clock, seconds; equal ends where known. `news`: the newly known part. */
 export type SubscribedAt = Awaited<ReturnType<typeof scripts.since>>;
 
 /** A root to be wanted: its start (ms as text, empty for now), and the root that it continues (empty for none). */

@@ -11,9 +11,7 @@ const CHUNK = 500;
 
 const STATE = z.enum(RECEIVER_STATES).catch('ok');
 
-/**
- * The state of a receiver: the entry up to which its deliveries are opened, its own state, and the number of open deliveries.
- */
+/** The cursor of a receiver, up to which its deliveries are opened, its state, and the number of open deliveries. */
 export type Standing = { name: string; cursor: string; state: ReceiverState; open: number };
 
 /** The lease of the relay, and the cursors that only its holder moves. */
@@ -30,7 +28,7 @@ export class RelayLease {
     this.#lease = new FencedLease(redis, { lease: keys.relayLease, fence: keys.relayFence });
   }
 
-  /** Takes or renews the lease. Returns the fencing token; null while another process holds it. */
+  /** Returns the fencing token; null while another process holds the lease. */
   async hold(): Promise<string | null> {
     return this.#lease.hold();
   }
@@ -39,20 +37,15 @@ export class RelayLease {
     await this.#lease.release();
   }
 
-  /** True when this process held the lease at the last request. */
   get isHolder(): boolean {
     return this.#lease.isHolder;
   }
 
-  /** True when any process relays now. */
   async isHeld(): Promise<boolean> {
     return this.#lease.isHeld();
   }
 
-  /**
-   * Returns the cursor of a receiver; null for none, or for one of another shape: its log is read from the beginning, and the
-   * facts show its earlier deliveries.
-   */
+  /** Null for a missing or malformed cursor: the log is read from the beginning, and the facts show earlier deliveries. */
   async cursor(receiver: string): Promise<string | null> {
     const cursor = await this.#redis.hget(this.#keys.cursors, receiver);
     if (cursor === null || /^\d+-\d+$/.test(cursor)) return cursor;
@@ -61,7 +54,6 @@ export class RelayLease {
     return null;
   }
 
-  /** Returns the states of receivers, in their order. */
   async standing(receivers: readonly string[]): Promise<Standing[]> {
     const keys = this.#keys;
     const found: Standing[] = [];

@@ -63,7 +63,7 @@ export class ReplayStore {
     await this.#open(id, { ...range, cursor: wanted.since, types: JSON.stringify(types) });
   }
 
-  /** Requests a replay of the events at some entries from the relay, under an id; an existing one stays as it is. */
+  /** As `request`, for the events at some entries. */
   async requestPlaces(
     id: string,
     { receiver, places }: { receiver: string; places: readonly string[] },
@@ -92,7 +92,7 @@ export class ReplayStore {
     return members.map((member) => member.slice(receiver.length + 1));
   }
 
-  /** Returns the ids of the replays whose deliveries are not all opened, the first requested first. */
+  /** In the order of the requests. */
   async open(): Promise<string[]> {
     return this.#redis.zrange(this.#keys.replays, '0', '-1');
   }
@@ -117,7 +117,6 @@ export class ReplayStore {
       .exec();
   }
 
-  /** Removes an expired replay from the list of open ones. */
   async forget(id: string): Promise<void> {
     await this.#redis.zrem(this.#keys.replays, id);
   }
@@ -136,7 +135,7 @@ export class ReplayStore {
     return value;
   }
 
-  /** Moves a replay along the log, under the relay's fencing token. False when it may not. */
+  /** False when another process relays now. */
   async advance(
     token: string,
     id: string,

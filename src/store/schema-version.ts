@@ -39,7 +39,6 @@ export class SchemaVersion {
     if (await this.#isEmpty()) await this.claim();
   }
 
-  /** Sets our version in an empty Redis, and names its event log. */
   async claim(): Promise<void> {
     await new EventLog(this.#redis, this.#keys).ensureName();
     await this.#redis.set(this.#keys.schema, String(SCHEMA_VERSION), 'NX');

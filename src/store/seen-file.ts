@@ -41,13 +41,11 @@ export class SeenFile {
     this.#file = join(dataDir, `redis-seen.${prefix}.json`);
   }
 
-  /** Reads it; null where no readable one exists. */
   async read(): Promise<Seen | null> {
     const text = await readFile(this.#file, 'utf8').catch(() => '');
     return JSON_TEXT.pipe(SEEN).safeParse(text).data ?? null;
   }
 
-  /** Makes the folder where there is none. Throws where it cannot be made. */
   async prepare(): Promise<void> {
     await makeFolder(this.#folder);
   }

@@ -17,7 +17,6 @@ export class SenderStore {
     return scripts.beat(this.#redis, { keys: this.#keys, args: { process, leaseMs } });
   }
 
-  /** Notes that a process has ended: the others take over its deliveries. */
   async end(process: string): Promise<void> {
     await this.#redis.zadd(this.#keys.senders, 0, process);
   }
@@ -33,13 +32,12 @@ export class WakeLog {
   readonly #blocking: RedisClient;
   readonly #keys: Keys;
 
-  /** `blocking` is its own connection, since it waits on it. */
+  /** `blocking` is used by this alone. */
   constructor(blocking: RedisClient, keys: Keys) {
     this.#blocking = blocking;
     this.#keys = keys;
   }
 
-  /** Returns the id of the newest entry; `0-0` where there is none. */
   async newest(): Promise<string> {
     const [row] = await this.#blocking.xrevrange(this.#keys.wakes, '+', '-', 'COUNT', 1);
     return row?.[0] ?? '0-0';

@@ -8,7 +8,7 @@ const LOCK_NAME = 'redis-server.lock';
 /** The file beside it in which that server writes its pid. */
 export const PID_NAME = 'redis-server.pid';
 
-/** Returns the pipe of a folder. */
+/** Returns the path of a folder's pipe. */
 export function serverLock(dataDir: string): string {
   return join(dataDir, LOCK_NAME);
 }

@@ -11,7 +11,6 @@ export class SessionStore {
     this.#keys = keys;
   }
 
-  /** Ends a session; it is stored for as long as it would have been valid. */
   async end(id: string, goodForMs: number): Promise<void> {
     await this.#redis.set(this.#keys.endedSession(id), '1', 'PX', Math.max(1, Math.ceil(goodForMs)));
   }

@@ -19,10 +19,7 @@ export class SubjectEntries {
     this.#keys = keys;
   }
 
-  /**
-   * Returns the entries of the events of some subjects together, the newest first. One read per subject, however many they
-   * have.
-   */
+  /** Returns the entries of several subjects' events, the newest first. One read per subject, however many they have. */
   async list(subjects: readonly SubjectId[], { before, from, count }: EntryRange): Promise<string[]> {
     const trimmed = await this.#redis.get(this.#keys.trimmed);
     const floors = [from, trimmed === null ? null : placeAfter(trimmed)].flatMap((entry) => entry ?? []);

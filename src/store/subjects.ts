@@ -44,10 +44,7 @@ export type Commit = {
   event?: { event: Event; updatedAt: number | null; first: boolean; roots: string[] | null };
   unconfirmed?: Unconfirmed | 'clear';
   flag?: string;
-  /**
-   * Starts tracking the subject, where nobody does: first polled after so many virtual seconds and ms of rest, and at most
-   * `latestMs` later.
-   */
+  /** Starts tracking an untracked subject: first polled after its virtual seconds and `restMs`, `latestMs` later at most. */
   track?: { virtualSeconds: number; restMs: number; latestMs: number };
   /** The check that ends with the event. */
   check?: CheckEnding;

@@ -52,7 +52,7 @@ export const DROP_REASONS = ['span-over', 'removed', 'retention'] as const;
 
 export type DropReason = (typeof DROP_REASONS)[number];
 
-/** A suspended root. `sinceMs` is Redis time. */
+/** `sinceMs` is Redis time. */
 export type SuspendedRoot = { root: string; state: SuspendedState['state']; sinceMs: number };
 
 /** The result of a move: events that were released to their receivers, or those that were dropped. */
@@ -75,7 +75,6 @@ export class Suspensions {
     this.#subjects = subjects;
   }
 
-  /** Returns the roots that are suspended or on their way back. */
   async states(): Promise<Map<string, SuspendedState>> {
     const found = new Map<string, SuspendedState>();
     const since = await this.#suspensions();
@@ -156,7 +155,6 @@ export class Suspensions {
     return current;
   }
 
-  /** Removes the roots whose suspension is over. */
   async #forget(): Promise<void> {
     const key = this.#keys.suspended;
     const [since, roots] = [await this.#suspensions(), Object.entries(await this.#redis.hgetall(key))];
@@ -345,7 +343,6 @@ export class Suspensions {
     }
   }
 
-  /** Counts the suspended roots, and the events that wait for them. */
   async counts(): Promise<{ roots: number; waiting: number }> {
     const [roots, waiting] = await Promise.all([
       this.#redis.hlen(this.#keys.suspended),
@@ -367,7 +364,6 @@ export class Suspensions {
     return rest.sort((one, other) => (one.root < other.root ? -1 : 1)).slice(0, count);
   }
 
-  /** Counts the waiting events of each root. */
   async waitingOf(roots: ReadonlySet<string>): Promise<Map<string, number>> {
     const found = new Map<string, number>();
     for await (const { root } of eachWaiting(this.#redis, this.#keys.withheld))
@@ -375,7 +371,6 @@ export class Suspensions {
     return found;
   }
 
-  /** Returns the waits of an event: one for each root. */
   async waitingEvent(id: string): Promise<WaitingEvent[]> {
     const found: WaitingEvent[] = [];
     for await (const one of eachWaiting(this.#redis, this.#keys.withheld))
@@ -397,7 +392,6 @@ export class Suspensions {
   }
 }
 
-/** Suffix of a suspension that an operator has ended. */
 const REMOVED = '.removed';
 
 function stateOf(suspension: string): SuspendedState['state'] {

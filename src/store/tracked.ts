@@ -43,7 +43,6 @@ export function readTracked(
   return readStored(TRACKED_TEXT, text, { what: 'tracked', where, onForeign });
 }
 
-/** Most subjects that one round of the check reads, or removes. */
 const CHUNK = 200;
 
 const SCANNED = z.tuple([z.string(), z.array(z.string())]);
@@ -87,7 +86,7 @@ export class TrackedStore {
     return { created: isNew, createdAtMs };
   }
 
-  /** Ends the tracking of a subject. False when it was not tracked by itself. */
+  /** False when it was not tracked by itself. */
   async untrack(subject: SubjectId): Promise<boolean> {
     return this.#untrack(subject, null);
   }
@@ -103,19 +102,18 @@ export class TrackedStore {
     return { tracked, trackingEnded, wanted, plan, subject: this.#keys.subject(subject) };
   }
 
-  /** Returns the definition of a subject; null for one that is not, or no longer, tracked by itself. */
+  /** Null for a subject that is not, or no longer, tracked by itself. */
   async of(subject: SubjectId): Promise<TrackedSubject | null> {
     const text = await this.#redis.hget(this.#keys.tracked, subject);
     const tracked = text === null ? null : this.#read(subject, text);
     return tracked?.removedAtMs === null ? tracked : null;
   }
 
-  /** Counts them, with those whose tracking has ended recently. */
+  /** Includes those whose tracking has ended recently. */
   async count(): Promise<number> {
     return this.#redis.hlen(this.#keys.tracked);
   }
 
-  /** Yields all tracked subjects, a bounded number at a time. */
   async *all(): AsyncGenerator<SubjectId[]> {
     let cursor = '0';
     do {

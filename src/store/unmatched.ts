@@ -24,7 +24,7 @@ export class UnmatchedStore {
     this.#keys = keys;
   }
 
-  /** Returns the entry up to which events are counted; `0-0` before the first. */
+  /** Returns `0-0` before the first. */
   async place(): Promise<string> {
     const place = await this.#redis.get(this.#keys.unmatchedPlace);
     return place !== null && /^\d+-\d+$/.test(place) ? place : '0-0';
@@ -76,7 +76,6 @@ export function unmatchedBefore(ms: number): string {
   return `(${padded(`${ms}-0`)}`;
 }
 
-/** Pads an entry so that its bytes have the order of the log. */
 function padded(entry: string): string {
   const [ms = '', place = ''] = entry.split('-');
   return `${ms.padStart(15, '0')}-${place.padStart(20, '0')}`;

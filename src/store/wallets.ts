@@ -48,7 +48,7 @@ export type WalletFact =
   | `arrivals:${keyof ArrivalTally}`
   | `${'polled' | 'virtual' | 'taken' | 'same' | 'limit' | 'limitAt'}:${Listing}`;
 
-/** New facts of a wallet. */
+/** Facts to store of a wallet. */
 export type NotedFacts = { [fact in WalletFact]?: number | string };
 
 /** A time further ahead was noted by a clock that has gone back since. */
@@ -150,12 +150,10 @@ export class WalletStore {
     else await this.#redis.zadd(this.#keys.unswept, 'NX', 0, wallet);
   }
 
-  /** Notes that a sweep has read a wallet to its end. */
   async noteSwept(wallet: SubjectId): Promise<void> {
     await this.#redis.zrem(this.#keys.unswept, wallet);
   }
 
-  /** Counts the wallets that no sweep has read to their end. */
   async unswept(): Promise<{ state: UnsweptState; count: number }[]> {
     return Promise.all(
       UNSWEPT_STATES.map(async (state, score) => ({
