@@ -135,7 +135,7 @@ export class ReplayStore {
     return value;
   }
 
-  /** False when another process relays now. */
+  /** False when another process relays now, or the replay has expired. */
   async advance(
     token: string,
     id: string,
