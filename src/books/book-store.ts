@@ -116,7 +116,7 @@ export class BookStore {
     });
   }
 
-  /** Returns the deliveries that are due for a check, the longest due first. */
+  /** Returns due deliveries, the longest due first. */
   async dueDeliveries(nowMs: number, count: number): Promise<FollowedDelivery[]> {
     const due = `SELECT event_id, receiver, event_ms FROM books_deliveries
       WHERE check_ms <= ? ORDER BY check_ms LIMIT ?`;
@@ -149,7 +149,6 @@ export class BookWriter {
     return found;
   }
 
-  /** Returns the subjects that were removed from the books. */
   async forgotten(subjects: readonly string[]): Promise<Set<string>> {
     return this.#present(['books_forgotten', 'subject'], subjects);
   }
@@ -170,7 +169,6 @@ export class BookWriter {
     return found;
   }
 
-  /** Ingests events, all of them new. */
   async take({ events, postings, transfers, deliveries, tokens }: Intake): Promise<void> {
     await this.#insert(
       'books_events (event_id, subject, epoch, sequence, type, at_ms, booked_ms, entry, state)',
@@ -261,7 +259,6 @@ export class BookWriter {
     }
   }
 
-  /** Notes a break between the log and the books. */
   async noteBreak(atMs: number, { kind, detail }: { kind: string; detail: string }): Promise<void> {
     await this.#sql.run('INSERT INTO books_breaks (at_ms, kind, detail) VALUES (?, ?, ?)', [
       atMs,

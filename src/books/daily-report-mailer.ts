@@ -70,7 +70,6 @@ export class DailyReportMailer {
     }
   }
 
-  /** Returns the days whose mail is due and was not sent. */
   async #due(nowMs: number, { closedMs, openedMs }: Place): Promise<Day[]> {
     const { zone, report, database } = this.#parts;
     const days: Day[] = [];

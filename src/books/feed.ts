@@ -116,9 +116,7 @@ export type FeedSources = {
   directory: Directory;
 };
 
-/**
- * The result of a round. `isAtEnd`: there was nothing more to read. `stoppedBy`: an entry that only a newer version can read.
- */
+/** The result of a round. `isAtEnd`: nothing more to read; `stoppedBy`: an entry that only a newer version can read. */
 export type Fed = {
   taken: number;
   isAtEnd: boolean;
@@ -154,7 +152,6 @@ export class Feed {
     this.#rules = rules;
   }
 
-  /** The place of the books, as this process knows it. */
   get place(): Place | null {
     return this.#place;
   }
@@ -164,10 +161,7 @@ export class Feed {
     this.#place = null;
   }
 
-  /**
-   * Reads a part of the log. `mayClose`: the clocks agree, as is the default. Throws an OvertakenError where another process
-   * feeds too.
-   */
+  /** Reads a part of the log. `mayClose`: the clocks agree. Throws an OvertakenError where another process feeds too. */
   async round(nowMs: number, { mayClose = true }: { mayClose?: boolean } = {}): Promise<Fed> {
     let place = this.#place ?? (await this.#books.place()) ?? (await this.#begin(nowMs));
     const broke = await findBreak(place, this.#sources.events);
@@ -219,7 +213,6 @@ export class Feed {
     return { taken, isAtEnd, broke, stoppedBy: batch.stoppedBy?.id ?? null, closed };
   }
 
-  /** Begins with the day of the oldest event in the log. */
   async #begin(nowMs: number): Promise<Place> {
     const { events } = this.#sources;
     const { zone } = this.#rules;
@@ -314,7 +307,6 @@ export class Feed {
   }
 }
 
-/** Words the note about events of removed transfers. */
 function forgottenText(subjects: readonly string[]): string {
   const named = [...new Set(subjects)];
   const more = named.length > MOST_NAMED ? ` and ${named.length - MOST_NAMED} more` : '';

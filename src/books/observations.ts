@@ -84,17 +84,13 @@ export function subjectOf({ observation }: Seen): string {
   return asKey(observation.event.data.subject.id);
 }
 
-/** Returns a subject's id as a key of either database. */
 function asKey(id: string): string {
   const subject = storableText(id);
   if (subject.length <= LONGEST_SUBJECT) return subject;
   return `${subject.slice(0, 200).toWellFormed()}…${createHash('sha256').update(subject).digest('hex')}`;
 }
 
-/**
- * Books an event after the known state of its transfer, and before the day in which nothing more is booked; null where its
- * money is counted with another.
- */
+/** Books an event by the known state of its transfer and the closed days; null where its money is counted with another. */
 function booked(
   seen: Seen,
   place: Place,

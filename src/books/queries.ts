@@ -21,10 +21,7 @@ export async function keepRules(database: Database, rules: DayRules): Promise<vo
   );
 }
 
-/**
- * Returns the rules of a closed day; null for an open one. A day of another zone has the rules of the books' day in which it
- * ends.
- */
+/** Returns the rules of a closed day, or null. Another zone's day has those of the books' day in which it ends. */
 export async function rulesAt(
   sql: Sql,
   toMs: number,
@@ -40,10 +37,7 @@ export async function rulesAt(
 /** Transfers per page: no statement delays other work for long. */
 const PAGE = 200;
 
-/**
- * Yields pages of the subjects of open transfers, and of those that were touched since a time (ms). Transfers that ended
- * before it add up to nothing. Other work runs after each page.
- */
+/** Yields pages of subjects of open transfers, and of those touched since a time (ms). Earlier ends add up to nothing. */
 export async function* touchedSince(sql: Sql, sinceMs: number): AsyncGenerator<string[]> {
   yield* pagesOf(sql, { isOpen: 1, sinceMs: 0 });
   yield* pagesOf(sql, { isOpen: 0, sinceMs });

@@ -110,10 +110,7 @@ export class BooksReader {
   }
 }
 
-/**
- * Yields transfers that were open when a day began, and those that were touched since, by their subjects; those that ended
- * before add up to nothing. Other work runs between pages.
- */
+/** Yields transfers open at the day's begin or touched since, by subject. Those that ended before add up to nothing. */
 async function* transfersOf(sql: Sql, { fromMs, toMs }: Day): AsyncGenerator<ReportTransfer[]> {
   const subjects: string[] = [];
   for await (const some of touchedSince(sql, fromMs)) {

@@ -31,7 +31,6 @@ type CounterKey = KeysOf<'counter'>;
 type GaugeKey = KeysOf<'gauge'>;
 type HistogramKey = KeysOf<'histogram'>;
 
-/** All labels of a metric. */
 type LabelsOf<Key extends MetricKey> = { [Label in keyof Table[Key]['labels']]: string };
 
 type Labels = { [label: string]: string };
@@ -84,10 +83,7 @@ export class Instruments {
     }
   }
 
-  /**
-   * Makes the series of some receivers and routes, where they are missing, with those of closed sets. The counts of others
-   * stay, and no longer change.
-   */
+  /** Makes missing series of some receivers and routes, and of closed sets. Other counts stay, and no longer change. */
   name({ receivers, routes, chains, endpoints }: Named): void {
     const isFirst = !this.#isNamed;
     this.#isNamed = true;

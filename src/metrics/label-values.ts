@@ -104,7 +104,7 @@ class FirstWords {
     this.#most = most;
   }
 
-  /** Adds a word, where there is room. Returns all added words. */
+  /** Returns all added words. */
   add(word: string): readonly string[] {
     if (word !== OTHER && this.#words.size < this.#most) this.#words.add(word);
     return [...this.#words];
@@ -124,18 +124,12 @@ function words<T extends string>(set: Record<T, true>): readonly string[] {
   return Object.keys(set);
 }
 
-/**
- * The tokens known to metrics: decimals from the `directory`, symbols from those `listed` in the config and the package.
- * Anybody may call a token USDC, and the upstream may list it.
- */
+/** The tokens of metrics. Symbols come only from `listed` ones (config and package), since anybody can name a token USDC. */
 export type KnownTokens = { directory: Directory; listed: Directory };
 
 type TokenValue = { token: string; units: number };
 
-/**
- * Converts an amount to token units; null without an amount, or where the decimals of the token are not certain. `token` is
- * its symbol, or `other`.
- */
+/** Converts an amount to token units; null without amount or certain decimals. `token` is its symbol, or `other`. */
 export function tokenValue(
   { chainId, token, amount }: RawAmount,
   { directory, listed }: KnownTokens,

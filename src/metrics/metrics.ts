@@ -134,8 +134,8 @@ class Exposition {
 }
 
 /**
- * Returns the same metrics under their names in plain text. In OpenMetrics the family of a counter has no `_total`, and the
- * library removes that from the metric itself: each gets its own name here first.
+ * Copies a registry with the names of plain text. In OpenMetrics the family of a counter has no `_total`, and the library
+ * removes that from the metric itself: each gets its own name here first.
  */
 function plainOf(registry: Registry<OpenMetricsContentType>): Registry {
   const plain = new Registry();
@@ -182,7 +182,6 @@ const READY_TIMEOUT_MS = 800;
 export type MetricNames = {
   receivers: readonly { name: string; type: string }[];
   routes: readonly string[];
-  /** The chains with RPC endpoints, with the names of those. */
   chains?: readonly { chainId: string; endpoints: readonly string[] }[];
 };
 

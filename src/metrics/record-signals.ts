@@ -142,10 +142,7 @@ function pauses(): (endpointGroup: string, seconds: number) => number {
   };
 }
 
-/**
- * Returns the type of the operator event of an endpoint group's move; it is written with the move and has no signal of its
- * own.
- */
+/** Returns the event type of an endpoint group's move, whose operator event has no signal of its own. */
 function operatorType(before: string, after: string): string {
   if (after !== 'ok') return `upstream.${after}`;
   return before === 'unreachable' ? 'upstream.reachable' : 'upstream.authorized';

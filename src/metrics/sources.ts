@@ -64,10 +64,7 @@ export type ReceiverStanding = {
   nextAttemptSeconds: number;
 };
 
-/**
- * An endpoint group of the upstream with its plan: `budget` in requests per second, `used` as a share of it, the rest are
- * counts.
- */
+/** An endpoint group with its plan: `budget` in requests per second, `used` as a share of it, the rest are counts. */
 export type EndpointGroupState = {
   endpointGroup: string;
   state: HealthState;

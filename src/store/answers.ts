@@ -13,10 +13,7 @@ const MOST_CHARACTERS = 65_536;
 /** A stored answer to a named request. */
 export type KeptAnswer = { status: number; body: string };
 
-/**
- * The state of a named request. `new`: this call must do it; `answered`: it was done; `underWay`: it is being done; `other`:
- * another request has the name; `full`: no more names can be remembered now.
- */
+/** A named request. `new`: this call must do it; `other`: another request has the name; `full`: no more names are remembered. */
 export type NamedRequest =
   | { state: 'new' | 'underWay' | 'other' | 'full' }
   | { state: 'answered'; answer: KeptAnswer };

@@ -47,10 +47,7 @@ const RECORD = z.object({
   unreported: z.array(TRUNCATION),
 });
 
-/**
- * Size of the newest part when it was last measured. It shows a cut that Redis cannot detect: one between two commands.
- * `unreported`: truncations that the operator has no event of yet.
- */
+/** The newest part's last measured size, which shows a cut between two commands; `unreported`: not yet in an operator event. */
 export type WriteRecord = z.infer<typeof RECORD>;
 
 export async function readAppendOnly(dataDir: string): Promise<AppendOnly> {

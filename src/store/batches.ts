@@ -3,10 +3,7 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
 
-/**
- * Deliveries that are sent in one message. The batch is stored before the message is sent, so a repeated message is the same.
- * Only the job of the `leader` sends it. `members` includes the leader.
- */
+/** Deliveries of one message, fixed before it is sent: a repeat is equal. Only the job of the `leader`, a member, sends it. */
 export type Batch = { id: string; leader: string; members: string[] };
 
 /** A delivery without a batch: the start of its wait (Redis time, ms; now if it does not wait), and the number that wait. */

@@ -131,9 +131,7 @@ export type Ending = {
   isHeld: boolean;
 };
 
-/**
- * The wait of a check, with its reason and responses. `seenAtMs`: time at which an endpoint had it in a block, where one had.
- */
+/** The wait of a check, with its reason and responses. `seenAtMs`: when an endpoint had it in a block, if one had. */
 type Postponement = {
   inMs: number;
   because: string;
@@ -403,10 +401,7 @@ function claimOf(id: string, check: Check | null): Claim {
   return { check: id, subject, amount, weight, isOpen: state === 'waiting' };
 }
 
-/**
- * Key of a transaction's logs. A log proves one payment in and one payment out: a delivery to a deposit address may fund the
- * next transfer, but a delivery is no refund.
- */
+/** A log proves one payment in and one out: a delivery may fund the next transfer by its deposit address, but is no refund. */
 function txOf({ payment, chainId, txHash }: Stated): string {
   return `${payment === 'source' ? 'in' : 'out'}|${chainId}|${foldHex(txHash)}`;
 }

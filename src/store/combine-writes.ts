@@ -1,8 +1,7 @@
 import type { Redis } from 'ioredis';
 
 /**
- * Sends the commands of one turn of the event loop together: hundreds of concurrent polls cost a fraction of the writes.
- * Writes keep their order and leave before the turn ends.
+ * Joins the writes of one turn of the event loop, for a fraction of their cost. They keep their order and leave in that turn.
  */
 export function combineWrites(redis: Redis): void {
   redis.on('connect', () => {

@@ -9,10 +9,7 @@ import { type OnForeign, readHash } from './stored.ts';
 
 export type { Attempt, DeliveryFact, DeliveryOutcome } from './delivery-fact.ts';
 
-/**
- * A delivery to open for an event of the log. `subject` is set when the deliveries of one subject follow each other;
- * `isSuspended`: its event waited for a suspended claim.
- */
+/** A delivery to open. `subject`: set when deliveries of one subject follow each other; `isSuspended`: its event waited. */
 export type Opening = {
   id: string;
   entry: string;

@@ -70,8 +70,7 @@ export class DroppedStore {
   }
 
   /**
-   * Reports a receiver's losses, where that is due: in as many events as it takes to name them. `isAway`: it is out of the
-   * config; losses due to that are reported once it is back.
+   * Reports losses that are due, in as many events as needed. `isAway`: losses by being out of the config wait for its return.
    */
   async report(receiver: string, { isAway }: { isAway: boolean }): Promise<DropReport[]> {
     const keys = { ...this.#openKeys(receiver), events: this.#keys.events };

@@ -57,10 +57,7 @@ const REPORT_EVERY_MS = 60_000;
 
 const RECORD_EVERY_MS = 60_000;
 
-/**
- * The options of an embedded Redis. `onTruncated` is called when a start has lost the end of the append-only file; the
- * truncation stays in `unreported` until `markReported`, also across restarts.
- */
+/** `onTruncated`: a start has lost the end of the append-only file. It stays in `unreported` until `markReported`. */
 type EmbeddedRedisOptions = {
   dataDir: string;
   onTrouble: (reason: string) => void;
@@ -68,8 +65,8 @@ type EmbeddedRedisOptions = {
 };
 
 /**
- * The daemon's private Redis: a child on a socket under `dataDir`, with an append-only file. It is restarted when it dies, and
- * it ends with the daemon, however that ends.
+ * The daemon's private Redis: a child on a socket under `dataDir`. It is restarted when it dies, and always ends with the
+ * daemon.
  */
 export class EmbeddedRedis {
   readonly #dataDir: string;

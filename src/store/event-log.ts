@@ -128,10 +128,7 @@ export class EventLog {
     return this.#piece({ from: entry === '+' ? '+' : `(${entry}`, to: '-', count, order: 'backward' });
   }
 
-  /**
-   * Returns the entries at several places, in their order; null for trimmed ones. At least the first, fewer where they are
-   * large.
-   */
+  /** Returns the first of several entries, at least one, fewer where they are large; null for trimmed ones. */
   async atFirst(entries: readonly string[]): Promise<(LogEntry | null)[]> {
     if (entries.length === 0) return [];
     const args = { mostBytes: MOST_PIECE_BYTES, entries };

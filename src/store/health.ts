@@ -14,8 +14,8 @@ export const HEALTH_STATES = ['ok', 'unreachable', 'unauthorized'] as const;
 export type HealthState = (typeof HEALTH_STATES)[number];
 
 /**
- * The meaning of a response for its endpoint group. `unreachable`: no usable response; `denied`: refused, perhaps for this
- * subject alone; `refused`: the key is refused in every request; `throttled`: 429.
+ * `unreachable`: no usable response; `denied`: refused, perhaps this subject alone; `refused`: the key itself; `throttled`:
+ * 429.
  */
 export type AnswerKind = 'ok' | 'unreachable' | 'denied' | 'refused' | 'throttled';
 
@@ -80,8 +80,8 @@ export class HealthStore {
   }
 
   /**
-   * Reports a wallet's record that is too large to be read: an operator event, once for each record. Records without a
-   * readable id count as one per wallet. Returns whether it was the first time.
+   * Reports a wallet's record that is too large, once for each id, or per wallet without one. Returns whether it was the first
+   * time.
    */
   async reportTooLarge(
     endpointGroup: EndpointGroup,

@@ -34,10 +34,7 @@ export class ImportedQuotes {
     this.#onForeign = onForeign;
   }
 
-  /**
-   * Stores a config's quotes, beside those that are tracked by themselves. Returns the quotes whose signature is to be
-   * verified.
-   */
+  /** Stores a config's quotes beside the tracked ones. Returns those whose signature is to be verified. */
   async sync(
     quotes: readonly ImportedQuote[],
     suspended: ReadonlySet<string> = new Set(),

@@ -1,8 +1,7 @@
 import type { SubjectId } from '../domain/subjects/subject.ts';
 
 /**
- * Every key that Intentwatch has in Redis. All have one hash tag, so that scripts over several keys also run on a Redis
- * Cluster. BullMQ has its own keys under `queues`.
+ * All keys of Intentwatch in Redis, under one hash tag, as scripts on a Redis Cluster need. BullMQ has its own under `queues`.
  */
 export class Keys {
   readonly root: string;

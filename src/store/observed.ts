@@ -4,8 +4,7 @@ export type Observed = {
   open: { readonly [subject: string]: string };
   ended: readonly string[];
   /**
-   * Subjects that the page showed, and those that need no poll of their own for `coverMs`, nor then for their virtual wait,
-   * and `latestMs` at most.
+   * Subjects of the page; those that need no own poll for `coverMs`, nor then for their virtual wait, and `latestMs` at most.
    */
   shown: readonly string[];
   covered: readonly {

@@ -43,10 +43,7 @@ export function operatorEventTemplate({ kind, name, word, nowMs, record }: Opera
 
 type Reports = { redis: RedisClient; keys: Keys };
 
-/**
- * Reports to the operator that a start has lost the end of the append-only file: once for each truncation, under one id,
- * however many processes know of it.
- */
+/** Reports a loss of the append-only file's end: once for each truncation, under one id, from however many processes. */
 export async function reportTruncation(
   reports: Reports,
   { file, bytes, lastWriteMs, changedAtMs }: Truncation,

@@ -72,10 +72,7 @@ export async function readPlanState(
   };
 }
 
-/**
- * Counts the tracked subjects of each kind, with the time since the last successful poll of the one that waits longest;
- * suspended subjects do not count for that time.
- */
+/** Counts tracked subjects by kind, with the longest time since a successful poll; suspended ones do not count for that. */
 export async function readWaits(
   redis: RedisClient,
   keys: Keys,

@@ -147,10 +147,7 @@ export class PlanStore {
     return scripts.reslot(this.#redis, { keys: this.#keysOf(endpointGroup), args: { atMs: this.#atMs() } });
   }
 
-  /**
-   * Reserves a slot for a request that is no poll. Returns the ms until then; null unless the endpoint group is polled as
-   * usual.
-   */
+  /** Reserves a slot for another request. Returns the ms until then; null unless the endpoint group is polled as usual. */
   async spareSlot(endpointGroup: EndpointGroup): Promise<number | null> {
     const args = { atMs: this.#atMs() };
     return scripts.spareSlot(this.#redis, { keys: this.#keysOf(endpointGroup), args });

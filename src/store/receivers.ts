@@ -91,8 +91,8 @@ export class ReceiverStore {
   }
 
   /**
-   * Makes one step of enabling, under the relay's fencing token: queues a bounded part of the deliveries that wait for another
-   * try. `enabled` when nothing was left to queue, `held` when no step may be taken.
+   * Queues a bounded part of the waiting deliveries, under the relay's token. `enabled`: none was left; `held`: no step is
+   * allowed.
    */
   async resume(token: string, name: string, most: number): Promise<'enabled' | 'more' | 'held'> {
     const { relayLease } = this.#keys;

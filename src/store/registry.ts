@@ -326,8 +326,7 @@ export class Registry {
   }
 
   /**
-   * Stores the definitions of routes, equal for every process: a route's prices are compared with each other. A suspended
-   * route keeps its definition, since it is still polled.
+   * Stores routes, equal for every process, since their prices are compared. A suspended one stays, since it is still polled.
    */
   async #syncRoutes(routes: readonly RouteDefinition[], remaining: ReadonlySet<string>): Promise<void> {
     const names = new Set(routes.map((route) => route.name));
@@ -521,8 +520,7 @@ export class Registry {
   }
 
   /**
-   * Returns the time of a root's subscription on the upstream's clock. `dateMs` is the `Date` of a response that has just
-   * come; the first process that can determine it decides.
+   * Returns a root's subscription time on the upstream's clock. `dateMs`: `Date` of a new response; the first process decides.
    */
   async subscribedAt(claim: { root: string; atMs: number }, dateMs: number | null): Promise<SubscribedAt> {
     const args = { key: claim.root, atMs: claim.atMs, dateMs };

@@ -44,10 +44,7 @@ export class SchemaVersion {
     await this.#redis.set(this.#keys.schema, String(SCHEMA_VERSION), 'NX');
   }
 
-  /**
-   * Throws a SchemaVersionError unless the version is ours, as it was at start. A Redis that was emptied gets it again, since
-   * no config was written to it yet.
-   */
+  /** Throws a SchemaVersionError unless the version is ours. An emptied Redis gets it again: no config was written to it yet. */
   async recheck(): Promise<void> {
     await this.open();
   }

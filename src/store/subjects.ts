@@ -130,8 +130,8 @@ export class SubjectStore {
   }
 
   /**
-   * Compares a bounded part of the tracked subjects with their counts, and corrects the counts. Returns the wrong ones:
-   * subjects, or `open` for the sums of open transfers.
+   * Compares some tracked subjects with their counts and corrects these. Returns the wrong ones; `open`: sums of open
+   * transfers.
    */
   async recount(): Promise<string[]> {
     const keys = this.#keys;
@@ -255,10 +255,7 @@ export class SubjectStore {
     });
   }
 
-  /**
-   * Stores the transfers that a response has shown for a transaction or quote. Returns all that were ever shown, and when the
-   * newest came (Redis time); null where there was none.
-   */
+  /** Stores transfers that a response showed. Returns all ever shown, and when the newest came (Redis time; null for none). */
   async noteTransfers(
     subject: SubjectId,
     shown: readonly SubjectId[],

@@ -142,10 +142,7 @@ export class Suspensions {
     await this.#forget();
   }
 
-  /**
-   * Makes events of the log wait again for roots of theirs that are suspended by now. Returns how many do not wait: their
-   * roots are in the config, or nowhere.
-   */
+  /** Makes events wait again for roots suspended by now. Returns how many do not: their roots are in the config, or nowhere. */
   async waitAgain(waiting: readonly WaitingEvent[]): Promise<number> {
     let current = 0;
     for (const chunk of chunks(waiting, CHUNK)) {

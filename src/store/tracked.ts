@@ -23,16 +23,10 @@ const TRACKED = z.object({
 
 const TRACKED_TEXT = JSON_TEXT.pipe(TRACKED);
 
-/**
- * The stored definition of a subject that is tracked by itself. `createdAtMs` and `removedAtMs` are Redis time; the latter is
- * null while it is tracked.
- */
+/** A subject that is tracked by itself. `createdAtMs` and `removedAtMs` are Redis time; the latter is null while tracked. */
 export type TrackedSubject = z.infer<typeof TRACKED>;
 
-/**
- * The options of a tracked subject: metadata of its events, receivers, overdue time, and the rightful recipients of its
- * delivery.
- */
+/** The options of a tracked subject. Only `recipients` may rightly receive its delivery. */
 export type Wish = Omit<TrackedSubject, 'createdAtMs' | 'removedAtMs'>;
 
 /** Reads a tracked subject; null for an entry of another shape, which is reported. */
@@ -47,10 +41,7 @@ const CHUNK = 200;
 
 const SCANNED = z.tuple([z.string(), z.array(z.string())]);
 
-/**
- * The subjects that are tracked by themselves, beside those of the config. They are stored in Redis alone: a sync of a config
- * leaves them as they are.
- */
+/** The subjects that are tracked by themselves, stored in Redis alone: a sync of a config leaves them as they are. */
 export class TrackedStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;

@@ -3,10 +3,7 @@ import type { BookAmount, BookSum, Report, ReportRow } from '../../domain/books/
 /** The beginning of a formula, also in the wide characters that some spreadsheets read as the plain ones. */
 const FORMULA = /^\s*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]|^[\t\r\n]/;
 
-/**
- * Formats a cell of RFC 4180. Text that a spreadsheet would read as a formula gets an apostrophe, since metadata and statuses
- * come from outside. Our own numbers stay as they are.
- */
+/** Formats a cell of RFC 4180. Text from outside that a spreadsheet would read as a formula gets an apostrophe first. */
 function cell(value: string | number | boolean | null): string {
   if (typeof value !== 'string') return value === null ? '' : String(value);
   const isNumber = /^-?\d+(\.\d+)?$/.test(value);

@@ -150,7 +150,6 @@ function sums(title: string, list: Report['delivered']): Generator<string> {
   return section(title, SUM_COLUMNS, list, (sum) => [escaped(nameOf(sum)), shown(sum), String(sum.count)]);
 }
 
-/** Tables of more columns need a wide window. */
 const MOST_NARROW = 6;
 
 /** Yields a table under a heading; nothing where it would be empty. */

@@ -16,10 +16,7 @@ export function titleOf({ day, zone, transfers, exceptions, checks, state }: Rep
 /** Longest line: a check names every difference. */
 const LONGEST_LINE = 20_000;
 
-/**
- * Formats a report for a mail or a terminal: balances, sums, checks and exceptions, without the rows. Quoted text adds no
- * lines.
- */
+/** Formats a report for a mail or a terminal, without the rows. Quoted text adds no lines. */
 export function reportText(report: Report): string {
   const { balances, delivered, refunded, fees, checks, exceptions, notes } = report;
   const shown = ({ units, amount }: { units: string | null; amount: string }): string =>

@@ -61,7 +61,7 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     `CREATE TABLE books_deliveries (event_id TEXT NOT NULL, receiver TEXT NOT NULL, state TEXT NOT NULL,
        delivered_ms BIGINT, event_ms BIGINT NOT NULL, check_ms BIGINT, PRIMARY KEY (event_id, receiver))`,
     'CREATE INDEX books_deliveries_check ON books_deliveries (check_ms)',
-    // One row per time at which a day was closed: perhaps nothing was open then.
+    // One row per time at which a day was closed, also where nothing was open then.
     'CREATE TABLE books_closed_days (at_ms BIGINT PRIMARY KEY)',
     // The sums of open transfers when a day was closed, per source token.
     `CREATE TABLE books_closings (at_ms BIGINT NOT NULL, chain_id TEXT NOT NULL, token TEXT NOT NULL,
@@ -136,7 +136,6 @@ export async function checkTables(database: Database): Promise<void> {
 
 const UNDEFINED_TABLE = '42P01';
 
-/** True when either database reports a missing table. */
 function isMissingTable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { cause } = error;

@@ -61,7 +61,6 @@ function makeWherePossible(file: string): void {
   }
 }
 
-/** One connection to the file, with its transactions one after another. */
 class Connection {
   readonly #file: string;
   readonly #readOnly: boolean;
@@ -74,7 +73,7 @@ class Connection {
     this.#readOnly = readOnly;
   }
 
-  /** Opens the file, if needed. Throws a BooksDatabaseError. */
+  /** Throws a BooksDatabaseError. */
   async open(): Promise<{ database: DatabaseSync; sql: Sql }> {
     try {
       return await untilFree(() => {
