@@ -14,7 +14,6 @@ import type { SubjectStore } from '../store/subjects.ts';
 import type { BookStore, FollowedDelivery, Place } from './book-store.ts';
 import { observationOf, type Seen, snapshotsSince, subjectOf, takeIn } from './observations.ts';
 
-/** A break, and the place where the books continue behind it. */
 type Break = { kind: BreakKind; detail: string; log: string; entry: string };
 
 /** Span before its last entry from which a log that went back is read again; events that are known are not ingested twice. */
@@ -133,7 +132,6 @@ const NOTE_EVERY_MS = 15_000;
 
 const PRUNED_AT_ONCE = 200;
 
-/** Most removed transfers that one note names. */
 const MOST_NAMED = 3;
 
 /**

@@ -234,7 +234,6 @@ function expectEnds(
   for (const outcome of VOLUME_OUTCOMES) metrics.expect('volume', { route, token, outcome }, extra);
 }
 
-/** Returns the words with the largest sums, without `other`. */
 function largest(weighed: readonly (readonly [string, number])[], most: number): string[] {
   const sums = new Map<string, number>();
   for (const [word, weight] of weighed) {

@@ -4,7 +4,6 @@ import { scripts } from './scripts.ts';
 
 const KEPT_MS = 86_400_000;
 
-/** Most named requests that are remembered at once. */
 const MOST_KEPT = 10_000;
 
 /** A longer answer is not stored; the request is remembered all the same. */

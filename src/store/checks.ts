@@ -94,7 +94,7 @@ export type NewCheck = {
   corridor: string | null;
 };
 
-/** A payment on a chain that is not checked: an event states nothing of it, or states it as in `elsewhere`. */
+/** A payment of which an event states nothing, or only `elsewhere`, on a chain that is not checked. */
 export type Unstated = {
   unstated: Pick<Stated, 'subject' | 'payment'>;
   elsewhere: Stated | null;
@@ -278,7 +278,6 @@ export class CheckStore {
     });
   }
 
-  /** Builds the end of a check for the script that ends it. */
   ending({ id, token, statement }: ClaimedCheck, ending: Ending): CheckEnding {
     const { state, because, proof, readings, endpoints, logs, from, isHeld } = ending;
     const fields = ['because', because, 'readings', JSON.stringify(readings)];

@@ -215,7 +215,6 @@ export class ConfirmedTime {
     return after.clock;
   }
 
-  /** Sets a new base where the old one no longer holds. */
   #measureFrom({ clock, moves }: ReadClocks, read: Omit<Base, 'moves'>): void {
     const base = this.#base;
     const isCurrent = base !== null && base.moves === moves;

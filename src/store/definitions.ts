@@ -65,7 +65,7 @@ export type StoredSubscription = z.infer<typeof SUBSCRIPTION>;
 /** A receiver in the registry. One that left the config is `removed` and keeps its backlog. */
 export type StoredReceiver = z.infer<typeof RECEIVER>;
 
-/** Returns the stored text of a receiver that is in the config; a script searches for its end. */
+/** Returns the stored text of a receiver that is not removed; a script searches for its end. */
 export function receiverText(receiver: Omit<StoredReceiver, 'removed'>): string {
   return JSON.stringify({ ...receiver, removed: false });
 }

@@ -295,7 +295,6 @@ export class EmbeddedRedis {
     }
   }
 
-  /** Ends the server after it has written its file. */
   async close(): Promise<void> {
     this.#closing = true;
     clearInterval(this.#timer);

@@ -14,7 +14,7 @@ import { scripts } from './scripts.ts';
  *   or named |                                        |
  *   ended    | whole; in `ended` since it was shown   | a response shows it: ended anew. The retention has passed: held,
  *            | last, or its tracking has ended        | or absent where nothing holds it
- *   held     | compact, with `shownAtMs`; checked     | a response shows it: ended. No claim by what is named is left, and
+ *   held     | compact, with `shownAtMs`; checked     | a response shows it: ended. No claim by a named subject is left, and
  *            | once a day                             | of each wallet that claims it all pages were read, by a sweep that
  *            |                                        | began after `shownAtMs`: absent
  *   absent   | compact, with `absentAtMs`; in `ended` | a response shows it: ended. The retention has passed: removed, or

@@ -16,7 +16,7 @@ import { storedMs } from './stored.ts';
  * |--------------|---------------------------------------------------|-------------|-----------------------------------------|
  * | known        | has no less than this process has seen: epoch,    | are made    | it has less, or had to cut its file     |
  * |              | revision of the config, commits, ticks, an entry  |             | ─► behind, in the next epoch            |
- * | behind       | went back, and the data of a config is not written| are refused | whose config was the newest that was    |
+ * | behind       | went back, and a config is not written            | are refused | whose config was the newest that was    |
  * |              | to it yet                                         |             | seen, or after 10 s the relay, writes   |
  * |              |                                                   |             | it ─► synchronised; again less          |
  * |              |                                                   |             | ─► behind, in the next epoch            |
@@ -221,7 +221,7 @@ export class Epoch {
     await this.#parts.file.write(seen).then(() => this.#parts.onFile(null), this.#parts.onFile);
   }
 
-  /** Reports the restore to the operator, once, and permits commits again. The data of a config has been written. */
+  /** After a config was written: reports the restore to the operator, once, and permits commits again. */
   async synchronised(): Promise<void> {
     const restore = this.behind;
     if (restore === null) return;

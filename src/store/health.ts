@@ -19,7 +19,7 @@ export type HealthState = (typeof HEALTH_STATES)[number];
  */
 export type AnswerKind = 'ok' | 'unreachable' | 'denied' | 'refused' | 'throttled';
 
-/** One response: the member of the plan it is for, the time its request was sent (the plan's time, ms), and its requests. */
+/** One response: the member of the plan it is for, the time its request was sent (the plan's time, ms), and its Retry-After. */
 export type EndpointGroupAnswer = {
   kind: AnswerKind;
   member: string;

@@ -144,7 +144,6 @@ export class ImportedQuotes {
   }
 }
 
-/** Builds the promises of quotes: intent -> text. */
 function promisesOf(quotes: readonly ImportedQuote[]): Record<string, string> {
   return Object.fromEntries(
     quotes.flatMap((quote) => {

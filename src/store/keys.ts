@@ -449,7 +449,7 @@ export class Keys {
     return `${this.root}:sweep:${listing}:${wallet}`;
   }
 
-  /** hash: observations of a wallet's pages: `looked:<listing>`, `pages`, … Stored for the retention after its tracking. */
+  /** hash: observations of a wallet's pages: `polled:<listing>`, `pages`, … Stored for the retention after its tracking. */
   wallet(wallet: SubjectId): string {
     return `${this.root}:pages:${wallet}`;
   }

@@ -43,7 +43,6 @@ export class FencedLease {
     return this.#token === '' ? null : this.#token;
   }
 
-  /** Releases the lease, so that another process can take over at once. */
   async release(): Promise<void> {
     await this.#holding?.catch(() => undefined);
     if (this.#token !== '' && (await this.#redis.get(this.#keys.lease)) === this.#token) {

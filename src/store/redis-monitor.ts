@@ -82,7 +82,6 @@ export class RedisMonitor {
     return this.#watched.length > 0 && this.#watched.every(({ state }) => state === 'answering');
   }
 
-  /** Returns the longest time that a connection has had no answer. */
   silentMs(): number {
     return Math.max(0, ...this.#watched.map(({ silentTicks }) => silentTicks)) * this.#tickMs;
   }

@@ -553,7 +553,6 @@ const COUNTS = z.tuple([z.number(), z.number(), z.number()]);
 
 const PRUNE_CONTINUED_EVERY_MS = 3_600_000;
 
-/** True when a root counts only for some receivers of its subscription. */
 function isNarrowed(root: string): boolean {
   return parseClaimRoot(root).receivers !== null;
 }

@@ -2,7 +2,7 @@ import { type RedisClient, SCHEMA_VERSION } from './commands.ts';
 import { EventLog } from './event-log.ts';
 import type { Keys } from './keys.ts';
 
-/** The error when Redis holds data of a version that this program cannot work with. The message says what to do. */
+/** The error when Redis holds data of a version that this program cannot work with. The message has the remedy. */
 export class SchemaVersionError extends Error {
   override readonly name = 'SchemaVersionError';
   readonly found: string;

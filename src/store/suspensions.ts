@@ -30,11 +30,11 @@ import {
  *                 |                                   |                 |                | where other roots lead on to all of
  *                 |                                   |                 |                | its receivers (a rename)
  *   suspended     | `wanted` has it, and `suspended`  | with spare      | wait           | a reload names it, or its subject for
- *                 | says `out:<ms>`                   | budget          |                | one of its receivers: back. The span
+ *                 | has `out:<ms>`                    | budget          |                | one of its receivers: back. The span
  *                 |                                   |                 |                | is over, or `intentwatch remove`: ended
  *   back          | likewise, `back:<ms>`             | as usual        | wait behind    | nothing waits any more: in the config.
  *                 |                                   |                 | those before   | A reload leaves it out: suspended
- *   ended         | nothing has it                    | no more, unless | what waited is | a reload names it: in the config from
+ *   ended         | nothing has it                    | no more, unless | waiting ones:  | a reload names it: in the config from
  *                 |                                   | others want it  | dropped, named | then on
  *
  * All roots that one reload removes, or restores, are one suspension. A root is suspended as long as its suspension is in
@@ -325,7 +325,7 @@ export class Suspensions {
     );
   }
 
-  /** Returns subjects to usual polling that the config wants, or nobody. */
+  /** Restores usual polling of subjects that a claim in the config wants, or no claim at all. */
   async #recall(): Promise<void> {
     const [claimsPrefix, { wanted }] = [this.#keys.claims(''), this.#keys];
     for (const endpointGroup of ENDPOINT_GROUPS) {

@@ -26,7 +26,7 @@ const TRACKED_TEXT = JSON_TEXT.pipe(TRACKED);
 /** A subject that is tracked by itself. `createdAtMs` and `removedAtMs` are Redis time; the latter is null while tracked. */
 export type TrackedSubject = z.infer<typeof TRACKED>;
 
-/** The options of a tracked subject. Only `recipients` may rightly receive its delivery. */
+/** The options of a tracked subject. `recipients` are the rightful recipients of its delivery. */
 export type Wish = Omit<TrackedSubject, 'createdAtMs' | 'removedAtMs'>;
 
 /** Reads a tracked subject; null for an entry of another shape, which is reported. */

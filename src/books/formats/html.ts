@@ -152,7 +152,6 @@ function sums(title: string, list: Report['delivered']): Generator<string> {
 
 const MOST_NARROW = 6;
 
-/** Yields a table under a heading; nothing where it would be empty. */
 function* section<T>(
   title: string,
   columns: readonly Column[],
