@@ -154,7 +154,7 @@ export class Feed {
     return this.#place;
   }
 
-  /** Forgets the place: another process may have moved it. */
+  /** Clears the place: another process may have moved it. */
   forget(): void {
     this.#place = null;
   }
