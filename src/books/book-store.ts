@@ -7,9 +7,9 @@ import { rulesText, touchedSince } from './queries.ts';
 import type { Database, Row, Sql, Value } from './sql/database.ts';
 
 /**
- * The place where the books stand. `entry` is the last entry of the log (of this name) that they took in; `epoch` counts the logs
- * and the breaks in them. All before `closedMs` is closed; `openedMs` is where the first day begins; `readMs` is when the
- * log was last read to its end, `takenMs` when the snapshots were last gone through.
+ * The progress of the books. `entry`: the last ingested entry of the log of this name; `epoch`: number of logs and breaks so
+ * far. All before `closedMs` is closed; `openedMs`: begin of the first day; `readMs`: last time that the log was read to its
+ * end; `takenMs`: last time that the snapshots were checked.
  */
 export const PLACE = z.object({
   log: z.string(),
@@ -24,12 +24,12 @@ export const PLACE = z.object({
 
 export type Place = z.infer<typeof PLACE>;
 
-/** Another process feeds the books: what this one was about to write is void. */
+/** The error when another process feeds the books: the write of this one is void. */
 export class OvertakenError extends Error {
   override readonly name = 'OvertakenError';
 }
 
-/** A transfer in the books. `sequence` is of its last event in `epoch`. */
+/** A transfer in the books. `sequence` is that of its last event in `epoch`. */
 export type BookedTransfer = {
   subject: string;
   epoch: number;
@@ -51,7 +51,7 @@ export type BookedEvent = {
   state: BookState;
 };
 
-/** Events that are taken in together: what they post, what is known of their transfers then, and for whom they are. */
+/** Events to ingest together, with their postings, the new state of their transfers, and their deliveries. */
 export type Intake = {
   events: readonly BookedEvent[];
   postings: readonly { event: BookedEvent; posting: Posting }[];
@@ -63,15 +63,15 @@ export type Intake = {
 /** A delivery that the books follow. */
 export type FollowedDelivery = { eventId: string; receiver: string; eventMs: number };
 
-/** The number of rows one statement writes or requests: neither database takes values without bound. */
+/** Rows per statement: neither database accepts values without bound. */
 const ROWS_AT_ONCE = 200;
 
-/** The time that the name of a forgotten transfer is stored at least. */
+/** Least retention of the name of a removed transfer. */
 const LEAST_NAMED_MS = 400 * 86_400_000;
 
 const DELIVERY_COLUMNS = 'books_deliveries (event_id, receiver, state, delivered_ms, event_ms, check_ms)';
 
-/** The marks of so many values, as a statement lists them. */
+/** Returns the placeholders of a number of values. */
 export function marks(count: number): string {
   return Array.from({ length: count }, () => '?').join(', ');
 }
@@ -81,7 +81,7 @@ const STATE = z
   .transform((text): unknown => JSON.parse(text))
   .pipe(BOOK_STATE);
 
-/** Writes the books. Each write names the place that its writer read, and is void where that is not the place any more. */
+/** Writes the books. Each write names the place that its writer read, and is void where the place has moved. */
 export class BookStore {
   readonly #database: Database;
 
@@ -89,12 +89,12 @@ export class BookStore {
     this.#database = database;
   }
 
-  /** The place where the books stand; null before they were begun. */
+  /** Null before the books were begun. */
   async place(): Promise<Place | null> {
     return this.#database.read(readPlace);
   }
 
-  /** Begins the books, if nobody has. Returns where they stand. */
+  /** Begins the books, if nobody has. Returns their place. */
   async begin(place: Place): Promise<Place> {
     return this.#database.write(async (sql) => {
       const begun = 'INSERT INTO books_meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING';
@@ -103,7 +103,7 @@ export class BookStore {
     });
   }
 
-  /** Does work in the transaction that moves the place. Throws an OvertakenError where it stands elsewhere. */
+  /** Runs work in the transaction that moves the place. Throws an OvertakenError where the place has moved. */
   async move<T>(
     { from, to }: { from: Place; to: Place },
     work: (books: BookWriter) => Promise<T>,
@@ -116,7 +116,7 @@ export class BookStore {
     });
   }
 
-  /** The deliveries whose turn it is to be looked at, the longest due first. */
+  /** Returns due deliveries, the longest due first. */
   async dueDeliveries(nowMs: number, count: number): Promise<FollowedDelivery[]> {
     const due = `SELECT event_id, receiver, event_ms FROM books_deliveries
       WHERE check_ms <= ? ORDER BY check_ms LIMIT ?`;
@@ -129,7 +129,7 @@ export class BookStore {
   }
 }
 
-/** What is written in one transaction of the feed. */
+/** The writes of one transaction of the feed. */
 export class BookWriter {
   readonly #sql: Sql;
 
@@ -149,7 +149,6 @@ export class BookWriter {
     return found;
   }
 
-  /** Which of some subjects were in the books, and are not any more. */
   async forgotten(subjects: readonly string[]): Promise<Set<string>> {
     return this.#present(['books_forgotten', 'subject'], subjects);
   }
@@ -170,7 +169,6 @@ export class BookWriter {
     return found;
   }
 
-  /** Takes events in, all of them new. */
   async take({ events, postings, transfers, deliveries, tokens }: Intake): Promise<void> {
     await this.#insert(
       'books_events (event_id, subject, epoch, sequence, type, at_ms, booked_ms, entry, state)',
@@ -238,7 +236,7 @@ export class BookWriter {
     );
   }
 
-  /** Notes what became of deliveries; `checkMs` is when each is looked at next. */
+  /** Stores the states of deliveries; `checkMs` is the time of each one's next check. */
   async noteDeliveries(
     noted: readonly (FollowedDelivery & {
       state: string;
@@ -261,7 +259,6 @@ export class BookWriter {
     }
   }
 
-  /** Notes that the log did not go on as the books knew it. */
   async noteBreak(atMs: number, { kind, detail }: { kind: string; detail: string }): Promise<void> {
     await this.#sql.run('INSERT INTO books_breaks (at_ms, kind, detail) VALUES (?, ?, ?)', [
       atMs,
@@ -270,7 +267,7 @@ export class BookWriter {
     ]);
   }
 
-  /** What is under way at a moment by the postings before it, per source token. */
+  /** Sums the open transfers at a time by the postings before it, per source token. */
   async balancesAt(
     atMs: number,
   ): Promise<Map<string, { chainId: string; token: string; count: number; amount: bigint }>> {
@@ -294,7 +291,7 @@ export class BookWriter {
     return sums;
   }
 
-  /** Writes down by what a day is judged that is closed, and what is under way then. */
+  /** Stores the rules of a closed day, and the sums of transfers open at its end. */
   async close(atMs: number, rules: DayRules): Promise<void> {
     await this.#sql.run(
       'INSERT INTO books_closed_days (at_ms, rules) VALUES (?, ?) ON CONFLICT (at_ms) DO NOTHING',
@@ -311,8 +308,8 @@ export class BookWriter {
   }
 
   /**
-   * Removes transfers that ended longer ago than they are stored, whole: what they posted adds up to nothing. A bounded number at
-   * a time. Their names stay, so that they are not taken for new ones.
+   * Removes transfers that ended before the retention, whole: their postings add up to nothing. A bounded number at a time.
+   * Their names stay, so that they do not count as new.
    */
   async prune({
     nowMs,
@@ -357,12 +354,12 @@ export class BookWriter {
   }
 }
 
-/** The same place is always the same text. */
+/** Formats a place: equal places have equal texts. */
 function textOf(place: Place): string {
   return JSON.stringify(PLACE.parse(place));
 }
 
-/** The place where the books stand, from their tables. */
+/** Reads the place of the books; null before they were begun. */
 export async function readPlace(sql: Sql): Promise<Place | null> {
   const [row] = await sql.all('SELECT value FROM books_meta WHERE name = ?', ['place']);
   return row === undefined ? null : PLACE.parse(JSON.parse(String(row.value)));
@@ -378,7 +375,7 @@ function transferOf(row: Row): BookedTransfer {
   };
 }
 
-/** An event from its row. */
+/** Parses the row of an event. */
 export function eventOfRow(row: Row): BookedEvent {
   return {
     eventId: String(row.event_id),

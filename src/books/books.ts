@@ -15,13 +15,13 @@ import { type Database, prepareTables } from './sql/database.ts';
 import { openPostgres } from './sql/postgres.ts';
 import { openSqlite } from './sql/sqlite.ts';
 
-/** The wait between two rounds where there is nothing to read, and the longest after failures. */
+/** Wait between two rounds with nothing to read, and the longest wait after failures. */
 const IDLE_MS = 1_000;
 const MOST_WAIT_MS = 60_000;
 
 const BOOKS_FILE = 'books.sqlite';
 
-/** Opens the database that a config means. */
+/** Opens the database of a config. */
 export function openBooks(
   { url, hasTls }: BooksConfig,
   { dataDir, isReadOnly = false }: { dataDir: string; isReadOnly?: boolean },
@@ -29,10 +29,10 @@ export function openBooks(
   return url === null ? openSqlite(join(dataDir, BOOKS_FILE), { isReadOnly }) : openPostgres(url, { hasTls });
 }
 
-/** What the books are stored with. */
+/** The dependencies of Books. */
 export type BooksDeps = {
   config: BooksConfig;
-  /** The chains whose payments are checked. */
+  /** Chains whose payments are checked. */
   checked: ReadonlySet<string>;
   database: Database;
   redis: RedisClient;
@@ -45,8 +45,8 @@ export type BooksDeps = {
 };
 
 /**
- * Keeps the books for as long as it runs, in one process of all on a Redis. Whatever goes wrong is said, and tried again:
- * the cursor stands where the rows end, so nothing is left out and nothing comes twice. The daemon goes on without it.
+ * Feeds the books while it runs, in one process of all on a Redis. Failures are logged and retried: the cursor is where the
+ * rows end, so that no event is omitted or comes twice. The daemon goes on without it.
  */
 export class Books {
   readonly #parts: BooksDeps;
@@ -66,7 +66,7 @@ export class Books {
     this.#feed = new Feed(new BookStore(database), sources, { zone, closeAfterMs, retentionMs, checked });
   }
 
-  /** Begins to keep them. Never throws: what is wrong is in the log. */
+  /** Starts the rounds. Never throws: errors are in the log. */
   start(): void {
     this.#plan(0);
   }
@@ -78,7 +78,7 @@ export class Books {
     }, waitMs);
   }
 
-  /** Returns how long to wait. */
+  /** Returns the wait until the next round. */
   async #work(): Promise<number> {
     const { redis, reportMailer, log, signals } = this.#parts;
     try {
@@ -86,12 +86,12 @@ export class Books {
       this.#isPrepared = true;
       if ((await this.#lease.hold()) === null) {
         this.#feed.forget();
-        // Who keeps them says until when they were read; a time of ours would stand still.
+        // The holder reports how far it has read; our own time would never advance.
         signals.emit('books.fed', { taken: 0, readMs: 0 });
         return IDLE_MS;
       }
       const nowMs = await redisTimeMs(redis);
-      // A day is closed, and mailed, once for ever: not by a clock that may be wrong.
+      // A day is closed and mailed only once: never by a clock that may be wrong.
       const { clocks } = this.#parts;
       const mayClose = clocks.mayActAt(nowMs);
       // A day is closed after an hour in any case; what is removed never comes back, and waits for a confirmed time.
@@ -107,7 +107,7 @@ export class Books {
       if (this.#isClosing || error instanceof OvertakenError) return IDLE_MS;
       this.#failures += 1;
       const reason = error instanceof Error ? error.message : String(error);
-      // The first time, and then ever more seldom: a Postgres may be away for long.
+      // At the first failure, then at doubled counts: a Postgres may be unreachable for long.
       if ((this.#failures & (this.#failures - 1)) === 0)
         log.error({ reason, failures: this.#failures }, 'books.failed');
       signals.emit('books.failed', { reason });
@@ -133,14 +133,14 @@ export class Books {
     for (const day of closed.slice(-5)) log.info({ day }, 'books.closed');
   }
 
-  /** Ends the round under way, and lets another process go on at once. */
+  /** Ends the current round, and releases the lease at once. */
   async close(): Promise<void> {
     this.#isClosing = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    // A mail under way would hold up the end for as long as its server takes.
+    // A running mail would delay the end for as long as its server takes.
     await this.#parts.reportMailer?.close();
     await this.#round;
-    // Redis may be away: the file is closed all the same.
+    // Redis may be unreachable: the file is closed all the same.
     await Promise.allSettled([this.#parts.database.close(), this.#lease.release()]);
   }
 }

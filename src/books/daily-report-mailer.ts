@@ -16,23 +16,23 @@ import { count, reportText, titleOf } from './formats/text.ts';
 import { type BooksReader, NoBooksError } from './reader.ts';
 import type { Database } from './sql/database.ts';
 
-/** The number of missed reports that are made up for. */
+/** Most missed reports that are sent later. */
 const MOST_MISSED = 7;
 
-/** A mail that is so much later than its time says so. */
+/** A mail with a longer delay is marked as late. */
 const LATE_MS = 3_600_000;
 
-/** A mail has the rows of no more transfers or exceptions: some 3 MB. */
+/** Most transfers or exceptions whose rows a mail has: some 3 MB. */
 const MOST_ATTACHED = 1_000;
 
-/** The time that a mail may take, and after how long another process takes it that nobody has noted as sent. */
+/** Timeout of a mail, and the time after which another process takes over a mail that was not noted as sent. */
 const SENDING_MS = 30_000;
 const TAKE_OVER_MS = 120_000;
 
-/** So long a recipient is tried that the server refuses for now; then it is dead. */
+/** Longest time of retries for a recipient that the server refuses for now; then it is dead. */
 const REFUSED_MS = 3 * 86_400_000;
 
-/** What the mails are sent with. */
+/** The dependencies of the mailer. */
 export type DailyReportDeps = {
   database: Database;
   reader: BooksReader;
@@ -43,10 +43,10 @@ export type DailyReportDeps = {
 };
 
 /**
- * The mail about each day that was closed. A row per day says `sending`, then `sent` or `skipped`: a day is mailed once,
- * whatever process does it. Only a crash between the server's answer and our note leads to a second mail, with the same
- * `Message-ID`. The first day that is mailed is the last one that was closed. Each recipient that the server took or refused
- * has a row of its own: one that has the mail never gets it again, and one refused for now is tried alone.
+ * Mails the report of each closed day. A row per day is `sending`, then `sent` or `skipped`: a day is mailed once by all
+ * processes. Only a crash between the server's answer and our note leads to a second mail, with the same `Message-ID`. The
+ * first day that is mailed is the last one that was closed. Each recipient that the server accepted or refused has its own
+ * row: one that has the mail never gets it again, and one refused for now is tried alone.
  */
 export class DailyReportMailer {
   readonly #parts: DailyReportDeps;
@@ -61,7 +61,7 @@ export class DailyReportMailer {
     this.#transport = openMailTransport({ url, names: this.#names, timeoutMs: SENDING_MS, signal });
   }
 
-  /** Sends what is due, the oldest day first. Never throws for what the mail server does. */
+  /** Sends due mails, the oldest day first. Never throws for a failure of the mail server. */
   async send(nowMs: number, place: Place | null): Promise<void> {
     if (place === null) return;
     for (const day of await this.#due(nowMs, place)) {
@@ -70,7 +70,6 @@ export class DailyReportMailer {
     }
   }
 
-  /** Days whose mail is due and was not sent. */
   async #due(nowMs: number, { closedMs, openedMs }: Place): Promise<Day[]> {
     const { zone, report, database } = this.#parts;
     const days: Day[] = [];
@@ -88,7 +87,7 @@ export class DailyReportMailer {
     return wanted.filter(({ day: name }) => name >= first && (states.get(name) ?? 'sending') === 'sending');
   }
 
-  /** Takes a day. False where another process sends it now. */
+  /** Claims a day. False where another process sends it now. */
   async #claim({ day, zone }: Day, nowMs: number): Promise<boolean> {
     return this.#parts.database.write(async (sql) => {
       const made = await sql.run(
@@ -111,7 +110,7 @@ export class DailyReportMailer {
       throw error;
     });
     if (report instanceof NoBooksError) {
-      // The books have forgotten it meanwhile: no later try has it, and those of other days go on.
+      // The books have removed it meanwhile: no later try finds it, and those of other days go on.
       await this.#note(day, 'skipped');
       log.error({ day: day.day, reason: report.message }, 'books.mail_skipped');
       return;
@@ -134,7 +133,7 @@ export class DailyReportMailer {
         refusals = refusalsBeside(info);
       }
     } catch (error) {
-      // Ended by ourselves: whoever goes on sends it.
+      // We ended it ourselves: another process sends it.
       if (this.#closing.signal.aborted) return;
       refusals = refusalsOf(error);
       if (refusals.length === 0) {
@@ -147,7 +146,7 @@ export class DailyReportMailer {
     await this.#noteRecipients(day, answers);
     for (const { recipient, state, words } of answers) {
       if (state === 'accepted') continue;
-      // A place in the list of the config: no mail address stands in the log.
+      // The place in the config's list: the log has no mail address.
       const line = { day: day.day, recipient: wanted.to.indexOf(recipient) + 1, reason: kept.reason(words) };
       log.error(line, state === 'dead' ? 'books.mail_dead' : 'books.mail_failed');
     }
@@ -159,7 +158,7 @@ export class DailyReportMailer {
     );
   }
 
-  /** The recipients that neither have the mail nor are dead, and since when each is refused; that is now for most. */
+  /** Returns the recipients that neither have the mail nor are dead, each with the start of its refusals; now for most. */
   async #waiting({ day, zone }: Day, nowMs: number): Promise<Map<string, number>> {
     const rows = await this.#parts.database.read((sql) =>
       sql.all('SELECT recipient, state, at_ms FROM books_mail_recipients WHERE day = ? AND zone = ?', [
@@ -208,7 +207,7 @@ type RecipientAnswer = {
   words: string;
 };
 
-/** What the server answered to each recipient. Who is refused for good, or for now since very long, is dead. */
+/** Returns the answers of the server for each recipient. One that is refused for good, or for too long, is dead. */
 function answersOf(
   waiting: ReadonlyMap<string, number>,
   { refusals, nowMs }: { refusals: readonly Refusal[]; nowMs: number },
@@ -222,13 +221,13 @@ function answersOf(
   });
 }
 
-/** An address as it is compared: nodemailer names refused ones with the host name in ASCII. */
+/** Normalises an address for comparison: nodemailer names refused ones with the host name in ASCII. */
 function addressKey(address: string): string {
   const at = address.lastIndexOf('@') + 1;
   return `${address.slice(0, at)}${domainToASCII(address.slice(at))}`.toLowerCase();
 }
 
-/** What a mail about a day says, with its files; those that grow with the day are left out of that of a very big one. */
+/** Builds the mail about a day, with its files; that of a very big day omits the files that grow with it. */
 export function mailOf(
   report: Report,
   isLate: boolean,
@@ -259,14 +258,14 @@ or at /api/v1/books/${day}?zone=${encodeURIComponent(zone)}&format=csv\n\n`;
 
 type File = { filename: string; content: string; contentType: string };
 
-/** When the mail about a day is due: at a time of the day after, by the clocks of its zone. */
+/** Returns the due time of the mail about a day: a time of the next day, by the clocks of its zone. */
 export function mailMs({ toMs, zone }: Day, atMinute: number): number {
   const plainMs = toMs + atMinute * 60_000;
   return plainMs + offsetMs(zone, toMs) - offsetMs(zone, plainMs);
 }
 
 function dayBefore({ day, zone, fromMs }: Day): Day {
-  // A zone may have left a day out.
+  // A zone may have skipped a day.
   const before = dayAt(fromMs - 1, zone);
   return before.day === day ? dayOf(previousDay(day), zone) : before;
 }

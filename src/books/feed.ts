@@ -14,13 +14,12 @@ import type { SubjectStore } from '../store/subjects.ts';
 import type { BookStore, FollowedDelivery, Place } from './book-store.ts';
 import { observationOf, type Seen, snapshotsSince, subjectOf, takeIn } from './observations.ts';
 
-/** A break, and where the books go on behind it. */
 type Break = { kind: BreakKind; detail: string; log: string; entry: string };
 
-/** How far behind its last entry a log is read again that was set back: what is known already is not taken in twice. */
+/** Span before its last entry from which a log that went back is read again; events that are known are not ingested twice. */
 const AGAIN_MS = 60_000;
 
-/** Holds the place of the books against the log. Null where it goes on. */
+/** Compares the place of the books with the log. Null where the log continues. */
 async function findBreak(place: Place, events: EventLog): Promise<Break | null> {
   const [log, trimmed] = await Promise.all([events.ensureName(), events.trimmed()]);
   if (log !== place.log) {
@@ -45,21 +44,20 @@ function timeOf(entry: string): string {
   return new Date(Number(entry.split('-')[0])).toISOString();
 }
 
-/** The number of deliveries that are looked at together, and how often one round does that: others are served meanwhile. */
+/** Most deliveries per check, and most checks in one round, so that other work can run. */
 const LOOKED_AT_TOGETHER = 200;
 const MOST_LOOKS = 10;
 
-/** The waits between two looks at a delivery that is not done. */
+/** Waits between two checks of a delivery that is not done. */
 const LEAST_MS = 1_000;
 const MOST_MS = 3_600_000;
 
-/** A delivery whose event is older, and of which nothing is known any more, is looked at no longer. */
+/** A delivery without a fact whose event is older is no longer checked. */
 const GONE_AFTER_MS = 86_400_000;
 
 /**
- * Looks at deliveries whose turn it is, and notes when they were done. One that stays undone is looked at ever more seldom, but
- * again when the day is closed (`closesMs`): the report of that moment names what is undone. Returns whether all that was due
- * has been looked at.
+ * Checks due deliveries, and notes those that were done. An open one is checked less and less often, but again when the day is
+ * closed (`closesMs`): that report names the open ones. Returns whether all due deliveries were checked.
  */
 export async function lookAtDeliveries(
   books: BookStore,
@@ -105,10 +103,10 @@ function stateOf(fact: DeliveryFact | null): string {
   return fact.outcome === 'dead' ? 'dead' : 'retrying';
 }
 
-/** What the books are stored by. `closeAfterMs` is also how long after its end a day waits for what is seen late. */
+/** The rules of the books. `closeAfterMs` is also the wait of a day after its end for late observations. */
 type BookRules = DayRules & { zone: string; retentionMs: number };
 
-/** What the books are fed from. */
+/** The stores that feed the books. */
 export type FeedSources = {
   events: EventLog;
   registry: Registry;
@@ -117,7 +115,7 @@ export type FeedSources = {
   directory: Directory;
 };
 
-/** What a round of feeding came to. `isAtEnd`: there was nothing more to read. `stoppedBy`: only a newer version can read on. */
+/** The result of a round. `isAtEnd`: nothing more to read; `stoppedBy`: an entry that only a newer version can read. */
 export type Fed = {
   taken: number;
   isAtEnd: boolean;
@@ -128,19 +126,17 @@ export type Fed = {
 
 const BATCH = 200;
 
-/** The interval at which the snapshots are gone through, and how often a place that only says "read until now" is written. */
+/** Interval of the snapshot checks, and of the writes of a place that only moves `readMs`. */
 const SNAPSHOTS_EVERY_MS = 30_000;
 const NOTE_EVERY_MS = 15_000;
 
-/** The number of transfers that are removed in one go. */
 const PRUNED_AT_ONCE = 200;
 
-/** The number of forgotten transfers one note names. */
 const MOST_NAMED = 3;
 
 /**
- * Takes the event log into the books. One round at a time, and one process at a time: a lease keeps others away, and the
- * place, which moves in the transaction of what it leads to, makes void what two write at once.
+ * Ingests the event log into the books. One round at a time, and one process at a time: a lease excludes others, and the
+ * place, which moves in the same transaction as the rows, makes a concurrent write void.
  */
 export class Feed {
   readonly #books: BookStore;
@@ -154,12 +150,11 @@ export class Feed {
     this.#rules = rules;
   }
 
-  /** The place where the books stand, as this process knows it. */
   get place(): Place | null {
     return this.#place;
   }
 
-  /** Removes where the books stand: another process may have moved them. */
+  /** Clears the place: another process may have moved it. */
   forget(): void {
     this.#place = null;
   }
@@ -191,9 +186,9 @@ export class Feed {
         const late = seen.filter(({ isLate }) => isLate);
         const known = await writer.knownEvents(late.map(({ observation }) => observation.event.id));
         await writer.follow(
-          // What is not in the books is not followed: nothing would ever take it away again.
+          // Deliveries of events outside the books are not followed: nothing would ever remove them.
           late.flatMap(({ observation: { event }, receivers, entry }) => {
-            // Behind the event, also where a clock was ahead: entries have one time then until it has come.
+            // After the event, also where a clock was ahead: entries have the same time until that has come.
             const eventMs = Math.max(Number(entry.split('-')[0]), Date.parse(event.timestamp) + 1);
             return known.has(event.id)
               ? receivers.map((receiver) => ({ eventId: event.id, receiver, eventMs }))
@@ -216,13 +211,12 @@ export class Feed {
     this.#place = place;
     const closesMs = dayAt(place.closedMs, place.zone).toMs + this.#rules.closeAfterMs;
     const { deliveries } = this.#sources;
-    // A day whose deliveries were not all looked at is not closed: what was done in time would be named.
+    // A day is closed only after all its deliveries were checked: its report would name some that were done in time.
     const isLookedAt = await lookAtDeliveries(this.#books, { place, deliveries, nowMs, closesMs });
     const closed = mayClose && isAtEnd && isLookedAt ? await this.#atEnd(nowMs, confirmedMs) : [];
     return { taken, isAtEnd, broke, stoppedBy: batch.stoppedBy?.id ?? null, closed };
   }
 
-  /** The first day is that of the oldest event in the log. */
   async #begin(nowMs: number): Promise<Place> {
     const { events } = this.#sources;
     const { zone } = this.#rules;
@@ -254,7 +248,7 @@ export class Feed {
     return to;
   }
 
-  /** The events of transfers, as who sees all has them, each with the receivers that match it. */
+  /** Renders the events of transfers for a reader of everything, each with its matching receivers. */
   async #seen(facts: readonly Fact[]): Promise<(Seen & { isLate: boolean })[]> {
     const { registry, directory } = this.#sources;
     const wanted = facts.filter(({ event, roots }) => roots !== null && isTransfer(event));
@@ -268,7 +262,7 @@ export class Feed {
       for (const { at } of matched(receiver))
         receivers.set(at, [...(receivers.get(at) ?? []), receiver.name]);
     }
-    // Whom a transfer belongs to stands in the books also while that is suspended.
+    // The books name a transfer's subscriptions also while those are suspended.
     return wanted.map(wholeFact).map(({ event, roots, place, at }) => ({
       observation: observationOf(renderEvent(event, roots ?? [], subscriptions, directory), event),
       entry: at,
@@ -277,11 +271,11 @@ export class Feed {
     }));
   }
 
-  /** What is done where nothing more is to be read: transfers without events, days that are over, what is past its time. */
+  /** Does the work at the end of the log: transfers without events, days that are over, and removals. */
   async #atEnd(nowMs: number, confirmedMs: number): Promise<string[]> {
     const place = this.#place;
     if (place === null) return [];
-    // A clock that was set back stored snapshots behind that moment: all are gone through again.
+    // A clock that was set back stored snapshots before that time: all are checked again.
     const isWhole = place.takenMs === 0 || nowMs < place.takenMs - SNAPSHOTS_EVERY_MS;
     if (!isWhole && nowMs - place.takenMs < SNAPSHOTS_EVERY_MS) return [];
     const found = await snapshotsSince(isWhole ? 0 : place.takenMs - SNAPSHOTS_EVERY_MS, this.#sources);
@@ -304,7 +298,7 @@ export class Feed {
         const before = known.get(subjectOf(one));
         const { status } = one.observation.event.data;
         if (before === undefined) return true;
-        // After a restore, one from before it says less than the books know: what it missed is found again under its old id.
+        // After a restore, an older snapshot has less than the books: its missed changes are found again under their old ids.
         const isOfNow = one.observation.event.data.epoch >= this.#sources.subjects.epoch.begun.epoch;
         return isOfNow && before.epoch < place.epoch && before.state.status !== status;
       });
@@ -321,7 +315,6 @@ export class Feed {
   }
 }
 
-/** What a report says of events of transfers that the books had forgotten. */
 function forgottenText(subjects: readonly string[]): string {
   const named = [...new Set(subjects)];
   const more = named.length > MOST_NAMED ? ` and ${named.length - MOST_NAMED} more` : '';

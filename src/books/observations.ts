@@ -19,20 +19,19 @@ import type { Registry } from '../store/registry.ts';
 import type { ChangedSubject, Known, SubjectStore } from '../store/subjects.ts';
 import type { BookedEvent, BookedTransfer, BookWriter, Intake, Place } from './book-store.ts';
 
-/** Something that the books take in: as it was seen, where it stands in the log, and for whom it is. */
+/** An observation to ingest, with its entry in the log and its receivers. */
 export type Seen = { observation: Observation; entry: string; receivers: readonly string[] };
 
-/** An event of the log, with what its rendering for one who sees all says of it. */
+/** Builds the observation of an event, with the facts of its rendering for a reader of everything. */
 export function observationOf(rendered: RenderedEvent, event: Event): Observation {
   const { transfer = null, wallets, subscriptions, metadata } = rendered.data;
   return { event, facts: transfer, subscribers: { wallets, subscriptions, metadata } };
 }
 
 /**
- * Takes things in, in the transaction of their place: each once, whatever comes twice. Where a later event of the same log
- * has been taken in already, one is noted and posts nothing. What is said of a transfer that the books had forgotten is left
- * out: its money had come and gone. Returns how many were new, and of which
- * transfers some were left out.
+ * Ingests observations, in the transaction of their place, each once. One that a later event of the same log has overtaken is
+ * noted and posts nothing. Observations of a removed transfer are omitted: its money had come and gone. Returns how many were
+ * new, and the transfers of omitted ones.
  */
 export async function takeIn(
   books: BookWriter,
@@ -77,25 +76,21 @@ export async function takeIn(
   return { taken: intakes.length, forgotten };
 }
 
-/** The longest subject that is a key as it is: an index of Postgres takes no row beyond some 2,700 bytes. */
+/** Longest subject that is a key unchanged: an index of Postgres accepts no row beyond some 2,700 bytes. */
 const LONGEST_SUBJECT = 300;
 
-/** What a transfer is called in the books. */
+/** Returns the name of a transfer in the books. */
 export function subjectOf({ observation }: Seen): string {
   return asKey(observation.event.data.subject.id);
 }
 
-/** The id of a subject as a key of either database. */
 function asKey(id: string): string {
   const subject = storableText(id);
   if (subject.length <= LONGEST_SUBJECT) return subject;
   return `${subject.slice(0, 200).toWellFormed()}…${createHash('sha256').update(subject).digest('hex')}`;
 }
 
-/**
- * What an event comes to after what is known of its transfer, and before when nothing of it is booked any more; null where its
- * money is counted with another.
- */
+/** Books an event by the known state of its transfer and the closed days; null where its money is counted with another. */
 function booked(
   seen: Seen,
   place: Place,
@@ -115,7 +110,7 @@ function booked(
   const postings = postingsBetween(before?.state ?? null, after, { observation, times });
   const happened = bookedMs(believableMs(happenedMs(event), seenMs), times);
   const eventMs = Math.max(happened, ...postings.map((posting) => posting.bookedMs));
-  // A word of our own clock does not move what the upstream says next into its day.
+  // An event of our own clock does not move the upstream's next report into its day.
   const isBeside = before !== null && postings.length === 0 && (isPassed || isOfOurClock(event));
   return {
     touchedMs: Math.max(eventMs, before?.bookedMs ?? 0),
@@ -134,7 +129,7 @@ function booked(
   };
 }
 
-/** What the tokens of some transfers are called, as far as their decimals are certain. */
+/** Returns the tokens of some transfers, as far as their decimals are certain. */
 function tokensOf(states: readonly BookState[], directory: Directory): Intake['tokens'] {
   const tokens = new Map<string, Intake['tokens'][number]>();
   for (const { chainId, token } of states.flatMap(linesOf)) {
@@ -146,13 +141,12 @@ function tokensOf(states: readonly BookState[], directory: Directory): Intake['t
 
 const CHUNK = 200;
 
-/** A transfer as its snapshot has it. `lastEntry` is where its newest event stands in the log; null for none. */
+/** A transfer as in its snapshot. `lastEntry` is the place of its newest event in the log; null for none. */
 type SnapshotSeen = Seen & { lastEntry: string | null };
 
 /**
- * Transfers under way whose snapshot was first stored, or got an event, since a moment (Redis time, ms). Those that were
- * under way when their wallet was subscribed are history: no event tells of them until they change, and the books take
- * them from here.
+ * Returns open transfers whose snapshot was first stored, or got an event, since a time (Redis time, ms). Those that were open
+ * when their wallet was subscribed are history: no event reports them until they change, and the books get them here.
  */
 export async function snapshotsSince(
   sinceMs: number,

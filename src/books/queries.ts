@@ -9,22 +9,19 @@ const RULES = z
   .pipe(z.object({ closeAfterMs: z.number(), checked: z.array(z.string()) }))
   .transform(({ closeAfterMs, checked }): DayRules => ({ closeAfterMs, checked: new Set(checked) }));
 
-/** The rules of a day as they are stored. */
+/** Formats the rules of a day for storage. */
 export function rulesText({ closeAfterMs, checked }: DayRules): string {
   return JSON.stringify({ closeAfterMs, checked: [...checked].sort() });
 }
 
-/** Gives the days that an older version closed the rules that hold now: from here on they stay. */
+/** Gives the current rules to the days that an older version closed: from here on they stay. */
 export async function keepRules(database: Database, rules: DayRules): Promise<void> {
   await database.write((sql) =>
     sql.run('UPDATE books_closed_days SET rules = ? WHERE rules IS NULL', [rulesText(rules)]),
   );
 }
 
-/**
- * The rules that a day was closed with; null where it is not closed. One of another zone goes with the day of the books in which
- * it ends.
- */
+/** Returns the rules of a closed day, or null. Another zone's day has those of the books' day in which it ends. */
 export async function rulesAt(
   sql: Sql,
   toMs: number,
@@ -37,19 +34,16 @@ export async function rulesAt(
   return typeof row?.rules === 'string' ? RULES.parse(row.rules) : null;
 }
 
-/** The number of transfers one page that has: none of its statements holds up who else is served. */
+/** Transfers per page: no statement delays other work for long. */
 const PAGE = 200;
 
-/**
- * Pages of the subjects of transfers that are under way, and of those that were touched since a moment (ms). What ended
- * before it adds up to nothing. Others are served after each page.
- */
+/** Yields pages of subjects of open transfers, and of those touched since a time (ms). Earlier ends add up to nothing. */
 export async function* touchedSince(sql: Sql, sinceMs: number): AsyncGenerator<string[]> {
   yield* pagesOf(sql, { isOpen: 1, sinceMs: 0 });
   yield* pagesOf(sql, { isOpen: 0, sinceMs });
 }
 
-/** In the order of their index. Many may be booked at one time: a page ends at a subject, not at a moment. */
+/** Pages in the order of their index. Many may be booked at one time: a page ends at a subject, not at a time. */
 async function* pagesOf(
   sql: Sql,
   { isOpen, sinceMs }: { isOpen: 0 | 1; sinceMs: number },

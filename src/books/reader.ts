@@ -19,22 +19,22 @@ import { eventOfRow, marks, readPlace } from './book-store.ts';
 import { rulesAt, touchedSince } from './queries.ts';
 import { checkTables, type Database, type Row, type Sql } from './sql/database.ts';
 
-/** A day of which the books say nothing; the message says why. */
+/** The error for a day that the books do not have; the message has the reason. */
 export class NoBooksError extends Error {
   override readonly name = 'NoBooksError';
 }
 
-/** What reports are read with; the rules are those of days that are not closed. */
+/** The options of reports; the rules are those of open days. */
 export type ReaderOptions = DayRules & {
   zone: string;
   retentionMs: number;
   directory: Directory;
 };
 
-/** The number of transfers that are read in one go: a day of very many does not hold up who else is served. */
+/** Transfers per read: a very big day does not delay other work. */
 const CHUNK = 200;
 
-/** Makes the report of any day and zone from the books. */
+/** Builds the report of any day and zone from the books. */
 export class BooksReader {
   readonly #database: Database;
   readonly #options: ReaderOptions;
@@ -45,8 +45,8 @@ export class BooksReader {
   }
 
   /**
-   * The books of a day, or of `yesterday`, in their own zone or in another. Throws a NoSuchDayError or a NoBooksError, and a
-   * BooksDatabaseError where the tables are not of our version.
+   * Returns the books of a day, or of `yesterday`, in their own zone or another. Throws a NoSuchDayError or a NoBooksError,
+   * and a BooksDatabaseError where the tables are not of our version.
    */
   async report(
     { day: name, zone }: { day: string; zone?: string | undefined },
@@ -57,7 +57,7 @@ export class BooksReader {
     const day =
       name === 'yesterday' ? dayAt(dayAt(nowMs, checkedZone(where)).fromMs - 1, where) : dayOf(name, where);
     if (day.fromMs > nowMs) throw new NoBooksError(`found ${name}, expected a day that has begun`);
-    // A day that begins earlier has lost transfers of its first hours.
+    // An earlier day has lost transfers of its first hours.
     if (day.fromMs < nowMs - retentionMs) {
       const days = Math.floor(retentionMs / 86_400_000);
       throw new NoBooksError(`found ${name}, expected a day of the last ${days}: so long are the books kept`);
@@ -110,10 +110,7 @@ export class BooksReader {
   }
 }
 
-/**
- * Transfers under way when a day began, and those that were touched since, by their subjects; what ended before adds up to
- * nothing. Some at a time: others are served before the next.
- */
+/** Yields transfers open at the day's begin or touched since, by subject. Those that ended before add up to nothing. */
 async function* transfersOf(sql: Sql, { fromMs, toMs }: Day): AsyncGenerator<ReportTransfer[]> {
   const subjects: string[] = [];
   for await (const some of touchedSince(sql, fromMs)) {
@@ -194,20 +191,20 @@ function deliveryOf(row: Row): ReportDelivery {
 /** No day is longer, and the first is closed at its end. */
 const LONGEST_DAY_MS = 25 * 3_600_000;
 
-/** From when on the books have all: what was written down of closed days is removed together with their transfers. */
+/** Returns the time since which the books are whole: the records of closed days are removed together with their transfers. */
 async function beginning(sql: Sql, openedMs: number): Promise<number> {
   const [first] = await sql.all('SELECT min(at_ms) AS at_ms FROM books_closed_days');
   const firstMs = Number(first?.at_ms ?? 0);
   return firstMs > openedMs + LONGEST_DAY_MS ? firstMs : openedMs;
 }
 
-/** The day of a zone in which the books begin; the first whole one where what went before it is removed. */
+/** Returns the first day of the books in a zone; the first whole one where earlier ones are removed. */
 function firstDay(beginsMs: number, zone: string, { isWhole }: { isWhole: boolean }): Day {
   const day = dayAt(beginsMs, zone);
   return isWhole && day.fromMs < beginsMs ? dayAt(day.toMs, zone) : day;
 }
 
-/** What was written down when a day was closed; null where none was closed at that time. */
+/** Returns the sums stored at the close of a day; null where none was closed at that time. */
 async function closingAt(
   sql: Sql,
   atMs: number,

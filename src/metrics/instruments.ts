@@ -7,7 +7,7 @@ import { PROCESS } from './definitions/process.ts';
 import { BOOKS, PROOFS, TRANSFERS } from './definitions/transfers.ts';
 import { OTHER, REMOVED } from './label-values.ts';
 
-/** Every metric of the program's own, in the order in which they are exposed and documented. */
+/** Every metric of the program's own, in the order of exposition and documentation. */
 export const DEFINITIONS = {
   ...TRANSFERS,
   ...DELIVERIES,
@@ -21,7 +21,6 @@ export const DEFINITIONS = {
 
 type Table = typeof DEFINITIONS;
 
-/** The key of a metric in the table. */
 type MetricKey = keyof Table;
 
 type KeysOf<Type extends Definition['type']> = {
@@ -32,7 +31,6 @@ type CounterKey = KeysOf<'counter'>;
 type GaugeKey = KeysOf<'gauge'>;
 type HistogramKey = KeysOf<'histogram'>;
 
-/** The labels that a metric wants, all of them. */
 type LabelsOf<Key extends MetricKey> = { [Label in keyof Table[Key]['labels']]: string };
 
 type Labels = { [label: string]: string };
@@ -47,9 +45,9 @@ type Named = {
 type Reading<Key extends GaugeKey> = { labels: LabelsOf<Key>; value: number };
 
 /**
- * The metrics of the table as things that can be moved. Series of closed label sets exist from the start, and a word
- * outside its set becomes `other` (for receivers `(removed)`), so nothing that the upstream says makes new series.
- * A value that is no number, or that would take a counter back, is dropped: whoever emits a signal never hears of it.
+ * The metrics of the table as counters, gauges and histograms. Series of closed label sets exist from the start, and a word
+ * outside its set becomes `other` (for receivers `(removed)`), so that no word of the upstream makes new series. A value that
+ * is no number, or would decrease a counter, is dropped without an error for the sender of the signal.
  */
 export class Instruments {
   #receivers: readonly string[] = [];
@@ -85,10 +83,7 @@ export class Instruments {
     }
   }
 
-  /**
-   * Makes the series of some receivers and routes, where they are not there yet, with those of closed sets. What was counted
-   * of others stays, and moves no more.
-   */
+  /** Makes missing series of some receivers and routes, and of closed sets. Other counts stay, and no longer change. */
   name({ receivers, routes, chains, endpoints }: Named): void {
     const isFirst = !this.#isNamed;
     this.#isNamed = true;
@@ -105,7 +100,7 @@ export class Instruments {
     }
   }
 
-  /** Makes the series that exist from the start. A gauge that is read from a source has none before that. */
+  /** Makes the series that exist from the start. A gauge with a source has none before its first read. */
   #begin(key: string, definition: Definition): void {
     if (definition.source !== undefined) {
       this.#clear(this.#gauge(key));
@@ -118,7 +113,7 @@ export class Instruments {
     }
   }
 
-  /** Has a series at 0 before it moves: of one that begins with a 1, nobody can tell that it rose. */
+  /** Sets a series to 0 before its first count: an increase from nothing to 1 cannot be detected. */
   expect<Key extends CounterKey | HistogramKey>(
     key: Key,
     labels: LabelsOf<Key>,
@@ -129,7 +124,7 @@ export class Instruments {
     this.#zero(key, folded);
   }
 
-  /** Makes a series of a histogram, once: what it holds would be gone. */
+  /** Makes a series of a histogram, once: again would clear it. */
   #zero(key: string, labels: Labels): void {
     const histogram = this.#histograms.get(key);
     const name = nameOf(key, labels);
@@ -147,7 +142,7 @@ export class Instruments {
     if (Number.isFinite(by) && by > 0) this.#counters.get(key)?.inc(this.#fold(key, labels, extra), by);
   }
 
-  /** Counts a value in; `eventId` is the event that it was measured on, for who wants to see one of its bucket. */
+  /** Records a value; `eventId` is the event that it was measured on, as an example of its bucket. */
   observe<Key extends HistogramKey>(
     key: Key,
     labels: LabelsOf<Key>,
@@ -170,7 +165,7 @@ export class Instruments {
     this.#gauge(key).set(this.#fold(key, labels), value);
   }
 
-  /** Replaces all values of a gauge; those that fall into one series add up. Null leaves the gauge out. */
+  /** Replaces all values of a gauge; those of one series add up. Null removes the gauge. */
   show<Key extends GaugeKey>(
     key: Key,
     readings: readonly Reading<Key>[] | null,
@@ -191,13 +186,13 @@ export class Instruments {
     return gauge;
   }
 
-  /** Leaves no series at all; `reset` alone would leave a gauge without labels at 0. */
+  /** Removes all series; `reset` alone would leave a gauge without labels at 0. */
   #clear(gauge: Gauge): void {
     gauge.reset();
     gauge.remove({});
   }
 
-  /** The label values from their closed sets; `extra` are receivers and routes that are let through beside the config's. */
+  /** Maps label values to their closed sets; `extra` are receivers and routes that are allowed beside the config's. */
   #fold(key: keyof typeof DEFINITIONS, labels: Labels, extra: readonly string[] = []): Labels {
     const definition: Definition = DEFINITIONS[key];
     return Object.fromEntries(
@@ -247,7 +242,7 @@ function nameOf(key: string, labels: Labels): string {
   return `${key} ${Object.values(labels).join()}`;
 }
 
-/** True when what goes beyond a set is `other`: words of the upstream's, not names that left the config. */
+/** True when words beyond a set become `other`: words of the upstream's, not names that left the config. */
 function isBounded(values: LabelValues): boolean {
   return typeof values !== 'string' || values === 'learned' || values === 'tokens';
 }

@@ -10,10 +10,10 @@ import { CHECK_STATES } from '../store/checks.ts';
 import { ENDPOINTS } from '../upstream/client/endpoint.ts';
 import { FAILURE_CODES } from '../upstream/client/failure.ts';
 
-/** The label value of every word that its closed set does not hold. */
+/** The label value of every word outside its closed set. */
 export const OTHER = 'other';
 
-/** The label value of receivers that are not in this config. No receiver can be called so. */
+/** The label value of receivers outside this config. No receiver can have this name. */
 export const REMOVED = '(removed)';
 
 export const POLL_OUTCOMES = words<PollOutcome>({
@@ -55,7 +55,7 @@ export const DELIVERY_OUTCOMES = words<SignalMap['delivery.ended'][0]['outcome']
   dead: true,
 });
 
-/** How a check can end. */
+/** The end states of a check. */
 export const PROOF_STATES = CHECK_STATES.filter((state) => state !== 'waiting');
 
 export const RPC_OUTCOMES = words<CallOutcome>({
@@ -74,7 +74,7 @@ export const REQUEST_OUTCOMES = ['ok', ...FAILURE_CODES, OTHER];
 
 export const EVENT_TYPE_WORDS = [...EVENT_TYPES, OTHER];
 
-/** Every kind with the statuses that can be foreseen for it; a wallet has none and is only watched. */
+/** Every kind with its known statuses; a wallet has none and is only watched. */
 export const SUBJECT_SERIES = SUBJECT_KINDS.flatMap((kind) =>
   [...new Set([...knownStatuses(kind), kind === 'wallet' ? 'watched' : 'unseen', 'unknown', OTHER])].map(
     (status) => ({ kind, status }),
@@ -83,19 +83,19 @@ export const SUBJECT_SERIES = SUBJECT_KINDS.flatMap((kind) =>
 
 export const SUBJECT_STATUSES = [...new Set(SUBJECT_SERIES.map(({ status }) => status))];
 
-/** The status of a kind as a label: in lower case, and `other` when it cannot be foreseen. */
+/** Returns a status as a label of its kind: in lower case, and `other` when it is not a known one. */
 export function statusLabel(kind: string, status: string): string {
   const word = status.toLowerCase();
   return SUBJECT_SERIES.some((series) => series.kind === kind && series.status === word) ? word : OTHER;
 }
 
-/** The number of pairs of chains get series of their own: who hands over a quote, or names a transfer, chooses them. */
+/** Most pairs of chains with their own series: imported quotes and tracked transfers choose them. */
 export const MOST_ROUTES = 50;
 
-/** The number of symbols of tokens get series of their own. */
+/** Most symbols of tokens with their own series. */
 export const MOST_TOKENS = 10;
 
-/** The first few words that come but `other`: those which get a series of their own. */
+/** The first few words other than `other`, which get their own series. */
 class FirstWords {
   readonly #words = new Set<string>();
   readonly #most: number;
@@ -104,14 +104,14 @@ class FirstWords {
     this.#most = most;
   }
 
-  /** Takes a word in, where there is room. Returns all that were. */
+  /** Returns all added words. */
   add(word: string): readonly string[] {
     if (word !== OTHER && this.#words.size < this.#most) this.#words.add(word);
     return [...this.#words];
   }
 }
 
-/** The pairs of chains and the tokens that have series of their own in what a process counts. */
+/** The pairs of chains and the tokens that have their own series in a process's counts. */
 export class Named {
   readonly routes = new FirstWords(MOST_ROUTES);
   readonly tokens = new FirstWords(MOST_TOKENS);
@@ -119,21 +119,17 @@ export class Named {
   areChecked = false;
 }
 
-/** All words of a union: the record makes the compiler find a forgotten one. */
+/** Lists all words of a union: the record makes the compiler find a missing one. */
 function words<T extends string>(set: Record<T, true>): readonly string[] {
   return Object.keys(set);
 }
 
-/**
- * What metrics know of tokens: their decimals from the `directory`, their symbols from what is `listed` in the config and the
- * package. Anybody may call a token USDC, and the upstream may list it.
- */
+/** The tokens of metrics. Symbols come only from `listed` ones (config and package), since anybody can name a token USDC. */
 export type KnownTokens = { directory: Directory; listed: Directory };
 
-/** An amount of a token as metrics count it: in token units, by its symbol, or as `other`. */
 type TokenValue = { token: string; units: number };
 
-/** An amount in token units; null where it is none, or the decimals of the token are not certain. */
+/** Converts an amount to token units; null without amount or certain decimals. `token` is its symbol, or `other`. */
 export function tokenValue(
   { chainId, token, amount }: RawAmount,
   { directory, listed }: KnownTokens,

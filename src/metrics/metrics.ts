@@ -20,13 +20,13 @@ import {
 } from './show.ts';
 import type { MetricSources } from './sources.ts';
 
-/** How old gauges may be, however often somebody scrapes. */
+/** Longest age of gauges, however often a scrape comes. */
 const EVERY_MS = 2_000;
 
-/** The time that a source may take: with the rest, a scrape is answered within 1 s. */
+/** Timeout of a source: in all, a scrape is answered within 1 s. */
 const TIMEOUT_MS = 800;
 
-/** One source: how it is asked, and how its gauges show what it said, or nothing of it for null. */
+/** A source with its request, and with the function that shows its response, or null for none. */
 type Read<T> = {
   source: keyof MetricSources;
   ask: () => Promise<T>;
@@ -52,7 +52,7 @@ class Collection {
     this.#showTransfers = (shown, answer) => showTransfers(shown, answer, { known, named });
   }
 
-  /** Brings the gauges up to date, unless that began less than 2 s ago. Never rejects. */
+  /** Updates the gauges, unless that began less than 2 s ago. Never rejects. */
   async refresh(): Promise<void> {
     const nowMs = performance.now();
     if (this.#last === null || nowMs - this.#last.startedMs >= EVERY_MS) {
@@ -89,7 +89,7 @@ class Collection {
     show(this.#metrics, value);
   }
 
-  /** What a source says; null when it fails, takes too long, or still owes the answer of an earlier question. */
+  /** Requests a source; null when it fails, takes too long, or has an earlier request pending. */
   async #answer<T>(source: keyof MetricSources, ask: () => Promise<T>): Promise<T | null> {
     if (this.#asking.has(source)) return null;
     this.#asking.add(source);
@@ -106,27 +106,26 @@ class Collection {
 
 type Exposed = { contentType: string; body: string };
 
-/** What the usual metrics of a Node process count under a name of a counter, though they fall: the sums of others beside them. */
+/** Default metrics of Node with a counter's name though they can fall: the sums of others beside them. */
 const MISNAMED = [
   'nodejs_active_resources_total',
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
 ];
 
-/** The metrics of a process as text: in that of Prometheus, or in OpenMetrics, which has exemplars, for whoever requests it. */
+/** Exposes the metrics of a process as text: in that of Prometheus, or in OpenMetrics, which has exemplars. */
 class Exposition {
-  /** The place where metrics are registered, all of them before the first scrape. */
+  /** The registry of all metrics, complete before the first scrape. */
   readonly registry = new Registry<OpenMetricsContentType>();
   #plain: Registry | null = null;
 
   constructor() {
-    // Only in such a registry the library lets histograms have exemplars.
+    // The library allows exemplars of histograms only in such a registry.
     this.registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
     collectDefaultMetrics({ register: this.registry });
     for (const name of MISNAMED) this.registry.removeSingleMetric(name);
   }
 
-  /** The metrics as they are now, in OpenMetrics or in plain text. */
   async expose(isOpen: boolean): Promise<Exposed> {
     this.#plain ??= plainOf(this.registry);
     const registry = isOpen ? this.registry : this.#plain;
@@ -135,8 +134,8 @@ class Exposition {
 }
 
 /**
- * The same metrics under their names in plain text. In OpenMetrics the family of a counter goes without `_total`, and the
- * library takes that off the metric itself: each gets a name of its own here, before that is done.
+ * Copies a registry with the names of plain text. In OpenMetrics the family of a counter has no `_total`, and the library
+ * removes that from the metric itself: each gets its own name here first.
  */
 function plainOf(registry: Registry<OpenMetricsContentType>): Registry {
   const plain = new Registry();
@@ -150,13 +149,13 @@ function plainOf(registry: Registry<OpenMetricsContentType>): Registry {
 
 const OPEN_METRICS = 'application/openmetrics-text';
 
-/** True when an `Accept` header prefers OpenMetrics to plain text. Who names neither gets plain text. */
+/** True when an `Accept` header prefers OpenMetrics to plain text. A header with neither gets plain text. */
 export function wantsOpenMetrics(accept: string | undefined): boolean {
   const open = qualityOf(accept, OPEN_METRICS);
   return open > 0 && open >= qualityOf(accept, 'text/plain');
 }
 
-/** The highest quality at which a header names a type, 0 where it does not. */
+/** Returns the highest quality of a type in a header, 0 where it is missing. */
 function qualityOf(accept: string | undefined, type: string): number {
   const qualities = (accept ?? '').split(',').flatMap((part) => {
     const [name = '', ...parameters] = part.split(';').map((word) => word.trim().toLowerCase());
@@ -169,25 +168,24 @@ function qualityOf(accept: string | undefined, type: string): number {
 
 export type { MetricSources } from './sources.ts';
 
-/** What a process says of itself, which needs no Redis. Null: it is not known, and the gauge is left out. */
+/** The state of a process without Redis. Null: it is not known, and the gauge is omitted. */
 export type Standing = {
   ready(): Promise<boolean>;
   redisReachable(): boolean;
   redisPersistent(): boolean | null;
 };
 
-/** The time that the check of the readiness may take; then the process counts as not ready. */
+/** Timeout of the check of readiness; after it the process counts as not ready. */
 const READY_TIMEOUT_MS = 800;
 
-/** The receivers and routes of the config, which have series of their own. */
+/** The receivers and routes of the config, which have their own series. */
 export type MetricNames = {
   receivers: readonly { name: string; type: string }[];
   routes: readonly string[];
-  /** The chains with RPC endpoints, and the names of those. */
   chains?: readonly { chainId: string; endpoints: readonly string[] }[];
 };
 
-/** What metrics are made from. */
+/** The dependencies of metrics. */
 export type MetricsOptions = MetricNames & {
   signals: Signals;
   sources: MetricSources;
@@ -205,7 +203,7 @@ export class Metrics {
   readonly #collection: Collection;
   readonly #standing: Standing;
   readonly #stopRecording: () => void;
-  /** The texts that are being made, by whether they are in OpenMetrics. */
+  /** The texts in progress, by whether they are in OpenMetrics. */
   readonly #exposing = new Map<boolean, Promise<Exposed>>();
 
   constructor(options: MetricsOptions) {
@@ -220,7 +218,7 @@ export class Metrics {
     this.#instruments.set('buildInfo', { version, node_version: nodeVersion }, 1);
   }
 
-  /** Has the receivers, routes and chains of a config counted by name from now on. */
+  /** Sets the receivers, routes and chains that are counted by name from now on. */
   configure({ receivers, routes, chains = [] }: MetricNames): void {
     this.#instruments.name({
       receivers: receivers.map(({ name }) => name),
@@ -243,8 +241,8 @@ export class Metrics {
   }
 
   /**
-   * All metrics, in the text format of Prometheus or in OpenMetrics, as the `Accept` header wants it. Takes less than 1 s,
-   * also without Redis, and never rejects. Scrapes at once get one text: however many come, one is made at a time.
+   * Returns all metrics, as text of Prometheus or OpenMetrics by the `Accept` header. Takes less than 1 s, also without Redis,
+   * and never rejects. Concurrent scrapes share one text.
    */
   async expose(accept?: string): Promise<Exposed> {
     const isOpen = wantsOpenMetrics(accept);
@@ -255,7 +253,7 @@ export class Metrics {
   }
 
   async #expose(isOpen: boolean): Promise<Exposed> {
-    // Before the sources are read: it is compared with the time at which the scrape began.
+    // Before the sources are read: it is compared with the begin of the scrape.
     this.#instruments.set('time', {}, Date.now() / 1_000);
     await Promise.all([this.#collection.refresh(), this.#showStanding()]);
     return this.#exposition.expose(isOpen);
@@ -270,7 +268,7 @@ export class Metrics {
     this.#instruments.show('redisPersistent', kept === null ? null : [{ labels: {}, value: kept ? 1 : 0 }]);
   }
 
-  /** Stops listening. What was counted can still be read. */
+  /** Stops listening. The counts can still be read. */
   close(): void {
     this.#stopRecording();
   }

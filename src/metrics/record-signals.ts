@@ -5,7 +5,7 @@ import type { SignalMap, Signals } from '../signals.ts';
 import type { Instruments } from './instruments.ts';
 import { type KnownTokens, type Named, OTHER, tokenValue } from './label-values.ts';
 
-/** Moves the metrics with the signals. Returns what ends it. */
+/** Updates the metrics by the signals. Returns a function that stops it. */
 export function recordSignals(
   signals: Signals,
   metrics: Instruments,
@@ -130,7 +130,7 @@ export function recordSignals(
   };
 }
 
-/** Gives the part of a pause that no earlier pause of the endpoint group covers, in seconds. */
+/** Returns the part of a pause that no earlier pause of the endpoint group covers, in seconds. */
 function pauses(): (endpointGroup: string, seconds: number) => number {
   const untilMs = new Map<string, number>();
   return (endpointGroup, seconds) => {
@@ -142,7 +142,7 @@ function pauses(): (endpointGroup: string, seconds: number) => number {
   };
 }
 
-/** The operator's event that a move of an endpoint group makes; it is written with the move and has no signal of its own. */
+/** Returns the event type of an endpoint group's move, whose operator event has no signal of its own. */
 function operatorType(before: string, after: string): string {
   if (after !== 'ok') return `upstream.${after}`;
   return before === 'unreachable' ? 'upstream.reachable' : 'upstream.authorized';

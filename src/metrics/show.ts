@@ -19,13 +19,12 @@ import {
 } from './label-values.ts';
 import type { MetricSources } from './sources.ts';
 
-/** What a source said; null when it said nothing, which leaves its gauges out. */
+/** The response of a source; null for none, which omits its gauges. */
 type SourceAnswer<Name extends keyof MetricSources> = Awaited<ReturnType<MetricSources[Name]>> | null;
 
-/** The number of receivers that left the config are shown by name; the others add up. */
+/** Most removed receivers that are shown by name; the others add up. */
 const REMOVED_SHOWN = 20;
 
-/** The number of routes that are shown by name. */
 const LEARNED_SHOWN = 50;
 
 export function showSubjects(metrics: Instruments, answer: SourceAnswer<'subjects'>): void {
@@ -41,7 +40,7 @@ export function showQueues(metrics: Instruments, answer: SourceAnswer<'queues'>)
   metrics.show('queueDepth', readings ?? null);
 }
 
-/** A receiver that left the config is shown while it has a backlog, the largest backlogs by name. */
+/** Shows deliveries. A removed receiver is shown while it has a backlog, the largest backlogs by name. */
 export function showDeliveries(metrics: Instruments, answer: SourceAnswer<'deliveries'>): void {
   const shown = answer?.filter(({ removed, pending, dead }) => !removed || pending > 0 || dead > 0) ?? null;
   const removed = (shown ?? [])
@@ -143,7 +142,7 @@ export function showSweeps(metrics: Instruments, answer: SourceAnswer<'sweeps'>)
   metrics.show('neverSwept', unswept ?? null);
 }
 
-/** The routes of which most was seen, by name; of the others only how much was seen. */
+/** Shows the routes with most observations by name; of the others only the number of observations. */
 export function showLearned(metrics: Instruments, answer: SourceAnswer<'learned'>): void {
   const seen = new Map<string, number>();
   for (const { route, observations } of answer?.stages ?? []) {
@@ -167,7 +166,7 @@ export function showLearned(metrics: Instruments, answer: SourceAnswer<'learned'
   metrics.show('learnedNewTransfers', arrivals);
 }
 
-/** What a quote did not say is left out: a 0 would be a price. */
+/** Omits values that a quote does not state: a 0 would be a price. */
 export function showRoutes(metrics: Instruments, answer: SourceAnswer<'routes'>): void {
   const values = (pick: 'outputRatio' | 'feeRatio' | 'fillEstimateSeconds' | 'solvers') =>
     answer?.flatMap((price) => {
@@ -180,7 +179,7 @@ export function showRoutes(metrics: Instruments, answer: SourceAnswer<'routes'>)
   metrics.show('routeSolvers', values('solvers'));
 }
 
-/** The open transfers by route, what they have sent by token, and how old the oldest is; null leaves all out. */
+/** Shows the open transfers by route, their amounts by token, and the age of the oldest; null omits all. */
 export function showTransfers(
   metrics: Instruments,
   answer: (OpenTransfers & { nowMs: number }) | null,
@@ -192,7 +191,7 @@ export function showTransfers(
     MOST_ROUTES,
   );
   const open = sums.map(({ state, route, count }) => ({ labels: { state, route }, value: count }));
-  // Every state of a route that has any, or its share of those that are overdue could not be reported.
+  // Every state of a route with any: otherwise no alert could compute its share of overdue ones.
   const zeros = routes.flatMap((route) =>
     OPEN_STATES.map((state) => ({ labels: { state, route }, value: 0 })),
   );
@@ -201,7 +200,7 @@ export function showTransfers(
   const values = sums.flatMap(({ state, route, chainId, token, amount }) => {
     const value = tokenValue({ chainId, token, amount: String(amount) }, known);
     const ends = `${route} ${value?.token ?? ''}`;
-    // Most sums differ in their state or chain alone, and there may be a thousand of them.
+    // Most sums differ only in state or chain, and there may be a thousand of them.
     if (!expected.has(ends)) expectEnds(metrics, { route, token: value?.token ?? null }, named);
     expected.add(ends);
     return value === null ? [] : [{ labels: { state, token: value.token }, value: value.units }];
@@ -221,7 +220,7 @@ export function showTransfers(
   metrics.show('transferOldest', oldest ?? null);
 }
 
-/** Has what an open transfer will count as stand at 0 before it comes to its end. */
+/** Sets the series of an open transfer's later counts to 0 before its end. */
 function expectEnds(
   metrics: Instruments,
   { route, token }: { route: string; token: string | null },
@@ -235,7 +234,6 @@ function expectEnds(
   for (const outcome of VOLUME_OUTCOMES) metrics.expect('volume', { route, token, outcome }, extra);
 }
 
-/** The words of which there is most; `other` is none. */
 function largest(weighed: readonly (readonly [string, number])[], most: number): string[] {
   const sums = new Map<string, number>();
   for (const [word, weight] of weighed) {

@@ -22,9 +22,9 @@ export const SOURCES = [
 export type Source = (typeof SOURCES)[number];
 
 /**
- * The place where gauges come from, read at scrape time. Each may fail or hang: the answer then goes without its gauges.
- * `removed` means that the receiver left the config; `waits` says how long ago the longest-waiting subject of a kind was
- * looked at with success. `routes` are those of this config that were answered; null is what a quote did not say.
+ * The sources of gauges, read at scrape time. Each may fail or hang: the scrape then omits its gauges. `removed`: the receiver
+ * left the config; `waits`: time since the last successful poll of the longest-waiting subject of a kind. `routes` are those
+ * of this config with a response; null is a value that the quote does not state.
  */
 export type MetricSources = {
   transfers(): Promise<OpenTransfers & { nowMs: number }>;
@@ -44,14 +44,17 @@ export type MetricSources = {
 /** The checks of payments on the chains of the config; `unreadSeconds` is null where it has none. */
 export type ProofStanding = { chains: readonly ChainChecks[]; unreadSeconds: number | null };
 
-/** The checks of payments on a chain: how many are in which state, and how long the oldest waits. */
+/** The checks of payments on a chain, by state, and the longest wait. */
 export type ChainChecks = {
   chain: string;
   states: readonly { state: string; count: number }[];
   oldestSeconds: number;
 };
 
-/** How a receiver is: `full` when it has as many open deliveries as may be, `nextAttemptSeconds` 0 unless it is waited for; `undeliveredSeconds` the age of the oldest event that it has not accepted. */
+/**
+ * The state of a receiver. `full`: it has the most open deliveries allowed; `nextAttemptSeconds`: 0 unless it waits for one;
+ * `undeliveredSeconds`: age of the oldest event that it has not accepted.
+ */
 export type ReceiverStanding = {
   receiver: string;
   state: ReceiverState;
@@ -61,7 +64,7 @@ export type ReceiverStanding = {
   nextAttemptSeconds: number;
 };
 
-/** An endpoint group of the upstream with its plan: `budget` in requests per second, `used` as a share of it, the rest are counts. */
+/** An endpoint group with its plan: `budget` in requests per second, `used` as a share of it, the rest are counts. */
 export type EndpointGroupState = {
   endpointGroup: string;
   state: HealthState;
@@ -73,7 +76,7 @@ export type EndpointGroupState = {
   overdueSeconds: number;
 };
 
-/** What was learned of a stage on a route; times of those that come to its end. */
+/** The learned timing of a stage on a route, of transfers that come to its end. */
 export type LearnedTiming = {
   route: string;
   stage: string;
@@ -82,7 +85,7 @@ export type LearnedTiming = {
   p99Seconds: number;
 };
 
-/** What a route costs now: `outputRatio` in token units where decimals are known, `feeRatio` as a share of the amount. */
+/** The price of a route: `outputRatio` in token units where decimals are known, `feeRatio` as a share of the amount. */
 export type RoutePrice = {
   route: string;
   outputRatio: number | null;

@@ -9,7 +9,7 @@ const CIPHER = 'aes-256-gcm';
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Encrypts what is stored of receivers: their URLs, secrets and headers. A text is good for its name alone. */
+/** Encrypts the URLs, secrets and headers of receivers. A ciphertext decrypts only under the name it was made for. */
 export class Encryption {
   readonly #key: Buffer;
 
@@ -17,7 +17,6 @@ export class Encryption {
     this.#key = key;
   }
 
-  /** Derives the key from `server.secretsKey`. */
   static async create(key: Secret): Promise<Encryption> {
     return new Encryption(await deriveKey(key, 'intentwatch receivers'));
   }
@@ -31,7 +30,7 @@ export class Encryption {
     return Buffer.concat([iv, cipher.getAuthTag(), encrypted]).toString('base64');
   }
 
-  /** The text; null for one that was encrypted with another key or under another name, or was changed. */
+  /** Returns the text; null for one that was encrypted with another key or under another name, or was changed. */
   decrypt(name: string, encrypted: string): string | null {
     const bytes = Buffer.from(encrypted, 'base64');
     try {
@@ -48,13 +47,13 @@ export class Encryption {
   }
 }
 
-/** What came of storing one. */
+/** The result of storing a receiver. */
 export type Put = Awaited<ReturnType<typeof scripts.putReceiver>>;
 
-/** So many there can be: with as many, `npm run bench -- receivers` measures what a process needs. */
+/** Most receivers that can be added. `npm run bench -- receivers` measures the memory of a process with this many. */
 export const MOST_ADDED = 2_000;
 
-/** The receivers that were made through the API, as they are stored: encrypted, the same for all processes. */
+/** The receivers that were made through the API, stored encrypted and shared by all processes. */
 export class AddedReceiverStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -64,12 +63,12 @@ export class AddedReceiverStore {
     this.#keys = keys;
   }
 
-  /** Counts their changes; null where there never was one, or Redis was emptied. */
+  /** Null where no receiver was ever added, or Redis was emptied. */
   async version(): Promise<string | null> {
     return this.#redis.get(this.#keys.addedReceiversVersion);
   }
 
-  /** What is encrypted of each, by name. */
+  /** Returns the encrypted part of each receiver, by name. */
   async all(): Promise<Map<string, string>> {
     return new Map(Object.entries(await this.#redis.hgetall(this.#keys.addedReceivers)));
   }
@@ -78,7 +77,7 @@ export class AddedReceiverStore {
     return this.#redis.hget(this.#keys.addedReceivers, name);
   }
 
-  /** Stores one, as a new one or in the place of one that was made before: of `before`, where that is given. */
+  /** Stores a receiver, as a new one or in place of an earlier one; with `before`, only in place of that version. */
   async put(
     definition: Omit<StoredReceiver, 'removed'>,
     { encrypted, as, before }: { encrypted: string; as: 'new' | 'other'; before: string | null },
@@ -88,7 +87,7 @@ export class AddedReceiverStore {
     return scripts.putReceiver(this.#redis, { keys: this.#keys, args });
   }
 
-  /** Removes one. False when there is none of this name. */
+  /** False when there is none of this name. */
   async remove(name: string): Promise<boolean> {
     return scripts.removeReceiver(this.#redis, { keys: this.#keys, args: { name } });
   }

@@ -3,21 +3,18 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { JSON_TEXT } from './stored.ts';
 
-/** The folder in `dataDir` that has the files of Redis alone. */
+/** The folder in `dataDir` that only has the files of Redis. */
 export const REDIS_FOLDER = 'appendonlydir';
 
-/** The file in it that names the others; Redis reads no part that is not named. */
+/** The file in it that names the others; Redis reads no part that it does not name. */
 const MANIFEST = 'appendonly.aof.manifest';
 
 const PART = /^appendonly\.aof\.(\d+)\.(base|incr)\.(?:rdb|aof)$/;
 
-/** The file in `dataDir` that has what this daemon knows of the append-only file. */
+/** The file in `dataDir` with this daemon's record of the append-only file. */
 const RECORD_NAME = 'redis-written.json';
 
-/**
- * A part of the append-only file: a base, which is written once, or writes since. Redis appends to the newest of these.
- * `isNamed`: the manifest names it.
- */
+/** A base, which is written once, or the writes since; Redis appends to the newest. `isNamed`: the manifest names it. */
 export type AppendOnlyPart = {
   name: string;
   sequence: number;
@@ -38,9 +35,9 @@ const TRUNCATION = z.object({
 });
 
 /**
- * A start lost the end of the append-only file. `bytes`: how many at least; `lastWriteMs`: the newest second in which a
- * write that was left was made, null where none is known; `changedAtMs`: when the file was changed last before the start,
- * which no lost write is later than.
+ * A loss of the end of the append-only file at a start. `bytes`: at least how many; `lastWriteMs`: the second of the newest
+ * write that remains, null where none is known; `changedAtMs`: the last change of the file before the start, which no lost
+ * write is later than.
  */
 export type Truncation = z.infer<typeof TRUNCATION>;
 
@@ -50,13 +47,9 @@ const RECORD = z.object({
   unreported: z.array(TRUNCATION),
 });
 
-/**
- * The number of bytes the newest part had when they were counted last, which shows a cut that Redis cannot see: one between
- * two commands. `unreported`: truncations of which the operator has no event yet.
- */
+/** The newest part's last measured size, which shows a cut between two commands; `unreported`: not yet in an operator event. */
 export type WriteRecord = z.infer<typeof RECORD>;
 
-/** Reads which parts there are and which of them the manifest names. */
 export async function readAppendOnly(dataDir: string): Promise<AppendOnly> {
   const folder = join(dataDir, REDIS_FOLDER);
   const names = (await unlessMissing(readdir(folder))) ?? [];
@@ -67,7 +60,7 @@ export async function readAppendOnly(dataDir: string): Promise<AppendOnly> {
   const parts = await Promise.all(
     names.map(async (name): Promise<AppendOnlyPart | null> => {
       const match = PART.exec(name);
-      // Redis removes the parts that a rewrite has replaced by itself.
+      // Redis itself removes the parts that a rewrite has replaced.
       const found = match === null ? null : await unlessMissing(stat(join(folder, name)));
       if (match === null || found === null) return null;
       const kind = match[2] === 'base' ? 'base' : 'incr';
@@ -85,16 +78,16 @@ export async function readAppendOnly(dataDir: string): Promise<AppendOnly> {
   return { hasManifest: manifest !== null, parts: parts.filter((part) => part !== null) };
 }
 
-/** The part to which Redis appends; null where there is none. */
+/** Returns the part that Redis appends to; null where there is none. */
 export function newestPart({ parts }: AppendOnly): AppendOnlyPart | null {
   const writes = parts.filter(({ kind, isNamed }) => kind === 'incr' && isNamed);
   return writes.toSorted((one, other) => one.sequence - other.sequence).at(-1) ?? null;
 }
 
 /**
- * Returns the damage with which Redis would start all the same, and without the data: parts that the manifest does not
- * name, or a base without content. Null where there is none. Redis itself refuses what else is damaged. A crash can leave
- * an empty part or a base that the manifest does not name yet; neither has a write that was acknowledged.
+ * Returns the damage with which Redis would start without the data: parts that the manifest does not name, or a base without
+ * content. Null where there is none. Redis refuses all other damage. A crash can leave an empty part, or a base that the
+ * manifest does not name yet; neither has an acknowledged write.
  */
 export function silentLoss(files: AppendOnly): string | null {
   const { hasManifest, parts } = files;
@@ -113,9 +106,9 @@ export function silentLoss(files: AppendOnly): string | null {
 }
 
 /**
- * Returns what a start has lost of the newest part, by its size before and after, or by the record where a cut was made
- * while no server ran; null where nothing. Redis may have appended before the size was read: where its output names the
- * offset at which it cut, that counts.
+ * Returns the loss of the newest part at a start; null for none. It compares the sizes before and after, or the record where a
+ * cut was made while no server ran. Redis may have appended before the size was read: where its output names the offset of the
+ * cut, that counts.
  */
 export async function findTruncation(
   dataDir: string,
@@ -123,7 +116,7 @@ export async function findTruncation(
 ): Promise<Truncation | null> {
   const path = join(dataDir, REDIS_FOLDER, before.name);
   const offset = /truncat\w* the AOF\b.*\boffset (\d+)/i.exec(output)?.[1];
-  // A rewrite that began at once has removed the part: it was read whole, or its cut was logged.
+  // A rewrite has removed the part: Redis had read it whole, or had logged its cut.
   const after = (await unlessMissing(stat(path)))?.size ?? before.bytes;
   const left = Math.min(before.bytes, offset === undefined ? after : Number(offset));
   const written = Math.max(before.bytes, record?.file === before.name ? record.bytes : 0);
@@ -136,13 +129,13 @@ export async function findTruncation(
   };
 }
 
-/** Reads the record of a folder; null where there is none that can be read. */
+/** Reads the record; null where no readable one exists. */
 export async function readRecord(dataDir: string): Promise<WriteRecord | null> {
   const text = await readFile(join(dataDir, RECORD_NAME), 'utf8').catch(() => '');
   return JSON_TEXT.pipe(RECORD).safeParse(text).data ?? null;
 }
 
-/** Replaces the record of a folder in one step. */
+/** Replaces the record in one step. */
 export async function writeRecord(dataDir: string, record: WriteRecord): Promise<void> {
   const file = join(dataDir, RECORD_NAME);
   await writeFile(`${file}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600 });
@@ -151,17 +144,13 @@ export async function writeRecord(dataDir: string, record: WriteRecord): Promise
 
 const CHUNK_BYTES = 1_048_576;
 
-/**
- * A line `#TS:<unix seconds>`, which Redis writes before the first write of each second. A value that looks like one has
- * its length on the line before.
- */
+/** A line that Redis writes before the first write of each second. The line before a value like it has the value's length. */
 const TIMESTAMP = /(\$\d+)?\r\n#TS:(\d{1,11})(?=\r\n)/g;
 
-/** Two chunks share more than such a line has; one that begins within `EDGE_BYTES` of a chunk is read whole in the other. */
+/** Chunks overlap by more than such a line. A line within `EDGE_BYTES` of a chunk's begin is read whole in the other. */
 const OVERLAP_BYTES = 64;
 const EDGE_BYTES = 16;
 
-/** Returns the newest time that stands in a part before an offset. */
 async function lastWriteMs(path: string, offset: number): Promise<number | null> {
   const file = await unlessMissing(open(path));
   if (file === null) return null;

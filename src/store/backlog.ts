@@ -2,16 +2,13 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
 
-/** A delivery's place in the list of a receiver's open or dead ones. */
+/** The place of a delivery in the list of a receiver's open or dead deliveries. */
 export type ListPlace = { score: string; id: string };
 
-/**
- * The number of deliveries of a receiver may be open: beyond it, its cursor stands still, and what it is owed waits in the
- * log, where it costs nothing.
- */
+/** Most open deliveries of a receiver. Beyond it the receiver's cursor stops, and events wait in the log at no cost. */
 export const MOST_OPEN = 1_000;
 
-/** What receivers have not got: their open deliveries and dead letters, how many, since when, and for how long they are stored. */
+/** The undelivered part of each receiver: open deliveries and dead letters, with their number, age and retention. */
 export class Backlog {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -21,15 +18,15 @@ export class Backlog {
     this.#keys = keys;
   }
 
-  /** The ids of dead letters that died at a moment (Redis time, ms) or later, the first to die first. */
+  /** Returns the ids of dead letters that died at a time (Redis time, ms) or later, in the order of their death. */
   async dead(receiver: string, { sinceMs, count }: { sinceMs: number; count: number }): Promise<string[]> {
     return this.#redis.zrange(this.#keys.dead(receiver), sinceMs, '+inf', 'BYSCORE', 'LIMIT', 0, count);
   }
 
   /**
-   * A receiver's deliveries that were attempted and not accepted: open ones by when they were opened, or dead ones by when
-   * they died, from behind a place on: `count` of them, among the next `most`. `looked` is how many of the list were read,
-   * `reached` up to where; null at the end of the list.
+   * Returns a receiver's deliveries that were attempted and not accepted: open ones by the time of opening, or dead ones by
+   * the time of death. It returns `count` of them after a place, among the next `most`. `looked`: number of list entries read;
+   * `reached`: the last of them, null at the end of the list.
    */
   async undelivered(
     receiver: string,
@@ -62,7 +59,7 @@ export class Backlog {
     return { pending, dead };
   }
 
-  /** The place where the open deliveries of a receiver are, which of them was opened first, and when (Redis time, ms). */
+  /** Counts the open deliveries of a receiver by queue, with the one that was opened first and its time (Redis time, ms). */
   async depth(receiver: string): Promise<{
     waiting: number;
     delayed: number;
@@ -82,13 +79,13 @@ export class Backlog {
     return { waiting, delayed: later + batched, active, oldestMs, oldestId: oldest[0] ?? null };
   }
 
-  /** When the next attempt is due by the deliveries' own times (ms); null where none waits for one. */
+  /** Returns the due time of the next attempt by the deliveries' own times (ms); null where none waits. */
   async nextAt(receiver: string): Promise<number | null> {
     const [, at] = await this.#redis.zrange(`${this.#keys.queue(receiver)}:later`, '0', '0', 'WITHSCORES');
     return at === undefined ? null : Number(at);
   }
 
-  /** Removes dead letters from before a moment (ms), and what waits to be sent together since then; a bounded number. */
+  /** Removes dead letters, waiting deliveries and batches from before a time (ms); a bounded number. */
   async trim(receiver: string, beforeMs: number): Promise<void> {
     const keys = this.#keys;
     await scripts.trimDead(this.#redis, {

@@ -3,16 +3,13 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
 
-/**
- * Deliveries that are sent in one message. The batch stands before the message is sent: whoever sends it again sends the
- * same. Only the job of the `leader` sends it. `members` includes the leader.
- */
+/** Deliveries of one message, fixed before it is sent: a repeat is equal. Only the job of the `leader`, a member, sends it. */
 export type Batch = { id: string; leader: string; members: string[] };
 
-/** A delivery that is in no batch: since when it waits (Redis time, ms), now if it does not, and how many wait. */
+/** A delivery without a batch: the start of its wait (Redis time, ms; now if it does not wait), and the number that wait. */
 export type Waiting = { joinedAtMs: number; isWaiting: boolean; waiting: number };
 
-/** What of a receiver's deliveries is sent together. */
+/** The batches of each receiver. */
 export class BatchStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -22,7 +19,7 @@ export class BatchStore {
     this.#keys = keys;
   }
 
-  /** The batch that a delivery is in, else how it waits; `joins` has it wait from now on. */
+  /** Returns the batch of a delivery, else its wait; `joins` makes it wait from now on. */
   async join(receiver: string, id: string, { joins }: { joins: boolean }): Promise<Batch | Waiting> {
     const keys = this.#keys;
     const { batch, first, rest } = await scripts.joinBatch(this.#redis, {

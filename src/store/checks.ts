@@ -11,36 +11,32 @@ import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
 import { INTEGER_TEXT, JSON_TEXT, type OnForeign, reasonOf } from './stored.ts';
 
-/** What a check is in, and how it can end. */
+/** All states of a check; each but `waiting` is an end. */
 export const CHECK_STATES = ['waiting', 'verified', 'disputed', 'unproven', 'unchecked'] as const;
 
 export type CheckState = (typeof CHECK_STATES)[number];
 
-/** Length of the lease under which a process works on a check; it is renewed meanwhile. */
 const LEASE_MS = 10_000;
 
-/** No check waits longer than so until it is requested again. */
 const LONGEST_WAIT_MS = 3_600_000;
 
-/** The interval at which an endpoint that fails is probed, and the final head of one that checks wait for is read. */
+/** Interval for probing an endpoint that fails, and for reading the final head of an endpoint that checks wait for. */
 const PROBE_MS = 10_000;
 
-/** The name that stands for no endpoint: for checks that ended in an error of our own. */
+/** The name for no endpoint, used by checks that ended in an error of our own. */
 const NO_ENDPOINT = '';
 
-/** The number of ended checks that are removed by one round. */
 const TRIMMED_AT_ONCE = 500;
 
-/** Why a check ends whose chain has left the config: it is requested anew when the chain is back. */
+/** Reason of a check whose chain has left the config: the check is requested anew when the chain is back. */
 export const CHAIN_LEFT = 'chain-not-configured';
 
-/** Why a check waits that wants what others hold. */
+/** Reason of a check that waits for logs that other checks hold. */
 const WAITS_FOR_LOGS: WaitingReason = 'claimed';
 
-/** The number of checks of a chain that is back are requested anew by one round. */
 const REOPENED_AT_ONCE = 500;
 
-/** The statement as it is stored: who may rightly receive is found out anew whenever it is asked. */
+/** The stored statement. Its rightful recipients are determined anew at each request. */
 const STATED = z.object({
   subject: z.string().transform(asSubjectId),
   intentHash: z.string().nullable(),
@@ -52,7 +48,7 @@ const STATED = z.object({
   sent: z.string().nullable().default(null),
 });
 
-/** What one endpoint said at the last time, in a word, and why where it failed. */
+/** The last response of one endpoint: its outcome in one word, and the reason where it failed. */
 const LAST_READING = z.object({ endpoint: z.string(), outcome: z.string(), reason: z.string().optional() });
 
 const TIME_OR_NONE = z.union([z.literal('').transform(() => null), INTEGER_TEXT]);
@@ -60,21 +56,21 @@ const TIME_OR_NONE = z.union([z.literal('').transform(() => null), INTEGER_TEXT]
 const STORED_CHECK = z.object({
   statement: JSON_TEXT.pipe(STATED),
   state: z.enum(CHECK_STATES),
-  /** Why it waits, or why it was not checked; "" where that says nothing. */
+  /** Reason of the wait, or of the state `unchecked`; "" where there is none to name. */
   because: z.string(),
   /** The pair of chains, as the metrics name it; "" where it is not known. */
   corridor: z.string().default(''),
   /** The upstream's own time of the record that stated it, Unix seconds. */
   updatedAt: TIME_OR_NONE.default(null),
-  /** When the event was made that stated it (Redis time, ms); so are the times below. */
+  /** Time of the event that stated it (Redis time, ms); the times below have the same unit. */
   statedAt: INTEGER_TEXT,
-  /** Since when it is requested anew because of a log; null where it never was. */
+  /** Time since which it is requested anew because of a log; null where it never was. */
   since: TIME_OR_NONE.default(null),
   asked: INTEGER_TEXT,
-  /** The interval at which in a row it ended in an error. */
+  /** Number of times in a row that it ended in an error. */
   failed: INTEGER_TEXT.default(0),
   askedAt: TIME_OR_NONE.default(null),
-  /** When an endpoint had it in a block last; null where none ever had. */
+  /** Last time that an endpoint had it in a block; null where none ever had. */
   seenAt: TIME_OR_NONE.default(null),
   endedAt: TIME_OR_NONE.default(null),
   readings: JSON_TEXT.pipe(z.array(LAST_READING)).default([]),
@@ -83,10 +79,10 @@ const STORED_CHECK = z.object({
 
 export type LastReading = z.infer<typeof LAST_READING>;
 
-/** What is stored of a check. */
+/** A stored check. */
 export type Check = Omit<z.output<typeof STORED_CHECK>, 'proof'> & { id: string; proof: Proof | null };
 
-/** A check that this process works on, under `token`. */
+/** A check that this process works on. */
 export type ClaimedCheck = Check & { token: string };
 
 /** A statement of an event, to become a check. `sequence` is that of the event. */
@@ -98,14 +94,14 @@ export type NewCheck = {
   corridor: string | null;
 };
 
-/** A payment of which an event states nothing, or what stands in `elsewhere`, on a chain that is not checked. */
+/** A payment of which an event states nothing, or only `elsewhere`, on a chain that is not checked. */
 export type Unstated = {
   unstated: Pick<Stated, 'subject' | 'payment'>;
   elsewhere: Stated | null;
   sequence: number;
 };
 
-/** The end of a check, as the scripts take it (see commands/include/check.lua). */
+/** The end of a check, in the shape of the scripts (see commands/include/check.lua). */
 export type CheckEnding = {
   base: string;
   id: string;
@@ -121,22 +117,21 @@ export type CheckEnding = {
 };
 
 /**
- * How a check ends. `logs` are those that prove it, and prove no other from then on; `from` are the checks that they proved
- * before, which are requested anew. `isHeld`: it ends so because of the logs that others hold, and is requested anew when one is free.
+ * The end of a check. `logs` prove it, and prove no other from then on; `from` are the checks that they proved before, which
+ * are requested anew. `isHeld`: other checks hold the logs that caused this end; it is requested anew when one is free.
  */
 export type Ending = {
   state: Exclude<CheckState, 'waiting'>;
   because: string;
   proof: Proof | null;
   readings: readonly LastReading[];
-  /** What the readings showed of the endpoints; none where none was read. */
   endpoints: readonly EndpointState[];
   logs: readonly number[];
   from: readonly string[];
   isHeld: boolean;
 };
 
-/** The time that a check waits, why, and what was read of it. `seenAtMs`: when an endpoint had it in a block, where one had. */
+/** The wait of a check, with its reason and responses. `seenAtMs`: when an endpoint had it in a block, if one had. */
 type Postponement = {
   inMs: number;
   because: string;
@@ -146,10 +141,10 @@ type Postponement = {
   seenAtMs?: number | null;
 };
 
-/** `gone`: it was restated, or another process had claimed it meanwhile; `taken`: a log that would prove it has proved another. */
+/** `gone`: the check was restated, or claimed by another process; `taken`: a log that would prove it has proved another. */
 export type EndOutcome = Awaited<ReturnType<typeof scripts.endCheck>>;
 
-/** The checks of what was stated about payments: those that wait, by chain and when they are due, and those that have ended. */
+/** The checks of stated payments: those that wait, by chain and due time, and those that have ended. */
 export class CheckStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -163,29 +158,26 @@ export class CheckStore {
     this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
-  /** The time that a check waits at most before it ends as not checked. */
   get keptMs(): number {
     return this.#retentionMs;
   }
 
-  /** The cursor of the feed as it stands; "" where there is none. */
   async cursor(): Promise<string> {
     return (await this.#redis.get(this.#keys.checksCursor)) ?? '';
   }
 
-  /** Removes how far the feed has come: what is reported from now on until it begins again is not checked. */
+  /** Removes the cursor of the feed: events from now until the feed begins again are not checked. */
   async forgetCursor(): Promise<void> {
     await this.#redis.del(this.#keys.checksCursor);
   }
 
-  /** Sets the cursor of the feed, where there is none yet. */
   async begin(cursor: string): Promise<void> {
     await this.#redis.set(this.#keys.checksCursor, cursor, 'NX');
   }
 
   /**
-   * Makes checks of statements, has those wait whose payment is stated no more, and moves the cursor, in one step. Returns how
-   * many began; null when another process feeds now, and then nothing was done.
+   * Makes checks of statements, makes checks wait whose payment is no longer stated, and moves the cursor, in one step.
+   * Returns how many began; null when another process feeds now, and then nothing was done.
    */
   async feed(
     step: { token: string; from: string; to: string },
@@ -198,10 +190,10 @@ export class CheckStore {
   }
 
   /**
-   * Claims checks that are due, at most so many of each chain; with `all` also those that are not, or that others work on.
-   * With the names of the `endpoints` of each chain, one that waits for an endpoint that fails becomes due now and then, and
-   * `heads` names the endpoints whose final head is to be read now. `nextInMs`: until the next of these chains is due; null
-   * where none waits.
+   * Claims due checks, at most so many of each chain; with `all` also those that are not due, or that others work on. With the
+   * `endpoints` of each chain, a check that waits for a failing endpoint becomes due now and then, and `heads` names the
+   * endpoints whose final head is to be read now. `nextInMs`: time until the next check of these chains is due; null where
+   * none waits.
    */
   async claim(
     token: string,
@@ -229,14 +221,14 @@ export class CheckStore {
     });
     const claimed = found.claimed.flatMap(({ id, fields }) => {
       const check = this.#read(id, fields);
-      // One that a newer version wrote is left to it: its claim runs out.
+      // A check of a newer version is left to that version: its claim expires.
       return check === null ? [] : [{ ...check, token }];
     });
     const { nowMs, nextMs, heads } = found;
     return { claimed, nextInMs: nextMs === null ? null : Math.max(0, nextMs - nowMs), heads };
   }
 
-  /** Has the checks be due that wait until the final head of an endpoint has reached this block. */
+  /** Makes those checks due that wait until the final head of an endpoint has reached this block. */
   async noteHead({ chainId, endpoint }: { chainId: string; endpoint: string }, head: string): Promise<void> {
     await scripts.noteHead(this.#redis, {
       keys: this.#keys,
@@ -244,21 +236,21 @@ export class CheckStore {
     });
   }
 
-  /** Has asked anew what ended because one of these chains had left the config, a bounded part of it. Returns how many. */
+  /** Requests checks anew that ended because one of these chains had left the config, a bounded number. Returns how many. */
   async reopenLeft(chains: readonly string[]): Promise<number> {
     return scripts.reopenLeft(this.#redis, { keys: this.#keys, args: { most: REOPENED_AT_ONCE, chains } });
   }
 
-  /** Keeps claims for as long as they are worked on. Returns the ids of those that are lost. */
+  /** Renews claims. Returns the ids of those that are lost. */
   async renew(claims: readonly { id: string; token: string }[]): Promise<string[]> {
     if (claims.length === 0) return [];
     return scripts.renewChecks(this.#redis, { keys: this.#keys, args: { leaseMs: LEASE_MS, claims } });
   }
 
   /**
-   * Lets a check wait until it is requested again, without its logs where it wants those of others. `readings` and `endpoints`:
-   * what was read; null where nothing was. Without `endpoints`, a check that has `failed` waits for others to end without an
-   * error. False when the claim is lost.
+   * Postpones a check, and releases its logs where it wants those of others. `readings` and `endpoints`: the responses; null
+   * where nothing was read. Without `endpoints`, a check that has `failed` waits for others to end without an error. False
+   * when the claim is lost.
    */
   async postpone(
     { id, token }: { id: string; token: string },
@@ -286,7 +278,6 @@ export class CheckStore {
     });
   }
 
-  /** How a check ends, for the script that ends it. */
   ending({ id, token, statement }: ClaimedCheck, ending: Ending): CheckEnding {
     const { state, because, proof, readings, endpoints, logs, from, isHeld } = ending;
     const fields = ['because', because, 'readings', JSON.stringify(readings)];
@@ -305,12 +296,11 @@ export class CheckStore {
     };
   }
 
-  /** Ends a check of which no event is reported. */
   async end(check: ClaimedCheck, ending: Ending): Promise<EndOutcome> {
     return scripts.endCheck(this.#redis, { keys: this.#keys, args: { ending: this.ending(check, ending) } });
   }
 
-  /** What has been proved by logs of the transaction of a statement, the statement itself left out: index of the log -> what. */
+  /** Returns the claims on logs of a statement's transaction by other statements: index of the log -> claim. */
   async claimsOn(statement: Stated): Promise<Map<number, Claim>> {
     const base = this.#keys.checks;
     const owners = await this.#redis.hgetall(`${base}:logs:${txOf(statement)}`);
@@ -324,7 +314,7 @@ export class CheckStore {
     return new Map(claims);
   }
 
-  /** The checks of a subject, in the order of its payments. */
+  /** In the order of the subject's payments. */
   async of(subject: SubjectId): Promise<Check[]> {
     const ids = PAYMENTS.map((payment) => checkId({ subject, payment }));
     const rows = await Promise.all(ids.map((id) => this.#redis.hgetall(`${this.#keys.checks}:of:${id}`)));
@@ -334,7 +324,6 @@ export class CheckStore {
     });
   }
 
-  /** The number of checks that are in which state, by chain. */
   async counts(): Promise<{ chain: string; state: string; count: number }[]> {
     const counts = await this.#redis.hgetall(`${this.#keys.checks}:counts`);
     return Object.entries(counts).map(([field, count]) => {
@@ -343,7 +332,7 @@ export class CheckStore {
     });
   }
 
-  /** Since when the oldest check of some chains waits (Redis time, ms); null where none does. */
+  /** Returns the start of the oldest wait of each chain (Redis time, ms); null where no check waits. */
   async oldest(chains: readonly string[]): Promise<{ chain: string; sinceMs: number | null }[]> {
     return Promise.all(
       chains.map(async (chain) => {
@@ -358,7 +347,7 @@ export class CheckStore {
     );
   }
 
-  /** Removes checks whose retention is over, a bounded part of them. Returns how many went. */
+  /** Removes checks whose retention is over, a bounded number. Returns how many. */
   async trim(): Promise<number> {
     const { confirmedMs } = await readConfirmedTime(this.#redis, this.#keys);
     const args = { beforeMs: confirmedMs - this.#retentionMs, most: TRIMMED_AT_ONCE };
@@ -377,7 +366,7 @@ export class CheckStore {
   }
 }
 
-/** What a reading showed, as the scripts take it: without members that are null, and that it was no error. */
+/** Endpoint states in the shape of the scripts: without null members, and with the fact that there was no error. */
 function withoutError(endpoints: readonly EndpointState[]): object[] {
   const states = endpoints.map(({ name, outcome, head, until }) => ({
     name,
@@ -397,7 +386,7 @@ function checkId({ subject, payment }: Pick<Stated, 'subject' | 'payment'>): str
   return `${subject}|${payment}`;
 }
 
-/** What a check that holds a log claims of it; of one that is removed, or cannot be read, nothing is known. */
+/** The claim of a check on a log. Nothing is known of a check that is removed or cannot be read. */
 function claimOf(id: string, check: Check | null): Claim {
   const subject = asSubjectId(id.slice(0, id.lastIndexOf('|')));
   if (check === null) return { check: id, subject, amount: null, weight: FORGOTTEN_WEIGHT, isOpen: false };
@@ -411,10 +400,7 @@ function claimOf(id: string, check: Check | null): Claim {
   return { check: id, subject, amount, weight, isOpen: state === 'waiting' };
 }
 
-/**
- * A log proves one payment that was paid in, and one that was paid out: what is delivered to a deposit address may be what
- * funds the next transfer, but what is delivered is no refund.
- */
+/** A log proves one payment in and one out: a delivery may fund the next transfer by its deposit address, but is no refund. */
 function txOf({ payment, chainId, txHash }: Stated): string {
   return `${payment === 'source' ? 'in' : 'out'}|${chainId}|${foldHex(txHash)}`;
 }

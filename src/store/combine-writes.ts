@@ -1,8 +1,7 @@
 import type { Redis } from 'ioredis';
 
 /**
- * Has the commands of one turn of the event loop leave together: a poll beside hundreds of others costs a fraction of the
- * writes. What is written keeps its order, and leaves before the turn ends.
+ * Joins the writes of one turn of the event loop, for a fraction of their cost. They keep their order and leave in that turn.
  */
 export function combineWrites(redis: Redis): void {
   redis.on('connect', () => {
@@ -20,7 +19,7 @@ export function combineWrites(redis: Redis): void {
       }
       return write(...args);
     };
-    // Node puts another in its place when the server closes its side: one that cannot be replaced would end the process.
+    // Node replaces `write` when the server closes its side: a property that cannot be replaced would end the process.
     Object.defineProperty(stream, 'write', { value: corked, configurable: true, writable: true });
   });
 }

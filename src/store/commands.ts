@@ -6,9 +6,8 @@ import { z } from 'zod';
 export type RedisClient = Redis | Cluster;
 
 /**
- * The version of what this program stores. Every entry of the log carries that of its writer, and Redis that of all:
- * what has none counts as 0. It grows with every change that a program
- * before it could not read.
+ * Version of the stored data. Every log entry carries that of its writer, and Redis that of all; no version counts as 0. It
+ * grows with every change that an earlier program could not read.
  */
 export const SCHEMA_VERSION = 2;
 
@@ -20,13 +19,10 @@ const INCLUDE = /^-- @include ([a-z-]+)$/gm;
 /** A key or an argument by its name, as scripts write it: `KEYS.plan`, `#ARGV.ids`, `ARGV.ids[i]`, `ARGV.polls[i].token`. */
 const NAMED = /(#?)\b(KEYS|ARGV)\.(\w+)(?:\[(\w+)\](?:\.(\w+))?)?/g;
 
-/** The version that entries of the log carry. On the first line, so that errors name the right one. */
+/** Sets the version that log entries carry. On the first line, so that errors name the right line. */
 const PRELUDE = `local SCHEMA_VERSION = '${SCHEMA_VERSION}' `;
 
-/**
- * How an argument is written for a script. A list takes the rest of ARGV: `list` has the names of the fields of its
- * entries, none for plain values.
- */
+/** Writes an argument for a script. A list takes the rest of ARGV: `list` names its entries' fields, none for plain values. */
 type Argument<T> = { write(value: T, into: string[]): unknown; readonly list?: readonly string[] };
 
 type Arguments = { readonly [name: string]: Argument<unknown> };
@@ -39,7 +35,7 @@ const written = <T>(encode: (value: T) => string): Argument<T> => ({
   write: (value, into) => into.push(encode(value)),
 });
 
-/** The kinds of arguments that the headers of scripts name. */
+/** The argument types of script headers. */
 export const arg = {
   text: written((value: string) => value),
   number: written((value: number) => String(value)),
@@ -68,7 +64,7 @@ type Shape = { readonly [name: string]: z.ZodType };
 
 type Decoder = (raw: unknown) => unknown;
 
-/** Makes of a raw reply the value that a schema checks. Transforms within schemas took five to eight times as long. */
+/** Turns a raw reply into the value that a schema checks. Transforms within schemas took five to eight times as long. */
 const decoders = new WeakMap<z.ZodType, Decoder>();
 
 function decoderOf(schema: z.ZodType): Decoder {
@@ -80,7 +76,6 @@ function decoded<S extends z.ZodType>(schema: S, decode: Decoder): S {
   return schema;
 }
 
-/** Has a decoder see lists alone. */
 const ofList =
   (decode: (list: readonly unknown[]) => unknown): Decoder =>
   (raw) =>
@@ -94,12 +89,12 @@ const FLAGS = new Map<unknown, boolean>([
   ['', false],
 ]);
 
-/** The kinds of replies that the headers of scripts name. A stored value that may be foreign is a text to them. */
+/** The reply types of script headers. A stored value that may be foreign is a text in a reply. */
 export const reply = {
   text: z.string(),
   number: decoded(z.number(), (raw) => (typeof raw === 'string' && raw !== '' ? Number(raw) : raw)),
   flag: decoded(z.boolean(), (raw) => (FLAGS.has(raw) ? FLAGS.get(raw) : raw)),
-  /** Names and values by turns. */
+  /** Alternating names and values. */
   hash: decoded(z.record(z.string(), z.string()), ofList(pairsOf)),
   oneOf: <const V extends string>(...values: readonly V[]) => z.enum(values),
   /** Null where it is "". */
@@ -118,7 +113,7 @@ export const reply = {
   },
   /** A list with a value for each name, in this order. */
   fields: <S extends Shape>(shape: S) => decoded(z.object(shape), ofList(namer(shape))),
-  /** The same, and the last name has all values from its place on. */
+  /** As `fields`, and the last name has all values from its place on. */
   fieldsAndRest: <S extends Shape>(shape: S) => {
     const [name, last] = [namer(shape), Object.keys(shape).length - 1];
     return decoded(
@@ -126,7 +121,6 @@ export const reply = {
       ofList((row) => name([...row.slice(0, last), row.slice(last)])),
     );
   },
-  /** A list of such lists. */
   rows: <S extends Shape>(shape: S) => {
     const name = ofList(namer(shape));
     return decoded(
@@ -146,7 +140,6 @@ export const reply = {
       ),
     );
   },
-  /** Null where the list is empty. */
   orNothing: <S extends z.ZodType>(schema: S) => {
     const decode = decoderOf(schema);
     return decoded(
@@ -156,7 +149,7 @@ export const reply = {
   },
 };
 
-/** Names the values of a list; one that is shorter or longer than the names stays as it is. */
+/** Names the values of a list; a list that is shorter or longer than the names is returned unchanged. */
 function namer(shape: Shape): (row: readonly unknown[]) => unknown {
   const members = Object.entries(shape).map(([name, schema]) => ({ name, decode: decoderOf(schema) }));
   return (row) => {
@@ -175,7 +168,7 @@ function pairsOf(flat: readonly unknown[]): unknown {
   return fields;
 }
 
-/** What the header of a script declares. `file` is its name in `commands`, which ends with the number of its keys. */
+/** The declaration in a script's header. `file` is its name in `commands`, which ends with the number of its keys. */
 type Declaration<K extends string, A extends Arguments, R extends z.ZodType> = {
   file: string;
   keys: readonly K[];
@@ -183,17 +176,16 @@ type Declaration<K extends string, A extends Arguments, R extends z.ZodType> = {
   reply: R;
 };
 
-/** A script: run on a connection that knows it, with keys and arguments by name. Its reply is parsed. */
+/** A script, run with keys and arguments by name on a connection that has it defined. Its reply is parsed. */
 export type Script<K extends string, A extends Arguments, R extends z.ZodType> = {
   (
     redis: RedisClient,
     call: { keys: { readonly [N in K]: string }; args: ValuesOf<A> },
   ): Promise<z.output<R>>;
-  /** Teaches a connection the script. */
   define(redis: RedisClient): void;
 };
 
-/** Makes a script of its declaration. */
+/** Builds a script from its declaration. */
 export function script<K extends string, A extends Arguments, R extends z.ZodType>(
   declaration: Declaration<K, A, R>,
 ): Script<K, A, R> {
@@ -221,7 +213,7 @@ function luaOf(declaration: Declaration<string, Arguments, z.ZodType>): string {
   );
 }
 
-/** Puts places for names: it costs nothing when the script runs, as locals would, and Lua allows only 200 of those. */
+/** Replaces names by positions. This costs nothing when the script runs, unlike locals, of which Lua allows only 200. */
 function byPosition(text: string, { file, keys, args }: Declaration<string, Arguments, z.ZodType>): string {
   const names = { KEYS: keys, ARGV: Object.keys(args) };
   return text.replace(NAMED, (whole, hash: string, table: 'KEYS' | 'ARGV', name: string, ...rest) => {

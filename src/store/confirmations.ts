@@ -5,7 +5,7 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { forgetReport, reportToOperator } from './operator-event.ts';
 
-/** The time that a confirmation holds: a file reaches all processes within that, and one that comes back later is held again. */
+/** Validity of a confirmation. A file reaches all processes within that time; a file that comes back later is held again. */
 const HOLDS_MS = 86_400_000;
 
 const DIGEST_LETTERS = 32;
@@ -14,7 +14,7 @@ const KEY_BYTES = 32;
 const NAME = 'config';
 const WORD = 'large_removal';
 
-/** Which files may remove much, for all processes on one Redis; and the operator's events about them. */
+/** The confirmations of files that remove much, for all processes on one Redis, and the operator's events about them. */
 export class ConfirmationStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -25,8 +25,8 @@ export class ConfirmationStore {
   }
 
   /**
-   * The digest by which a file is confirmed, the same in all processes that read the same. It covers secrets, and is shown
-   * to whoever may read: only the random key keeps it from telling whether a guess of one is right.
+   * Returns the digest by which a file is confirmed, the same in all processes that read the same file. It covers secrets and
+   * is shown to every reader: only the random key prevents that it confirms a guess of one.
    */
   async digestOf({ fingerprint }: { fingerprint: Secret }): Promise<string> {
     const { fileDigestKey } = this.#keys;
@@ -35,7 +35,6 @@ export class ConfirmationStore {
     return createHmac('sha256', key).update(fingerprint.reveal()).digest('hex').slice(0, DIGEST_LETTERS);
   }
 
-  /** Lets every process apply the file of a digest. */
   async confirm(digest: string): Promise<void> {
     await this.#redis.set(this.#keys.confirmation(digest), '1', 'PX', HOLDS_MS);
   }
@@ -44,7 +43,7 @@ export class ConfirmationStore {
     return (await this.#redis.exists(this.#keys.confirmation(digest))) === 1;
   }
 
-  /** Reports a removal to the operator: once for all processes that hold the same file. */
+  /** Reports a removal to the operator, once for all processes that hold the same file. */
   async report(record: JsonObject & { digest: string; held: boolean }): Promise<void> {
     const mark = [record.digest, String(record.held)];
     await reportToOperator(
@@ -53,7 +52,7 @@ export class ConfirmationStore {
     );
   }
 
-  /** Has the next removal reported, also where it is of the same file. */
+  /** Makes the next removal reported, also one of the same file. */
   async forgetReport(): Promise<void> {
     await forgetReport({ redis: this.#redis, keys: this.#keys }, NAME);
   }

@@ -7,10 +7,10 @@ import { scripts } from './scripts.ts';
 import { storedMs } from './stored.ts';
 
 /*
- * Which time is confirmed: `confirmedMs` in Redis is a time that has certainly passed. Whatever deletes compares with it, and
- * not with Redis' TIME. All processes share it. Each holds Redis time once a second against its own monotonic clock, the
+ * The confirmed time: `confirmedMs` in Redis is a time that has certainly passed. Deletions compare with it, and
+ * not with Redis' TIME. All processes share it. Each compares Redis time once a second with its own monotonic clock, the
  * `Date` of the upstream's newest responses and its wall clock, and a script (commands/confirm-time-3.lua) moves the state.
- * Clocks that are less than 2 min apart are taken for equal.
+ * Clocks that are less than 2 min apart count as equal.
  *
  * | State   | confirmedMs       | Entered when                               | Left                                            |
  * |---------|-------------------|--------------------------------------------|-------------------------------------------------|
@@ -23,13 +23,13 @@ import { storedMs } from './stored.ts';
  * |         | of a process that |                                            | passed ─► steady, with Redis time. Redis time   |
  * |         | lives             |                                            | is back where it was to be ─► steady            |
  *
- * `confirmedMs` goes back in one case: responses, or a day, have shown that it was ahead.
+ * `confirmedMs` goes back in one case: responses, or the wait of a day, have shown that it was ahead.
  *
  * Reminders and closings of the books wait (`isHeld`) in `jumped` and `stopped`, and in `steady` while the upstream or a
  * process is off Redis time; each for an hour at most, by the monotonic clock. Then Redis time counts, and an operator event
  * names the clock that differs.
  *
- * A process that stood still is no jump: its monotonic clock went on too. That of a machine that was suspended did not; this
+ * A paused process is no jump: its monotonic clock went on too. That of a machine that was suspended did not; this
  * looks like a jump, and responses confirm it.
  */
 export const CLOCK_STATES = ['steady', 'jumped', 'stopped'] as const;
@@ -37,9 +37,9 @@ export const CLOCK_STATES = ['steady', 'jumped', 'stopped'] as const;
 export type ClockState = (typeof CLOCK_STATES)[number];
 
 /**
- * What is known of the clocks: Redis time; the confirmed time (0 where none is known yet); since when it is held, on its own
- * scale (null: it is not), and by how much Redis time is off then; how far the upstream is ahead of Redis, as several responses
- * agree (null: not known); whether reminders and closings wait.
+ * The known state of the clocks. `redisMs`: Redis time; `confirmedMs`: 0 where none is known yet; `heldSinceMs`: start of the
+ * hold on the scale of the confirmed time, null for none; `jumpMs`: offset of Redis time during the hold; `upstreamAheadMs`:
+ * lead of the upstream over Redis, as several responses agree, null where unknown; `isHeld`: reminders and closings wait.
  */
 export type ConfirmedClock = {
   redisMs: number;
@@ -53,7 +53,7 @@ export type ConfirmedClock = {
 
 const STATE = z.enum(CLOCK_STATES).catch('steady');
 
-/** The clocks as a script has read them; `moves` counts the moves to `steady`. */
+/** `moves` counts the moves to `steady`. */
 type ReadClocks = { moves: string; clock: ConfirmedClock };
 
 function clocksOf(found: Awaited<ReturnType<typeof scripts.readClock>>): ReadClocks {
@@ -74,31 +74,31 @@ function clocksOf(found: Awaited<ReturnType<typeof scripts.readClock>>): ReadClo
 
 const EVERY_MS = 1_000;
 
-/** A reading that took longer says too little of when it was made. */
+/** A read that took longer leaves the time of the response too uncertain. */
 const LONGEST_READING_MS = 10_000;
 
 /** As in commands/confirm-time-3.lua. */
 const CLOCK_TOLERANCE_MS = 120_000;
 
-/** The interval at which a process begins to measure anew while all is well: so much a clock may drift by the tolerance. */
+/** Interval for a new base while the state is `steady`: in this time a clock may drift by less than the tolerance. */
 const MEASURED_ANEW_MS = 600_000;
 
-/** What a process measures from: Redis time as it was between two readings of its monotonic clock. */
+/** The base of measurements: a Redis time, and the readings of the monotonic clock before and after it. */
 type Base = { redisMs: number; fromMs: number; untilMs: number; moves: string };
 
 /**
- * True when the time may be acted upon: reminders, closings of the books and ends of tracking go by it. `mayActAt` is reported a Redis
- * time that has just been read; `certainMs` is one that has passed, up to that.
+ * The clock for acts that depend on time: reminders, closings of the books and ends of tracking. `mayActAt` takes a Redis time
+ * that has just been read, and is true when it may be acted on; `certainMs` is a time up to it that has certainly passed.
  */
 export type ActingClock = Pick<ConfirmedTime, 'mayActAt' | 'certainMs'>;
 
-/** The clocks of a process, which tests set. */
+/** The clocks of a process, which tests replace. */
 export type OwnClocks = { monotonicMs: () => number; wallMs: () => number };
 
 /**
- * What a process measures with. `upstreamAhead` says how far the upstream was ahead of Redis at its newest responses, of a
- * Redis time and the reading of the monotonic clock at which it was read. `onCompared`: after each round, with what the one before
- * found.
+ * The dependencies of ConfirmedTime. `upstreamAhead` returns the lead of the upstream over Redis at its newest responses,
+ * given a Redis time and the reading of the monotonic clock at that time. `onCompared` is called after each round, with the
+ * clocks of this round and the one before.
  */
 export type ConfirmedTimeDeps = {
   redis: RedisClient;
@@ -112,18 +112,18 @@ export type ConfirmedTimeDeps = {
 
 const OWN_CLOCKS: OwnClocks = { monotonicMs: () => performance.now(), wallMs: () => Date.now() };
 
-/** Reads which time is confirmed. */
+/** Reads the confirmed time. */
 export async function readConfirmedTime(redis: RedisClient, keys: Keys): Promise<ConfirmedClock> {
   return clocksOf(await scripts.readClock(redis, { keys, args: {} })).clock;
 }
 
-/** The time with which something is stored that ended now (ms), as stampMs in commands/include/confirmed-time.lua. */
+/** Returns the time to store with something that ended now (ms), as stampMs in commands/include/confirmed-time.lua. */
 export async function readStamp(redis: RedisClient, keys: Keys): Promise<number> {
   const { redisMs, confirmedMs } = await readConfirmedTime(redis, keys);
   return Math.max(redisMs, confirmedMs);
 }
 
-/** Keeps the confirmed time, together with all other processes. */
+/** Maintains the confirmed time, together with all other processes. */
 export class ConfirmedTime {
   readonly #parts: ConfirmedTimeDeps;
   readonly #clocks: OwnClocks;
@@ -138,7 +138,6 @@ export class ConfirmedTime {
     this.#clocks = parts.clocks ?? OWN_CLOCKS;
   }
 
-  /** Compares the clocks once, then every second. */
   async start(): Promise<void> {
     await this.compare().catch(this.#parts.onError);
     this.#plan();
@@ -155,37 +154,33 @@ export class ConfirmedTime {
     }, EVERY_MS);
   }
 
-  /** Reads which time is confirmed, as it is in Redis now. */
   async read(): Promise<ConfirmedClock> {
     return readConfirmedTime(this.#parts.redis, this.#parts.keys);
   }
 
-  /** What the last round has found; null before the first. */
+  /** Null before the first round. */
   get known(): ConfirmedClock | null {
     return this.#known;
   }
 
-  /**
-   * True when a Redis time that has just been read may be acted upon, as reminders and closings do. One that has jumped since the
-   * last round may not.
-   */
+  /** True when reminders and closings may use a Redis time just read. A time that jumped since the last round may not. */
   mayActAt(redisMs: number): boolean {
     if (this.#known === null || this.#known.isHeld) return false;
     if (this.#base === null) return true;
     const { redisMs: fromMs, untilMs } = this.#base;
-    // What it measures from is a confirmed time; Redis time counts as it is off that.
+    // The base is a confirmed time, so the known offset of Redis time is subtracted.
     const { state, jumpMs } = this.#known;
     const offMs = state === 'steady' ? 0 : (jumpMs ?? 0);
     return Math.abs(redisMs - offMs - fromMs - (this.#clocks.monotonicMs() - untilMs)) <= CLOCK_TOLERANCE_MS;
   }
 
-  /** The time up to a Redis time that has just been read which has certainly passed, ms. */
+  /** Returns the time up to a just-read Redis time that has certainly passed, ms. */
   certainMs(redisMs: number): number {
     if (this.mayActAt(redisMs)) return redisMs;
     return Math.min(redisMs, this.#known?.confirmedMs ?? 0);
   }
 
-  /** Compares the clocks, and moves the confirmed time on by what that says. Null where Redis took too long to say anything. */
+  /** Compares the clocks, and moves the confirmed time on. Null where Redis took too long to answer. */
   async compare(): Promise<ConfirmedClock | null> {
     const { redis, keys, process, upstreamAhead } = this.#parts;
     const { monotonicMs, wallMs } = this.#clocks;
@@ -220,7 +215,6 @@ export class ConfirmedTime {
     return after.clock;
   }
 
-  /** Begins to measure anew where what it measured from is over. */
   #measureFrom({ clock, moves }: ReadClocks, read: Omit<Base, 'moves'>): void {
     const base = this.#base;
     const isCurrent = base !== null && base.moves === moves;
@@ -228,7 +222,7 @@ export class ConfirmedTime {
       if (!isCurrent || read.untilMs - base.untilMs >= MEASURED_ANEW_MS) this.#base = { ...read, moves };
       return;
     }
-    // Nothing is known of Redis time: it goes on from what has certainly passed.
+    // Redis time is unknown: the base goes on from the time that has certainly passed.
     const nowMs = this.#clocks.monotonicMs();
     if (!isCurrent) this.#base = { redisMs: clock.confirmedMs, fromMs: nowMs, untilMs: nowMs, moves };
   }

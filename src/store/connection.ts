@@ -10,26 +10,24 @@ import { leaveWhenSilent } from './silence.ts';
 
 type OpenOptions = RedisOptions & { replyMapping: 'legacy' };
 
-/** The time that a first connection and each reconnection may take before the next try. */
 const CONNECT_TIMEOUT_MS = 5_000;
 const RECONNECT_EVERY_MS = 500;
 
-/** The time that one Sentinel, or one node of a Cluster that is asked for its slots, may take before the next is asked. */
+/** Timeout of one Sentinel, or of one Cluster node that is requested for its slots, before the next is requested. */
 const DIRECTORY_TIMEOUT_MS = 2_000;
 
-/** The time that a server has to close its side before the connection is cut. */
 const DISCONNECT_TIMEOUT_MS = 500;
 
-/** The interval at which a Cluster is asked for its nodes: those of the config may be gone when the others are needed. */
+/** Interval for fetching the nodes of a Cluster: those of the config may be gone when the others are needed. */
 const CLUSTER_NODES_EVERY_MS = 10_000;
 
-/** The interval at which a command looks for the node of a Cluster that takes it, while none does. */
+/** Interval at which a command looks for the Cluster node that accepts it, while none does. */
 const CLUSTER_RETRY_MS = 200;
 
 /**
- * Opens a connection that waits for Redis as long as it takes: commands sent while it is away are stored and sent when
- * it is back. One that owes an answer for 7 s is left, and so are its duplicates, which BullMQ makes. `onTrouble` is
- * reported once per outage, and `onReady` when it is over.
+ * Opens a connection that waits for Redis without limit: commands sent during an outage are queued and sent afterwards. A
+ * connection that has an answer pending for 7 s is dropped, and so are its duplicates, which BullMQ makes. `onTrouble` is
+ * called once per outage, and `onReady` when it is over.
  */
 export function connect(
   target: RedisTarget,
@@ -64,7 +62,7 @@ export function connect(
   return redis;
 }
 
-/** Makes what an error of this Redis says without the password: Redis repeats the arguments of a command that it does not know. */
+/** Renders errors of this Redis without the password: Redis repeats the arguments of a command that it does not know. */
 export function redisWords(target: RedisTarget): (error: unknown) => string {
   const redact = redactor(secretsOfTarget(target));
   return (error) => {
@@ -108,17 +106,17 @@ function open(target: RedisTarget, options: OpenOptions): RedisClient {
     }
     case 'cluster': {
       const { hosts, username, password, tls } = target;
-      // A copy: it grows by what the Cluster says of itself.
+      // A copy: it grows by the nodes that the Cluster reports.
       const startupNodes = [...hosts];
       return watchedCluster(
         new Cluster(startupNodes, {
           clusterRetryStrategy: (times) => Math.min(50 * times, RECONNECT_EVERY_MS),
-          // A check that meets a frozen node would leave `connect()` pending for ever, and with it BullMQ, which awaits
-          // it. A Cluster that is not ready says so to each command, which is then tried again.
+          // A check that meets a frozen node would leave `connect()` pending for ever, and with it BullMQ, which awaits it. A
+          // Cluster that is not ready rejects each command, which is then retried.
           enableReadyCheck: false,
           slotsRefreshInterval: CLUSTER_NODES_EVERY_MS,
           slotsRefreshTimeout: DIRECTORY_TIMEOUT_MS,
-          // A master that is away is waited for, as on the other kinds, and not given up after some tries.
+          // A missing master is waited for, as on the other kinds, and not given up after some tries.
           maxRedirections: Number.POSITIVE_INFINITY,
           retryDelayOnMoved: CLUSTER_RETRY_MS,
           retryDelayOnFailover: CLUSTER_RETRY_MS,
@@ -139,7 +137,7 @@ function open(target: RedisTarget, options: OpenOptions): RedisClient {
   }
 }
 
-/** Leaves a silent server, also on duplicates of the connection: BullMQ makes one for each worker to wait on. */
+/** Drops a silent server, also on duplicates of the connection: BullMQ makes one for each worker to wait on. */
 function watched(redis: Redis): Redis {
   leaveWhenSilent(redis);
   combineWrites(redis);
@@ -151,8 +149,8 @@ function watched(redis: Redis): Redis {
 /**
  * As `watched`, for the connection to each node; without it the client asks the others who has taken its place.
  *
- * A client that has lost all its nodes begins anew with its `startupNodes`. The config may name a single one, and that
- * may be the one that is frozen: so what the Cluster last said of its nodes is stored there too, after the `named`.
+ * A client that has lost all its nodes begins anew with its `startupNodes`. The config may name a single one, and that one may
+ * be frozen: so the nodes that the Cluster last reported are stored there too, after the `named`.
  */
 function watchedCluster(cluster: Cluster, named: readonly Host[], startupNodes: Host[]): Cluster {
   cluster.on('+node', (node: Redis) => {
@@ -175,7 +173,7 @@ function watchedCluster(cluster: Cluster, named: readonly Host[], startupNodes: 
 
 const QUIT_TIMEOUT_MS = 500;
 
-/** Closes a connection: politely when Redis answers, at once when it does not. */
+/** Closes a connection: with QUIT when Redis answers, at once when it does not. */
 export async function disconnect(redis: RedisClient): Promise<void> {
   if (redis.status === 'ready') {
     await withTimeout(redis.quit(), QUIT_TIMEOUT_MS).catch(() => null);
@@ -183,7 +181,7 @@ export async function disconnect(redis: RedisClient): Promise<void> {
   redis.disconnect();
 }
 
-/** Redis time, in ms. */
+/** Returns Redis time, in ms. */
 export async function redisTimeMs(redis: RedisClient): Promise<number> {
   const [seconds, microseconds] = await redis.time();
   return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);

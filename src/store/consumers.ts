@@ -2,16 +2,15 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
 
-/** The number of consumers that may have their place kept here. */
 const MOST_CONSUMERS = 1_000;
 
-/** What is stored of a consumer; one of another shape begins anew, and gets events twice rather than never. */
+/** The stored place of a consumer. One of another shape begins anew: duplicate events are better than lost ones. */
 const PLACE = /^([^|]+)\|(\d{1,16}-\d{1,19})$/;
 
-/** Up to which entry a consumer has taken the log named `log`. */
+/** The last entry that a consumer has processed of the log named `log`. */
 export type ConsumerPlace = { log: string; after: string };
 
-/** The places of consumers that do not keep their own. */
+/** The places of consumers that do not store their own. */
 export class ConsumerStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -21,20 +20,19 @@ export class ConsumerStore {
     this.#keys = keys;
   }
 
-  /** The place where a consumer stands; null for one that has taken nothing yet. */
+  /** Returns the place of a consumer; null for one that has acknowledged nothing yet. */
   async place(name: string): Promise<ConsumerPlace | null> {
     const stored = (await this.#redis.hget(this.#keys.consumers, name)) ?? '';
     const [, log, after] = PLACE.exec(stored) ?? [];
     return log === undefined || after === undefined ? null : { log, after };
   }
 
-  /** Moves a consumer. `behind`: it stands there, or further on, already; `full`: no more consumers can be stored. */
+  /** Moves a consumer. `behind`: it is already there, or further on; `full`: no more consumers can be stored. */
   async acknowledge(name: string, { log, after }: ConsumerPlace): Promise<'kept' | 'behind' | 'full'> {
     const args = { consumer: name, log, entry: after, most: MOST_CONSUMERS };
     return scripts.acknowledge(this.#redis, { keys: this.#keys, args });
   }
 
-  /** Removes a consumer. False when there was none. */
   async forget(name: string): Promise<boolean> {
     return (await this.#redis.hdel(this.#keys.consumers, name)) === 1;
   }

@@ -3,24 +3,23 @@ import { dirname, join } from 'node:path';
 import { FOLDER_MARKER } from '../make-folder.ts';
 import { REDIS_FOLDER } from './append-only.ts';
 
-/** The rights of all but the owner. */
 const OTHERS = 0o077;
 
-/** The files of the daemon and of its Redis in `dataDir`. Sockets are made anew at each start. */
+/** Files of the daemon and its Redis in `dataDir`. Sockets are made anew at each start. */
 const OWN_FILE =
   /^((daemon|redis-server)\.(lock|pid)|redis-written\.json(\.new)?|redis-seen\.[a-z0-9-]+\.json(\.\d+\.new)?|dump\.rdb|temp-.*\.(rdb|aof)|books\.sqlite(-wal|-shm|-journal)?|\.intentwatch-folder)$/;
 
 const REDIS_FILE = /^(appendonly\.aof\.|temp-)/;
 
 /**
- * What the start found of the rights of others on `dataDir`: the paths in a folder of the daemon's own that it took them
- * away from, and for any other folder the command that does so; null where others have none.
+ * The permissions of others on `dataDir` at the start. `repaired`: paths in a folder of the daemon that others lost access to;
+ * `command`: for any other folder the command that removes their access, null where they have none.
  */
 export type FolderRights = { repaired: string[]; command: string | null };
 
 /**
- * Takes the rights of others away where the daemon made the folder: of it, of the folders above it that it made, and of its
- * own files in it. A folder that was there before is not changed.
+ * Removes the access of others where the daemon made the folder: to it, to the folders above it that it made, and to its own
+ * files in it. A folder that existed before is not changed.
  */
 export async function closeDataFolder(dataDir: string): Promise<FolderRights> {
   const real = await realpath(dataDir);
@@ -29,7 +28,7 @@ export async function closeDataFolder(dataDir: string): Promise<FolderRights> {
     const { mode } = await lstat(real);
     return { repaired, command: (mode & OTHERS) === 0 ? null : `chmod 700 ${shellWord(dataDir)}` };
   }
-  // Each folder before what is in it: nobody else can put a link in the place of a file any more.
+  // Each folder before its content: then nobody else can put a link in the place of a file.
   const close = async (path: string): Promise<void> => {
     if (await takeRights(path)) repaired.push(path);
   };
@@ -42,7 +41,7 @@ export async function closeDataFolder(dataDir: string): Promise<FolderRights> {
   return { repaired, command: null };
 }
 
-/** The folders above one that were made together with it, the uppermost first. */
+/** Returns the folders above one that were made together with it, the uppermost first. */
 async function markedAbove(folder: string): Promise<string[]> {
   const parent = dirname(folder);
   return parent !== folder && (await isMarked(parent)) ? [...(await markedAbove(parent)), parent] : [];
@@ -63,7 +62,7 @@ function isOurs({ uid }: { uid: number }): boolean {
 }
 
 /**
- * Takes the rights of others on a file, folder or pipe of this user away, unless it is a link. Returns whether they had any. It
+ * Removes the access of others to a file, folder or pipe of this user, unless it is a link. Returns whether they had any. It
  * opens no file: closing one would give up the locks that SQLite has on it in this process.
  */
 async function takeRights(path: string): Promise<boolean> {
@@ -74,7 +73,6 @@ async function takeRights(path: string): Promise<boolean> {
   return true;
 }
 
-/** A path as one word of a shell. */
 function shellWord(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }

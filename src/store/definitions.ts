@@ -13,13 +13,13 @@ const SUBSCRIPTION = z.object({
   metadata: z.record(z.string(), z.string()),
   history: z.enum(['skip', 'emit']),
   overdueAfterMs: z.union([z.number(), z.literal('learned')]).nullable(),
-  /** Left out by a version that gave no warnings. */
+  /** Missing in data of a version without warnings. */
   warnBeforeMs: z.number().nullable().default(null),
-  /** Left out by a version that checked nothing on chains. */
+  /** Missing in data of a version without checks on chains. */
   recipients: z.array(z.string()).default([]),
-  /** Receivers that it had when they left the config, and that have not come back since. */
+  /** Receivers that it had when they left the config, and that have not returned since. */
   awayReceivers: z.array(z.string()).default([]),
-  /** When it left the config, ms of Redis time; null while it is in it. */
+  /** Time at which it left the config, ms of Redis time; null while it is in it. */
   removedAtMs: z.number().nullable(),
 });
 
@@ -27,7 +27,7 @@ const RECEIVER = z.object({
   name: z.string(),
   type: z.enum(['webhook', 'email', 'postgres']),
   events: z.array(z.string()),
-  /** Left out by a version that had no filters. */
+  /** Missing in data of a version without filters. */
   filter: z
     .object({
       wallets: z.array(z.string()).nullable(),
@@ -43,7 +43,7 @@ const END = z.object({ chainId: z.number(), token: z.string() });
 
 const ROUTE = z.object({
   name: z.string(),
-  /** These two are left out by a version that knew the open service only. */
+  /** These two are missing in data of a version that had the open service only. */
   service: z.enum(ROUTE_SERVICES).default('open'),
   executions: z.array(z.string()).default([...USUAL_EXECUTIONS]),
   source: END,
@@ -59,25 +59,23 @@ const SUBSCRIPTION_TEXT = JSON_TEXT.pipe(SUBSCRIPTION);
 const RECEIVER_TEXT = JSON_TEXT.pipe(RECEIVER);
 const ROUTE_TEXT = JSON_TEXT.pipe(ROUTE);
 
-/** What the registry keeps of a subscription; `order` is its place in the config. */
+/** A subscription in the registry; `order` is its place in the config. */
 export type StoredSubscription = z.infer<typeof SUBSCRIPTION>;
 
-/** What the registry keeps of a receiver. One that left the config is `removed` and keeps its backlog. */
+/** A receiver in the registry. One that left the config is `removed` and keeps its backlog. */
 export type StoredReceiver = z.infer<typeof RECEIVER>;
 
-/** What is stored of a receiver that is there; its end is what a script looks for. */
+/** Returns the stored text of a receiver that is not removed; a script searches for its end. */
 export function receiverText(receiver: Omit<StoredReceiver, 'removed'>): string {
   return JSON.stringify({ ...receiver, removed: false });
 }
 
-/** The number of definitions that are stored as they were read. */
 const MOST_READ = 20_000;
 
-/** Reads what the registry keeps of subscriptions, receivers and routes from the texts that are stored of them. */
+/** Parses and caches the stored texts of subscriptions, receivers and routes. */
 export class Definitions {
   readonly #keys: Keys;
   readonly #onForeign: OnForeign;
-  /** By their stored texts, as they were read. */
   readonly #receivers = new Map<string, StoredReceiver>();
   readonly #subscriptions = new Map<string, StoredSubscription>();
 
@@ -86,7 +84,7 @@ export class Definitions {
     this.#onForeign = onForeign;
   }
 
-  /** A subscription as it is stored; null for an entry of another shape. */
+  /** Null for an entry of another shape. */
   subscription(name: string, text: string): StoredSubscription | null {
     if (isTrackedRoot(name)) return this.#tracked(name, text);
     const where = `${this.#keys.subscriptions} ${name}`;
@@ -95,7 +93,7 @@ export class Definitions {
     );
   }
 
-  /** What is tracked by itself, as a subscription to that alone, behind those of the config. */
+  /** Returns a tracked subject as a subscription to that alone, ordered after those of the config. */
   #tracked(root: string, text: string): StoredSubscription | null {
     return this.#once(this.#subscriptions, `${root} ${text}`, () => {
       const where = `${this.#keys.tracked} ${parseClaimRoot(root).subject}`;
@@ -108,7 +106,7 @@ export class Definitions {
     });
   }
 
-  /** A receiver as it is stored; null for an entry of another shape. */
+  /** Null for an entry of another shape. */
   receiver(name: string, text: string): StoredReceiver | null {
     const where = `${this.#keys.receivers} ${name}`;
     return this.#once(this.#receivers, text, () =>
@@ -116,13 +114,13 @@ export class Definitions {
     );
   }
 
-  /** What a route's name means; null for an entry of another shape. */
+  /** Null for an entry of another shape. */
   route(name: string, text: string): RouteDefinition | null {
     const where = `${this.#keys.routes} ${name}`;
     return readStored(ROUTE_TEXT, text, { what: 'route', where, onForeign: this.#onForeign });
   }
 
-  /** A definition from its stored text. The same texts are read over and over, with every round and every delivery. */
+  /** Parses a stored text once: every round and every delivery reads the same texts. */
   #once<T>(known: Map<string, T>, text: string, read: () => T | null): T | null {
     const found = known.get(text) ?? null;
     if (found !== null) return found;

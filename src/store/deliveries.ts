@@ -9,10 +9,7 @@ import { type OnForeign, readHash } from './stored.ts';
 
 export type { Attempt, DeliveryFact, DeliveryOutcome } from './delivery-fact.ts';
 
-/**
- * A delivery that follows from the log. `subject` is given when the deliveries of one subject follow each other;
- * `isSuspended`: its event waited for what had left the config.
- */
+/** A delivery to open. `subject`: set when deliveries of one subject follow each other; `isSuspended`: its event waited. */
 export type Opening = {
   id: string;
   entry: string;
@@ -21,7 +18,7 @@ export type Opening = {
   isSuspended?: boolean;
 };
 
-/** What is opened for one receiver: for which replay if it is one, and where its cursor stands after it (null: as before). */
+/** The deliveries to open for one receiver, of one `replay` or of none. `cursor`: its cursor afterwards (null: as before). */
 export type OpeningOrder = {
   receiver: string;
   deliveries: readonly Opening[];
@@ -30,15 +27,15 @@ export type OpeningOrder = {
   process: string;
 };
 
-/** What became of a delivery that was to be opened; see commands/open-deliveries-6.lua. */
+/** The result of opening a delivery; see commands/open-deliveries-6.lua. */
 export type Opened = 'opened' | 'open' | 'opened-waiting' | 'waiting' | 'done';
 
-/** A delivery that this process claimed, with its event's entry as it stands; null when that has left the log. */
+/** A delivery that this process claimed, with the log entry of its event; null when that has left the log. */
 export type Claimed = { id: string; fact: DeliveryFact; entry: readonly string[] | null };
 
 /**
- * Deliveries that were claimed at `nowMs` (Redis time). `waitMs` is when more may be; null when something else has to
- * happen first. `subscriptions` are the texts of those that lead to the receiver, with their names.
+ * Deliveries that were claimed at `nowMs` (Redis time). `waitMs`: wait until more may be claimed; null when something else has
+ * to happen first. `subscriptions` are the names and texts of those that lead to the receiver.
  */
 export type Claims = {
   nowMs: number;
@@ -48,11 +45,10 @@ export type Claims = {
 };
 
 /**
- * What is noted of an attempt of deliveries, the one that led first. `nextAtMs` is when they are tried again, null where
- * that stays as it was; `counts` whether it uses up one of their attempts; `answer` is the whole of what was said, of
- * which the attempt keeps the beginning; `restMs` the wait that the receiver requested. `disableAfterMs` is the span of
- * nothing but failures that disables the receiver; null when the attempt says nothing about it. `process` is null for
- * the end of what was not sent, `nowMs` is Redis time.
+ * An attempt of deliveries to record, the one that led first. `nextAtMs`: time of the next try, null where that is unchanged;
+ * `counts`: it uses up one of their attempts; `answer`: the whole answer, of which the attempt stores the beginning; `restMs`:
+ * wait that the receiver requested. `disableAfterMs`: span of failures alone that disables the receiver, null when the attempt
+ * has no bearing on it. `process` is null for the end of an unsent delivery, `nowMs` is Redis time.
  */
 export type Noting = {
   nowMs: number;
@@ -67,16 +63,14 @@ export type Noting = {
   process: string | null;
 };
 
-/** What noting an attempt came to: the outcome that stands, what the operator is notified, and how many others it released. */
+/** `outcome`: the result; `moved`: a move that the operator is notified of; `released`: number of released deliveries. */
 export type Noted = { outcome: DeliveryOutcome; moved: ReceiverMove | null; released: number };
 
-/** The number of attempts of a delivery are stored. */
 const ATTEMPTS_KEPT = 12;
 
-/** The number of deliveries that are looked through in one go. */
 const CHUNK = 500;
 
-/** The facts of deliveries, one per event and receiver and replay, kept as long as the event or the dead letter, and who sends them. */
+/** The facts of deliveries, one per event, receiver and replay, and their senders. Stored as long as event or dead letter. */
 export class DeliveryStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -113,8 +107,8 @@ export class DeliveryStore {
   }
 
   /**
-   * Hands deliveries of a receiver to a process, oldest first, as far as the receiver's pace allows. `held` are the ids
-   * that the process has in hand; what else Redis takes for its own was claimed in an answer that never came.
+   * Claims deliveries of a receiver for a process, oldest first, as far as the receiver's pace allows. `held`: ids that the
+   * process already has; any other delivery that Redis has under its name was claimed in a response that never arrived.
    * `together`: all of it is sent in one message, in this order, so that deliveries of one subject may follow each other.
    */
   async claim(
@@ -145,14 +139,14 @@ export class DeliveryStore {
     }
     return {
       nowMs,
-      // What is none has left its place to another.
+      // A claimed entry without a fact leaves room for another.
       waitMs: claimed.length < found.claimed.length ? 0 : waitMs,
       subscriptions: Object.entries(subscriptions),
       claimed,
     };
   }
 
-  /** Releases deliveries that were claimed and not sent: for at once, or to come up again after a while. */
+  /** Releases deliveries that were claimed and not sent: to be due at once, or after a while. */
   async release(
     receiver: string,
     { process, ids, afterMs }: { process: string; ids: readonly string[]; afterMs: number | null },
@@ -164,7 +158,7 @@ export class DeliveryStore {
     });
   }
 
-  /** Queues the deliveries of processes that no longer live; `process` is the one that asks. Returns how many. */
+  /** Queues the deliveries of dead processes; `process` is the caller. Returns how many. */
   async takeOver(receiver: string, process: string): Promise<number> {
     const keys = this.#keys;
     return scripts.takeOver(this.#redis, {
@@ -174,8 +168,8 @@ export class DeliveryStore {
   }
 
   /**
-   * The fact of a delivery; null when it was never opened or its time is over. One that does not say what is delivered
-   * to whom is deleted: the check drops and reports the delivery, and a replay opens it again.
+   * Returns the fact of a delivery; null when it was never opened or has expired. A fact without its event or receiver is
+   * deleted: the check drops and reports the delivery, and a replay opens it again.
    */
   async fact(receiver: string, id: string): Promise<DeliveryFact | null> {
     const fields = await this.#redis.hgetall(this.#keys.delivery(receiver, id));
@@ -196,7 +190,7 @@ export class DeliveryStore {
     return null;
   }
 
-  /** Notes an attempt of one delivery, or of several that were sent in one message. What was delivered stays delivered. */
+  /** Records an attempt of one delivery, or of several that were sent in one message. A delivered one stays delivered. */
   async record(receiver: string, noting: Noting): Promise<Noted> {
     const keys = this.#keys;
     const { nowMs, ids, attempt, outcome, nextAtMs, counts, answer, restMs, disableAfterMs, process } =
@@ -230,8 +224,8 @@ export class DeliveryStore {
   }
 
   /**
-   * Has dead letters begin anew, with all attempts before them. `fence` is the relay's token, '' for the operator.
-   * Returns how many are open again; null when another process relays now.
+   * Restarts dead letters, keeping the record of all attempts. `fence` is the relay's token, '' for the operator. Returns how
+   * many are open again; null when another process relays now.
    */
   async renew(fence: string, receiver: string, ids: readonly string[]): Promise<number | null> {
     const keys = this.#keys;
@@ -243,7 +237,7 @@ export class DeliveryStore {
     return renewed === -1 ? null : renewed;
   }
 
-  /** Queues open deliveries that have come off their queue, a part of them at a time, oldest first. Returns their ids. */
+  /** Queues open deliveries that are missing in their queue, a bounded number at a time, oldest first. Returns their ids. */
   async repair(receiver: string): Promise<string[]> {
     const [keys, deliveryPrefix] = [this.#keysOf(receiver), this.#keys.delivery(receiver, '')];
     const repaired: string[] = [];

@@ -42,21 +42,23 @@ export const FACT = z.object({
 });
 
 /**
- * One try of a delivery. Times in ms; `nextAtMs` is when the next try is due, null when there is none. `answer` is the
- * beginning of what was said; `remaining` are the recipients that still miss it, left out where that is all of them or none.
+ * One try of a delivery. Times in ms; `nextAtMs` is the due time of the next try, null for none. `answer` is the beginning of
+ * the answer; `remaining` are the recipients that still miss it, omitted where that is all of them or none.
  */
 export type Attempt = z.infer<typeof ATTEMPT>;
 
 export type DeliveryOutcome = z.infer<typeof OUTCOME>;
 
 /**
- * What is known of a delivery. It decides whether the delivery is done. `entry` is the event's place in the log, `roots`
- * the claims that lead to the receiver, `turn` when it was opened (Redis time, microseconds; null once it was delivered),
- * `tries` counts all attempts, `earlierTries` those that use up none: they came
- * before the delivery began anew, before its own time, or met a receiver that requested time. The last of them are in
- * `attempts` (none where the first succeeded), and what was said to the very last in `answer`. `after` is the delivery of
- * the same subject that must have ended first, `nextAt` (Redis time, ms) when it is tried again, `replay` the replay that
- * sends the event once more, `batch` the message that it is sent in together with others, `suspended` is not empty where the event waited for what had left the config, `deliveredAt` (Redis time, ms)
- * when it was first noted as delivered; null where that was not noted.
+ * The stored state of a delivery, which decides whether it is done:
+ * - `entry`: place of the event in the log; `roots`: the claims that lead to the receiver;
+ * - `turn`: time of opening (Redis time, microseconds; null once it was delivered);
+ * - `tries`: all attempts; `earlierTries`: those that use up none. They came before the delivery began anew, before its
+ *   own time, or met a receiver that requested time;
+ * - `attempts`: the last of them (none where the first succeeded); `answer`: the answer to the very last;
+ * - `after`: the delivery of the same subject that must end first; `nextAt`: time of the next try (Redis time, ms);
+ * - `replay`: the replay that sends the event again; `batch`: the message that it shares with others;
+ * - `suspended`: not empty where the event waited for a suspended claim;
+ * - `deliveredAt`: time at which it was first recorded as delivered (Redis time, ms; null where that was not recorded).
  */
 export type DeliveryFact = z.infer<typeof FACT>;

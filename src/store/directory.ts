@@ -9,7 +9,7 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { INTEGER_TEXT, JSON_TEXT, type OnForeign, readHash } from './stored.ts';
 
-/** The upstream's lists of chains and tokens, each with when it was read (Redis time, ms; null for never). */
+/** The upstream's lists of chains and tokens, each with the time it was read (Redis time, ms; null for never). */
 export type StoredDirectory = {
   chains: DiscoveredChain[];
   tokens: DiscoveredToken[];
@@ -17,7 +17,7 @@ export type StoredDirectory = {
   tokensAtMs: number | null;
 };
 
-/** When each list was read last. */
+/** The last read of each list (Redis time, ms). */
 export type DirectoryStamps = Pick<StoredDirectory, 'chainsAtMs' | 'tokensAtMs'>;
 
 const AT = INTEGER_TEXT.optional().transform((atMs) => atMs ?? null);
@@ -31,7 +31,7 @@ const STORED = z.object({
 
 const NOTHING: StoredDirectory = { chains: [], tokens: [], chainsAtMs: null, tokensAtMs: null };
 
-/** What the upstream said of chains and tokens, the same for all processes. */
+/** The chains and tokens that the upstream reported, shared by all processes. */
 export class DirectoryStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -43,7 +43,7 @@ export class DirectoryStore {
     this.#onForeign = onForeign;
   }
 
-  /** Both lists. One of another shape is read as if it had never been read: it is fetched anew. */
+  /** Reads both lists. A list of another shape counts as never read, and is fetched anew. */
   async read(): Promise<StoredDirectory> {
     const { directory } = this.#keys;
     const { value, foreign } = readHash(STORED, await this.#redis.hgetall(directory));
@@ -54,7 +54,6 @@ export class DirectoryStore {
     return this.read();
   }
 
-  /** When each list was read. */
   async stamps(): Promise<DirectoryStamps> {
     const [chainsAtMs, tokensAtMs] = await this.#redis.hmget(
       this.#keys.directory,
@@ -76,12 +75,11 @@ export class DirectoryStore {
     await this.#redis.hset(this.#keys.directory, 'tokens', text, 'tokensAtMs', String(nowMs));
   }
 
-  /** True when it is this process's turn to ask the upstream: nobody else's for so long from now on. */
+  /** True when it is this process's turn to fetch the lists; no other process gets a turn for so long from now. */
   async decideBatch(forMs: number): Promise<boolean> {
     return (await this.#redis.set(this.#keys.directoryTurn, '1', 'PX', forMs, 'NX')) === 'OK';
   }
 
-  /** Makes the turn last for so long from now. */
   async holdTurn(forMs: number): Promise<void> {
     await this.#redis.pexpire(this.#keys.directoryTurn, Math.round(forMs));
   }

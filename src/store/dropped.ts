@@ -5,7 +5,7 @@ import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 import { scripts } from './scripts.ts';
 
-/** Why a delivery will never be made, and how the operator is notified. */
+/** The reasons why a delivery is never made, with their words for the operator. */
 export const DROP_REASONS = {
   retention: 'the retention of events has ended before they were delivered',
   away: 'the retention of events has ended while the receiver was out of the config',
@@ -14,13 +14,12 @@ export const DROP_REASONS = {
 
 export type DropReason = keyof typeof DROP_REASONS;
 
-/** What was reported as dropped in one event: how many, and the deliveries that are named. */
+/** One report of dropped deliveries: how many, and those that it names. */
 export type DropReport = { reason: DropReason; count: number; deliveries: string[] };
 
-/** The number of open deliveries that are looked at in one go. */
 const CHUNK = 500;
 
-/** What receivers have lost: drops deliveries, notes which, and reports them (the states are in commands/include/dropped.lua). */
+/** Drops deliveries, records them by receiver and reports them (the states are in commands/include/dropped.lua). */
 export class DroppedStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -30,7 +29,7 @@ export class DroppedStore {
     this.#keys = keys;
   }
 
-  /** Drops the open deliveries whose event is from before a moment (Redis time, ms), or whose fact is gone. Returns how many. */
+  /** Drops the open deliveries whose event is from before a time (Redis time, ms), or whose fact is gone. Returns how many. */
   async dropExpired(receiver: string, beforeMs: number): Promise<number> {
     const keys = this.#openKeys(receiver);
     let dropped = 0;
@@ -50,14 +49,14 @@ export class DroppedStore {
     return scripts.dropDeliveries(this.#redis, { keys: this.#openKeys(receiver), args });
   }
 
-  /** Up to which entry of the log events behind the cursor of a receiver were noted; null for none. */
+  /** Returns the last entry behind the cursor of a receiver up to which events were recorded as dropped; null for none. */
   async reached(receiver: string): Promise<string | null> {
     return this.#redis.hget(this.#keys.receiver(receiver), 'droppedTo');
   }
 
   /**
-   * Notes events behind the cursor of a receiver, read after `from` and up to `to`, that are dropped for a reason. False where the
-   * cursor has moved, or another process has noted some, meanwhile.
+   * Records events behind the cursor of a receiver, read after `from` and up to `to`, as dropped for a reason. False where the
+   * cursor has moved, or another process has recorded some, meanwhile.
    */
   async noteBehind(
     receiver: string,
@@ -71,8 +70,7 @@ export class DroppedStore {
   }
 
   /**
-   * Reports what a receiver has lost, where that is due: in as many events as it takes to name it. `isAway`: it is out of the
-   * config; what it loses by that is reported once it is back.
+   * Reports losses that are due, in as many events as needed. `isAway`: losses by being out of the config wait for its return.
    */
   async report(receiver: string, { isAway }: { isAway: boolean }): Promise<DropReport[]> {
     const keys = { ...this.#openKeys(receiver), events: this.#keys.events };

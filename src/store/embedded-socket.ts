@@ -7,15 +7,15 @@ import { dirname, join } from 'node:path';
 const LONGEST_SOCKET_PATH = 100;
 
 /**
- * The place where the embedded Redis of a folder listens: `redis.sock` in it. Where that path is too long, it is a link to a socket
- * in a temporary folder with a name of chance, which nobody else can enter.
+ * Returns the socket of a folder's embedded Redis: `redis.sock` in it. Where that path is too long, it is a link to a socket
+ * in a temporary folder with a random name, which nobody else can enter.
  */
 export async function embeddedSocket(dataDir: string): Promise<string> {
   const path = join(dataDir, 'redis.sock');
   return isTooLong(path) ? readlink(path).catch(() => path) : path;
 }
 
-/** Makes room for the socket of a folder that nobody else uses, and says where it will be. */
+/** Removes the old socket of a folder that nobody else uses, and returns the path for the new one. */
 export async function makeSocketPath(dataDir: string): Promise<string> {
   const path = join(dataDir, 'redis.sock');
   await removeSocket(dataDir);
@@ -39,13 +39,10 @@ function isTooLong(path: string): boolean {
   return Buffer.byteLength(path) > LONGEST_SOCKET_PATH;
 }
 
-/**
- * What a server does at a socket: it `answers`; it is `loading` its file; it is `silent` although it is there (it reads
- * its file for long, or was stopped); or it is `gone`.
- */
+/** The state of a server at a socket. `silent`: it reads its file for long, or is stopped. */
 type SocketState = 'answers' | 'loading' | 'silent' | 'gone';
 
-/** Asks what a server does at a socket, for a second. */
+/** Sends a PING to a socket, and waits a second for the state of its server. */
 export function askSocket(path: string): Promise<SocketState> {
   return new Promise((resolve) => {
     const connection = createConnection(path);
@@ -54,7 +51,7 @@ export function askSocket(path: string): Promise<SocketState> {
       resolve(result);
     };
     connection.once('error', () => end('gone'));
-    // A server that ends amid the question closes the connection without an error.
+    // A server that ends during the request closes the connection without an error.
     connection.once('close', () => end('gone'));
     connection.once('connect', () => connection.write('PING\r\n'));
     connection.once('data', (data: Buffer) => {

@@ -18,7 +18,7 @@ import { FolderInUse, FolderLock } from './folder-lock.ts';
 import { describeServer, isServerAlive, PID_NAME, serverLock } from './server-lock.ts';
 import { reasonOfOutput, remedyOf, repairHint } from './start-failure.ts';
 
-/** A `dataDir` that another daemon uses or none does, one with damaged files, or a machine without `redis-server`. */
+/** A failure of the embedded Redis: another daemon uses its `dataDir`, or none does; damaged files; or no `redis-server`. */
 export class EmbeddedRedisError extends Error {
   readonly code: 'in-use' | 'not-running' | 'not-installed' | 'not-started' | 'damaged';
 
@@ -30,9 +30,9 @@ export class EmbeddedRedisError extends Error {
 }
 
 /**
- * Runs redis-server, and ends it when our end of the pipe closes: also `kill -9` of the daemon closes it. The group of
- * its own keeps a Ctrl-C in the terminal, which is meant for the daemon, away from it. Only its owner reads its files. The
- * server alone inherits the pipe of server-lock.ts.
+ * Runs redis-server, and ends it when our end of the pipe closes: also `kill -9` of the daemon closes it. Its own process
+ * group shields it from a Ctrl-C in the terminal, which is meant for the daemon. Only its owner can read its files. The server
+ * alone inherits the pipe of server-lock.ts.
  */
 const GUARD = `umask 077
 lock=$1; shift
@@ -45,24 +45,19 @@ wait $server; code=$?
 kill $watch 2>/dev/null
 exit $code`;
 
-/** The exit code of a shell that does not find a program. */
 const NOT_FOUND = 127;
 
 const START_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 3_000;
 const RESTART_AFTER_MS = 500;
 
-/** The time that an earlier server may take to end before that is reported, and how often it is reported then. */
+/** Wait for the end of an earlier server before it is reported, and the interval of further reports. */
 const PATIENCE_MS = STOP_TIMEOUT_MS * 2;
 const REPORT_EVERY_MS = 60_000;
 
-/** The interval at which the size of the append-only file is recorded. */
 const RECORD_EVERY_MS = 60_000;
 
-/**
- * What an embedded Redis works with. `onTruncated` is called when a start has lost the end of the append-only file; the
- * truncation stays in `unreported` until `markReported`, also across restarts.
- */
+/** `onTruncated`: a start has lost the end of the append-only file. It stays in `unreported` until `markReported`. */
 type EmbeddedRedisOptions = {
   dataDir: string;
   onTrouble: (reason: string) => void;
@@ -70,8 +65,8 @@ type EmbeddedRedisOptions = {
 };
 
 /**
- * The daemon's private Redis: a child on a socket under `dataDir`, with an append-only file. It is started again when
- * it dies, and it ends with the daemon, however that ends.
+ * The daemon's private Redis: a child on a socket under `dataDir`. It is restarted when it dies, and always ends with the
+ * daemon.
  */
 export class EmbeddedRedis {
   readonly #dataDir: string;
@@ -92,7 +87,6 @@ export class EmbeddedRedis {
     this.#onTruncated = options.onTruncated;
   }
 
-  /** The place where it listens, once it was started. */
   get target(): RedisTarget {
     if (this.#socket === null) throw new Error('the embedded Redis has not been started');
     return { kind: 'socket', path: this.#socket };
@@ -102,7 +96,7 @@ export class EmbeddedRedis {
     return this.#child?.pid;
   }
 
-  /** Takes the folder, before anything else of the daemon is open to others. Throws EmbeddedRedisError. */
+  /** Locks the folder, before anything else of the daemon is open to others. Throws EmbeddedRedisError. */
   async takeFolder(): Promise<void> {
     try {
       this.#lock = await FolderLock.take(this.#dataDir);
@@ -119,23 +113,21 @@ export class EmbeddedRedis {
     }
   }
 
-  /** True when an earlier redis-server keeps this one from its files. */
   get isBlocked(): boolean {
     return this.#isBlocked;
   }
 
-  /** What starts have lost of the append-only file, and no operator event reports yet, oldest first. */
+  /** Truncations at starts that no operator event reports yet, oldest first. */
   get unreported(): readonly Truncation[] {
     return this.#unreported;
   }
 
-  /** Takes a truncation from those that are unreported. */
   async markReported(truncation: Truncation): Promise<void> {
     this.#unreported = this.#unreported.filter((one) => one !== truncation);
     await this.#recordWritten();
   }
 
-  /** Starts the server on the folder that was taken, once an earlier one has ended. Throws EmbeddedRedisError. */
+  /** Starts the server on the locked folder, once an earlier one has ended. Throws EmbeddedRedisError. */
   async start(): Promise<void> {
     await this.#awaitEnd();
     this.#socket = await makeSocketPath(this.#dataDir);
@@ -145,8 +137,8 @@ export class EmbeddedRedis {
   }
 
   /**
-   * Waits until no server has the files open, as long as that takes: two servers on one file destroy it. One whose daemon
-   * was killed is gone within moments; one that is stopped is reported. A server whose pipe was removed still has its socket.
+   * Waits without limit until no server has the files open: two servers on one file destroy it. A server whose daemon was
+   * killed ends quickly; a stopped one is reported. A server whose pipe was removed still has its socket.
    */
   async #awaitEnd(): Promise<void> {
     const sinceMs = performance.now();
@@ -173,7 +165,7 @@ export class EmbeddedRedis {
     throw new EmbeddedRedisError('not-started', unusableFolder(this.#dataDir, found));
   }
 
-  /** Returns the part to which Redis will append; null where there is none yet. Throws where data would be ignored. */
+  /** Returns the part that Redis will append to, or null. Throws where Redis would ignore data. */
   async #inspectFiles(): Promise<AppendOnlyPart | null> {
     const files = await readAppendOnly(this.#dataDir).catch((error: unknown) => this.#refuseFolder(error));
     const loss = silentLoss(files);
@@ -186,7 +178,7 @@ export class EmbeddedRedis {
     return newestPart(files);
   }
 
-  /** Reports what a start has lost. `before` is the newest part before it, `output` what the server has printed. */
+  /** Reports the loss of a start. `before` is the newest part before it, `output` the output of the server. */
   async #noteTruncation(before: AppendOnlyPart | null, output: string): Promise<void> {
     const record = await readRecord(this.#dataDir);
     const truncation =
@@ -196,7 +188,7 @@ export class EmbeddedRedis {
     if (truncation !== null) this.#onTruncated(truncation);
   }
 
-  /** Records the size of the append-only file. Where there is no room for it the older record stays, which claims less. */
+  /** Records the size of the append-only file. On a full disk the older record stays, which states a smaller size. */
   async #recordWritten(): Promise<void> {
     const record = async (): Promise<void> => {
       const newest = newestPart(await readAppendOnly(this.#dataDir));
@@ -223,7 +215,7 @@ export class EmbeddedRedis {
       appendfsync: 'everysec',
       // An unfinished command at the end, as a power cut leaves it, is cut off; see append-only.ts.
       'aof-load-truncated': 'yes',
-      // By these it is known from when on writes are lost where the end of the file is.
+      // These show from when on writes are lost at the end of the file.
       'aof-timestamp-enabled': 'yes',
       'maxmemory-policy': 'noeviction',
       // Snapshots, claims and facts are small hashes with one long member or name: packed they need half the memory.
@@ -290,7 +282,7 @@ export class EmbeddedRedis {
     }
   }
 
-  /** Has the server end: through its guard, or where that was killed, through the process group that it was started with. */
+  /** Ends the server through its guard, or where that was killed, through the process group that it was started with. */
   async #endServer(): Promise<void> {
     const child = this.#child;
     child?.stdin?.end();
@@ -299,11 +291,10 @@ export class EmbeddedRedis {
     try {
       process.kill(-child.pid, 'SIGTERM');
     } catch {
-      // It ended just now.
+      // Already ended.
     }
   }
 
-  /** Ends the server after it has written its file. */
   async close(): Promise<void> {
     this.#closing = true;
     clearInterval(this.#timer);
@@ -312,7 +303,7 @@ export class EmbeddedRedis {
       const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
       await this.#endServer();
       if (child.exitCode === null && child.signalCode === null) await withTimeout(exited, STOP_TIMEOUT_MS);
-      // The socket of one that has not ended stays: it is the server's.
+      // A server that has not ended still uses its socket.
       if (!(await isServerAlive(this.#dataDir))) {
         await this.#recordWritten();
         await removeSocket(this.#dataDir);
@@ -323,7 +314,7 @@ export class EmbeddedRedis {
   }
 }
 
-/** The private Redis of the daemon that runs on a folder. Throws EmbeddedRedisError where none does. */
+/** Finds the private Redis of the daemon that runs on a folder. Throws EmbeddedRedisError where none does. */
 export async function findEmbedded(dataDir: string): Promise<RedisTarget> {
   const path = await embeddedSocket(dataDir);
   const state = await askSocket(path);
@@ -334,7 +325,7 @@ export async function findEmbedded(dataDir: string): Promise<RedisTarget> {
   );
 }
 
-/** What to say of a `dataDir` in which nothing can be written. */
+/** Words the error for a `dataDir` that cannot be written to. */
 export function unusableFolder(dataDir: string, found: string): string {
   return `dataDir ${dataDir}: found a folder that cannot be used (${found}), expected one that this user may make and write to; give it to them, or choose another dataDir`;
 }

@@ -5,7 +5,7 @@ import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
 
 /*
- * What is known of a subject that nobody tracks any more. Nothing of it expires by a clock of Redis: the moves are made by
+ * The states of a subject that nobody tracks any more. None expires by a clock of Redis: the moves are made by
  * the repeating check, by confirmed time (see confirmed-time.ts), a bounded number at a time, oldest first.
  *
  *   state    | stored as                              | leaves it when
@@ -14,25 +14,23 @@ import { scripts } from './scripts.ts';
  *   or named |                                        |
  *   ended    | whole; in `ended` since it was shown   | a response shows it: ended anew. The retention has passed: held,
  *            | last, or its tracking has ended        | or absent where nothing holds it
- *   held     | compact, with `shownAtMs`; looked at   | a response shows it: ended. No claim by what is named is left, and
+ *   held     | compact, with `shownAtMs`; checked     | a response shows it: ended. No claim by a named subject is left, and
  *            | once a day                             | of each wallet that claims it all pages were read, by a sweep that
  *            |                                        | began after `shownAtMs`: absent
  *   absent   | compact, with `absentAtMs`; in `ended` | a response shows it: ended. The retention has passed: removed, or
  *            | since then                             | held where something holds it by now
- *   removed  | nothing                                | a response shows it: it is taken for new, but for old records of a
+ *   removed  | nothing                                | a response shows it: it counts as new, except old records of a
  *            |                                        | wallet (see domain/changes/decision.ts)
  *
- * Compact: status, `updatedAt`, sequence and the marks of its events, with which the same state is recognised, and the next
+ * Compact: status, `updatedAt`, sequence and the marks of its events, which identify an unchanged state, and the next
  * event has the next sequence. About 0.4 kB, an eighth of the whole.
  */
 
-/** The number of subjects that are moved in one round of the check at most. */
 const MOST_MOVED = 500;
 
-/** The number of the subjects with a snapshot are looked at in one round whether `ended` has lost them. */
 const CHECKED_AT_ONCE = 200;
 
-/** What a round has moved: how many were made compact, and how many were removed. */
+/** The results of one round. */
 export type EndedMoves = { compacted: number; removed: number };
 
 /** The subjects that nobody tracks any more. */
@@ -46,7 +44,7 @@ export class EndedSubjects {
     this.#keys = keys;
   }
 
-  /** Makes the moves that are due at a confirmed time (ms), those that wait longest first. */
+  /** Makes the moves that are due at a confirmed time (ms), the longest wait first. */
   async settle({
     confirmedMs,
     retentionMs,
@@ -76,7 +74,7 @@ export class EndedSubjects {
     return moves;
   }
 
-  /** Finds subjects with a snapshot that nobody tracks and that `ended` does not have, in a bounded part of all. Returns how many. */
+  /** Adds untracked subjects with a snapshot that are missing in `ended`, from a bounded part of all. Returns how many. */
   async repair(): Promise<number> {
     const keys = this.#keys;
     const [cursor, rows] = await this.#redis.zscan(
@@ -100,7 +98,6 @@ export class EndedSubjects {
     return { ended, plan: this.#keys.plan(endpointGroup), wanted, changedSubjects };
   }
 
-  /** The number of are known whole or compact though nobody tracks them. */
   async count(): Promise<number> {
     return this.#redis.zcard(this.#keys.ended);
   }

@@ -16,23 +16,23 @@ import { storedMs } from './stored.ts';
  * |--------------|---------------------------------------------------|-------------|-----------------------------------------|
  * | known        | has no less than this process has seen: epoch,    | are made    | it has less, or had to cut its file     |
  * |              | revision of the config, commits, ticks, an entry  |             | ─► behind, in the next epoch            |
- * | behind       | went back, and what a config wants is not written | are refused | whose config was the newest that was    |
+ * | behind       | went back, and a config is not written            | are refused | whose config was the newest that was    |
  * |              | to it yet                                         |             | seen, or after 10 s the relay, writes   |
  * |              |                                                   |             | it ─► synchronised; again less          |
  * |              |                                                   |             | ─► behind, in the next epoch            |
  * | synchronised | as known; the log has `storage_restored`          | are made    | as known                                |
  *
- * A process that finds a larger epoch than its own takes over its state. Each stores outside Redis what it has seen, and the
- * next epoch before it begins: no epoch is used twice as long as one file that knows it is left.
+ * A process that finds a larger epoch than its own adopts its state. Each stores its SeenFile outside Redis, and in it the
+ * next epoch before that begins: no epoch is used twice as long as one file with it remains.
  */
 export type EpochState = 'known' | 'behind' | 'synchronised';
 
-/** The epoch that holds now: `atMs` is when it began (Redis time), null for the first. */
+/** The current epoch: `atMs` is its start (Redis time), null for the first. */
 export type BegunEpoch = { epoch: number; atMs: number | null };
 
 /**
- * A time of which writes were lost: after `fromMs` (null: all that was) up to `untilMs` (null: not known), in Redis time.
- * `digest` is that of the newest config that was seen before, '' for none.
+ * A span whose writes were lost: after `fromMs` (null: all before) up to `untilMs` (null: not known), in Redis time. `digest`
+ * is that of the newest config seen before, '' for none.
  */
 export type Restore = BegunEpoch & {
   fromMs: number | null;
@@ -41,10 +41,10 @@ export type Restore = BegunEpoch & {
   digest: string;
 };
 
-/** What a poll has found. `digest` is that of the newest config, null where there is none. */
+/** The result of a poll. `digest` is that of the newest config, null where there is none. */
 export type EpochLook = { digest: string | null; behind: Restore | null };
 
-/** What an epoch works with. `onRestored`: a restore was noticed; `onLooked`: this epoch was found; `onFile`: what was seen could not be stored, null: it was. */
+/** The dependencies of an epoch. `onLooked`: this epoch was found; `onFile`: an error of the file, null after a success. */
 export type EpochDeps = {
   redis: RedisClient;
   keys: Keys;
@@ -54,10 +54,9 @@ export type EpochDeps = {
   onFile: (error: unknown) => void;
 };
 
-/** What Redis has, beside what was seen. */
 type Found = Awaited<ReturnType<typeof scripts.lookEpoch>>;
 
-/** What this process knows of the epoch, and of how far the data were. */
+/** The known state of the epoch and of the data in this process. */
 export class Epoch {
   readonly #parts: EpochDeps;
   #seen: Seen = NOTHING_SEEN;
@@ -66,21 +65,19 @@ export class Epoch {
   #isTruncated = false;
   #looking: Promise<unknown> = Promise.resolve();
   #onLookDue: () => void = () => undefined;
-  /** The restore that this process has reported to its own listeners. */
+  /** The last restore that `onRestored` was called for. */
   #noticed: Restore | null = null;
-  /** Root -> since when it was wanted, ms, as this process has written or found it. */
+  /** Root -> start of its subscription, ms, as this process has written or found it. */
   starts: ReadonlyMap<string, number> = new Map();
 
   constructor(parts: EpochDeps) {
     this.#parts = parts;
   }
 
-  /** The epoch of what is committed now. */
   get begun(): BegunEpoch {
     return { epoch: Math.max(1, this.#seen.epoch), atMs: this.#atMs };
   }
 
-  /** The most commits that were seen in it. */
   get commits(): number {
     return this.#seen.commits;
   }
@@ -90,7 +87,7 @@ export class Epoch {
     return this.#state === 'behind' ? this.#noticed : null;
   }
 
-  /** Takes what was seen before this process began; `isTruncated`: the embedded Redis has lost the end of its file. */
+  /** Reads the state of earlier processes; `isTruncated`: the embedded Redis has lost the end of its file. */
   async open({ isTruncated }: { isTruncated: boolean }): Promise<void> {
     this.#isTruncated = isTruncated;
     this.#seen = (await this.#parts.file.read()) ?? NOTHING_SEEN;
@@ -98,47 +95,44 @@ export class Epoch {
     await this.look();
   }
 
-  /** The embedded Redis has lost the end of its file: the next poll begins an epoch. */
+  /** The next poll begins an epoch, since the embedded Redis has lost the end of its file. */
   noteTruncated(): void {
     this.#isTruncated = true;
     this.lookSoon();
   }
 
-  /** Has someone called when a poll is due before the next round. */
   onLookDue(listener: () => void): void {
     this.#onLookDue = listener;
   }
 
-  /** Has Redis looked at soon: a commit was refused, or Redis is there again and may be another one. */
+  /** Requests a poll soon: a commit was refused, or Redis is back and may be another server. */
   lookSoon(): void {
     this.#onLookDue();
   }
 
-  /** Notes a commit that was made in an epoch, and the entry of its event, '' for none. */
+  /** Notes a commit of an epoch, and the entry of its event, '' for none. */
   noteCommit(epoch: number, { commits, entry }: { commits: number; entry: string }): void {
     if (epoch !== this.begun.epoch) return;
     this.#seen = furthest(this.#seen, { commits, entry: entry || '0-0' });
   }
 
-  /** Notes how many commits the processes had made together when a poll began. */
   noteCommits(text: string): void {
     if (!/^\d{1,15}$/.test(text)) return;
     this.#seen = furthest(this.#seen, { commits: Number(text), entry: '0-0' });
   }
 
-  /** Notes which config this process has made the newest. */
   noteRevision(revision: number, digest: string): void {
     this.#seen = { ...this.#seen, revision, digest };
   }
 
-  /** Since when roots that Redis does not know are wanted (ms): they may have been lost. Null for from now on. */
+  /** Returns the start (ms) for roots that are missing in Redis and may have been lost; null for now. */
   startOf(root: string): number | null {
     const restore = this.behind;
     const fromMs = restore?.fromMs ?? restore?.untilMs ?? null;
     return fromMs === null ? null : Math.max(this.starts.get(root) ?? fromMs, fromMs);
   }
 
-  /** Holds what was seen against Redis. Begins the next epoch where Redis has less; one look at a time. */
+  /** Compares the known state with Redis. Begins the next epoch where Redis has less; one call at a time. */
   async look(): Promise<EpochLook> {
     const looked = this.#looking.then(() => this.#look());
     this.#looking = looked.catch(() => undefined);
@@ -169,7 +163,7 @@ export class Epoch {
     const { redis, keys } = this.#parts;
     const seen = this.#seen;
     const epoch = Math.max(found.epoch, seen.epoch) + 1;
-    // Before it begins: a crash in between leaves an epoch out, and none is used twice.
+    // Before it begins: a crash in between skips an epoch, and none is used twice.
     await this.#store({ ...seen, epoch, ticks: 0 });
     const reason = isTruncated
       ? 'the append-only file of the embedded Redis was damaged at its end'
@@ -189,7 +183,7 @@ export class Epoch {
         reason,
       },
     });
-    // Where another process was faster, the next poll finds its epoch: what was counted before says nothing of that.
+    // Where another process was faster, the next poll finds its epoch; counts from before do not apply to that.
     this.#seen = { ...seen, epoch, revision: 0, commits: 0, ticks: 0, entry: '0-0' };
   }
 
@@ -205,7 +199,7 @@ export class Epoch {
       reason,
       digest: found.wanted,
     };
-    // A commit may have been made since Redis gave this answer.
+    // A commit may have been made since Redis sent this reply.
     this.#seen = seen.epoch === this.#seen.epoch ? furthest(seen, this.#seen) : seen;
     this.#atMs = restore.atMs;
     this.#state = state === '' ? 'known' : state;
@@ -218,7 +212,6 @@ export class Epoch {
     return { digest: digest === '' ? null : digest, behind: this.behind };
   }
 
-  /** Stores what was seen last, for the next start. */
   async close(): Promise<void> {
     await this.#looking;
     await this.#store(this.#seen);
@@ -228,7 +221,7 @@ export class Epoch {
     await this.#parts.file.write(seen).then(() => this.#parts.onFile(null), this.#parts.onFile);
   }
 
-  /** What a config wants is written: reports the restore to the operator, once, and lets commits be made again. */
+  /** After a config was written: reports the restore to the operator, once, and permits commits again. */
   async synchronised(): Promise<void> {
     const restore = this.behind;
     if (restore === null) return;
@@ -236,7 +229,7 @@ export class Epoch {
     const { epoch, reason, fromMs, untilMs } = restore;
     const [kind, name, word] = ['intentwatch', 'storage', 'storage_restored'] as const;
     const subject = operatorSubject(kind, name);
-    // What answers have shown since then was refused: where it came and went, it is missing as well.
+    // Responses since then were refused: a change that came and went in that time is lost as well.
     const resumedMs = await redisTimeMs(redis);
     const record = {
       epoch,

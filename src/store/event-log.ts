@@ -6,32 +6,31 @@ import { type LogEntry, parseEntry } from './log-entry.ts';
 import { scripts } from './scripts.ts';
 import { unmatchedBefore } from './unmatched.ts';
 
-/** The number of entries that are stored as they were read: what the relay read is read again when it is sent, up to MOST_OPEN later. */
+/** Most parsed entries that are cached: an entry that the relay read is read again when it is sent, up to MOST_OPEN later. */
 const MOST_READ = 1_500;
 
-/** The number of bytes the stored texts of these entries have at most, as UTF-8; an entry of 4 kB is usual. */
+/** Most bytes of these entries' stored texts, as UTF-8; a usual entry has 4 kB. */
 export const MOST_READ_BYTES = 8_388_608;
 
 /**
- * No further entry is read into a piece of the log that has so many bytes: 500 usual ones fit. A record of the upstream
- * may have 1 MiB, and hundreds of these at once would hold the event loop up for seconds.
+ * Byte limit of one piece of the log, beyond which no further entry is read: 500 usual ones fit. A record of the upstream may
+ * have 1 MiB, and hundreds of these at once would block the event loop for seconds.
  */
 const MOST_PIECE_BYTES = 2_097_152;
 
-/** The number of entries, times receivers, are trimmed by one script, which holds Redis up; and how many scripts run in one round. */
+/** Most entries, times receivers, that one script trims, since it blocks Redis; and most scripts in one round. */
 const TRIMMED_AT_ONCE = 500;
 const MOST_TRIMMED_PIECES = 20;
 
-/** Entries of the log that follow each other. `more`: there may be more behind them that was requested. */
+/** Consecutive entries of the log. `more`: the requested range may have more after them. */
 export type LogPiece = { entries: LogEntry[]; more: boolean };
 
 /** The event log: one Redis Stream, the outbox and the history at once. */
 export class EventLog {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
-  /** What was read last, by its place: an entry never changes, and many receivers want the same one. */
+  /** Cache of parsed entries by place: an entry never changes, and many receivers need the same one. */
   readonly #read = new Map<string, { fields: readonly string[]; bytes: number; entry: LogEntry }>();
-  /** The bytes of all that was read last. */
   #readBytes = 0;
 
   constructor(redis: RedisClient, keys: Keys) {
@@ -39,12 +38,12 @@ export class EventLog {
     this.#keys = keys;
   }
 
-  /** The entries after one, oldest first: at most so many, fewer where they are large. */
+  /** Returns the entries after one, oldest first: at most `count`, fewer where they are large. */
   async after(entry: string, count: number): Promise<LogPiece> {
     return this.#piece({ from: `(${entry}`, to: '+', count, order: '' });
   }
 
-  /** Waits on a connection of its own for an entry after one, at most so long. Returns whether there is one. */
+  /** Waits on its own connection for an entry after one, at most `waitMs`. Returns whether there is one. */
   async awaitAfter(
     entry: string,
     { blocking, waitMs }: { blocking: RedisClient; waitMs: number },
@@ -52,13 +51,12 @@ export class EventLog {
     return (await blocking.xread('COUNT', 1, 'BLOCK', waitMs, 'STREAMS', this.#keys.events, entry)) !== null;
   }
 
-  /** What stands at an entry; null when it was trimmed. */
+  /** Null when it was trimmed. */
   async at(entry: string): Promise<LogEntry | null> {
     const [row] = await this.#redis.xrange(this.#keys.events, entry, entry);
     return row === undefined ? null : this.read(row[0], row[1]);
   }
 
-  /** An entry from its fields, as they stand at its place. */
   read(id: string, fields: readonly string[]): LogEntry {
     const known = this.#read.get(id);
     if (known !== undefined && isSame(known.fields, fields)) return known.entry;
@@ -79,20 +77,19 @@ export class EventLog {
     this.#read.delete(id);
   }
 
-  /** The id of the newest entry; `0-0` in an empty log. */
+  /** Returns `0-0` in an empty log. */
   async newest(): Promise<string> {
     const [row] = await this.#redis.xrevrange(this.#keys.events, '+', '-', 'COUNT', 1);
     return row?.[0] ?? '0-0';
   }
 
-  /** Appends an event for the operator. */
   async append(event: Event): Promise<void> {
     await scripts.appendEvent(this.#redis, { keys: this.#keys, args: { event } });
   }
 
   /**
-   * Removes entries older than a moment (ms), also of what was quarantined or reached nobody, and what became of the deliveries
-   * of these events to some receivers; the oldest first, a bounded number. Returns how many went.
+   * Removes entries older than a time (ms), their places in the quarantine and the list of unmatched events, and the facts of
+   * their deliveries to these receivers; the oldest first, a bounded number. Returns how many entries.
    */
   async trim(beforeMs: number, receivers: readonly string[] = []): Promise<number> {
     await this.#redis.zremrangebyscore(this.#keys.quarantine, '-inf', `(${beforeMs}`);
@@ -109,30 +106,29 @@ export class EventLog {
     return gone;
   }
 
-  /** The newest entry that was trimmed; null when none was. */
   async trimmed(): Promise<string | null> {
     return this.#redis.get(this.#keys.trimmed);
   }
 
-  /** The name of this log. It is empty after Redis lost its data, until the daemon gives the new log a name. */
+  /** Returns the name of this log. It is empty after Redis lost its data, until the daemon names the new log. */
   async name(): Promise<string> {
     return (await this.#redis.get(this.#keys.logName)) ?? '';
   }
 
-  /** Gives the log a name where it has none, and returns the name. Requests that only read must not call it. */
+  /** Names the log where it has no name, and returns the name. Requests that only read must not call it. */
   async ensureName(): Promise<string> {
     await this.#redis.set(this.#keys.logName, randomBytes(6).toString('base64url'), 'NX');
     return this.name();
   }
 
-  /** The entries before one, newest first: at most so many, fewer where they are large. */
+  /** Returns the entries before one, newest first: at most `count`, fewer where they are large. */
   async before(entry: string, count: number): Promise<LogPiece> {
-    // Nothing stands before the first place there can be, and Redis takes it for no place.
+    // Nothing is before the first possible place, and Redis does not accept it as one.
     if (entry === '0-0') return { entries: [], more: false };
     return this.#piece({ from: entry === '+' ? '+' : `(${entry}`, to: '-', count, order: 'backward' });
   }
 
-  /** What stands at several entries, in their order; null for what was trimmed. At least the first, fewer where they are large. */
+  /** Returns the first of several entries, at least one, fewer where they are large; null for trimmed ones. */
   async atFirst(entries: readonly string[]): Promise<(LogEntry | null)[]> {
     if (entries.length === 0) return [];
     const args = { mostBytes: MOST_PIECE_BYTES, entries };
@@ -142,14 +138,14 @@ export class EventLog {
     );
   }
 
-  /** What stands at several entries, in their order; null for what was trimmed. */
+  /** As `atFirst`, but for all places. */
   async atAll(entries: readonly string[]): Promise<(LogEntry | null)[]> {
     const found: (LogEntry | null)[] = [];
     while (found.length < entries.length) found.push(...(await this.atFirst(entries.slice(found.length))));
     return found;
   }
 
-  /** The entries after one and before another, oldest first: at most so many, fewer where they are large. */
+  /** As `after`, up to another entry. */
   async between(after: string, { before, count }: { before: string; count: number }): Promise<LogPiece> {
     return this.#piece({ from: `(${after}`, to: `(${before}`, count, order: '' });
   }

@@ -3,13 +3,12 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { makeFolder, makePrivateFile } from '../make-folder.ts';
 
-/** The time that several that start at once may be in each other's way before one of them has the lock. */
+/** Longest conflict of several processes that start at once, before one of them has the lock. */
 const CONTENTION_MS = 2_000;
 
-/** SQLite's code for a lock that another process holds. */
 const SQLITE_BUSY = 5;
 
-/** Another process holds the folder; `pid` is null where it has not said yet who it is. */
+/** The error when another process holds the folder; `pid` is null where that has not written it yet. */
 export class FolderInUse extends Error {
   readonly pid: number | null;
 
@@ -21,9 +20,9 @@ export class FolderInUse extends Error {
 }
 
 /**
- * The lock of one process on a folder. The system holds it, not a file's content, so it ends with the process however
- * that ends, and nothing stale is ever in the way. Node has no `flock`; SQLite, which it brings along, takes the lock of
- * `fcntl` on an empty file, and also keeps two owners in one process apart. A pid stands beside it, for messages only.
+ * The lock of one process on a folder. The system holds it, not a file's content: it ends with the process however that ends,
+ * and never becomes stale. Node has no `flock`; its SQLite takes the lock of `fcntl` on an empty file, and also keeps two
+ * owners in one process apart. A pid file is for messages only.
  */
 export class FolderLock {
   readonly #database: DatabaseSync;
@@ -32,7 +31,7 @@ export class FolderLock {
     this.#database = database;
   }
 
-  /** Takes the lock of a folder, which is made where there is none. Throws FolderInUse. */
+  /** Takes the lock of a folder, and makes the folder if needed. Throws FolderInUse. */
   static async take(folder: string): Promise<FolderLock> {
     await makeFolder(folder);
     const file = join(folder, 'daemon.lock');
@@ -51,7 +50,7 @@ export class FolderLock {
     return new FolderLock(database);
   }
 
-  /** Gives the folder up. The files stay: who waits for a lock on a file that is removed waits for another one. */
+  /** Releases the lock. The files stay: a process that waits for a lock on a removed file would wait for another one. */
   release(): void {
     this.#database.close();
   }

@@ -8,32 +8,31 @@ import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 import { type PlanClock, REDIS_TIME } from './plan.ts';
 import { scripts } from './scripts.ts';
 
-/** The states of an endpoint group; its table of moves stands in commands/include/endpoint-group.lua. */
+/** The states of an endpoint group; commands/include/endpoint-group.lua has the table of moves. */
 export const HEALTH_STATES = ['ok', 'unreachable', 'unauthorized'] as const;
 
 export type HealthState = (typeof HEALTH_STATES)[number];
 
 /**
- * What an answer says about its endpoint group. `unreachable`: no usable answer; `denied`: refused, perhaps for this subject
- * alone; `refused`: the key is refused, whoever asks; `throttled`: 429.
+ * `unreachable`: no usable response; `denied`: refused, perhaps this subject alone; `refused`: the key itself; `throttled`:
+ * 429.
  */
 export type AnswerKind = 'ok' | 'unreachable' | 'denied' | 'refused' | 'throttled';
 
-/** One answer: for which member of the plan, to a request sent when (the plan's time, ms), and what it requested. */
+/** One response: the member of the plan it is for, the time its request was sent (the plan's time, ms), and its Retry-After. */
 export type EndpointGroupAnswer = {
   kind: AnswerKind;
   member: string;
   sentAtMs: number;
   retryAfterMs: number | null;
   reason: string;
-  /** Goes into the event's record beside the reason. */
   support: JsonObject;
 };
 
-/** What something else wrote there is taken for an endpoint group that works, until an answer says otherwise. */
+/** A value of another shape counts as `ok`, until a response shows otherwise. */
 const STATE = z.enum(HEALTH_STATES).catch('ok');
 
-/** What all processes together know of the upstream's endpointGroups: whether they answer, and until when to pause. */
+/** The shared state of the upstream's endpoint groups: whether they respond, and until when to pause. */
 export class HealthStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -46,7 +45,7 @@ export class HealthStore {
     this.#atMs = atMs;
   }
 
-  /** Takes in an answer; the operator's event goes with a move of the state, in one step. `pauseMs`: a pause that began now. */
+  /** Records a response; the operator event is made with a move of the state, in one step. `pauseMs`: a pause that began now. */
   async note(
     endpointGroup: EndpointGroup,
     answer: EndpointGroupAnswer,
@@ -81,8 +80,8 @@ export class HealthStore {
   }
 
   /**
-   * Reports a record of a wallet that is too large to be read: an operator's event, once for each record. One whose id could
-   * not be read counts as one of its wallet. Returns whether it was the first time.
+   * Reports a wallet's record that is too large, once for each id, or per wallet without one. Returns whether it was the first
+   * time.
    */
   async reportTooLarge(
     endpointGroup: EndpointGroup,
@@ -101,10 +100,7 @@ export class HealthStore {
     });
   }
 
-  /**
-   * Reports that cursors of an endpoint group expire before the next page is read: an operator's event, once until a larger rate is
-   * needed. Returns whether it was made.
-   */
+  /** Reports cursors that expire before the next page is read, once until a larger rate is needed. Returns whether it did. */
   async reportExpiredCursor(
     endpointGroup: EndpointGroup,
     seen: {
@@ -132,7 +128,6 @@ export class HealthStore {
     return { endpointGroup: this.#keys.endpointGroup(endpointGroup), events: this.#keys.events };
   }
 
-  /** The state of an endpoint group, and why it is in it. */
   async state(endpointGroup: EndpointGroup): Promise<{ state: HealthState; reason: string | null }> {
     const [state, reason] = await this.#redis.hmget(
       this.#keys.endpointGroup(endpointGroup),

@@ -12,22 +12,20 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
 
-/** So many promises are written at a time. */
 const CHUNK = 1_000;
 
-/** The intent that a quote becomes. */
 function intentOf({ raw: { intentHash } }: ImportedQuote): SubjectId | null {
   return typeof intentHash === 'string' && intentHash !== '' ? intentId(intentHash) : null;
 }
 
 const QUOTE_TEXT = JSON_TEXT.pipe(z.record(z.string(), z.json()));
 
-/** The imported quotes, and what was found out about their signatures; the same for all processes. */
+/** The imported quotes, and the verdicts on their signatures; shared by all processes. */
 export class ImportedQuotes {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #onForeign: OnForeign;
-  /** What this process synced last: an entry of another shape is written anew from it. */
+  /** Quotes of this process's last sync: a stored entry of another shape is rewritten from them. */
   #own: readonly ImportedQuote[] = [];
 
   constructor(redis: RedisClient, keys: Keys, onForeign: OnForeign = () => undefined) {
@@ -36,7 +34,7 @@ export class ImportedQuotes {
     this.#onForeign = onForeign;
   }
 
-  /** Makes what is stored what a config hands over, beside what is tracked by itself. Returns the quotes whose signature is to be verified. */
+  /** Stores a config's quotes beside the tracked ones. Returns those whose signature is to be verified. */
   async sync(
     quotes: readonly ImportedQuote[],
     suspended: ReadonlySet<string> = new Set(),
@@ -57,7 +55,7 @@ export class ImportedQuotes {
     const kept = [...quotes.map(({ subject }) => subject), ...[...tracked].map(asSubjectId)];
     const before = await this.#states(kept);
     const hasForgotten = await this.#forgetPromised(validOf(before));
-    // What another process found valid meanwhile may have been removed with the others.
+    // Quotes that another process found valid meanwhile may have been removed with the others.
     const states = hasForgotten ? await this.#states(kept) : before;
     await this.#writePromised(validOf(states));
     return states.flatMap((state) => (state?.verdict === null ? [state.quote.subject] : []));
@@ -67,24 +65,22 @@ export class ImportedQuotes {
     return Promise.all(subjects.map((subject) => this.of(subject)));
   }
 
-  /** Takes what a config hands over for what this process's does, without writing it. */
   adopt(quotes: readonly ImportedQuote[]): void {
     this.#own = quotes;
   }
 
-  /** True when this process's config hands a quote over. */
   isOwn(subject: string): boolean {
     return this.#own.some((quote) => quote.subject === subject);
   }
 
-  /** Those of some quotes that are tracked by themselves, or were of late. */
+  /** Returns the quotes that are tracked by themselves, or were recently. */
   async #tracked(subjects: readonly string[]): Promise<Set<string>> {
     if (subjects.length === 0) return new Set();
     const stored = await this.#redis.hmget(this.#keys.tracked, ...subjects);
     return new Set(subjects.filter((_, index) => (stored[index] ?? null) !== null));
   }
 
-  /** What was imported of a subject; null for all that are known only by their id. */
+  /** Returns the imported quote of a subject; null for a subject that is known only by its id. */
   async of(subject: SubjectId): Promise<ImportedState | null> {
     if (subjectKind(subject) !== 'quote') return null;
     const { importedQuotes, verdicts } = this.#keys;
@@ -95,7 +91,7 @@ export class ImportedQuotes {
     return text === null ? null : this.read(subject, text, verdict);
   }
 
-  /** What was imported of a quote, from its stored texts; null for one of another shape that this config does not have. */
+  /** Reads an imported quote from its stored texts; null for one of another shape that this config does not have. */
   async read(subject: SubjectId, text: string, verdict: string | null): Promise<ImportedState | null> {
     const { importedQuotes } = this.#keys;
     const where = `${importedQuotes} ${subject}`;
@@ -109,7 +105,6 @@ export class ImportedQuotes {
     return { quote, verdict: decided ? word : null };
   }
 
-  /** Writes an entry of another shape anew, if this process hands the quote over. */
   async #rewrite(subject: SubjectId): Promise<JsonObject | null> {
     const own = this.#own.find((quote) => quote.subject === subject);
     if (own === undefined) return null;
@@ -117,10 +112,7 @@ export class ImportedQuotes {
     return own.raw;
   }
 
-  /**
-   * Keeps what was found out about an imported quote, with what a valid one promises: a sync that removes what it
-   * promised before this finds it valid then.
-   */
+  /** Stores a verdict, with the promises of a valid quote: a sync that removes its promises before this finds it valid. */
   async decide(quote: ImportedQuote, verdict: 'valid' | 'invalid'): Promise<void> {
     const { verdicts, promised } = this.#keys;
     const noted = this.#redis.multi().hset(verdicts, quote.subject, `${verdict}:${fingerprintOf(quote)}`);
@@ -128,14 +120,14 @@ export class ImportedQuotes {
     await (Object.keys(promises).length === 0 ? noted : noted.hset(promised, promises)).exec();
   }
 
-  /** Keeps what a valid quote promises of the intent that it becomes. Returns that; null where it names none. */
+  /** Stores the promises of a valid quote under its intent. Returns the intent; null where it names none. */
   async promise(quote: ImportedQuote): Promise<SubjectId | null> {
     const intent = intentOf(quote);
     if (intent !== null) await this.#redis.hset(this.#keys.promised, promisesOf([quote]));
     return intent;
   }
 
-  /** Removes what is known of the intents of all other quotes: of those nothing is believed. False where there is none. */
+  /** Removes the promises of the intents of all other quotes, which are not trusted. False where there is none. */
   async #forgetPromised(valid: readonly ImportedQuote[]): Promise<boolean> {
     const { promised } = this.#keys;
     const wanted = promisesOf(valid);
@@ -144,7 +136,6 @@ export class ImportedQuotes {
     return unwanted.length > 0;
   }
 
-  /** Makes what is known of the intents of valid quotes what these promise. */
   async #writePromised(valid: readonly ImportedQuote[]): Promise<void> {
     const entries = Object.entries(promisesOf(valid));
     for (const chunk of chunks(entries, CHUNK)) {
@@ -153,7 +144,6 @@ export class ImportedQuotes {
   }
 }
 
-/** What quotes promise of the intents that they become: intent -> text. */
 function promisesOf(quotes: readonly ImportedQuote[]): Record<string, string> {
   return Object.fromEntries(
     quotes.flatMap((quote) => {
@@ -163,7 +153,6 @@ function promisesOf(quotes: readonly ImportedQuote[]): Record<string, string> {
   );
 }
 
-/** Those whose signature holds. */
 function validOf(states: readonly (ImportedState | null)[]): ImportedQuote[] {
   return states.flatMap((state) => (state?.verdict === 'valid' ? [state.quote] : []));
 }

@@ -1,48 +1,45 @@
 import type { SubjectId } from '../domain/subjects/subject.ts';
 
 /**
- * Every key that Intentwatch has in Redis. All stand under one hash tag, so that scripts over several keys also run on
- * a Redis Cluster. BullMQ keeps its own keys under `queues`.
+ * All keys of Intentwatch in Redis, under one hash tag, as scripts on a Redis Cluster need. BullMQ has its own under `queues`.
  */
 export class Keys {
-  /** `{intentwatch}`, with the configured prefix. */
   readonly root: string;
 
   constructor(prefix: string) {
     this.root = `{${prefix}}`;
   }
 
-  /** Prefix of BullMQ's keys. */
   get queues(): string {
     return `${this.root}:q`;
   }
 
-  /** hash: snapshot of a subject, whole or compact; how long it is stored says store/ended-subjects.ts. */
+  /** hash: snapshot of a subject, whole or compact; store/ended-subjects.ts describes its retention. */
   subject(id: SubjectId | ''): string {
     return `${this.root}:subject:${id}`;
   }
 
-  /** hash: root of a claim -> `<at ms>:<history before, seconds>:<served 0|1>`. Lives as long as the snapshot. */
+  /** hash: root of a claim -> `<at ms>:<history before, seconds>:<served 0|1>`. Stored like the snapshot. */
   claims(id: SubjectId | ''): string {
     return `${this.root}:claims:${id}`;
   }
 
-  /** hash: transfer -> when an answer first showed it of a transaction or quote, ms. Kept like the snapshot. */
+  /** hash: transfer -> when a response first showed it for a transaction or quote, ms. Stored like the snapshot. */
   transfersOf(id: SubjectId): string {
     return `${this.root}:transfers-of:${id}`;
   }
 
-  /** zset: where the events of a subject are in the log, see store/subject-entries.ts. Trimmed like the log. */
+  /** zset: places of a subject's events in the log, see store/subject-entries.ts. Trimmed like the log. */
   subjectEntries(id: SubjectId): string {
     return `${this.root}:entries:${id}`;
   }
 
-  /** zset: subject that nobody tracks any more -> since when it is in its state, ms, see store/ended-subjects.ts. */
+  /** zset: subject that nobody tracks any more -> start of its state, ms, see store/ended-subjects.ts. */
   get ended(): string {
     return `${this.root}:ended`;
   }
 
-  /** string: the commit counter. For ever. */
+  /** string: the commit counter. Never expires. */
   get commit(): string {
     return `${this.root}:commit`;
   }
@@ -52,7 +49,7 @@ export class Keys {
     return `${this.root}:events`;
   }
 
-  /** string: the version of what is stored, as in store/schema-version.ts. For ever. */
+  /** string: version of the stored data, as in store/schema-version.ts. Never expires. */
   get schema(): string {
     return `${this.root}:schema`;
   }
@@ -62,7 +59,7 @@ export class Keys {
     return `${this.root}:books:lease`;
   }
 
-  /** string: the newest token of `booksLease`. For ever. */
+  /** string: the newest token of `booksLease`. Never expires. */
   get booksFence(): string {
     return `${this.root}:books:fence`;
   }
@@ -77,30 +74,30 @@ export class Keys {
     return `${this.root}:unmatched`;
   }
 
-  /** string: entry of the event log up to which such events are counted. For ever. */
+  /** string: entry of the event log up to which such events are counted. Never expires. */
   get unmatchedPlace(): string {
     return `${this.root}:unmatched:place`;
   }
 
   /**
    * hash: clock of the plan of an endpoint group. Its other keys begin with it: `:items`, `:resting`, `:fair`, … (see
-   * commands/include/plan.lua). For ever.
+   * commands/include/plan.lua). Never expires.
    */
   plan(endpointGroup: string): string {
     return `${this.root}:plan:${endpointGroup}`;
   }
 
-  /** zset: tracked subject of a kind -> when it was last looked at with success, ms, or since when it is tracked. */
+  /** zset: tracked subject of a kind -> its last successful poll, ms, or the start of its tracking. */
   polledAt(endpointGroup: string, kind: string): string {
     return `${this.plan(endpointGroup)}:polled:${kind}`;
   }
 
-  /** hash: how far the check of an endpoint group's plan has come in each of its keys. For ever. */
+  /** hash: progress of the check of an endpoint group's plan in each of its keys. Never expires. */
   repairCursors(endpointGroup: string): string {
     return `${this.plan(endpointGroup)}:checked`;
   }
 
-  /** hash: what was seen of a stage on a route, `<source>:<destination>:<stage>`. Kept for the retention after the last addition. */
+  /** hash: observations of a stage, `<source>:<destination>:<stage>`. Stored for the retention after the last addition. */
   learned(name: string): string {
     return `${this.root}:learned:${name}`;
   }
@@ -110,27 +107,25 @@ export class Keys {
     return `${this.root}:learned-names`;
   }
 
-  /** zset: subject with a snapshot -> when it was first seen or an event of it was made last, ms. An entry goes when that is made compact. */
+  /** zset: subject with a snapshot -> when it was first seen or its last event was made, ms. Removed when it is made compact. */
   get changedSubjects(): string {
     return `${this.root}:changed`;
   }
 
   /**
-   * hash: `<kind>|<status>` -> number of polled subjects that have a snapshot. Two more begin with it, `:open` and
-   * `:open:<state>`: the transfers among them that have not come to an end (commands/include/open-transfers.lua).
+   * hash: `<kind>|<status>` -> number of polled subjects with a snapshot. Two more keys begin with it, `:open` and
+   * `:open:<state>`: the open transfers among them (commands/include/open-transfers.lua).
    */
   get counts(): string {
     return `${this.root}:counts`;
   }
 
-  /** hash: root -> since when a subscription names it, or it is tracked by itself, ms. An entry goes with that. */
+  /** hash: root -> since when a subscription names it, or it is tracked by itself, ms. Removed when neither is so. */
   get wanted(): string {
     return `${this.root}:wanted`;
   }
 
-  /**
-   * hash: root that left the config -> since when (ms) and the roots that continue it, one a line. Kept for the retention.
-   */
+  /** hash: root that left the config -> since when (ms) and the roots that continue it, one a line. Stored for the retention. */
   get continued(): string {
     return `${this.wanted}:continued`;
   }
@@ -140,72 +135,74 @@ export class Keys {
     return `${this.wanted}:suspended`;
   }
 
-  /** zset: suspension -> since when, ms; 0 while a sync makes it. A root whose suspension is not here is in the config. */
+  /** zset: suspension -> since when, ms; 0 while a sync makes it. A root whose suspension is missing here is in the config. */
   get suspensions(): string {
     return `${this.wanted}:suspensions`;
   }
 
-  /** zset: `<number> <entry> <event id> <root>` of an event that waits for a suspended root -> 0, in the order in which they came. */
+  /** zset: `<number> <entry> <event id> <root>` of an event that waits for a suspended root -> 0, in the order of arrival. */
   get withheld(): string {
     return `${this.wanted}:withheld`;
   }
 
-  /** zset: `<ms> ` and a member of `withheld` that was dropped then -> 0. Kept for the retention. */
+  /** zset: `<ms> ` and a member of `withheld` that was dropped then -> 0. Stored for the retention. */
   get droppedWithheld(): string {
     return `${this.wanted}:dropped`;
   }
 
-  /** hash: root -> `<at ms>:<the same moment on the upstream's clock, seconds>`, or that it is not settled (commands/since-2.lua). */
+  /** hash: root -> `<at ms>:<the same on the upstream's clock, seconds>`, or that it is not settled (commands/since-2.lua). */
   get since(): string {
     return `${this.root}:since`;
   }
 
-  /** hash: `chains` and `tokens` as the upstream lists them, JSON, and when each was read, ms. For ever. */
+  /** hash: `chains` and `tokens` as the upstream lists them, JSON, and the time of each read, ms. Never expires. */
   get directory(): string {
     return `${this.root}:directory`;
   }
 
-  /** string: a process asks the upstream for its lists, or did of late. Expires with the wait until the next may. */
+  /** string: a process fetches the upstream's lists, or did recently. Expires with the wait for the next fetch. */
   get directoryTurn(): string {
     return `${this.root}:directory:turn`;
   }
 
-  /** hash: name of a receiver that was made through the API -> what is encrypted of it. An entry goes when it is removed. */
+  /** hash: name of a receiver that was made through the API -> its encrypted part. Removed with the receiver. */
   get addedReceivers(): string {
     return `${this.root}:added-receivers`;
   }
 
-  /** string: counts the changes of `addedReceivers`. For ever. */
+  /** string: number of changes of `addedReceivers`. Never expires. */
   get addedReceiversVersion(): string {
     return `${this.root}:added-receivers:version`;
   }
 
-  /** hash: subject that is tracked by itself -> its definition, JSON; kept for the retention after its tracking has ended. */
+  /** hash: subject that is tracked by itself -> its definition, JSON; stored for the retention after its tracking has ended. */
   get tracked(): string {
     return `${this.root}:tracked`;
   }
 
-  /** zset: subject whose tracking by itself was ended -> when, ms. Kept for the retention. */
+  /** zset: subject whose tracking by itself was ended -> when, ms. Stored for the retention. */
   get trackingEnded(): string {
     return `${this.root}:tracked:ended`;
   }
 
-  /** hash: quote -> what was imported of it, JSON. An entry goes when it leaves the config and nobody tracks it. */
+  /** hash: quote -> its imported content, JSON. Removed when it has left the config and nobody tracks it. */
   get importedQuotes(): string {
     return `${this.root}:imported-quotes`;
   }
 
-  /** hash: quote -> `<valid|invalid>:<fingerprint of what was verified>`. Same life as `importedQuotes`. */
+  /** hash: quote -> `<valid|invalid>:<fingerprint of the verified content>`. Stored like `importedQuotes`. */
   get verdicts(): string {
     return `${this.root}:verdicts`;
   }
 
-  /** hash: intent -> what its quote promised, JSON, where that was imported and is valid. Same life as `importedQuotes`. */
+  /** hash: intent -> the promises of its imported, valid quote, JSON. Stored like `importedQuotes`. */
   get promised(): string {
     return `${this.root}:promised`;
   }
 
-  /** hash: route of two chains -> how long quotes say that a delivery takes, seconds, and `at`, when the last was noted. Kept for the retention after that. */
+  /**
+   * hash: route of two chains -> seconds that a delivery takes by quotes; `at`: last note. Stored for the retention after it.
+   */
   get estimates(): string {
     return `${this.root}:estimates`;
   }
@@ -230,22 +227,22 @@ export class Keys {
     return `${this.root}:config`;
   }
 
-  /** string: the random key with which the digests of config files are made. For ever. */
+  /** string: the random key for the digests of config files. Never expires. */
   get fileDigestKey(): string {
     return `${this.root}:config:digest-key`;
   }
 
-  /** string: a file that may remove much, by its digest. Expires after a day. */
+  /** string: a confirmed file that removes much, by its digest. Expires after a day. */
   confirmation(digest: string): string {
     return `${this.root}:config:confirmed:${digest}`;
   }
 
-  /** string: token of the process that makes Redis what its config wants. Expires with its lease. */
+  /** string: token of the process that syncs Redis with its config. Expires with its lease. */
   get configLease(): string {
     return `${this.root}:config:lease`;
   }
 
-  /** string: the newest token of `configLease`. For ever. */
+  /** string: the newest token of `configLease`. Never expires. */
   get configFence(): string {
     return `${this.root}:config:fence`;
   }
@@ -260,17 +257,17 @@ export class Keys {
     return `${this.root}:relay:lease`;
   }
 
-  /** string: the newest fencing token. For ever. */
+  /** string: the newest fencing token. Never expires. */
   get relayFence(): string {
     return `${this.root}:relay:fence`;
   }
 
-  /** Base of the keys of checks of what was stated about payments (see commands/include/check.lua). */
+  /** Prefix of the keys of checks of stated payments (see commands/include/check.lua). */
   get checks(): string {
     return `${this.root}:checks`;
   }
 
-  /** string: `<name of the log>|<entry>` up to which what was stated has become checks. For ever. */
+  /** string: `<name of the log>|<entry>` up to which stated payments have become checks. Never expires. */
   get checksCursor(): string {
     return `${this.checks}:cursor`;
   }
@@ -280,63 +277,63 @@ export class Keys {
     return `${this.checks}:lease`;
   }
 
-  /** string: the newest token of `checksLease`. For ever. */
+  /** string: the newest token of `checksLease`. Never expires. */
   get checksFence(): string {
     return `${this.checks}:fence`;
   }
 
-  /** hash: state of a receiver, what was reported of it, and how its last attempts went. For ever. */
+  /** hash: state of a receiver, its reports, and the results of its last attempts. Never expires. */
   receiver(name: string): string {
     return `${this.root}:receiver:${name}`;
   }
 
-  /** hash: facts of one delivery. Kept as long as its event is in the log, or as a dead letter. */
+  /** hash: facts of one delivery. Stored as long as its event is in the log, or as a dead letter. */
   delivery(receiver: string, delivery: string): string {
     return `${this.root}:delivery:${receiver}:${delivery}`;
   }
 
   /**
    * Prefix of strings, `<replay>:<subject>`: the newest delivery about a subject to a receiver with `ordering: subject`.
-   * Kept as long as its event is in the log.
+   * Stored as long as its event is in the log.
    */
   last(receiver: string): string {
     return `${this.root}:last:${receiver}:`;
   }
 
-  /** zset: `<receiver> <replay>` of the replays that sent an event once more, all with score 0. Kept as long as the event is in the log. */
+  /** zset: `<receiver> <replay>` of replays that sent an event again -> 0. Stored as long as the event is in the log. */
   replaysOf(eventId: string): string {
     return `${this.root}:replays-of:${eventId}`;
   }
 
-  /** string: the newest entry of the event log that was trimmed. For ever. */
+  /** string: the newest entry of the event log that was trimmed. Never expires. */
   get trimmed(): string {
     return `${this.root}:events:trimmed`;
   }
 
   /**
-   * hash: the epoch of the data, which a restore makes larger, and how far it was counted (see store/epoch.ts). Scripts find it
-   * by the name of the log. For ever.
+   * hash: the epoch of the data, which a restore increases, and its counters (see store/epoch.ts). Scripts find it by the name
+   * of the log. Never expires.
    */
   get epoch(): string {
     return `${this.events}:epoch`;
   }
 
-  /** hash: the time that has certainly passed, and what is known of the clocks (see store/confirmed-time.ts). For ever. */
+  /** hash: the confirmed time and the state of the clocks (see store/confirmed-time.ts). Never expires. */
   get clock(): string {
     return `${this.root}:clock`;
   }
 
-  /** string: names this event log, so that a cursor of one that was lost is known as such. For ever. */
+  /** string: name of this event log, which identifies a cursor of a lost log as such. Never expires. */
   get logName(): string {
     return `${this.root}:events:name`;
   }
 
-  /** hash: consumer of the event log -> `<name of the log>|<entry up to which it has taken it>`. An entry goes when it is removed. */
+  /** hash: consumer of the event log -> `<name of the log>|<last processed entry>`. Removed with the consumer. */
   get consumers(): string {
     return `${this.root}:consumers`;
   }
 
-  /** hash: a replay: its range, how far it is, what became of its deliveries. Kept for the retention, see `replayTimes`. */
+  /** hash: a replay: its range, progress, and the results of its deliveries. Stored for the retention, see `replayTimes`. */
   replay(id: string): string {
     return `${this.root}:replay:${id}`;
   }
@@ -351,17 +348,17 @@ export class Keys {
     return `${this.root}:replays`;
   }
 
-  /** hash: what was asked of the API under a name (`Idempotency-Key`), and the answer. Kept for a day. */
+  /** hash: an API request under a name (`Idempotency-Key`), and its answer. Stored for a day. */
   answer(name: string): string {
     return `${this.root}:answer:${name}`;
   }
 
-  /** zset: name of a request to the API -> when it was first used, ms. Kept for a day. */
+  /** zset: name of a request to the API -> when it was first used, ms. Stored for a day. */
   get answers(): string {
     return `${this.root}:answers`;
   }
 
-  /** string: a session of the console that was ended. Kept for as long as it would have been good. */
+  /** string: a session of the console that was ended. Stored as long as it would have been valid. */
   endedSession(id: string): string {
     return `${this.root}:session-ended:${id}`;
   }
@@ -372,14 +369,14 @@ export class Keys {
   }
 
   /**
-   * Base of the keys that say where each open delivery of a receiver is: `:due`, `:later`, `:batched`, `:sending` (see
-   * commands/include/queue.lua). As long as there are some.
+   * Prefix of the keys with the place of each open delivery of a receiver: `:due`, `:later`, `:batched`, `:sending` (see
+   * commands/include/queue.lua). They exist while there are some.
    */
   queue(receiver: string): string {
     return `${this.root}:queue:${receiver}`;
   }
 
-  /** zset: process that sends deliveries -> until when it counts as living, ms. An entry goes when it has been taken over. */
+  /** zset: process that sends deliveries -> until when it counts as alive, ms. Removed after the takeover. */
   get senders(): string {
     return `${this.root}:senders`;
   }
@@ -389,12 +386,14 @@ export class Keys {
     return `${this.root}:wakes`;
   }
 
-  /** zset: delivery id -> since when, ms, it waits to be sent together with others. Kept for the retention. */
+  /** zset: delivery id -> since when, ms, it waits to be sent together with others. Stored for the retention. */
   waiting(receiver: string): string {
     return `${this.root}:waiting:${receiver}`;
   }
 
-  /** hash: what is sent in one message: `members`, and the `leader` whose job sends it. Kept for the retention, see `batches`. */
+  /**
+   * hash: the content of one message: `members`, and the `leader` whose job sends it. Stored for the retention, see `batches`.
+   */
   batch(receiver: string, batch: string): string {
     return `${this.root}:batch:${receiver}:${batch}`;
   }
@@ -425,42 +424,42 @@ export class Keys {
   }
 
   /**
-   * hash: subject of the daemon's own events (`intentwatch:storage`) -> how many were made, `<subject>|last` -> what the
-   * newest reports, and `<subject>|once` -> what is not reported again. For ever.
+   * hash: subject of the daemon's own events (`intentwatch:storage`) -> how many were made, `<subject>|last` -> the content of
+   * the newest report, and `<subject>|once` -> reports that are not repeated. Never expires.
    */
   get reports(): string {
     return `${this.root}:reports`;
   }
 
-  /** hash: state of one of the upstream's endpointGroups, and its pause (see commands/include/endpoint-group.lua). For ever. */
+  /** hash: state and pause of an endpoint group (see commands/include/endpoint-group.lua). Never expires. */
   endpointGroup(endpointGroup: string): string {
     return `${this.root}:endpointGroup:${endpointGroup}`;
   }
 
-  /** zset: records of an endpoint group that are too large to be read -> when that was seen last, ms. Bounded, and kept 30 days. */
+  /** zset: record of an endpoint group that is too large to be read -> last time seen, ms. Bounded, stored for 30 days. */
   tooLarge(endpointGroup: string): string {
     return `${this.root}:too-large:${endpointGroup}`;
   }
 
   /**
-   * hash: the present sweep over the pages of a wallet, of all of them (`all`) or of those in one status: `id`, `state`,
-   * the `page` that was queued last, the limit of its request, and a field per cursor that it followed. Outlives a sweep's interval.
+   * hash: the current sweep over the pages of a wallet, of all of them (`all`) or of those in one status: `id`, `state`, the
+   * `page` that was queued last, the limit of its request, and a field per followed cursor. Outlives a sweep's interval.
    */
   sweep(wallet: SubjectId, listing: string): string {
     return `${this.root}:sweep:${listing}:${wallet}`;
   }
 
-  /** hash: what was observed of a wallet's pages: `looked:<listing>`, `pages`, … Kept for the retention after it is not watched any more. */
+  /** hash: observations of a wallet's pages: `polled:<listing>`, `pages`, … Stored for the retention after its tracking. */
   wallet(wallet: SubjectId): string {
     return `${this.root}:pages:${wallet}`;
   }
 
-  /** hash: transfer of a wallet that has not ended -> its status and when it was last seen. Kept as long as what was observed. */
+  /** hash: open transfer of a wallet -> its status and when it was last seen. Stored like the observations. */
   open(wallet: SubjectId): string {
     return `${this.root}:open:${wallet}`;
   }
 
-  /** string: a poll of its own was requested of late. Expires within seconds. */
+  /** string: a poll of its own was requested recently. Expires within seconds. */
   rechecked(id: string): string {
     return `${this.root}:rechecked:${id}`;
   }

@@ -18,18 +18,17 @@ import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
 import type { OnForeign } from './stored.ts';
 
-/** What records say of their chains cannot make more entries than this. */
+/** Most names: the chains in records cannot create more. */
 const MOST_NAMES = 2_000;
 
-/** The number of names that are looked at in one go. */
 const TRIMMED_AT_ONCE = 20;
 
-/** The field that says when estimates were noted last, ms: no route is called so. */
+/** Field with the time of the last estimates, ms: no route has this name. */
 const ESTIMATED_AT = 'at';
 
 const STATISTIC = z.enum(STATISTICS);
 
-/** What was learned of the timing of stages and of new transfers, shared by all processes. */
+/** The learned timing of stages and of new transfers, shared by all processes. */
 export class LearnedStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -42,7 +41,6 @@ export class LearnedStore {
     this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
-  /** Adds what was seen of one stage on one route, or of new transfers. */
   async add(seen: { route: string; statistic: Statistic; increments: Iterable<Increment> }): Promise<void> {
     const name = `${seen.route}:${seen.statistic}`;
     const { clock, learnedNames } = this.#keys;
@@ -53,7 +51,7 @@ export class LearnedStore {
     });
   }
 
-  /** Notes how long quotes say that a delivery takes: route -> seconds. Only routes and quotes of a config come here. */
+  /** Stores how long a delivery takes by quotes: route -> seconds. Only routes and quotes of a config are stored. */
   async estimate(estimates: ReadonlyMap<string, number>): Promise<void> {
     if (estimates.size === 0) return;
     const atMs = await readStamp(this.#redis, this.#keys);
@@ -64,7 +62,6 @@ export class LearnedStore {
     await this.#redis.persist(this.#keys.estimates);
   }
 
-  /** What quotes say: route -> seconds. */
   async estimates(): Promise<Map<string, number>> {
     const stored = Object.entries(await this.#redis.hgetall(this.#keys.estimates));
     return new Map(
@@ -72,7 +69,7 @@ export class LearnedStore {
     );
   }
 
-  /** Removes what nothing was added to since a moment (ms), of a bounded number of names. */
+  /** Removes statistics without an addition since a time (ms), of a bounded number of names. */
   async trim(beforeMs: number): Promise<void> {
     const { learnedNames, estimates } = this.#keys;
     const [cursor, names] = await this.#redis.sscan(learnedNames, this.#cursor, 'COUNT', TRIMMED_AT_ONCE);
@@ -85,14 +82,13 @@ export class LearnedStore {
     if (estimatedAt !== null && Number(estimatedAt) < beforeMs) await this.#redis.del(estimates);
   }
 
-  /** What follows for now from all that was learned, and from what is expected before that. */
+  /** Computes the current knowledge from all statistics, and from the expectations before them. */
   async knowledge({ rules, arrivals }: Pick<KnowledgeRules, 'rules' | 'arrivals'>): Promise<Knowledge> {
     const stored = await this.all();
     const estimates = await this.estimates();
     return knowledgeOf(stored, { rules, arrivals, estimates, nowMs: await redisTimeMs(this.#redis) });
   }
 
-  /** All that was learned. */
   async all(): Promise<StoredTally[]> {
     const names = await this.#redis.smembers(this.#keys.learnedNames);
     const stored: StoredTally[] = [];
@@ -121,7 +117,7 @@ export class LearnedStore {
     await this.#redis.multi().del(this.#keys.learned(name)).srem(this.#keys.learnedNames, name).exec();
   }
 
-  /** Removes what was learned on a route, or on all of them. Returns how many statistics that were. */
+  /** Null for all routes. Returns the number of removed statistics. */
   async reset(route: string | null): Promise<number> {
     const names = await this.#redis.smembers(this.#keys.learnedNames);
     const gone = names.filter((name) => route === null || parseName(name)?.route === route);
@@ -130,7 +126,7 @@ export class LearnedStore {
   }
 }
 
-/** `8453:10:pending`, `8453:*:pending`, `*:pending`, `*:arrivals`. */
+/** Parses `8453:10:pending`, `8453:*:pending`, `*:pending`, `*:arrivals`. */
 function parseName(name: string): { route: string; statistic: Statistic } | null {
   const colon = name.lastIndexOf(':');
   const statistic = STATISTIC.safeParse(name.slice(colon + 1));

@@ -2,19 +2,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisClient } from './commands.ts';
 import { scripts } from './scripts.ts';
 
-/** Length of a lease; a holder renews it while it works. */
 const LEASE_MS = 5_000;
 
-/** The interval at which a lease is renewed while work runs under it, and requested while another process holds it. */
+/** Interval for renewing a lease while work runs under it. `WAIT_MS` is the wait between requests for a lease that is held. */
 const RENEW_MS = 1_500;
 const WAIT_MS = 50;
 
-/** The keys of a lease: that which expires with it, and the newest token, which stays. */
+/** The keys of a lease: one expires with it; the other has the newest token, and stays. */
 export type LeaseKeys = { lease: string; fence: string };
 
 /**
- * A lease that one process at a time holds, with a fencing token: every write of the holder names the token, so that a
- * process that was asleep while its lease ran out cannot write after another one has taken over.
+ * A lease that one process at a time holds, with a fencing token. Every write of the holder names the token: a process that
+ * slept while its lease expired cannot write after a takeover.
  */
 export class FencedLease {
   readonly #redis: RedisClient;
@@ -28,8 +27,8 @@ export class FencedLease {
   }
 
   /**
-   * Takes or renews the lease. Returns the fencing token; null while another process holds it. One call at a time: where the
-   * lease had run out, a second one with the old token would be refused, and its answer would hide the token of the first.
+   * Takes or renews the lease. Returns the fencing token; null while another process holds it. One call at a time: after an
+   * expiry, a second call with the old token would be refused, and its reply would hide the token of the first.
    */
   hold(): Promise<string | null> {
     this.#holding ??= this.#ask().finally(() => {
@@ -44,7 +43,6 @@ export class FencedLease {
     return this.#token === '' ? null : this.#token;
   }
 
-  /** Gives the lease back, so that another process can take over at once. */
   async release(): Promise<void> {
     await this.#holding?.catch(() => undefined);
     if (this.#token !== '' && (await this.#redis.get(this.#keys.lease)) === this.#token) {
@@ -53,17 +51,16 @@ export class FencedLease {
     this.#token = '';
   }
 
-  /** True when this process held it when it was requested last. */
+  /** True when this process held the lease at the last request. */
   get isHolder(): boolean {
     return this.#token !== '';
   }
 
-  /** True when any process holds it now. */
   async isHeld(): Promise<boolean> {
     return (await this.#redis.exists(this.#keys.lease)) === 1;
   }
 
-  /** Does work under the lease: once whoever holds it has ended, or its lease has run out. */
+  /** Runs work under the lease, once its holder has ended or the lease has expired. */
   async during<T>(work: () => Promise<T>): Promise<T> {
     while ((await this.hold()) === null) await sleep(WAIT_MS);
     const renewing = setInterval(() => void this.hold().catch(() => undefined), RENEW_MS);
@@ -71,7 +68,7 @@ export class FencedLease {
       return await work();
     } finally {
       clearInterval(renewing);
-      // One that could not be given back runs out.
+      // A lease that could not be released expires.
       await this.release().catch(() => undefined);
     }
   }

@@ -4,7 +4,7 @@ import { STORED_EVENT } from '../domain/events/event-schema.ts';
 import { SCHEMA_VERSION } from './commands.ts';
 import { JSON_TEXT, reasonOf } from './stored.ts';
 
-/** An entry that cannot be read, as it stands. `version` is that of its writer. */
+/** An entry that cannot be parsed, with its raw fields. `version` is that of its writer. */
 export type UnreadableEntry = {
   kind: 'unreadable';
   id: string;
@@ -14,10 +14,9 @@ export type UnreadableEntry = {
 };
 
 /**
- * One entry of the log. `event`: a fact with the claims (by root) that are matched by it, and those that were suspended, for
- * which it waited (`withheld`). `subscribers`: claims that came later, or back (`isSuspended`), and match an event that
- * stands at `entry`. `operator`: an event about the daemon's own surroundings.
- * An entry of a kind that is not known counts as one of these by what it holds.
+ * One entry of the log. `event`: a fact with the claims (by root) that it matches, and the suspended ones for which it waited
+ * (`withheld`). `subscribers`: claims that came later, or back (`isSuspended`), and match the event at `entry`. `operator`: an
+ * event about the daemon's own surroundings. The content of an entry of an unknown kind decides which it counts as.
  */
 export type LogEntry =
   | { kind: 'event'; id: string; event: Event; roots: string[]; withheld: string[] }
@@ -33,7 +32,7 @@ export type LogEntry =
   | { kind: 'operator'; id: string; event: Event }
   | UnreadableEntry;
 
-/** What operator events are about. Whatever else an event is about is reported to none but those who claimed it. */
+/** Subjects of operator events. Any other event goes only to the subscriptions that claimed its subject. */
 const SURROUNDINGS: ReadonlySet<string> = new Set(['upstream', 'receiver', 'intentwatch']);
 
 const EVENT_TEXT = JSON_TEXT.pipe(STORED_EVENT).transform((event): Event => event);
@@ -53,7 +52,7 @@ const VERSION = z
   .transform(Number)
   .catch(SCHEMA_VERSION);
 
-/** Reads an entry of the log: the only place where that is done. Never throws. */
+/** Parses an entry of the log: the only place that does so. Never throws. */
 export function parseEntry(id: string, list: readonly string[]): LogEntry {
   const fields = new Map<string, string>();
   for (let index = 0; index + 1 < list.length; index += 2)
@@ -83,17 +82,17 @@ export function parseEntry(id: string, list: readonly string[]): LogEntry {
   };
 }
 
-/** A root that ends with its bar names the subject of the event. */
+/** Completes a root that ends with its bar by the subject of the event. */
 function wholeRoot(root: string, subject: string): string {
   return root.endsWith('|') ? `${root}${subject}` : root;
 }
 
-/** The event that an entry holds; null for one that holds none, or none that can be read. */
+/** Returns the event of an entry; null for an entry without a readable one. */
 export function eventOf(entry: LogEntry | null): Event | null {
   return entry?.kind === 'event' || entry?.kind === 'operator' ? entry.event : null;
 }
 
-/** True when an entry was written by a version after this one, which may be able to read it. */
+/** True when a version after this one wrote an entry, and may be able to read it. */
 export function isOfNewerVersion({ version }: UnreadableEntry): boolean {
   return version > SCHEMA_VERSION;
 }
@@ -114,7 +113,7 @@ export function compareEntries(one: string, other: string): number {
   return ms - otherMs || count - otherCount;
 }
 
-/** The first place that an entry after this one can have. */
+/** Returns the first place that an entry after this one can have. */
 export function placeAfter(entry: string): string {
   const [ms = '0', count = '0'] = entry.split('-');
   return `${ms}-${BigInt(count) + 1n}`;

@@ -1,11 +1,10 @@
-/** What a look at a page observed, to be noted with its end. */
+/** The observations of a page's poll, stored with the end of the poll. */
 export type Observed = {
   facts: { readonly [field: string]: number | string };
   open: { readonly [subject: string]: string };
   ended: readonly string[];
   /**
-   * Subjects that the page showed, and those that need no poll of their own for `coverMs`, nor then for their virtual
-   * wait, and `latestMs` at most.
+   * Subjects of the page; those that need no own poll for `coverMs`, nor then for their virtual wait, and `latestMs` at most.
    */
   shown: readonly string[];
   covered: readonly {
@@ -26,7 +25,7 @@ export const NOTHING_OBSERVED: Observed = {
   coverMs: 0,
 };
 
-/** What was observed, as the script that ends a poll reads it. */
+/** Observations in the shape of the script that ends a poll. */
 export function flatObserved(observed: Observed): object {
   return {
     facts: flat(observed.facts),

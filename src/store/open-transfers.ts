@@ -3,7 +3,7 @@ import { OPEN_STATES, type OpenState, type OpenTransfer } from '../domain/transf
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
-/** Amounts are stored in parts, of which each stays a number that Redis can add. */
+/** Digits per part of an amount: each part stays a number that Redis can add. */
 const PART_DIGITS = 12;
 
 const MOST_PARTS = 7;
@@ -13,7 +13,7 @@ const AMOUNT = /^\d{1,78}$/;
 
 const TOKEN = /^[A-Za-z0-9_-]{1,40}:[A-Za-z0-9]{1,80}$/;
 
-/** The number of transfers that are in a state, of a route and a source token, and what they have sent, in base units. */
+/** The number of transfers in a state, by route and source token, and the amount that they sent, in base units. */
 export type OpenSum = {
   state: OpenState;
   route: string;
@@ -23,10 +23,10 @@ export type OpenSum = {
   amount: bigint;
 };
 
-/** The open transfers of all processes: sums by state, route and token, and since when the oldest of a state is in it (Unix seconds). */
+/** Sums of all processes by state, route and token, and the start of the oldest transfer in each state (Unix seconds). */
 export type OpenTransfers = { sums: OpenSum[]; oldest: { state: OpenState; since: number | null }[] };
 
-/** A transfer as a commit counts it: `<state>|<route>|<token>|<ones>,<10^12>,…|<since>`; `""` for none. */
+/** Formats a transfer for the counts of a commit: `<state>|<route>|<token>|<ones>,<10^12>,…|<since>`; `""` for none. */
 export function openText(open: OpenTransfer | null): string {
   if (open === null) return '';
   const { state, route, sent, since } = open;
@@ -36,7 +36,7 @@ export function openText(open: OpenTransfer | null): string {
   return [state, route, isKnown ? key : '', parts, since].join('|');
 }
 
-/** The parts of an amount, the lowest first: `12,1` for 10^12 + 12. */
+/** Splits an amount into parts, the lowest first: `12,1` for 10^12 + 12. */
 function partsOf(amount: string): string {
   const parts: string[] = [];
   for (let end = amount.length; end > 0; end -= PART_DIGITS) {
@@ -45,7 +45,7 @@ function partsOf(amount: string): string {
   return parts.join(',');
 }
 
-/** Reads the open transfers. However many there are, it takes a bounded number of fields and one entry per state. */
+/** Reads the open transfers: a bounded number of fields and one entry per state, however many there are. */
 export async function readOpenTransfers(redis: RedisClient, keys: Keys): Promise<OpenTransfers> {
   const root = `${keys.counts}:open`;
   const [stored, ...firsts] = await Promise.all([

@@ -6,22 +6,21 @@ import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
 
-/** What an operator's event is about, what happened to it and when (Redis time). */
+/** The subject, content and time (Redis time) of an operator event. */
 export type OperatorEventFacts = {
   kind: 'upstream' | 'receiver' | 'intentwatch';
-  /** The subject's id without its kind. */
   name: string;
   word: string;
   nowMs: number;
   record: JsonObject;
 };
 
-/** The subject id of something in the daemon's surroundings. */
+/** Returns the subject id of a part of the daemon's surroundings. */
 export function operatorSubject(kind: OperatorEventFacts['kind'], name: string): string {
   return `${kind}:${name}`;
 }
 
-/** An operator's event as JSON, with its id, its sequence, its epoch and the state before left for a script to fill in. */
+/** Builds an operator event as JSON. A script fills in its id, sequence, epoch and previous state. */
 export function operatorEventTemplate({ kind, name, word, nowMs, record }: OperatorEventFacts): string {
   const event: Event = {
     id: '%ID%',
@@ -42,13 +41,9 @@ export function operatorEventTemplate({ kind, name, word, nowMs, record }: Opera
   return JSON.stringify(event).replace('"sequence":0,"epoch":0', '"sequence":%SEQ%,"epoch":%EPOCH%');
 }
 
-/** The place where operator events about the daemon itself are written. */
 type Reports = { redis: RedisClient; keys: Keys };
 
-/**
- * Reports to the operator that a start has lost the end of the append-only file: once for each truncation, under one id,
- * however many processes know of it.
- */
+/** Reports a loss of the append-only file's end: once for each truncation, under one id, from however many processes. */
 export async function reportTruncation(
   reports: Reports,
   { file, bytes, lastWriteMs, changedAtMs }: Truncation,
@@ -68,10 +63,10 @@ export async function reportTruncation(
   });
 }
 
-/** What is reported about a part of the daemon. `isOnce`: it happens once, and has one id whenever it is reported. */
+/** A report about a part of the daemon. `isOnce`: it happens once, and every report of it has one id. */
 type Report = { name: string; word: string; mark: readonly string[]; isOnce?: boolean; record: JsonObject };
 
-/** Reports something about the daemon itself to the operator. What has the same `mark` is not reported twice in a row, or at all. */
+/** Reports an event of the daemon to the operator. The same `mark` is not reported twice in a row, with `isOnce` never again. */
 export async function reportToOperator(
   { redis, keys }: Reports,
   { name, word, mark, isOnce = false, record }: Report,
@@ -87,7 +82,7 @@ export async function reportToOperator(
   });
 }
 
-/** Has the next report about a part of the daemon appended, also where it says the same as the one before. */
+/** Makes the next report about a part of the daemon appended, also where it equals the one before. */
 export async function forgetReport({ redis, keys }: Reports, name: string): Promise<void> {
   await redis.hdel(keys.reports, `${operatorSubject('intentwatch', name)}|last`);
 }

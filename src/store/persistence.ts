@@ -1,8 +1,8 @@
 import type { RedisClient } from './commands.ts';
 
 /**
- * True when Redis keeps what it is given, beyond its own restart: every write in an append-only file, dumps now and then
- * (of which up to so much is lost), nothing, or less than it is set to because writing fails. Some services do not say.
+ * The persistence of Redis beyond its restart: every write in an append-only file, dumps now and then (of which up to so much
+ * is lost), nothing, or less than configured because writing fails. Some services do not report it.
  */
 export type Persistence =
   | { kind: 'append-only' }
@@ -11,7 +11,7 @@ export type Persistence =
   | { kind: 'failing'; what: 'append-only file' | 'dumps' }
   | { kind: 'unknown' };
 
-/** Asks Redis what it keeps. */
+/** Reads the persistence of Redis. */
 export async function readPersistence(redis: RedisClient): Promise<Persistence> {
   const info = parseInfo(await redis.info('persistence'));
   switch (info.get('aof_enabled')) {
@@ -37,7 +37,7 @@ export async function readPersistence(redis: RedisClient): Promise<Persistence> 
     : { kind: 'dumps', losesUpToSeconds: Math.max(...spans) };
 }
 
-/** True when it is proven that Redis keeps what it is given, or that it does not; null where it does not say. */
+/** True when Redis certainly stores its data, false when it certainly does not; null where that is unknown. */
 export function isKept(persistence: Persistence): boolean | null {
   switch (persistence.kind) {
     case 'append-only':
@@ -51,7 +51,7 @@ export function isKept(persistence: Persistence): boolean | null {
   }
 }
 
-/** What is wrong with it, in a sentence; null where nothing is. */
+/** Words the warning about a persistence; null where there is none. */
 export function persistenceWarning(persistence: Persistence): string | null {
   switch (persistence.kind) {
     case 'append-only':
@@ -71,7 +71,7 @@ function spanOf(seconds: number): string {
   return seconds % 60 === 0 && seconds >= 120 ? `${seconds / 60} minutes` : `${seconds} s`;
 }
 
-/** The fields of an answer to INFO. */
+/** Parses a reply to INFO. */
 export function parseInfo(text: string): Map<string, string> {
   const fields = new Map<string, string>();
   for (const line of text.split(/\r?\n/)) {

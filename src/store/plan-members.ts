@@ -11,14 +11,14 @@ export function pageMember(wallet: SubjectId, route: string): PageMember {
   return `page:${route}:${wallet}`;
 }
 
-/** The subject of a member, and the route of the sweep where it is a page. */
+/** Returns the subject of a member, and the route of the sweep where it is a page. */
 export function parseMember(member: string): { subject: SubjectId; route: string | null } {
   const match = /^page:([^:]*):(.+)$/.exec(member);
   if (match === null) return { subject: asSubjectId(member), route: null };
   return { subject: asSubjectId(match[2] ?? ''), route: match[1] ?? '' };
 }
 
-/** Members by the endpoint group in whose plan they are. */
+/** Groups members by the endpoint group of their plan. */
 export function byEndpointGroup(members: readonly PlanMember[]): Map<EndpointGroup, PlanMember[]> {
   return Map.groupBy(members, (member) => endpointGroupOf(parseMember(member).subject));
 }

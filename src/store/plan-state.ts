@@ -4,7 +4,7 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
 
-/** What `/metrics` says of a plan. */
+/** The state of a plan for `/metrics`. */
 export type PlanState = {
   price: number;
   budget: number;
@@ -14,14 +14,13 @@ export type PlanState = {
   overdueSeconds: number;
 };
 
-/** Without anything served yet, a request is worth as much. */
 const FIRST_PRICE = 1;
 const LEAST_PRICE = 1e-4;
 const MOST_PRICE = 1e9;
 
 /**
- * The price of a request, in weighted seconds of delay: virtual time runs with the inverse of its square root. `dv` and
- * `dt` are decayed sums of virtual and real time.
+ * Returns the price of a request, in weighted seconds of delay: virtual time runs with the inverse of its square root. `dv`
+ * and `dt` are decayed sums of virtual and real time.
  */
 export function priceOf(dv: number, dt: number): number {
   if (!(dv > 0 && dt > 0)) return FIRST_PRICE;
@@ -36,7 +35,7 @@ const REPLIES = z.tuple([
   z.array(z.string()),
 ]);
 
-/** What the plan of an endpoint group looks like now. */
+/** Reads the state of an endpoint group's plan. */
 export async function readPlanState(
   redis: RedisClient,
   keys: Keys,
@@ -73,10 +72,7 @@ export async function readPlanState(
   };
 }
 
-/**
- * The number of subjects of each kind are tracked, and how long ago the longest-waiting one was polled with success, apart from
- * what has left the config.
- */
+/** Counts tracked subjects by kind, with the longest time since a successful poll; suspended ones do not count for that. */
 export async function readWaits(
   redis: RedisClient,
   keys: Keys,

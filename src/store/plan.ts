@@ -13,17 +13,17 @@ import { flatObserved, type Observed } from './observed.ts';
 import { byEndpointGroup, type PlanMember, parseMember } from './plan-members.ts';
 import { scripts } from './scripts.ts';
 
-/** The time that plans go by, in ms as text; null for that of Redis itself. */
+/** The clock of plans, in ms as text; null for Redis time. */
 export type PlanClock = () => string | null;
 
 export const REDIS_TIME: PlanClock = () => null;
 
-/** A poll that was claimed: for whom, under which token, and in how many ms its slot of the budget is. */
+/** A claimed poll: its member, its token, and the time until its slot of the budget. */
 export type ClaimedPoll = { member: string; token: string; inMs: number };
 
 /**
- * What a claim brought. `waitMs`: when it is worth to ask again, null when nothing is known to come. `arrived`: tokens of
- * what was passed on and waits for a worker no more.
+ * The result of a claim. `waitMs`: time until another claim is useful, null when nothing is known to come. `arrived`: tokens
+ * of sent polls that no longer wait for a worker.
  */
 export type Claimed = {
   polls: ClaimedPoll[];
@@ -33,27 +33,24 @@ export type Claimed = {
   arrived: string[];
 };
 
-/** How soon a poll ought to be: which of two that wait goes first. */
+/** The lanes of polls, which decide the order among those that wait. */
 export const LANES = ['fair', 'overdue', 'first', 'asked', 'failing', 'suspect', 'probe', 'spare'] as const;
 
 export type Lane = (typeof LANES)[number];
 
-/** What a poll has come to: `back` made none, or learned nothing of the subject. */
+/** The end of a poll: `back` made none, or learned nothing of the subject. */
 export type PollEnd = 'next' | 'failed' | 'back' | 'finish';
 
-/** A first poll that nobody requested is spread over as many virtual seconds. */
+/** Virtual seconds over which first polls are spread that nobody requested. */
 const SPREAD_SECONDS = 30;
 
-/** A poll that is requested again within this time was just made. */
 const RECHECK_EVERY_MS = 15_000;
 
-/** The number of subjects the check of a plan looks through at once. */
 const REPAIR_COUNT = 200;
 
-/** So many members are tracked by one script. */
 const CHUNK = 500;
 
-/** The plans of all endpoint groups: what is polled next, by which process. All decisions are made in scripts. */
+/** The plans of all endpoint groups: the next polls, and the process of each. Scripts make all decisions. */
 export class PlanStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -66,8 +63,8 @@ export class PlanStore {
   }
 
   /**
-   * Sets the budgets of endpoint groups, in requests per second over all processes. Whoever sets them last decides for all.
-   * Returns the endpoint groups that had none: their plans are new, or were lost.
+   * Sets the budgets of endpoint groups, in requests per second over all processes. The last call decides for all. Returns the
+   * endpoint groups that had none: their plans are new, or were lost.
    */
   async setBudgets(
     requestsPerSecond: { readonly [endpointGroup in EndpointGroup]?: number },
@@ -82,7 +79,7 @@ export class PlanStore {
     return without;
   }
 
-  /** Takes up to so many looks for a process, with slots of the budget up to so many ms ahead. */
+  /** Claims up to `most` polls for a process, with slots of the budget up to `aheadMs` ahead. */
   async claim(
     endpointGroup: EndpointGroup,
     by: {
@@ -100,7 +97,6 @@ export class PlanStore {
     return { ...claimed, waitMs: claimed.waitMs < 0 ? null : claimed.waitMs };
   }
 
-  /** Says that a process is there, and keeps its leases. */
   async renew(
     endpointGroup: EndpointGroup,
     held: { process: string; polls: readonly { member: string; token: string }[] },
@@ -109,7 +105,7 @@ export class PlanStore {
     await scripts.renewPolls(this.#redis, { keys: this.#keysOf(endpointGroup), args });
   }
 
-  /** Ends a poll. Returns whether the endpoint group's state has to hear of its answer; null when the claim was another's by now. */
+  /** Ends a poll. Returns whether its response changes the endpoint group's state; null when another process has the claim. */
   async end(
     look: { member: string; subject: SubjectId; token: string; endpointGroup: EndpointGroup },
     outcome: PollEnd,
@@ -146,23 +142,23 @@ export class PlanStore {
     return ended === 'stale' ? null : ended === 'answer';
   }
 
-  /** Another slot for a poll that missed its own; in how many ms it is. */
+  /** Reserves another slot for a poll that missed its own. Returns the ms until then. */
   async reslot(endpointGroup: EndpointGroup): Promise<number> {
     return scripts.reslot(this.#redis, { keys: this.#keysOf(endpointGroup), args: { atMs: this.#atMs() } });
   }
 
-  /** A slot for a request that is no poll, in how many ms it is; null where the endpoint group is not asked as usual now. */
+  /** Reserves a slot for another request. Returns the ms until then; null unless the endpoint group is polled as usual. */
   async spareSlot(endpointGroup: EndpointGroup): Promise<number | null> {
     const args = { atMs: this.#atMs() };
     return scripts.spareSlot(this.#redis, { keys: this.#keysOf(endpointGroup), args });
   }
 
-  /** Has subjects looked at as soon as the budget allows, also those whose tracking had ended. */
+  /** Requests polls of subjects as soon as the budget allows, also those whose tracking had ended. */
   async ask(members: readonly PlanMember[]): Promise<void> {
     await this.#ask(members, { prefix: '', withinMs: 0 });
   }
 
-  /** As `ask`, but at most once in a while for one subject: for answers on pages that are behind. */
+  /** As `ask`, but at most once in a while for one subject: for responses on pages that are behind. */
   async recheck(members: readonly PlanMember[]): Promise<void> {
     await this.#ask(members, { prefix: this.#keys.rechecked(''), withinMs: RECHECK_EVERY_MS });
   }
@@ -175,7 +171,7 @@ export class PlanStore {
     }
   }
 
-  /** Begins to track subjects that are not tracked, and spreads their first polls. Returns how many were new. */
+  /** Starts tracking subjects that are not tracked, and spreads their first polls. Returns how many were new. */
   async track(subjects: readonly PlanMember[], restMs = 0): Promise<number> {
     let tracked = 0;
     for (const [endpointGroup, some] of byEndpointGroup(subjects)) {
@@ -187,7 +183,7 @@ export class PlanStore {
     return tracked;
   }
 
-  /** Ends the tracking of a subject that a page showed finished, as its snapshot of a commit says. False where it stays. */
+  /** Ends the tracking of a subject that a page showed finished, by its snapshot of a commit. False where it stays. */
   async retire(subject: SubjectId, commit: number): Promise<boolean> {
     const keys = this.#keys;
     return scripts.retire(this.#redis, {
@@ -202,7 +198,7 @@ export class PlanStore {
     });
   }
 
-  /** Tracked subjects of a kind, a part of them at a time, in no order: those that stay tracked meanwhile come at least once. */
+  /** Lists some tracked subjects of a kind, unordered: those that stay tracked meanwhile occur at least once. */
   async tracked(
     endpointGroup: EndpointGroup,
     kind: SubjectKind,
@@ -213,13 +209,12 @@ export class PlanStore {
     return { subjects: rows.filter((_, index) => index % 2 === 0), cursor: next };
   }
 
-  /** True when a member is in a plan. */
   async isTracked(member: PlanMember): Promise<boolean> {
     const { subject } = parseMember(member);
     return (await this.#redis.hexists(`${this.#keys.plan(endpointGroupOf(subject))}:items`, member)) === 1;
   }
 
-  /** Looks through a bounded part of a plan for what stands nowhere. Returns what was put back. */
+  /** Checks a bounded part of a plan for members that are in no list. Returns those that it put back. */
   async repair(endpointGroup: EndpointGroup): Promise<string[]> {
     const [plan, repairCursors] = [this.#keys.plan(endpointGroup), this.#keys.repairCursors(endpointGroup)];
     const args = { atMs: this.#atMs(), count: REPAIR_COUNT, kinds: endpointGroupKinds(endpointGroup) };

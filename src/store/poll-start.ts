@@ -14,15 +14,15 @@ import { scripts } from './scripts.ts';
 import type { Known, SubjectStore } from './subjects.ts';
 import { type OpenTransfers, parseFacts, parseOpen, type WalletFacts } from './wallets.ts';
 
-/** The present state of a sweep over the pages of a wallet, as it is stored. */
+/** The stored state of a sweep. */
 export type StoredSweep = { readonly [field: string]: string };
 
 /**
- * A poll that a worker has taken, with all that it knows before its request. `inMs` is the time to its slot of the budget;
- * `planMs` the plan's time then and `virtual` its virtual time at the claim (seconds);
- * `roundSeconds` how long it takes to poll every wallet once, if the whole budget did nothing else; `lateMs` by how much it missed what
- * was promised; `isAsked`: somebody requested it, or the subject is new, so that it is made even where tracking is over;
- * `fails` counts failures in a row; `asOf` is the commit counter, `nowMs` Redis time at the slot.
+ * A poll that a worker has started, with all data for its request. `inMs` is the time to its slot of the budget; `planMs` the
+ * plan's time then and `virtual` its virtual time at the claim (seconds); `roundSeconds` the duration of one poll of every
+ * wallet, with the whole budget; `lateMs` its delay beyond the promised time; `isAsked`: it was requested, or the subject is
+ * new, so that it is made even where tracking is over; `fails` counts failures in a row; `asOf` is the commit counter, `nowMs`
+ * Redis time at the slot.
  */
 export type PollStart = Known & {
   member: string;
@@ -43,20 +43,19 @@ export type PollStart = Known & {
   subscriptions: ReadonlyMap<string, StoredSubscription>;
   facts: WalletFacts;
   open: OpenTransfers;
-  /** The quote itself, where it was imported. */
   imported: ImportedState | null;
-  /** What the name of a route means; null for any other subject. */
+  /** The definition of a route; null for any other subject. */
   route: RouteDefinition | null;
-  /** The sweep of which a page is polled; null for the subject itself. */
+  /** The sweep of the polled page; null for the subject itself. */
   sweep: StoredSweep | null;
-  /** Root -> `<ms of the claim>:<the same moment on the upstream's clock, seconds>`, as far as it is known. */
+  /** Root -> `<ms of the claim>:<the same time on the upstream's clock, seconds>`, as far as it is known. */
   subscribedAt: ReadonlyMap<string, string>;
 };
 
-/** A poll may be so late and keep its slot; later ones get another, so that no second holds more than its share. */
+/** Longest delay with which a poll keeps its slot; later ones get another, so that no second has more than its share. */
 const LATE_MS = 30;
 
-/** What reads the parts of a start from their stored form. */
+/** The stores that parse the parts of a start. */
 export type PollReaders = {
   redis: RedisClient;
   keys: Keys;
@@ -66,7 +65,7 @@ export type PollReaders = {
   atMs?: PlanClock;
 };
 
-/** Takes a claim for a process, and reads what its poll needs. Null where the claim is another's, or its time has passed. */
+/** Starts a claimed poll for a process, and reads its data. Null where another process has the claim, or it has expired. */
 export async function takePoll(
   parts: PollReaders,
   { member, token }: Pick<ClaimedPoll, 'member' | 'token'>,

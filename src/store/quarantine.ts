@@ -4,15 +4,15 @@ import type { Keys } from './keys.ts';
 import { type LogEntry, parseEntry } from './log-entry.ts';
 import { scripts } from './scripts.ts';
 
-/** The number of entries that are stored; where more come, the oldest go. They stay in the log for its retention. */
+/** Most entries that are stored; beyond it the oldest are removed. They stay in the log for its retention. */
 const MOST_KEPT = 1_000;
 
 const STORED = z.tuple([z.string()], z.string());
 
-/** An entry as it stands in the log. */
+/** The raw fields of an entry of the log. */
 export type RawEntry = { id: string; fields: readonly string[] };
 
-/** The entries of the log that could not be read: kept as they are, until a program that can read them returns them. */
+/** The entries of the log that could not be read: stored unchanged, until a program that can read them returns them. */
 export class Quarantine {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -22,13 +22,13 @@ export class Quarantine {
     this.#keys = keys;
   }
 
-  /** Sets an entry aside. False when it was before. */
+  /** False when it was quarantined before. */
   async add(entry: RawEntry): Promise<boolean> {
     const args = { entry: stored(entry), atMs: entry.id.split('-')[0] ?? '0', most: MOST_KEPT };
     return scripts.quarantine(this.#redis, { keys: this.#keys, args });
   }
 
-  /** What was quarantined as this program reads it, the oldest first. */
+  /** Lists the quarantined entries as this program reads them, the oldest first. */
   async list(): Promise<(LogEntry & RawEntry)[]> {
     const members = await this.#redis.zrange(this.#keys.quarantine, '0', '-1');
     return members.map((member) => {
@@ -37,7 +37,7 @@ export class Quarantine {
     });
   }
 
-  /** Puts an entry back at the end of the log, from where it is delivered. False when another was faster. */
+  /** Puts an entry back at the end of the log, from where it is delivered. False when another process was faster. */
   async putBack(entry: RawEntry): Promise<boolean> {
     const args = { entry: stored(entry), fields: entry.fields };
     return (await scripts.returnEntry(this.#redis, { keys: this.#keys, args })) !== '';

@@ -6,7 +6,7 @@ import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 import { scripts } from './scripts.ts';
 import { INTEGER_TEXT, type OnForeign, readHash } from './stored.ts';
 
-/** The states of a receiver: how many attempts it gets, and what moves it (the table is in commands/include/pace.lua). */
+/** The states of a receiver, which decide the number of its attempts (the table of moves is in commands/include/pace.lua). */
 export const RECEIVER_STATES = ['ok', 'resting', 'failing', 'disabled', 'enabling', 'paused'] as const;
 
 export type ReceiverState = (typeof RECEIVER_STATES)[number];
@@ -29,8 +29,8 @@ const CONDITION = z.object({
 });
 
 /**
- * How a receiver is. `since` is the first failure after the last success; `notBefore` is when one that rests or fails is
- * tried again. All times are ms of Redis time.
+ * The condition of a receiver. `since` is the first failure after the last success; `notBefore` is the time of the next try of
+ * one that rests or fails. All times are ms of Redis time.
  */
 export type ReceiverCondition = z.infer<typeof CONDITION>;
 
@@ -61,7 +61,7 @@ export class ReceiverStore {
     return value ?? CONDITION.parse({});
   }
 
-  /** Makes no more attempts until the receiver is enabled. Returns the state before. */
+  /** Stops attempts until the receiver is enabled. Returns the state before. */
   async disable(name: string): Promise<ReceiverState> {
     const reason = 'disabled by the operator';
     const event = receiverEvent({ name, word: 'disabled', reason, nowMs: await redisTimeMs(this.#redis) });
@@ -69,7 +69,7 @@ export class ReceiverStore {
     return scripts.disable(this.#redis, { keys: this.#keysOf(name), args });
   }
 
-  /** Makes no attempts until the receiver is resumed. Returns the state before; one that is held already stays as it is. */
+  /** Stops attempts until the receiver is resumed. Returns the state before; one that is held already stays as it is. */
   async pause(name: string): Promise<ReceiverState> {
     const reason = 'paused by the operator';
     const event = receiverEvent({ name, word: 'paused', reason, nowMs: await redisTimeMs(this.#redis) });
@@ -77,7 +77,7 @@ export class ReceiverStore {
     return scripts.pause(this.#redis, { keys: this.#keysOf(name), args });
   }
 
-  /** Has attempts made again to a paused receiver. Returns the state before; any other state stays as it is. */
+  /** Resumes a paused receiver. Returns the state before; any other state stays as it is. */
   async unpause(name: string): Promise<ReceiverState> {
     const reason = 'resumed by the operator';
     const event = receiverEvent({ name, word: 'resumed', reason, nowMs: await redisTimeMs(this.#redis) });
@@ -85,14 +85,14 @@ export class ReceiverStore {
     return scripts.unpause(this.#redis, { keys: this.#keysOf(name), args });
   }
 
-  /** Has the relay enable a disabled receiver. Returns the state before; any other state stays as it is. */
+  /** Requests the relay to enable a disabled receiver. Returns the state before; any other state stays as it is. */
   async enable(name: string): Promise<ReceiverState> {
     return scripts.enable(this.#redis, { keys: this.#keysOf(name), args: {} });
   }
 
   /**
-   * One step of enabling, under the relay's fencing token: queues a bounded part of what waits for another try. `enabled`
-   * when nothing was left to queue, `held` when no step may be taken.
+   * Queues a bounded part of the waiting deliveries, under the relay's token. `enabled`: none was left; `held`: no step is
+   * allowed.
    */
   async resume(token: string, name: string, most: number): Promise<'enabled' | 'more' | 'held'> {
     const { relayLease } = this.#keys;
@@ -107,13 +107,13 @@ export class ReceiverStore {
   }
 }
 
-/** Moves as JSON, by receiver and word, but for when and why: every attempt brings one along, and few of them are reported. */
+/** Moves as JSON, by receiver and word, without time and reason: every attempt carries one, and few of them are reported. */
 const TEMPLATES = new Map<string, string>();
 
 const REASON = '%REASON%';
 const NO_TIME = new Date(0).toISOString();
 
-/** A move of a receiver as JSON, with what only the script knows left to be filled in. */
+/** Builds a move of a receiver as JSON, with placeholders that the script fills in. */
 export function receiverEvent(move: {
   name: string;
   word: ReceiverMove;

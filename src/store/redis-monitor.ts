@@ -4,33 +4,30 @@ import { redisTimeMs } from './connection.ts';
 import { isKept, type Persistence, readPersistence } from './persistence.ts';
 import { isOff } from './startup-checks.ts';
 
-/** All spans are counted in ticks of about a second: a process that stood still itself must not blame Redis for it. */
+/** All spans are counted in ticks of about a second: a process that was paused itself must not blame Redis for it. */
 const TICK_MS = 1_000;
 const AWAY_AFTER = 5;
 
-/** While Redis is away, a fresh connection is tried so often; answered for so long while ours are not, ours are stuck. */
+/** Ticks for a fresh connection: tried so often while Redis is away; answered for so long while ours are not, ours are stuck. */
 const FRESH_AFTER = 10;
 const FRESH_EVERY = 5;
 const STUCK_AFTER = 60;
 const FRESH_TIMEOUT_TICKS = 2;
 
 const INSPECT_EVERY = 60;
-/** The interval at which what is wrong with the persistence is said again. */
 const REPEAT_EVERY = 3_600;
 
-/** What a monitor works with, and whom it tells. */
+/** The options and callbacks of a monitor. */
 export type MonitorOptions = {
   /** A key of ours: in a Cluster, the node that has it is the one that counts. */
   key: string;
-  /** Opens a connection that has nothing to do with ours. */
   openFresh: () => RedisClient;
   onAway: (role: string, reason: string) => void;
   onBack: (role: string) => void;
-  /** Reported when the persistence has changed, and now and then while nothing is stored. Not of the first reading. */
+  /** Called when the persistence has changed, and now and then while nothing is stored. Not for the first read. */
   onPersistence: (persistence: Persistence) => void;
-  /** Reported when the clock of Redis has come to be off ours, or on it again. Not of the first reading. */
+  /** Called when the clock of Redis begins to differ from ours, or to agree again. Not for the first read. */
   onClock: (skewMs: number) => void;
-  /** The length of a tick, which tests shorten. */
   tickMs?: number;
 };
 
@@ -42,7 +39,7 @@ type Watched = {
   silentTicks: number;
 };
 
-/** Knows whether Redis answers, from a command a second on each connection, and what it keeps. */
+/** Monitors whether Redis answers, by a command a second on each connection, and its persistence. */
 export class RedisMonitor {
   readonly #options: MonitorOptions;
   readonly #tickMs: number;
@@ -64,37 +61,32 @@ export class RedisMonitor {
     this.#timer = setInterval(() => this.#tick(), this.#tickMs);
   }
 
-  /** Asks on a connection from now on. */
   watch(role: string, redis: RedisClient): void {
     const watched: Watched = { role, redis, state: 'new', isAsked: false, silentTicks: 0 };
     this.#watched.push(watched);
     this.#ask(watched);
   }
 
-  /** Asks on a connection no more. */
   unwatch(redis: RedisClient): void {
     const at = this.#watched.findIndex((one) => one.redis === redis);
     if (at !== -1) this.#watched.splice(at, 1);
   }
 
-  /** Takes note that a connection has met trouble, as it says itself. */
   lost(role: string, reason: string): void {
     const watched = this.#watched.findLast((one) => one.role === role);
     if (watched === undefined) this.#options.onAway(role, reason);
     else this.#leave(watched, reason);
   }
 
-  /** True when all connections are answered. */
   isReachable(): boolean {
     return this.#watched.length > 0 && this.#watched.every(({ state }) => state === 'answering');
   }
 
-  /** For how long the connection that waits longest has had no answer. */
   silentMs(): number {
     return Math.max(0, ...this.#watched.map(({ silentTicks }) => silentTicks)) * this.#tickMs;
   }
 
-  /** For how long fresh connections have been answered while ours were not; 0 when that is not so. */
+  /** Returns how long fresh connections have been answered while ours were not; 0 when that is not so. */
   stuckMs(): number {
     return this.#freshSince === null ? 0 : (this.#ticks - this.#freshSince) * this.#tickMs;
   }
@@ -104,12 +96,12 @@ export class RedisMonitor {
     return this.stuckMs() >= STUCK_AFTER * this.#tickMs;
   }
 
-  /** What Redis keeps, as of the last minute; null before it was asked. */
+  /** The persistence of Redis, at most a minute old; null before the first read. */
   get persistence(): Persistence | null {
     return this.#persistence;
   }
 
-  /** How far the clock of Redis is off ours, as of the last minute; null before it was asked. */
+  /** The difference between the clock of Redis and ours, at most a minute old; null before the first read. */
   get clockSkewMs(): number | null {
     return this.#clockSkewMs;
   }
@@ -169,7 +161,7 @@ export class RedisMonitor {
       this.#noteClock((await redisTimeMs(first.redis)) - Date.now());
       this.#note(await readPersistence(first.redis));
     } catch {
-      // Whether Redis answers is reported elsewhere; a user that may not ask for INFO leaves it unknown.
+      // Another check reports whether Redis answers; a user without access to INFO leaves the persistence unknown.
       this.#persistence = { kind: 'unknown' };
     }
   }

@@ -23,8 +23,8 @@ import type { SubjectStore } from './subjects.ts';
 import { Suspensions } from './suspensions.ts';
 
 /**
- * What a config wants: its subscriptions with the subjects they name, its routes, each once, and its receivers, of which
- * `addedReceivers` names those that were made through the API. `graceSpanMs`: how long what leaves it is suspended.
+ * The content of a config: its subscriptions with their subjects, its routes, each once, and its receivers, of which
+ * `addedReceivers` names those that were made through the API. `graceSpanMs`: length of a suspension.
  */
 export type Wanted = {
   digest: string;
@@ -37,15 +37,14 @@ export type Wanted = {
   })[];
 };
 
-/** The subscriptions and receivers that all processes on one Redis share. */
+/** The subscriptions and receivers, shared by all processes on one Redis. */
 export class Registry {
-  /** What has left the config, and may come back. */
   readonly suspensions: Suspensions;
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #subjects: SubjectStore;
   readonly #definitions: Definitions;
-  /** What this process synced last: an entry of another shape is written anew from it. */
+  /** The definitions of this process's last sync: a stored entry of another shape is rewritten from them. */
   #own: Pick<Wanted, 'receivers' | 'routes'> & {
     addedReceivers: ReadonlySet<string>;
     subscriptions: Map<string, StoredSubscription>;
@@ -56,7 +55,7 @@ export class Registry {
     subscriptions: new Map(),
   };
 
-  /** When the roots that left the config are looked through again, own clock: there can be as many as wallets. */
+  /** Time of the next check of the roots that left the config, own clock: there can be as many as wallets. */
   #pruneContinuedAtMs = 0;
 
   constructor(
@@ -73,14 +72,13 @@ export class Registry {
   }
 
   /**
-   * Makes the registry what a config wants. New receivers come first, with a cursor at the end of the log, so that no
-   * event of a new subscription can fall before its receiver's cursor. Receivers that come back are the last to be written
-   * before anything is wanted for them: the relay would take them past events of subscriptions that do not name them yet.
-   * Whoever syncs last is the newest config, and only it removes; the others see that by the digest. Repeating it changes
-   * nothing. What is named anew is polled soon.
+   * Syncs the registry with a config. New receivers come first, with a cursor at the end of the log, so that no event of a new
+   * subscription is before its receiver's cursor. Receivers that come back are written last, before their roots: the relay
+   * would move them past events of subscriptions that do not name them yet. The last sync has the newest config, and only it
+   * removes; the others see that by the digest. A repeated sync changes nothing. New subjects are polled soon.
    *
-   * The order holds over a crash between any two steps: roots are continued while those that they continue are still
-   * wanted, and by definitions that still have their receivers.
+   * The order is safe for a crash between any two steps: roots are continued while their predecessors are still wanted, and by
+   * definitions that still have their receivers.
    */
   async sync(wanted: Wanted, newestEntry: string): Promise<void> {
     this.#take(wanted);
@@ -97,14 +95,14 @@ export class Registry {
     const reload = { stored: storedRoots, named, continued: goesOn, stays, suspended, present };
     const leaving = planSuspensions(reload, { isGraced: wanted.graceSpanMs > 0 });
     const ended = new Set(leaving.ended);
-    // What is suspended is wanted like what stays.
+    // Suspended roots are wanted like those that stay.
     const remaining = new Set(
       [...known.keys(), ...leaving.narrowed.map(({ root }) => root)].filter((root) => !ended.has(root)),
     );
     const continued = [...goesOn, ...leaving.narrowed];
     await this.#addSubscriptions(wanted.subscriptions);
     const making = await this.suspensions.begin(leaving);
-    // The definitions that are written next have no receiver of these.
+    // The definitions that are written next no longer have the receivers of these.
     if (making !== null) await this.suspensions.mark(making.out, leaving.out.filter(isNarrowed));
     await this.#noteContinued(continued, { isWanted: (root) => roots.has(root) || remaining.has(root) });
     await this.#want(
@@ -139,14 +137,14 @@ export class Registry {
     await this.suspensions.complete(making);
   }
 
-  /** What of earlier configs is wanted: all that any config names, by root and as roots, and what of it is suspended. */
+  /** Reads the wanted roots of all earlier configs, with those of them that are suspended. */
   async #stored(): Promise<{
     stored: [string, string][];
     known: Map<string, number>;
     suspended: Map<string, SuspendedState>;
     storedRoots: StoredRoot[];
   }> {
-    // One whose time is of another shape is wanted anew. What is tracked by itself is no config's.
+    // A root whose time is of another shape is wanted anew. Subjects that are tracked by themselves belong to no config.
     const stored = Object.entries(await this.#redis.hgetall(this.#keys.wanted)).filter(
       ([root]) => !isTrackedRoot(root),
     );
@@ -156,8 +154,8 @@ export class Registry {
   }
 
   /**
-   * Parts the roots for some of whose receivers their subscription leads on no more (see `partRoots`), by the definitions
-   * that still have them: a crash between any two steps leaves what counts for the same receivers.
+   * Splits the roots whose subscription has lost some of their receivers (see `partRoots`), by the definitions that still have
+   * them: a crash between any two steps leaves roots that count for the same receivers.
    */
   async #partRoots(wanted: Wanted, named: readonly NamedSubject[]): Promise<void> {
     const { storedRoots, suspended, known } = await this.#stored();
@@ -177,7 +175,6 @@ export class Registry {
     }
   }
 
-  /** Makes a config the newest that any process runs. */
   async #noteNewest(digest: string): Promise<void> {
     const { config } = this.#keys;
     const revision = await this.#redis.hincrby(config, 'generation', 1);
@@ -194,7 +191,6 @@ export class Registry {
     return found;
   }
 
-  /** The roots of the config that was synced last, with the receivers that they count for. */
   async #storedRoots(
     known: ReadonlyMap<string, number>,
     suspended: ReadonlyMap<string, SuspendedState>,
@@ -203,7 +199,7 @@ export class Registry {
     return [...known].map(([root, atMs]) => {
       const { subscription, receivers: narrowed } = parseClaimRoot(root);
       const all = definitions.get(subscription)?.receivers ?? [];
-      // One that is suspended counts for its receivers, whatever its subscription has meanwhile.
+      // A suspended root counts for its own receivers, whatever its subscription has meanwhile.
       if (narrowed !== null && suspended.has(root)) return { root, atMs, receivers: narrowed };
       return {
         root,
@@ -214,8 +210,8 @@ export class Registry {
   }
 
   /**
-   * Writes which roots continue those that leave. Of a chain of reloads each root leads to those that are wanted now; also one
-   * that came back with a later start: a transfer that was not polled meanwhile has its claim from before.
+   * Writes the roots that continue those that leave. After several reloads each root leads to those that are wanted now; also
+   * one that came back with a later start: a transfer that was not polled meanwhile has its claim from before.
    */
   async #noteContinued(
     continued: readonly ContinuedRoot[],
@@ -232,7 +228,7 @@ export class Registry {
     const over: string[] = [];
     for (const left of new Set([...Object.keys(stored), ...next.keys()])) {
       const [atMs = '', ...before] = stored[left]?.split('\n') ?? [];
-      // One that goes on for who reads the log alone may itself stay, suspended.
+      // A root that is continued for readers of the log alone may itself stay, suspended.
       const later = before.flatMap((root) => [...(next.get(root) ?? []), ...(isWanted(root) ? [root] : [])]);
       const roots = new Set([...(next.get(left) ?? []), ...later]);
       roots.delete(left);
@@ -245,8 +241,8 @@ export class Registry {
   }
 
   /**
-   * Takes what a config wants for what this process wants. What the file wants is not written; of the receivers that were
-   * made through the API every process writes what it has read last, and so the newest stands in the end.
+   * Sets this process's definitions without writing them. Only the API's receivers are written: every process writes those it
+   * read last, and so the newest is stored in the end.
    */
   async adopt(wanted: Wanted): Promise<void> {
     this.#take(wanted);
@@ -275,7 +271,7 @@ export class Registry {
     const own = receivers.filter(({ name }) => !this.#own.addedReceivers.has(name));
     for (const { name } of own) await this.#redis.hsetnx(this.#keys.cursors, name, newestEntry);
     await this.#writeReceivers(own.filter(({ name }) => !left.has(name)));
-    // Those that were made through the API are no config's.
+    // Receivers that were made through the API belong to no config.
     for (const name of await this.#redis.hkeys(this.#keys.addedReceivers)) names.add(name);
     for (const receiver of stored) {
       if (names.has(receiver.name) || receiver.removed) continue;
@@ -291,7 +287,7 @@ export class Registry {
     }
   }
 
-  /** Stores the definitions of subscriptions that are new, before anything is wanted for them. */
+  /** Stores the definitions of new subscriptions, before their roots. */
   async #addSubscriptions(wanted: Wanted['subscriptions']): Promise<void> {
     for (const [name, definition] of definitionsOf(wanted)) {
       await this.#redis.hsetnx(this.#keys.subscriptions, name, JSON.stringify(definition));
@@ -299,9 +295,9 @@ export class Registry {
   }
 
   /**
-   * Definitions of subscriptions; one that left the config is marked and stays for its committed events. A receiver that left
-   * the config stays noted with its subscriptions until it is back: one of them may be renamed meanwhile, and its receivers
-   * are owed what it had committed before.
+   * Stores the definitions of subscriptions; one that left the config is marked and stays for its committed events. A receiver
+   * that left the config stays noted with its subscriptions until it is back: one of them may be renamed meanwhile, and its
+   * receivers still get its earlier events.
    */
   async #syncSubscriptions({ subscriptions, receivers }: Wanted): Promise<void> {
     const definitions = definitionsOf(subscriptions);
@@ -330,8 +326,7 @@ export class Registry {
   }
 
   /**
-   * What the names of routes mean, to every process alike: a route's prices are compared with each other. One that is
-   * suspended keeps its meaning, for it is polled on.
+   * Stores routes, equal for every process, since their prices are compared. A suspended one stays, since it is still polled.
    */
   async #syncRoutes(routes: readonly RouteDefinition[], remaining: ReadonlySet<string>): Promise<void> {
     const names = new Set(routes.map((route) => route.name));
@@ -346,7 +341,7 @@ export class Registry {
     for (const name of unwanted) await this.#redis.hdel(this.#keys.routes, name);
   }
 
-  /** What a route's name means, from its stored text; null for one of another shape that this config does not have. */
+  /** Reads the definition of a route from its stored text; null for one of another shape that this config does not have. */
   async readRoute(name: string, text: string): Promise<RouteDefinition | null> {
     const route = this.#definitions.route(name, text);
     if (route !== null) return route;
@@ -355,7 +350,7 @@ export class Registry {
     return own;
   }
 
-  /** Takes roots out. What nobody names any more is taken off the schedule by its next poll, and kept for the retention. */
+  /** Removes roots. The next poll of a subject that nobody names ends its tracking; it is stored for the retention. */
   async #unwant(roots: readonly string[], named: ReadonlySet<string>): Promise<void> {
     await this.#redis.hdel(this.#keys.wanted, ...roots);
     await this.#redis.hdel(this.#keys.since, ...roots);
@@ -365,14 +360,14 @@ export class Registry {
     );
   }
 
-  /** The subjects of a kind that a subscription names, or named until it was suspended. */
+  /** Returns the subjects of a kind that a subscription names, or named until it was suspended. */
   async namedOf(kind: string): Promise<Set<string>> {
     const roots = (await this.#redis.hkeys(this.#keys.wanted)).filter((root) => !isTrackedRoot(root));
     const subjects = roots.map((root) => parseClaimRoot(root).subject);
     return new Set(subjects.filter((subject) => subject.startsWith(`${kind}:`)));
   }
 
-  /** Claims again what is tracked by itself, where that was lost. */
+  /** Claims subjects that are tracked by themselves again, where their claims were lost. */
   async wantTracked(subjects: readonly SubjectId[]): Promise<void> {
     await this.#want(subjects.map((subject) => ({ root: trackedRoot(subject), subject, at: '', from: '' })));
   }
@@ -389,7 +384,7 @@ export class Registry {
     }
   }
 
-  /** True when nothing is wanted but what is tracked by itself: where a config names something, that was lost. */
+  /** True when only subjects that are tracked by themselves are wanted: where a config names something, that was lost. */
   async isForgotten(): Promise<boolean> {
     const { wanted, tracked, trackingEnded } = this.#keys;
     const replies = await this.#redis.multi().hlen(wanted).hlen(tracked).zcard(trackingEnded).exec();
@@ -397,7 +392,7 @@ export class Registry {
     return roots <= known - ended;
   }
 
-  /** What the newest config names: ids of subjects and names of receivers. What was tracked or made by itself is no config's. */
+  /** Omits subjects that are tracked by themselves, and receivers that were made through the API. */
   async named(): Promise<{ subjects: string[]; receivers: string[] }> {
     const suspended = await this.suspensions.states();
     const roots = (await this.#redis.hkeys(this.#keys.wanted)).filter(
@@ -411,12 +406,11 @@ export class Registry {
     };
   }
 
-  /** The digest of the newest config that any process on this Redis runs. */
   async newestDigest(): Promise<string | null> {
     return this.#redis.hget(this.#keys.config, 'digest');
   }
 
-  /** All receivers that ever were, in no order. */
+  /** Returns all receivers that are stored, also removed ones, unordered. */
   async receivers(): Promise<StoredReceiver[]> {
     const known: StoredReceiver[] = [];
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.receivers))) {
@@ -426,7 +420,6 @@ export class Registry {
     return known;
   }
 
-  /** Writes an entry of another shape anew, if this process knows the receiver. */
   async #rewriteReceiver(name: string): Promise<StoredReceiver | null> {
     const own = this.#own.receivers.find((one) => one.name === name);
     if (own === undefined) return null;
@@ -434,10 +427,7 @@ export class Registry {
     return { ...own, removed: false };
   }
 
-  /**
-   * The roots in the config that continue some that have left it, by these. Nothing of one that is in it again, and no root that is
-   * suspended, which has what waits for it.
-   */
+  /** Returns the roots that continue some that have left the config. Omits suspended roots, and those of a root that is back. */
   async continuing(roots: readonly string[]): Promise<Map<string, string[]>> {
     const distinct = [...new Set(roots)];
     if (distinct.length === 0) return new Map();
@@ -462,7 +452,7 @@ export class Registry {
     );
   }
 
-  /** The subscriptions that some claims' roots speak of, by name; also those that left the config. */
+  /** Returns the subscriptions of some claims' roots, by name; also those that left the config. */
   async subscriptions(roots: readonly string[]): Promise<Map<string, StoredSubscription>> {
     const names = [...new Set(roots.map((root) => parseClaimRoot(root).subscription))];
     const texts = await Promise.all([
@@ -478,7 +468,6 @@ export class Registry {
     return this.readSubscriptions(texts.flat());
   }
 
-  /** The stored texts of some definitions, by name. */
   async #texts(
     key: string,
     wanted: readonly { name: string; field: string }[],
@@ -491,7 +480,7 @@ export class Registry {
     });
   }
 
-  /** Subscriptions from their stored texts, by name. One of another shape is written anew, if this config has it. */
+  /** Reads subscriptions from their stored texts, by name. One of another shape is rewritten, if this config has it. */
   async readSubscriptions(
     texts: Iterable<readonly [string, string]>,
   ): Promise<Map<string, StoredSubscription>> {
@@ -511,7 +500,7 @@ export class Registry {
     return own;
   }
 
-  /** Removes subscriptions that left the config before a moment (ms): their events are gone as well. */
+  /** Removes subscriptions that left the config before a time (ms): their events are gone as well. */
   async prune(beforeMs: number): Promise<void> {
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
       const removedAtMs = this.#definitions.subscription(name, text)?.removedAtMs ?? null;
@@ -531,17 +520,14 @@ export class Registry {
   }
 
   /**
-   * When a root was subscribed on the upstream's clock. `dateMs` is the `Date` of an answer that has just come; the first
-   * process that can tell decides.
+   * Returns a root's subscription time on the upstream's clock. `dateMs`: `Date` of a new response; the first process decides.
    */
   async subscribedAt(claim: { root: string; atMs: number }, dateMs: number | null): Promise<SubscribedAt> {
     const args = { key: claim.root, atMs: claim.atMs, dateMs };
     return scripts.since(this.#redis, { keys: this.#keys, args });
   }
 
-  /**
-   * The number of tracked subjects by kind and status, in lower case, where an answer has shown one. Wallets have none.
-   */
+  /** Counts the tracked subjects by kind and status, in lower case, where a response has shown one. Wallets have none. */
   async counts(): Promise<{ kind: string; status: string; count: number }[]> {
     const stored = await this.#redis.hgetall(this.#keys.counts);
     return Object.entries(stored).map(([key, count]) => {
@@ -551,13 +537,10 @@ export class Registry {
   }
 }
 
-/**
- * Between which times on the upstream's clock a root was subscribed, seconds; the same where that is known. `news`: what has just
- * been found out.
- */
+/** Range of a subscription's time on the upstream's clock, seconds; equal ends where known. `news`: the newly known part. */
 export type SubscribedAt = Awaited<ReturnType<typeof scripts.since>>;
 
-/** A root to be wanted: since when (ms as text, empty for now), and the root that it continues (empty for none). */
+/** A root to be wanted: its start (ms as text, empty for now), and the root that it continues (empty for none). */
 type WantedRoot = { root: string; subject: SubjectId; at: string; from: string };
 
 function namedSubjects({ subscriptions }: Wanted): NamedSubject[] {
@@ -570,15 +553,12 @@ const COUNTS = z.tuple([z.number(), z.number(), z.number()]);
 
 const PRUNE_CONTINUED_EVERY_MS = 3_600_000;
 
-/** True when a root counts for some receivers of its subscription alone. */
 function isNarrowed(root: string): boolean {
   return parseClaimRoot(root).receivers !== null;
 }
 
-/** So many roots go into one script. */
 const CHUNK = 200;
 
-/** What is stored of subscriptions, by name. */
 function definitionsOf(wanted: Wanted['subscriptions']): Map<string, StoredSubscription> {
   return new Map(
     wanted.map(({ subjects: _, ...definition }, order) => [

@@ -7,12 +7,11 @@ import { RECEIVER_STATES, type ReceiverState } from './receivers.ts';
 import { scripts } from './scripts.ts';
 import type { OnForeign } from './stored.ts';
 
-/** The number of receivers one script that is asked about. */
 const CHUNK = 500;
 
 const STATE = z.enum(RECEIVER_STATES).catch('ok');
 
-/** The place where a receiver stands: the entry up to which its deliveries are opened, its state, and how many are open. */
+/** The cursor of a receiver, up to which its deliveries are opened, its state, and the number of open deliveries. */
 export type Standing = { name: string; cursor: string; state: ReceiverState; open: number };
 
 /** The lease of the relay, and the cursors that only its holder moves. */
@@ -29,30 +28,24 @@ export class RelayLease {
     this.#lease = new FencedLease(redis, { lease: keys.relayLease, fence: keys.relayFence });
   }
 
-  /** Takes or renews the lease. Returns the fencing token; null while another process holds it. */
+  /** Returns the fencing token; null while another process holds the lease. */
   async hold(): Promise<string | null> {
     return this.#lease.hold();
   }
 
-  /** Gives the lease back, so that another process can take over at once. */
   async release(): Promise<void> {
     await this.#lease.release();
   }
 
-  /** True when this process relays, as far as it knows. */
   get isHolder(): boolean {
     return this.#lease.isHolder;
   }
 
-  /** True when any process relays now. */
   async isHeld(): Promise<boolean> {
     return this.#lease.isHeld();
   }
 
-  /**
-   * The place where a receiver's deliveries are enqueued up to; null for a receiver without cursor, or with one that names no
-   * place: it is read from the beginning, and what it got before stands in the facts.
-   */
+  /** Null for a missing or malformed cursor: the log is read from the beginning, and the facts show earlier deliveries. */
   async cursor(receiver: string): Promise<string | null> {
     const cursor = await this.#redis.hget(this.#keys.cursors, receiver);
     if (cursor === null || /^\d+-\d+$/.test(cursor)) return cursor;
@@ -61,7 +54,6 @@ export class RelayLease {
     return null;
   }
 
-  /** The place where receivers stand, in their order. */
   async standing(receivers: readonly string[]): Promise<Standing[]> {
     const keys = this.#keys;
     const found: Standing[] = [];

@@ -25,26 +25,23 @@ const REPLAY = z.object({
 });
 
 /**
- * A replay. It sends the events that stand after the entry `since` and before the entry `until` once more, those of
- * `types` (all for null). The log is read from `since` to `end`, for a subscribers entry that came later stands behind `until`;
- * `cursor` is how far that is. `state` is `opened` when all of its deliveries are. With `places` it sends the events that
- * stand at these entries, and reads nothing else.
+ * A replay. It sends the events after the entry `since` and before the entry `until` again, those of `types` (all for null).
+ * The log is read from `since` to `end`, since a later subscribers entry is after `until`; `cursor` is the progress. `state`
+ * is `opened` when all of its deliveries are. With `places` it sends the events at these entries, and reads nothing else.
  */
 export type Replay = z.infer<typeof REPLAY>;
 
-/** The number of replays that are removed in one go. */
 const TRIMMED_AT_ONCE = 200;
 
-/** Some of the replays of an event to one receiver. */
 type ReplaysWanted = { receiver: string; after: string; count: number };
 
-/** A new id of a replay; `seed` makes the same one of the same text. */
+/** Makes a new id of a replay; one `seed` always gives the same id. */
 export function newReplayId(seed?: string): string {
   if (seed === undefined) return randomBytes(8).toString('hex');
   return createHash('sha256').update(seed).digest('hex').slice(0, 16);
 }
 
-/** Replays: what the operator requested, how far the relay is, and what became of the deliveries. */
+/** The replays that the operator requested, with their progress and the results of their deliveries. */
 export class ReplayStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -56,7 +53,7 @@ export class ReplayStore {
     this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
-  /** Asks the relay for a replay of a range of the log, under an id; one that stands is left as it is. */
+  /** Requests a replay of a range of the log from the relay, under an id; an existing one stays as it is. */
   async request(
     id: string,
     wanted: Pick<Replay, 'receiver' | 'since' | 'until' | 'end' | 'types'>,
@@ -66,7 +63,7 @@ export class ReplayStore {
     await this.#open(id, { ...range, cursor: wanted.since, types: JSON.stringify(types) });
   }
 
-  /** Asks the relay for a replay of the events at some entries, under an id; one that stands is left as it is. */
+  /** As `request`, for the events at some entries. */
   async requestPlaces(
     id: string,
     { receiver, places }: { receiver: string; places: readonly string[] },
@@ -87,7 +84,7 @@ export class ReplayStore {
       .exec();
   }
 
-  /** The replays that have sent an event to a receiver once more, by their ids: so many of those after one ('' for the first). */
+  /** Returns the ids of replays that sent an event to a receiver again: `count` of those after one ('' for the first). */
   async of(eventId: string, { receiver, after, count }: ReplaysWanted): Promise<string[]> {
     const [from, to] = [`(${receiver} ${after}`, `(${receiver}!`];
     const key = this.#keys.replaysOf(eventId);
@@ -95,12 +92,12 @@ export class ReplayStore {
     return members.map((member) => member.slice(receiver.length + 1));
   }
 
-  /** The ids of the replays whose deliveries are not all opened, the first requested first. */
+  /** In the order of the requests. */
   async open(): Promise<string[]> {
     return this.#redis.zrange(this.#keys.replays, '0', '-1');
   }
 
-  /** Removes replays that were requested before a moment (ms), a bounded number of them. */
+  /** Removes replays that were requested before a time (ms), a bounded number of them. */
   async trim(beforeMs: number): Promise<void> {
     const { replayTimes, replays } = this.#keys;
     const ids = await this.#redis.zrangebyscore(
@@ -120,12 +117,11 @@ export class ReplayStore {
       .exec();
   }
 
-  /** Takes a replay whose time is over off the list of open ones. */
   async forget(id: string): Promise<void> {
     await this.#redis.zrem(this.#keys.replays, id);
   }
 
-  /** A replay; null when its time is over, or it does not say what is sent to whom. */
+  /** Reads a replay; null when it has expired, or its receiver or content is missing. */
   async read(id: string): Promise<Replay | null> {
     const key = this.#keys.replay(id);
     const fields = await this.#redis.hgetall(key);
@@ -139,7 +135,7 @@ export class ReplayStore {
     return value;
   }
 
-  /** Moves a replay along the log, under the relay's fencing token. False when it may not. */
+  /** False when another process relays now, or the replay has expired. */
   async advance(
     token: string,
     id: string,

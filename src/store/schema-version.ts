@@ -2,7 +2,7 @@ import { type RedisClient, SCHEMA_VERSION } from './commands.ts';
 import { EventLog } from './event-log.ts';
 import type { Keys } from './keys.ts';
 
-/** Redis holds data of a version that this program cannot work with. The message says what to do. */
+/** The error when Redis holds data of a version that this program cannot work with. The message has the remedy. */
 export class SchemaVersionError extends Error {
   override readonly name = 'SchemaVersionError';
   readonly found: string;
@@ -19,7 +19,7 @@ export class SchemaVersionError extends Error {
   }
 }
 
-/** The version of what is stored in Redis. */
+/** The version of the data in Redis. */
 export class SchemaVersion {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -29,26 +29,22 @@ export class SchemaVersion {
     this.#keys = keys;
   }
 
-  /** Throws a SchemaVersionError where Redis holds data of another version; one that holds nothing passes. */
+  /** Throws a SchemaVersionError where Redis holds data of another version; an empty Redis passes. */
   async check(): Promise<void> {
     await this.#isEmpty();
   }
 
-  /** Gives a Redis that holds nothing our version. Throws a SchemaVersionError where it holds data of another one. */
+  /** Sets our version in an empty Redis. Throws a SchemaVersionError where it holds data of another one. */
   async open(): Promise<void> {
     if (await this.#isEmpty()) await this.claim();
   }
 
-  /** Gives a Redis that is empty our version, and its event log a name. */
   async claim(): Promise<void> {
     await new EventLog(this.#redis, this.#keys).ensureName();
     await this.#redis.set(this.#keys.schema, String(SCHEMA_VERSION), 'NX');
   }
 
-  /**
-   * Throws a SchemaVersionError unless the version is ours, as it was at start. A Redis that was emptied gets it again:
-   * no config was written to it yet.
-   */
+  /** Throws a SchemaVersionError unless the version is ours. An emptied Redis gets it again: no config was written to it yet. */
   async recheck(): Promise<void> {
     await this.open();
   }

@@ -3,7 +3,7 @@ import { type SchemaVersion, SchemaVersionError } from './schema-version.ts';
 
 const EVERY_MS = 3_000;
 
-/** Looks every few seconds whether what is stored is still of our version: another program may have migrated it. */
+/** Checks every few seconds that the stored data still has our version: another program may have migrated it. */
 export class SchemaWatch {
   readonly #parts: { version: SchemaVersion; log: Logger; onChanged: (error: SchemaVersionError) => void };
   #timer: NodeJS.Timeout | null = null;

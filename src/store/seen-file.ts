@@ -5,8 +5,8 @@ import { makeFolder } from '../make-folder.ts';
 import { JSON_TEXT } from './stored.ts';
 
 /**
- * How far the data were that a process has seen: the epoch; in it the revision of the config, commits and ticks (looks of all
- * processes); the digest of that config; the newest entry of the log; when the last tick was (Redis time).
+ * The progress of the data that a process has seen: the epoch; in it the revision of the config, commits and ticks (polls of
+ * all processes); the digest of that config; the newest entry of the log; the time of the last tick (Redis time).
  */
 export const SEEN = z.object({
   epoch: z.int().nonnegative(),
@@ -20,7 +20,7 @@ export const SEEN = z.object({
 
 export type Seen = z.infer<typeof SEEN>;
 
-/** What a process has seen that knows nothing yet. */
+/** The state of a process that has seen nothing yet. */
 export const NOTHING_SEEN: Seen = {
   epoch: 0,
   revision: 0,
@@ -31,7 +31,7 @@ export const NOTHING_SEEN: Seen = {
   atMs: null,
 };
 
-/** The file outside Redis that has what the processes on a `dataDir` have seen of the data under a prefix. */
+/** The file outside Redis with the state that the processes on a `dataDir` have seen under a prefix. */
 export class SeenFile {
   readonly #folder: string;
   readonly #file: string;
@@ -41,18 +41,16 @@ export class SeenFile {
     this.#file = join(dataDir, `redis-seen.${prefix}.json`);
   }
 
-  /** Reads it; null where there is none that can be read. */
   async read(): Promise<Seen | null> {
     const text = await readFile(this.#file, 'utf8').catch(() => '');
     return JSON_TEXT.pipe(SEEN).safeParse(text).data ?? null;
   }
 
-  /** Makes the folder where there is none. Throws where it cannot be made. */
   async prepare(): Promise<void> {
     await makeFolder(this.#folder);
   }
 
-  /** Replaces it in one step that outlasts a power cut, unless another process on the folder has seen more. */
+  /** Replaces it in one step that survives a power cut, unless another process on the folder has seen more. */
   async write(seen: Seen): Promise<void> {
     const stored = await this.read();
     if (stored !== null && isFurther(stored, seen)) return;

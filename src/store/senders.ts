@@ -2,7 +2,7 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
 
-/** The processes that send deliveries, and which of them live. */
+/** The processes that send deliveries, and which of them are alive. */
 export class SenderStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -12,40 +12,38 @@ export class SenderStore {
     this.#keys = keys;
   }
 
-  /** Notes that a process lives for so long. Returns those that had stopped saying so at a moment (Redis time, ms). */
+  /** Renews a process for `leaseMs`. Returns those whose lease had expired at `nowMs` (Redis time). */
   async beat(process: string, leaseMs: number): Promise<{ nowMs: number; gone: string[] }> {
     return scripts.beat(this.#redis, { keys: this.#keys, args: { process, leaseMs } });
   }
 
-  /** Notes that a process has ended: the others take over what it leaves. */
   async end(process: string): Promise<void> {
     await this.#redis.zadd(this.#keys.senders, 0, process);
   }
 
-  /** Removes the processes that had stopped at a moment (Redis time, ms), but for those that speak again. */
+  /** Removes the processes whose lease had expired at a time (Redis time, ms), but not those that have renewed it. */
   async forget(beforeMs: number): Promise<void> {
     await this.#redis.zremrangebyscore(this.#keys.senders, '-inf', `(${beforeMs}`);
   }
 }
 
-/** The place where receivers with something to do are reported of, to all processes that deliver. */
+/** The stream that names receivers with something to do, to all processes that deliver. */
 export class WakeLog {
   readonly #blocking: RedisClient;
   readonly #keys: Keys;
 
-  /** `blocking` is a connection of its own, for it waits on it. */
+  /** `blocking` is used by this alone. */
   constructor(blocking: RedisClient, keys: Keys) {
     this.#blocking = blocking;
     this.#keys = keys;
   }
 
-  /** The id of the newest entry; `0-0` where there is none. */
   async newest(): Promise<string> {
     const [row] = await this.#blocking.xrevrange(this.#keys.wakes, '+', '-', 'COUNT', 1);
     return row?.[0] ?? '0-0';
   }
 
-  /** Waits for entries after one, at most so long. Names the receivers but those that `process` itself reported of. */
+  /** Waits for entries after one, at most `waitMs`. Returns the receivers except those that `process` itself reported. */
   async after(
     entry: string,
     { process, waitMs }: { process: string; waitMs: number },

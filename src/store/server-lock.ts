@@ -8,15 +8,15 @@ const LOCK_NAME = 'redis-server.lock';
 /** The file beside it in which that server writes its pid. */
 export const PID_NAME = 'redis-server.pid';
 
-/** Names the pipe of a folder. */
+/** Returns the path of a folder's pipe. */
 export function serverLock(dataDir: string): string {
   return join(dataDir, LOCK_NAME);
 }
 
 /**
- * Returns whether a redis-server of this folder lives, also one that is stopped. The system closes the server's end of the
- * pipe when its process ends, however it ends, so no pid can be mistaken for another's: opening a pipe to write fails with
- * ENXIO when nobody has it open to read. It needs no /proc, and holds across containers that share the folder on one host.
+ * Returns whether a redis-server of this folder is alive, also a stopped one. The system closes the server's end of the pipe
+ * when its process ends, however it ends, so no pid can be mistaken for another's: opening a pipe to write fails with ENXIO
+ * when nobody has it open to read. It needs no /proc, and holds across containers that share the folder on one host.
  */
 export async function isServerAlive(dataDir: string): Promise<boolean> {
   try {
@@ -34,7 +34,7 @@ export async function isServerAlive(dataDir: string): Promise<boolean> {
 }
 
 /**
- * Describes the redis-server that has a folder, and what ends it. A pid file can be older than the process that has its pid
+ * Describes the redis-server that has a folder, and how to end it. A pid file can be older than the process that has its pid
  * now, or come from another container: a pid is named only where /proc shows that process with the pipe open.
  */
 export async function describeServer(dataDir: string): Promise<string> {

@@ -1,7 +1,7 @@
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
-/** The sessions of the console that somebody has ended before their time, for all processes. */
+/** The sessions of the console that were ended early, for all processes. */
 export class SessionStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -11,12 +11,10 @@ export class SessionStore {
     this.#keys = keys;
   }
 
-  /** Ends a session; it is remembered for as long as it would have been good. */
   async end(id: string, goodForMs: number): Promise<void> {
     await this.#redis.set(this.#keys.endedSession(id), '1', 'PX', Math.max(1, Math.ceil(goodForMs)));
   }
 
-  /** True when a session was ended. */
   async hasEnded(id: string): Promise<boolean> {
     return (await this.#redis.exists(this.#keys.endedSession(id))) === 1;
   }

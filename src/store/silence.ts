@@ -1,21 +1,21 @@
 import { Command, type Redis } from 'ioredis';
 
 /**
- * For how long a connection may owe an answer. A fork, swapping or a stop of 5 s must pass without a word; a master
- * that was failed over has to be left within 15 s, also when its successor comes just after we have sent a command.
+ * Longest time that a connection may have an answer pending. A fork, swapping or a stop of 5 s must pass unnoticed; a master
+ * that was failed over must be dropped within 15 s, also when its successor comes just after we have sent a command.
  */
 const SILENCE_MS = 7_000;
 const LOOK_EVERY_MS = 500;
 
 /**
- * Ends a connection on which an answer is overdue, so that the client connects anew: to the same server when it is
- * back, or to the one that has taken its place. TCP says nothing of a server that is frozen, or behind a cable that
- * was pulled. What was sent and not answered is sent again on the next connection, as after any other loss of it.
+ * Ends a connection on which an answer is overdue, so that the client connects anew: to the same server when it is back, or to
+ * its replacement. TCP does not report a server that is frozen, or behind a pulled cable. Unanswered commands are sent again
+ * on the next connection, as after any other loss of it.
  *
- * A command has no timeout of its own: the client would send what it gave up all the same once it is connected, and
- * jobs would be taken that nobody waits for.
+ * A command has no timeout of its own: the client would still send an abandoned command once it is connected, and jobs would
+ * be claimed that nobody waits for.
  *
- * Looks are counted, not time: a process that stood still itself first reads what has come meanwhile.
+ * It counts checks, not time: a process that was paused itself first reads the answers that have come meanwhile.
  */
 export function leaveWhenSilent(redis: Redis, onSilent: (reason: string) => void = () => undefined): void {
   let timer: NodeJS.Timeout | undefined;

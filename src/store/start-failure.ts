@@ -2,12 +2,12 @@
 const ROUTINE =
   /oO0Oo|^(?:Redis|Valkey) version=|^Configuration loaded|^Server initialized|^WARNING\b|^Warning: no config file|^\*\*\*/;
 
-/** What stands before a message in the log of a redis-server: pid and role, the time, the level. */
+/** Prefix of a message in the log of a redis-server: pid and role, the time, the level. */
 const PREFIX = /^\d+:[A-Z] .{10,40}? [.\-*#] /;
 
 const LONGEST_REASON = 600;
 
-/** Returns why a redis-server ended, from its output: its own messages but for those that every start has. */
+/** Returns the reason of a redis-server's end, from its output: its own messages without those of every start. */
 export function reasonOfOutput(output: string): string {
   const lines = output.split('\n').map((line) => line.trim());
   const logged = lines.filter((line) => PREFIX.test(line)).map((line) => line.replace(PREFIX, ''));
@@ -16,7 +16,7 @@ export function reasonOfOutput(output: string): string {
   return (reasons.length > 0 ? reasons : others).join(' | ').slice(0, LONGEST_REASON);
 }
 
-/** Returns what the operator can do about such a reason; null where it says nothing of the files. */
+/** Returns the remedy for such a reason; null where it does not concern the files. */
 export function remedyOf(reason: string, dataDir: string): string | null {
   if (/no space left|disk full/i.test(reason)) return `make room on the disk of ${dataDir}`;
   if (/permission denied|not permitted/i.test(reason)) {
@@ -26,7 +26,7 @@ export function remedyOf(reason: string, dataDir: string): string | null {
   return null;
 }
 
-/** Names how damaged files are repaired. */
+/** Describes the repair of damaged files. */
 export function repairHint(dataDir: string): string {
   return `repair a copy of ${dataDir}/appendonlydir with \`redis-check-aof --fix appendonly.aof.manifest\`, or put a backup in its place (docs/redis.md, "Damaged files")`;
 }

@@ -2,20 +2,20 @@ import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import { parseInfo, persistenceWarning, readPersistence } from './persistence.ts';
 
-/** Something about Redis that the daemon cannot (`fatal`) or should not run with. */
+/** A finding about Redis that the daemon cannot (`fatal`) or should not run with. */
 export type RedisFinding = { fatal: boolean; message: string };
 
-/** `PEXPIRE … GT`, on which the keeping of finished subjects rests, came with 7.0. */
+/** `PEXPIRE … GT`, which the retention of finished subjects needs, came with 7.0. */
 const LEAST_VERSION = [7, 0] as const;
 
 const CLOCK_WARNING_MS = 2_000;
 
-/** True when a difference between our clock and Redis's is worth a word. */
+/** True when our clock and that of Redis differ by more than the tolerance. */
 export function isOff(skewMs: number): boolean {
   return Math.abs(skewMs) > CLOCK_WARNING_MS;
 }
 
-/** Looks whether a Redis fits: version, eviction policy, persistence, clock. An empty list means that it does. */
+/** Checks the version, eviction policy, persistence and clock of a Redis. An empty list means that it is suitable. */
 export async function checkRedis(redis: RedisClient): Promise<RedisFinding[]> {
   const info = parseInfo(await redis.info());
   const findings: RedisFinding[] = [];

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** The kinds of stored entries that are read with a word where they have another shape than this program's. */
+/** The kinds of stored entries that are reported where they have another shape than this program's. */
 export const STORED_KINDS = [
   'subscription',
   'receiver',
@@ -18,10 +18,10 @@ export const STORED_KINDS = [
   'check',
 ] as const;
 
-/** An entry of another shape: what it should be, where it stands, and what is wrong with it. */
+/** An entry of another shape: its expected kind, its place, and the error. */
 export type ForeignEntry = { what: (typeof STORED_KINDS)[number]; where: string; reason: string };
 
-/** Hears of entries of another shape. Such an entry harms nothing but itself: it is dropped, or written anew. */
+/** Receives entries of another shape. Such an entry harms nothing but itself: it is dropped, or rewritten. */
 export type OnForeign = (found: ForeignEntry) => void;
 
 /** A stored text that holds JSON. */
@@ -40,7 +40,7 @@ export const INTEGER_TEXT = z
   .regex(/^-?\d{1,15}$/)
   .transform(Number);
 
-/** A time of Redis (ms) as it is stored; null where there is none. */
+/** Parses a stored time of Redis (ms); null where there is none. */
 export function storedMs(text: string | null): number | null {
   return text === null ? null : Number(text);
 }
@@ -57,10 +57,10 @@ export function readStored<T>(
   return null;
 }
 
-/** What of a hash can be read: null where nothing can, `foreign` are the fields that cannot, null for none. */
+/** The readable part of a hash: null where there is none; `foreign` are the fields that cannot be read, null for none. */
 export type HashReading<T> = { value: T | null; foreign: { fields: string[]; reason: string } | null };
 
-/** Reads a stored hash. Fields of another shape are read as if they were not there. */
+/** Reads a stored hash. Fields of another shape count as missing. */
 export function readHash<T>(
   schema: z.ZodType<T>,
   hash: { readonly [field: string]: string },
@@ -73,7 +73,7 @@ export function readHash<T>(
   return { value: schema.safeParse(rest).data ?? null, foreign };
 }
 
-/** What is wrong with a value, in a line. */
+/** Describes the errors of a value in one line. */
 export function reasonOf(error: z.ZodError): string {
   return error.issues
     .map(({ path, message }) => [...path, message].join(': '))

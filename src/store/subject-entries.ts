@@ -3,12 +3,12 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { compareEntries, placeAfter } from './log-entry.ts';
 
-/** Which entries are wanted: the newest `count` of those before one (null: the end of the log), down to `from` (null: the oldest). */
+/** A range of entries: the newest `count` of those before one (null: the end of the log), down to `from` (null: the oldest). */
 export type EntryRange = { before: string | null; from: string | null; count: number };
 
 /**
- * The place where the events of each subject are in the event log. A commit adds to it in the step that writes the event. Members
- * are entries with all their digits (16 and 20) and score 0, so that Redis orders them as the log does.
+ * The places of each subject's events in the event log. A commit adds to it in the step that writes the event. Members are
+ * entries with all their digits (16 and 20) and score 0, so that Redis orders them as the log does.
  */
 export class SubjectEntries {
   readonly #redis: RedisClient;
@@ -19,7 +19,7 @@ export class SubjectEntries {
     this.#keys = keys;
   }
 
-  /** The entries of the events of some subjects together, the newest first. One read per subject, however many they have. */
+  /** Returns the entries of several subjects' events, the newest first. One read per subject, however many they have. */
   async list(subjects: readonly SubjectId[], { before, from, count }: EntryRange): Promise<string[]> {
     const trimmed = await this.#redis.get(this.#keys.trimmed);
     const floors = [from, trimmed === null ? null : placeAfter(trimmed)].flatMap((entry) => entry ?? []);

@@ -19,8 +19,8 @@ import { JSON_TEXT, type OnForeign, readHash, readStored } from './stored.ts';
 import { SubjectEntries } from './subject-entries.ts';
 
 /**
- * What is known of a subject: its snapshot, the claims of those who still want it, and when it was last looked at with
- * success (Redis time, null for one that is not tracked). `promised` is what its quote promised, where that is known.
+ * The stored state of a subject: its snapshot, the claims of the subscriptions that still want it, and its last successful
+ * poll (Redis time, null for one that is not tracked). `promised` are the promises of its quote, where known.
  */
 export type Known = {
   snapshot: Snapshot | null;
@@ -29,30 +29,30 @@ export type Known = {
   promised: Promised | null;
 };
 
-/** What is known of a subject that nobody has seen. */
+/** The state of a subject that was never seen. */
 export const NOTHING_KNOWN: Known = { snapshot: null, claims: [], seenAtMs: null, promised: null };
 
-/** One commit. `token` names what it stores, so that one that makes the very same is recognised. */
+/** One commit. `token` identifies its content, so that an equal commit is recognised. */
 export type Commit = {
   subject: SubjectId;
   asOf: string;
   token: string;
   claims: readonly Claim[];
   snapshot?: SnapshotDraft;
-  /** What stands where no new snapshot comes: a subject that is tracked from now on is counted as that. */
+  /** The present snapshot where no new one comes: a subject that is tracked from now on is counted by it. */
   standing?: SnapshotDraft;
   event?: { event: Event; updatedAt: number | null; first: boolean; roots: string[] | null };
   unconfirmed?: Unconfirmed | 'clear';
   flag?: string;
-  /** Begins to track the subject, where nobody does: first polled after so many virtual seconds and ms of rest, and so many ms later at most. */
+  /** Starts tracking an untracked subject: first polled after its virtual seconds and `restMs`, `latestMs` later at most. */
   track?: { virtualSeconds: number; restMs: number; latestMs: number };
   /** The check that ends with the event. */
   check?: CheckEnding;
 };
 
 /**
- * `committed` once for what is stored, also where a client library has sent it twice; `already` where another commit has made
- * the very same. `gone` and `taken` only where a check was to end.
+ * The result of a commit. `committed` once for its content, also where a client library has sent it twice; `already` where
+ * another commit has stored the same. `gone` and `taken` only where a check was to end.
  */
 export type CommitResult = {
   outcome: Exclude<Awaited<ReturnType<typeof scripts.commit>>['outcome'], 'behind'>;
@@ -61,12 +61,10 @@ export type CommitResult = {
 
 /** The registry of subjects: snapshots and claims. */
 export class SubjectStore {
-  /** The place where the events of subjects are in the log. */
   readonly entries: SubjectEntries;
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #onForeign: OnForeign;
-  /** The epoch of the data. */
   readonly epoch: Epoch;
   #countCursor = '0';
 
@@ -78,12 +76,12 @@ export class SubjectStore {
     this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
-  /** Reads many subjects that a response shows, in one round trip: those that nobody tracks are kept from now on. */
+  /** Reads many subjects that a response shows, in one round trip: the untracked ones are stored from now for the retention. */
   async look(subjects: readonly SubjectId[]): Promise<Known[]> {
     return this.#read(subjects, { areShown: true });
   }
 
-  /** Reads many subjects in one round trip, and keeps none of them longer. */
+  /** Reads many subjects in one round trip, without extending their retention. */
   async peek(subjects: readonly SubjectId[]): Promise<Known[]> {
     return this.#read(subjects, { areShown: false });
   }
@@ -106,7 +104,7 @@ export class SubjectStore {
     return subjects.map((subject) => known.get(subject) ?? NOTHING_KNOWN);
   }
 
-  /** Subjects that have a snapshot, those that changed last first; `from` is the last one of those before. */
+  /** Returns subjects with a snapshot, the last changed first; `from` is the last one of the previous call. */
   async changed(from: ChangedSubject | null, count: number): Promise<ChangedSubject[]> {
     const highest = from === null ? '+inf' : String(from.atMs);
     const found: ChangedSubject[] = [];
@@ -123,7 +121,7 @@ export class SubjectStore {
       );
       for (let index = 0; index + 1 < rows.length; index += 2) {
         const one = { subject: rows[index] ?? '', atMs: Number(rows[index + 1]) };
-        // Those of one millisecond are in the order of their ids, the last first.
+        // Those of one millisecond are ordered by their ids, the last first.
         if (from === null || one.atMs < from.atMs || one.subject < from.subject) found.push(one);
       }
       if (rows.length < count * 2) break;
@@ -132,8 +130,8 @@ export class SubjectStore {
   }
 
   /**
-   * Holds a bounded part of what is tracked against what is counted of it, and counts anew what differs. Returns what was
-   * counted wrongly: subjects, or `open` for the sums of open transfers.
+   * Compares some tracked subjects with their counts and corrects these. Returns the wrong ones; `open`: sums of open
+   * transfers.
    */
   async recount(): Promise<string[]> {
     const keys = this.#keys;
@@ -158,7 +156,7 @@ export class SubjectStore {
     });
   }
 
-  /** What is known of a subject, from its stored fields. Entries of another shape are reported and left out. */
+  /** Builds the state of a subject from its stored fields. Entries of another shape are reported and omitted. */
   known(subject: SubjectId, stored: StoredSubject): Known {
     return {
       snapshot: this.#snapshot(subject, stored.snapshot),
@@ -237,7 +235,7 @@ export class SubjectStore {
       },
     });
     if (done.outcome === 'behind') {
-      // As for an answer that others have overtaken: the next poll starts from what Redis has.
+      // As for a superseded response: the next poll starts from the state of Redis.
       this.epoch.lookSoon();
       return { outcome: 'superseded', commit: done.commit };
     }
@@ -247,7 +245,7 @@ export class SubjectStore {
     return { outcome: done.outcome, commit: done.commit };
   }
 
-  /** Gives a subject claims that its next poll serves, and has it polled. True when one was new. */
+  /** Adds claims to a subject that its next poll serves, and requests that poll. True when one was new. */
   async claim(subject: SubjectId, claims: readonly Claim[]): Promise<boolean> {
     const keys = this.#keys;
     const plan = keys.plan(endpointGroupOf(subject));
@@ -257,10 +255,7 @@ export class SubjectStore {
     });
   }
 
-  /**
-   * Notes the transfers that an answer has shown of a transaction or quote. Returns all that were ever shown, and when the
-   * newest came (Redis time); null where none was.
-   */
+  /** Stores transfers that a response showed. Returns all ever shown, and when the newest came (Redis time; null for none). */
   async noteTransfers(
     subject: SubjectId,
     shown: readonly SubjectId[],
@@ -272,7 +267,7 @@ export class SubjectStore {
     return { newestAtMs: newestMs, transfers: transfers.map(asSubjectId) };
   }
 
-  /** Notes that nobody names a subject any more; the tracking of one that is tracked ends by its polls. */
+  /** Notes that nobody names a subject any more; its polls end the tracking of one that is tracked. */
   async expire(subject: SubjectId): Promise<void> {
     const plan = this.#keys.plan(endpointGroupOf(subject));
     const keys = { subject: this.#keys.subject(subject), plan };
@@ -280,16 +275,15 @@ export class SubjectStore {
   }
 }
 
-/** A subject with a snapshot, and when it was first seen or an event of it was made last (Redis time, ms). */
+/** A subject with a snapshot, and when it was first seen or its last event was made (Redis time, ms). */
 export type ChangedSubject = { subject: string; atMs: number };
 
-/** The number of tracked subjects that are held against what is counted of them in one go. */
 const COUNTED_AT_ONCE = 200;
 
-/** The endpoint group of transfers, and of most that is tracked. */
+/** The endpoint group of transfers, and of most tracked subjects. */
 const COUNTED_ENDPOINT_GROUP = 'status';
 
-/** As what a snapshot is counted, "" for nothing: among all subjects, and among open transfers. */
+/** Returns the keys under which a snapshot is counted, "" for none: among all subjects, and among open transfers. */
 function countOf(subject: SubjectId, snapshot: SnapshotDraft | null): { counted: string; open: string } {
   if (snapshot === null) return { counted: '', open: '' };
   const counted = `${eventKind(subject)}|${snapshot.status.toLowerCase()}`;
@@ -314,8 +308,8 @@ function snapshotFields(snapshot: SnapshotDraft): string[] {
 }
 
 /**
- * Reads a snapshot. Of one that cannot be read, what can be is stored: its subject was reported before and must not be reported
- * as new. No number of its events is given twice, for there are no more events than snapshots, and no more of those
+ * Parses a snapshot. The readable part of an unreadable one is stored: its subject was reported before and must not be
+ * reported as new. No number of its events is given twice, since there are no more events than snapshots, and no more of those
  * than commits.
  */
 function parseSnapshot(fields: { [field: string]: string }): {
@@ -336,7 +330,7 @@ function parseSnapshot(fields: { [field: string]: string }): {
   return { snapshot: salvage(fields), reason: foreign?.reason ?? null };
 }
 
-/** What can be read of a snapshot that is not whole. */
+/** Returns the readable part of a snapshot that is not whole. */
 function salvage(fields: { [field: string]: string }): Snapshot {
   const { shape } = SNAPSHOT;
   const { version, sequence, status } = fields;
@@ -354,7 +348,7 @@ function salvage(fields: { [field: string]: string }): Snapshot {
     pendingSince: readMember(shape.pendingSince, fields.pendingSince),
     flags: readMember(shape.flags, fields.flags) ?? [],
     former: [],
-    // Of marks that cannot be read, each may have been reported.
+    // Each of these marks may have been reported, since they cannot be read.
     emitted: readMember(shape.emitted, fields.emitted) ?? ['.1'],
     epoch: readMember(shape.epoch, fields.epoch) ?? 1,
     unconfirmed: null,
@@ -363,12 +357,12 @@ function salvage(fields: { [field: string]: string }): Snapshot {
   };
 }
 
-/** A member of a snapshot that cannot be read whole; null where it cannot be read either. */
+/** Reads a member of a snapshot that is not whole; null where it cannot be read either. */
 function readMember<T>(member: z.ZodType<T>, text: string | undefined): T | null {
   return member.safeParse(text).data ?? null;
 }
 
-/** A claim as it is stored; null for one of another shape, which is made anew by a page or by the poll of its subject. */
+/** Parses a stored claim; null for one of another shape, which a page or the poll of its subject makes anew. */
 function parseClaim(root: string, value: string): Claim | null {
   const match = /^(\d+):(-?\d*):([01])$/.exec(value);
   if (match === null) return null;
@@ -381,7 +375,7 @@ function parseClaim(root: string, value: string): Claim | null {
   };
 }
 
-/** What a script reads of a subject; `promised` is "" where nothing is known. */
+/** The reply of a script about a subject; `promised` is "" where nothing is known. */
 type StoredSubject = Awaited<ReturnType<typeof scripts.readSubjects>>[number];
 
 const PROMISED_TEXT = JSON_TEXT.pipe(PROMISED);

@@ -21,7 +21,7 @@ import {
 } from './waiting-events.ts';
 
 /*
- * What leaves the config is suspended before it is removed. A root (`<subscription>|<named subject>`) is in one state:
+ * A claim that leaves the config is suspended before it is removed. A root (`<subscription>|<named subject>`) is in one state:
  *
  *   state         | stored as                         | polled          | its events     | leaves it when
  *   --------------|-----------------------------------|-----------------|----------------|---------------------------------
@@ -30,41 +30,40 @@ import {
  *                 |                                   |                 |                | where other roots lead on to all of
  *                 |                                   |                 |                | its receivers (a rename)
  *   suspended     | `wanted` has it, and `suspended`  | with spare      | wait           | a reload names it, or its subject for
- *                 | says `out:<ms>`                   | budget          |                | one of its receivers: back. The span
+ *                 | has `out:<ms>`                    | budget          |                | one of its receivers: back. The span
  *                 |                                   |                 |                | is over, or `intentwatch remove`: ended
  *   back          | likewise, `back:<ms>`             | as usual        | wait behind    | nothing waits any more: in the config.
  *                 |                                   |                 | those before   | A reload leaves it out: suspended
- *   ended         | nothing has it                    | no more, unless | what waited is | a reload names it: in the config from
+ *   ended         | nothing has it                    | no more, unless | waiting ones:  | a reload names it: in the config from
  *                 |                                   | others want it  | dropped, named | then on
  *
- * All roots that one reload leaves out, or has back, are one suspension. A root is suspended as long as its suspension is in
- * `suspensions`: so the last waiting event and the return of all its roots are one step. The moves are here: a sync makes
+ * All roots that one reload removes, or restores, are one suspension. A root is suspended as long as its suspension is in
+ * `suspensions`: so the last waiting event and the return of all its roots are one step. This file makes the moves: a sync makes
  * suspensions (`begin`, `mark`, `complete`), the repeating check ends them (`settle`), an operator too (`end`).
  */
 
-/** So many members go into one script, or are read by it. */
 const CHUNK = 200;
 
-/** The number of events and subscriptions an operator event names. */
+/** Most events and subscriptions that an operator event names. */
 const MOST_NAMED = 100;
 
-/** Why waiting events were dropped. */
+/** The reasons for dropping waiting events. */
 export const DROP_REASONS = ['span-over', 'removed', 'retention'] as const;
 
 export type DropReason = (typeof DROP_REASONS)[number];
 
-/** A suspended root. `sinceMs` is Redis time. */
+/** `sinceMs` is Redis time. */
 export type SuspendedRoot = { root: string; state: SuspendedState['state']; sinceMs: number };
 
-/** What a move came to: events that went on to their receivers, or what was dropped. */
+/** The result of a move: events that were released to their receivers, or those that were dropped. */
 export type Settled =
   | { move: 'released'; suspension: string; events: number }
   | { move: 'ended'; reason: DropReason; roots: number; events: number; dropped: WaitingEvent[] };
 
-/** A sync's own suspensions, before it is complete. */
+/** The suspensions of one sync, before it is complete. */
 type Making = { out: string; back: string };
 
-/** What is suspended, and the events that wait for it. */
+/** The suspended roots, and the events that wait for them. */
 export class Suspensions {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -76,7 +75,6 @@ export class Suspensions {
     this.#subjects = subjects;
   }
 
-  /** The roots that are suspended or on their way back. */
   async states(): Promise<Map<string, SuspendedState>> {
     const found = new Map<string, SuspendedState>();
     const since = await this.#suspensions();
@@ -88,7 +86,7 @@ export class Suspensions {
     return found;
   }
 
-  /** Begins the suspensions of a sync. Until it is complete nothing is released or ended by them. */
+  /** Begins the suspensions of a sync. Until it is complete they neither release nor end anything. */
   async begin(plan: SuspensionPlan): Promise<Making | null> {
     if (Object.values(plan).every((roots) => roots.length === 0)) return null;
     const nowMs = await redisTimeMs(this.#redis);
@@ -104,7 +102,7 @@ export class Suspensions {
     return making;
   }
 
-  /** Makes roots part of a suspension that was begun: their events wait from now on. */
+  /** Adds roots to a suspension that was begun: their events wait from now on. */
   async mark(suspension: string, roots: readonly string[]): Promise<void> {
     for (const chunk of chunks(roots, CHUNK)) {
       await this.#redis.hset(this.#keys.suspended, ...chunk.flatMap((root) => [root, suspension]));
@@ -112,8 +110,8 @@ export class Suspensions {
   }
 
   /**
-   * Has the parts of suspended roots suspended since the same time, and what waits for the whole go to them: it is on its way
-   * back, to be completed by the sync that parts it or by the next one.
+   * Suspends the parts of suspended roots since the same time, and releases the events of the whole to them: the whole is on
+   * its way back, to be completed by the sync that splits it or by the next one.
    */
   async part(parts: readonly ContinuedRoot[]): Promise<void> {
     const nowMs = await redisTimeMs(this.#redis);
@@ -132,7 +130,7 @@ export class Suspensions {
     await this.mark(`back:${nowMs}`, [...wholes]);
   }
 
-  /** Completes the suspensions of a sync, and removes those that a sync before it began and never completed. */
+  /** Completes the suspensions of a sync, and removes those that an earlier sync began and never completed. */
   async complete(making: Making | null): Promise<void> {
     const nowMs = await readStamp(this.#redis, this.#keys);
     for (const [suspension, sinceMs] of await this.#suspensions()) {
@@ -144,10 +142,7 @@ export class Suspensions {
     await this.#forget();
   }
 
-  /**
-   * Has events of the log wait again for roots of theirs that are suspended by now. Returns how many do not wait: their roots are in the
-   * config, or nowhere.
-   */
+  /** Makes events wait again for roots suspended by now. Returns how many do not: their roots are in the config, or nowhere. */
   async waitAgain(waiting: readonly WaitingEvent[]): Promise<number> {
     let current = 0;
     for (const chunk of chunks(waiting, CHUNK)) {
@@ -157,7 +152,6 @@ export class Suspensions {
     return current;
   }
 
-  /** Takes the roots off whose suspension is over. */
   async #forget(): Promise<void> {
     const key = this.#keys.suspended;
     const [since, roots] = [await this.#suspensions(), Object.entries(await this.#redis.hgetall(key))];
@@ -166,9 +160,9 @@ export class Suspensions {
   }
 
   /**
-   * Makes the moves that are due: releases what waits for suspensions that are back, ends those whose span is over
-   * (`spanMs`; null where another process has a newer config, which decides) by confirmed time, and drops what leaves the log.
-   * One process at a time, and not beside a sync.
+   * Makes the moves that are due: releases the events of suspensions that are back, ends those whose span is over (`spanMs`;
+   * null where another process has a newer config, which decides) by confirmed time, and drops events that leave the log. One
+   * process at a time, and not during a sync.
    */
   async settle({
     spanMs,
@@ -202,12 +196,12 @@ export class Suspensions {
     });
   }
 
-  /** True when a crash has left roots behind whose suspension is over. */
+  /** True when a crash has left roots whose suspension is over. */
   async #isLeft(): Promise<boolean> {
     return (await this.#redis.exists(this.#keys.suspensions)) === 0;
   }
 
-  /** Ends suspended roots at once. Returns what was ended; nothing where none of them is suspended. */
+  /** Ends suspended roots at once. Returns the results; none where none of them is suspended. */
   async end(isMeant: (root: string) => boolean): Promise<Settled[]> {
     return this.#alone(async () => {
       const states = await this.states();
@@ -216,7 +210,7 @@ export class Suspensions {
       );
       if (roots.length === 0) return [];
       const nowMs = await redisTimeMs(this.#redis);
-      // A suspension of their own, whose span is over whatever it is: a crash leaves it to the check.
+      // A suspension of their own, whose span is over in any case: after a crash the check ends it.
       const suspension = `out:${nowMs}${REMOVED}`;
       await this.#redis.zadd(this.#keys.suspensions, '1', suspension);
       await this.mark(suspension, roots);
@@ -250,7 +244,7 @@ export class Suspensions {
     return { move: 'released', suspension, events };
   }
 
-  /** Ends a suspension. It can be done again: what is reported stands before anything of it is dropped. */
+  /** Ends a suspension. It can be repeated: the report is stored before anything is dropped. */
   async #end(suspension: string): Promise<Settled[]> {
     const reason = suspension.endsWith(REMOVED) ? 'removed' : 'span-over';
     const { wanted, suspended, suspensions } = this.#keys;
@@ -268,7 +262,7 @@ export class Suspensions {
     return settled;
   }
 
-  /** True when the first event that waits is older than a moment: they wait about in the order of the log. */
+  /** True when the first waiting event is older than a time: they wait about in the order of the log. */
   async #waitsBefore(trimMs: number): Promise<boolean> {
     const [first] = await this.#redis.zrange(this.#keys.withheld, '0', '0');
     const waiting = first === undefined ? null : parseWaiting(first);
@@ -331,7 +325,7 @@ export class Suspensions {
     );
   }
 
-  /** Has what somebody in the config wants, or nobody, polled as usual. */
+  /** Restores usual polling of subjects that a claim in the config wants, or no claim at all. */
   async #recall(): Promise<void> {
     const [claimsPrefix, { wanted }] = [this.#keys.claims(''), this.#keys];
     for (const endpointGroup of ENDPOINT_GROUPS) {
@@ -346,7 +340,6 @@ export class Suspensions {
     }
   }
 
-  /** The number of roots that are suspended, and how many events wait for them. */
   async counts(): Promise<{ roots: number; waiting: number }> {
     const [roots, waiting] = await Promise.all([
       this.#redis.hlen(this.#keys.suspended),
@@ -355,7 +348,7 @@ export class Suspensions {
     return { roots, waiting };
   }
 
-  /** The suspended roots, in the order of their names, from behind one on. */
+  /** Lists the suspended roots after one, ordered by name. */
   async list({ after, count }: { after: string | null; count: number }): Promise<SuspendedRoot[]> {
     const since = await this.#suspensions();
     const all = Object.entries(await this.#redis.hgetall(this.#keys.suspended)).flatMap(
@@ -368,7 +361,6 @@ export class Suspensions {
     return rest.sort((one, other) => (one.root < other.root ? -1 : 1)).slice(0, count);
   }
 
-  /** The number of events wait for each of some roots. */
   async waitingOf(roots: ReadonlySet<string>): Promise<Map<string, number>> {
     const found = new Map<string, number>();
     for await (const { root } of eachWaiting(this.#redis, this.#keys.withheld))
@@ -376,7 +368,6 @@ export class Suspensions {
     return found;
   }
 
-  /** The place where an event waits: once for each root. */
   async waitingEvent(id: string): Promise<WaitingEvent[]> {
     const found: WaitingEvent[] = [];
     for await (const one of eachWaiting(this.#redis, this.#keys.withheld))
@@ -384,7 +375,7 @@ export class Suspensions {
     return found;
   }
 
-  /** The events that were dropped, the last one first, before a place or from the newest on. */
+  /** Lists the dropped events, the last one first, before a place or from the newest on. */
   async dropped({ before, count }: { before: string | null; count: number }): Promise<DroppedEvent[]> {
     const members = await this.#redis.zrevrangebylex(
       this.#keys.droppedWithheld,
@@ -398,7 +389,6 @@ export class Suspensions {
   }
 }
 
-/** The end of the name of a suspension that an operator has ended. */
 const REMOVED = '.removed';
 
 function stateOf(suspension: string): SuspendedState['state'] {

@@ -17,22 +17,19 @@ const TRACKED = z.object({
   metadata: z.record(z.string(), z.string()),
   receivers: z.array(z.string()),
   overdueAfterMs: OVERDUE_AFTER,
-  /** Left out by a version that checked nothing on chains. */
+  /** Missing in data of a version without checks on chains. */
   recipients: z.array(z.string()).default([]),
 });
 
 const TRACKED_TEXT = JSON_TEXT.pipe(TRACKED);
 
-/**
- * What is stored of a subject that is tracked by itself. `createdAtMs` and `removedAtMs` are Redis time; the latter is null
- * while it is tracked.
- */
+/** A subject that is tracked by itself. `createdAtMs` and `removedAtMs` are Redis time; the latter is null while tracked. */
 export type TrackedSubject = z.infer<typeof TRACKED>;
 
-/** What somebody wants of a subject: what its events carry, who gets them, when it counts as overdue, and who may rightly receive what it delivers. */
+/** The options of a tracked subject. `recipients` are the rightful recipients of its delivery. */
 export type Wish = Omit<TrackedSubject, 'createdAtMs' | 'removedAtMs'>;
 
-/** Reads what is stored of a tracked subject; null for an entry of another shape, which is reported. */
+/** Reads a tracked subject; null for an entry of another shape, which is reported. */
 export function readTracked(
   text: string,
   { where, onForeign }: { where: string; onForeign: OnForeign },
@@ -40,20 +37,15 @@ export function readTracked(
   return readStored(TRACKED_TEXT, text, { what: 'tracked', where, onForeign });
 }
 
-/** So many subjects are looked through, or forgotten, by one round of the check. */
 const CHUNK = 200;
 
 const SCANNED = z.tuple([z.string(), z.array(z.string())]);
 
-/**
- * The subjects that are tracked by themselves, beside those that the config names. They stand in Redis alone: a config
- * that is synced leaves them as they are.
- */
+/** The subjects that are tracked by themselves, stored in Redis alone: a sync of a config leaves them as they are. */
 export class TrackedStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #onForeign: OnForeign;
-  /** How far the check has come in all of them. */
   #cursor = '0';
 
   constructor(redis: RedisClient, keys: Keys, options: { onForeign?: OnForeign } = {}) {
@@ -63,8 +55,8 @@ export class TrackedStore {
   }
 
   /**
-   * Tracks a subject, in one step: it is stored, claimed and polled soon. One that is tracked already gets what is wished
-   * now, and `created` is false. `quote` is the quote itself, where it was imported.
+   * Tracks a subject, in one step: it is stored, claimed and polled soon. A subject that is tracked already gets the new
+   * options, and `created` is false. `quote` is the imported quote itself, where there is one.
    */
   async track(
     subject: SubjectId,
@@ -85,7 +77,7 @@ export class TrackedStore {
     return { created: isNew, createdAtMs };
   }
 
-  /** Ends the tracking of a subject. False when it was not tracked by itself. */
+  /** False when it was not tracked by itself. */
   async untrack(subject: SubjectId): Promise<boolean> {
     return this.#untrack(subject, null);
   }
@@ -101,19 +93,18 @@ export class TrackedStore {
     return { tracked, trackingEnded, wanted, plan, subject: this.#keys.subject(subject) };
   }
 
-  /** What is stored of a subject; null for one that is not, or no longer, tracked by itself. */
+  /** Null for a subject that is not, or no longer, tracked by itself. */
   async of(subject: SubjectId): Promise<TrackedSubject | null> {
     const text = await this.#redis.hget(this.#keys.tracked, subject);
     const tracked = text === null ? null : this.#read(subject, text);
     return tracked?.removedAtMs === null ? tracked : null;
   }
 
-  /** The number of them, with those whose tracking has ended of late. */
+  /** Includes those whose tracking has ended recently. */
   async count(): Promise<number> {
     return this.#redis.hlen(this.#keys.tracked);
   }
 
-  /** All that are tracked, a part at a time. */
   async *all(): AsyncGenerator<SubjectId[]> {
     let cursor = '0';
     do {
@@ -140,8 +131,8 @@ export class TrackedStore {
   }
 
   /**
-   * One round of the check: ends the tracking of what has come to its end and has been silent for the retention, in a part
-   * of all, and removes what was ended before (Redis time, ms). `isImported`: the config hands that quote over as well.
+   * Runs one round of the check. It ends the tracking of finished subjects without a change for the retention, in a part of
+   * all, and removes those that ended before (Redis time, ms). `isImported`: the config imports that quote too.
    */
   async prune(beforeMs: number, isImported: (subject: string) => boolean): Promise<void> {
     const keys = this.#keys;

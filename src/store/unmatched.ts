@@ -4,15 +4,14 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
 
-/** The number of events that are listed; where more come, the oldest go. */
+/** Most events that are listed; beyond it the oldest are removed. */
 const MOST_LISTED = 10_000;
 
-/** The number of are written by one command. */
 const CHUNK = 500;
 
 const MEMBER = /^0*(\d+)-0*(\d+)\|(no-receiver|not-in-config)$/;
 
-/** An event that no receiver gets: its entry in the log, and why. */
+/** An event that no receiver gets: its entry in the log, and the reason. */
 export type UnmatchedEntry = { entry: string; reason: ListedReason };
 
 /** The events that no receiver gets, and the place in the log up to which they are counted. Trimmed like the log. */
@@ -25,15 +24,15 @@ export class UnmatchedStore {
     this.#keys = keys;
   }
 
-  /** The entry up to which events are counted; `0-0` before the first. */
+  /** Returns `0-0` before the first. */
   async place(): Promise<string> {
     const place = await this.#redis.get(this.#keys.unmatchedPlace);
     return place !== null && /^\d+-\d+$/.test(place) ? place : '0-0';
   }
 
   /**
-   * Begins the counting behind an entry, where it has not begun. Events of a version that counted none were matched with the
-   * receivers of their time, and the definitions of now would report some of them wrongly.
+   * Starts the count after an entry, where it has not begun. Events of a version without this count were matched with the
+   * receivers of their time, and the current definitions would report some of them wrongly.
    */
   async begin(entry: string): Promise<void> {
     await this.#redis.set(this.#keys.unmatchedPlace, entry, 'NX');
@@ -49,7 +48,7 @@ export class UnmatchedStore {
     return scripts.advanceUnmatched(this.#redis, { keys: this.#keys, args });
   }
 
-  /** Lists events that were not counted in their turn, for they waited. */
+  /** Lists events that were not counted in their turn, since they waited. */
   async add(listed: readonly UnmatchedEntry[]): Promise<void> {
     for (const chunk of chunks(listed, CHUNK)) {
       await this.#redis.zadd(
@@ -60,7 +59,7 @@ export class UnmatchedStore {
     await this.#redis.zremrangebyrank(this.#keys.unmatched, 0, -MOST_LISTED - 1);
   }
 
-  /** The newest of them, before an entry or from the newest on. */
+  /** Returns the newest of them, before an entry or from the newest on. */
   async list({ before, count }: { before: string | null; count: number }): Promise<UnmatchedEntry[]> {
     const from = before === null ? '+' : `(${padded(before)}|`;
     const members = await this.#redis.zrevrangebylex(this.#keys.unmatched, from, '-', 'LIMIT', 0, count);
@@ -72,12 +71,11 @@ export class UnmatchedStore {
   }
 }
 
-/** The first member that an entry written before a moment (Redis time, ms) can not have. */
+/** Returns the lower bound that excludes members of entries before a time (Redis time, ms). */
 export function unmatchedBefore(ms: number): string {
   return `(${padded(`${ms}-0`)}`;
 }
 
-/** An entry whose order is that of its bytes. */
 function padded(entry: string): string {
   const [ms = '', place = ''] = entry.split('-');
   return `${ms.padStart(15, '0')}-${place.padStart(20, '0')}`;

@@ -9,23 +9,22 @@ export type DroppedEvent = WaitingEvent & { place: string; droppedMs: number };
 const WAITING = /^\d+ (\d+-\d+) (\S+) (.+)$/;
 const DROPPED = /^(\d+) \d+ (\d+-\d+) (\S+) (.+)$/;
 
-/** The number of waiting events that are read at once. */
 const MOST_READ = 5_000;
 
-/** Reads a member of the waiting events; null for what is none. */
+/** Parses a waiting event; null for anything else. */
 export function parseWaiting(member: string): WaitingEvent | null {
   const [, entry, eventId, root] = WAITING.exec(member) ?? [];
   return entry === undefined || eventId === undefined || root === undefined ? null : { entry, eventId, root };
 }
 
-/** Reads a member of the events that were dropped; null for what is none. */
+/** Parses a dropped event; null for anything else. */
 export function parseDropped(place: string): DroppedEvent | null {
   const [, ms, entry, eventId, root] = DROPPED.exec(place) ?? [];
   if (entry === undefined || eventId === undefined || root === undefined) return null;
   return { place, droppedMs: Number(ms), entry, eventId, root };
 }
 
-/** Reads all events that wait, once for each root, in the order of the log. */
+/** Reads all waiting events, once for each root, in the order of the log. */
 export async function* eachWaiting(redis: RedisClient, key: string): AsyncGenerator<WaitingEvent> {
   for (let from = '-'; ; ) {
     const members = await redis.zrangebylex(key, from, '+', 'LIMIT', 0, MOST_READ);

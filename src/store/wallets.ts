@@ -7,23 +7,22 @@ import { asSubjectId, parseSubjectId, type SubjectId } from '../domain/subjects/
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
-/** Status, route, since, seen, head: short, for there is one per transfer under way. */
+/** Status, route, since, seen, head: short, since there is one per open transfer. */
 const OPEN = z.tuple([z.string(), z.string(), z.number(), z.number(), z.number().nullable()]);
 
 /** The transfers of a wallet that have not ended, as far as its pages showed them. */
 export type OpenTransfers = readonly OpenTransfer[];
 
 /**
- * What was observed of a wallet's pages. `polled`: when each listing was polled last; `takenAtMs`: when its answer was
- * taken in last, and `same` a fingerprint of that answer, where the next like it says nothing new. `sweptAtMs`: when a
- * sweep that read all pages began, and `pages` how many there were; `readAtMs`: from when on all that the wallet
- * has was shown, by a sweep that read every record; `orderAtMs`: when they were last seen in the order
- * newest first, `disorderAtMs`: in another; `unnarrowedAtMs`: when a listing of one status last showed others;
- * `missedAtMs`: when new transfers were last left unread, which only a sweep that begins later finds; `headAnsweredAtMs`:
- * when the answer came by which the head was taken in last; `cursorDiedAtMs`: when a cursor of a full sweep was refused last,
- * and `cursorDiedAfterMs` how old it was; `arrivals`: how often new transfers came; `limits`: of listings
- * that had a page beyond its limits, how many records are requested. Redis time, 0 for
- * never. These are hints: they save requests, no event hangs on them.
+ * The observations of a wallet's pages. `polled`: when each listing was polled last; `takenAtMs`: when its response was
+ * ingested last, and `same` a fingerprint of that response, where an equal one brings nothing new. `sweptAtMs`: when a sweep
+ * that read all pages began, and `pages` how many there were; `readAtMs`: from when on all records of the wallet were shown,
+ * by a sweep that read every one; `orderAtMs`: when they were last seen in the order newest first, `disorderAtMs`: in another;
+ * `unnarrowedAtMs`: when a listing of one status last showed others; `missedAtMs`: when new transfers were last left unread,
+ * which only a sweep that begins later finds; `headAnsweredAtMs`: when the response came by which the head was ingested last;
+ * `cursorDiedAtMs`: when a cursor of a full sweep was refused last, and `cursorDiedAfterMs` how old it was; `arrivals`: how
+ * often new transfers came; `limits`: of listings that had a page beyond its limits, how many records are requested. Redis
+ * time, 0 for never. These are hints: they save requests, and no event depends on them.
  */
 export type WalletFacts = {
   polled: Polled;
@@ -43,22 +42,19 @@ export type WalletFacts = {
   limits: { readonly [listing in Listing]?: PageLimit };
 };
 
-/** The fields of `WalletFacts` as they are stored, each noted by itself. */
+/** The stored fields of `WalletFacts`, each noted by itself. */
 export type WalletFact =
   | Exclude<keyof WalletFacts, 'polled' | 'takenAtMs' | 'same' | 'arrivals' | 'limits'>
   | `arrivals:${keyof ArrivalTally}`
   | `${'polled' | 'virtual' | 'taken' | 'same' | 'limit' | 'limitAt'}:${Listing}`;
 
-/** New facts of a wallet. */
+/** Facts to store of a wallet. */
 export type NotedFacts = { [fact in WalletFact]?: number | string };
 
-/** A time that lies further ahead was noted by a clock that has gone back since. */
+/** A time further ahead was noted by a clock that has gone back since. */
 const CLOCK_SLACK_MS = 60_000;
 
-/**
- * Reads what is stored of a wallet. What is no number, or a time to come, is taken for never: the next note writes it
- * anew.
- */
+/** Parses the facts of a wallet. A value that is no number, or a future time, counts as never: the next note rewrites it. */
 export function parseFacts(stored: { readonly [field: string]: string }, nowMs: number): WalletFacts {
   const time = (field: WalletFact): number => {
     const atMs = number(field);
@@ -106,7 +102,7 @@ export function parseFacts(stored: { readonly [field: string]: string }, nowMs: 
   };
 }
 
-/** Reads the transfers of a wallet that are under way. An entry of another shape is left out; pages write it anew. */
+/** Parses the open transfers of a wallet. An entry of another shape is omitted; pages write it anew. */
 export function parseOpen(stored: { readonly [subject: string]: string }): OpenTransfer[] {
   return Object.entries(stored).flatMap(([subject, text]) => {
     const parsed = OPEN.safeParse(jsonOf(text));
@@ -124,21 +120,20 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** The stored form of a transfer that is under way. */
+/** Formats an open transfer for storage. */
 export function openText(transfer: Omit<OpenTransfer, 'subject'>): string {
   const { status, route, sinceMs, seenAtMs, headAtMs } = transfer;
   return JSON.stringify([status, route, sinceMs, seenAtMs, headAtMs] satisfies z.input<typeof OPEN>);
 }
 
-/** How far the first sweep of a wallet is: it is being read, or a cursor was refused. In the order of their scores. */
+/** The states of a wallet's first sweep: it is running, or a cursor was refused. In the order of their scores. */
 export const UNSWEPT_STATES = ['reading', 'broken'] as const;
 
 export type UnsweptState = (typeof UNSWEPT_STATES)[number];
 
-/** The number of wallets that are looked at in one go whether they are still tracked. */
 const TRIMMED_AT_ONCE = 200;
 
-/** What is known of wallets beyond the records that their pages show, where no poll of the wallet itself notes it. */
+/** Facts of wallets beyond the records of their pages, where no poll of the wallet itself notes them. */
 export class WalletStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -149,18 +144,16 @@ export class WalletStore {
     this.#keys = keys;
   }
 
-  /** Notes of a wallet that no sweep has read it to its end yet: it is being read, or a cursor was refused. */
+  /** Notes that no sweep has read a wallet to its end yet: one is running, or a cursor was refused. */
   async noteUnswept(wallet: SubjectId, state: UnsweptState): Promise<void> {
     if (state === 'broken') await this.#redis.zadd(this.#keys.unswept, 1, wallet);
     else await this.#redis.zadd(this.#keys.unswept, 'NX', 0, wallet);
   }
 
-  /** Notes that a sweep has read a wallet to its end. */
   async noteSwept(wallet: SubjectId): Promise<void> {
     await this.#redis.zrem(this.#keys.unswept, wallet);
   }
 
-  /** The number of wallets no sweep that has read to their end. */
   async unswept(): Promise<{ state: UnsweptState; count: number }[]> {
     return Promise.all(
       UNSWEPT_STATES.map(async (state, score) => ({
@@ -170,7 +163,7 @@ export class WalletStore {
     );
   }
 
-  /** Takes wallets that nobody tracks any more off those that were not read, a bounded part of them at a time. */
+  /** Removes wallets that nobody tracks any more from the unswept ones, a bounded number at a time. */
   async trimUnswept(isTracked: (wallet: SubjectId) => Promise<boolean>): Promise<void> {
     const { unswept } = this.#keys;
     const [cursor, rows] = await this.#redis.zscan(unswept, this.#trimCursor, 'COUNT', TRIMMED_AT_ONCE);
@@ -184,14 +177,13 @@ export class WalletStore {
     await this.#redis.hset(this.#keys.wallet(wallet), facts);
   }
 
-  /** The transfers of a wallet that have not ended. */
   async open(wallet: SubjectId): Promise<OpenTransfer[]> {
     return parseOpen(await this.#redis.hgetall(this.#keys.open(wallet)));
   }
 
   /**
-   * Notes how a poll of its own found a transfer of some wallets; what the head showed last stays as it was. What their
-   * pages say next is taken in, also where it is what they said before: the transfer has moved on without them.
+   * Stores the state of a transfer from its own poll in some wallets; the time of the head stays as it was. The next response
+   * of their pages is ingested even where it equals the last one: the transfer has moved on without them.
    */
   async noteTransfer(
     wallets: readonly SubjectId[],

@@ -1,12 +1,9 @@
 import type { BookAmount, BookSum, Report, ReportRow } from '../../domain/books/report-schema.ts';
 
-/** How a formula begins, also in the wide characters that some spreadsheets read as the plain ones. */
+/** The beginning of a formula, also in the wide characters that some spreadsheets read as the plain ones. */
 const FORMULA = /^\s*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]|^[\t\r\n]/;
 
-/**
- * A cell of RFC 4180. What a spreadsheet would take for a formula gets an apostrophe before it: metadata and statuses come
- * from outside. Numbers of ours are left as they are.
- */
+/** Formats a cell of RFC 4180. Text from outside that a spreadsheet would read as a formula gets an apostrophe first. */
 function cell(value: string | number | boolean | null): string {
   if (typeof value !== 'string') return value === null ? '' : String(value);
   const isNumber = /^-?\d+(\.\d+)?$/.test(value);
@@ -16,7 +13,7 @@ function cell(value: string | number | boolean | null): string {
 
 type Cells = readonly (string | number | boolean | null)[];
 
-/** UTF-8 with a mark at its beginning, by which spreadsheets know it; then a line at a time. */
+/** Yields the lines, in UTF-8 after a byte order mark, by which spreadsheets recognise it. */
 function* lines(columns: Cells, rows: Iterable<Cells>): Generator<string> {
   yield `\uFEFF${line(columns)}`;
   for (const row of rows) yield line(row);
@@ -66,7 +63,7 @@ const TRANSFER_COLUMNS = [
   'exceptions',
 ];
 
-/** The transfers of a day, one row each: RFC 4180. */
+/** Yields the transfers of a day as RFC 4180, one row each. */
 export function transfersCsv({ transfers, exceptions }: Report): Generator<string> {
   const named = Map.groupBy(exceptions, ({ subject }) => subject);
   const rows = Iterator.from(transfers).map((row) => [
@@ -120,7 +117,7 @@ const SUM_COLUMNS = [
   'amount_base_units',
 ];
 
-/** The balances and sums of a day, one row each, in the same manner. */
+/** Yields the balances and sums of a day in the same way. */
 export function sumsCsv({ balances, delivered, refunded, fees, routes }: Report): Generator<string> {
   const sumCells = (name: string, sum: BookSum, ends: readonly [string, string] = ['', '']) => [
     name,

@@ -2,17 +2,16 @@ import type { BookAmount, Report, ReportRow } from '../../domain/books/report-sc
 import { groupUnits } from '../../domain/transfers/money.ts';
 import { count, titleOf } from './text.ts';
 
-/** The most columns that a table has. */
 const MOST_COLUMNS = 13;
 
-/** Each cell's heading before it; a table has them as `--c1`, `--c2` and so on. */
+/** Style that puts its heading before each cell; a table has the headings as `--c1`, `--c2` and so on. */
 const headings = (tables: string): string =>
   Array.from(
     { length: MOST_COLUMNS },
     (_, at) => `${tables} td:nth-child(${at + 1})::before { content: var(--c${at + 1}); }`,
   ).join(' ');
 
-/** The place where a table would be wider than the window: a row is a block of cells below their headings, and no figure is cut. */
+/** Style for a table that is wider than the window: a row is a block of cells below their headings, and no figure is cut. */
 const stacked = (tables: string): string => `
 ${tables} { display: block; } ${tables} tbody { display: block; } ${tables} thead { display: none; }
 ${tables} tr { display: flex; flex-wrap: wrap; gap: 6px 20px; padding: 8px 0; border-bottom: 1px solid var(--line); }
@@ -42,7 +41,7 @@ td.number, code, time { white-space: nowrap; } .text { overflow-wrap: anywhere; 
 }
 `;
 
-/** A report as one HTML file, without anything from elsewhere; a row at a time. */
+/** Yields a report as one HTML file without external parts, a row at a time. */
 export function* reportHtml(report: Report): Generator<string> {
   const { balances, delivered, refunded, fees, routes, checks, exceptions, transfers, notes, from, to } =
     report;
@@ -83,7 +82,7 @@ ${checks.map(({ ok, text }) => `<p class="${ok ? 'good' : 'bad'}">${ok ? 'ok' : 
 `;
 }
 
-/** A column by its heading and its class: numbers stand at the right and are not broken; texts are broken anywhere. */
+/** A column with its heading and class: numbers are right-aligned and unbroken; texts break anywhere. */
 type Column = { title: string; kind: 'plain' | 'number' | 'text' };
 
 const plain = (title: string): Column => ({ title, kind: 'plain' });
@@ -151,10 +150,8 @@ function sums(title: string, list: Report['delivered']): Generator<string> {
   return section(title, SUM_COLUMNS, list, (sum) => [escaped(nameOf(sum)), shown(sum), String(sum.count)]);
 }
 
-/** Tables of more columns need a wide window. */
 const MOST_NARROW = 6;
 
-/** A table under a heading; nothing where it would be empty. */
 function* section<T>(
   title: string,
   columns: readonly Column[],

@@ -1,10 +1,10 @@
 import type { Report } from '../../domain/books/report-schema.ts';
 import { printableLine } from '../../notifiers/printable.ts';
 
-/** The most exceptions, tokens and sums that a text lists; the files list all. */
+/** Most exceptions, tokens and sums in a text; the files list all. */
 const MOST_LISTED = 50;
 
-/** What a report comes to, in a line. */
+/** Returns a report's summary in one line. */
 export function titleOf({ day, zone, transfers, exceptions, checks, state }: Report): string {
   const named = new Set(exceptions.map(({ subject }) => subject)).size;
   const isWrong = checks.some(({ ok }) => !ok);
@@ -13,10 +13,10 @@ export function titleOf({ day, zone, transfers, exceptions, checks, state }: Rep
   return `Books of ${day} (${zone})${open}: ${count(transfers.length, 'transfer')}, ${named === 0 ? 'no exceptions' : `${named} with exceptions`}${wrong}`;
 }
 
-/** No line is longer: a check names every difference. */
+/** Longest line: a check names every difference. */
 const LONGEST_LINE = 20_000;
 
-/** A report for a mail or a terminal: balances, sums, checks and exceptions, without the rows. What it quotes makes no lines. */
+/** Formats a report for a mail or a terminal, without the rows. Quoted text adds no lines. */
 export function reportText(report: Report): string {
   const { balances, delivered, refunded, fees, checks, exceptions, notes } = report;
   const shown = ({ units, amount }: { units: string | null; amount: string }): string =>
@@ -68,7 +68,7 @@ export function reportText(report: Report): string {
   ].join('\n');
 }
 
-/** `1 transfer`, `2 transfers`. */
+/** Formats a count: `1 transfer`, `2 transfers`. */
 export function count(number: number, what: string): string {
   return `${number} ${what}${number === 1 ? '' : 's'}`;
 }

@@ -1,4 +1,4 @@
-/** A value in a row: amounts are texts, moments are numbers of ms. */
+/** A value in a row: amounts are texts, times are numbers of ms. */
 export type Value = string | number | null;
 
 export type Row = { readonly [column: string]: Value };
@@ -6,13 +6,13 @@ export type Row = { readonly [column: string]: Value };
 /** SQL with `?` for its values, inside one transaction. */
 export type Sql = {
   all(text: string, values?: readonly Value[]): Promise<Row[]>;
-  /** Returns how many rows were written. */
+  /** Returns the number of written rows. */
   run(text: string, values?: readonly Value[]): Promise<number>;
 };
 
 /**
- * A database of the books. Both kinds run the same statements. `write` commits when the work has ended well, and stores
- * nothing where it throws; two of them never see each other's halves. `read` sees one moment.
+ * A database of the books. Both kinds run the same statements. `write` commits after the work, and stores nothing where that
+ * throws; two of them never see each other's partial writes. `read` sees one state.
  */
 export type Database = {
   kind: 'sqlite' | 'postgres';
@@ -21,7 +21,7 @@ export type Database = {
   close(): Promise<void>;
 };
 
-/** A database of the books that cannot be used; the message says why, and never the URL. */
+/** The error for an unusable database of the books; the message has the reason, and never the URL. */
 export class BooksDatabaseError extends Error {
   override readonly name = 'BooksDatabaseError';
   /** True when another try may succeed. */
@@ -34,66 +34,65 @@ export class BooksDatabaseError extends Error {
 }
 
 /**
- * What each version of the tables adds to the one before, for both databases. `{id}` is a column that counts up. Amounts
- * are texts: no number type of both holds 78 digits. Moments are ms since 1970.
+ * The statements of each version of the tables, for both databases. `{id}` is a column that counts up. Amounts are texts: no
+ * number type of both holds 78 digits. Times are ms since 1970.
  */
 const MIGRATIONS: readonly (readonly string[])[] = [
   [
-    // One row per name: where the feed stands, and up to when all is closed.
+    // One row per name: the place of the feed.
     'CREATE TABLE books_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)',
-    // One row per transfer: what is known of it now. `lines` is what its postings add up to.
+    // One row per transfer: its current state. `lines` is the sum of its postings.
     `CREATE TABLE books_transfers (subject TEXT PRIMARY KEY, epoch BIGINT NOT NULL, sequence BIGINT NOT NULL,
        is_open INTEGER NOT NULL, booked_ms BIGINT NOT NULL, state TEXT NOT NULL)`,
     'CREATE INDEX books_transfers_open ON books_transfers (is_open, booked_ms)',
-    // One row per event of a transfer, never changed. `state` is what was known after it.
+    // One row per event of a transfer, never changed. `state` is the state after it.
     `CREATE TABLE books_events (event_id TEXT PRIMARY KEY, subject TEXT NOT NULL, epoch BIGINT NOT NULL,
        sequence BIGINT NOT NULL, type TEXT NOT NULL, at_ms BIGINT NOT NULL, booked_ms BIGINT NOT NULL,
        entry TEXT NOT NULL, state TEXT NOT NULL)`,
     'CREATE INDEX books_events_subject ON books_events (subject, booked_ms)',
     'CREATE INDEX books_events_booked ON books_events (booked_ms)',
-    // One row per amount on a side, never changed: what was wrong is followed by what makes it right.
+    // One row per amount on a side, never changed: a wrong one is followed by its correction.
     `CREATE TABLE books_postings ({id}, event_id TEXT NOT NULL, subject TEXT NOT NULL, side TEXT NOT NULL,
        chain_id TEXT NOT NULL, token TEXT NOT NULL, count INTEGER NOT NULL, amount TEXT NOT NULL,
        booked_ms BIGINT NOT NULL, happened_ms BIGINT NOT NULL, is_late INTEGER NOT NULL, is_correction INTEGER NOT NULL)`,
     'CREATE INDEX books_postings_booked ON books_postings (booked_ms)',
     'CREATE INDEX books_postings_subject ON books_postings (subject)',
-    // One row per event and receiver that it is meant for. `check_ms` is when it is looked at next; null: never again.
+    // One row per event and receiver that it is meant for. `check_ms` is the time of its next check; null: never again.
     `CREATE TABLE books_deliveries (event_id TEXT NOT NULL, receiver TEXT NOT NULL, state TEXT NOT NULL,
        delivered_ms BIGINT, event_ms BIGINT NOT NULL, check_ms BIGINT, PRIMARY KEY (event_id, receiver))`,
     'CREATE INDEX books_deliveries_check ON books_deliveries (check_ms)',
-    // One row per moment at which a day was closed: nothing may have been under way then.
+    // One row per time at which a day was closed, also where nothing was open then.
     'CREATE TABLE books_closed_days (at_ms BIGINT PRIMARY KEY)',
-    // What was under way when a day was closed, per source token.
+    // The sums of open transfers when a day was closed, per source token.
     `CREATE TABLE books_closings (at_ms BIGINT NOT NULL, chain_id TEXT NOT NULL, token TEXT NOT NULL,
        count INTEGER NOT NULL, amount TEXT NOT NULL, PRIMARY KEY (at_ms, chain_id, token))`,
-    // Where the log did not go on as the books knew it.
+    // The breaks between the log and the books.
     'CREATE TABLE books_breaks ({id}, at_ms BIGINT NOT NULL, kind TEXT NOT NULL, detail TEXT NOT NULL)',
     'CREATE TABLE books_tokens (chain_id TEXT NOT NULL, token TEXT NOT NULL, symbol TEXT NOT NULL, decimals INTEGER NOT NULL, PRIMARY KEY (chain_id, token))',
-    // One row per morning: `sending`, `sent` or `skipped`.
+    // One row per day: `sending`, `sent` or `skipped`.
     'CREATE TABLE books_mails (day TEXT NOT NULL, zone TEXT NOT NULL, state TEXT NOT NULL, at_ms BIGINT NOT NULL, PRIMARY KEY (day, zone))',
   ],
   [
-    // One row per transfer that was taken out of the books: it is not booked anew when it is reported of again.
+    // One row per removed transfer: a later report does not book it anew.
     'CREATE TABLE books_forgotten (subject TEXT PRIMARY KEY, at_ms BIGINT NOT NULL)',
     'CREATE INDEX books_forgotten_at ON books_forgotten (at_ms)',
   ],
   [
-    // Transfers are gone through in pages, of which each goes on behind the last subject of the one before.
+    // For pages of transfers, each of which continues after the last subject of the one before.
     'CREATE INDEX books_transfers_touched ON books_transfers (is_open, booked_ms, subject)',
     'DROP INDEX books_transfers_open',
   ],
   [
-    // One row per mail and recipient that the server has answered: `accepted`, `refused` for now since `at_ms`, or `dead`.
+    // One row per mail and recipient with an answer: `accepted`, `refused` for now since `at_ms`, or `dead`.
     `CREATE TABLE books_mail_recipients (day TEXT NOT NULL, zone TEXT NOT NULL, recipient TEXT NOT NULL,
        state TEXT NOT NULL, at_ms BIGINT NOT NULL, PRIMARY KEY (day, zone, recipient))`,
   ],
   [
-    // By what the exceptions of a closed day are judged, JSON. Null for one that an older version closed.
+    // Rules for the exceptions of a closed day, JSON. Null for one that an older version closed.
     'ALTER TABLE books_closed_days ADD COLUMN rules TEXT',
   ],
 ];
 
-/** The version of the tables that this program works with. */
 const TABLES_VERSION = MIGRATIONS.length;
 
 const IDS = {
@@ -104,7 +103,7 @@ const IDS = {
 /** Two processes that start at once would both find the tables missing. */
 const LOCK = "SELECT 1 AS locked FROM (SELECT pg_advisory_xact_lock(hashtext('intentwatch_books'))) AS held";
 
-/** Brings the tables to our version. Throws a BooksDatabaseError for those of a newer one. */
+/** Migrates the tables to our version. Throws a BooksDatabaseError for those of a newer one. */
 export async function prepareTables(database: Database): Promise<void> {
   await database.write(async (sql) => {
     if (database.kind === 'postgres') await sql.all(LOCK);
@@ -120,10 +119,10 @@ export async function prepareTables(database: Database): Promise<void> {
   });
 }
 
-/** Throws a BooksDatabaseError where the tables are not of our version: for who only reads. */
+/** Throws a BooksDatabaseError where the tables are not of our version: for readers. */
 export async function checkTables(database: Database): Promise<void> {
   const version = await database.read(versionOf).catch((error: unknown) => {
-    // A Postgres that does not answer says nothing of its tables.
+    // A Postgres that does not answer proves nothing about its tables.
     if (isMissingTable(error)) return 0;
     throw error;
   });
@@ -137,7 +136,6 @@ export async function checkTables(database: Database): Promise<void> {
 
 const UNDEFINED_TABLE = '42P01';
 
-/** True when either database says that it has no such table. */
 function isMissingTable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { cause } = error;

@@ -7,20 +7,19 @@ import { BooksDatabaseError, type Database, type Row, type Sql } from './databas
 
 const ROWS = z.array(z.record(z.string(), z.union([z.string(), z.number(), z.null()])));
 
-/** Few connections: one feeds, the others answer who asks. */
+/** Few connections: one feeds, the others answer requests. */
 const MOST_CONNECTIONS = 4;
 const CONNECT_MS = 5_000;
 
-/** No statement takes so long, and no connection that its process left stays in a transaction. */
+/** Limit of a statement, and of a transaction whose process has left its connection. */
 const STATEMENT_MS = 1_000 * LIMITS.booksAnswer.seconds;
 
-/** How much of an error of Postgres is stored. */
 const MOST_CHARACTERS = 300;
 
-/** Codes of Postgres (class 08, 53, 57, 40) and of the network that another try may mend. */
+/** Codes of Postgres (class 08, 53, 57, 40) and of the network that a retry may fix. */
 const PASSING = /^(08|53|57|40|E[A-Z]+)/;
 
-/** Opens the books in a Postgres. Connects when it is first asked; with TLS, whose certificate must fit the host. */
+/** Opens the books in a Postgres. Connects at the first request; with TLS, the certificate must match the host. */
 export function openPostgres(url: Secret, { hasTls }: { hasTls: boolean }): Database {
   let opened: Promise<pg.Pool> | null = null;
   const poolOf = (): Promise<pg.Pool> => {
@@ -32,7 +31,7 @@ export function openPostgres(url: Secret, { hasTls }: { hasTls: boolean }): Data
     const client = await pool.connect().catch((error: unknown) => {
       throw wrapped(error);
     });
-    // One that is cut during the work fails its next statement; without a listener it would end the process.
+    // A connection that is cut during the work fails its next statement; without a listener it would end the process.
     const ignore = (): void => undefined;
     client.on('error', ignore);
     let failure: Error | null = null;
@@ -47,7 +46,7 @@ export function openPostgres(url: Secret, { hasTls }: { hasTls: boolean }): Data
       throw failure;
     } finally {
       client.off('error', ignore);
-      // What has failed is not used again: its state is not known.
+      // A failed connection is not used again: its state is not known.
       client.release(failure !== null);
     }
   };
@@ -61,7 +60,7 @@ export function openPostgres(url: Secret, { hasTls }: { hasTls: boolean }): Data
   };
 }
 
-/** The driver is loaded where it is used. */
+/** Loads the driver only where it is used. */
 async function makePool(url: Secret, hasTls: boolean): Promise<pg.Pool> {
   const { Client, Pool, types } = (await import('pg')).default;
   class LimitedClient extends Client {
@@ -73,7 +72,7 @@ async function makePool(url: Secret, hasTls: boolean): Promise<pg.Pool> {
   const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
     oid === INT8 ? Number : types.getTypeParser(oid, format);
   const pool = new Pool({
-    // What the URL says of certificates is added to it.
+    // The options for certificates in the URL are added to it.
     ssl: hasTls,
     connectionString: verifying(url.reveal()),
     max: MOST_CONNECTIONS,
@@ -85,7 +84,7 @@ async function makePool(url: Secret, hasTls: boolean): Promise<pg.Pool> {
     types: { getTypeParser },
     Client: LimitedClient,
   });
-  // A connection that is cut while nobody uses it is made anew.
+  // A connection that is cut while it is idle is made anew.
   pool.on('error', () => undefined);
   return pool;
 }
@@ -105,7 +104,7 @@ function sqlOf(client: pg.PoolClient): Sql {
 
 const NUMBERED = new Map<string, string>();
 
-/** `?` as Postgres numbers it. No statement of the books has one in a text. */
+/** Replaces `?` by the numbers of Postgres. No statement of the books has one in a text. */
 function numbered(text: string): string {
   const known = NUMBERED.get(text);
   if (known !== undefined) return known;
@@ -118,9 +117,9 @@ function numbered(text: string): string {
   return made;
 }
 
-/** Moments (bigint) and counts as numbers: none is beyond what a number holds. */
+/** Type of times (bigint) and counts, which are read as numbers: none is too large for that. */
 const INT8 = 20;
-/** What went wrong, without the URL: the messages of the driver name host and database at most. */
+/** Wraps an error without the URL: the messages of the driver name host and database at most. */
 function wrapped(error: unknown): Error {
   if (!(error instanceof Error)) return new BooksDatabaseError(String(error), { retryable: true });
   const message = error.message.slice(0, MOST_CHARACTERS);
@@ -133,7 +132,7 @@ function wrapped(error: unknown): Error {
   });
 }
 
-/** The driver gives no code to what ends a connection. */
+/** The driver gives no code to an error that ends a connection. */
 function isCut(message: string): boolean {
   return /connection|timeout|terminat/i.test(message);
 }

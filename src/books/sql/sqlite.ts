@@ -6,17 +6,16 @@ import { BooksDatabaseError, type Database, type Row, type Sql, type Value } fro
 
 const ROWS = z.array(z.record(z.string(), z.union([z.string(), z.number(), z.null()])));
 
-/** The time that a transaction waits for another process to let go of the file, and between two tries. */
+/** Longest wait of a transaction for another process to release the file, and the wait between two tries. */
 const BUSY_MS = 5_000;
 const TRY_AGAIN_MS = 50;
 
-/** The number of statements that are stored prepared. */
 const MOST_PREPARED = 100;
 
 /**
- * The books in a file of SQLite, which is made where there is none. A reader sees a time of its own beside the writer
- * (WAL). With `isReadOnly` nothing is written and the file must be there. It is opened when it is first asked, and again
- * after that has failed: a file that cannot be used is a failure of who asks.
+ * Opens the books in a SQLite file, which is made where there is none. A reader sees its own state beside the writer (WAL).
+ * With `isReadOnly` nothing is written and the file must exist. It is opened at the first request, and again after that has
+ * failed: an unusable file fails the request.
  */
 export function openSqlite(file: string, { isReadOnly = false } = {}): Database {
   const writer = isReadOnly ? null : new Connection(file, false);
@@ -25,9 +24,9 @@ export function openSqlite(file: string, { isReadOnly = false } = {}): Database 
     kind: 'sqlite',
     write: (work) => (writer ?? reader).run('BEGIN IMMEDIATE', work),
     read: async (work) => {
-      // Who only reads makes no file.
+      // A mere reader makes no file.
       await writer?.open();
-      // What is read first finds out whether the file can be read now.
+      // The first read shows whether the file can be read now.
       return reader.run('BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1', work);
     },
     close: async () => {
@@ -38,11 +37,11 @@ export function openSqlite(file: string, { isReadOnly = false } = {}): Database 
 }
 
 function open(file: string, readOnly: boolean): DatabaseSync {
-  // Loaded where it is used: Node 24 warns of it.
+  // Loaded where it is used: Node 24 warns about it.
   const sqlite = process.getBuiltinModule('node:sqlite');
-  // The two files that SQLite keeps beside it get its mode.
+  // The two files that SQLite has beside it get its mode.
   if (!readOnly) makeWherePossible(file);
-  // A wait inside of SQLite would hold up all that the process does: it is made outside.
+  // A wait inside SQLite would block the process: it is made outside.
   const database = new sqlite.DatabaseSync(file, { readOnly, timeout: 0 });
   try {
     if (!readOnly) database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
@@ -53,7 +52,7 @@ function open(file: string, readOnly: boolean): DatabaseSync {
   }
 }
 
-/** SQLite says what is wrong with a file that cannot be made. */
+/** SQLite reports the error of a file that cannot be made. */
 function makeWherePossible(file: string): void {
   try {
     makePrivateFile(file);
@@ -62,7 +61,6 @@ function makeWherePossible(file: string): void {
   }
 }
 
-/** One connection to the file, and its transactions, one after another. */
 class Connection {
   readonly #file: string;
   readonly #readOnly: boolean;
@@ -75,7 +73,7 @@ class Connection {
     this.#readOnly = readOnly;
   }
 
-  /** Opens the file, where that is not done. Throws a BooksDatabaseError. */
+  /** Throws a BooksDatabaseError. */
   async open(): Promise<{ database: DatabaseSync; sql: Sql }> {
     try {
       return await untilFree(() => {
@@ -90,7 +88,7 @@ class Connection {
     }
   }
 
-  /** Runs a transaction after those before it. What SQLite says is thrown as a BooksDatabaseError. */
+  /** Runs a transaction after those before it. An error of SQLite is thrown as a BooksDatabaseError. */
   run<T>(begin: string, work: (sql: Sql) => Promise<T>): Promise<T> {
     const run = this.#last.then(() => this.#inTransaction(begin, work));
     this.#last = run.catch(() => undefined);
@@ -117,7 +115,7 @@ class Connection {
     }
   }
 
-  /** An error of SQLite in words for a person; any other as it is. */
+  /** Words an error of SQLite for a person; returns any other unchanged. */
   #described(error: unknown): unknown {
     const code = codeOf(error);
     if (code === null) return error;
@@ -135,7 +133,7 @@ class Connection {
   }
 }
 
-/** Tries again for as long as another process has the file to itself; others are served meanwhile. */
+/** Retries while another process has the file locked; other work runs meanwhile. */
 async function untilFree<T>(attempt: () => T): Promise<T> {
   const untilMs = performance.now() + BUSY_MS;
   for (;;) {
@@ -150,21 +148,21 @@ async function untilFree<T>(attempt: () => T): Promise<T> {
 
 const BUSY = 5;
 
-/** What another process, or room on the disk, may mend: busy, locked, full. */
+/** Codes that another process, or free disk space, may fix: busy, locked, full. */
 const PASSING: ReadonlySet<number> = new Set([BUSY, 6, 13]);
 
 const FOLDER =
   'one that a daemon has made, in a folder that this user may write to: SQLite keeps two files beside it';
 const WHOLE = 'a whole file of SQLite: bring back a copy, or move it away and the books begin anew';
 
-/** What was expected, by the code of SQLite: the file is damaged, cannot be opened, or is none of SQLite. */
+/** The expected state, by the code of SQLite: the file is damaged, cannot be opened, or is not of SQLite. */
 const EXPECTED: ReadonlyMap<number, string> = new Map([
   [11, WHOLE],
   [14, FOLDER],
   [26, WHOLE],
 ]);
 
-/** The primary code of an error of SQLite; null for any other. */
+/** Returns the primary code of an error of SQLite; null for any other. */
 function codeOf(error: unknown): number | null {
   if (!(error instanceof Error) || !('errcode' in error)) return null;
   return typeof error.errcode === 'number' ? error.errcode & 0xff : null;

@@ -18,9 +18,9 @@ export type LabelValues =
   | 'one';
 
 /**
- * A metric. `series` replaces the label combinations that exist from the start (every one of closed sets).
- * `source` is where a gauge is read at scrape time: such a gauge says the same in every process on one Redis.
- * `exemplars`: an observation may name the event that it was made for.
+ * A metric. `series` replaces the label combinations that exist from the start (every one of closed sets). `source`: where a
+ * gauge is read at scrape time; such a gauge is equal in every process on one Redis. `exemplars`: an observation may name its
+ * event.
  */
 export type Definition = {
   name: string;
@@ -33,8 +33,8 @@ export type Definition = {
   exemplars?: true;
 };
 
-/** The most series that a receiver of the config costs. */
+/** Most series of a receiver of the config. */
 export const MOST_PER_RECEIVER = 65;
 
-/** The most series that a pair of chains costs, with one token. */
+/** Most series of a pair of chains, with one token. */
 export const MOST_PER_ROUTE = 170;

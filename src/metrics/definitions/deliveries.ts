@@ -10,7 +10,7 @@ const DELAY_BUCKETS = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15, 60, 300, 1_800, 7_200, 43_200, 259_200,
 ];
 
-/** Metrics of receivers and what they are owed. */
+/** Metrics of receivers and their deliveries. */
 export const DELIVERIES = {
   receiverInfo: {
     name: 'intentwatch_receiver_info',

@@ -205,7 +205,7 @@ export const UPSTREAM = {
   },
 } as const satisfies Record<string, Definition>;
 
-/** Metrics of what was learned of pairs of chains, and what priced routes cost. */
+/** Metrics of the learned timing of pairs of chains, and of the costs of priced routes. */
 export const ROUTES = {
   learnedSeconds: {
     name: 'intentwatch_learned_seconds',

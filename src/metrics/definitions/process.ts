@@ -3,7 +3,7 @@ import { STORED_KINDS } from '../../store/stored.ts';
 import { SOURCES } from '../sources.ts';
 import type { Definition } from './definition.ts';
 
-/** Metrics of what a process says of itself and of Redis. */
+/** Metrics of the process itself and of Redis. */
 export const PROCESS = {
   buildInfo: {
     name: 'intentwatch_build_info',

@@ -119,7 +119,7 @@ export const BOOKS = {
 const LAG_BUCKETS = [1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 1_800, 3_600];
 const CALL_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Metrics of what was stated about payments, and of the RPC endpoints that are asked about it. */
+/** Metrics of the checks of payments, and of the RPC endpoints for them. */
 export const PROOFS = {
   proofChecks: {
     name: 'intentwatch_proof_checks',
