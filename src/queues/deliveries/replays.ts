@@ -8,13 +8,13 @@ import { type Fact, NewerEntryError, readBatch, wholeFact } from './log-batch.ts
 import { matchesOf } from './matches.ts';
 import type { RelayContext } from './relay-context.ts';
 
-/** The number of entries of the log a replay is taken along in one round. */
+/** Log entries by which a replay advances in one round. */
 const BATCH = 200;
 
-/** A replay goes on while its receiver has fewer open deliveries: what is new must find room. */
+/** Open deliveries below which a replay goes on: new events must find room. */
 const MOST_PENDING = MOST_OPEN / 2;
 
-/** The replays under way, by receiver, the first requested first. */
+/** Reads the replays under way, by receiver, the first requested first. */
 export async function replaysUnderWay(replays: ReplayStore): Promise<Map<string, string>> {
   const first = new Map<string, string>();
   for (const id of await replays.open()) {
@@ -26,8 +26,8 @@ export async function replaysUnderWay(replays: ReplayStore): Promise<Map<string,
 }
 
 /**
- * Takes a replay a batch further, under the relay's fencing token. Returns whether there is more to do at once. What
- * cannot be read was quarantined when it was new, and is passed over; throws NewerEntryError where it stands.
+ * Advances a replay by a batch, under the relay's fencing token. Returns true when there is more to do at once. Skips
+ * unreadable entries, which were quarantined when they were new. Throws NewerEntryError before an entry of a newer version.
  */
 export async function takeReplay(
   { token, receiver, id }: { token: string; receiver: StoredReceiver; id: string },
@@ -69,8 +69,8 @@ async function takePlaces(
 }
 
 /**
- * The events that stand at some entries, with the claims that lead to a receiver: also those that came later, which stand
- * in its delivery. What has left the log, or cannot be read, is left out.
+ * Reads the events at some entries, with the claims that lead to a receiver, among them later ones that its delivery names.
+ * Omits entries that have left the log or cannot be read.
  */
 export async function factsAt(
   places: readonly string[],
@@ -92,7 +92,7 @@ export async function factsAt(
   );
 }
 
-/** A subscribers entry belongs to the range of the event that it names. */
+/** True when a place is in a replay's range. A subscribers entry belongs to the range of the event that it names. */
 function isInRange(place: string, { since, until }: Replay): boolean {
   return compareEntries(place, since) > 0 && compareEntries(place, until) < 0;
 }

@@ -19,8 +19,8 @@ import { type Adapter, AT_ONCE, over, type Polled } from './polled.ts';
 import type { QuoteVerification } from './quote-verification.ts';
 
 /**
- * A request that goes out later than its slot by more than this takes another one; each time twice as much is allowed, or
- * a process that is always held up for longer would never ask for anything.
+ * Lateness at which a request takes another slot. Each time twice as much is allowed: else a process that is always held up
+ * longer would never make a request.
  */
 const LATE_MS = 30;
 
@@ -44,7 +44,7 @@ async function awaitSlot(
   }
 }
 
-/** Who runs the polls of one endpoint group. `tookMs` hears how long it took to take a claim. */
+/** Runs the polls of one endpoint group. `tookMs` receives the time that taking a claim took. */
 export type PollRunner = {
   endpointGroup: EndpointGroup;
   process: string;
@@ -55,12 +55,12 @@ export type PollRunner = {
   tookMs: (ms: number) => void;
 };
 
-/** After an error of our own (Redis away, a bug) a poll is tried again; it counts against nobody. */
+/** Wait after an error of our own (Redis away, a bug). No failure is counted. */
 const ERROR_RETRY_MS = 2_000;
 
 /**
- * Runs one poll: takes a claim; makes the request, takes in what it brings and plans the next poll,
- * each as the kind of the subject has it; and says in the plan how it ended. Never throws.
+ * Runs one poll: takes a claim, makes the request, ingests its answer and plans the next poll by the adapter of the subject's
+ * kind, and notes the end in the plan. Never throws.
  */
 export async function runPoll(job: PollJob, runner: PollRunner, signal: AbortSignal): Promise<void> {
   const { member, token: claimedToken } = job;
@@ -77,7 +77,7 @@ export async function runPoll(job: PollJob, runner: PollRunner, signal: AbortSig
     });
     await end(start, runner, polled);
   } catch (error) {
-    // The claim goes back by its lease: Redis is away, and that counts against nobody.
+    // The claim returns to the plan by its lease: Redis is away, and no failure is counted.
     parts.log.warn({ member, error }, 'poll.not_ended');
   } finally {
     dispatcher.release({ claimedToken, member, token: start?.token ?? null });
@@ -94,7 +94,7 @@ async function take(job: PollJob, { parts, process, tookMs }: PollRunner): Promi
   return start;
 }
 
-/** Polls a subject in its slot of the budget, by the adapter of its kind, where there is something left to find out. */
+/** Polls a subject in its slot of the budget, by the adapter of its kind, where there is something left to poll. */
 async function poll(start: PollStart, runner: PollRunner, signal: AbortSignal): Promise<Polled> {
   const { endpointGroup, adapters, parts, failures } = runner;
   const adapter = adapters[subjectKind(start.subject)](start);
@@ -110,7 +110,7 @@ async function poll(start: PollStart, runner: PollRunner, signal: AbortSignal): 
   }
 }
 
-/** Says in the plan how a poll ended, and when the next is due. */
+/** Notes in the plan how a poll ended, and when the next is due. */
 async function end(start: PollStart, runner: PollRunner, polled: Polled): Promise<void> {
   const { parts, failures, dispatcher } = runner;
   const { member, subject, token, endpointGroup } = start;
@@ -118,7 +118,7 @@ async function end(start: PollStart, runner: PollRunner, polled: Polled): Promis
   const ended = { member, subject, token, endpointGroup };
   const hasToHear = await parts.stores.plan.end(ended, polled.end, next, observed);
   if (hasToHear && outcome === 'answered') await failures.answered(start);
-  // Of what may have ended a process, one is polled at a time: the next one waits for this end.
+  // Of polls that may have ended a process, one is made at a time: the next one waits for this end.
   if (next.restMs === 0 || next.alarmMs === 0 || start.lane === 'suspect') dispatcher.wake();
   parts.signals.emit('poll.ended', {
     endpointGroup: runner.endpointGroup,
@@ -134,10 +134,10 @@ function logFailure(log: Logger, subject: SubjectId, failure: PollFailure): void
   log[level]({ subject, code, reason, ...support, nextInMs: Math.round(afterMs) }, 'poll.failed');
 }
 
-/** By the kind of a subject, how a poll of it is made. */
+/** Returns the adapter for a poll, by the kind of its subject. */
 type Adapters = Readonly<Record<SubjectKind, (start: PollStart) => Adapter>>;
 
-/** How each kind is polled. `quotes` verifies imported quotes, `pricing` says who is asked for the prices of routes. */
+/** Builds the adapters of all kinds. `quotes` verifies imported quotes, `pricing` provides the prices of routes. */
 export function adaptersOf(
   parts: PollContext,
   { quotes, pricing }: { quotes: QuoteVerification; pricing: Pricing },
