@@ -14,7 +14,7 @@ import {
 } from './connection.ts';
 import { insertStatement, insertValues } from './table.ts';
 
-/** Why an event could not be inserted, in words for a human, with Postgres' own code and what would help, or with its host. */
+/** Describes for a human why an insert failed, with Postgres' own code and advice, or with its host. */
 export function describePostgresError(error: unknown, { url, table }: PostgresReceiver): string {
   if (!(error instanceof pg.DatabaseError)) {
     const words = describeConnectionError(error);
@@ -29,10 +29,10 @@ export function describePostgresError(error: unknown, { url, table }: PostgresRe
   return advice === null ? words : `${words}; ${advice}`;
 }
 
-/** How the client names a server that speaks no TLS. */
+/** The client's words for a server without TLS. */
 const NO_TLS = 'does not support SSL';
 
-/** How Postgres names a connection without TLS that it does not let in. */
+/** Postgres' words for a refused connection without TLS. */
 const NOT_ENCRYPTED = 'no encryption';
 
 function adviceFor(code: string | undefined, table: string): string | null {
@@ -60,8 +60,8 @@ function adviceFor(code: string | undefined, table: string): string | null {
 }
 
 /**
- * Inserts each event as a row of the user's own table, once: its id is the key, and an event that is there already counts as
- * delivered. So an attempt of which nobody knows how it ended is simply made again.
+ * Inserts each event once, as a row of the user's own table. Its id is the key, and an existing event counts as delivered. So an
+ * attempt with an unknown end is simply repeated.
  */
 export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
   const { table, timeoutMs } = receiver;
@@ -88,7 +88,7 @@ export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
     one.destroy();
   }
 
-  /** Returns how many were not there. */
+  /** Returns the number of new rows. */
   async function insert(events: readonly LoggedEvent[], signal: AbortSignal): Promise<number> {
     const used = await connection(signal);
     try {
@@ -96,7 +96,7 @@ export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
       idle.push(used);
       return rowCount ?? 0;
     } catch (error) {
-      // Also after a mere refusal: a new connection sees what was changed to help, such as another search path.
+      // Also after a mere refusal: a new connection sees a repair such as another search path.
       end(used);
       throw error;
     }
@@ -115,7 +115,7 @@ export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
       return { ...shown, outcome: 'delivered', reason, durationMs, retryAfterMs: null };
     } catch (error) {
       attempt.throwIfCutOff();
-      // The server gives up after as long: where our timer is held up, its word comes first.
+      // The server gives up after the same time: where our timer is late, its error comes first.
       const isLate = attempt.isTimedOut() || attempt.elapsedMs() >= timeoutMs;
       const reason = isLate
         ? `not inserted within ${timeoutMs} ms`
