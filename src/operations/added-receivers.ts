@@ -14,8 +14,8 @@ import { RefusedError, UnknownError } from './operation.ts';
 import type { OriginOf } from './receivers.ts';
 
 /**
- * What receivers are made with while the daemon runs. `encryption` is null where the config has no key for it; `apply` has
- * this process go on with them; `originOf` says which ones they are.
+ * Dependencies of adding receivers at runtime. `encryption` is null where the config has no key for it; `apply` makes this
+ * process use them; `originOf` returns a receiver's origin.
  */
 export type AddedReceiverDeps = {
   store: AddedReceiverStore;
@@ -25,7 +25,7 @@ export type AddedReceiverDeps = {
   originOf: OriginOf;
 };
 
-/** A receiver that is not as it has to be, with every place. */
+/** Error for an invalid receiver, with every fault. */
 export class ReceiverFaultsError extends Error {
   override readonly name = 'ReceiverFaultsError';
   readonly faults: readonly ReceiverFault[];
@@ -36,12 +36,12 @@ export class ReceiverFaultsError extends Error {
   }
 }
 
-/** A fault in one line: the member, what was found where that can be shown, and what was expected. */
+/** Describes a fault in one line: the member, the found value where that can be shown, and the expected one. */
 export function describeFault({ place, found, expected }: ReceiverFault): string {
   return `${place}: ${found === undefined ? '' : `found ${found}, `}expected ${expected}`;
 }
 
-/** Makes a receiver. Throws a RefusedError where its name is taken, or there are too many. */
+/** Adds a receiver. Throws a RefusedError where its name is in use, or there are too many. */
 export async function addReceiver(definition: JsonObject, parts: AddedReceiverDeps): Promise<Receiver> {
   const receiver = await put(definition, { as: 'new', before: null }, parts);
   if (typeof receiver === 'object') return receiver;
@@ -55,7 +55,7 @@ export async function addReceiver(definition: JsonObject, parts: AddedReceiverDe
   );
 }
 
-/** Puts another receiver in the place of one. Throws an UnknownError for one that was not made through the API. */
+/** Replaces a receiver. Throws an UnknownError for one that was not added through the API. */
 export async function replaceReceiver(
   name: string,
   definition: JsonObject,
@@ -69,7 +69,7 @@ export async function replaceReceiver(
   return typeof receiver === 'string' ? refuseUnknown(name) : receiver;
 }
 
-/** Changes members of a receiver; one that is null goes back to its default. */
+/** Changes members of a receiver; a null resets one to its default. */
 export async function changeReceiver(
   name: string,
   changes: JsonObject,
@@ -106,21 +106,21 @@ function staleSecrets(before: JsonObject, changes: JsonObject): ReceiverFault[] 
   );
 }
 
-/** Scheme, host and port of a URL; a value that is no URL stands for itself. */
+/** Scheme, host and port of a URL; for another value its JSON. */
 function originText(value: JsonValue): string {
   const url = typeof value === 'string' ? URL.parse(value) : null;
   return url === null ? JSON.stringify(value) : `${url.protocol}//${url.host}`;
 }
 
-/** Removes a receiver. It keeps its backlog for the retention. */
+/** Removes a receiver. Its backlog is stored for the retention. */
 export async function removeReceiver(name: string, { store, apply }: AddedReceiverDeps): Promise<void> {
   if (!(await store.remove(name))) refuseUnknown(name);
   await apply();
 }
 
 /**
- * Has a receiver sign with another secret: `secret`, or one that is made here. Those that it had sign beside it until
- * then. Returns the secret, which is shown this once. Throws a RefusedError where too many still sign.
+ * Rotates a receiver's secret to `secret`, or to a new random one. The former secrets still sign until `untilMs`. Returns the
+ * secret, which is shown this once. Throws a RefusedError where too many still sign.
  */
 export async function rotateSecret(
   name: string,
@@ -139,10 +139,10 @@ export async function rotateSecret(
   return chosen;
 }
 
-/** The interval at which a change is made anew because another one came between. */
+/** Retries of a change that lost to another one. */
 const MOST_TRIES = 20;
 
-/** Changes a receiver as it stands: of two changes at once, neither is lost. */
+/** Changes a receiver from its stored definition: of two concurrent changes neither is lost. */
 async function update(
   name: string,
   change: (before: JsonObject) => JsonObject,
@@ -158,7 +158,7 @@ async function update(
   throw new RefusedError(`found the receiver "${name}" changed again and again meanwhile; try again`);
 }
 
-/** Stores a receiver, and has this process go on with it; a word says why that cannot be. */
+/** Stores a receiver, and makes this process use it; returns a word where that is impossible. */
 async function put(
   definition: JsonObject,
   { as, before }: { as: 'new' | 'other'; before: string | null },
@@ -190,7 +190,7 @@ async function storedOf(
   );
 }
 
-/** What was encrypted of a receiver; null where it cannot be read with this key. */
+/** Decrypts the definition of a receiver; null where this key cannot read it. */
 export function openDefinition(name: string, encrypted: string, encryption: Encryption): JsonObject | null {
   const text = encryption.decrypt(name, encrypted);
   const definition = text === null ? null : parseJson(text, { limits: LIMITS.api });
