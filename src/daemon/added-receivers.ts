@@ -73,7 +73,6 @@ export class AddedReceivers {
     return Array.isArray(receiver) ? receiver.map(describeFault).join('; ') : receiver;
   }
 
-  /** Reports the receivers that the running config omits. */
   report(leftOut: ReadonlyMap<string, string>): void {
     for (const [receiver, reason] of leftOut) {
       if (this.#leftOut.get(receiver) !== reason)
@@ -82,7 +81,6 @@ export class AddedReceivers {
     this.#leftOut = leftOut;
   }
 
-  /** The reason for which a receiver is omitted; null for any other. */
   reasonLeftOut(name: string): string | null {
     return this.#leftOut.get(name) ?? null;
   }
@@ -116,7 +114,6 @@ export class AddedReceivers {
   }
 }
 
-/** Rules of a config for added receivers. */
 function rulesOf({ smtp, retentionMs, server }: Config): AddedReceiverRules {
   return { hasSmtp: smtp !== null, retentionMs, limits: server.apiReceivers };
 }

@@ -41,10 +41,7 @@ export type Polling = {
   budgets: Record<EndpointGroup, number>;
 };
 
-/**
- * The parts that poll one endpoint group: the dispatcher claims, the worker requests; at most `capacity` polls are under way at
- * once.
- */
+/** The pollers of one endpoint group: the dispatcher claims, the worker requests, at most `capacity` polls at once. */
 export type Poller = {
   endpointGroup: EndpointGroup;
   dispatcher: Dispatcher;
@@ -150,7 +147,6 @@ export function assemblePolling({
   };
 }
 
-/** The open quoting service, where the config names one. */
 function quotingService(
   { upstream: { quotesUrl, dAppId, proxy } }: Config,
   { directory, signals }: { directory: Directory; signals: Signals },
@@ -165,10 +161,7 @@ function quotingService(
   return { client, dAppId, directory };
 }
 
-/**
- * Builds the pricing with the key. Its budget also pays for reading the chains of the signers, where no other process has read
- * them.
- */
+/** Builds the pricing with the key. Its budget also pays for chains that no other process has read for the signers. */
 function partnerPricing(
   { upstream: { dAppId } }: Config,
   { client, discovery, plan }: { client: UpstreamClient; discovery: Discovery; plan: PlanStore },

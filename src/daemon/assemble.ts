@@ -201,7 +201,6 @@ type BooksAssembly = {
   log: Logger;
 };
 
-/** Constructs the books and their reader; null without `books` in the config. */
 function assembleBooks(
   { books: config, dataDir, smtp, checkedChains }: Config,
   { redis, keys, clocks, stores, directory, signals, log }: BooksAssembly,
@@ -316,7 +315,6 @@ type DeliveringAssembly = {
   log: Logger;
 };
 
-/** Constructs relay, sender and workers. Also returns the options of the notifiers. */
 function assembleDelivering(
   { receivers: configured, smtp }: Config,
   { connections, keys, stores, opens, directory, eventUrl, signals, log }: DeliveringAssembly,

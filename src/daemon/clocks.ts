@@ -20,7 +20,6 @@ export class ResponseDates {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Notes the `Date` of a new response; null where it has none. */
   note(dateMs: number | null): void {
     const atMs = this.#monotonicMs();
     const newest = this.#dates.at(-1);

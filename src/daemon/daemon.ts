@@ -46,10 +46,8 @@ import {
 const GRACE_MS = 3_000;
 const CLOSE_MS = 1_200;
 
-/** Wait before an operator event that Redis did not accept is reported again. */
 const REPORT_RETRY_MS = 10_000;
 
-/** State that all configs of a process share. */
 type Shared = Omit<Connections, 'blocking' | 'waking'> & {
   tail: LogTail;
   version: SchemaVersion;
@@ -68,7 +66,6 @@ export class Daemon {
   readonly signals: Signals;
   readonly #metrics: Metrics;
   readonly #server: Server;
-  /** State shared by all configs of this process, once it has started; and the current generation. */
   #shared: Shared | null = null;
   #generation: Generation | null = null;
   /** Ends of earlier generations' work under way; cut off at shutdown. */
@@ -258,7 +255,6 @@ export class Daemon {
     });
   }
 
-  /** Applies the current receivers that were added through the API. */
   async #applyAdded(): Promise<void> {
     await this.#inTurn(async () => {
       await this.#shared?.added.load();

@@ -12,10 +12,7 @@ import { type Assembly, assemble, type DaemonContext } from './assemble.ts';
 /** Time for the rest once attempts and polls have been cut off. */
 const CUT_MS = 600;
 
-/**
- * Input of a generation. `version` is claimed again in an emptied Redis; `release` closes the connection of its own on which its
- * relay or sender waits.
- */
+/** Input of a generation. `version` is claimed again in an emptied Redis; `release` closes its relay's or sender's connection. */
 export type GenerationOptions = Omit<Assembly, 'upkeep'> & {
   version: SchemaVersion;
   release: (own: 'relay' | 'sender') => Promise<unknown>;
@@ -33,7 +30,6 @@ export class Generation {
   #isReplaced = false;
   /** True when Redis may hold a part of another config that was abandoned. */
   #isPartlyApplied = false;
-  /** The end of polling, once it has begun. */
   #pollingEnd: Promise<unknown> | null = null;
 
   constructor(options: GenerationOptions) {
@@ -126,25 +122,18 @@ export class Generation {
     return this.parts.stores.plan.setBudgets(this.parts.polling.budgets);
   }
 
-  /** Brings Redis to the state of the config. */
   async sync(): Promise<void> {
     await this.#sync(await this.#setBudgets());
     this.#isPartlyApplied = false;
   }
 
-  /**
-   * Brings Redis to the state of the config, one process after the other. Of two processes with different configs each removes
-   * the other's entries, and the newest must be stored whole.
-   */
+  /** Syncs one process at a time: processes with different configs remove each other's entries; the newest must be whole. */
   async #sync(lost: readonly EndpointGroup[]): Promise<void> {
     const { configLease: lease, configFence: fence } = new Keys(this.config.redis.prefix);
     await new FencedLease(this.parts.redis, { lease, fence }).during(() => this.#write(lost));
   }
 
-  /**
-   * Writes the receivers and subscriptions of the config, and polls new subjects. In a `lost` plan all subjects are new, though
-   * the registry may have them.
-   */
+  /** Writes the config's entries and polls new subjects: in a `lost` plan all, though the registry may have them. */
   async #write(lost: readonly EndpointGroup[]): Promise<void> {
     const { redis, stores, polling } = this.parts;
     const { plan, registry, importedQuotes, tracked } = stores;
@@ -175,10 +164,7 @@ export class Generation {
     importedQuotes.adopt(this.config.importedQuotes);
   }
 
-  /**
-   * Restores the config's entries in Redis: a failover may have lost any of them. Also ends checks on chains that are not in the
-   * config.
-   */
+  /** Restores config entries in Redis that a failover lost, and ends checks on chains that are not in the config. */
   async #keep(): Promise<void> {
     const { registry } = this.parts.stores;
     await this.parts.verifying.keep();
@@ -229,7 +215,6 @@ export class Generation {
     return { relayed, drained: settledOrCut(flow, cut).then(() => this.#end()) };
   }
 
-  /** Closes the queues of polls, then the connections to the upstream; once. */
   #endPolling(): Promise<unknown> {
     const { polling, clients } = this.parts;
     this.#pollingEnd ??= withTimeout(Promise.allSettled([polling.queues.close()]), CUT_MS / 2).then(() =>

@@ -14,7 +14,6 @@ type RedisConnectionsOptions = {
   onBack: () => void;
 };
 
-/** Error for a Redis that cannot be used, with every reason. */
 class UnusableRedisError extends Error {
   constructor(reasons: readonly string[]) {
     super(reasons.join('\n'));
@@ -81,7 +80,6 @@ export class RedisConnections {
     if (fatal.length > 0) throw new UnusableRedisError(fatal);
   }
 
-  /** Stops watching: later losses are not logged. */
   stopWatching(): void {
     this.#closing = true;
     this.monitor.close();

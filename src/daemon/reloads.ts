@@ -200,7 +200,6 @@ export class ConfigReloads {
     };
   }
 
-  /** The state of a file that nobody has requested to apply. */
   #noticed(changes: ConfigChanges, atMs: number): FileState {
     if (isEmpty(changes))
       return { state: 'running', ok: true, atMs, changes, removal: this.#removalOfStart() };
@@ -231,7 +230,6 @@ export class ConfigReloads {
     return known ?? { state: 'held', ok: false, atMs, removal };
   }
 
-  /** The held state, if it is of the file with this digest. */
   #heldAs(digest: string | null): FileState | null {
     return this.#state.state === 'held' && this.#state.removal.digest === digest ? this.#state : null;
   }
@@ -264,7 +262,6 @@ export class ConfigReloads {
     return this.#state.state === 'changed' ? this.#state.before : this.#state;
   }
 
-  /** The removal of the start, until the first reload. */
   #removalOfStart(): ConfigRemoval | null {
     const last = this.#lastReload();
     return last.state === 'running' ? last.removal : null;
@@ -291,7 +288,6 @@ export class ConfigReloads {
   }
 }
 
-/** The removal of a state, planned or done by the start; null where it is not large. */
 function removalOf(state: FileState): ConfigRemoval | null {
   return 'removal' in state ? state.removal : null;
 }

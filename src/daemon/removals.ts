@@ -12,10 +12,8 @@ const LEAST = 3;
 
 const MOST_IDS = 100;
 
-/** Names in a config, by kind: ids of subjects, and names of receivers. */
 type Named = Readonly<Record<RemovedKind, ReadonlySet<string>>>;
 
-/** Removed names per kind: their number, the number before, and the first ids. */
 type Removal = Pick<ConfigRemoval, RemovedKind>;
 
 /** Collects the names in a config. No file names what was added or tracked through the API. */

@@ -174,7 +174,6 @@ export function apiOptionsOf(server: ServerConfig, parts: () => ApiContext | nul
   };
 }
 
-/** The token that signs links: the first admin token; null where there is none. */
 function linkTokenOf({ tokens }: ServerConfig): Secret | null {
   return tokens.admin[0] ?? null;
 }

@@ -9,7 +9,6 @@ export type AddressRule = {
   describe: (addresses: readonly string[]) => string;
 };
 
-/** A connection was not made, because a rule refuses every address of the host. */
 class RefusedAddressError extends Error {
   readonly code = 'ADDRESS_REFUSED';
 }
@@ -63,7 +62,6 @@ export function refusalOf(
   return new RefusedAddressError(rule?.describe(addresses) ?? 'the host name has no address');
 }
 
-/** Refuses private and reserved addresses outside these networks. */
 function refusedBeyond(networks: readonly string[]): (address: string) => boolean {
   const allowed = networkList(networks);
   return (address) =>

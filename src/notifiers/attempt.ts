@@ -12,10 +12,7 @@ export type Attempt = {
   end(): void;
 };
 
-/**
- * Begins an attempt that may take `timeoutMs` in all. It has its own signal and timer, because combining signals costs a
- * multiple.
- */
+/** Begins an attempt of at most `timeoutMs`. It has its own signal and timer: combining signals costs a multiple. */
 export function beginAttempt(options: AttemptOptions, timeoutMs: number): Attempt {
   const startedAt = performance.now();
   const controller = new AbortController();

@@ -5,10 +5,7 @@ import type { EventUrl, Notifier } from './notifier.ts';
 import { createPostgresNotifier } from './postgres/postgres.ts';
 import { createWebhookNotifier } from './webhook/webhook.ts';
 
-/**
- * Dependencies of notifiers beside their receiver: the mail server, the daemon's version, the link to the whole of a shortened
- * event (null: none), and the names of chains and tokens.
- */
+/** Dependencies of notifiers: mail server, version, link to the whole of a shortened event (null: none), and chain names. */
 export type NotifierOptions = {
   smtp: SmtpConfig | null;
   version: string;

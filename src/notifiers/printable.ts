@@ -12,9 +12,7 @@ export function printableLine(text: string, maxLength = 1_000): string {
   return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1).replace(/[\ud800-\udbff]$/, '')}…`;
 }
 
-/**
- * Turns the first bytes of an answer into one printable line: UTF-8, without a cut-off last character, no longer than the bytes.
- */
+/** Makes one printable line of an answer's first bytes: UTF-8, no cut-off last character, no longer than the bytes. */
 export function printableAnswer(bytes: Uint8Array): string {
   const text = new TextDecoder('utf-8').decode(bytes, { stream: true });
   return printableLine(text.replaceAll('\ufffd', '?'), bytes.length);

@@ -13,10 +13,7 @@ import { type AddedReceiverStore, type Encryption, MOST_ADDED, type Put } from '
 import { RefusedError, UnknownError } from './operation.ts';
 import type { OriginOf } from './receivers.ts';
 
-/**
- * Dependencies of adding receivers at runtime. `encryption` is null where the config has no key for it; `apply` makes this
- * process use them; `originOf` returns a receiver's origin.
- */
+/** Dependencies: `encryption` is null without a key, `apply` makes this process use the receivers, `originOf` reads an origin. */
 export type AddedReceiverDeps = {
   store: AddedReceiverStore;
   encryption: Encryption | null;
@@ -139,7 +136,6 @@ export async function rotateSecret(
   return chosen;
 }
 
-/** Retries of a change that lost to another one. */
 const MOST_TRIES = 20;
 
 /** Changes a receiver from its stored definition: of two concurrent changes neither is lost. */

@@ -88,7 +88,6 @@ function attemptOf(attempt: Attempt, whole: string): z.infer<typeof ATTEMPT> {
   return { at: isoTime(atMs), outcome, httpStatus, smtpCode, durationMs, reason, answer: whole || answer };
 }
 
-/** A dead letter with its fact; without event when that has left the log. */
 type DeadLetter = { receiver: string; id: string; fact: DeliveryFact; event: Event | null };
 
 const READ_AT_ONCE = 200;
@@ -108,7 +107,6 @@ type WantedLetters = {
 /** Result of a retry: `renewed` of `all`; `gone` are of events that have left the log. */
 type Retried = { renewed: number; all: number; gone: number; isHeld: boolean };
 
-/** Reads some dead letters of a receiver, in the order of the log. */
 async function lettersOf(
   receiver: string,
   ids: readonly string[],

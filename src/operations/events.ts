@@ -181,10 +181,7 @@ async function rendered(
   }));
 }
 
-/**
- * Finds an event as one receiver gets it, whole; null when that receiver has no delivery of it, or no longer. Rejects when that
- * is unknown.
- */
+/** Finds an event, whole, as a receiver gets it; null when that has no delivery of it (any more). Rejects when unknown. */
 export type FindEvent = (wanted: { id: string; receiver: string }) => Promise<RenderedEvent | null>;
 
 /** Finds an event as a receiver gets it. */

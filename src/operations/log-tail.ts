@@ -13,11 +13,9 @@ import {
 } from './events.ts';
 import type { OperationContext } from './operation.ts';
 
-/** Time that one read waits for the next entry. */
 const READ_MS = 1_000;
 const ERROR_RETRY_MS = 1_000;
 
-/** A follower that waits for an entry behind a place. */
 type Waiter = { after: string; wake: () => void };
 
 /** Notifies followers of the event log of new entries: one blocked read for all of them, and none while none waits. */
@@ -100,7 +98,6 @@ export async function startOf(start: FollowStart, parts: OperationContext): Prom
   return behindTrimmed(entryBefore(start.sinceMs), parts);
 }
 
-/** Dependencies of following; `signal` ends it. */
 type FollowDeps = { parts: OperationContext; tail: LogTail; signal: AbortSignal };
 
 /** Reads the events after a place; if there are none, waits for some. The place is checked against the log again at the end. */

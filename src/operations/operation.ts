@@ -16,11 +16,9 @@ import type { TrackedStore } from '../store/tracked.ts';
 /** Dependencies of operations, in a running daemon or on the command line: its own stores. */
 export type OperationContext = {
   redis: RedisClient;
-  /** Last known names of chains and tokens. */
   directory: Directory;
-  /** The current statistics of all pairs of chains. */
   knowledge: () => Promise<Knowledge>;
-  /** Time for which what leaves the config is suspended. */
+  /** Time for which subjects that left the config stay suspended. */
   graceSpanMs: number;
   stores: RelayStores & {
     subjects: SubjectStore;
@@ -61,7 +59,6 @@ export async function knownSubject(
   );
 }
 
-/** Most other subjects in a timeline. */
 const MOST_RELATED = 10;
 
 /** The subjects that led to a transfer: the imported quote, and those whose claims it has taken over. */

@@ -64,7 +64,6 @@ export type OriginOf = (name: string) => Pick<ReceiverView, 'origin' | 'leftOut'
 /** Most log entries behind cursors that one request reads to count backlogs. */
 const COUNTED = 10_000;
 
-/** Most entries for one receiver in a list of all. */
 const COUNTED_OF_EACH = 1_000;
 
 /** Lists the receivers by name. The log reads that count their backlogs are bounded for all of them together. */
@@ -154,7 +153,6 @@ export async function oldestUndelivered(
   return writtenMs === null || oldestMs === null ? oldestMs : Math.min(writtenMs, oldestMs);
 }
 
-/** The events behind a cursor that will become deliveries. */
 async function behindCursor(
   receiver: StoredReceiver,
   { cursor, counted }: { cursor: string | null; counted: number },
@@ -193,7 +191,6 @@ export async function disableReceiver(name: string, parts: OperationContext): Pr
   return parts.stores.receivers.disable(name);
 }
 
-/** Deliveries that an enabled receiver gets first: the held ones, and the dead letters of the failing span. */
 type Enabled = { before: ReceiverState; held: number; dead: number };
 
 /** Requests the enabling of a disabled receiver, which the relay does. */

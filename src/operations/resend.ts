@@ -111,10 +111,7 @@ export async function resendEvent(
 
 const MOST_RESENT = 100;
 
-/**
- * Sends the events of a subject once more, in their order: those of its newest 100 that are still in the log. `leftOut` is the
- * number of its other events.
- */
+/** Resends the events of a subject, in order: those of its newest 100 still in the log. `leftOut` counts its other events. */
 export async function resendSubject(
   id: string,
   options: ResendOptions,
@@ -201,7 +198,6 @@ export async function readReplay(id: string, { stores }: OperationContext): Prom
   };
 }
 
-/** True when all deliveries of a replay were delivered or failed for good. */
 function hasEnded({ state, opened, delivered, dead }: Replay): boolean {
   return state === 'opened' && delivered + dead >= opened;
 }

@@ -74,7 +74,6 @@ function placeOf({ entry, receiver, replay }: Slot): DeliveriesPlace {
   return { entry, receiver, replay };
 }
 
-/** The slots of one event, from the page's start on. */
 function slotsOf({
   entry,
   event,

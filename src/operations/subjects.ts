@@ -103,10 +103,7 @@ const TRACKED = ENDPOINT_GROUPS.flatMap((endpointGroup) =>
   endpointGroupKinds(endpointGroup).map((kind) => ({ endpointGroup, kind })),
 );
 
-/**
- * Lists subjects, the last changed first; behind them come those without a snapshot, and wallets. It reads a bounded number: a
- * page may be short, or empty, and there are still more.
- */
+/** Lists subjects, last changed first, then those without snapshot, and wallets. A page may be short or empty before the end. */
 export async function listSubjects(
   { filter, from, limit }: { filter: SubjectFilter; from: SubjectPlace | null; limit: number },
   parts: OperationContext,
@@ -222,7 +219,6 @@ export function summaryOf(
   };
 }
 
-/** The chains between which a record transfers, and the amount. */
 function endsOf(
   record: JsonObject,
   directory: Directory,

@@ -51,7 +51,6 @@ const MOST_LOOKED_AT = 500;
 /** Most deliveries that it skips, of all receivers together: most open deliveries wait for their first attempt. */
 const MOST_PASSED = 2_000;
 
-/** A place without an entry of the log. */
 const NO_ENTRY = '0-0';
 
 /** Lists undelivered events over all receivers, the longest waiting first: a bounded part of them. */

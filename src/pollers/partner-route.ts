@@ -11,10 +11,7 @@ import { integerOrNull } from '../upstream/wire/wire.ts';
 import type { Reading } from './reading.ts';
 import type { AskedRoute } from './route.ts';
 
-/**
- * The v1 API for prices, and the sources that the prices are checked against. `slot` resolves when the budget of these prices
- * allows one more request.
- */
+/** The v1 API for prices, and the sources to check them. `slot` resolves when these prices' budget allows a request. */
 export type PartnerPricing = {
   client: Pick<UpstreamClient, 'quote'>;
   signers: Pick<QuoteSigners, 'known' | 'verify'>;
@@ -160,10 +157,7 @@ function priceOf({ destination, fees, raw }: Quote): RouteQuote | null {
   return isUsableQuote(price) ? price : null;
 }
 
-/**
- * The reason for which a quote is no price of a route; null when it may be one. A missing member is no reason, except for the
- * execution where the route names some.
- */
+/** Reason against a quote as price of a route, or null. A missing member is none, except an execution if the route names some. */
 function flawOf(quote: Quote, route: RouteDefinition, nowMs: number): string | null {
   const { source, destination, type, expiresAt, transaction } = quote;
   const members: [name: string, answered: string | number | null, asked: string | number][] = [
@@ -193,10 +187,7 @@ function flawOf(quote: Quote, route: RouteDefinition, nowMs: number): string | n
   return `execution.transaction.type ${execution.slice(0, 80)}, expected ${executions.join(' or ')}`;
 }
 
-/**
- * The reason for which a quote's signature is invalid; null when it is valid. Throws UpstreamFailure where the signers cannot
- * be read.
- */
+/** Reason for which a signature is invalid, or null. Throws UpstreamFailure where the signers cannot be read. */
 async function signatureFlaw(
   signers: PartnerPricing['signers'],
   { raw }: Quote,

@@ -60,7 +60,6 @@ export async function pollPrice(
   return price({ route, nowMs }, signal);
 }
 
-/** Requests one deposit vault by its address and the chain on which it is funded. */
 async function pollVault(
   client: UpstreamClient,
   vault: { address: string; chainId: number },
@@ -139,7 +138,6 @@ async function orUnknown(subject: SubjectId, ask: () => Promise<Reading>): Promi
   }
 }
 
-/** Requests one gasless job: at the v1 status endpoint, or at the deposit gateway that queued it. */
 async function pollGasless(
   client: UpstreamClient,
   job: { endpoint: 'status' | 'gateway'; id: string },

@@ -5,10 +5,7 @@ import { readLeg } from '../domain/transfers/transfer.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
 import { type Reading, readPage, strangerFailure } from './reading.ts';
 
-/**
- * Requests one page of a wallet, of all its transfers or of those in one status: the first, or the page of a cursor; with at
- * most `limit` records.
- */
+/** Requests a page of a wallet, of all transfers or one status: the first, or a cursor's; with at most `limit` records. */
 export async function pollWallet(
   client: UpstreamClient,
   page: { address: string; status: string | null; cursor: string | null; limit: number },
@@ -42,10 +39,7 @@ export async function pollQuote(
   return readPage(await client.status({ quoteId: quote.uuid }, { signal }));
 }
 
-/**
- * Requests the transfer that a transaction belongs to. A record of another transaction changes nothing. No records: the
- * upstream does not know the transaction yet.
- */
+/** Requests the transfers of a transaction. Another's record changes nothing; no records: it is not known upstream yet. */
 export async function pollTx(
   client: UpstreamClient,
   { side, hash }: { side: TxSide; hash: string },

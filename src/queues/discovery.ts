@@ -35,13 +35,11 @@ export type DiscoveryDeps = {
   log: Logger;
 };
 
-/** Age at which the lists are read again. */
 const STALE_MS = 3_600_000;
 
 /** Age at which they are read at a start or when a record names what they lack. Also the least time between two reads. */
 const LEAST_MS = 300_000;
 
-/** Interval of testing whether another process has read the lists, and whether they are stale. */
 const LOOK_EVERY_MS = 10_000;
 
 /** Wait after a failed read, twice as long each time in a row, up to the longest. */
@@ -88,12 +86,10 @@ export class Discovery {
     token: (chainId, address) => this.#known.token(chainId, address) ?? this.#miss(chainId, address),
   };
 
-  /** The signers of quotes as last published; null before the first read. */
   get signers(): PublishedSigners | null {
     return this.#signers;
   }
 
-  /** Loads the stored lists and starts the rounds. Nothing waits for them. */
   async start(): Promise<void> {
     await this.#load();
     this.#plan(0);
@@ -227,7 +223,6 @@ export class Discovery {
   }
 }
 
-/** Thrown when the endpoint group is paused or down: its budget has no slot to spare. */
 class NoSlotError extends Error {
   constructor() {
     super('the upstream is not asked as usual now');

@@ -73,7 +73,6 @@ function refusalsIn(errors: readonly unknown[]): Refusal[] {
   });
 }
 
-/** The recipients that were refused for now, where others were accepted or refused for good. */
 function remainingOf(refusals: readonly SmtpError[]): { remaining?: string[] } {
   const remaining = refusals.filter(isForNow).flatMap(({ recipient }) => recipient ?? []);
   return remaining.length === 0 ? {} : { remaining };
@@ -89,10 +88,7 @@ function rejectedOf(error: unknown): unknown[] {
   return 'rejectedErrors' in error && Array.isArray(error.rejectedErrors) ? error.rejectedErrors : [];
 }
 
-/**
- * `isEnvelope`: refused by ourselves before any reply of the server, because an address is invalid or the message exceeds the
- * server's announced size.
- */
+/** `isEnvelope`: refused by ourselves before any reply: an invalid address, or a message over the server's announced size. */
 type SmtpError = {
   code: number | null;
   command: string;

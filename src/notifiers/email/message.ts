@@ -10,10 +10,8 @@ import { renderAbout, renderElapsed, renderHappening, renderTitle } from '../not
 import type { Digest } from '../notifier.ts';
 import { printableLine } from '../printable.ts';
 
-/** Events of one subject: a line per event, oldest first, then further facts. */
 type DigestGroup = { heading: string; lines: string[]; rows: Row[] };
 
-/** The content of a digest, before it becomes text or HTML. Every string is one printable line. */
 type DigestNotice = { title: string; summary: string; groups: DigestGroup[] };
 
 const MAX_TITLE_LENGTH = 150;
@@ -41,7 +39,6 @@ export function makeDigestNotice(events: readonly RenderedEvent[], directory: Di
   };
 }
 
-/** Title of several events of one subject: the last one gives its state. */
 function renderOneSubject(last: RenderedEvent, view: { count: number; directory: Directory }): string {
   const title = renderTitle(last, {
     transfer: shownTransfer(last),
@@ -207,10 +204,7 @@ function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES.get(character) ?? '');
 }
 
-/**
- * Addresses and date of a mail, and the source of its words. `remaining` are the recipients that it is sent to now; none: to
- * all.
- */
+/** Addresses and date of a mail, and the source of its words. `remaining`: the recipients of this attempt; none: all. */
 export type Envelope = {
   receiverName: string;
   from: string;

@@ -22,7 +22,6 @@ type Connection = {
 
 const MOST_REPLY_BYTES = LIMITS.mailReplies.bytes;
 
-/** The bytes of the replies of each connection so far. */
 const received = new WeakMap<Connection, number>();
 
 let isLimited = false;
@@ -65,10 +64,7 @@ const COUNT_EVERY_MS = 10;
 /** URL parameters that would print mails and passwords, or change a limit or the number of tries. */
 const REFUSED_PARAMETERS = ['logger', 'debug', 'transactionLog', 'pool', 'maxResponseSize'];
 
-/**
- * The server's address and limits; each phase of a connection may take `timeoutMs`, and `signal` ends them all. `onLogin` is
- * called when the server has accepted a login.
- */
+/** `timeoutMs` limits each phase of a connection, `signal` ends all; `onLogin` is called when the server accepts a login. */
 type MailTransportOptions = {
   url: Secret;
   names: NameResolver;
@@ -139,10 +135,7 @@ function socketMaker({
   };
 }
 
-/**
- * Ends a connection that receives too much besides replies, as TLS can. A timer counts, since with TLS this socket emits no data
- * events.
- */
+/** Ends a connection with too many bytes besides replies, as TLS can. A timer counts: with TLS this socket emits no data. */
 function endWhereTooLong(socket: Socket): void {
   const timer = setInterval(() => {
     if (socket.bytesRead > MOST_BYTES) socket.destroy(tooLong());
@@ -155,7 +148,6 @@ function isLoopback(hostname: string): boolean {
   return isIP(host) === 0 ? host === 'localhost' : isLoopbackAddress(host);
 }
 
-/** Strips the brackets that an IPv6 address has in a URL. */
 function withoutBrackets(hostname: string): string {
   return hostname.replace(/^\[|\]$/g, '');
 }

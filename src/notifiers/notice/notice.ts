@@ -30,7 +30,6 @@ const MAX_OTHER_ROWS = 30;
 /** Members of a record that the rows of every notice already contain. */
 const REPORTED_MEMBERS: ReadonlySet<string> = new Set(['id', 'type', 'status', 'state', 'updatedAt']);
 
-/** Members with a row, a name and a form of their own. */
 const NAMED_MEMBERS: ReadonlyMap<string, { label: string; isTime?: true }> = new Map([
   ['txHash', { label: 'Transaction' }],
   ['permitTxHash', { label: 'Permit transaction' }],
@@ -207,7 +206,6 @@ function mainSentence(event: RenderedEvent): string {
   return `The status of the ${kindName(data.subject.kind)} is now “${word}”.`;
 }
 
-/** The verification's reason for which the signature of a quote is invalid. */
 function whyInvalid({ signature }: JsonObject): string {
   const reason = isJsonObject(signature) ? readText(signature.reason) : null;
   const part = isJsonObject(signature) ? readText(signature.part) : null;

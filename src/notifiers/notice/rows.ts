@@ -104,7 +104,6 @@ export function proofRows({ data: { proof } }: RenderedEvent, directory: Directo
   ];
 }
 
-/** Longest old or new value that a line shows. */
 const LONGEST_VALUE = 60;
 
 const BASE_UNITS = /^\d{6,}$/;
@@ -127,7 +126,6 @@ export function shownTransfer({ data }: RenderedEvent): Transfer {
   return { source: source ?? legOf(toSend), destination: destination ?? legOf(promised), refund };
 }
 
-/** An end that no member of the record contains. */
 function legOf(money: Money | undefined): Leg | null {
   if (money === undefined) return null;
   const { amount: units, token = null, chainId = null } = money;

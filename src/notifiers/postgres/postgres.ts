@@ -14,7 +14,7 @@ import {
 } from './connection.ts';
 import { insertStatement, insertValues } from './table.ts';
 
-/** Describes for a human why an insert failed, with Postgres' own code and advice, or with its host. */
+/** Describes a failed insert for a human, with Postgres' own code and advice, or with its host. */
 export function describePostgresError(error: unknown, { url, table }: PostgresReceiver): string {
   if (!(error instanceof pg.DatabaseError)) {
     const words = describeConnectionError(error);
@@ -59,10 +59,7 @@ function adviceFor(code: string | undefined, table: string): string | null {
   }
 }
 
-/**
- * Inserts each event once, as a row of the user's own table. Its id is the key, and an existing event counts as delivered. So an
- * attempt with an unknown end is simply repeated.
- */
+/** Inserts each event once, as a row of the user's table: a row with its id counts as delivered, so an attempt is repeatable. */
 export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
   const { table, timeoutMs } = receiver;
   const names = new NameResolver({ timeoutMs });

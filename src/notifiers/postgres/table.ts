@@ -28,10 +28,7 @@ const COLUMNS = ['id', 'type', 'occurred_at', 'subject', 'sequence', 'position',
 /** Any number: with the table's own it names the lock. */
 const LOCK = 1_767_336_803;
 
-/**
- * SQL that inserts events in their order, except those with a row. One insert at a time, over all processes, until it is
- * committed: numbers are assigned only once the lock is held.
- */
+/** SQL that inserts new events in order, one insert at a time over all processes until its commit: numbers follow the lock. */
 export function insertStatement(table: string): string {
   const name = quotedTable(table);
   const columns = COLUMNS.join(', ');

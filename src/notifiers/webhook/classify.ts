@@ -44,7 +44,7 @@ export function classifyAnswer({
   };
 }
 
-/** Describes for a human, from an error of the connection, why no answer came. */
+/** Describes for a human, from an error of the connection, the reason for a missing answer. */
 export function describeConnectionError(error: unknown): string {
   if (!(error instanceof Error)) return 'the request failed';
   // Several addresses were tried and each failed: the first one's reason represents all.
@@ -77,13 +77,9 @@ export function describeConnectionError(error: unknown): string {
   }
 }
 
-/** The longest wait that a receiver can request. */
 const MAX_RETRY_AFTER_MS = 60 * 60 * 1_000;
 
-/**
- * Parses the wait of a `Retry-After` header, in seconds or as an HTTP date, to milliseconds from `nowMs`, between 0 and one
- * hour. Null for a missing or invalid header.
- */
+/** Parses `Retry-After` (seconds or an HTTP date) to ms from `nowMs`, 0 to one hour. Null when missing or invalid. */
 export function parseRetryAfter(header: string | undefined, nowMs: number): number | null {
   const text = header?.trim() ?? '';
   const waitMs = /^\d+$/.test(text) ? Number(text) * 1_000 : httpDateMs(text) - nowMs;
@@ -95,10 +91,7 @@ function httpDateMs(text: string): number {
   return /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text) ? Date.parse(text) : Number.NaN;
 }
 
-/**
- * The unchanged start of an answer's body; `ended`: it ended, or reached the cap, rather than broke off; `cut`: more may have
- * followed.
- */
+/** Unchanged start of an answer's body; `ended`: it ended or reached the cap, not broke off; `cut`: more may have followed. */
 export type AnswerStart = { text: string; ended: boolean; cut: boolean };
 
 /**

@@ -4,7 +4,6 @@ import { buildConnector, errors } from 'undici';
 import { LIMITS } from '../../domain/limits.ts';
 import { type AddressRule, permitted, refusalOf } from '../address-rules.ts';
 
-/** A receiver sent more than any answer needs. */
 class AnswerTooLongError extends Error {
   readonly code = 'ANSWER_TOO_LONG';
 }

@@ -16,10 +16,7 @@ const MAX_LINKED_LENGTH = 340;
 /** Most characters of all fields, beside a title and a summary in which every character is escaped. */
 const MAX_FIELDS_LENGTH = 4_700;
 
-/**
- * Renders a message for a Discord webhook. Upstream text is escaped, so that it makes no markup, links or mentions; `timestamp`
- * is the event's, ISO 8601.
- */
+/** Renders a Discord message. Upstream text is escaped: no markup, links or mentions. `timestamp` is the event's, ISO 8601. */
 export function discordMessage(
   { title, summary, sections: [first = []] }: Notice,
   timestamp: string,

@@ -73,7 +73,6 @@ function cutMetadata(event: RenderedEvent): RenderedEvent {
   return { ...event, data };
 }
 
-/** The members of an object with the bytes that each takes, those of the same size by name. */
 function largestFirst(members: JsonObject): { key: string; bytes: number }[] {
   return Object.entries(members)
     .map(([key, value]) => ({ key, bytes: sizeOf({ [key]: value }) }))
@@ -87,10 +86,7 @@ function sizeOf(value: JsonValue): number {
 /** Form of a body: `recordUrl` is the address of the whole event, `directory` has the names of chains and tokens. */
 export type Rendering = { format: WebhookFormat; recordUrl: string | null; directory?: Directory };
 
-/**
- * Renders the bytes that are sent and signed: the event as canonical JSON of `{ id, type, timestamp, data }`, cut where it is
- * too large for a webhook, or a message for people.
- */
+/** Renders the bytes to send and sign: canonical JSON of `{ id, type, timestamp, data }`, cut if too large, or a chat message. */
 export function renderBody(event: RenderedEvent, rendering: Rendering): Buffer {
   if (rendering.format === 'standard') {
     // Most are small enough, and are serialised once.

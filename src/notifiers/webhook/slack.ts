@@ -10,10 +10,7 @@ const MAX_SECTIONS = 2;
 const MAX_FIELD_LENGTH = 2_000;
 const MAX_VALUE_LENGTH = 300;
 
-/**
- * Renders a message for a Slack incoming webhook. Upstream text is plain text, which Slack does not interpret; where a link
- * needs Slack's own markup, it is escaped.
- */
+/** Renders a Slack message. Upstream text is plain text, which Slack does not interpret, or escaped in a link's markup. */
 export function slackMessage({ title, summary, sections: [first = []] }: Notice): JsonObject {
   const blocks: JsonValue[] = [
     { type: 'header', text: plainText(printableLine(title, MAX_HEADER_LENGTH)) },

@@ -53,10 +53,7 @@ function readKey(secret: Secret): SigningKey {
   return key;
 }
 
-/**
- * Delivers events by POST requests over its own connection pool: signed (Standard Webhooks 1.0.0), or as a message for a chat's
- * channel.
- */
+/** Delivers events by POST over its own connection pool, signed (Standard Webhooks 1.0.0) or as a message for a chat. */
 export function createWebhookNotifier(
   receiver: WebhookReceiver,
   { version, eventUrl, directory }: { version: string; eventUrl: EventUrl | null; directory: Directory },
@@ -142,9 +139,7 @@ const NOTHING_SAID = {
   answer: '',
 } as const;
 
-/**
- * Secrets that an answer could echo: those of the URL and the proxy, the signing secrets, the values of the user's own headers.
- */
+/** Secrets that an answer could echo: of the URL and the proxy, signing secrets, and values of the user's headers. */
 function secretsOf({ secrets, headers, proxy }: WebhookReceiver, url: URL): string[] {
   const values = Object.values(headers).map((value) => value.reveal());
   return [
@@ -170,10 +165,7 @@ function openPool(receiver: WebhookReceiver, { url, names }: { url: URL; names: 
   });
 }
 
-/**
- * Connects directly or through the proxy, which looks up names itself: then only an address in the URL can be checked, and for a
- * receiver added through the API the proxy decides.
- */
+/** Connects directly or by proxy. A proxy looks up names, so only literal addresses are checked; it decides for API receivers. */
 function connectorOf(receiver: WebhookReceiver, lookup: LookupFunction): buildConnector.connector {
   const { proxy, timeoutMs } = receiver;
   const { ca, identity } = receiver.tls ?? { ca: null, identity: null };
@@ -187,10 +179,7 @@ function connectorOf(receiver: WebhookReceiver, lookup: LookupFunction): buildCo
   return guardedConnector({ ...tls, timeout: 0, allowH2: false, lookup, rules });
 }
 
-/**
- * Rejects when the signal aborts. undici reads the signal only once a connection exists; the attempt must also end while one is
- * being made.
- */
+/** Rejects when the signal aborts, also while a connection is being made: undici reads the signal only after that. */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const abort = () => reject(signal.reason);

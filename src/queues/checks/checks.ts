@@ -10,7 +10,6 @@ const ROOM = 8;
 /** Checks of a chain that left the config which one round ends. */
 const LEFT_ROOM = 200;
 
-/** Interval of the search for due checks, which another process may have made. */
 const QUIET_MS = 1_000;
 const ERROR_RETRY_MS = 1_000;
 
@@ -19,7 +18,6 @@ const LONGEST_RETRY_MS = 900_000;
 
 const RENEW_MS = 3_000;
 
-/** Interval at which checks older than the retention are removed. */
 const TRIM_MS = 60_000;
 
 /** Works on due checks. Any number of processes may run it. */
@@ -63,7 +61,6 @@ export class Checks {
     }
   }
 
-  /** Claims due checks as far as there is room. Returns the time to rest. */
   async #claim(): Promise<number> {
     const rooms = this.#rooms();
     if (rooms.size === 0) return QUIET_MS;
@@ -125,10 +122,7 @@ export class Checks {
     this.#working.set(key, { check, done });
   }
 
-  /**
-   * Postpones a check that failed with an error, longer each time. Ends it once it has waited for the longest time. If this
-   * write fails too, the claim expires.
-   */
+  /** Postpones a failed check, longer each time, and ends it after the longest wait. If that fails too, its claim expires. */
   async #giveBack(check: ClaimedCheck, error: unknown): Promise<void> {
     const { stores, log, signals } = this.#parts;
     const isClosing = this.#closed.signal.aborted;

@@ -12,10 +12,8 @@ import type { EventLog } from '../../store/event-log.ts';
 import type { FencedLease } from '../../store/lease.ts';
 import { compareEntries, isOfNewerVersion, type UnreadableEntry } from '../../store/log-entry.ts';
 
-/** Interval of polling the log and of requesting the lease. */
 const QUIET_MS = 1_000;
 
-/** Entries per step. */
 const BATCH = 200;
 
 /** Wait before an entry that only a newer version can read, during which others may hold the lease. */
@@ -28,7 +26,6 @@ const CURSOR = /^([^|]*)\|(\d+-\d+)$/;
 export type FeedDeps = {
   stores: { checks: CheckStore; events: EventLog; lease: FencedLease };
   chains: ReadonlySet<string>;
-  /** Called when there are new checks. */
   onFed: () => void;
   signals: Signals;
   log: Logger;
@@ -43,10 +40,7 @@ export class CheckFeed {
   readonly #parts: FeedDeps;
   readonly #closed = new AbortController();
   #running: Promise<void> | null = null;
-  /**
-   * Place to begin at, until a cursor was read. A process without chains, which does not know ours yet, may remove the stored
-   * one.
-   */
+  /** Place to begin at, until a cursor was read: a process without chains, which lacks ours, may remove the stored one. */
   #begun: { name: string; entry: string } | null = null;
 
   constructor(parts: FeedDeps) {
@@ -75,7 +69,6 @@ export class CheckFeed {
     this.#running = this.#run();
   }
 
-  /** Ends the step under way and releases the lease. */
   async close(): Promise<void> {
     this.#closed.abort();
     await this.#running;
@@ -122,10 +115,7 @@ export class CheckFeed {
     return more ? 'more' : 'quiet';
   }
 
-  /**
-   * Returns the place of the cursor. Reports entries that were removed before they were read. `isNew`: the cursor is to be set
-   * there.
-   */
+  /** Returns the cursor's place; reports entries removed before they were read. `isNew`: the cursor is to be set there. */
   async #placeOf(
     stored: string,
   ): Promise<{ entry: string; isNew: boolean; cursor: (entry: string) => string }> {
@@ -160,7 +150,6 @@ export class CheckFeed {
     this.#parts.signals.emit('checks.missed', { reason });
   }
 
-  /** Statements of an event about each payment of its transfer, and the payments without a statement that can be checked. */
   #checksOf(event: Event): (NewCheck | Unstated)[] {
     const { sequence, record, upstreamUpdatedAt } = event.data;
     if (parseSubjectId(event.data.subject.id)?.kind !== 'intent') return [];

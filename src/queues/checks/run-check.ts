@@ -32,12 +32,11 @@ import type { Learning } from '../polls/learning.ts';
 /** Interval at which the same failure of one endpoint is logged. The metric counts each. */
 const EVERY_MS = 60_000;
 
-/** Failures that are remembered. */
 const MOST = 1_000;
 
 const LONGEST_LOGGED_REASON = 200;
 
-/** Logs why RPC endpoints fail, each reason once a minute. */
+/** Logs the failures of RPC endpoints, each reason once a minute. */
 export class FailureLog {
   readonly #log: Logger;
   readonly #saidMs = new Map<string, number>();
@@ -64,7 +63,6 @@ export class FailureLog {
 /** Longest life of a check, within the retention. After it the check ends as unchecked. */
 const LONGEST_LIFE_MS = 14 * 86_400_000;
 
-/** Retries of a commit that lost to a faster writer, and the wait before each. */
 const MOST_COMMITS = 20;
 const COMMIT_AGAIN_MS = 50;
 
@@ -76,11 +74,11 @@ const LONGEST_REASON = 200;
  *
  *   state      | by what                                       | event             | then
  *   -----------|-----------------------------------------------|-------------------|---------------------------------
- *   waiting    | a statement; one that restates it             | -                 | requested when the missing part may exist: see
+ *   waiting    | a statement; one that restates it             | -                 | polled when the missing part may exist: see
  *              |                                               |                   | planAsk() for the time, include/check.lua for
  *              |                                               |                   | its early ends; without its logs where it
  *              |                                               |                   | wants those of others
- *   verified   | judge(); the log is taken in the same step    | intent.verified   | stored; waiting again if it loses its log
+ *   verified   | judge(); the log is claimed in that step      | intent.verified   | stored; waiting again if it loses its log
  *   disputed   | judge()                                       | intent.disputed   | stored; waiting again if by a released log
  *   unproven   | judge()                                       | intent.unproven   | stored for the retention
  *   unchecked  | judge(); 14 days or the retention without end | -                 | stored; waiting again if by a released log
@@ -156,7 +154,6 @@ async function withdrawWord({ id, statement }: ClaimedCheck, parts: CheckContext
   throw new Error(`the word of ${id} could not be withdrawn: others were faster ${MOST_COMMITS} times`);
 }
 
-/** Ends a check that no answer could decide. */
 async function endUseless(check: ClaimedCheck, parts: CheckContext): Promise<boolean> {
   const nowMs = await redisTimeMs(parts.redis);
   const verdict = await verdictOf(check, { known: NOTHING_KNOWN, readings: [], nowMs }, parts);
@@ -165,7 +162,6 @@ async function endUseless(check: ClaimedCheck, parts: CheckContext): Promise<boo
   return true;
 }
 
-/** Ends a check as unchecked, without a request. */
 async function endUnasked(check: ClaimedCheck, because: string, parts: CheckContext): Promise<void> {
   const nothing = { proof: null, readings: [], endpoints: [], logs: [], from: [], isHeld: false };
   const ending: Ending = { state: 'unchecked', because, ...nothing };
@@ -365,7 +361,7 @@ export type CheckContext = {
   failures: FailureLog;
 };
 
-/** How the transfer of a payment was funded: by the check of its source payment, else by the upstream's report. */
+/** Funding of a payment's transfer: by the check of its source payment, else by the upstream's report. */
 export async function fundingOf(
   { subject, payment, chainId }: Stated,
   { snapshot }: Known,

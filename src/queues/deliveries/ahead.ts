@@ -8,10 +8,8 @@ export type Deliveries = readonly [PendingDelivery, ...PendingDelivery[]];
 
 type Claimed = { deliveries: Deliveries; clock: Clock };
 
-/** Longest duration of a quick attempt. */
 const QUICK_MS = 200;
 
-/** A delivery claimed ahead begins within this time, or this process does not begin it. */
 const FRESH_MS = 500;
 
 /**
@@ -34,7 +32,6 @@ export class Ahead {
     return this.#most - this.#waiting.length;
   }
 
-  /** True when deliveries without a place may wait here. */
   get isOpen(): boolean {
     return this.#isQuick && this.#most > 0;
   }
@@ -51,7 +48,6 @@ export class Ahead {
     this.#waiting.push(claimed);
   }
 
-  /** The first waiting delivery, if it is fresh. */
   next(): Claimed | null {
     const [first] = this.#waiting;
     if (first === undefined || performance.now() - first.clock.ownMs > FRESH_MS) return null;
@@ -64,7 +60,6 @@ export class Ahead {
     return attempt.isDelivered ? this.stale() : this.clear();
   }
 
-  /** Removes all deliveries once the first has waited for too long. Returns their ids. */
   stale(): string[] {
     const [first] = this.#waiting;
     if (first === undefined || performance.now() - first.clock.ownMs <= FRESH_MS) return [];
@@ -73,7 +68,6 @@ export class Ahead {
     return this.clear();
   }
 
-  /** Removes all deliveries. Returns their ids. */
   clear(): string[] {
     const { ids } = this;
     this.#waiting = [];
@@ -81,7 +75,6 @@ export class Ahead {
   }
 }
 
-/** Most deliveries that a receiver can get in one step. */
 const MOST = 100;
 
 /**
@@ -110,10 +103,7 @@ export class Together {
   }
 }
 
-/**
- * Splits deliveries that were claimed together into those sent in one step and the rest. A delivery without an event, or one of
- * a batch, goes by itself.
- */
+/** Splits deliveries claimed together into those sent in one step and the rest. One without event, or of a batch, goes alone. */
 export function splitTogether(claimed: readonly PendingDelivery[]): {
   first: Deliveries | null;
   rest: readonly PendingDelivery[];

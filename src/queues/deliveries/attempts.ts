@@ -10,16 +10,10 @@ import type { PendingDelivery } from './pending-delivery.ts';
 /** Rest of a receiver that reports too many requests and names no time or too short a one, ms. */
 const REST_MS = 5_000;
 
-/**
- * Shortest named wait that counts. `Retry-After: 0`, or a date in the past from a receiver's slow clock, is no wait: each
- * answer would lead to the next request.
- */
+/** Shortest named wait that counts: after `Retry-After: 0`, or a slow clock's past date, each answer would lead to a request. */
 const SHORTEST_NAMED_MS = 1_000;
 
-/**
- * Attempts of a delivery that use up none of its tries. Beyond them a wait that the receiver requests uses up one: an event
- * that is always answered so must not hold up the others for ever.
- */
+/** Uncounted attempts of a delivery. Beyond them a requested wait counts: one event must not hold up the others for ever. */
 const MOST_UNCOUNTED = 30;
 
 const TOO_MANY = 429;
@@ -84,7 +78,6 @@ export function cutAnswer(answer: string): string {
   return characters.length <= ANSWER_KEPT ? answer : `${characters.slice(0, ANSWER_KEPT).join('')}…`;
 }
 
-/** A noted attempt with its deliveries, the leading one among them. */
 type Attempted = {
   receiver: string;
   deliveries: readonly PendingDelivery[];

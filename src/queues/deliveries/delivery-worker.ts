@@ -7,16 +7,11 @@ import { type DeliveryContext, type DeliveryRunner, type Places, runDelivery } f
 /** Wait after an error of our own (Redis away, a bug). */
 const ERROR_RETRY_MS = 2_000;
 
-/** Longest time without a claim for a receiver that nothing wakes. */
 const LONGEST_LOOK_MS = 30_000;
 
-/** Interval of the test for stale deliveries claimed ahead. */
 const AHEAD_LOOK_MS = 1_000;
 
-/**
- * Delivers the events of one receiver. Redis passes it as many deliveries as the receiver's pace allows. It holds each until
- * its end is noted, so that no running process sends one twice.
- */
+/** Delivers a receiver's events at its pace. Holds each until its end is noted, so that no running process sends one twice. */
 export class DeliveryWorker {
   readonly #receiver: Receiver;
   readonly #parts: DeliveryContext;
@@ -25,9 +20,7 @@ export class DeliveryWorker {
   readonly #held = new Map<string, Promise<void>>();
   /** Those of them that have a place among the deliveries sent at once, until their end is on its way to Redis. */
   readonly #placed = new Set<string>();
-  /** Held deliveries that were claimed once more. */
   readonly #dueAgain = new Set<string>();
-  /** Deliveries without a place yet. */
   readonly #ahead: Ahead;
   readonly #together: Together;
   readonly #cut = new AbortController();
@@ -81,7 +74,6 @@ export class DeliveryWorker {
       });
   }
 
-  /** Resolves when it neither claims nor sends. */
   async idle(): Promise<void> {
     while (this.#looking !== null || this.#held.size > 0) {
       await this.#looking;
@@ -136,14 +128,12 @@ export class DeliveryWorker {
     else this.#lookIn(LONGEST_LOOK_MS);
   }
 
-  /** Number of deliveries to request. Deliveries that are sent together are requested one message at a time. */
   #wanted(): number {
     const places = this.#places();
     if (this.#together.isPossible) return places === 0 ? 0 : this.#together.wanted;
     return places + (this.#parts.sender.isFull ? 0 : this.#ahead.room);
   }
 
-  /** Begins claimed deliveries, keeps those that may wait, and releases the rest. */
   async #takeIn(
     claimed: readonly PendingDelivery[],
     { clock, isCutShort }: { clock: Clock; isCutShort: boolean },
@@ -201,7 +191,6 @@ export class DeliveryWorker {
     this.#parts.sender.count(1);
   }
 
-  /** Frees the place of a delivery for the next one, and requests more at once. */
   #giveWay(id: string): void {
     if (!this.#placed.delete(id)) return;
     this.#parts.sender.count(-1);
@@ -209,7 +198,6 @@ export class DeliveryWorker {
     this.wake();
   }
 
-  /** Callbacks by which the attempts of this receiver notify the worker. */
   #heard(): Places {
     return {
       attempted: (attempt) => {
@@ -236,7 +224,6 @@ export class DeliveryWorker {
     this.#timer.unref();
   }
 
-  /** Carries deliveries to their end: sent and noted, or released. */
   async #take(claimed: Deliveries, clock: Clock): Promise<void> {
     const ids = claimed.map(({ id }) => id);
     try {

@@ -31,14 +31,12 @@ export type Ahead = {
   subscriptions: ReadonlyMap<string, StoredSubscription>;
 };
 
-/** Receivers at one place of the log, each with the number of its open deliveries, and the known entries behind that place. */
 type Group = {
   cursor: string;
   ahead: Ahead | null;
   receivers: readonly { receiver: StoredReceiver; open: number }[];
 };
 
-/** Progress of receivers: the entry they reached, and whether the log goes on behind it. */
 type Followed = { reached: string; more: boolean };
 
 /** True when a receiver may advance. With the most open deliveries it does not, and its cursor does not move. */
@@ -120,10 +118,7 @@ async function matchBatch(
   return matchFacts(facts, { registry, directory });
 }
 
-/**
- * Notes for the operator which events a receiver misses because the retention ended while they waited, before its cursor moves
- * past. False when its cursor was moved meanwhile.
- */
+/** Notes the events that a receiver loses to the retention, before its cursor passes. False when the cursor has moved. */
 async function noteLost(
   { name }: StoredReceiver,
   { lost, cursor, to }: { lost: readonly GoneEvent[]; cursor: string; to: string },

@@ -51,7 +51,6 @@ export async function matchFacts(
   };
 }
 
-/** A claim of an event, by its root; `has` is true when it leads to a receiver. */
 type Claim = { root: string; has: (receiver: StoredReceiver) => boolean };
 
 /** Maps a root to its claim. Few claims name most events of a batch: each is parsed once. */
@@ -84,10 +83,7 @@ export async function goneFor(
     claimed.flatMap(({ event, claims }) => (claims.some(({ has }) => has(receiver)) ? [event] : []));
 }
 
-/**
- * Events whose root leads to no receiver, though it named some of these when it was logged, or had waited for it. That root may
- * have been suspended since.
- */
+/** Events whose root leads to no receiver, though it named some of these when logged, or waited. It may be suspended since. */
 export function unledBy(
   facts: readonly Fact[],
   receivers: readonly StoredReceiver[],
@@ -110,10 +106,7 @@ export function unledBy(
   });
 }
 
-/**
- * Receivers of a subscription's events. A subscription that left the config goes on with its committed events: so do the
- * receivers that had left before it and are back.
- */
+/** Receivers of a subscription's events; after it left the config also those that had left before and are back. */
 export function receiversOf({
   receivers,
   awayReceivers,

@@ -25,12 +25,11 @@ type DropContext = Pick<RelayContext, 'directory' | 'signals' | 'log'> & {
   stores: Pick<RelayStores, 'registry' | 'events' | 'lease' | 'dropped'>;
 };
 
-/** Most events behind one cursor that one round reads. */
 const MOST_READ = 10_000;
 
 /**
- * Drops what a receiver can no longer get because the retention ended: its open deliveries, and events behind its cursor.
- * Reports what was dropped. Returns the time (Redis time, ms) up to which the log may be trimmed: no event leaves it uncounted.
+ * Drops deliveries that a receiver can no longer get because the retention ended: open ones, and events behind its cursor.
+ * Reports the losses. Returns the time (Redis time, ms) up to which the log may be trimmed: no event leaves it uncounted.
  */
 async function dropExpired(parts: DropContext, receiver: StoredReceiver, beforeMs: number): Promise<number> {
   const { stores, signals, log } = parts;
@@ -91,7 +90,6 @@ export type Upkeep = {
   isReplaced: () => boolean;
   /** True when Redis may hold a part of another config that was abandoned. */
   isPartlyApplied: () => boolean;
-  /** Brings Redis to the state of the config, after it went back or lost everything. */
   resync: () => Promise<void>;
   /** Compares plans and registry with the config and repairs them, while the config is the newest of all processes. */
   keep: () => Promise<void>;
@@ -101,7 +99,6 @@ export type Upkeep = {
 type ReconcileContext = {
   redis: RedisClient;
   epoch: Epoch;
-  /** Time by which everything expires. */
   confirmed: Pick<ConfirmedTime, 'read'>;
   stores: Pick<
     RelayStores,
@@ -118,7 +115,7 @@ type ReconcileContext = {
   directory: Directory;
   process: string;
   retentionMs: number;
-  /** Time for which what leaves the config is suspended. */
+  /** Time for which entries that left the config stay suspended. */
   graceSpanMs: number;
   upkeep: Upkeep;
   signals: Signals;
@@ -127,13 +124,9 @@ type ReconcileContext = {
 
 const EVERY_MS = 5_000;
 
-/** Delay between a request to read the epoch and the read. */
 const LOOK_AGAIN_MS = 250;
 
-/**
- * Time that a Redis that went back waits for a process with the newest config. Then the holder of the relay's lease writes its
- * own.
- */
+/** Wait of a Redis that went back for a process with the newest config; then the relay's lease holder writes its own. */
 const NEWEST_FIRST_MS = 10_000;
 
 /**
@@ -149,7 +142,6 @@ export class Reconcile {
   #round: Promise<void> = Promise.resolve();
   #closing = false;
   #strangeConfig = false;
-  /** Number of subjects that were tracked by themselves at the last check. */
   #tracked = 0;
   #lastRoundMs: number | null = null;
 
@@ -215,7 +207,7 @@ export class Reconcile {
     await deliveries.takeOver(receiver, process);
   }
 
-  /** Releases, ends or drops suspended events. The process with the newest config decides for how long. */
+  /** Releases, ends or drops suspensions. The process with the newest config decides for how long. */
   async #settle(confirmedMs: number): Promise<void> {
     const { stores, upkeep, graceSpanMs, retentionMs } = this.#parts;
     const isNewest = !upkeep.isReplaced() && (await stores.registry.newestDigest()) === upkeep.digest;
@@ -223,10 +215,7 @@ export class Reconcile {
     await settleSuspensions(stores.registry.suspensions, due, this.#parts);
   }
 
-  /**
-   * Removes what is past its retention by confirmed time. Trims the log to it, a hard cap, once the losses of receivers are
-   * noted.
-   */
+  /** Removes data past its retention by confirmed time. The log is trimmed (a hard cap) once receivers' losses are noted. */
   async #trim(confirmedMs: number): Promise<void> {
     const { stores, retentionMs } = this.#parts;
     const { registry, events, backlog, tracked, importedQuotes } = stores;
@@ -250,7 +239,6 @@ export class Reconcile {
     await stores.wallets.trimUnswept((wallet) => stores.plan.isTracked(wallet));
   }
 
-  /** Compacts or removes subjects that are no longer tracked. */
   async #settleEnded(confirmedMs: number): Promise<void> {
     const { stores, retentionMs, log } = this.#parts;
     await stores.ended.repair();
@@ -258,7 +246,6 @@ export class Reconcile {
     if (moves.compacted + moves.removed > 0) log.info(moves, 'subjects.settled');
   }
 
-  /** Detects a Redis that went back or was emptied, and another process that runs a newer config. */
   async #compareConfig(): Promise<void> {
     const { epoch, stores, upkeep, log } = this.#parts;
     const { digest: newest, behind } = await epoch.look();
@@ -288,9 +275,7 @@ export class Reconcile {
     return stores.lease.isHolder && (await redisTimeMs(redis)) - (atMs ?? 0) > NEWEST_FIRST_MS;
   }
 
-  /**
-   * The config's own subjects are tracked again; subjects that were tracked by themselves are lost, as nothing else names them.
-   */
+  /** Config subjects are tracked again; subjects that were tracked by themselves are lost: nothing else names them. */
   #reportEmptied(): void {
     this.#parts.log.error('redis.emptied');
     if (this.#tracked > 0) this.#parts.log.error({ subjects: this.#tracked }, 'tracked.lost');

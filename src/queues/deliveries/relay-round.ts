@@ -13,7 +13,6 @@ import { matchFact, receiversOf } from './matches.ts';
 import type { RelayContext, RelayStores } from './relay-context.ts';
 import { takeReplay } from './replays.ts';
 
-/** Dependencies for enabling receivers. */
 type ResumptionDeps = { stores: Pick<RelayStores, 'receivers' | 'deliveries' | 'backlog'>; log: Logger };
 
 /** Deliveries that are opened or queued again in one step, so that neither Redis nor another receiver waits long. */
@@ -39,10 +38,7 @@ export async function resume(
   return came !== 'held';
 }
 
-/**
- * Input of a round: the receivers by name, `all` with those that failed just now, the state of each, the replays under way by
- * receiver, and the known entries behind the cursor of most.
- */
+/** Input of a round: receivers by name (`all`: also just failed ones), their states, replays, and entries behind most cursors. */
 export type RoundView = {
   known: ReadonlyMap<string, StoredReceiver>;
   all: readonly StoredReceiver[];
@@ -51,10 +47,7 @@ export type RoundView = {
   ahead: Ahead | null;
 };
 
-/**
- * Result of a round: whether there is more to do at once, whether a receiver that accepts deliveries has no room, and the entry
- * that all others have reached (null: none advanced).
- */
+/** Result of a round: more to do at once, an accepting receiver without room, and the entry all others reached (null: none). */
 export type Round = { more: boolean; full: boolean; reached: string | null };
 
 export const IDLE: Round = { more: false, full: false, reached: null };
@@ -136,7 +129,6 @@ async function each(name: string, { failed }: HeldLease, work: () => Promise<boo
   }
 }
 
-/** Input of the decision whether a receiver gets an event. */
 type Matching = {
   /** Receivers that exist, whatever their state: a paused one gets its events later. */
   receivers: ReadonlyMap<string, StoredReceiver>;
@@ -144,10 +136,7 @@ type Matching = {
   directory: Directory;
 };
 
-/**
- * Counts the events of the log that no receiver gets, by a batch. It has its own place in the log, because receivers are at
- * different places. Returns true when there is more to count at once.
- */
+/** Counts a batch of events that no receiver gets, at its own place, as receivers' places differ. True when there is more. */
 async function countUnmatched(
   { receivers, ahead }: { receivers: readonly StoredReceiver[]; ahead: Ahead | null },
   { token }: HeldLease,
@@ -212,7 +201,7 @@ export function unmatchedReason(fact: Fact, matching: Matching): UnmatchedReason
     const receiver = receivers.get(name);
     if (receiver !== undefined && matchFact({ receiver, fact, roots }, directory) !== null) return null;
   }
-  // It waits for suspended receivers, and is counted when their suspension ends.
+  // It waits for suspended claims, and is counted when their suspension ends.
   if (fact.withheld.length > 0) return null;
   if (live.length === 0) return 'not-in-config';
   const named = live.flat();

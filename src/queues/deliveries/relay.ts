@@ -15,7 +15,6 @@ const ERROR_RETRY_MS = 1_000;
 /** Wait while a receiver that accepts deliveries has the most open deliveries. */
 const FULL_MS = 20;
 
-/** Interval of renewing the lease amid a round, however long a step of it takes. */
 const RENEW_MS = 1_000;
 
 /** Time for which a relay that stops before an entry of a newer version leaves the lease to others. */
@@ -24,7 +23,6 @@ const NEWER_WAIT_MS = 30_000;
 /** Input of a round, requested at once: a round trip to Redis is slow under load. */
 type View = { newest: string; token: string | null; round: RoundView };
 
-/** The relay's own connection for blocking waits. */
 type Waiting = { blocking: RedisClient };
 
 /**
@@ -46,7 +44,6 @@ export class Relay {
   /** Receivers that failed in the last round -> time of the retry (own clock, ms). */
   readonly #failed = new Map<string, number>();
   #names: readonly string[] = [];
-  /** Entries that ended the wait before this round. */
   #came: Pick<Ahead, 'after' | 'piece'> | null = null;
 
   constructor(parts: RelayContext, { blocking }: Waiting) {
@@ -178,7 +175,6 @@ export class Relay {
     await sleep(ms, undefined, { signal: this.#closed.signal }).catch(() => undefined);
   }
 
-  /** Waits for a new entry; without the lease, until it requests it again. */
   async #wait(newest: string, ms: number): Promise<void> {
     const { events } = this.#parts.stores;
     if (!this.#holding) {
@@ -190,7 +186,6 @@ export class Relay {
     if (piece.entries.length > 0) this.#came = { after: newest, piece };
   }
 
-  /** Ends the round under way and releases the lease. */
   async close(): Promise<void> {
     this.#closing = true;
     this.#closed.abort();

@@ -8,7 +8,6 @@ import { type Fact, NewerEntryError, readBatch, wholeFact } from './log-batch.ts
 import { matchesOf } from './matches.ts';
 import type { RelayContext } from './relay-context.ts';
 
-/** Log entries by which a replay advances in one round. */
 const BATCH = 200;
 
 /** Open deliveries below which a replay goes on: new events must find room. */
@@ -55,7 +54,6 @@ export async function takeReplay(
   return replays.advance(token, id, { cursor: last ?? replay.end, read, ended });
 }
 
-/** Takes a replay of some events in one step. */
 async function takePlaces(
   { token, receiver, id }: { token: string; receiver: StoredReceiver; id: string },
   places: readonly string[],
@@ -68,10 +66,7 @@ async function takePlaces(
   return stores.replays.advance(token, id, { cursor: '0-0', read: facts.length, ended: true });
 }
 
-/**
- * Reads the events at some entries, with the claims that lead to a receiver, among them later ones that its delivery names.
- * Omits entries that have left the log or cannot be read.
- */
+/** Reads events at entries, with the claims to a receiver, also later ones in its delivery. Omits gone and unreadable ones. */
 export async function factsAt(
   places: readonly string[],
   receiver: string,

@@ -15,7 +15,6 @@ import { cutAnswer, judge, reportNoted } from './attempts.ts';
 import { type PendingDelivery, readPending } from './pending-delivery.ts';
 import type { Sender } from './sender.ts';
 
-/** Store of the batches that are being made. */
 type BatchDecisionDeps = { batches: BatchStore };
 
 /** Decision to hold a delivery, or to send it: by itself (`batch` null), or as the batch that it leads. */
@@ -71,10 +70,7 @@ export type DeliveryContext = {
 
 /** Callbacks for the attempts of a receiver. */
 export type Places = {
-  /**
-   * An attempt has ended; `isApart` when several were to be accepted together and were not. Resolves when deliveries that are
-   * not to be sent now have been released.
-   */
+  /** An attempt ended; `isApart`: several were not accepted together. Resolves once deliveries not sent now are released. */
   attempted: (attempt: { isDelivered: boolean; durationMs: number; isApart: boolean }) => Promise<void>;
   /** These are not sent now. Resolves when they have been released. */
   release: (ids: readonly string[]) => Promise<void>;
@@ -102,10 +98,8 @@ type Message = {
   process: string | null;
 };
 
-/** Wait after an error of our own (Redis away, a bug) before the end of a delivery is noted again. */
 const ERROR_RETRY_MS = 2_000;
 
-/** Wait before a delivery is claimed again whose event only a newer version can read. */
 const NEWER_RETRY_MS = 30_000;
 
 /**
@@ -158,7 +152,6 @@ async function prepare(
   return messageOf(delivery, deliveries, { decision, process: parts.sender.id });
 }
 
-/** Reads the deliveries that are sent at once, with their events. */
 async function read(
   delivery: PendingDelivery,
   { members }: SendDecision,
@@ -202,7 +195,6 @@ async function makeAttempts(
   return { sent: alone, attempt: await makeAttempt(alone, runner) };
 }
 
-/** Sends one message: about one event, as the batch of several, or several together. */
 async function makeAttempt(
   { lead, deliveries, batch }: Message,
   { receiver, notifier, cut }: DeliveryRunner,
@@ -231,7 +223,6 @@ function takesOne(receiver: string): string {
   return `receiver ${receiver} takes one event at a time, but several are to be sent`;
 }
 
-/** Builds the note of an attempt: its consequences, and the part of the answer that is stored. */
 function notingOf(
   { deliveries, process }: Message,
   { result, atMs }: Attempt,
@@ -255,14 +246,12 @@ function notingOf(
   };
 }
 
-/** Drops a delivery whose event has left the log. */
 async function drop({ id }: PendingDelivery, { receiver, parts }: DeliveryRunner): Promise<void> {
   const { name } = receiver;
   const count = await parts.dropped.drop(name, [id], 'lost');
   if (count > 0) parts.signals.emit('receiver.events-dropped', { receiver: name, count });
 }
 
-/** Ends a delivery whose event cannot be read. */
 async function noteMissing(
   delivery: PendingDelivery,
   reason: string,

@@ -32,10 +32,7 @@ export type SenderDeps = {
 
 type Listener = { wake(): void };
 
-/**
- * Shared state of this process's deliveries: its heartbeat, the limit of attempts under way, and the notices that a receiver
- * has something to do.
- */
+/** Shares this process's heartbeat, its limit of attempts under way, and the wake-ups of receivers with something to do. */
 export class Sender {
   readonly #parts: SenderDeps;
   readonly #listeners = new Map<string, Listener>();
@@ -54,7 +51,6 @@ export class Sender {
     return this.#parts.id;
   }
 
-  /** Registers a listener that is woken when its receiver has something to do. */
   listen(receiver: string, listener: Listener): void {
     this.#listeners.set(receiver, listener);
   }
@@ -63,19 +59,16 @@ export class Sender {
     this.#listeners.get(receiver)?.wake();
   }
 
-  /** Beats once, then at intervals. */
   async start(): Promise<void> {
     await this.beat();
     this.#beating = this.#beatOn();
     this.#listening = this.#listen();
   }
 
-  /** True when the claims of this process are certainly still its own. */
   isSure(): boolean {
     return performance.now() - this.#beatAt < SURE_MS;
   }
 
-  /** Number of the `wanted` attempts that a receiver with `underWay` attempts may begin. */
   room(wanted: number, underWay: number): number {
     return Math.min(wanted, Math.max(MOST_AT_ONCE - this.#underWay, underWay === 0 ? 1 : 0));
   }

@@ -53,10 +53,7 @@ export async function commitFlagged(
   return snapshot;
 }
 
-/**
- * A change that no response reported. `flags` are those of the snapshot after it; `flag` one that must not be set yet; `check`
- * the check that ends with it, and `proof` its proof.
- */
+/** Change that no response reported: its `flags` after it, `flag` that must not be set yet, ending `check`, and `proof`. */
 export type Unasked = Pick<FlaggedEvent, 'transition' | 'raw'> & {
   flags: string[];
   flag?: string;

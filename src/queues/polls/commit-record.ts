@@ -59,10 +59,7 @@ export async function commitRecord(
   return short === null ? taken : { ...taken, snapshot: short, stored: true };
 }
 
-/**
- * Emits once where less was delivered than the quote's minimum. Returns the current snapshot; null where there is nothing to
- * emit, or another process was faster.
- */
+/** Emits a delivery below the quote's minimum, once. Returns the current snapshot; null: nothing to emit, or lost a race. */
 export async function commitShort(
   parts: CommitContext,
   known: Standing & { promised: Promised | null },
@@ -74,7 +71,6 @@ export async function commitShort(
   return commitFlagged(parts, { ...known, snapshot }, { event, roots: null, nowMs });
 }
 
-/** Learns the duration of a delivery from the quote of a transfer, or from the best quote of a priced route. */
 function noteEstimate({ learning }: CommitContext, { raw }: UpstreamRecord, promised: Promised | null): void {
   const priced = readRoute(raw)?.fillEstimateSeconds ?? null;
   if (priced !== null) learning.sawEstimate(routeName(raw), priced);
@@ -194,7 +190,6 @@ async function decideFor(
   return { decision: { outcome: 'unchanged', accepted: decision.accepted }, roots: null };
 }
 
-/** Builds the commit of a decision; null when nothing is to be stored. */
 function commitOf(
   { learning, stores }: CommitContext,
   record: UpstreamRecord,
@@ -300,7 +295,6 @@ async function claimNamed(
   }
 }
 
-/** Least difference that counts as a correction of a start, in seconds. */
 const SAME_START_SECONDS = 120;
 
 /** True when a claim has been served. False where its start was corrected and the record is no longer history for it. */

@@ -19,10 +19,7 @@ const BUSY_SHARE = 0.9;
 const FEWER = 0.8;
 const MORE = 1.5;
 
-/**
- * Polls that keep a process busy when the upstream answers at once: each waits for its job, twice for Redis, and for its
- * request.
- */
+/** Polls that keep a process busy when the upstream answers at once: each waits for its job, its request, and twice for Redis. */
 const LEAST = 400;
 
 /**
@@ -71,19 +68,16 @@ function eventLoopBusy(): Busy {
 
 type DispatcherDeps = { plan: PlanStore; queues: PollQueues; signals: Signals; log: Logger };
 
-/** The endpoint group and process of a dispatcher, and the most polls that may be under way at once. */
 type DispatcherOptions = { endpointGroup: EndpointGroup; process: string; capacity: number };
 
 /** Time ahead of a slot at which it is assigned: long enough for a job to reach its worker. */
 const AHEAD_MS = 100;
 
-/** Most claims of one script call. */
 const MOST = 100;
 
 /** With the most polls under way, share of them that must end before the plan is requested again. */
 const WORTH_A_CLAIM = 0.25;
 
-/** Interval of requesting the plan with nothing to do: another process may have added to it. */
 const QUIET_MS = 500;
 
 /** Shortest interval, however many slots there are: a few claims at once cost little more than one. */
@@ -91,10 +85,8 @@ const SHORTEST_MS = 10;
 
 const ERROR_RETRY_MS = 1_000;
 
-/** Failing claims are an error after this time. */
 const FAILING_AFTER_MS = 8_000;
 
-/** Intervals of renewing leases, and of checking a part of the plan. */
 const RENEW_EVERY_MS = 2_000;
 const REPAIR_EVERY_MS = 1_000;
 
@@ -107,17 +99,12 @@ const KEEP_EVERY_MS = 1_000;
 /** Age at which a job that no worker has taken is looked up: Redis may have lost it. */
 const CLAIMED_MS = 5_000;
 
-/**
- * Claims polls of one endpoint group, as the plan and the budget allow, passes them to the workers, and renews their leases.
- * Every process has one per endpoint group; they share the plan.
- */
+/** Claims polls of an endpoint group by plan and budget and renews their leases. One per process and group; all share a plan. */
 export class Dispatcher {
   readonly #parts: DispatcherDeps;
   readonly #options: DispatcherOptions;
   readonly #limit: LoadLimit;
-  /**
-   * Members under way in this process, by their token; and, by token, claims on their way to a worker, with the time they left.
-   */
+  /** Members under way by token; and, by token, claims on their way to a worker, with the time they left. */
   readonly #held = new Map<string, string>();
   readonly #claimed = new Map<string, { member: string; at: number; keptAt: number }>();
   #wake: (() => void) | null = null;
@@ -127,10 +114,7 @@ export class Dispatcher {
   #closing = false;
   /** Start of the time in which claims fail (own clock, ms), and the reason. */
   #failing: { sinceMs: number; reason: string } | null = null;
-  /**
-   * At most one renewal and one check run at a time: while Redis is away they would pile up, and all run when it is back. See
-   * MOST_MS.
-   */
+  /** One renewal and one check at a time: while Redis is away they would pile up, then all run. See MOST_MS. */
   #renewing: Promise<unknown> | null = null;
   #repairing = false;
 
@@ -156,25 +140,21 @@ export class Dispatcher {
     return this.#running !== null && !this.#closing;
   }
 
-  /** The reason for which claims have failed for a while; null otherwise. */
   failure(): string | null {
     const { sinceMs, reason } = this.#failing ?? { sinceMs: performance.now(), reason: '' };
     return performance.now() - sinceMs >= FAILING_AFTER_MS ? reason : null;
   }
 
-  /** Requests the plan again: an entry of this process may be due at once. */
   wake(): void {
     this.#woken = true;
     this.#wake?.();
   }
 
-  /** Notes that a worker of this process has claimed a poll; `token` is its own. */
   hold(poll: { claimedToken: string; member: string; token: string }): void {
     this.#claimed.delete(poll.claimedToken);
     this.#held.set(poll.member, poll.token);
   }
 
-  /** Notes that a job did nothing, or that its poll has ended. */
   release(poll: { claimedToken: string; member: string; token: string | null }): void {
     this.#claimed.delete(poll.claimedToken);
     if (poll.token !== null && this.#held.get(poll.member) === poll.token) this.#held.delete(poll.member);
@@ -243,7 +223,6 @@ export class Dispatcher {
     }
   }
 
-  /** Claims that have been on their way to a worker for a while, and are due for renewal. */
   #stillClaimed(now: number): { member: string; token: string }[] {
     const still: { member: string; token: string }[] = [];
     for (const [token, sent] of this.#claimed) {
@@ -254,7 +233,6 @@ export class Dispatcher {
     return still;
   }
 
-  /** Releases old claims whose job is gone. */
   async #forgetLost(now: number): Promise<void> {
     const old = [...this.#claimed].filter(([, { at }]) => now - at > CLAIMED_MS);
     const lost = await this.#parts.queues.missing(

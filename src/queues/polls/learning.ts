@@ -35,18 +35,13 @@ export type LearningDeps = {
 
 const WRITE_EVERY_MS = 1_000;
 
-/** Longest estimate of a delivery that is accepted, seconds. */
 const LONGEST_ESTIMATE = 7 * 86_400;
 
-/** Writes per read of what other processes saw. */
 const READ_EVERY = 5;
 
 type Batch = { route: string; statistic: Statistic; bins: Map<number, Increment> };
 
-/**
- * Learns how long stages take from every poll, and shares it with the other processes. It adds up observations for a second and
- * writes them, and reads the sum of all processes every few seconds.
- */
+/** Learns stage durations from polls: adds up and writes them each second, and reads all processes' sums every few seconds. */
 export class Learning {
   readonly #parts: LearningDeps;
   readonly #batches = new Map<string, Batch>();
@@ -63,13 +58,11 @@ export class Learning {
     this.#knowledge = knowledgeOf([], { ...parts, nowMs: 0 });
   }
 
-  /** Reads the known statistics, then goes on writing and reading. */
   async start(): Promise<void> {
     await this.#share();
     this.#plan();
   }
 
-  /** The current model of the cadence. */
   get model(): CadenceModel {
     const { rules, arrivals } = this.#parts;
     const { curve, filledShares } = this.#knowledge;
@@ -77,7 +70,6 @@ export class Learning {
     return { rules, arrivals, usualArrivals, curve, filledShares };
   }
 
-  /** The statistics of each stage on each route. */
   get stages(): Knowledge['stages'] {
     return this.#knowledge.stages;
   }
@@ -95,7 +87,6 @@ export class Learning {
     return expectedBy({ subject, snapshot, nowMs }, this.#knowledge.ends);
   }
 
-  /** Notes the status in which a later poll found a subject. */
   saw(look: Look): void {
     if (isRefund(look)) this.#countTransfer('refunded', look.before);
     const seen = observed(look);
@@ -104,7 +95,6 @@ export class Learning {
     if (seen.route !== ANY_ROUTE) this.#add(seen, ANY_ROUTE);
   }
 
-  /** Notes that a transfer is reported as overdue for the first time. */
   sawOverdue(snapshot: Snapshot): void {
     this.#countTransfer('overdue', snapshot);
   }
@@ -140,14 +130,12 @@ export class Learning {
     }
   }
 
-  /** Notes a quote's estimate of a delivery between two chains. */
   sawEstimate(route: string, seconds: number): void {
     if (route === ANY_ROUTE || this.#knowledge.estimates.get(route) === seconds) return;
     if (Number.isInteger(seconds) && seconds > 0 && seconds <= LONGEST_ESTIMATE)
       this.#unwritten.set(route, seconds);
   }
 
-  /** Notes the number of new transfers that a poll of a wallet showed. */
   sawArrivals({ seen, watchedSeconds }: Arrived): void {
     this.#count({ route: ANY_ROUTE, statistic: 'arrivals' }, { bin: 0, ended: seen, watchedSeconds });
   }

@@ -23,13 +23,9 @@ export type Observation = {
   claims: readonly Claim[];
 };
 
-/** Delay of a poll that waits for the clocks. */
 const CLOCKS_RETRY_MS = 30_000;
 
-/**
- * Plans a subject, by the config and by the learned statistics. While the clocks disagree, nothing is due by time, and only a
- * certain time ends tracking.
- */
+/** Plans a subject by config and statistics. While clocks disagree nothing is due by time; only a certain time ends tracking. */
 export function planOf(
   { rules: { finished }, learning, clocks }: CommitContext,
   standing: Standing,

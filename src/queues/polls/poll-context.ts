@@ -28,10 +28,7 @@ export type PollStores = CommitStores & {
 /** Settings of a commit. */
 export type CommitRules = { confirmAfterMs: number; finished: FinishedStatuses };
 
-/**
- * Settings of polls. `fullSweepEveryMs`: the shortest time from one sweep of all pages of a wallet to the next;
- * `requestsPerSecond`: the budget of the status endpoint.
- */
+/** Settings of polls. `fullSweepEveryMs`: least time between full sweeps of a wallet; `requestsPerSecond`: status budget. */
 export type PollRules = CommitRules & {
   fullSweepEveryMs: number;
   requestsPerSecond: number;

@@ -13,10 +13,7 @@ import {
 } from '../../upstream/client/failure.ts';
 import type { SupportDetails } from '../../upstream/wire/problem.ts';
 
-/**
- * Meaning of a failed request for its poll. `own`: the subject's own failure, for which it backs off alone. Otherwise the
- * endpoint group failed, and the subject is polled again in its turn.
- */
+/** Meaning of a failed request. `own`: the subject backs off alone; else the endpoint group failed, and it keeps its turn. */
 export type PollFailure = {
   code: FailureCode;
   reason: string;
@@ -25,7 +22,6 @@ export type PollFailure = {
   afterMs: number;
 };
 
-/** Details that a failure reports to its endpoint group. */
 type FailureDetails = { reason: string; retryAfterMs: number | null; support: SupportDetails };
 
 /** Wait before a failed subject is polled again, twice as long each time in a row, up to the longest. */
@@ -55,10 +51,7 @@ export function missingRecord(subject: SubjectId, reading: Reading): UpstreamFai
   });
 }
 
-/**
- * Share of the wait that varies at random, either way. Subjects that failed together are not polled again together: three
- * failures in a row would count as the endpoint group's.
- */
+/** Random share of the wait, either way: failures retried together could make three in a row, the endpoint group's failure. */
 const SPREAD = 0.5;
 
 /** Wait before a subject that has failed so often in a row is polled again, ms. */

@@ -50,7 +50,6 @@ export function pageAdapter(parts: PollContext, { member, subject, sweep: stored
   };
 }
 
-/** Requests the next page of a sweep and ingests it. */
 async function pollPage(parts: PollContext, sweep: SweepPage, run: Run): Promise<Polled> {
   const { wallet, scope, cursor, page, limit } = sweep;
   const { start } = run;
@@ -89,10 +88,7 @@ async function pollPage(parts: PollContext, sweep: SweepPage, run: Run): Promise
   return answered(null, observedOf(parts, start, findings, taken));
 }
 
-/**
- * Requests the page of a sweep again with a smaller limit. Where that was 1, it reports the record, and the sweep cannot go on:
- * no answer states where the next page is.
- */
+/** Requests the page again with a smaller limit. At 1 it reports the record and ends: no answer states the next page. */
 async function shrinkSweep(
   parts: PollContext,
   { start, findings }: OversizedPoll,

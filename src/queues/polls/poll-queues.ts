@@ -33,9 +33,7 @@ export const TAKE_OVER = {
 /** An ended job leaves nothing behind: the plan has the polls, a job only carries one to a worker. */
 const LEAVES_NOTHING = { removeOnComplete: true, removeOnFail: true } as const;
 
-/**
- * Length of BullMQ's event stream, which nothing reads. By default BullMQ keeps 10,000 lines, each of which costs Redis memory.
- */
+/** Length of BullMQ's event stream, which nothing reads: its default of 10,000 lines would cost Redis memory. */
 const MOST_EVENTS = 100;
 
 /** The poll queues, one per endpoint group of the upstream. They carry claims to the workers of all processes. */
@@ -70,7 +68,6 @@ export class PollQueues {
     );
   }
 
-  /** Returns the tokens of the given claims that have no job any more. */
   async missing(endpointGroup: EndpointGroup, tokens: readonly string[]): Promise<string[]> {
     if (tokens.length === 0) return [];
     const queue = this.#queue(endpointGroup);
@@ -86,7 +83,6 @@ export class PollQueues {
     return queue;
   }
 
-  /** Number of jobs of an endpoint group by state. */
   async depth(endpointGroup: EndpointGroup): Promise<{ waiting: number; delayed: number; active: number }> {
     const counts = await this.#queue(endpointGroup).getJobCounts('wait', 'delayed', 'active');
     return { waiting: counts.wait ?? 0, delayed: counts.delayed ?? 0, active: counts.active ?? 0 };

@@ -19,9 +19,7 @@ import { namesFurther, openTransfer, planForMore, reportUnreadable } from './tak
 /** Requests a subject from the upstream. Throws UpstreamFailure, or the signal's reason. */
 export type Ask = (target: PollTarget, signal: AbortSignal) => Promise<Reading>;
 
-/**
- * Polls subjects that have a record of their own: requests and ingests the record, commits events due by the clock, and plans.
- */
+/** Polls subjects with a record of their own: requests and ingests it, commits events due by the clock, and plans. */
 export function recordAdapter(parts: PollContext, ask: Ask): Adapter {
   return {
     isOver: async (start) => {
@@ -95,7 +93,6 @@ export async function noteTransfer(
   await wallets.noteTransfer(walletRoots(claims), { ...transfer, isOver });
 }
 
-/** The wallets among the claims on a subject, as subjects. */
 function walletRoots(claims: readonly Claim[]): SubjectId[] {
   return claims
     .map((claim) => parseClaimRoot(claim.root).subject)

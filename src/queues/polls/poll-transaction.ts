@@ -47,7 +47,6 @@ export function transactionAdapter(parts: PollContext, ask: Ask): Adapter {
   };
 }
 
-/** The subjects of a record that can be requested by themselves. */
 function pollableOf(record: UpstreamRecord): SubjectId[] {
   return isPollable(record.subject) ? [record.subject] : record.names.map(intentId);
 }
@@ -100,7 +99,6 @@ function soonest(polls: readonly (PlannedPoll | null)[]): PlannedPoll | null {
   return planned.toSorted((left, right) => left.virtualSeconds - right.virtualSeconds)[0] ?? null;
 }
 
-/** Ingests a record that can be requested by its transaction alone. Returns its next poll; null when it is over. */
 async function follow(
   parts: PollContext,
   start: PollStart,

@@ -46,10 +46,7 @@ export function walletAdapter(parts: PollContext): Adapter {
   };
 }
 
-/**
- * Polls a wallet: requests the listing that is due first, ingests it, and begins the sweeps that follow from it. Throws
- * UpstreamFailure, or the signal's reason.
- */
+/** Polls a wallet's first due listing, ingests it, and begins sweeps. Throws UpstreamFailure, or the signal's reason. */
 async function pollListing(parts: PollContext, run: Run): Promise<Polled> {
   const { start } = run;
   const { subject: wallet, facts, nowMs } = start;
@@ -138,7 +135,6 @@ function fingerprint(reading: Reading, { claims, subscribedAt }: PollStart): str
   return hash('sha256', raw).slice(0, 32);
 }
 
-/** True when an answer equals the one before it, in which nothing was new. */
 function saysTheSame(
   facts: WalletFacts,
   answer: { listing: Listing; print: string; nowMs: number },
@@ -148,13 +144,12 @@ function saysTheSame(
   return facts.same[listing] === print && takenMs >= 0 && takenMs < TAKEN_EVERY_MS;
 }
 
-/** True when a later answer showed a transfer of a one-status listing elsewhere: the listing must be ingested again. */
+/** True when another answer has since shown a transfer of a one-status listing: the listing must be ingested to locate it. */
 function isOutdated({ open }: PollFindings, facts: WalletFacts, listing: Listing): boolean {
   const takenAtMs = facts.takenAtMs[listing] ?? 0;
   return open.values().some(({ status, seenAtMs }) => status === listing && seenAtMs > takenAtMs);
 }
 
-/** The transfers that a listing showed when its answer was last ingested. */
 function shownBefore({ open }: PollFindings, facts: WalletFacts, listing: Listing): OpenTransfer[] {
   const takenAtMs = facts.takenAtMs[listing] ?? 0;
   return [...open.values()].filter(({ headAtMs, status, seenAtMs }) =>

@@ -68,7 +68,6 @@ export class PollWorker {
     this.#tripMs += (ms - this.#tripMs) / 10;
   }
 
-  /** Number of polls under way, and some more to be fetched. */
   #concurrency(): number {
     const fetched = Math.max(
       LEAST_FETCHED,

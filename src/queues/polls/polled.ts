@@ -10,11 +10,9 @@ export type Polled = { end: PollEnd; next: PlannedPoll; observed: Observed; outc
 
 /** The way in which a kind of subject is polled. */
 export type Adapter = {
-  /** True when nothing is left to poll. */
   isOver: (start: PollStart) => Promise<boolean>;
   /** Makes the one request, ingests its answer, and plans the next poll. Throws UpstreamFailure, or the signal's reason. */
   poll: (start: PollStart, signal: AbortSignal) => Promise<Polled>;
-  /** Decides how a poll ends after a failed request. */
   failed: (start: PollStart, failure: PollFailure) => Promise<Polled>;
 };
 

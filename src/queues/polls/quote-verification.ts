@@ -25,7 +25,6 @@ type VerificationDeps = {
 /** Wait after a failed read of the chains: the budget is for the polls. */
 const FAILED_RETRY_MS = 30_000;
 
-/** Wait before a chain without signer is requested again. */
 const UNDECIDED_RETRY_MS = 60_000;
 
 /**
@@ -34,7 +33,6 @@ const UNDECIDED_RETRY_MS = 60_000;
  */
 export class QuoteVerification implements Adapter {
   readonly #parts: VerificationDeps;
-  /** End of the pause in reading the chains (own clock, ms), for all quotes and for single ones. */
   #pausedUntilMs = 0;
   readonly #undecidedUntilMs = new Map<SubjectId, number>();
 
@@ -54,7 +52,6 @@ export class QuoteVerification implements Adapter {
     return false;
   }
 
-  /** Verifies the imported quote; it is polled itself with the next slot. */
   async poll(start: PollStart, signal: AbortSignal): Promise<Polled> {
     if (start.imported !== null) await this.#verify(start.imported.quote, start, signal);
     // The request of this slot may be made, and the known state has changed: the quote itself is requested with the next.
@@ -62,7 +59,6 @@ export class QuoteVerification implements Adapter {
     return { end: 'next', next, observed: NOTHING_OBSERVED, outcome: 'verified' };
   }
 
-  /** Treats the quote like any other subject after the chains could not be read. */
   async failed(_start: PollStart, failure: PollFailure): Promise<Polled> {
     return failed(failure);
   }

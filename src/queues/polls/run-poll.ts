@@ -18,10 +18,7 @@ import { walletAdapter } from './poll-wallet.ts';
 import { type Adapter, AT_ONCE, over, type Polled } from './polled.ts';
 import type { QuoteVerification } from './quote-verification.ts';
 
-/**
- * Lateness at which a request takes another slot. Each time twice as much is allowed: else a process that is always held up
- * longer would never make a request.
- */
+/** Lateness for another slot, doubled each time: else a process that is always later would never make a request. */
 const LATE_MS = 30;
 
 /** Waits for the poll's slot of the budget. A process that was held up takes another, so that none are used at once. */
@@ -58,10 +55,7 @@ export type PollRunner = {
 /** Wait after an error of our own (Redis away, a bug). No failure is counted. */
 const ERROR_RETRY_MS = 2_000;
 
-/**
- * Runs one poll: takes a claim, makes the request, ingests its answer and plans the next poll by the adapter of the subject's
- * kind, and notes the end in the plan. Never throws.
- */
+/** Runs one poll: takes a claim, requests, ingests and plans by the kind's adapter, and notes the end. Never throws. */
 export async function runPoll(job: PollJob, runner: PollRunner, signal: AbortSignal): Promise<void> {
   const { member, token: claimedToken } = job;
   const { dispatcher, parts } = runner;
@@ -84,7 +78,6 @@ export async function runPoll(job: PollJob, runner: PollRunner, signal: AbortSig
   }
 }
 
-/** Takes a claim, with all that is known before its request. */
 async function take(job: PollJob, { parts, process, tookMs }: PollRunner): Promise<PollStart | null> {
   const { redis, keys, stores } = parts;
   const { subjects, registry, importedQuotes } = stores;
@@ -94,7 +87,6 @@ async function take(job: PollJob, { parts, process, tookMs }: PollRunner): Promi
   return start;
 }
 
-/** Polls a subject in its slot of the budget, by the adapter of its kind, where there is something left to poll. */
 async function poll(start: PollStart, runner: PollRunner, signal: AbortSignal): Promise<Polled> {
   const { endpointGroup, adapters, parts, failures } = runner;
   const adapter = adapters[subjectKind(start.subject)](start);
@@ -110,7 +102,6 @@ async function poll(start: PollStart, runner: PollRunner, signal: AbortSignal): 
   }
 }
 
-/** Notes in the plan how a poll ended, and when the next is due. */
 async function end(start: PollStart, runner: PollRunner, polled: Polled): Promise<void> {
   const { parts, failures, dispatcher } = runner;
   const { member, subject, token, endpointGroup } = start;
@@ -134,7 +125,6 @@ function logFailure(log: Logger, subject: SubjectId, failure: PollFailure): void
   log[level]({ subject, code, reason, ...support, nextInMs: Math.round(afterMs) }, 'poll.failed');
 }
 
-/** Returns the adapter for a poll, by the kind of its subject. */
 type Adapters = Readonly<Record<SubjectKind, (start: PollStart) => Adapter>>;
 
 /** Builds the adapters of all kinds. `quotes` verifies imported quotes, `pricing` provides the prices of routes. */

@@ -99,10 +99,7 @@ export class Sweeps {
     return this.#keys.sweep(wallet, scope);
   }
 
-  /**
-   * True when a sweep on a scope may begin: none is under way that still advances, and none was broken just now. `everyMs`:
-   * least time after the start of a sweep that read so many pages.
-   */
+  /** True when a sweep may begin: none advances, none was just broken. `everyMs`: least time after one of so many pages. */
   async mayBegin(
     sweep: Pick<Sweep, 'wallet' | 'scope'>,
     nowMs: number,
@@ -164,7 +161,6 @@ export class Sweeps {
     else await this.#plan.ask([member]);
   }
 
-  /** Writes a sweep at its first page: no cursor has been followed. */
   async #write(
     { id, sinceMs, limit, isHurried, isPartial, ...where }: SweepPage,
     nowMs: number,
@@ -189,22 +185,17 @@ export class Sweeps {
       .exec();
   }
 
-  /** Halves the limit of the sweep, which then requests its page again. */
   async shrink(sweep: SweepPage, nowMs: number): Promise<void> {
     if (!(await this.isPresent(sweep))) return;
     const { limit } = afterTooLarge(sweep.limit, nowMs);
     await this.#redis.hset(this.#key(sweep), { limit: String(limit), movedAtMs: String(nowMs), tries: '0' });
   }
 
-  /** Restarts the sweep at its first page, with its current limit. */
   async restart(sweep: SweepPage, nowMs: number): Promise<void> {
     if (await this.isPresent(sweep)) await this.#write(sweep, nowMs);
   }
 
-  /**
-   * Moves the sweep to the page behind one. False where it cannot go on: its cursor was followed before (the upstream would
-   * lead in a circle), or the page cap is reached.
-   */
+  /** Moves to the next page. False for a cursor followed before (a circle of the upstream's), or at the page cap. */
   async next(
     sweep: Sweep,
     from: { page: number; cursor: string; limit: number; nowMs: number; acceptedMs?: number },
@@ -242,7 +233,6 @@ export class Sweeps {
       await this.#redis.hset(this.#key(sweep), 'tries', String(sweep.tries + 1));
   }
 
-  /** True when a sweep is the current one on its scope. */
   async isPresent(sweep: Sweep): Promise<boolean> {
     return (await this.#redis.hget(this.#key(sweep), 'id')) === sweep.id;
   }
@@ -254,7 +244,6 @@ export class Sweeps {
     await this.#redis.zrem(this.#keys.sweepTurns, pageMember(sweep.wallet, sweep.scope));
   }
 
-  /** Renews the turn of a sweep whose pages are read back to back. */
   async keepTurn(sweep: Pick<Sweep, 'wallet' | 'scope'>): Promise<void> {
     await this.takeTurn(sweep, 0);
   }

@@ -39,18 +39,13 @@ export type PageTaken = {
   quiet: boolean;
 };
 
-/**
- * A page with the time of its answer (Redis time, ms), the state before its request, and the time after which a change is new.
- */
+/** A page, the time of its answer (Redis time, ms), the state before its request, and the time after which changes are new. */
 type Page = { reading: Reading; answeredMs: number; start: PollStart; sinceMs: number };
 
 /** The start of a subscription that later responses no longer change, see commands/since-2.lua. */
 const SETTLED = /^(\d+):(-?\d+)$/;
 
-/**
- * Ingests every record of a wallet page, each under the claims of the wallet's subscribers. Returns null for a page that waits:
- * it is not known yet which of its records are history.
- */
+/** Ingests a wallet page's records under its subscribers' claims. Null for a page that waits: its history is not known yet. */
 export async function takePage(parts: PollContext, page: Page): Promise<PageTaken | null> {
   const { reading, answeredMs, start } = page;
   const watching = await pageClaims(parts, page);
@@ -143,10 +138,7 @@ export async function takePage(parts: PollContext, page: Page): Promise<PageTake
   return taken;
 }
 
-/**
- * True when pages that show a transfer spare it polls of its own. False for a transfer that a subscription names, that waits
- * for its first answer or that is unconfirmed.
- */
+/** True when pages spare a transfer polls of its own: not one that is named, awaits its first answer or is unconfirmed. */
 function isCoveredByPages(shown: {
   before: Snapshot;
   snapshot: Snapshot;
@@ -207,10 +199,7 @@ function isServed(claims: readonly Claim[], { root, atMs }: Claim): boolean {
 /** A claim on the records of a page; doubtful where it is not known yet which of them are history for it. */
 type PageClaim = { claim: Claim; isDoubtful: boolean };
 
-/**
- * Reads the claims on a wallet's transfers. A record with an `updatedAt` before the subscription is history, both on the
- * upstream's clock.
- */
+/** Reads the claims on a wallet's transfers. An `updatedAt` before the subscription is history, both on the upstream's clock. */
 async function pageClaims({ stores: { registry }, log }: PollContext, page: Page): Promise<PageClaim[]> {
   const { reading, start } = page;
   return Promise.all(
@@ -233,10 +222,8 @@ async function pageClaims({ stores: { registry }, log }: PollContext, page: Page
   );
 }
 
-/** Unreadable parts of one answer that are reported one by one. */
 const MOST_REPORTED = 10;
 
-/** Most characters of an id, and of a reason that quotes the upstream, that are logged. */
 const ID_CHARS = 100;
 const REASON_CHARS = 300;
 
@@ -297,10 +284,7 @@ export async function planForMore(
   return nextForMore({ newestAtMs, isOpen }, { nowMs, price, model: parts.learning.model });
 }
 
-/**
- * True when a subject of a kind that names several transfers is polled for further ones. A final status of the config ends
- * that.
- */
+/** True when a subject that names several transfers is polled for further ones, until a final status of the config. */
 export function namesFurther(
   { rules: { finished } }: PollContext,
   { subject, snapshot }: PollStart,
@@ -308,9 +292,7 @@ export function namesFurther(
   return subjectKind(subject) === 'quote' && snapshot !== null && !endsByConfig(subject, snapshot, finished);
 }
 
-/**
- * True when one of some transfers has a snapshot and has not ended. Reading them prolongs the storage of those that have ended.
- */
+/** True when one of some transfers has a snapshot and has not ended. Reading them prolongs the storage of ended ones. */
 async function isAnyOpen(
   parts: PollContext,
   start: PollStart,

@@ -16,13 +16,11 @@ import { INSTEAD_OF_ALL } from './sweeps.ts';
 import { type PageTaken, reportUnreadable, takePage } from './take-page.ts';
 import { coverMs, narrowsPages, paceOfSweep } from './wallet-plan.ts';
 
-/** Time after which a transfer that no listing has shown is left to its own polls. */
 const FORGOTTEN_AFTER_MS = 3_600_000;
 
 /** Age at which an unchanged answer is ingested again, to note its transfers as shown. */
 export const TAKEN_EVERY_MS = 600_000;
 
-/** One page of a wallet to request: of its transfers in one status, or of all (`null`). */
 type Page = { wallet: SubjectId; status: string | null; cursor: string | null; limit: number };
 
 /** A page with the time of its answer (`answeredMs`, Redis time). */
@@ -68,6 +66,7 @@ export function noteLimit(findings: PollFindings, listing: Listing, state: PageL
   findings.facts[`limitAt:${listing}`] = state.atMs;
 }
 
+/** Notes that all pages of a wallet were read. */
 export async function noteSwept(
   { stores: { wallets } }: PollContext,
   { start: { subject, facts }, findings }: { start: PollStart; findings: PollFindings },

@@ -30,9 +30,7 @@ export type PollMoment = Pick<PollStart, 'nowMs' | 'virtual' | 'price' | 'roundS
 
 type KnownWallet = { facts: WalletFacts; open: readonly OpenTransfer[] };
 
-/**
- * Plans the next request from all that is known of the wallet, and names the listing in which new transfers appear (`finder`).
- */
+/** Plans a wallet's next request from its known state, and names the listing in which new transfers appear (`finder`). */
 export function planListing(
   model: CadenceModel,
   { nowMs, virtual, price, roundSeconds, fromMs = nowMs }: PollMoment & { fromMs?: number },
@@ -69,10 +67,7 @@ export function listingOf({ lane, facts }: Pick<PollStart, 'lane' | 'facts'>, pl
   return known.toSorted((one, other) => polledMs(one) - polledMs(other))[0] ?? plan.listing;
 }
 
-/**
- * Most polls of a wallet while all wallets are polled once, where that takes seconds. Polling it more often gains less than the
- * others lose.
- */
+/** Most polls of a wallet per round over all, where that takes seconds: more gain less than the others lose. */
 const LOOKS_A_ROUND = 4;
 const MOST_AHEAD_SECONDS = 10;
 
@@ -124,10 +119,7 @@ export function comesNewestFirst({ orderAtMs, disorderAtMs }: WalletFacts, nowMs
   return orderAtMs > 0 && nowMs - disorderAtMs > BELIEVED_MS;
 }
 
-/**
- * Plans the next page of a sweep. A page of a full sweep waits its turn, unless that is hurried; the others are about recent
- * changes.
- */
+/** Plans a sweep's next page. In a full sweep it waits its turn, unless hurried; the others are about recent changes. */
 export function nextPage({ scope, isHurried }: Pick<SweepPage, 'scope' | 'isHurried'>): PlannedPoll {
   return isFull(scope) && !isHurried
     ? { virtualSeconds: SWEEP_SECONDS, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: null, unseen: false }
@@ -162,10 +154,7 @@ export async function paceOfSweep(
   return (await sweeps.takeTurn({ wallet, scope }, most)) ? 'hurried' : null;
 }
 
-/**
- * Notes that the cursor of a sweep was refused: the next sweep of its wallet is hurried. Where this one was, reports the rate
- * that would suffice if the budget is smaller.
- */
+/** Notes a refused cursor: the wallet's next sweep is hurried. If this one was, reports the rate it needs if over budget. */
 export async function noteDeadCursor(parts: PollContext, sweep: SweepPage, start: PollStart): Promise<void> {
   const { stores, rules, log } = parts;
   const { wallet, page, isHurried: wasHurried } = sweep;
