@@ -98,7 +98,6 @@ function descending(a: bigint, b: bigint): number {
 
 const NO_OUTPUT = 'no destination.amountOut of at most 78 digits';
 
-/** Requests the quotes of a route; null where no solver gives one. */
 async function askForQuotes(
   { client, dAppId, slot }: PartnerPricing,
   { source, destination, amount, funder, recipient }: RouteDefinition,
