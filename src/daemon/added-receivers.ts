@@ -8,7 +8,6 @@ import { type AddedReceiverStore, Encryption } from '../store/added-receivers.ts
 /** Interval of testing whether another process has changed the receivers. */
 const LOOK_EVERY_MS = 1_000;
 
-/** Dependencies of reading the receivers. `apply` makes the daemon use them. */
 type AddedReceiversDeps = {
   store: AddedReceiverStore;
   encryption: Encryption | null;
@@ -21,7 +20,6 @@ export class AddedReceivers {
   readonly #parts: AddedReceiversDeps;
   #version: string | null = null;
   #definitions = new Map<string, string>();
-  /** Reasons for which this process omits some of them, by name. */
   #leftOut: ReadonlyMap<string, string> = new Map();
   #timer: NodeJS.Timeout | undefined;
   #closing = false;
@@ -43,10 +41,7 @@ export class AddedReceivers {
     return true;
   }
 
-  /**
-   * Adds them to a config. Also returns the reasons of the omitted ones, by name. A name belongs to the file first; one that is
-   * unreadable here, or outside the limits of this config, is left to other processes.
-   */
+  /** Adds them to a config. Omits, with a reason: names of the file; and, for other processes, unreadable or disallowed ones. */
   addTo(config: Config): { config: Config; leftOut: ReadonlyMap<string, string> } {
     const names = new Set(config.receivers.map(({ name }) => name));
     const rules = rulesOf(config);
@@ -64,7 +59,6 @@ export class AddedReceivers {
     return { config: { ...config, receivers: [...config.receivers, ...added], addedReceivers }, leftOut };
   }
 
-  /** Reads the receiver, or returns the reason for which there is none. */
   #read(name: string, encrypted: string, rules: AddedReceiverRules): Receiver | string {
     const { encryption } = this.#parts;
     const definition = encryption === null ? null : openDefinition(name, encrypted, encryption);

@@ -120,7 +120,6 @@ function leavesOf(config: Config): Map<string, string> {
   return leaves;
 }
 
-/** Members of the config whose name differs from their key in the file. */
 const KEYS: ReadonlyMap<string, string> = new Map([
   ['importedQuotes', 'quotes'],
   ['checkedChains', 'chains'],

@@ -59,7 +59,6 @@ type Shared = Omit<Connections, 'blocking' | 'waking'> & {
 
 /** The whole program: builds the running parts from a config, and closes them. */
 export class Daemon {
-  /** The config of the file, as it was applied last. */
   #config: Config;
   readonly #log: Logger;
   readonly #onApplied: (config: Config) => void;
@@ -68,7 +67,6 @@ export class Daemon {
   readonly #server: Server;
   #shared: Shared | null = null;
   #generation: Generation | null = null;
-  /** Ends of earlier generations' work under way; cut off at shutdown. */
   readonly #draining = new Set<Promise<void>>();
   readonly #cut = new AbortController();
   /** Queue in which configs are applied one after the other. */
@@ -207,7 +205,7 @@ export class Daemon {
     const confirmations = this.#confirmations();
     const removal = await reportStart({ config, registry, confirmations, log: this.#log });
     await generation.start();
-    // The next start reports again what it removes.
+    // The next start reports its removals again.
     if (removal !== null) await confirmations.forgetReport();
     this.#logWarnings(config);
     // A receiver that was lost with the rest is stored again by now: it gets the later events.
@@ -346,7 +344,6 @@ export class Daemon {
     await this.#generation?.stopPolling(AbortSignal.timeout(GRACE_MS));
   }
 
-  /** Stops taking work, gives work in flight its time, releases the rest, and closes everything. */
   async close(): Promise<void> {
     this.#closing = true;
     this.#connections.stopWatching();

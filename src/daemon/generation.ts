@@ -231,7 +231,6 @@ export class Generation {
   }
 }
 
-/** Resolves when all work has ended, or some time after it was cut off. */
 async function settledOrCut(work: readonly Promise<unknown>[], cut: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<null>();
   const begin = (): void => resolve(null);

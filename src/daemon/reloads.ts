@@ -48,7 +48,7 @@ type Request = { isRequested: boolean; confirm?: string };
  *   running  it is the running config
  *   changed  it differs from that, and nobody has requested to apply it (`reload.mode: manual`)
  *   held     it would remove much (`reload.confirmAfter`), and waits for its confirmation
- *   refused  it cannot be read or applied; tried again by itself, except in mode manual and for what takes a restart
+ *   refused  it cannot be read or applied; tried again by itself, except in mode manual and where it needs a restart
  *
  * Each read of it sets the state, whatever it was before:
  *
@@ -74,7 +74,6 @@ export class ConfigReloads {
   #next: Promise<FileState> | null = null;
   #timer: NodeJS.Timeout | undefined;
   #closing = false;
-  /** Consecutive refusals for the same reason. */
   #refusals = 0;
   #state: FileState = { state: 'running', ok: true, atMs: Date.now(), changes: null, removal: null };
 

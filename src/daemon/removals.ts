@@ -16,7 +16,7 @@ type Named = Readonly<Record<RemovedKind, ReadonlySet<string>>>;
 
 type Removal = Pick<ConfigRemoval, RemovedKind>;
 
-/** Collects the names in a config. No file names what was added or tracked through the API. */
+/** Collects the names in a config. No file names entries that were added or tracked through the API. */
 export function namedBy({ subscriptions, receivers }: Pick<Config, 'subscriptions' | 'receivers'>): Named {
   return named(
     subscriptions.flatMap(subjectsOf),
