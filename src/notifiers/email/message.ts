@@ -99,7 +99,6 @@ function makeGroup(
   };
 }
 
-/** Formats times; times of one day need no date. */
 function timeForm(events: readonly RenderedEvent[]): (event: RenderedEvent) => string {
   const full = (event: RenderedEvent | undefined) => formatTime(timeOf(event)) ?? '';
   const days = new Set(events.map((event) => full(event).slice(0, 10)));
@@ -228,10 +227,7 @@ export function makeMessage(event: RenderedEvent, envelope: Envelope): SendMailO
   };
 }
 
-/**
- * Builds the mail about several events, oldest first. A repeated mail has the same `Message-ID`. It is in the thread of a
- * subject when it is about no other, else in none.
- */
+/** Builds the mail about several events, oldest first: with a stable `Message-ID`, in a subject's thread if about no other. */
 export function makeDigestMessage({ id, events }: Digest, envelope: Envelope): SendMailOptions {
   const notice = makeDigestNotice(events, envelope.directory);
   return {

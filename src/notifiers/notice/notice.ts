@@ -134,7 +134,6 @@ function legRows(
   return [...rowIf(labels.amount, what), ...transaction];
 }
 
-/** The record's members that no other row contains, those with a name first. */
 function recordRows(event: RenderedEvent, transfer: Transfer): Row[] {
   const { record } = event.data;
   const reported = new Set([...shownMembers(record, transfer), ...promiseMembers(event)]);

@@ -29,10 +29,8 @@ export function describePostgresError(error: unknown, { url, table }: PostgresRe
   return advice === null ? words : `${words}; ${advice}`;
 }
 
-/** The client's words for a server without TLS. */
 const NO_TLS = 'does not support SSL';
 
-/** Postgres' words for a refused connection without TLS. */
 const NOT_ENCRYPTED = 'no encryption';
 
 function adviceFor(code: string | undefined, table: string): string | null {
@@ -85,7 +83,6 @@ export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
     one.destroy();
   }
 
-  /** Returns the number of new rows. */
   async function insert(events: readonly LoggedEvent[], signal: AbortSignal): Promise<number> {
     const used = await connection(signal);
     try {

@@ -57,7 +57,6 @@ export function rowOf({ event, entry }: LoggedEvent): Cell[] {
   return [id, type, timestamp, data.subject.id, data.sequence, position, JSON.stringify(clean)];
 }
 
-/** Formats an entry of the log as a text that sorts as entries do. */
 function positionOf(entry: string): string {
   const [ms = '', place = ''] = entry.split('-');
   return `${ms.padStart(14, '0')}-${place.padStart(10, '0')}`;

@@ -9,8 +9,8 @@ class AnswerTooLongError extends Error {
 }
 
 /**
- * Most bytes for one request: far more than the header (16 KiB) and the start of a body that are read. It also ends what no
- * limit of the HTTP parser does: endless informational answers, white space, a reason, the extensions of chunks.
+ * Most bytes for one request: far more than the header (16 KiB) and the start of a body that are read. It also ends
+ * endless informational answers, white space, reasons and chunk extensions, which no limit of the HTTP parser does.
  */
 const MAX_ANSWER_BYTES = LIMITS.receiverAnswer.bytes;
 

@@ -52,7 +52,6 @@ function field({ label, value, url }: Row): Field {
   };
 }
 
-/** Escapes every ASCII mark that Discord's Markdown, links or mentions could begin with. */
 function escapeDiscord(text: string): string {
   return text.replace(/[\\`*_~|>#[\]()<@:/-]/g, '\\$&');
 }
