@@ -85,7 +85,6 @@ export async function changeReceiver(
   );
 }
 
-/** Members that hold secrets of the origin they were given for. */
 const SECRET_MEMBERS = ['headers', 'secrets'];
 
 /** The stored secrets that a change would send to another origin, or through another proxy. */
@@ -103,7 +102,6 @@ function staleSecrets(before: JsonObject, changes: JsonObject): ReceiverFault[] 
   );
 }
 
-/** Scheme, host and port of a URL; for another value its JSON. */
 function originText(value: JsonValue): string {
   const url = typeof value === 'string' ? URL.parse(value) : null;
   return url === null ? JSON.stringify(value) : `${url.protocol}//${url.host}`;

@@ -10,7 +10,6 @@ const REMOVED = z.object({
   ids: z.array(z.string()).describe('The first 100 of them.'),
 });
 
-/** A large removal of a config, as the API, the event and the log report it. */
 const CONFIG_REMOVAL = z
   .object({
     at: z.iso.datetime(),
@@ -145,10 +144,7 @@ function lastReloadOf(last: ReloadResult): ConfigState['lastReload'] {
   }
 }
 
-/**
- * Reads the config again and applies it, unless it is held. Null when that is not done in time: it goes on by itself. Throws a
- * RefusedError with every reason where it is refused.
- */
+/** Reads and applies the config, unless held. Null when not done in time: it goes on. Throws RefusedError with every reason. */
 export async function reloadConfig(
   control: ConfigControl,
   { withinMs, ...request }: ReloadRequest & { withinMs: number },

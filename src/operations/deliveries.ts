@@ -95,7 +95,6 @@ const READ_AT_ONCE = 200;
 /** Dead letters that are opened again in one step, so that Redis is not blocked. */
 const RENEWED_AT_ONCE = 500;
 
-/** Requested dead letters: by the ids of their events, or all that match every given member. */
 type WantedLetters = {
   events: readonly string[];
   since?: Moment;
@@ -125,7 +124,6 @@ async function lettersOf(
   return letters.sort((a, b) => compareEntries(a.fact.entry, b.fact.entry));
 }
 
-/** True when a dead letter is requested. An event that has left the log has no type. */
 function isWanted({ id, fact, event }: DeadLetter, wanted: WantedLetters, nowMs: number): boolean {
   const { events, since, until, type, status } = wanted;
   const atMs = Number(fact.entry.split('-')[0]);

@@ -3,6 +3,7 @@ import { parseDuration } from '../config/fields/fields.ts';
 /** A time in the user's input: a time, or a span before now. */
 export type Moment = { atMs: number } | { agoMs: number };
 
+/** The accepted forms of such a time, for error messages. */
 export const MOMENT_EXPECTED = 'a time with its zone like 2026-11-20T10:00:00Z, or a span like 2h';
 
 /** Parses such a time; null for any other text. */

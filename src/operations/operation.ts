@@ -18,7 +18,7 @@ export type OperationContext = {
   redis: RedisClient;
   directory: Directory;
   knowledge: () => Promise<Knowledge>;
-  /** Time for which subjects that left the config stay suspended. */
+  /** Time for which entries that left the config stay suspended. */
   graceSpanMs: number;
   stores: RelayStores & {
     subjects: SubjectStore;
@@ -32,7 +32,7 @@ export type OperationContext = {
   };
 };
 
-/** Error for a missing object: the message states what was found and what is known. */
+/** Error for a missing object: the message states the found value and the known ones. */
 export class UnknownError extends Error {
   override readonly name = 'UnknownError';
 }

@@ -61,7 +61,6 @@ export type ReceiverView = z.infer<typeof RECEIVER>;
 /** Returns the origin of a receiver, and the reason for which this process omits it. */
 export type OriginOf = (name: string) => Pick<ReceiverView, 'origin' | 'leftOut'>;
 
-/** Most log entries behind cursors that one request reads to count backlogs. */
 const COUNTED = 10_000;
 
 const COUNTED_OF_EACH = 1_000;
@@ -130,7 +129,6 @@ function timesOf(condition: ReceiverCondition) {
   };
 }
 
-/** Log entries behind a cursor that are read to find a receiver's oldest undelivered event. */
 const LOOKED_AT = 100;
 
 /**

@@ -89,7 +89,7 @@ export type Resent = { receiver: string; replay: string; events: number }[];
 
 /**
  * Sends one event once more, also one that waits for suspended subjects: it goes on waiting, and comes again in its turn. Throws
- * a RefusedError that names what it waits for where no receiver of that is left.
+ * a RefusedError that names its suspensions where none of their receivers is left.
  */
 export async function resendEvent(
   id: string,

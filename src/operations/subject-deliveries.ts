@@ -125,7 +125,6 @@ async function deliveriesOf(
 
 type Wanted = { slot: Slot; replay: string | null };
 
-/** The start of the next page, at the first omitted delivery; undefined when none was omitted. */
 function restOf(last: Wanted | undefined, leftOut: Wanted | undefined): Slot | undefined {
   if (leftOut === undefined) return undefined;
   if (leftOut.slot !== last?.slot) return leftOut.slot;
