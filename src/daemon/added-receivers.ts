@@ -5,10 +5,9 @@ import { type AddedReceiverDeps, describeFault, openDefinition } from '../operat
 import type { OriginOf } from '../operations/receivers.ts';
 import { type AddedReceiverStore, Encryption } from '../store/added-receivers.ts';
 
-/** The interval at which it is looked whether another process has changed them. */
+/** Interval of testing whether another process has changed the receivers. */
 const LOOK_EVERY_MS = 1_000;
 
-/** What they are read with. `apply` has the daemon go on with them. */
 type AddedReceiversDeps = {
   store: AddedReceiverStore;
   encryption: Encryption | null;
@@ -16,12 +15,11 @@ type AddedReceiversDeps = {
   log: Logger;
 };
 
-/** The receivers that were made through the API, by whichever process: read from Redis, and read again when they change. */
+/** Receivers that any process added through the API. They are read from Redis, and read again when they change. */
 export class AddedReceivers {
   readonly #parts: AddedReceiversDeps;
   #version: string | null = null;
   #definitions = new Map<string, string>();
-  /** Why this process goes on without some of them, by name. */
   #leftOut: ReadonlyMap<string, string> = new Map();
   #timer: NodeJS.Timeout | undefined;
   #closing = false;
@@ -30,23 +28,20 @@ export class AddedReceivers {
     this.#parts = parts;
   }
 
-  /** Reads them, if they have changed. Returns whether they have. */
+  /** Reads them, if they have changed. Returns true when they have. */
   async load(): Promise<boolean> {
     const { store, log } = this.#parts;
     const version = await store.version();
     if (version === this.#version) return false;
     const before = this.#definitions.size;
-    // What changes between the two is read again by the next poll.
+    // The next poll finds a change between these two reads.
     this.#definitions = await store.all();
     this.#version = version;
     if (version === null && before > 0) log.error({ receivers: before }, 'receivers.lost');
     return true;
   }
 
-  /**
-   * A config with them, and the reasons of those that are left out, by name. A name belongs to the file first; one that
-   * cannot be read here, or is outside the limits of this config, is left to other processes.
-   */
+  /** Adds them to a config. Omits, with a reason: names of the file; and, for other processes, unreadable or disallowed ones. */
   addTo(config: Config): { config: Config; leftOut: ReadonlyMap<string, string> } {
     const names = new Set(config.receivers.map(({ name }) => name));
     const rules = rulesOf(config);
@@ -64,7 +59,6 @@ export class AddedReceivers {
     return { config: { ...config, receivers: [...config.receivers, ...added], addedReceivers }, leftOut };
   }
 
-  /** The receiver, or why there is none. */
   #read(name: string, encrypted: string, rules: AddedReceiverRules): Receiver | string {
     const { encryption } = this.#parts;
     const definition = encryption === null ? null : openDefinition(name, encrypted, encryption);
@@ -73,7 +67,6 @@ export class AddedReceivers {
     return Array.isArray(receiver) ? receiver.map(describeFault).join('; ') : receiver;
   }
 
-  /** Reports the receivers that the config which runs now leaves out. */
   report(leftOut: ReadonlyMap<string, string>): void {
     for (const [receiver, reason] of leftOut) {
       if (this.#leftOut.get(receiver) !== reason)
@@ -82,7 +75,6 @@ export class AddedReceivers {
     this.#leftOut = leftOut;
   }
 
-  /** Why one is left out; null for any other. */
   reasonLeftOut(name: string): string | null {
     return this.#leftOut.get(name) ?? null;
   }
@@ -103,7 +95,7 @@ export class AddedReceivers {
     try {
       if (await this.load()) await apply();
     } catch (error) {
-      // Not applied: the next poll finds it changed again.
+      // Not applied: the next poll finds the change again.
       this.#version = version;
       if (!this.#closing) log.warn({ error }, 'receivers.error');
     }
@@ -116,12 +108,11 @@ export class AddedReceivers {
   }
 }
 
-/** What a config demands of them. */
 function rulesOf({ smtp, retentionMs, server }: Config): AddedReceiverRules {
   return { hasSmtp: smtp !== null, retentionMs, limits: server.apiReceivers };
 }
 
-/** The receivers that are made through the API, and what the routes that make them work with. */
+/** Opens the receivers that are added through the API, and the dependencies of the routes that add them. */
 export async function openAddedReceivers(daemon: {
   store: AddedReceiverStore;
   config: () => Config;

@@ -31,7 +31,7 @@ import { QuoteSigners } from '../upstream/client/quote-signers.ts';
 import type { Clocks } from './clocks.ts';
 import type { DaemonStores } from './stores.ts';
 
-/** What polls. `routes` are the config's; `budgets` are in requests per second. */
+/** The parts that poll. `routes` are the config's; `budgets` are in requests per second. */
 export type Polling = {
   pollers: readonly Poller[];
   queues: PollQueues;
@@ -41,7 +41,7 @@ export type Polling = {
   budgets: Record<EndpointGroup, number>;
 };
 
-/** What polls one endpoint group: the dispatcher claims, the worker asks; at most `capacity` polls are under way at once. */
+/** The pollers of one endpoint group: the dispatcher claims, the worker requests, at most `capacity` polls at once. */
 export type Poller = {
   endpointGroup: EndpointGroup;
   dispatcher: Dispatcher;
@@ -60,10 +60,10 @@ type PollingAssembly = {
   onForeign: OnForeign;
 };
 
-/** What speaks to the upstream. */
+/** A client of the upstream. */
 export type Client = { close(): Promise<void> };
 
-/** Constructs what polls. */
+/** Constructs the parts that poll. */
 export function assemblePolling({
   config,
   redis,
@@ -147,7 +147,6 @@ export function assemblePolling({
   };
 }
 
-/** The open quoting service, where the config names one. */
 function quotingService(
   { upstream: { quotesUrl, dAppId, proxy } }: Config,
   { directory, signals }: { directory: Directory; signals: Signals },
@@ -162,13 +161,13 @@ function quotingService(
   return { client, dAppId, directory };
 }
 
-/** Prices with the key. Of their budget are also the chains that are read for the signers, where nobody else read them. */
+/** Builds the pricing with the key. Its budget also pays for chains that no other process has read for the signers. */
 function partnerPricing(
   { upstream: { dAppId } }: Config,
   { client, discovery, plan }: { client: UpstreamClient; discovery: Discovery; plan: PlanStore },
 ): PartnerPricing {
   const slot = async (signal?: AbortSignal): Promise<void> => {
-    // Null: the endpoint group is not asked as usual, so this poll is a single one that finds out whether it answers.
+    // Null: the endpoint group is not polled as usual, so this poll is a single one that tests whether it answers.
     const inMs = await plan.spareSlot('partner-quotes');
     if (inMs !== null) await wait(inMs, undefined, signal === undefined ? {} : { signal });
   };
@@ -196,7 +195,7 @@ function pricingOf({
 const LEAST_CAPACITY = 20;
 const MOST_CAPACITY = 2_000;
 
-/** The number of polls that may be under way at once: as many as the budget starts while the slowest takes its time. */
+/** Most polls under way at once: as many as the budget starts during the longest request. */
 function capacityOf(requestsPerSecond: number, timeoutMs: number): number {
   const needed = Math.ceil((requestsPerSecond * timeoutMs) / 1_000);
   return Math.min(MOST_CAPACITY, Math.max(LEAST_CAPACITY, needed));

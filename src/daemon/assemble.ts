@@ -45,7 +45,7 @@ import { assemblePolling, type Client, type Polling } from './assemble-polling.t
 import type { Clocks } from './clocks.ts';
 import { assembleOperations, type DaemonStores, type Stores, storesOn } from './stores.ts';
 
-/** The running parts of a daemon. `clients` is what speaks to the upstream. */
+/** The running parts of a daemon. `clients` are those of the upstream. */
 export type DaemonContext = {
   redis: RedisClient;
   keys: Keys;
@@ -55,15 +55,14 @@ export type DaemonContext = {
   delivering: Delivering;
   verifying: Verifying;
   reconcile: Reconcile;
-  /** Null where none are stored. */
+  /** Null without `books` in the config. */
   books: Books | null;
   api: ApiContext;
 };
 
 /**
- * The connections of a daemon. What is opened and what is delivered may be very much: `opening` and `delivering` are
- * connections apart, so that no poll waits behind them; `asking` is that of the API; `blocking` is one of the relay's own,
- * `waking` of the sender's.
+ * The connections of a daemon. `opening` and `delivering` carry many commands, so they are separate and no poll waits behind
+ * them. `asking` is the API's; `blocking` is the relay's own, `waking` the sender's.
  */
 export type Connections = {
   redis: RedisClient;
@@ -74,11 +73,11 @@ export type Connections = {
   waking: RedisClient;
 };
 
-/** What the parts are made from. */
+/** Input of `assemble`. */
 export type Assembly = {
   config: Config;
   connections: Connections;
-  /** Who follows the log goes on through a change of the config. */
+  /** Followers of the log continue through a change of the config. */
   tail: LogTail;
   adding: AddedReceiverDeps;
   eventUrl: EventUrl | null;
@@ -90,7 +89,7 @@ export type Assembly = {
   upkeep: Upkeep;
 };
 
-/** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
+/** Constructs every part, in the order of the flow: polls, commits, relay, deliveries. */
 export function assemble(assembly: Assembly): DaemonContext {
   const { config, connections, tail, adding, eventUrl, epoch, clocks, control, signals, log, upkeep } =
     assembly;
@@ -202,7 +201,6 @@ type BooksAssembly = {
   log: Logger;
 };
 
-/** Constructs what keeps the books, and what reads them; null where none are stored. */
 function assembleBooks(
   { books: config, dataDir, smtp, checkedChains }: Config,
   { redis, keys, clocks, stores, directory, signals, log }: BooksAssembly,
@@ -235,20 +233,20 @@ function assembleBooks(
   };
 }
 
-/** What checks payments on chains: `readers` are those of the config, none where it names no RPC endpoints. */
+/** Checks of payments on chains. `readers` are those of the config, none where it names no RPC endpoints. */
 type Verifying = {
   readers: ReadonlyMap<string, ChainReader>;
-  /** When the oldest event was made that was not yet read for payments (Redis time, ms); null where all were. */
+  /** Time of the oldest event that was not yet read for payments (Redis time, ms); null where all were. */
   oldestUnreadMs(): Promise<number | null>;
-  /** What is reported from now on is checked; to be called before anything is polled. */
+  /** Makes later events checked. Call it before the first poll. */
   begin(): Promise<void>;
   start(): void;
-  /** Settles what waits on chains that left the config; to be called again and again where that is the newest. */
+  /** Settles checks on chains that left the config. Call it repeatedly, where the config is the newest. */
   keep(): Promise<void>;
   close(): Promise<void>;
 };
 
-/** What it is made from. `redis` is shared with what delivers, so that no poll waits behind it. */
+/** `redis` is shared with the deliveries, so that no poll waits behind it. */
 type VerifyingAssembly = {
   redis: RedisClient;
   keys: Keys;
@@ -260,13 +258,12 @@ type VerifyingAssembly = {
   log: Logger;
 };
 
-/** The chains of a config that can be asked, and what is known of their tokens. */
 function chainsOf(config: Config, signals: Signals): Pick<VerifyingAssembly, 'readers' | 'tokens'> {
   const onCall = (call: EndpointCall): void => void signals.emit('rpc.called', call);
   return { readers: createChainReaders(config.checkedChains, { onCall }), tokens: tokenRules(config) };
 }
 
-/** Constructs what checks payments; where there is no chain to be asked, it only ends and removes checks. */
+/** Constructs the checks of payments. Without a configured chain it only ends and removes checks. */
 function assembleVerifying(parts: VerifyingAssembly): Verifying {
   const { redis, keys, stores, readers, signals, log } = parts;
   const checks = new Checks({ ...parts, failures: new FailureLog(log) });
@@ -306,7 +303,7 @@ type Delivering = {
   workers: readonly DeliveryWorker[];
 };
 
-/** What it is made from: `opens` are the stores of the relay's own connection. */
+/** `opens` are the stores on the relay's own connection. */
 type DeliveringAssembly = {
   connections: { delivering: RedisClient; blocking: RedisClient; waking: RedisClient };
   keys: Keys;
@@ -318,7 +315,6 @@ type DeliveringAssembly = {
   log: Logger;
 };
 
-/** Constructs what delivers, and says what receivers are notified with. */
 function assembleDelivering(
   { receivers: configured, smtp }: Config,
   { connections, keys, stores, opens, directory, eventUrl, signals, log }: DeliveringAssembly,

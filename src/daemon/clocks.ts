@@ -6,12 +6,12 @@ import type { RedisClient } from '../store/commands.ts';
 import { ConfirmedTime } from '../store/confirmed-time.ts';
 import type { Keys } from '../store/keys.ts';
 
-/** The number of responses that are stored, at least how far apart, and for how long. */
+/** Most responses that are stored, their least distance, and their longest age. */
 const MOST = 5;
 const APART_MS = 1_000;
 const FRESH_MS = 600_000;
 
-/** The `Date` of the upstream's newest responses, each with the reading of our monotonic clock at which it came. */
+/** The `Date` of the upstream's newest responses, each with the time of our monotonic clock at which it came. */
 export class ResponseDates {
   readonly #monotonicMs: () => number;
   #dates: { dateMs: number; atMs: number }[] = [];
@@ -20,7 +20,6 @@ export class ResponseDates {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Notes the `Date` of a response that has just come; null where it has none. */
   note(dateMs: number | null): void {
     const atMs = this.#monotonicMs();
     const newest = this.#dates.at(-1);
@@ -28,7 +27,7 @@ export class ResponseDates {
     this.#dates = [...this.#dates, { dateMs, atMs }].slice(-MOST);
   }
 
-  /** How far the upstream was ahead of Redis at each of them, ms, where Redis time was `redisMs` at a reading of our clock. */
+  /** Lead of the upstream over Redis at each response, ms; Redis time was `redisMs` at `monotonicMs` of our clock. */
   aheadOf({ redisMs, monotonicMs }: { redisMs: number; monotonicMs: number }): number[] {
     return this.#dates
       .filter(({ atMs }) => monotonicMs - atMs <= FRESH_MS)
@@ -36,10 +35,10 @@ export class ResponseDates {
   }
 }
 
-/** What a process knows of the clocks, whatever its config. `dates` takes in those of the upstream's responses. */
+/** The clocks of a process, whatever its config. `dates` has those of the upstream's responses. */
 export type Clocks = { confirmed: ConfirmedTime; dates: ResponseDates };
 
-/** Begins to compare the clocks. */
+/** Starts to compare the clocks. */
 export async function startClocks({
   redis,
   keys,

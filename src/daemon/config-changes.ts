@@ -6,7 +6,7 @@ import { subjectsOf } from '../domain/subjects/subscription.ts';
 import type { ConfigChanges, NamedChanges } from '../operations/config-state.ts';
 import { Secret } from '../secret.ts';
 
-/** What only a restart can change: where the state is, and where the daemon serves; a section, or a key. */
+/** Sections and keys that only a restart can change: the place of the state, and the address of the server. */
 export const NEEDS_RESTART: readonly string[] = [
   'redis',
   'dataDir',
@@ -17,7 +17,7 @@ export const NEEDS_RESTART: readonly string[] = [
   'log.format',
 ];
 
-/** A config that differs in what a restart takes. */
+/** Error for a config whose changes need a restart. */
 export class RestartNeededError extends Error {
   override readonly name = 'RestartNeededError';
   readonly code = 'restart-needed';
@@ -34,7 +34,7 @@ const OTHER_VALUE = 'found another value than the daemon was started with, expec
 const NO_ADMIN =
   'found no admin token (server.token, server.tokens.admin), expected one until a restart: no reload removes the last';
 
-/** What differs in `after`. Throws a RestartNeededError that names every key that cannot change while it runs. */
+/** Compares two configs. Throws a RestartNeededError that names every key that cannot change at runtime. */
 export function changesBetween(before: Config, after: Config): ConfigChanges {
   const settings = changedSettings(before, after);
   const fixed = settings.flatMap((key) => {
@@ -51,7 +51,6 @@ export function changesBetween(before: Config, after: Config): ConfigChanges {
   };
 }
 
-/** Why a setting that has changed takes a restart; null for all others. */
 function whyRestart(key: string, before: ServerConfig, after: ServerConfig): string | null {
   if (NEEDS_RESTART.includes(key) || NEEDS_RESTART.includes(key.split('.')[0] ?? '')) return OTHER_VALUE;
   if (key !== 'server.tokens') return null;
@@ -59,7 +58,7 @@ function whyRestart(key: string, before: ServerConfig, after: ServerConfig): str
   return isApiOn(before) === isApiOn(after) ? null : OTHER_VALUE;
 }
 
-/** True when two configs are the same in effect. */
+/** True when two configs have the same effect. */
 export function isEmpty({ subjects, subscriptions, receivers, settings }: ConfigChanges): boolean {
   const named = [subscriptions, receivers].flatMap(({ added, removed, changed }) => [
     ...added,
@@ -83,7 +82,7 @@ function namedChanges(before: readonly { name: string }[], after: readonly { nam
   };
 }
 
-/** What stands for itself in the changes, and what belongs to the file. */
+/** Sections that are listed by themselves in the changes, and members that describe the file. */
 const NO_SETTINGS = new Set([
   ...['file', 'digest', 'fingerprint', 'warnings'],
   ...['receivers', 'addedReceivers', 'subscriptions'],
@@ -96,7 +95,7 @@ function changedSettings(before: Config, after: Config): string[] {
   return isReordered(before.subscriptions, after.subscriptions) ? [...changed, 'subscriptions'] : changed;
 }
 
-/** True when what both have stands in another order: metadata merges in that of the subscriptions. */
+/** True when common subscriptions changed their order, in which metadata is merged. */
 function isReordered(before: readonly { name: string }[], after: readonly { name: string }[]): boolean {
   const [were, are] = [before, after].map((list) => list.map(({ name }) => name));
   const both = new Set(were).intersection(new Set(are));
@@ -104,14 +103,13 @@ function isReordered(before: readonly { name: string }[], after: readonly { name
   return order(were) !== order(are);
 }
 
-/** The settings by their keys in the file; a list is one setting. */
 function leavesOf(config: Config): Map<string, string> {
   const leaves = new Map<string, string>();
   for (const [section, value] of Object.entries(config)) {
     if (NO_SETTINGS.has(section)) continue;
     const key = keyOf(section);
     if (value === null || typeof value !== 'object' || Array.isArray(value) || value instanceof Secret) {
-      // Of one key two members may be made: the names of chains, and their endpoints.
+      // Two members may come from one key: the names of chains, and their endpoints.
       leaves.set(key, `${leaves.get(key) ?? ''}${canonicalJson(withSecrets(value))}`);
       continue;
     }
@@ -122,7 +120,6 @@ function leavesOf(config: Config): Map<string, string> {
   return leaves;
 }
 
-/** Members of the config that have another name than what they are read from. */
 const KEYS: ReadonlyMap<string, string> = new Map([
   ['importedQuotes', 'quotes'],
   ['checkedChains', 'chains'],
@@ -132,7 +129,6 @@ const KEYS: ReadonlyMap<string, string> = new Map([
   ['longestSeconds', 'longestWait'],
 ]);
 
-/** What a member of the config is called in the file. */
 function keyOf(name: string): string {
   return KEYS.get(name) ?? name.replace(/Ms$/, '');
 }

@@ -42,14 +42,12 @@ import {
   eventUrlOf,
 } from './server-options.ts';
 
-/** The time that work in flight may take at shutdown before it is released, and all the rest after that. */
+/** Time for work in flight at shutdown before it is released, and for the rest after that. */
 const GRACE_MS = 3_000;
 const CLOSE_MS = 1_200;
 
-/** After how long an operator event that Redis did not take is tried again. */
 const REPORT_RETRY_MS = 10_000;
 
-/** What all configs of a process work with. */
 type Shared = Omit<Connections, 'blocking' | 'waking'> & {
   tail: LogTail;
   version: SchemaVersion;
@@ -59,22 +57,19 @@ type Shared = Omit<Connections, 'blocking' | 'waking'> & {
   adding: AddedReceiverDeps;
 };
 
-/** The whole program: from a config to running parts, and back. */
+/** The whole program: builds the running parts from a config, and closes them. */
 export class Daemon {
-  /** The file's, as it was applied last. */
   #config: Config;
   readonly #log: Logger;
   readonly #onApplied: (config: Config) => void;
   readonly signals: Signals;
   readonly #metrics: Metrics;
   readonly #server: Server;
-  /** What is shared by all configs of this process, once it has started; and all that depends on the present one. */
   #shared: Shared | null = null;
   #generation: Generation | null = null;
-  /** The ends of what earlier configs have left under way; cut off at shutdown. */
   readonly #draining = new Set<Promise<void>>();
   readonly #cut = new AbortController();
-  /** One config is applied after the other. */
+  /** Queue in which configs are applied one after the other. */
   #applying: Promise<void> = Promise.resolve();
   readonly #reloads: ConfigReloads | null;
   #embedded: EmbeddedRedis | null = null;
@@ -86,7 +81,7 @@ export class Daemon {
   #schemaWatch: SchemaWatch | null = null;
   #closing = false;
 
-  /** Without a `source`, the config is read no second time. `onApplied` is notified of each config that was, but the first. */
+  /** Without a `source` the config is never read again. `onApplied` is called with each applied config but the first. */
   constructor(options: {
     config: Config;
     log: Logger;
@@ -159,10 +154,10 @@ export class Daemon {
     return this.#embedded.target;
   }
 
-  /** Starts everything. Waits for an external Redis as long as it takes, and says so. */
+  /** Starts everything. Waits for an external Redis without limit, and logs that. */
   async start(): Promise<void> {
     const config = this.#config;
-    // Before the port: who starts a second daemon is reported that, and not that the port is in use.
+    // Before the port: a second daemon on the folder gets this error, not one about the port.
     if (config.redis.url === null) {
       const onTruncated = (truncation: Truncation) => void this.#onTruncated(truncation);
       this.#embedded = await takeDataDir(config, { log: this.#log, onTruncated });
@@ -210,10 +205,10 @@ export class Daemon {
     const confirmations = this.#confirmations();
     const removal = await reportStart({ config, registry, confirmations, log: this.#log });
     await generation.start();
-    // The next start reports again what it removes.
+    // The next start reports its removals again.
     if (removal !== null) await confirmations.forgetReport();
     this.#logWarnings(config);
-    // A receiver that was lost with the rest is stored again by now: it gets what comes after that.
+    // A receiver that was lost with the rest is stored again by now: it gets the later events.
     await reportTruncations(this.#embedded, { redis, keys: this.#keys() });
     const { subscriptions, receivers } = config;
     this.#log.info({ subscriptions: subscriptions.length, receivers: receivers.length }, 'daemon.started');
@@ -226,12 +221,12 @@ export class Daemon {
       this.#log.warn({ line, column, path, reason: message }, 'config.warning');
   }
 
-  /** Reads the config anew, now, and applies it unless it is held. Resolves with what came of it; null where there is no file. */
+  /** Reads the config again and applies it unless it is held. Resolves with the result; null without a file. */
   async reload(request: ReloadRequest = {}): Promise<FileState | null> {
     return (await this.#reloads?.reload(request)) ?? null;
   }
 
-  /** What the config file is to the config that runs; null where there is no file. */
+  /** State of the config file against the running config; null without a file. */
   get fileState(): FileState | null {
     return this.#reloads?.state ?? null;
   }
@@ -243,8 +238,8 @@ export class Daemon {
   }
 
   /**
-   * Goes on with another config. Throws what keeps it from that, and then all is as it was. What is under way ends as it
-   * began. `isNewest`: what it wants counts for all processes from now on.
+   * Applies another config. If it throws, nothing has changed. Work under way ends as it began. `isNewest`: its subscriptions
+   * and receivers apply to all processes from now on.
    */
   async apply(config: Config, { isNewest }: { isNewest: boolean }): Promise<ConfigChanges> {
     return this.#inTurn(async () => {
@@ -258,7 +253,6 @@ export class Daemon {
     });
   }
 
-  /** Goes on with the receivers that were made through the API, as they are now. */
   async #applyAdded(): Promise<void> {
     await this.#inTurn(async () => {
       await this.#shared?.added.load();
@@ -282,7 +276,7 @@ export class Daemon {
     const changes = changesBetween(old.config, config);
     if (isEmpty(changes)) {
       shared.added.report(leftOut);
-      // Redis may hold what another process wants, or what was wanted before it went back.
+      // Redis may hold another process's config, or an older one after it went back.
       if (syncs) await old.sync();
       return changes;
     }
@@ -296,7 +290,7 @@ export class Daemon {
     return changes;
   }
 
-  /** All that a config decides, on connections that it shares and two of its own, on which it waits. */
+  /** Builds a generation on the shared connections and two of its own, for blocking waits. */
   async #generate(
     config: Config,
     { version, epoch, clocks, tail, adding, added: _, ...shared }: Shared,
@@ -333,7 +327,7 @@ export class Daemon {
     }
   }
 
-  /** Resolves when the daemon cannot go on, with the reason; whoever started it closes it then. */
+  /** Resolves with the reason when the daemon cannot go on. The starter then closes it. */
   get failure(): Promise<SchemaVersionError> {
     return this.#failure.promise;
   }
@@ -345,12 +339,11 @@ export class Daemon {
     return version;
   }
 
-  /** Ends polling: polls under way end, nothing new is asked; what was committed is still delivered. */
+  /** Ends polling: polls under way end, no new one is made; committed events are still delivered. */
   async stopPolling(): Promise<void> {
     await this.#generation?.stopPolling(AbortSignal.timeout(GRACE_MS));
   }
 
-  /** Stops taking work, gives work in flight its time, releases the rest, and lets go of everything. */
   async close(): Promise<void> {
     this.#closing = true;
     this.#connections.stopWatching();
@@ -373,7 +366,7 @@ export class Daemon {
     this.#log.info('daemon.stopped');
   }
 
-  /** Logs writes that were lost; those of the start are reported by the start, those of a later restart from here. */
+  /** Logs lost writes. The start reports its own; those of a later restart are reported here. */
   async #onTruncated(truncation: Truncation): Promise<void> {
     logTruncation(truncation, this.#log);
     const { redis, epoch } = this.#shared ?? {};
@@ -385,7 +378,7 @@ export class Daemon {
         await reportTruncations(this.#embedded, { redis, keys: this.#keys() });
         return;
       } catch (error) {
-        // As on a full disk. What is not reported is recorded beside the file.
+        // For example on a full disk. An unreported loss is recorded beside the file.
         const reason = error instanceof Error ? error.message : String(error);
         this.#log.error({ reason }, 'redis.embedded');
         await sleep(REPORT_RETRY_MS, undefined, { signal }).catch(() => undefined);

@@ -14,7 +14,7 @@ import { SchemaWatch } from '../store/schema-watch.ts';
 import { SeenFile } from '../store/seen-file.ts';
 import { UnmatchedStore } from '../store/unmatched.ts';
 
-/** Takes the folder of an embedded Redis for this process. `onTruncated` is called for writes that a crash has cut off. */
+/** Claims the folder of an embedded Redis for this process. `onTruncated` is called for writes that a crash cut off. */
 export async function takeDataDir(
   { dataDir }: Config,
   { log, onTruncated }: { log: Logger; onTruncated: (truncation: Truncation) => void },
@@ -31,7 +31,7 @@ export async function takeDataDir(
   return embedded;
 }
 
-/** Finds out whether Redis went back while this process did not run, before anything is committed. */
+/** Detects whether Redis went back while this process did not run, before anything is committed. */
 export async function openEpoch(
   { dataDir, redis: { prefix } }: Config,
   data: { redis: RedisClient; keys: Keys; signals: Signals; log: Logger; isTruncated: boolean },
@@ -58,7 +58,7 @@ export async function openEpoch(
   return epoch;
 }
 
-/** Refuses data of another version, before anything works on it, and watches that it stays of this version. */
+/** Refuses data of another version before any work on it, and watches that the version stays. */
 export async function openSchema(
   redis: RedisClient,
   keys: Keys,
@@ -66,7 +66,7 @@ export async function openSchema(
 ): Promise<{ version: SchemaVersion; watch: SchemaWatch }> {
   const version = new SchemaVersion(redis, keys);
   await version.open();
-  // Cursors hold the name, and requests that read must not be the first to store it.
+  // Cursors hold the name of the log, and requests that read must not be the first to store it.
   const events = new EventLog(redis, keys);
   await events.ensureName();
   await new UnmatchedStore(redis, keys).begin(await events.newest());
@@ -87,7 +87,7 @@ export function logTruncation(truncation: Truncation, log: Logger): void {
   log.error({ file, lostBytes: bytes, lostFrom, lostUntil }, 'redis.truncated');
 }
 
-/** Reports to the operator what the embedded Redis has lost at its start. */
+/** Reports to the operator the losses of the embedded Redis at its start. */
 export async function reportTruncations(
   embedded: EmbeddedRedis | null,
   data: { redis: RedisClient; keys: Keys },

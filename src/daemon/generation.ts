@@ -9,31 +9,27 @@ import type { SchemaVersion } from '../store/schema-version.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { type Assembly, assemble, type DaemonContext } from './assemble.ts';
 
-/** The time that what is left may take once attempts and polls have been cut off. */
+/** Time for the rest once attempts and polls have been cut off. */
 const CUT_MS = 600;
 
-/**
- * What a generation is made from. `version` is claimed anew in a Redis that was emptied; `release` closes the connection
- * of its own that its relay or its sender waits on.
- */
+/** Input of a generation. `version` is claimed again in an emptied Redis; `release` closes its relay's or sender's connection. */
 export type GenerationOptions = Omit<Assembly, 'upkeep'> & {
   version: SchemaVersion;
   release: (own: 'relay' | 'sender') => Promise<unknown>;
 };
 
 /**
- * All that depends on the config, made from one config and replaced as a whole by the next. Two of them on one Redis are
- * like two processes: what the old one has begun it ends with its own settings, under its own leases, while the new one
- * takes all that comes.
+ * The parts that depend on the config. They are made from one config and replaced as a whole by the next. Two generations on one
+ * Redis act like two processes: the old one ends its work with its own settings, under its own leases, while the new one takes
+ * all new work.
  */
 export class Generation {
   readonly config: Config;
   readonly parts: DaemonContext;
   readonly #options: GenerationOptions;
   #isReplaced = false;
-  /** True when Redis may hold a part of what another config wants that was given up. */
+  /** True when Redis may hold a part of another config that was abandoned. */
   #isPartlyApplied = false;
-  /** The end of what polls, once it has begun. */
   #pollingEnd: Promise<unknown> | null = null;
 
   constructor(options: GenerationOptions) {
@@ -67,15 +63,15 @@ export class Generation {
   }
 
   /**
-   * Takes over from the generation before: first all that can fail, then the polls, the log and the deliveries, which the
-   * old one lets go of. Resolves with the end of what the old one has under way; `cut` cuts that off at shutdown. `syncs`:
-   * what the config wants has changed, and this config is the newest by that.
+   * Takes over from the generation before: first the steps that can fail, then polls, log and deliveries, which the old one
+   * releases. Resolves with the end of the old one's work under way; `cut` cuts that off at shutdown. `syncs`: the content of
+   * the config changed, which makes it the newest.
    */
   async replace(
     old: Generation,
     { cut, syncs }: { cut: AbortSignal; syncs: boolean },
   ): Promise<{ drained: Promise<void> }> {
-    // Its check must not bring back what it wants.
+    // Its check must not restore its own config.
     old.#isReplaced = true;
     try {
       await this.parts.polling.learning.start();
@@ -87,14 +83,14 @@ export class Generation {
       this.#isReplaced = true;
       old.#isReplaced = false;
       await this.close(AbortSignal.abort());
-      // Its check does it again until it is done.
+      // Its check repeats this until it is done.
       old.#isPartlyApplied = true;
       await old.sync().catch(() => undefined);
       throw error;
     }
     this.#poll();
     const { relayed, drained } = old.#letGo(cut);
-    // A lease that could not be given back runs out.
+    // A lease that could not be released expires.
     await this.#deliver(relayed.catch(() => undefined));
     return { drained };
   }
@@ -111,7 +107,7 @@ export class Generation {
     await this.parts.delivering.sender.start();
   }
 
-  /** `relayed` resolves when the lease of the relay can be had. */
+  /** `relayed` resolves when the relay's lease is free. */
   async #deliver(relayed: Promise<void>): Promise<void> {
     const { reconcile, delivering } = this.parts;
     for (const worker of delivering.workers) worker.start();
@@ -126,31 +122,24 @@ export class Generation {
     return this.parts.stores.plan.setBudgets(this.parts.polling.budgets);
   }
 
-  /** Makes Redis what the config wants. */
   async sync(): Promise<void> {
     await this.#sync(await this.#setBudgets());
     this.#isPartlyApplied = false;
   }
 
-  /**
-   * Makes Redis what the config wants, one process after the other: of two with different configs each takes out what the
-   * other puts in, and the newest must stand whole.
-   */
+  /** Syncs one process at a time: processes with different configs remove each other's entries; the newest must be whole. */
   async #sync(lost: readonly EndpointGroup[]): Promise<void> {
     const { configLease: lease, configFence: fence } = new Keys(this.config.redis.prefix);
     await new FencedLease(this.parts.redis, { lease, fence }).during(() => this.#write(lost));
   }
 
-  /**
-   * Writes what the config wants: receivers, subscriptions, and polls whatever is new. In a plan that was `lost` everything
-   * is: what is wanted may have been stored.
-   */
+  /** Writes the config's entries and polls new subjects: in a `lost` plan all, though the registry may have them. */
   async #write(lost: readonly EndpointGroup[]): Promise<void> {
     const { redis, stores, polling } = this.parts;
     const { plan, registry, importedQuotes, tracked } = stores;
     const newest = await new EventLog(redis, new Keys(this.config.redis.prefix)).newest();
     const isGraced = this.config.removal.graceSpanMs > 0;
-    // What leaves the config is suspended, and polled with all that is known of it.
+    // A quote that leaves the config is suspended, and polled with all that is known of it.
     const suspended = isGraced ? await registry.namedOf('quote') : new Set<string>();
     const unverified = await importedQuotes.sync(this.config.importedQuotes, suspended);
     const wanted = wantedOf(this.config);
@@ -168,17 +157,14 @@ export class Generation {
     for (const { dispatcher } of polling.pollers) dispatcher.wake();
   }
 
-  /** Wants what the config before wanted, which may not be the newest of all processes. */
+  /** Adopts the config of the generation before, which may not be the newest of all processes. */
   async #adopt(): Promise<void> {
     const { registry, importedQuotes } = this.parts.stores;
     await registry.adopt(wantedOf(this.config));
     importedQuotes.adopt(this.config.importedQuotes);
   }
 
-  /**
-   * Sees to it that what the config wants is still there: a failover may have lost any part of it. What is checked on chains
-   * that it does not want ends.
-   */
+  /** Restores config entries in Redis that a failover lost, and ends checks on chains that are not in the config. */
   async #keep(): Promise<void> {
     const { registry } = this.parts.stores;
     await this.parts.verifying.keep();
@@ -189,7 +175,7 @@ export class Generation {
     await this.#sync(isForgotten ? ENDPOINT_GROUPS : lost);
   }
 
-  /** Ends polling: polls under way end, or are cut off; what was committed is still delivered. */
+  /** Ends polling: polls under way end, or are cut off; committed events are still delivered. */
   async stopPolling(cut: AbortSignal): Promise<void> {
     const { pollers } = this.parts.polling;
     for (const { dispatcher } of pollers) dispatcher.stop();
@@ -197,12 +183,12 @@ export class Generation {
     await Promise.all(pollers.map(({ dispatcher }) => dispatcher.close()));
   }
 
-  /** Stops taking work and lets go of everything once work in flight has ended; `cut` cuts it off and releases it. */
+  /** Stops taking work and closes everything once work in flight has ended; `cut` cuts it off and releases it. */
   async close(cut: AbortSignal): Promise<void> {
     await this.#letGo(cut).drained;
   }
 
-  /** As `close`; `relayed` resolves when another may relay. */
+  /** Works as `close`; `relayed` resolves when another relay may take the lease. */
   #letGo(cut: AbortSignal): { relayed: Promise<void>; drained: Promise<void> } {
     const { polling, delivering, verifying, reconcile, books } = this.parts;
     const relayed = delivering.relay.close();
@@ -210,7 +196,7 @@ export class Generation {
     const polled = this.stopPolling(cut).then(() => polling.learning.close());
     const discovered = polling.discovery.close();
     const { release } = this.#options;
-    // Attempts under way need none of this, and there may be many generations whose receivers hang.
+    // Attempts under way need none of this, and there may be many generations with hanging receivers.
     const released = [
       Promise.allSettled([polled, discovered]).then(() => this.#endPolling()),
       Promise.allSettled([relayed]).then(() => release('relay')),
@@ -229,7 +215,6 @@ export class Generation {
     return { relayed, drained: settledOrCut(flow, cut).then(() => this.#end()) };
   }
 
-  /** Closes the queues of polls, then the connections to the upstream; once. */
   #endPolling(): Promise<unknown> {
     const { polling, clients } = this.parts;
     this.#pollingEnd ??= withTimeout(Promise.allSettled([polling.queues.close()]), CUT_MS / 2).then(() =>
@@ -246,7 +231,6 @@ export class Generation {
   }
 }
 
-/** Resolves when all work has ended, or some time after it was cut off. */
 async function settledOrCut(work: readonly Promise<unknown>[], cut: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<null>();
   const begin = (): void => resolve(null);

@@ -18,7 +18,7 @@ function secondsBetween(fromMs: number, toMs: number): number {
   return Math.max(0, toMs - fromMs) / 1_000;
 }
 
-/** The place where the gauges of `/metrics` come from: Redis, so none is asked while it is away. */
+/** Sources of the gauges of `/metrics`. They read Redis, so none is read while it is away. */
 export function daemonMetricSources(parts: () => DaemonContext | null, monitor: RedisMonitor): MetricSources {
   const running = (): DaemonContext => {
     const current = parts();
@@ -163,7 +163,7 @@ export function daemonMetricSources(parts: () => DaemonContext | null, monitor: 
   };
 }
 
-/** A directory that says what the present one does. */
+/** A directory that delegates to the current one. */
 export function directoryOf(present: () => Directory): Directory {
   return {
     chain: (chainId) => present().chain(chainId),
@@ -171,7 +171,7 @@ export function directoryOf(present: () => Directory): Directory {
   };
 }
 
-/** Of a config, what metrics have series for. */
+/** Names in a config for which metrics have series. */
 export function metricNames({ receivers, subscriptions, checkedChains }: Config): MetricNames {
   return {
     receivers: receivers.map(({ name, type }) => ({ name, type })),

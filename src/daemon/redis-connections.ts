@@ -6,7 +6,7 @@ import { persistenceWarning } from '../store/persistence.ts';
 import { RedisMonitor } from '../store/redis-monitor.ts';
 import { checkRedis, isOff } from '../store/startup-checks.ts';
 
-/** What connections are made with. `target` is requested each, as the embedded Redis starts first; `onBack`: Redis answers again. */
+/** `target` is read for each connection, as the embedded Redis starts first; `onBack`: Redis answers again. */
 type RedisConnectionsOptions = {
   target: () => RedisTarget;
   key: string;
@@ -14,7 +14,6 @@ type RedisConnectionsOptions = {
   onBack: () => void;
 };
 
-/** A Redis that cannot be used, with every reason. */
 class UnusableRedisError extends Error {
   constructor(reasons: readonly string[]) {
     super(reasons.join('\n'));
@@ -22,7 +21,7 @@ class UnusableRedisError extends Error {
   }
 }
 
-/** The connections of a daemon, each with its role, and what they know of Redis together. */
+/** The connections of a daemon, each with its role, and their common state of Redis. */
 export class RedisConnections {
   readonly monitor: RedisMonitor;
   readonly #options: RedisConnectionsOptions;
@@ -72,7 +71,7 @@ export class RedisConnections {
     await disconnect(redis);
   }
 
-  /** Waits until Redis answers, as long as it takes, and says what is amiss. Throws where it cannot be used. */
+  /** Waits until Redis answers, without limit, and logs findings. Throws where it cannot be used. */
   async awaitUsable(redis: RedisClient): Promise<void> {
     const { log } = this.#options;
     const findings = await checkRedis(redis);
@@ -81,7 +80,6 @@ export class RedisConnections {
     if (fatal.length > 0) throw new UnusableRedisError(fatal);
   }
 
-  /** Watches no more; what is lost from now on is no news. */
   stopWatching(): void {
     this.#closing = true;
     this.monitor.close();

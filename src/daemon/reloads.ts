@@ -18,17 +18,17 @@ import type { ConfirmationStore } from '../store/confirmations.ts';
 import { changesBetween, isEmpty, RestartNeededError } from './config-changes.ts';
 import { changesLine, largeRemoval, namedBy, removalLine } from './removals.ts';
 
-/** The files of the config are looked at so often, and less often where there are very many. */
+/** Interval of checking the config's files, which is longer for very many files. */
 const LOOK_EVERY_MS = 1_000;
 const LOOK_PER_FILE_MS = 2;
 
-/** What was refused is tried again after so long, then after twice that, and so on: its reason may pass. */
+/** Wait before a refused file is tried again, twice as long each time: its reason may pass. */
 const RETRY_MS = 2_000;
 const LONGEST_RETRY_MS = 300_000;
 
 /**
- * What reloads work with. `apply` makes the daemon go on with a config, or throws and leaves all as it was; with `isNewest`
- * what it wants counts for all processes. `running` is the one that was applied last; `confirmations` are in Redis.
+ * Dependencies of reloads. `apply` makes the daemon use a config, or throws and changes nothing; with `isNewest` the config
+ * applies to all processes. `running` is the last applied config; `confirmations` are in Redis.
  */
 type ReloadDeps = {
   source: ConfigFile;
@@ -39,42 +39,41 @@ type ReloadDeps = {
   signals: Signals;
 };
 
-/** `isRequested`: somebody has asked to apply the file; `confirm`: by the digest of one that may remove much. */
+/** `isRequested`: somebody requested to apply the file; `confirm`: digest of a confirmed file that may remove much. */
 type Request = { isRequested: boolean; confirm?: string };
 
 /**
- * The config file, compared with the config that runs. It is in one of four states:
+ * State of the config file against the running config:
  *
- *   running  it is what runs
- *   changed  it differs from that, and nobody has asked to apply it (`reload.mode: manual`)
+ *   running  it is the running config
+ *   changed  it differs from that, and nobody has requested to apply it (`reload.mode: manual`)
  *   held     it would remove much (`reload.confirmAfter`), and waits for its confirmation
- *   refused  it cannot be read or applied; tried again by itself, except in mode manual and for what takes a restart
+ *   refused  it cannot be read or applied; tried again by itself, except in mode manual and where it needs a restart
  *
- * Each reading of it moves the state, whatever it was before:
+ * Each read of it sets the state, whatever it was before:
  *
  *   Reading    When                                                                                     Then
  *   applied    requested, or in mode watch: it removes little, or its digest is confirmed, or it is     running
- *              the same as what runs
+ *              the same as the running config
  *   large      likewise, but it removes much, and its digest is not confirmed                           held
- *   same       in mode manual and not requested: it has the same effect as what runs                    running
+ *   same       in mode manual and not requested: it has the same effect as the running config           running
  *   noticed    in mode manual and not requested: it has another effect, or cannot be read; it is not    changed
  *              the file that is held
  *   failed     it cannot be read, applied or confirmed: Redis may refuse that as well                   refused
  *
- * It is read on request (`intentwatch reload`, SIGHUP), when its files have changed, when a refused one is due again, and
- * when another process has confirmed the one that is held. Only `#move` sets the state.
+ * It is read on request (`intentwatch reload`, SIGHUP), when its files changed, when a refused one is due again, and
+ * when another process confirmed the held one. Only `#move` sets the state.
  *
- * What runs is another config only after `applied`; `large` ends secrets that the file ends.
+ * Only `applied` changes the running config; `large` ends secrets that the file ends.
  */
 export class ConfigReloads {
   readonly #parts: ReloadDeps;
-  /** One reading after the other. */
+  /** Queue of reads, one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
-  /** The next reading on request that has not begun: whoever asks meanwhile gets it as well. */
+  /** The next requested read that has not begun; requests made meanwhile share it. */
   #next: Promise<FileState> | null = null;
   #timer: NodeJS.Timeout | undefined;
   #closing = false;
-  /** The interval at which the same was refused, one after the other. */
   #refusals = 0;
   #state: FileState = { state: 'running', ok: true, atMs: Date.now(), changes: null, removal: null };
 
@@ -82,12 +81,12 @@ export class ConfigReloads {
     this.#parts = parts;
   }
 
-  /** What the file is to the config that runs; the first reading was that of the start. */
+  /** State of the file against the running config; the start made the first read. */
   get state(): FileState {
     return this.#state;
   }
 
-  /** Looks at the files from now on. `removal`: what the start has removed, where that was much. */
+  /** Starts checking the files. `removal`: the large removal of the start, if any. */
   start(removal: ConfigRemoval | null): void {
     if (removal !== null && this.#state.state === 'running') void this.#move({ ...this.#state, removal });
     this.#plan();
@@ -100,7 +99,7 @@ export class ConfigReloads {
     this.#timer.unref();
   }
 
-  /** Looks once whether the files have changed, a refused one is due again or a held one was confirmed, and reads them then. */
+  /** Checks once, and reads the files if they changed, a refused one is due again or a held one was confirmed. */
   async look(): Promise<void> {
     const found = this.#parts.source.look();
     if (found === 'changed') await this.#inTurn(() => this.#read({ isRequested: false }));
@@ -112,7 +111,7 @@ export class ConfigReloads {
     return state.state === 'refused' && state.retryAtMs !== null && Date.now() >= state.retryAtMs;
   }
 
-  /** True when the file that is held was confirmed, in this process or another one. */
+  /** True when the held file was confirmed, in this process or another one. */
   async #isConfirmed(): Promise<boolean> {
     if (this.#state.state !== 'held') return false;
     const { digest } = this.#state.removal;
@@ -121,8 +120,8 @@ export class ConfigReloads {
   }
 
   /**
-   * Reads the config and applies it, unless it is held. Rejects with a RefusedError where `confirm` is not the digest of
-   * the file, which is then treated as if nobody had asked.
+   * Reads the config and applies it, unless it is held. Rejects with a RefusedError where `confirm` is not the digest of the
+   * file; the file is then treated as if there were no request.
    */
   async reload({ confirm }: ReloadRequest = {}): Promise<FileState> {
     if (confirm !== undefined) return this.#inTurn(() => this.#read({ isRequested: false, confirm }));
@@ -170,7 +169,7 @@ export class ConfigReloads {
       const held = this.#heldAs(digest);
       return { digest, state: held ?? this.#noticed(changesBetween(before, config), atMs) };
     }
-    // A file that a restart takes is refused: it is not held, and its confirmation would stay.
+    // A file that needs a restart is refused, not held: its confirmation would stay.
     if (digest !== null) changesBetween(before, config);
     if (digest !== null && digest === confirm) await confirmations().confirm(digest);
     if (removal !== null && digest !== null && !(await confirmations().isConfirmed(digest))) {
@@ -200,7 +199,6 @@ export class ConfigReloads {
     };
   }
 
-  /** A file that nobody has asked to apply. */
   #noticed(changes: ConfigChanges, atMs: number): FileState {
     if (isEmpty(changes))
       return { state: 'running', ok: true, atMs, changes, removal: this.#removalOfStart() };
@@ -208,7 +206,7 @@ export class ConfigReloads {
     return { state: 'changed', ok: false, atMs, error: null, before: this.#lastReload() };
   }
 
-  /** Reports a file that removes much: once for as long as it stays as it is, and in the log to whoever asks again. */
+  /** Reports a file that removes much: once while it stays unchanged, and in the log at each request. */
   async #hold(
     removal: ConfigRemoval,
     {
@@ -221,7 +219,7 @@ export class ConfigReloads {
     const { apply, confirmations, log } = this.#parts;
     const ended = withEndedSecrets(before, config);
     if (ended !== null) {
-      // It wants what it wanted, and another process may have a newer config.
+      // Its subscriptions and receivers are unchanged, and another process may have a newer config.
       await apply(ended.config, { isNewest: false });
       log.warn({ places: ended.places }, 'config.secrets_ended');
     }
@@ -231,12 +229,11 @@ export class ConfigReloads {
     return known ?? { state: 'held', ok: false, atMs, removal };
   }
 
-  /** The state, where it is that the file of this digest is held. */
   #heldAs(digest: string | null): FileState | null {
     return this.#state.state === 'held' && this.#state.removal.digest === digest ? this.#state : null;
   }
 
-  /** The same reason is logged once, however often it is tried again. */
+  /** The state after an error. The same reason is logged once, however often the file is retried. */
   #failed(error: unknown, atMs: number, { isRequested, confirm }: Request): FileState {
     const { running, log } = this.#parts;
     const reason = withoutArguments(error instanceof Error ? error.message : String(error));
@@ -249,7 +246,7 @@ export class ConfigReloads {
     if (!this.#closing && !isKnown) log.error({ reason }, 'config.reload_failed');
     this.#refusals = isKnown ? this.#refusals + 1 : 0;
     const waitMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** this.#refusals);
-    // Nothing but a restart changes that; and in mode manual whoever asked is notified, and asks again.
+    // Only a restart changes that. In mode manual the requester is notified, and requests it again.
     const isFinal = isManual || error instanceof RestartNeededError;
     return {
       state: 'refused',
@@ -264,7 +261,6 @@ export class ConfigReloads {
     return this.#state.state === 'changed' ? this.#state.before : this.#state;
   }
 
-  /** What the start has removed, while nobody has reloaded. */
   #removalOfStart(): ConfigRemoval | null {
     const last = this.#lastReload();
     return last.state === 'running' ? last.removal : null;
@@ -278,7 +274,7 @@ export class ConfigReloads {
     signals.emit('config.moved', { state: next.state, atMs: next.atMs, removal: removalOf(next) });
     if (before.state !== 'held' || next.state === 'held') return;
     log.info({ digest: before.removal.digest, state: next.state }, 'config.hold_ended');
-    // A file that cannot be read for a moment is the same when it can again. The report is repeated at most.
+    // A file that is briefly unreadable is the same afterwards. At worst the report is repeated.
     if (next.state !== 'refused')
       await confirmations()
         .forgetReport()
@@ -291,18 +287,17 @@ export class ConfigReloads {
   }
 }
 
-/** What is removed, or was by the start; null where that is not much. */
 function removalOf(state: FileState): ConfigRemoval | null {
   return 'removal' in state ? state.removal : null;
 }
 
-/** A config without the secrets that a held file ends, and where they were: `server.tokens.read`, `receivers.backend`. */
+/** A config without the secrets that a held file ends, and their places: `server.tokens.read`, `receivers.backend`. */
 type EndedSecrets = { config: Config; places: string[] };
 
 /**
- * What a held reload does nevertheless: a token or a signing secret that the file removes or replaces in an entry that it
- * still has ends at once, for it may be known to somebody who must not use it. An entry that would have none keeps all.
- * What the file adds waits for the confirmation. Null where nothing ends.
+ * Ends secrets despite a held reload. A token or signing secret that the file removes or replaces, in an entry that it still
+ * has, ends at once: it may be known to somebody who must not use it. An entry that would have none left keeps all. Additions
+ * wait for the confirmation. Null where nothing ends.
  */
 export function withEndedSecrets(running: Config, file: Config): EndedSecrets | null {
   const [tokens, tokenPlaces] = endedTokens(running.server.tokens, file.server.tokens);
@@ -340,7 +335,7 @@ function endedTokens(before: Tokens, after: Tokens): [Tokens, string[]] {
   return [left, places];
 }
 
-/** The secrets that a receiver goes on to sign with; null where none ends. One that has an end itself is not enough. */
+/** The secrets that a receiver still signs with; null where none ends. An expiring secret alone is not enough. */
 function leftSecrets(before: Receiver, after: Receiver): Secret[] | null {
   if (before.type !== 'webhook' || after.type !== 'webhook') return null;
   const left = leftOf(before.secrets, after.secrets);

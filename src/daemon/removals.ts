@@ -7,19 +7,16 @@ import { isoTime } from '../operations/moment.ts';
 import type { ConfirmationStore } from '../store/confirmations.ts';
 import type { Registry } from '../store/registry.ts';
 
-/** Fewer than this are never too many: of four wallets one is a quarter. */
+/** A smaller removal is never large: of four wallets one is a quarter. */
 const LEAST = 3;
 
-/** So many ids are reported of each kind. */
 const MOST_IDS = 100;
 
-/** What a config names, by kind: ids of subjects, and names of receivers. */
 type Named = Readonly<Record<RemovedKind, ReadonlySet<string>>>;
 
-/** What of it goes: how many of how many, and the first of them. */
 type Removal = Pick<ConfigRemoval, RemovedKind>;
 
-/** What a config names. What was made or tracked through the API is in no file. */
+/** Collects the names in a config. No file names entries that were added or tracked through the API. */
 export function namedBy({ subscriptions, receivers }: Pick<Config, 'subscriptions' | 'receivers'>): Named {
   return named(
     subscriptions.flatMap(subjectsOf),
@@ -27,7 +24,7 @@ export function namedBy({ subscriptions, receivers }: Pick<Config, 'subscription
   );
 }
 
-/** Ids of subjects and names of receivers by kind. */
+/** Groups ids of subjects and names of receivers by kind. */
 export function named(subjects: readonly string[], receivers: readonly string[]): Named {
   const isWallet = (id: string): boolean => id.startsWith('wallet:');
   return {
@@ -37,7 +34,7 @@ export function named(subjects: readonly string[], receivers: readonly string[])
   };
 }
 
-/** What `before` names and `after` does not, where that is more than a share of any kind; null otherwise. */
+/** The names that `before` has and `after` lacks, where they exceed the share in any kind; null otherwise. */
 export function largeRemoval(
   before: Named,
   after: Named,
@@ -56,10 +53,9 @@ export function largeRemoval(
   return { wallets: of('wallets'), subjects: of('subjects'), receivers: of('receivers') };
 }
 
-/** So many names are logged of what has changed; of the others only how many. */
 const MOST_LOGGED = 20;
 
-/** Changes for the log: nothing that is empty, and no list without end. */
+/** Formats changes for the log, without empty parts and with shortened lists. */
 export function changesLine({ subjects, subscriptions, receivers, settings }: ConfigChanges): object {
   const lists = { subscriptions, receivers };
   const named = Object.entries(lists).flatMap(([what, changes]) =>
@@ -70,7 +66,7 @@ export function changesLine({ subjects, subscriptions, receivers, settings }: Co
   return { subjects, ...Object.fromEntries(named), ...(settings.length === 0 ? {} : { settings }) };
 }
 
-/** A removal for the log: per kind how many of how many, and the first of them. */
+/** Formats a removal for the log: per kind the counts and the first ids. */
 export function removalLine(removal: ConfigRemoval): object {
   const { digest, held, confirmAfter } = removal;
   const kinds = REMOVED_KINDS.flatMap((kind) => {
@@ -86,8 +82,8 @@ function shortened(names: readonly string[], count: number): string[] {
 }
 
 /**
- * Reports what the file of a start removes of the config in Redis, before it is removed, where a reload would be held for that and nobody has
- * confirmed it. A start is not held: whoever begins a process wants it to run. Returns what is removed.
+ * Reports the config entries in Redis that the file of a start removes, before their removal, where a reload would be held for
+ * them without confirmation. A start is not held: its operator wants the process to run. Returns the removal.
  */
 export async function reportStart({
   config,

@@ -17,10 +17,10 @@ import { isOff } from '../store/startup-checks.ts';
 import { withTimeout } from '../with-timeout.ts';
 import type { DaemonContext } from './assemble.ts';
 
-/** The reconcile check runs every few seconds; one that has not for so long is a daemon that stands still. */
+/** Age of the last reconcile check, which runs every few seconds, from which the daemon counts as stalled. */
 const RECONCILE_SILENCE_MS = 60_000;
 
-/** Without the reason: whoever asks here has no token. */
+/** Without the reason: the reader has no token. */
 const LOADED: Readonly<Record<FileState['state'], string>> = {
   running: 'loaded',
   changed:
@@ -37,14 +37,14 @@ const BLOCKED: ReadinessCheck = {
     'Redis is away: an earlier redis-server has its files open and does not end; see redis.embedded in the log',
 };
 
-/** What readiness is judged by before all parts run; `isBlocked`: an earlier server keeps the embedded Redis from its files. */
+/** Sources of readiness before all parts run; `isBlocked`: an earlier server keeps the embedded Redis from its files. */
 type ReadinessSources = {
   monitor: RedisMonitor;
   fileState: () => FileState | null;
   isBlocked: () => boolean;
 };
 
-/** What `/readyz` asks of a daemon. Each check says of one thing, in one plain sentence, whether it works. */
+/** Readiness of a daemon for `/readyz`. Each check states in one plain sentence whether one part works. */
 export function daemonReadiness(
   parts: () => DaemonContext | null,
   { monitor, fileState, isBlocked }: ReadinessSources,
@@ -52,7 +52,7 @@ export function daemonReadiness(
   return async () => {
     const running = parts();
     const checks: ReadinessCheck[] = [
-      // What runs works: a slip in the file must not take traffic away.
+      // The running config works: a mistake in the file must not take traffic away.
       { name: 'config', ok: true, detail: LOADED[fileState()?.state ?? 'running'] },
       isBlocked() ? BLOCKED : redisReadiness(monitor),
     ];
@@ -66,7 +66,7 @@ export function daemonReadiness(
   };
 }
 
-/** What `/healthz` asks: only what a restart of this process would mend. */
+/** Health for `/healthz`: only faults that a restart of this process would repair. */
 export function daemonHealth(monitor: RedisMonitor, loop: LoopWatch): () => ReadinessCheck[] {
   return () => [
     {
@@ -84,7 +84,7 @@ export function daemonHealth(monitor: RedisMonitor, loop: LoopWatch): () => Read
   ];
 }
 
-/** What the process knows of itself and of Redis, without asking it. */
+/** The process's state of itself and of Redis, without a request. */
 export function daemonStanding(readiness: () => Promise<ReadinessCheck[]>, monitor: RedisMonitor): Standing {
   return {
     ready: async () => (await readiness()).every(({ ok }) => ok),
@@ -93,7 +93,7 @@ export function daemonStanding(readiness: () => Promise<ReadinessCheck[]>, monit
   };
 }
 
-/** Not the reason that the connection gives: whoever asks here has no token, and a message may quote anything. */
+/** Without the reason that the connection gives: the reader has no token, and a message may quote anything. */
 function redisReadiness(monitor: RedisMonitor): ReadinessCheck {
   const name = 'redis';
   if (!monitor.isReachable()) {
@@ -111,10 +111,10 @@ function redisReadiness(monitor: RedisMonitor): ReadinessCheck {
   return { name, ok: true, detail };
 }
 
-/** The time that the state of the key may take: without Redis nobody knows it, and that is said already. */
+/** Timeout of reading the key's state: without Redis it is unknown, which another check reports. */
 const KEY_TIMEOUT_MS = 500;
 
-/** A key that the upstream refuses leaves nothing to do but to wait for another. */
+/** With a key that the upstream refuses the daemon can only wait for another. */
 async function keyReadiness(
   { stores: { health } }: DaemonContext,
   monitor: RedisMonitor,
@@ -127,7 +127,7 @@ async function keyReadiness(
   return { name, ok, detail };
 }
 
-/** The code word of an error of Redis, such as MISCONF (a full disk) or OOM. A message may quote anything. */
+/** The error code of Redis, such as MISCONF (a full disk) or OOM. The message may quote anything. */
 function refusalOf(message: string): string {
   const [code] = /^[A-Z]{3,20}(?= )/.exec(message) ?? [];
   return code === undefined ? 'see dispatch.error in the log' : `Redis answers ${code}`;
@@ -154,13 +154,13 @@ function reconcileReadiness(parts: DaemonContext): ReadinessCheck {
   return { name: 'reconcile', ok, detail: ok ? 'ran within the last minute' : 'has not run for a minute' };
 }
 
-/** Who may use the API of a daemon. */
+/** Access rules of a daemon's API. */
 export function accessRulesOf(server: ServerConfig): AccessRules {
   const { tokens, console, publicUrl, trustProxy } = server;
   return { tokens, linkToken: linkTokenOf(server), console, publicUrl, trustProxy };
 }
 
-/** The API of a daemon; null where there is none. */
+/** The API of a daemon; null where it is off. */
 export function apiOptionsOf(server: ServerConfig, parts: () => ApiContext | null): ApiOptions | null {
   if (!isApiOn(server)) return null;
   return {
@@ -174,12 +174,11 @@ export function apiOptionsOf(server: ServerConfig, parts: () => ApiContext | nul
   };
 }
 
-/** The first admin token signs links; null where there is none. */
 function linkTokenOf({ tokens }: ServerConfig): Secret | null {
   return tokens.admin[0] ?? null;
 }
 
-/** Links to where the API shows an event; null where nobody could follow them. */
+/** Builds links to an event in the API; null where nobody could follow them. */
 export async function eventUrlOf(server: ServerConfig): Promise<EventUrl | null> {
   const [{ publicUrl }, token] = [server, linkTokenOf(server)];
   if (publicUrl === null || token === null) return null;

@@ -28,7 +28,7 @@ import { TrackedStore } from '../store/tracked.ts';
 import { UnmatchedStore } from '../store/unmatched.ts';
 import { WalletStore } from '../store/wallets.ts';
 
-/** What the running parts read and write, as far as others ask for it. */
+/** Stores of the running parts, as far as several parts use them. */
 export type DaemonStores = {
   subjects: SubjectStore;
   registry: Registry;
@@ -44,10 +44,10 @@ export type DaemonStores = {
   wallets: WalletStore;
 };
 
-/** How stores read what is there: `onForeign` is notified of each entry of another shape. */
+/** `onForeign` is notified of each entry of another shape. */
 type StoreOptions = { keys: Keys; retentionMs: number; epoch: Epoch; onForeign: OnForeign };
 
-/** The stores that one connection serves. Which of them a part gets decides what it waits behind. */
+/** The stores on one connection. A part waits behind all commands of that connection. */
 export type Stores = ReturnType<typeof storesOn>;
 
 /** Constructs the stores of one connection. */
@@ -81,7 +81,7 @@ type OperationAssembly = {
   onForeign: OnForeign;
 };
 
-/** Constructs what the API sees and acts with, on a connection of its own. */
+/** Constructs the dependencies of the API's operations, on a connection of their own. */
 export function assembleOperations(
   { retentionMs, polling, removal }: Pick<Config, 'retentionMs' | 'polling' | 'removal'>,
   { redis, keys, epoch, directory, onForeign }: OperationAssembly,

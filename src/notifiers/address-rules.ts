@@ -3,18 +3,17 @@ import type { PostgresReceiver, WebhookReceiver } from '../config/config.ts';
 import { networkList } from '../config/fields/http.ts';
 import { isRefusedAddress } from '../network/refused-addresses.ts';
 
-/** Decides which IP addresses a receiver does not connect to, and describes the refusal. */
+/** Decides to which IP addresses a receiver does not connect, and describes the refusal. */
 export type AddressRule = {
   isRefused: (address: string) => boolean;
   describe: (addresses: readonly string[]) => string;
 };
 
-/** A connection was not made, because a rule refuses every address of the host. */
 class RefusedAddressError extends Error {
   readonly code = 'ADDRESS_REFUSED';
 }
 
-/** The rule that a webhook's own `allowPrivateNetwork` and `allowNetworks` make; none where they allow every address. */
+/** Builds the rule of a webhook's `allowPrivateNetwork` and `allowNetworks`; none where they allow every address. */
 export function ownRules({
   allowPrivateNetwork,
   allowNetworks,
@@ -30,8 +29,8 @@ export function ownRules({
 }
 
 /**
- * The rule that `server.apiReceivers` makes for a receiver made through the API; none for one of the config. It does not
- * show addresses: whoever may make receivers must not learn how internal names resolve.
+ * Builds the rule of `server.apiReceivers` for a receiver added through the API; none for one of the config. It hides addresses:
+ * a user who may add receivers must not learn how internal names resolve.
  */
 export function apiRules({
   apiNetworks,
@@ -53,7 +52,7 @@ export function permitted<T extends { address: string }>(
   return found.filter(({ address }) => !rules.some(({ isRefused }) => isRefused(address)));
 }
 
-/** The error for a host none of whose addresses is permitted: the first rule that refuses one of them describes it. */
+/** Error for a host without a permitted address. The first rule that refuses one of them describes it. */
 export function refusalOf(
   found: readonly { address: string }[],
   rules: readonly AddressRule[],
@@ -63,7 +62,6 @@ export function refusalOf(
   return new RefusedAddressError(rule?.describe(addresses) ?? 'the host name has no address');
 }
 
-/** Refuses private and reserved addresses but for those in these networks. */
 function refusedBeyond(networks: readonly string[]): (address: string) => boolean {
   const allowed = networkList(networks);
   return (address) =>

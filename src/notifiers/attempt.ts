@@ -1,6 +1,6 @@
 import type { AttemptOptions } from './notifier.ts';
 
-/** The clock and the two ways in which an attempt is ended before its time. */
+/** The clock of an attempt, and the two ways in which it ends early. */
 export type Attempt = {
   /** Aborts when the time is over or the attempt is cut off. */
   signal: AbortSignal;
@@ -8,11 +8,11 @@ export type Attempt = {
   /** Throws an `AbortError` if the attempt was cut off from outside. */
   throwIfCutOff(): void;
   isTimedOut(): boolean;
-  /** To be called once it is over, however it went. */
+  /** Must be called once it is over, however it went. */
   end(): void;
 };
 
-/** Begins an attempt that has `timeoutMs` for everything. One signal and timer of its own: to combine signals costs a multiple. */
+/** Begins an attempt of at most `timeoutMs`. It has its own signal and timer: combining signals costs a multiple. */
 export function beginAttempt(options: AttemptOptions, timeoutMs: number): Attempt {
   const startedAt = performance.now();
   const controller = new AbortController();

@@ -5,10 +5,7 @@ import type { EventUrl, Notifier } from './notifier.ts';
 import { createPostgresNotifier } from './postgres/postgres.ts';
 import { createWebhookNotifier } from './webhook/webhook.ts';
 
-/**
- * What notifiers need beside their receiver: how mail leaves, the version that they name themselves with, where an
- * event that was cut can be read whole (null: nowhere), and what chains and tokens are called.
- */
+/** Dependencies of notifiers: mail server, version, link to the whole of a shortened event (null: none), and chain names. */
 export type NotifierOptions = {
   smtp: SmtpConfig | null;
   version: string;
@@ -16,7 +13,7 @@ export type NotifierOptions = {
   directory?: Directory;
 };
 
-/** The notifier of a receiver. Throws for an e-mail receiver without `smtp`, which a checked config never has. */
+/** Creates the notifier of a receiver. Throws for an e-mail receiver without `smtp`, which a checked config never has. */
 export function createNotifier(receiver: Receiver, options: NotifierOptions): Notifier {
   const { smtp, version, eventUrl, directory = COMMON } = options;
   switch (receiver.type) {

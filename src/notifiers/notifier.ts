@@ -1,11 +1,11 @@
 import type { RenderedEvent } from '../domain/events/event.ts';
 
 /**
- * What one attempt came to. `delivered`: the receiver took it. `failed`: it did not, and a later attempt may work.
- * `rejected`: it says that no attempt will ever work. `reason` is short and for humans, `answer` up to 1 KiB of what
- * the receiver said; both are printable and hold none of the receiver's secrets. `retryAfterMs` is the wait that the
- * receiver requested, at most one hour; after a timeout it is as long as that was, so that a receiver that is slow is
- * not asked again at once. `remaining` are the recipients of a mail that a later attempt is for, where others have got it.
+ * Result of one attempt. `delivered`: the receiver accepted it. `failed`: it did not, and a later attempt may work. `rejected`:
+ * no later attempt will work. `reason` is short and for humans, `answer` is up to 1 KiB of the receiver's answer; both are
+ * printable and contain none of the receiver's secrets. `retryAfterMs` is the wait that the receiver requested, at most one
+ * hour. After a timeout it is as long as that was, so that a slow receiver does not get the next request at once. `remaining`
+ * are the recipients of a mail that a later attempt is for, where others have got it.
  */
 export type AttemptResult = {
   outcome: 'delivered' | 'failed' | 'rejected';
@@ -20,8 +20,8 @@ export type AttemptResult = {
 
 /**
  * `nowMs` is the time of the attempt; `signal` cuts it off at shutdown; `replay` marks an event that is sent once more;
- * `remaining` are the recipients that an earlier attempt left, all where there are none; `entry` is where the event stands
- * in the event log, left out for one that stands in none.
+ * `remaining` are the recipients that an earlier attempt left, all where there are none; `entry` is the event's place in the
+ * event log, absent for an event outside it.
  */
 export type AttemptOptions = {
   signal: AbortSignal;
@@ -31,17 +31,17 @@ export type AttemptOptions = {
   entry?: string;
 };
 
-/** Several events in one message, oldest first. `id` names the message: sent again, it is recognised by it. */
+/** Several events in one message, oldest first. `id` identifies the message when it is sent again. */
 export type Digest = { id: string; events: readonly RenderedEvent[] };
 
-/** An event with where it stands in the event log; null for one that stands in none. */
+/** An event with its place in the event log; null for an event outside it. */
 export type LoggedEvent = { event: RenderedEvent; entry: string | null };
 
 /**
- * Delivers events to one receiver. `deliver` makes one attempt and reports whatever the receiver did; it throws only
- * an `AbortError`, when `signal` cut the attempt off. `deliverDigest` is there where events can be sent as one message,
- * `deliverTogether` where several that are due can be taken in their order in one step, all or none. `close` gives up the
- * connections, at once.
+ * Delivers events to one receiver. `deliver` makes one attempt and reports whatever the receiver did; it throws only an
+ * `AbortError`, when `signal` cut the attempt off. `deliverDigest` exists where events can be sent as one message,
+ * `deliverTogether` where several due events can be accepted in their order in one step, all or none. `close` ends the
+ * connections at once.
  */
 export type Notifier = {
   deliver(event: RenderedEvent, options: AttemptOptions): Promise<AttemptResult>;
@@ -50,5 +50,5 @@ export type Notifier = {
   close(): Promise<void>;
 };
 
-/** The address of an event as a receiver gets it; whoever has it can read that event for some days from `nowMs` on. */
+/** Builds the URL of an event as a receiver gets it. Its holder can read that event for some days from `nowMs` on. */
 export type EventUrl = (event: { id: string; receiver: string }, nowMs: number) => string;

@@ -4,31 +4,31 @@ import { redactor } from '../redact.ts';
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]+/gu;
 
 /**
- * A text from outside as one harmless line: no control characters, no line breaks, no bidirectional marks, no halves
- * of surrogate pairs; at most `maxLength` UTF-16 units, cut with `…`.
+ * Turns a text from outside into one harmless line: no control characters, line breaks, bidirectional marks or halves of
+ * surrogate pairs; at most `maxLength` UTF-16 units, cut with `…`.
  */
 export function printableLine(text: string, maxLength = 1_000): string {
   const line = text.toWellFormed().replace(UNPRINTABLE, ' ').replace(/ {2,}/g, ' ').trim();
   return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1).replace(/[\ud800-\udbff]$/, '')}…`;
 }
 
-/** The first bytes of an answer as one printable line: read as UTF-8, a cut-off last character left out, no longer than the bytes. */
+/** Makes one printable line of an answer's first bytes: UTF-8, no cut-off last character, no longer than the bytes. */
 export function printableAnswer(bytes: Uint8Array): string {
   const text = new TextDecoder('utf-8').decode(bytes, { stream: true });
   return printableLine(text.replaceAll('\ufffd', '?'), bytes.length);
 }
 
-/** How much of an answer is stored. */
+/** Most bytes of an answer that are stored. */
 export const MAX_ANSWER_BYTES = 1_024;
 
 const MAX_REASON_LENGTH = 300;
 
-/** How much is looked at: a secret shrinks a text, so what is stored may come from beyond its limit. */
+/** Most characters that are read: a secret shrinks a text, so the stored part may come from beyond its limit. */
 export const MAX_READ = 4_096;
 
 /**
- * What is stored and logged of what a receiver said, and of errors that quote it or us: one printable line, without
- * secrets, and cut only after that. `cut` says that the text may have ended within a secret.
+ * Limits the stored and logged text of a receiver's answers, and of errors that quote it or us: one printable line, without
+ * secrets, and cut only after that. `cut`: the text may have ended within a secret.
  */
 export type Kept = {
   /** At most 1 KiB. */
@@ -37,7 +37,7 @@ export type Kept = {
   reason(text: string): string;
 };
 
-/** What may be stored beside these secrets. */
+/** Builds the limits that remove these secrets. */
 export function keptWithout(secrets: readonly string[]): Kept {
   const redact = redactor(secrets);
   const shown = (text: string, cut: boolean): string =>
@@ -52,8 +52,8 @@ export function keptWithout(secrets: readonly string[]): Kept {
 }
 
 /**
- * A text with `[address]` in the place of each mail address: from what stands before its `@` to the end of its word. Reads
- * each word once: an expression for the whole address would begin anew at each character before an `@`.
+ * Replaces each mail address by `[address]`, from the beginning of its run to the end of its word. Reads each word once: an
+ * expression for the whole address would restart at each character before an `@`.
  */
 export function withoutAddresses(text: string): string {
   return text.replace(/[^\s<>"',;]+/g, (word) => {

@@ -13,10 +13,7 @@ import { type AddedReceiverStore, type Encryption, MOST_ADDED, type Put } from '
 import { RefusedError, UnknownError } from './operation.ts';
 import type { OriginOf } from './receivers.ts';
 
-/**
- * What receivers are made with while the daemon runs. `encryption` is null where the config has no key for it; `apply` has
- * this process go on with them; `originOf` says which ones they are.
- */
+/** Dependencies: `encryption` is null without a key, `apply` makes this process use the receivers, `originOf` reads an origin. */
 export type AddedReceiverDeps = {
   store: AddedReceiverStore;
   encryption: Encryption | null;
@@ -25,7 +22,7 @@ export type AddedReceiverDeps = {
   originOf: OriginOf;
 };
 
-/** A receiver that is not as it has to be, with every place. */
+/** Error for an invalid receiver, with every fault. */
 export class ReceiverFaultsError extends Error {
   override readonly name = 'ReceiverFaultsError';
   readonly faults: readonly ReceiverFault[];
@@ -36,12 +33,12 @@ export class ReceiverFaultsError extends Error {
   }
 }
 
-/** A fault in one line: the member, what was found where that can be shown, and what was expected. */
+/** Describes a fault in one line: the member, the found value where that can be shown, and the expected one. */
 export function describeFault({ place, found, expected }: ReceiverFault): string {
   return `${place}: ${found === undefined ? '' : `found ${found}, `}expected ${expected}`;
 }
 
-/** Makes a receiver. Throws a RefusedError where its name is taken, or there are too many. */
+/** Adds a receiver. Throws a RefusedError where its name is in use, or there are too many. */
 export async function addReceiver(definition: JsonObject, parts: AddedReceiverDeps): Promise<Receiver> {
   const receiver = await put(definition, { as: 'new', before: null }, parts);
   if (typeof receiver === 'object') return receiver;
@@ -55,7 +52,7 @@ export async function addReceiver(definition: JsonObject, parts: AddedReceiverDe
   );
 }
 
-/** Puts another receiver in the place of one. Throws an UnknownError for one that was not made through the API. */
+/** Replaces a receiver. Throws an UnknownError for one that was not added through the API. */
 export async function replaceReceiver(
   name: string,
   definition: JsonObject,
@@ -69,7 +66,7 @@ export async function replaceReceiver(
   return typeof receiver === 'string' ? refuseUnknown(name) : receiver;
 }
 
-/** Changes members of a receiver; one that is null goes back to its default. */
+/** Changes members of a receiver; a null resets one to its default. */
 export async function changeReceiver(
   name: string,
   changes: JsonObject,
@@ -88,7 +85,6 @@ export async function changeReceiver(
   );
 }
 
-/** Members that hold secrets of the origin they were given for. */
 const SECRET_MEMBERS = ['headers', 'secrets'];
 
 /** The stored secrets that a change would send to another origin, or through another proxy. */
@@ -106,21 +102,20 @@ function staleSecrets(before: JsonObject, changes: JsonObject): ReceiverFault[] 
   );
 }
 
-/** Scheme, host and port of a URL; a value that is no URL stands for itself. */
 function originText(value: JsonValue): string {
   const url = typeof value === 'string' ? URL.parse(value) : null;
   return url === null ? JSON.stringify(value) : `${url.protocol}//${url.host}`;
 }
 
-/** Removes a receiver. It keeps its backlog for the retention. */
+/** Removes a receiver. Its backlog is stored for the retention. */
 export async function removeReceiver(name: string, { store, apply }: AddedReceiverDeps): Promise<void> {
   if (!(await store.remove(name))) refuseUnknown(name);
   await apply();
 }
 
 /**
- * Has a receiver sign with another secret: `secret`, or one that is made here. Those that it had sign beside it until
- * then. Returns the secret, which is shown this once. Throws a RefusedError where too many still sign.
+ * Rotates a receiver's secret to `secret`, or to a new random one. The former secrets still sign until `untilMs`. Returns the
+ * secret, which is shown this once. Throws a RefusedError where too many still sign.
  */
 export async function rotateSecret(
   name: string,
@@ -139,10 +134,9 @@ export async function rotateSecret(
   return chosen;
 }
 
-/** The interval at which a change is made anew because another one came between. */
 const MOST_TRIES = 20;
 
-/** Changes a receiver as it stands: of two changes at once, neither is lost. */
+/** Changes a receiver from its stored definition: of two concurrent changes neither is lost. */
 async function update(
   name: string,
   change: (before: JsonObject) => JsonObject,
@@ -158,7 +152,7 @@ async function update(
   throw new RefusedError(`found the receiver "${name}" changed again and again meanwhile; try again`);
 }
 
-/** Stores a receiver, and has this process go on with it; a word says why that cannot be. */
+/** Stores a receiver, and makes this process use it; returns a word where that is impossible. */
 async function put(
   definition: JsonObject,
   { as, before }: { as: 'new' | 'other'; before: string | null },
@@ -190,7 +184,7 @@ async function storedOf(
   );
 }
 
-/** What was encrypted of a receiver; null where it cannot be read with this key. */
+/** Decrypts the definition of a receiver; null where this key cannot read it. */
 export function openDefinition(name: string, encrypted: string, encryption: Encryption): JsonObject | null {
   const text = encryption.decrypt(name, encrypted);
   const definition = text === null ? null : parseJson(text, { limits: LIMITS.api });

@@ -10,7 +10,6 @@ const REMOVED = z.object({
   ids: z.array(z.string()).describe('The first 100 of them.'),
 });
 
-/** What a config removes that removes much, as the API, the event and the log tell it. */
 const CONFIG_REMOVAL = z
   .object({
     at: z.iso.datetime(),
@@ -37,7 +36,7 @@ const NAMED_CHANGES = z.object({
   changed: z.array(z.string()),
 });
 
-/** What there is more, less, or another of, by name. */
+/** Names of added, removed and changed entries. */
 export type NamedChanges = z.infer<typeof NAMED_CHANGES>;
 
 const CONFIG_CHANGES = z
@@ -51,10 +50,10 @@ const CONFIG_CHANGES = z
   })
   .meta({ id: 'ConfigChanges' });
 
-/** What differs between two configs. */
+/** Differences between two configs. */
 export type ConfigChanges = z.infer<typeof CONFIG_CHANGES>;
 
-/** The config that runs, what the file is to it, and what came of reading it last. */
+/** The running config, the state of the file against it, and the result of the last read. */
 export const CONFIG_STATE = z
   .object({
     digest: z
@@ -95,15 +94,16 @@ export const CONFIG_STATE = z
 export type ConfigState = z.infer<typeof CONFIG_STATE>;
 
 /**
- * What came of a reload (own clock, ms). `ok`: the file is what runs; if not, the config before it goes on. `error` has a line per problem, as `check` says it; `retryAtMs` is when it is tried
- * again, null where that could change nothing, or nobody wants it. `removal` of a file that runs: what the start removed.
+ * Result of a reload (own clock, ms). `ok`: the file is the running config; if not, the config before it goes on. `error` has a
+ * line per problem, like `check`; `retryAtMs` is the time of the next try, null where a retry is useless or unwanted. `removal`
+ * of a running file: the removal of the start.
  */
 export type ReloadResult =
   | { state: 'running'; ok: true; atMs: number; changes: ConfigChanges | null; removal: ConfigRemoval | null }
   | { state: 'held'; ok: false; atMs: number; removal: ConfigRemoval }
   | { state: 'refused'; ok: false; atMs: number; error: string; retryAtMs: number | null };
 
-/** What the file is to the config that runs. `before`: what came of the last reload. */
+/** State of the file against the running config. `before`: result of the last reload. */
 export type FileState =
   | ReloadResult
   | { state: 'changed'; ok: false; atMs: number; error: string | null; before: ReloadResult };
@@ -111,14 +111,14 @@ export type FileState =
 /** A reload: `confirm` is the digest of a file that may remove much. */
 export type ReloadRequest = { confirm?: string | undefined };
 
-/** What a daemon says of its config, and how it is reported to read it again; both null where there is no file. */
+/** Access to a daemon's config state and reload; both are null without a file. */
 export type ConfigControl = {
   digest: () => string;
   fileState: () => FileState | null;
   reload: (request: ReloadRequest) => Promise<FileState | null>;
 };
 
-/** The config that runs, what the file is to it, and what came of reading it last. */
+/** Builds the state of the running config, of the file against it, and of the last read. */
 export function configStateOf({ digest, fileState }: ConfigControl): ConfigState {
   const file = fileState();
   const last = file?.state === 'changed' ? file.before : file;
@@ -144,10 +144,7 @@ function lastReloadOf(last: ReloadResult): ConfigState['lastReload'] {
   }
 }
 
-/**
- * Reads the config anew and applies it, unless it is held. Null when that is not done within a time: it goes on by itself.
- * Throws a RefusedError with every reason where it is refused.
- */
+/** Reads and applies the config, unless held. Null when not done in time: it goes on. Throws RefusedError with every reason. */
 export async function reloadConfig(
   control: ConfigControl,
   { withinMs, ...request }: ReloadRequest & { withinMs: number },

@@ -22,7 +22,7 @@ const ATTEMPT = z.object({
   answer: z.string().describe('What was said: its beginning, of the last attempt all that is stored.'),
 });
 
-/** A delivery of an event to a receiver, as it stands. */
+/** The state of a delivery of an event to a receiver. */
 export const DELIVERY = z
   .object({
     id: z.string().describe('The event’s id; for an event that was sent once more the replay’s behind it.'),
@@ -46,7 +46,7 @@ export const DELIVERY = z
   })
   .meta({ id: 'Delivery' });
 
-/** What a receiver said to a test event. */
+/** A receiver's answer to a test event. */
 export const TESTED = z
   .object({
     receiver: z.string(),
@@ -62,7 +62,7 @@ export const TESTED = z
 
 export type Delivery = z.infer<typeof DELIVERY>;
 
-/** A delivery as it is shown. */
+/** Builds the view of a delivery. */
 export function deliveryOf(receiver: string, id: string, fact: DeliveryFact): Delivery {
   const last = fact.attempts.at(-1);
   return {
@@ -88,16 +88,13 @@ function attemptOf(attempt: Attempt, whole: string): z.infer<typeof ATTEMPT> {
   return { at: isoTime(atMs), outcome, httpStatus, smtpCode, durationMs, reason, answer: whole || answer };
 }
 
-/** A dead letter with its fact; without event when that has left the log. */
 type DeadLetter = { receiver: string; id: string; fact: DeliveryFact; event: Event | null };
 
-/** So many dead letters are read in one go. */
 const READ_AT_ONCE = 200;
 
-/** So many dead letters are opened again in one step: Redis must not stand still for it. */
+/** Dead letters that are opened again in one step, so that Redis is not blocked. */
 const RENEWED_AT_ONCE = 500;
 
-/** Which dead letters are meant: by the ids of their events, or all those that fit what is given. */
 type WantedLetters = {
   events: readonly string[];
   since?: Moment;
@@ -106,10 +103,9 @@ type WantedLetters = {
   status?: readonly string[];
 };
 
-/** What came of trying dead letters again: how many of `all`; `gone` are of events that have left the log. */
+/** Result of a retry: `renewed` of `all`; `gone` are of events that have left the log. */
 type Retried = { renewed: number; all: number; gone: number; isHeld: boolean };
 
-/** Some dead letters of a receiver in the order of the log. */
 async function lettersOf(
   receiver: string,
   ids: readonly string[],
@@ -128,7 +124,6 @@ async function lettersOf(
   return letters.sort((a, b) => compareEntries(a.fact.entry, b.fact.entry));
 }
 
-/** True when a dead letter is one of those that were requested. What has left the log has no type any more. */
 function isWanted({ id, fact, event }: DeadLetter, wanted: WantedLetters, nowMs: number): boolean {
   const { events, since, until, type, status } = wanted;
   const atMs = Number(fact.entry.split('-')[0]);
@@ -143,7 +138,7 @@ function isWanted({ id, fact, event }: DeadLetter, wanted: WantedLetters, nowMs:
   );
 }
 
-/** Delivers dead letters again, with all attempts before them. Nothing is done unless all of the named events are there. */
+/** Delivers dead letters again, with all attempts before them. It does nothing unless all of the named events exist. */
 export async function retryDeadLetters(
   receiver: string,
   asked: WantedLetters,

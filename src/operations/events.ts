@@ -7,7 +7,7 @@ import { redisTimeMs } from '../store/connection.ts';
 import { compareEntries, eventOf } from '../store/log-entry.ts';
 import { type OperationContext, RefusedError } from './operation.ts';
 
-/** An entry of the log. Longer numbers than these Redis does not read. */
+/** An entry of the log. Redis does not read longer numbers. */
 export const ENTRY = z.string().regex(/^\d{1,16}-\d{1,19}$/);
 
 /** A place in the event log: behind an entry of the log of this name. */
@@ -15,30 +15,29 @@ export const LOG_PLACE = z.object({ log: z.string().max(40), after: ENTRY });
 
 export type LogPlace = z.infer<typeof LOG_PLACE>;
 
-/** Which events are meant: those of types (globs, `!` takes away; none: all), and of one subject. */
+/** Filter of events: by types (globs, `!` excludes; none: all), and by one subject. */
 export type EventFilter = { types: readonly string[]; subject?: string };
 
-/** An event of the log, and the entry at which it stands. */
 type LoggedEvent = { entry: string; event: RenderedEvent };
 
-/** Some events in the order of the log. `reached` is how far it was read; `more`: there is more behind it already. */
+/** Some events in the order of the log. `reached` is the last entry that was read; `more`: there are later ones already. */
 export type EventPage = { events: LoggedEvent[]; reached: string; more: boolean };
 
 const MOST_READ = 1_000;
 
-/** A cursor that cannot be gone on from: what stood behind it is not all there any more. */
+/** Error for a cursor that cannot be continued: some entries behind it are gone. */
 export class LostPlaceError extends Error {
   override readonly name = 'LostPlaceError';
 }
 
-/** A cursor that no answer has given: it would pass over what is still to come. */
+/** Error for a cursor that no answer has given: it would skip future entries. */
 export class FuturePlaceError extends Error {
   override readonly name = 'FuturePlaceError';
 }
 
 /**
- * The entry after which a place begins. Throws a LostPlaceError where not all that stood behind it is still there, and a
- * FuturePlaceError where it lies beyond both the newest entry and Redis' clock, on which `since` may have put it.
+ * The entry after which a place begins. Throws a LostPlaceError where some entries behind it are gone, and a FuturePlaceError
+ * where it lies beyond both the newest entry and Redis' clock, on which `since` may have put it.
  */
 export async function entryOf(
   { log, after }: LogPlace,
@@ -67,7 +66,7 @@ export async function entryOf(
   return after;
 }
 
-/** An entry, or the newest that has left the log, whichever is the newer: a place there is good for as long as nothing is missing. */
+/** The newer of an entry and the newest that has left the log: a place there is valid while nothing is missing. */
 export async function behindTrimmed(
   entry: string,
   { stores: { events } }: OperationContext,
@@ -76,12 +75,12 @@ export async function behindTrimmed(
   return trimmed !== null && compareEntries(entry, trimmed) < 0 ? trimmed : entry;
 }
 
-/** The entry before all that are stored, or before a moment (ms). */
+/** The entry before all that are stored, or before a time (ms). */
 export function entryBefore(ms: number | null): string {
   return ms === null || ms <= 0 ? '0-0' : `${Math.floor(ms) - 1}-9007199254740991`;
 }
 
-/** The events after an entry, the oldest first. */
+/** Reads the events after an entry, the oldest first. */
 export async function eventsAfter(
   {
     after,
@@ -110,14 +109,14 @@ export async function eventsAfter(
     }
     reached = batch.last ?? reached;
     if (batch.stoppedBy !== null || (isLast && !batch.isCut)) return { events: found, reached, more: false };
-    // What was cut off for its size is a page by itself.
+    // A part that was cut off for its size is a page by itself.
     if (batch.isCut || entries.length < count) break;
     read += entries.length;
   }
   return { events: found, reached, more: true };
 }
 
-/** The events before an entry (`+`: the end), the newest first, down to a moment. `more`: there is more before it. */
+/** Reads the events before an entry (`+`: the end), the newest first, down to a time. `more`: there are earlier ones. */
 export async function eventsBefore(
   {
     before,
@@ -136,9 +135,9 @@ export async function eventsBefore(
     const piece = await events.before(reached, count);
     const entries = piece.entries.filter(({ id }) => compareEntries(id, end) > 0);
     const isLast = !piece.more || entries.length < piece.entries.length;
-    // A subscribers entry tells no new event: the one that it names, which may be large, is not read for it.
+    // A subscribers entry is no new event: the event that it names, which may be large, is not read for it.
     const own = entries.filter(({ kind }) => kind !== 'subscribers');
-    // One by one: what cannot be read is passed over, and says nothing of those before it.
+    // One by one: an unreadable entry is skipped, and must not hide those before it.
     const batches = await Promise.all(own.map((entry) => readBatch([entry], events)));
     const facts = batches.flatMap((batch) => batch.facts);
     for (const one of await rendered(meant(facts, filter), parts)) {
@@ -159,7 +158,7 @@ function newerEntry(entry: string): RefusedError {
   );
 }
 
-/** The facts that are meant. A subscribers entry tells no new event, but whom one is for that stands before it. */
+/** The facts that match the filter. A subscribers entry is no new event, but names further subscribers of an earlier one. */
 function meant(facts: readonly Fact[], { types, subject }: EventFilter): Fact[] {
   return facts.filter(
     ({ event, place, at }) =>
@@ -169,7 +168,7 @@ function meant(facts: readonly Fact[], { types, subject }: EventFilter): Fact[] 
   );
 }
 
-/** Events as one sees them that sees all: with everybody's metadata. */
+/** Renders events for a reader who sees all: with the metadata of all subscriptions. */
 async function rendered(
   facts: readonly Fact[],
   { stores, directory }: OperationContext,
@@ -182,10 +181,10 @@ async function rendered(
   }));
 }
 
-/** An event as one receiver gets it, whole; null when that receiver has no delivery of it, or no longer. Rejects when nobody can tell. */
+/** Finds an event, whole, as a receiver gets it; null when that has no delivery of it (any more). Rejects when unknown. */
 export type FindEvent = (wanted: { id: string; receiver: string }) => Promise<RenderedEvent | null>;
 
-/** Finds events as receivers get them. */
+/** Finds an event as a receiver gets it. */
 export async function findEvent(
   { id, receiver }: { id: string; receiver: string },
   { stores: { deliveries, events, registry }, directory }: OperationContext,

@@ -14,7 +14,7 @@ const STAGE = z.object({
   p99Seconds: TENTHS,
 });
 
-/** All that was learned. */
+/** All learned statistics. */
 export const LEARNED = z.object({
   corridors: z.array(CORRIDOR.meta({ id: 'Corridor' })),
   stages: z.array(STAGE.meta({ id: 'LearnedStage' })).describe('That of which most was seen first.'),
@@ -25,7 +25,7 @@ export const LEARNED = z.object({
 
 export type Learned = z.infer<typeof LEARNED>;
 
-/** What was learned of each route, and of how often new transfers come. */
+/** Reads the learned statistics of each route, and of the arrivals of new transfers. */
 export async function readLearned({ knowledge }: OperationContext): Promise<Learned> {
   const known = await knowledge();
   const { stages, arrivals } = known;
@@ -48,7 +48,7 @@ export async function readLearned({ knowledge }: OperationContext): Promise<Lear
   };
 }
 
-/** Removes what was learned on a route, or on all (null). Returns how many entries that were. */
+/** Removes the learned statistics of a route, or of all (null). Returns the number of entries. */
 export async function forgetLearned(route: string | null, { stores }: OperationContext): Promise<number> {
   const gone = await stores.learned.reset(route);
   if (gone === 0 && route !== null) {

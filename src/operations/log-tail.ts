@@ -13,14 +13,12 @@ import {
 } from './events.ts';
 import type { OperationContext } from './operation.ts';
 
-/** The time that one read waits for the next entry. */
 const READ_MS = 1_000;
 const ERROR_RETRY_MS = 1_000;
 
-/** One who waits for an entry behind a place. */
 type Waiter = { after: string; wake: () => void };
 
-/** Tells those who follow the event log when there is more: one blocked read for all of them, and none while nobody waits. */
+/** Notifies followers of the event log of new entries: one blocked read for all of them, and none while none waits. */
 export class LogTail {
   readonly #events: EventLog;
   readonly #blocking: RedisClient;
@@ -35,7 +33,7 @@ export class LogTail {
     this.#blocking = blocking;
   }
 
-  /** Resolves when the log goes on behind an entry, when the time is over, or when who waits is gone. */
+  /** Resolves when the log goes on behind an entry, when the time is over, or when the signal aborts. */
   async wait(after: string, { ms, signal }: { ms: number; signal: AbortSignal }): Promise<void> {
     if (ms <= 0 || signal.aborted || this.#closed) return;
     if (this.#newest !== null && compareEntries(this.#newest, after) > 0) return;
@@ -57,7 +55,7 @@ export class LogTail {
     this.#reading = true;
     while (this.#waiters.size > 0 && !this.#closed) await this.#readOnce();
     this.#reading = false;
-    // What came while nobody waited is not known: the next one to wait finds out.
+    // Entries that came while no follower waited are unknown: the next wait finds them.
     this.#newest = null;
   }
 
@@ -70,7 +68,7 @@ export class LogTail {
       this.#newest = isMore ? await this.#events.newest() : last;
       this.#wake(this.#newest);
     } catch {
-      // Redis is away, which its monitor tells; whoever waits is reported when its time is over.
+      // Redis is away, which its monitor reports; a follower resolves when its time is over.
       this.#newest = null;
       await sleep(ERROR_RETRY_MS);
     }
@@ -80,18 +78,18 @@ export class LogTail {
     for (const { after, wake } of this.#waiters) if (compareEntries(newest, after) > 0) wake();
   }
 
-  /** Lets go of all who wait. The connection is closed by its owner. */
+  /** Wakes all followers. The owner closes the connection. */
   close(): void {
     this.#closed = true;
     for (const { wake } of this.#waiters) wake();
   }
 }
 
-/** How much is read for a stream at once, and how often one that is idle says that it is there. */
+/** Events that a stream reads at once, and interval of its heartbeat while idle. */
 const STREAM_PAGE = 100;
 const BEAT_MS = 15_000;
 
-/** The place where following begins: at a place, or at the first entry from a moment on (null: all that are stored). */
+/** Start of following: at a place, or at the first entry from a time on (null: all that are stored). */
 type FollowStart = { place: LogPlace } | { sinceMs: number | null };
 
 /** The entry after which following begins. Throws a LostPlaceError where some would be missing. */
@@ -100,10 +98,9 @@ export async function startOf(start: FollowStart, parts: OperationContext): Prom
   return behindTrimmed(entryBefore(start.sinceMs), parts);
 }
 
-/** What following works with; `signal` ends it. */
 type FollowDeps = { parts: OperationContext; tail: LogTail; signal: AbortSignal };
 
-/** The events after a place; where there are none, those that come within a time. The place is held against the log again at the end. */
+/** Reads the events after a place; if there are none, waits for some. The place is checked against the log again at the end. */
 export async function pullEvents(
   {
     start,
@@ -119,7 +116,7 @@ export async function pullEvents(
   let after = from;
   for (;;) {
     const page = await eventsAfter({ after, untilMs: null, filter, limit }, parts);
-    // What was trimmed while it was read would be missing.
+    // Entries that were trimmed during the read would be missing.
     if ('place' in start || after !== from) await entryOf({ log, after }, parts);
     const next = { log, after: page.reached };
     const leftMs = endMs - performance.now();
@@ -130,8 +127,8 @@ export async function pullEvents(
 }
 
 /**
- * The events after an entry as they come, each with its place. Without an event it is a sign of life, the first at once: who
- * is cut off goes on from its place. Ends with the signal.
+ * Yields the events after an entry as they come, each with its place. Without an event it is a heartbeat, the first at once: a
+ * client that is cut off goes on from its place. Ends with the signal.
  */
 export async function* followEvents(
   { after: from, filter }: { after: string; filter: EventFilter },

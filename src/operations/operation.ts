@@ -13,14 +13,12 @@ import type { SessionStore } from '../store/sessions.ts';
 import type { Known, SubjectStore } from '../store/subjects.ts';
 import type { TrackedStore } from '../store/tracked.ts';
 
-/** What operators see and act with, whether they ask a running daemon or the command line: its own stores. */
+/** Dependencies of operations, in a running daemon or on the command line: its own stores. */
 export type OperationContext = {
   redis: RedisClient;
-  /** What chains and tokens are called, as the daemon knew it last. */
   directory: Directory;
-  /** What was learned of all pairs of chains, as it stands now. */
   knowledge: () => Promise<Knowledge>;
-  /** The time that what leaves the config is suspended. */
+  /** Time for which entries that left the config stay suspended. */
   graceSpanMs: number;
   stores: RelayStores & {
     subjects: SubjectStore;
@@ -34,17 +32,17 @@ export type OperationContext = {
   };
 };
 
-/** What was requested is not there: the message says what was found and what is known. */
+/** Error for a missing object: the message states the found value and the known ones. */
 export class UnknownError extends Error {
   override readonly name = 'UnknownError';
 }
 
-/** What was requested cannot be done as things stand: the message says why, and what would help. */
+/** Error for an operation that is impossible in the current state: the message states the reason and a remedy. */
 export class RefusedError extends Error {
   override readonly name = 'RefusedError';
 }
 
-/** What is known of a subject. Throws an UnknownError for one that is not watched. */
+/** Reads the known state of a subject. Throws an UnknownError for one that is not watched. */
 export async function knownSubject(
   id: string,
   { stores: { subjects } }: OperationContext,
@@ -61,10 +59,9 @@ export async function knownSubject(
   );
 }
 
-/** The number of subjects a timeline that has beside its own. */
 const MOST_RELATED = 10;
 
-/** The subjects that led to a transfer: the quote that was imported, and those whose claims it has taken over. */
+/** The subjects that led to a transfer: the imported quote, and those whose claims it has taken over. */
 export function relatedTo(subject: SubjectId, { claims, promised }: Known): SubjectId[] {
   const named = claims.map(({ root }) => parseClaimRoot(root).subject);
   if (promised !== null)

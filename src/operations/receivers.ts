@@ -7,7 +7,7 @@ import { isoTimeOrNull } from './moment.ts';
 import { type OperationContext, RefusedError } from './operation.ts';
 import { receiverNamed } from './resend.ts';
 
-/** A receiver as it is now. */
+/** The current state of a receiver. */
 export const RECEIVER = z
   .object({
     name: z.string(),
@@ -58,16 +58,14 @@ export const RECEIVER = z
 
 export type ReceiverView = z.infer<typeof RECEIVER>;
 
-/** The place where a receiver comes from, and why it is left out, as this process knows it. */
+/** Returns the origin of a receiver, and the reason for which this process omits it. */
 export type OriginOf = (name: string) => Pick<ReceiverView, 'origin' | 'leftOut'>;
 
-/** The most entries of the log behind cursors that one request reads to count backlogs. */
 const COUNTED = 10_000;
 
-/** The most that are read for one receiver where all are listed. */
 const COUNTED_OF_EACH = 1_000;
 
-/** The receivers by name. What is read of the log to count their backlogs is bounded for all of them together. */
+/** Lists the receivers by name. The log reads that count their backlogs are bounded for all of them together. */
 export async function listReceivers(originOf: OriginOf, parts: OperationContext): Promise<ReceiverView[]> {
   const receivers = await parts.stores.registry.receivers();
   const share = Math.floor(COUNTED / Math.max(1, receivers.length));
@@ -76,7 +74,7 @@ export async function listReceivers(originOf: OriginOf, parts: OperationContext)
   return Promise.all(sorted.map((receiver) => viewOf(receiver, { counted, originOf }, parts)));
 }
 
-/** One receiver. Throws an UnknownError for a name that is not known. */
+/** Reads one receiver. Throws an UnknownError for an unknown name. */
 export async function readReceiver(
   name: string,
   originOf: OriginOf,
@@ -131,12 +129,11 @@ function timesOf(condition: ReceiverCondition) {
   };
 }
 
-/** The number of entries behind a cursor are read to find the oldest event that a receiver is owed. */
 const LOOKED_AT = 100;
 
 /**
- * When the oldest event was written that a receiver has not accepted (Redis time, ms); null where there is none, or none
- * among the first entries behind its cursor. A replay counts from when it was opened.
+ * Time of the oldest event that a receiver has not accepted (Redis time, ms); null where there is none, or none among the first
+ * entries behind its cursor. A replay counts from its opening.
  */
 export async function oldestUndelivered(
   receiver: StoredReceiver,
@@ -154,7 +151,6 @@ export async function oldestUndelivered(
   return writtenMs === null || oldestMs === null ? oldestMs : Math.min(writtenMs, oldestMs);
 }
 
-/** The events behind a cursor that will become deliveries. */
 async function behindCursor(
   receiver: StoredReceiver,
   { cursor, counted }: { cursor: string | null; counted: number },
@@ -169,7 +165,7 @@ async function behindCursor(
   return { count: matched.length, isMore: more || isCut, oldestMs };
 }
 
-/** Makes no more attempts, and opens nothing, until the receiver is resumed. Returns whether that changed anything. */
+/** Pauses a receiver: no attempts and no new deliveries until it is resumed. Returns true when that changed anything. */
 export async function pauseReceiver(name: string, parts: OperationContext): Promise<boolean> {
   await receiverNamed(name, parts);
   const before = await parts.stores.receivers.pause(name);
@@ -181,22 +177,21 @@ export async function pauseReceiver(name: string, parts: OperationContext): Prom
   return before !== 'paused';
 }
 
-/** Delivers to a paused receiver again. Returns whether that changed anything. */
+/** Resumes a paused receiver. Returns true when that changed anything. */
 export async function resumeReceiver(name: string, parts: OperationContext): Promise<boolean> {
   await receiverNamed(name, parts);
   return (await parts.stores.receivers.unpause(name)) === 'paused';
 }
 
-/** Makes no more attempts until the receiver is enabled. Returns the state before. */
+/** Disables a receiver: no attempts until it is enabled. Returns the state before. */
 export async function disableReceiver(name: string, parts: OperationContext): Promise<ReceiverState> {
   await receiverNamed(name, parts);
   return parts.stores.receivers.disable(name);
 }
 
-/** What a receiver that is enabled gets first: what was held, and the dead letters of the failing span. */
 type Enabled = { before: ReceiverState; held: number; dead: number };
 
-/** Has a disabled receiver enabled; the relay does it. */
+/** Requests the enabling of a disabled receiver, which the relay does. */
 export async function enableReceiver(name: string, parts: OperationContext): Promise<Enabled> {
   const { receivers, backlog } = parts.stores;
   await receiverNamed(name, parts);

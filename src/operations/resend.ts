@@ -10,7 +10,7 @@ import { newReplayId, type Replay } from '../store/replays.ts';
 import { isoTime, type Moment, momentMs } from './moment.ts';
 import { knownSubject, type OperationContext, RefusedError, UnknownError } from './operation.ts';
 
-/** How far a replay is. */
+/** Progress of a replay. */
 export const REPLAY = z
   .object({
     id: z.string(),
@@ -27,7 +27,7 @@ export const REPLAY = z
   })
   .meta({ id: 'Replay' });
 
-/** From which time to which the entries of the log are, as it was when they were read; null for an empty log. */
+/** Times of the log's first and last entries at the time of reading; null for an empty log. */
 export const LOG_RANGE = z
   .object({ from: z.iso.datetime(), until: z.iso.datetime() })
   .describe(
@@ -36,8 +36,8 @@ export const LOG_RANGE = z
   .meta({ id: 'LogRange' });
 
 /**
- * Sends the events of a time to a receiver once more: without `until`, up to the newest of the log, whatever the clock says.
- * Returns the id of the replay, and what the log holds.
+ * Sends the events of a time range to a receiver once more: without `until`, up to the newest of the log, whatever the clock.
+ * Returns the id of the replay, and the range of the log.
  */
 export async function resendTime(
   {
@@ -81,15 +81,15 @@ function msOf(entry: string): number {
   return Number(entry.split('-')[0]);
 }
 
-/** To whom something is sent once more (null: all that match), and the name of the request, for one that is made twice. */
+/** Receivers of a resend (null: all that match), and the idempotency key of its request. */
 export type ResendOptions = { receivers: readonly string[] | null; key: string | null };
 
-/** What was asked of the relay: one replay per receiver. */
+/** Requested replays, one per receiver. */
 export type Resent = { receiver: string; replay: string; events: number }[];
 
 /**
- * Sends one event once more, also one that waits for what is suspended: it goes on waiting, and comes again in its turn. Throws
- * a RefusedError that names what it waits for where no receiver of that is left.
+ * Sends one event once more, also one that waits for suspended subjects: it goes on waiting, and comes again in its turn. Throws
+ * a RefusedError that names its suspensions where none of their receivers is left.
  */
 export async function resendEvent(
   id: string,
@@ -109,13 +109,9 @@ export async function resendEvent(
   return resendPlaces([place], { ...options, waitingFor: waiting.map(({ root }) => root) }, parts);
 }
 
-/** The number of events of a subject are sent once more by one request. */
 const MOST_RESENT = 100;
 
-/**
- * Sends the events of a subject once more, in their order: those of its newest 100 that are still in the log. `leftOut` is
- * how many others it has had.
- */
+/** Resends the events of a subject, in order: those of its newest 100 still in the log. `leftOut` counts its other events. */
 export async function resendSubject(
   id: string,
   options: ResendOptions,
@@ -180,12 +176,12 @@ async function resendPlaces(
   return resent;
 }
 
-/** A request that is made twice under one name requests the same replay. */
+/** The id of a replay. A request that is made twice with one key gets the same replay. */
 function replayIdOf(key: string | null, receiver: string): string {
   return newReplayId(key === null ? undefined : `${key} ${receiver}`);
 }
 
-/** A replay as it is shown. Throws an UnknownError for one that is not there. */
+/** Reads a replay. Throws an UnknownError for one that does not exist. */
 export async function readReplay(id: string, { stores }: OperationContext): Promise<z.infer<typeof REPLAY>> {
   const replay = await stores.replays.read(id);
   if (replay === null) throw new UnknownError(`found no replay ${id}, expected one within its retention`);
@@ -202,12 +198,11 @@ export async function readReplay(id: string, { stores }: OperationContext): Prom
   };
 }
 
-/** True when all deliveries of a replay were delivered or given up. */
 function hasEnded({ state, opened, delivered, dead }: Replay): boolean {
   return state === 'opened' && delivered + dead >= opened;
 }
 
-/** Nothing is sent to a receiver to which no attempts are made: whoever requests it wants it now. */
+/** Refuses a receiver that gets no attempts: the requester wants the resend now. */
 async function refuseHeld(name: string, { stores }: OperationContext): Promise<void> {
   const { state } = await stores.receivers.condition(name);
   if (state === 'paused')
@@ -216,7 +211,7 @@ async function refuseHeld(name: string, { stores }: OperationContext): Promise<v
     throw new RefusedError(`${name} is disabled; enable it first: intentwatch receivers enable ${name}`);
 }
 
-/** The receiver of a name, in this config or one before it. Throws with the names there are. */
+/** Finds a receiver by name, in this config or one before it. Throws with the known names. */
 export async function receiverNamed(
   name: string,
   { stores: { registry } }: OperationContext,

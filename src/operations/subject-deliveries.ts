@@ -20,7 +20,7 @@ const SLOT_PLACE = z.strictObject({
   replay: z.string().max(40).nullable(),
 });
 
-/** How far a list of deliveries has come: at a place of the timeline, or at one event and receiver. */
+/** Progress of a list of deliveries: at a place of the timeline, or at one event and receiver. */
 export const DELIVERIES_PLACE = z.union([TIMELINE_PLACE, SLOT_PLACE]);
 
 export type DeliveriesPlace = z.infer<typeof DELIVERIES_PLACE>;
@@ -28,9 +28,9 @@ export type DeliveriesPlace = z.infer<typeof DELIVERIES_PLACE>;
 type Slot = z.infer<typeof SLOT_PLACE> & { event: string };
 
 /**
- * Lists deliveries of a subject's events in the order of its timeline, those of one event by receiver; `until` is the place
- * in the timeline at which the list ends. One request looks at `limit` pairs of event and receiver: a page may be short, or
- * empty, and there is still more. It makes at most four reads per pair, and a fixed number beside them.
+ * Lists deliveries of a subject's events in the order of its timeline, those of one event by receiver; `until` is the place in
+ * the timeline at which the list ends. One request reads `limit` pairs of event and receiver: a page may be short, or empty, and
+ * there are still more. It makes at most four reads per pair, and a fixed number beside them.
  */
 export async function listSubjectDeliveries(
   {
@@ -45,7 +45,7 @@ export async function listSubjectDeliveries(
   const { registry, subjects, events } = parts.stores;
   const receivers = (await registry.receivers()).map(({ name }) => name).sort();
   if (receivers.length === 0) return { deliveries: [], next: null };
-  // The first event may be begun already, and one more shows where the next page begins.
+  // The first event may be begun already, and one more shows the start of the next page.
   const count = Math.ceil(limit / receivers.length) + 2;
   const places = await subjects.entries.list([subject, ...relatedTo(subject, known)], {
     before: after === null ? null : 'before' in after ? after.before : placeAfter(after.entry),
@@ -74,7 +74,6 @@ function placeOf({ entry, receiver, replay }: Slot): DeliveriesPlace {
   return { entry, receiver, replay };
 }
 
-/** The slots of one event, from the place on at which the page begins. */
 function slotsOf({
   entry,
   event,
@@ -93,7 +92,7 @@ function slotsOf({
   });
 }
 
-/** At most `limit` deliveries of some slots, in their order. `rest` is where those begin that were left out. */
+/** Reads at most `limit` deliveries of some slots, in their order. `rest` is the slot of the first omitted one. */
 async function deliveriesOf(
   slots: readonly Slot[],
   limit: number,
@@ -126,7 +125,6 @@ async function deliveriesOf(
 
 type Wanted = { slot: Slot; replay: string | null };
 
-/** The place where the next page begins when the first delivery that was left out is not shown; none when nothing was. */
 function restOf(last: Wanted | undefined, leftOut: Wanted | undefined): Slot | undefined {
   if (leftOut === undefined) return undefined;
   if (leftOut.slot !== last?.slot) return leftOut.slot;

@@ -19,7 +19,7 @@ import type { ChangedSubject, Known } from '../store/subjects.ts';
 import { isoTime, isoTimeOrNull } from './moment.ts';
 import type { OperationContext } from './operation.ts';
 
-/** A subject in a line. */
+/** A summary of a subject. */
 export const SUBJECT = z
   .object({
     subject: z.string().describe('Its id, with its prefix.'),
@@ -63,7 +63,7 @@ export const SUBJECT = z
 
 export type Subject = z.infer<typeof SUBJECT>;
 
-/** Which subjects are meant: those for which all that is given holds; of several words in one list, any. Times in ms. */
+/** Filter of subjects: all given members must match; of several words in one list, any. Times in ms. */
 export type SubjectFilter = {
   kinds: readonly string[];
   statuses: readonly string[];
@@ -77,7 +77,7 @@ export type SubjectFilter = {
   atLeastMs?: number;
 };
 
-/** How far a list has come: first those with a snapshot, then what is tracked and has none, one kind after another. */
+/** Progress of a list: first subjects with a snapshot, then tracked ones without, one kind after another. */
 export const SUBJECT_PLACE = z.union([
   z.object({ atMs: z.number(), subject: z.string() }),
   z.object({
@@ -86,7 +86,7 @@ export const SUBJECT_PLACE = z.union([
       .string()
       .regex(/^\d{1,20}$/)
       .refine((text) => BigInt(text) < 2n ** 64n),
-    /** Up to which one what a scan gives was listed, in the order of the ids. */
+    /** The last listed id of a scan's reply, in the order of the ids. */
     after: z.string().exactOptional(),
   }),
 ]);
@@ -97,18 +97,13 @@ type TrackedPlace = Exclude<SubjectPlace, ChangedSubject>;
 
 export type SubjectPage = { subjects: Subject[]; next: SubjectPlace | null };
 
-/** The number of subjects one request looks at. */
 const MOST_LOOKED_AT = 500;
 
-/** The lists of what is tracked. */
 const TRACKED = ENDPOINT_GROUPS.flatMap((endpointGroup) =>
   endpointGroupKinds(endpointGroup).map((kind) => ({ endpointGroup, kind })),
 );
 
-/**
- * Lists subjects, those that changed last first; behind them come those of which nothing is known yet, and wallets. It
- * looks at a bounded number: a page may be short, or empty, and there is still more.
- */
+/** Lists subjects, last changed first, then those without snapshot, and wallets. A page may be short or empty before the end. */
 export async function listSubjects(
   { filter, from, limit }: { filter: SubjectFilter; from: SubjectPlace | null; limit: number },
   parts: OperationContext,
@@ -160,7 +155,7 @@ async function listTracked(
   return { subjects: found, next: { list, scan } };
 }
 
-/** What is shown of some subjects; null for those that are not meant. `atMs` is null for those that have no snapshot. */
+/** Builds the summaries of some subjects; null for those that do not match. `atMs` is null for those without a snapshot. */
 async function summariesOf(
   places: readonly { subject: string; atMs: number | null }[],
   filter: SubjectFilter,
@@ -177,14 +172,14 @@ async function summariesOf(
   return places.map(({ atMs }, index) => {
     const id = ids[index] ?? null;
     const one = id === null ? undefined : known.get(id);
-    // What has a snapshot comes in the first list, and only there.
+    // A subject with a snapshot is in the first list, and only there.
     if (id === null || one === undefined || (one.snapshot === null) !== (atMs === null)) return null;
     const summary = summaryOf(id, one, { subscriptions, changedAtMs: atMs, directory });
     return isMeant(filter, { id, summary, known: one }) ? summary : null;
   });
 }
 
-/** A subject in a line, from what is known of it. */
+/** Builds the summary of a subject from its known state. */
 export function summaryOf(
   id: SubjectId,
   { snapshot, claims, seenAtMs }: Known,
@@ -224,7 +219,6 @@ export function summaryOf(
   };
 }
 
-/** Between which chains a record says that something goes, and how much. */
 function endsOf(
   record: JsonObject,
   directory: Directory,

@@ -5,7 +5,7 @@ import type { Settled } from '../store/suspensions.ts';
 import { isoTime, isoTimeOrNull } from './moment.ts';
 import { type OperationContext, UnknownError } from './operation.ts';
 
-/** What left the config and may come back. */
+/** A subject that left the config and may come back. */
 export const SUSPENDED = z
   .object({
     subject: z.string().describe('What was named, such as `wallet:0x…`.'),
@@ -28,7 +28,7 @@ export const SUSPENDED = z
 
 export type Suspended = z.infer<typeof SUSPENDED>;
 
-/** An event that waited in vain. */
+/** An event that waited for a suspended subject and was dropped. */
 export const DROPPED = z
   .object({
     event: z.string().describe('The id of the event.'),
@@ -43,11 +43,11 @@ export const DROPPED = z
 
 export type Dropped = z.infer<typeof DROPPED>;
 
-/** Behind which root the list of what is suspended goes on, and behind which member that of what was dropped. */
+/** Places in the lists: the root after which suspensions go on, and the member before which dropped events go on. */
 export const SUSPENDED_PLACE = z.object({ after: z.string().max(500) });
 export const DROPPED_PLACE = z.object({ before: z.string().max(600) });
 
-/** What is suspended, by name: a part of it. */
+/** Lists a page of suspensions, by name. */
 export async function listSuspended(
   { from, limit }: { from: z.infer<typeof SUSPENDED_PLACE> | null; limit: number },
   { stores: { registry }, graceSpanMs }: OperationContext,
@@ -73,7 +73,7 @@ export async function listSuspended(
   };
 }
 
-/** The events that waited in vain, what was dropped last first: a part of them. */
+/** Lists a page of dropped events, the last dropped first. */
 export async function listDropped(
   { from, limit }: { from: z.infer<typeof DROPPED_PLACE> | null; limit: number },
   { stores: { registry, events } }: OperationContext,
@@ -99,7 +99,7 @@ export async function listDropped(
   };
 }
 
-/** What a removal came to: subjects, each once per subscription, and the events that waited for them. */
+/** Result of a removal: subjects, each once per subscription, and the events that waited for them. */
 export const REMOVED = z
   .object({
     subjects: z
@@ -109,10 +109,7 @@ export const REMOVED = z
   })
   .meta({ id: 'Removed' });
 
-/**
- * Ends at once what is suspended under an id or an address, or by a subscription's name. Throws an UnknownError where nothing
- * is.
- */
+/** Ends suspensions at once by an id, an address, or a subscription's name. Throws an UnknownError where none match. */
 export async function removeSuspended(
   id: string,
   end: (isMeant: (root: string) => boolean) => Promise<Settled[]>,

@@ -5,10 +5,10 @@ import { createNotifier, type NotifierOptions } from '../notifiers/create-notifi
 import type { TESTED } from './deliveries.ts';
 import { UnknownError } from './operation.ts';
 
-/** The receivers of a config, and what they are called with. */
+/** The receivers of a config, and the options of their notifiers. */
 export type ReceiverSetup = { receivers: readonly Receiver[]; options: NotifierOptions };
 
-/** Sends a test event to a receiver, signed, once, as the daemon does. It stands in no log, and changes no state. */
+/** Sends a signed test event to a receiver once, as the daemon does. It is in no log, and changes no state. */
 export async function testReceiver(
   name: string,
   { receivers, options }: ReceiverSetup,

@@ -10,7 +10,6 @@ import { isoTime, isoTimeOrNull } from './moment.ts';
 import { knownSubject, type OperationContext, relatedTo } from './operation.ts';
 import { SUBJECT, summaryOf } from './subjects.ts';
 
-/** What came of the check of a payment so far. */
 const CHECK_DETAILS = z
   .object({
     payment: z.enum(PAYMENTS),
@@ -76,7 +75,7 @@ const MOMENT = z.object({
   proof: PROOF.exactOptional().describe('What the chain said, where the event tells that.'),
 });
 
-/** A subject with what is known of it now. */
+/** A subject with its current state. */
 export const SUBJECT_STATE = SUBJECT.omit({}).extend({
   record: z.record(z.string(), z.json()).nullable().describe('What the upstream said last, whole.'),
   transfer: TRANSFER.nullable().describe('What is known of the transfer, as its last event said it.'),
@@ -101,9 +100,9 @@ export const TIMELINE_PLACE = z.strictObject({ before: ENTRY });
 export type TimelinePlace = z.infer<typeof TIMELINE_PLACE>;
 
 /**
- * Reads a subject with a page of its timeline. A page ends with 2 MiB of events: it may be short, and there is still
- * more. The number of reads depends on `limit` alone, and on how many subjects led to it, at most ten. An event that cannot
- * be read is left out. Throws an UnknownError for a subject that is not watched.
+ * Reads a subject with a page of its timeline. A page ends with 2 MiB of events: it may be short, and there are still more. The
+ * number of reads depends only on `limit`, and on the number of subjects that led to it, at most ten. Omits unreadable events.
+ * Throws an UnknownError for a subject that is not watched.
  */
 export async function readSubject(
   { id, after, limit }: { id: string; after: TimelinePlace | null; limit: number },

@@ -23,7 +23,7 @@ import {
 import type { Wish } from '../store/tracked.ts';
 import { type OperationContext, UnknownError } from './operation.ts';
 
-/** What can be tracked by its id. */
+/** Kinds that can be tracked by id. */
 export const TRACKED_KINDS = [
   'wallet',
   'intent',
@@ -34,7 +34,7 @@ export const TRACKED_KINDS = [
   'vault',
 ] as const;
 
-/** How somebody names what is to be tracked: by kind and id, or a quote as it was answered. */
+/** The user's name for a subject to track: kind and id, or a whole quote as it was answered. */
 export type NamedSubject = {
   kind?: (typeof TRACKED_KINDS)[number] | undefined;
   id?: string | undefined;
@@ -43,12 +43,12 @@ export type NamedSubject = {
   quote?: JsonObject | undefined;
 };
 
-/** What is wrong with how it was named: the member, what was found where that is not the member itself, and what was expected. */
+/** A fault in such a name: the member, the found value where that is not the member itself, and the expected one. */
 export type NamingFault = { member: keyof NamedSubject; found?: string; expected: string };
 
 const CHAIN_ID = wholeNumberField({ min: 1, max: Number.MAX_SAFE_INTEGER });
 
-/** Finds out which subject somebody names, and the quote itself where that was imported. */
+/** Parses which subject the user names, and the quote itself where that was imported. */
 export function readNamed(
   named: NamedSubject,
 ): { subject: SubjectId; quote: ImportedQuote | null } | NamingFault {
@@ -95,7 +95,6 @@ export function readNamed(
   }
 }
 
-/** What stands where the id of a quote should. */
 function foundIn({ id }: JsonObject): string {
   return id === undefined ? 'an object without id' : `an id ${JSON.stringify(id).slice(0, 80)}`;
 }
@@ -110,7 +109,7 @@ function readId(
   return { member: 'id', expected: read.error.issues[0]?.message ?? 'an id' };
 }
 
-/** Those of some names that no receiver has, and the names that there are. */
+/** Returns the names that no receiver has, and the names of all receivers. */
 export async function unknownReceivers(
   names: readonly string[],
   { stores: { registry } }: OperationContext,
@@ -119,7 +118,7 @@ export async function unknownReceivers(
   return { unknown: names.filter((name) => !known.includes(name)), known: known.sort() };
 }
 
-/** Tracks a subject beside what the config names. `created` is false for one that is tracked already: it gets this wish. */
+/** Tracks a subject beside those of the config. `created` is false for one that is tracked already: it gets this wish. */
 export async function trackSubject(
   { subject, quote }: { subject: SubjectId; quote: ImportedQuote | null },
   wish: Wish,

@@ -11,7 +11,7 @@ import { DELIVERY, type Delivery, deliveryOf } from './deliveries.ts';
 import { isoTime } from './moment.ts';
 import type { OperationContext } from './operation.ts';
 
-/** A delivery that failed: it is tried again, or was given up. */
+/** A failed delivery: it is tried again, or was given up. */
 export const UNDELIVERED = DELIVERY.omit({ waitsFor: true })
   .extend({
     state: z.enum(['retrying', 'dead']),
@@ -24,7 +24,7 @@ export const UNDELIVERED = DELIVERY.omit({ waitsFor: true })
 
 export type Undelivered = z.infer<typeof UNDELIVERED>;
 
-/** Which of them are meant; what is left out means all. */
+/** A missing member matches all. */
 type UndeliveredFilter = {
   receivers: readonly string[];
   state?: 'retrying' | 'dead';
@@ -33,8 +33,8 @@ type UndeliveredFilter = {
 };
 
 /**
- * How far the list has come: the receivers by name, of each first what is tried again, then the dead letters; behind the
- * delivery `id` in its list, at whose beginning both are empty.
+ * Progress of the list: the receivers by name, of each first the retried deliveries, then the dead letters; behind the delivery
+ * `id` in its list, at whose start `score` and `id` are empty.
  */
 export const UNDELIVERED_PLACE = z.object({
   receiver: z.string(),
@@ -45,16 +45,15 @@ export const UNDELIVERED_PLACE = z.object({
 
 type UndeliveredPlace = z.infer<typeof UNDELIVERED_PLACE>;
 
-/** The number of deliveries one request looks at, and how many lists it begins. */
+/** Most deliveries that one request reads, and most lists that it begins. */
 const MOST_LOOKED_AT = 500;
 
-/** The number of it passes over on the way, of all receivers together: most open deliveries wait for their first attempt. */
+/** Most deliveries that it skips, of all receivers together: most open deliveries wait for their first attempt. */
 const MOST_PASSED = 2_000;
 
-/** No entry of the log stands here. */
 const NO_ENTRY = '0-0';
 
-/** What was not delivered, over all receivers, those that wait longest first: a bounded part of it. */
+/** Lists undelivered events over all receivers, the longest waiting first: a bounded part of them. */
 export async function listUndelivered(
   { filter, from, limit }: { filter: UndeliveredFilter; from: UndeliveredPlace | null; limit: number },
   parts: OperationContext,
@@ -97,7 +96,7 @@ function isFrom(one: { receiver: string; list: 'open' | 'dead' }, from: Undelive
   return from.list === 'open' || one.list === 'dead';
 }
 
-/** What became of some deliveries of a receiver; null for what is not meant. Their events are read in bounded pieces. */
+/** Reads some deliveries of a receiver; null for those that do not match. Their events are read in bounded pieces. */
 async function undeliveredOf(
   receiver: string,
   ids: readonly string[],
@@ -152,12 +151,12 @@ export const UNMATCHED = z
 
 export type Unmatched = z.infer<typeof UNMATCHED>;
 
-/** Behind which entry of the log the list goes on. */
+/** The log entry behind which the list goes on. */
 export const UNMATCHED_PLACE = z.object({ entry: z.string().regex(/^\d{1,15}-\d{1,20}$/) });
 
 type UnmatchedPlace = z.infer<typeof UNMATCHED_PLACE>;
 
-/** The events that no receiver gets, the newest first: a part of them. One that has left the log is left out. */
+/** Lists a page of the events that no receiver gets, the newest first. Omits those that have left the log. */
 export async function listUnmatched(
   { from, limit }: { from: UnmatchedPlace | null; limit: number },
   { stores: { events, unmatched } }: OperationContext,
@@ -199,7 +198,7 @@ export const QUARANTINED_ENTRY = z.object({
   reason: z.string().nullable().describe('Why it cannot be read; null when it can be by now.'),
 });
 
-/** What came of putting entries back. */
+/** Result of returning entries to the log. */
 export const QUARANTINE_REPLAYED = z.object({
   returned: z.int().describe('How many are back in the log.'),
   quarantined: z.int().describe('How many there were.'),
@@ -207,12 +206,12 @@ export const QUARANTINE_REPLAYED = z.object({
 
 type Kept = { entry: RawEntry; shown: z.infer<typeof QUARANTINED_ENTRY> };
 
-/** The entries that could not be read, the oldest first. */
+/** Lists the quarantined entries, the oldest first. */
 export async function listQuarantined(parts: OperationContext): Promise<z.infer<typeof QUARANTINED_ENTRY>[]> {
   return (await readKept(parts)).map(({ shown }) => shown);
 }
 
-/** Puts what can be read by now back into the log: receivers get it that have not got it yet. */
+/** Returns entries that are readable by now to the log: receivers that lack them get them. */
 export async function replayQuarantined(
   parts: OperationContext,
 ): Promise<z.infer<typeof QUARANTINE_REPLAYED>> {

@@ -11,10 +11,7 @@ import { integerOrNull } from '../upstream/wire/wire.ts';
 import type { Reading } from './reading.ts';
 import type { AskedRoute } from './route.ts';
 
-/**
- * The v1 API as prices are asked of it, and what the prices are held against. `slot` resolves when the budget of these
- * prices allows one more request.
- */
+/** The v1 API for prices, and the sources to check them. `slot` resolves when these prices' budget allows a request. */
 export type PartnerPricing = {
   client: Pick<UpstreamClient, 'quote'>;
   signers: Pick<QuoteSigners, 'known' | 'verify'>;
@@ -23,13 +20,13 @@ export type PartnerPricing = {
   directory: Directory;
 };
 
-/** Each signature takes a millisecond of a core; of more quotes, those with the least output do not count. */
+/** Most quotes that are verified. Each signature takes a millisecond of a core; the quotes with the least output are dropped. */
 const MOST_QUOTES = 50;
 
-/** A signature that does not hold has the signers read anew, but not when that was done so shortly before. */
+/** Age below which the signers are not read again for an invalid signature. */
 const SIGNERS_TRUSTED_MS = 10_000;
 
-/** `solver-error` may be a moment's (interface, Errors, 2): it is asked once more after this, and in a slot. */
+/** Wait before `solver-error` is requested once more, in a slot: it may be temporary (interface, Errors, 2). */
 const AGAIN_AFTER_MS = 500;
 
 /** Codes of 422: every solver rejected the request for a stated reason (interface, Errors). */
@@ -44,8 +41,9 @@ const REJECTED: readonly (string | null)[] = [
 ];
 
 /**
- * Asks `POST /v1/quotes` for the price of a route, with the key. Only a quote of this very route that the service has
- * signed is a price of it. Nothing is ever sent that funds one. That no solver quotes is a success: nobody serves the route.
+ * Requests the price of a route from `POST /v1/quotes`, with the key. Only a quote of this very route that the service has
+ * signed is a price of it. It never sends anything that funds a quote. An answer without quotes is a success: no solver serves
+ * the route.
  */
 export async function pollPartnerRoute(
   pricing: PartnerPricing,
@@ -100,7 +98,6 @@ function descending(a: bigint, b: bigint): number {
 
 const NO_OUTPUT = 'no destination.amountOut of at most 78 digits';
 
-/** The quotes of an answer; null where no solver gives one. */
 async function askForQuotes(
   { client, dAppId, slot }: PartnerPricing,
   { source, destination, amount, funder, recipient }: RouteDefinition,
@@ -141,12 +138,12 @@ function isSolverError(error: unknown): boolean {
   return error instanceof UpstreamFailure && error.httpStatus === 502 && error.problemCode === 'solver-error';
 }
 
-/** The quote at the top may stand among the others as well. */
+/** The quotes of an answer. The one at the top may be among the others as well. */
 function entriesOf(answer: QuoteAnswer): Quote[] {
   return answer.quotes.some(({ id }) => id === answer.id) ? answer.quotes : [answer, ...answer.quotes];
 }
 
-/** A quote as the domain reads it; null where its output cannot be counted with. v1 names no solver. */
+/** Converts a quote to the domain's form; null where its output is not a usable amount. v1 names no solver. */
 function priceOf({ destination, fees, raw }: Quote): RouteQuote | null {
   const price = {
     solver: null,
@@ -159,10 +156,7 @@ function priceOf({ destination, fees, raw }: Quote): RouteQuote | null {
   return isUsableQuote(price) ? price : null;
 }
 
-/**
- * Why a quote is no price of a route, in words; null when it may be one. A member that it leaves out says nothing against
- * it, but for the execution where the route names some.
- */
+/** Reason against a quote as price of a route, or null. A missing member is none, except an execution if the route names some. */
 function flawOf(quote: Quote, route: RouteDefinition, nowMs: number): string | null {
   const { source, destination, type, expiresAt, transaction } = quote;
   const members: [name: string, answered: string | number | null, asked: string | number][] = [
@@ -192,7 +186,7 @@ function flawOf(quote: Quote, route: RouteDefinition, nowMs: number): string | n
   return `execution.transaction.type ${execution.slice(0, 80)}, expected ${executions.join(' or ')}`;
 }
 
-/** Why a quote's signature does not hold; null when it does. Throws UpstreamFailure where the signers cannot be read. */
+/** Reason for which a signature is invalid, or null. Throws UpstreamFailure where the signers cannot be read. */
 async function signatureFlaw(
   signers: PartnerPricing['signers'],
   { raw }: Quote,
@@ -203,7 +197,7 @@ async function signatureFlaw(
   return verdict.valid ? null : `its signature does not hold: ${verdict.part}: ${verdict.reason}`;
 }
 
-/** The members of a quote that say nothing, for they are not as the interface describes them. */
+/** The members of a quote that count as absent, because they do not match the interface. */
 function membersOf(quote: Quote): string[] {
   return quote.unreadable
     .filter((name) => (quote.raw[name] ?? null) !== null)

@@ -16,15 +16,15 @@ import { type Reading, readPage, strangerFailure } from './reading.ts';
 import type { AskedRoute } from './route.ts';
 import { pollIntent, pollQuote, pollTx } from './status.ts';
 
-/** What is requested, and when (ms since 1970); `route` is what a route's name means, null for any other subject. */
+/** The subject of a request and its time (ms since 1970); `route` is the definition of a route, null for any other subject. */
 export type PollTarget = { subject: SubjectId; route: RouteDefinition | null; nowMs: number };
 
-/** Who is asked for the price of a route, by its service; one that the config does not use is missing. */
+/** The pricing functions by service; a service that the config does not use is missing. */
 export type Pricing = Readonly<
   Partial<Record<RouteService, (asked: AskedRoute, signal: AbortSignal) => Promise<Reading>>>
 >;
 
-/** Asks for a subject that has one record. Throws UpstreamFailure, or the signal's reason. */
+/** Requests a subject that has one record. Throws UpstreamFailure, or the signal's reason. */
 export async function pollRecord(
   client: UpstreamClient,
   subject: SubjectId,
@@ -47,7 +47,7 @@ export async function pollRecord(
   }
 }
 
-/** Asks for the price of a route. Throws UpstreamFailure, or the signal's reason. */
+/** Requests the price of a route. Throws UpstreamFailure, or the signal's reason. */
 export async function pollPrice(
   pricing: Pricing,
   { subject, route, nowMs }: PollTarget,
@@ -60,7 +60,6 @@ export async function pollPrice(
   return price({ route, nowMs }, signal);
 }
 
-/** Asks for one deposit vault by its address and the chain on which it is funded. */
 async function pollVault(
   client: UpstreamClient,
   vault: { address: string; chainId: number },
@@ -72,7 +71,7 @@ async function pollVault(
     const { vaultAddress, chainId } = value;
     const reserved = reservedReading(value.raw, { id: vaultAddress, dateMs });
     if (reserved !== null) return reserved;
-    // One address may be a vault on several chains, and how the chain is requested is an assumption.
+    // One address may be a vault on several chains, and the way in which the chain is requested is an assumption.
     const isOtherChain = chainId !== null && chainId !== vault.chainId;
     if (isOtherChain || (vaultAddress !== null && !isSameId(vaultAddress, vault.address))) {
       const found = `${chainId ?? vault.chainId}:${vaultAddress ?? vault.address}`;
@@ -90,7 +89,7 @@ async function pollVault(
   });
 }
 
-/** A response without a usable record, where the one that came has a kind of the daemon's own; null for any other. */
+/** A response without a usable record, where its record has a kind of the daemon's own; null for any other. */
 function reservedReading(
   raw: JsonObject,
   { id, dateMs }: { id: string | null; dateMs: number | null },
@@ -102,8 +101,8 @@ function reservedReading(
 }
 
 /**
- * True when an answer's id is the one that was requested, in whatever form: with a prefix (`gasless:…`), in another case,
- * an address without `0x`. An exact poll knows what it requested; the id only has to name nothing else.
+ * True when an answer's id equals the requested one, in whatever form: with a prefix (`gasless:…`), in another case, an address
+ * without `0x`. An exact poll knows its request; the id only must not name anything else.
  */
 function isSameId(answered: string, asked: string): boolean {
   return bareId(answered) === bareId(asked);
@@ -117,9 +116,9 @@ function bareId(id: string): string {
 }
 
 /**
- * The deposit gateway answers `404` where the status endpoint answers `unknown`: in both cases the id has not been
- * seen, which is no failure. A page, or an unknown endpoint, says nothing about the id: that is a wrong path or
- * something in between.
+ * Converts a `404` to the status `unknown`. The deposit gateway answers `404` where the status endpoint answers `unknown`: the
+ * id has not been seen, which is no failure. A page, or an unknown endpoint, is no statement about the id: the path is wrong,
+ * or an intermediary answered.
  */
 async function orUnknown(subject: SubjectId, ask: () => Promise<Reading>): Promise<Reading> {
   try {
@@ -139,7 +138,6 @@ async function orUnknown(subject: SubjectId, ask: () => Promise<Reading>): Promi
   }
 }
 
-/** Asks for one gasless job: at the v1 status endpoint, or at the deposit gateway that queued it. */
 async function pollGasless(
   client: UpstreamClient,
   job: { endpoint: 'status' | 'gateway'; id: string },

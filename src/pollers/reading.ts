@@ -11,8 +11,9 @@ import { UpstreamFailure } from '../upstream/client/failure.ts';
 import type { StatusPage, StatusRecord } from '../upstream/wire/status-page.ts';
 
 /**
- * What one request brought. `dateMs` is the upstream's clock at the answer; `unreadable` says which parts of the
- * answer named no subject, `reserved` its records of kinds that are the daemon's own. `useless`: the failure that the answer comes to, where nothing in it can be used.
+ * Content of one response. `dateMs` is the upstream's clock at the answer. `unreadable` describes the parts that named no
+ * subject, `reserved` the records of kinds that are the daemon's own. `useless`: the failure of an answer without a usable
+ * part.
  */
 export type Reading = {
   records: UpstreamRecord[];
@@ -23,7 +24,7 @@ export type Reading = {
   useless?: UpstreamFailure | null;
 };
 
-/** The records of a page of the status endpoint that name a subject. */
+/** Reads the records of a page of the status endpoint that name a subject. */
 export function readPage(answer: Answer<StatusPage>): Reading {
   const { records, unreadable, nextCursor } = answer.value;
   const reserved: { kind: ReservedKind; id: string }[] = [];
@@ -60,7 +61,7 @@ function readRecord(record: StatusRecord): UpstreamRecord | null {
   };
 }
 
-/** An exact poll that was answered with something else: no news of any kind. */
+/** Failure of an exact poll that was answered with another record: it changes nothing. */
 export function strangerFailure(answer: {
   endpoint: Endpoint;
   httpStatus: number;

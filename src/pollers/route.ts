@@ -14,15 +14,15 @@ import type { OpenQuotesClient } from '../upstream/client/open-quotes-client.ts'
 import type { ExactInRequest, OpenQuote } from '../upstream/wire/open-quote.ts';
 import type { Reading } from './reading.ts';
 
-/** The open quoting service, the name under which it is asked, and what is known of tokens. */
+/** The open quoting service, the dApp id of requests to it, and the known tokens. */
 export type QuotingService = { client: OpenQuotesClient; dAppId: string; directory: Directory };
 
-/** A route to be requested, and the time of the request, ms since 1970. */
+/** A route to request, and the time of the request, ms since 1970. */
 export type AskedRoute = { route: RouteDefinition; nowMs: number };
 
 /**
- * Asks what solvers give for a route. No quotes are a success: nobody serves the route now. Quotes of which none is a
- * price of the route, or none can be read, say nothing about it, so they are a failure.
+ * Requests the solvers' quotes for a route. No quotes are a success: no solver serves the route now. Where no quote is readable
+ * or a price of the route, that is a failure, because the answer is no statement about it.
  */
 export async function pollRoute(
   { client, dAppId, directory }: QuotingService,
@@ -67,7 +67,7 @@ export async function pollRoute(
   return { records: [routeRecord(route, quotes, directory)], nextCursor: null, dateMs, unreadable };
 }
 
-/** The members of a quote that say nothing, for they are not as the interface describes them. */
+/** The members of a quote that count as absent, because they do not match the interface. */
 function membersOf({ quoteId, unreadable, raw }: OpenQuote): string[] {
   const response = isJsonObject(raw.quoteData) ? raw.quoteData.quoteResponse : undefined;
   return unreadable
@@ -78,7 +78,7 @@ function membersOf({ quoteId, unreadable, raw }: OpenQuote): string[] {
     );
 }
 
-/** What was requested, and the upstream's clock where it showed it (else ours), ms since 1970. */
+/** The request of a price, and the upstream's clock where its answer had it (else ours), ms since 1970. */
 type AskedPrice = { request: ExactInRequest; directory: Directory; nowMs: number };
 
 function routeQuote(open: OpenQuote): RouteQuote {
@@ -93,8 +93,8 @@ function routeQuote(open: OpenQuote): RouteQuote {
 }
 
 /**
- * Why a quote is no price of what was requested, in words; null when it may be one. A member that it leaves out, or has
- * in a form of its own, says nothing against it. `destinationChainID` may differ from the last chain of the way.
+ * The reason for which a quote is no price of the request; null when it may be one. A member that is missing, or has a form of
+ * its own, is no reason. `destinationChainID` may differ from the last chain of the way.
  */
 function flawOf(open: OpenQuote, { request, directory, nowMs }: AskedPrice): string | null {
   if (!isUsableQuote(routeQuote(open))) return 'a destinationAmount of more than 78 digits';
@@ -139,7 +139,7 @@ function expiry({ quoteExpiry }: OpenQuote, nowMs: number): string | null {
   return `quoteExpiry ${quoteExpiry}, which has passed (it is ${Math.floor(nowMs / 1_000)})`;
 }
 
-/** An amount that counts a token in other units than the route does is no amount of it. */
+/** Compares decimals: an amount in other units of a token than the route's is no amount of it. */
 function otherDecimals(
   { fees }: OpenQuote,
   { asked, directory }: { asked: ExactInRequest['quoteRequest']; directory: Directory },
@@ -150,7 +150,7 @@ function otherDecimals(
   ];
   for (const { token, decimals } of fees) {
     if (token === null || decimals === null) continue;
-    // One address can be a token on both chains; then either's decimals will do.
+    // One address can be a token on both chains; then either's decimals are valid.
     const known = ends
       .filter((end) => foldHex(end.token) === foldHex(token))
       .map((end) => directory.token(String(end.chainId), end.token)?.decimals ?? decimals);

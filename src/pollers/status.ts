@@ -5,10 +5,7 @@ import { readLeg } from '../domain/transfers/transfer.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
 import { type Reading, readPage, strangerFailure } from './reading.ts';
 
-/**
- * Asks for one page of a wallet, of all its transfers or of those in one status: the first, or where a cursor leads; with at
- * most `limit` records.
- */
+/** Requests a page of a wallet, of all transfers or one status: the first, or a cursor's; with at most `limit` records. */
 export async function pollWallet(
   client: UpstreamClient,
   page: { address: string; status: string | null; cursor: string | null; limit: number },
@@ -24,7 +21,7 @@ export async function pollWallet(
   return readPage(await client.status(query, { signal }));
 }
 
-/** Asks for one intent by its hash. */
+/** Requests one intent by its hash. */
 export async function pollIntent(
   client: UpstreamClient,
   intent: { hash: string },
@@ -33,7 +30,7 @@ export async function pollIntent(
   return readPage(await client.status({ intentHash: intent.hash }, { signal }));
 }
 
-/** Asks for one quote by its bare UUID (interface, status endpoint, rule 5). */
+/** Requests one quote by its bare UUID (interface, status endpoint, rule 5). */
 export async function pollQuote(
   client: UpstreamClient,
   quote: { uuid: string },
@@ -42,10 +39,7 @@ export async function pollQuote(
   return readPage(await client.status({ quoteId: quote.uuid }, { signal }));
 }
 
-/**
- * Asks for the transfer that a transaction belongs to. A record of another transaction is no news of any kind. No records:
- * the upstream does not know the transaction yet.
- */
+/** Requests the transfers of a transaction. Another's record changes nothing; no records: it is not known upstream yet. */
 export async function pollTx(
   client: UpstreamClient,
   { side, hash }: { side: TxSide; hash: string },
@@ -53,7 +47,7 @@ export async function pollTx(
 ): Promise<Reading> {
   const query = side === 'source' ? { sourceTxHash: hash } : { destinationTxHash: hash };
   const answer = await client.status(query, { signal });
-  // What stands for an unknown transaction has an id of any form. Records of reserved kinds are counted, whatever they state.
+  // The record of an unknown transaction has an id of any form. Records of reserved kinds are counted, whatever they state.
   const { records: all } = answer.value;
   const reserved = all.filter((record) => reservedKindOf(record) !== null);
   const records = all.filter(
@@ -68,10 +62,10 @@ export async function pollTx(
   return readPage({ ...answer, value: { ...answer.value, records: known.slice(0, reserved.length + MOST) } });
 }
 
-/** More transfers than one transaction funds or delivers. */
+/** Cap above the transfers that one transaction funds or delivers. */
 const MOST = 50;
 
-/** True when a record says which transaction it belongs to, and the one that was requested stands nowhere in it. */
+/** True when a record names its transaction, and contains the requested one nowhere. */
 function isOfAnother(record: JsonObject, { side, hash }: { side: TxSide; hash: string }): boolean {
   const leg = readLeg(record[`${side}Tx`], { done: true, members: [] });
   if (leg?.txHash == null || foldHex(leg.txHash) === hash) return false;

@@ -25,7 +25,7 @@ import { UpstreamFailure } from '../upstream/client/failure.ts';
 import type { PublishedSigners } from '../upstream/client/quote-signers.ts';
 import type { ChainEntry, Listing } from '../upstream/wire/chain-list.ts';
 
-/** What discovery works with, and the chains and tokens of the config. */
+/** Dependencies of discovery, and the chains and tokens of the config. */
 export type DiscoveryDeps = {
   redis: RedisClient;
   client: Pick<UpstreamClient, 'chains' | 'tokens'>;
@@ -35,29 +35,27 @@ export type DiscoveryDeps = {
   log: Logger;
 };
 
-/** The lists are read again when they are so old, */
 const STALE_MS = 3_600_000;
 
-/** or so old when a process starts or a record names what they do not have. No two readings come closer. */
+/** Age at which they are read at a start or when a record names what they lack. Also the least time between two reads. */
 const LEAST_MS = 300_000;
 
-/** The interval at which a process looks whether another has read them, and whether they are stale. */
 const LOOK_EVERY_MS = 10_000;
 
-/** After a reading that failed the next comes after this, twice as long each time in a row, up to the longest. */
+/** Wait after a failed read, twice as long each time in a row, up to the longest. */
 const RETRY_MS = 60_000;
 const LONGEST_RETRY_MS = STALE_MS;
 
-/** A request that goes out later than its slot by more than this takes another one. */
+/** A request that goes out later than its slot by more than this takes another slot. */
 const LATE_MS = 30;
 
-/** So many names that the lists do not have are remembered, that none of them requests the lists twice. */
+/** Names missing in the lists that are remembered, so that none of them requests the lists twice. */
 const MOST_MISSED = 10_000;
 
 /**
- * What the upstream says of chains, tokens and signers: read at start, when it is an hour old and when a record names
- * what it does not have, by one process for all. A reading is two requests, each in a slot of the budget of the endpoint group
- * `status`. One that fails harms nothing: what was known goes on to be used, and what is built in beneath it.
+ * The upstream's chains, tokens and signers. One process reads them for all: at start, when they are an hour old and when a
+ * record names what they lack. A read is two requests, each in a slot of the budget of the endpoint group `status`. After a
+ * failed read the known lists, and the built-in ones beneath them, stay in use.
  */
 export class Discovery {
   readonly #parts: DiscoveryDeps;
@@ -67,7 +65,7 @@ export class Discovery {
   #signers: PublishedSigners | null = null;
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> = Promise.resolve();
-  /** So old the lists may be now, ms; it is less at start and once something was missed. */
+  /** Age at which the lists are stale, ms; it is lower at start and once a name was missed. */
   #mostAgeMs = LEAST_MS;
   #failures = 0;
   readonly #missed = new Set<string>();
@@ -79,27 +77,25 @@ export class Discovery {
     this.#known = this.#directoryOf(this.#stored);
   }
 
-  /** What the config and the package say of chains and tokens, whatever the upstream lists. */
+  /** Chains and tokens of the config and the package, whatever the upstream lists. */
   readonly listed: Directory;
 
-  /** Names and decimals as they are known now. What is looked up in vain has the lists read again. */
+  /** Names and decimals as they are known now. A failed lookup requests the lists again. */
   readonly directory: Directory = {
     chain: (chainId) => this.#known.chain(chainId) ?? this.#miss(chainId),
     token: (chainId, address) => this.#known.token(chainId, address) ?? this.#miss(chainId, address),
   };
 
-  /** The signers of quotes as they were published last; null for never. */
   get signers(): PublishedSigners | null {
     return this.#signers;
   }
 
-  /** Reads what is stored, and goes on from there without anybody waiting for it. */
   async start(): Promise<void> {
     await this.#load();
     this.#plan(0);
   }
 
-  /** The chains as the upstream lists them now, for one who has a slot of the budget; everybody learns of them. */
+  /** Reads the upstream's chains now, for a caller that has a slot of the budget, and stores them for all. */
   async chains(): Promise<Answer<Listing<ChainEntry>>> {
     const atMs = await redisTimeMs(this.#parts.redis);
     const answer = await this.#parts.client.chains();
@@ -108,7 +104,7 @@ export class Discovery {
   }
 
   #miss(chainId: string, address?: string): null {
-    // What a record names may be anything.
+    // A record may name anything.
     if (!/^\d{1,16}$/.test(chainId) || (address?.length ?? 0) > 100) return null;
     const name = `${chainId} ${address ?? ''}`;
     if (this.#missed.has(name) || this.#missed.size >= MOST_MISSED || this.#aborted.signal.aborted)
@@ -124,7 +120,7 @@ export class Discovery {
     if (this.#aborted.signal.aborted) return;
     this.#timer = setTimeout(() => {
       this.#timer = null;
-      // What is missed while a round runs waits for the next.
+      // A name missed while a round runs waits for the next.
       this.#round = this.#round.then(() => this.#look());
       void this.#round.finally(() => {
         if (this.#timer === null) this.#plan(LOOK_EVERY_MS);
@@ -137,7 +133,7 @@ export class Discovery {
     try {
       const stamps = await store.stamps();
       if (!isSame(stamps, this.#stored)) {
-        // Whatever was missed before, another process has just fetched it.
+        // Another process has just fetched the names that were missed before.
         if (stamps.tokensAtMs !== this.#stored.tokensAtMs) this.#mostAgeMs = STALE_MS;
         await this.#load();
       }
@@ -149,13 +145,13 @@ export class Discovery {
     }
   }
 
-  /** Reads both lists. What fails is tried again after a while, by whichever process comes first then. */
+  /** Reads both lists. After a failure the next process to come retries it after a while. */
   async #read(): Promise<void> {
     const { redis, client, store, log } = this.#parts;
     const { signal } = this.#aborted;
     try {
       await this.#slot();
-      // When a reading began is what counts: a signer that is published while it runs may be missing in it.
+      // The start of a read counts: a signer that is published while it runs may be missing in it.
       const atMs = await redisTimeMs(redis);
       await this.#keepChains((await client.chains({ signal })).value, atMs);
       await this.#slot();
@@ -188,7 +184,7 @@ export class Discovery {
     this.#parts.log[skipped === 0 ? 'info' : 'warn']({ list, count, skipped }, 'directory.read');
   }
 
-  /** Waits for a slot of the budget. Throws where the endpoint group is not asked as usual. */
+  /** Waits for a slot of the budget. Throws where the endpoint group is not polled as usual. */
   async #slot(): Promise<void> {
     for (;;) {
       const inMs = await this.#parts.plan.spareSlot('status');
@@ -227,7 +223,6 @@ export class Discovery {
   }
 }
 
-/** The endpoint group is paused or down: its budget has nothing to spare. */
 class NoSlotError extends Error {
   constructor() {
     super('the upstream is not asked as usual now');
@@ -235,7 +230,7 @@ class NoSlotError extends Error {
   }
 }
 
-/** How old the older of the lists is. One from the future was written by another clock: it is read anew. */
+/** Age of the older list. A list from the future was written by another clock: it is read again. */
 function ageMs({ chainsAtMs, tokensAtMs }: DirectoryStamps, nowMs: number): number {
   if (chainsAtMs === null || tokensAtMs === null) return Number.POSITIVE_INFINITY;
   const atMs = Math.min(chainsAtMs, tokensAtMs);

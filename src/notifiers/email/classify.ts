@@ -2,18 +2,18 @@ import type { SMTPSentMessageInfo } from 'nodemailer';
 import type { AttemptResult } from '../notifier.ts';
 import type { Kept } from '../printable.ts';
 
-/** The part of an attempt's result that follows from the server's words. */
+/** The part of an attempt's result that follows from the server's reply. */
 export type Verdict = Pick<AttemptResult, 'outcome' | 'smtpCode' | 'reason' | 'answer' | 'remaining'>;
 
-/** The commands that carry the message; a refusal of any other is about the connection or our login. */
+/** Commands that carry the message. A refusal of any other is about the connection or our login. */
 const MESSAGE_COMMANDS: ReadonlySet<string> = new Set(['MAIL FROM', 'RCPT TO', 'DATA']);
 
-/** Permanent codes that say nothing about the message: wrong state, and the ones that request a login or for TLS. */
+/** Permanent codes that are not about the message: a wrong state, and those that request a login or TLS. */
 const NOT_ABOUT_THE_MESSAGE: ReadonlySet<number> = new Set([503, 530, 534, 535, 538]);
 
 /**
- * What it means that the server took the message. A recipient that it refused for now makes the attempt fail, and the
- * next one is for those alone; one refused for good is only reported.
+ * Classifies a message that the server accepted. A recipient refused for now makes the attempt fail, and the next one is for
+ * those alone. A recipient refused for good is only reported.
  */
 export function classifyAccepted(info: SMTPSentMessageInfo, kept: Kept): Verdict {
   const refusals = (info.rejectedErrors ?? []).map(readSmtpError);
@@ -36,7 +36,7 @@ export function classifyAccepted(info: SMTPSentMessageInfo, kept: Kept): Verdict
   };
 }
 
-/** What an error of the sending means: a refusal of the message itself with a 5xx code is for good. */
+/** Classifies an error of the sending: a refusal of the message itself with a 5xx code is for good. */
 export function classifyError(error: unknown, kept: Kept): Verdict {
   const refusals = rejectedOf(error).map(readSmtpError);
   const { code, command, isEnvelope, response, words } = refusals.find(isForNow) ?? readSmtpError(error);
@@ -56,7 +56,7 @@ export function classifyError(error: unknown, kept: Kept): Verdict {
 /** A recipient that a server refused: for now, or for good; `words` are the server's. */
 export type Refusal = { recipient: string; isForNow: boolean; words: string };
 
-/** The recipients that the server refused where it took the message for others. */
+/** The recipients that the server refused where it accepted the message for others. */
 export function refusalsBeside(info: SMTPSentMessageInfo): Refusal[] {
   return refusalsIn(info.rejectedErrors ?? []);
 }
@@ -73,7 +73,6 @@ function refusalsIn(errors: readonly unknown[]): Refusal[] {
   });
 }
 
-/** The recipients that were refused for now, where others were taken or refused for good. */
 function remainingOf(refusals: readonly SmtpError[]): { remaining?: string[] } {
   const remaining = refusals.filter(isForNow).flatMap(({ recipient }) => recipient ?? []);
   return remaining.length === 0 ? {} : { remaining };
@@ -83,16 +82,13 @@ function isForNow({ code }: SmtpError): boolean {
   return code === null || code < 500;
 }
 
-/** The refusals of single recipients, where the server refused all of them: else it was the message that failed. */
+/** The refusals of single recipients, where the server refused all of them: else the message failed. */
 function rejectedOf(error: unknown): unknown[] {
   if (!(error instanceof Error) || readSmtpError(error).command !== 'RCPT TO') return [];
   return 'rejectedErrors' in error && Array.isArray(error.rejectedErrors) ? error.rejectedErrors : [];
 }
 
-/**
- * `isEnvelope`: refused by ourselves, before any word of the server, because an address cannot be sent to or the
- * message is larger than the server announced to take.
- */
+/** `isEnvelope`: refused by ourselves before any reply: an invalid address, or a message over the server's announced size. */
 type SmtpError = {
   code: number | null;
   command: string;
@@ -113,7 +109,7 @@ function readSmtpError(error: unknown): SmtpError {
     recipient: 'recipient' in known && typeof known.recipient === 'string' ? known.recipient : null,
     isEnvelope: response === '' && (name === 'EENVELOPE' || name === 'EMESSAGE'),
     response,
-    // Of a message that is refused the server's words say it all; otherwise the step that failed is needed too.
+    // For a refused message the server's words suffice; otherwise the failed step is needed too.
     words: response !== '' && MESSAGE_COMMANDS.has(command) ? response : known.message,
   };
 }

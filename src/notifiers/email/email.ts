@@ -17,7 +17,7 @@ export function createEmailNotifier(
   { smtp, directory }: { smtp: SmtpConfig; directory: Directory },
 ): Notifier {
   const { name: receiverName, to, timeoutMs } = receiver;
-  // The attempt's own time limit covers all phases; those of the phases only stand behind it.
+  // The attempt's own time limit covers all phases; the limits of phases are longer.
   const names = new NameResolver({ timeoutMs });
   const closing = new AbortController();
   const { signal } = closing;
@@ -43,7 +43,7 @@ export function createEmailNotifier(
       attempt.end();
     }
     return {
-      // Whom an earlier attempt left out has not got it now either.
+      // A recipient that an earlier attempt left out did not get it now either.
       ...(verdict.outcome === 'failed' && remaining.length > 0 ? { remaining } : {}),
       ...verdict,
       httpStatus: null,
@@ -63,7 +63,7 @@ export function createEmailNotifier(
   };
 }
 
-/** Those of some recipients whom the config names; a server may spell them in another case. */
+/** The recipients that the config names. A server may spell them in another case. */
 function stillWanted(recipients: readonly string[], to: readonly string[]): string[] {
   const wanted = new Set(to.map((address) => address.toLowerCase()));
   return recipients.filter((recipient) => wanted.has(recipient.toLowerCase()));
@@ -73,7 +73,7 @@ function tooSlow(timeoutMs: number): Verdict {
   return { outcome: 'failed', smtpCode: null, reason: `not sent within ${timeoutMs} ms`, answer: '' };
 }
 
-/** What a mail server, or an error, could repeat of how it is reached and is secret: not its host. */
+/** Secrets of the mail server's URL that a server or an error could repeat; its host is not one. */
 export function secretsOfSmtpUrl(url: Secret): string[] {
   const address = new URL(url.reveal());
   return [...secretsOfLogin(address), ...address.searchParams.values().filter((value) => value.length >= 6)];

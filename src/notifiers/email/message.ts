@@ -10,17 +10,15 @@ import { renderAbout, renderElapsed, renderHappening, renderTitle } from '../not
 import type { Digest } from '../notifier.ts';
 import { printableLine } from '../printable.ts';
 
-/** What happened to one subject: a line per event, oldest first, then what else there is to say of it. */
 type DigestGroup = { heading: string; lines: string[]; rows: Row[] };
 
-/** What a digest says, before it becomes text or HTML. Every string is one printable line. */
 type DigestNotice = { title: string; summary: string; groups: DigestGroup[] };
 
 const MAX_TITLE_LENGTH = 150;
 
 /**
- * Says what several events say, subject by subject. A subject whose last event may need somebody comes first, then they
- * follow in the order of their first events. `events` are given oldest first, and there is at least one.
+ * Builds a digest of several events, subject by subject. A subject whose last event reports trouble comes first; the others
+ * follow in the order of their first events. `events` are oldest first, at least one.
  */
 export function makeDigestNotice(events: readonly RenderedEvent[], directory: Directory): DigestNotice {
   const bySubject = [...Map.groupBy(events, ({ data }) => data.subject.id).values()];
@@ -41,7 +39,6 @@ export function makeDigestNotice(events: readonly RenderedEvent[], directory: Di
   };
 }
 
-/** The last of several events of one subject says where it stands. */
 function renderOneSubject(last: RenderedEvent, view: { count: number; directory: Directory }): string {
   const title = renderTitle(last, {
     transfer: shownTransfer(last),
@@ -51,7 +48,7 @@ function renderOneSubject(last: RenderedEvent, view: { count: number; directory:
   return `${printableLine(title, MAX_TITLE_LENGTH - end.length)}${end}`;
 }
 
-/** `Digest: 1 failed, 2 still pending, 9 filled`: where each subject stands, troubles first, then what there is most of. */
+/** Title such as `Digest: 1 failed, 2 still pending, 9 filled`: last states, troubles first, then by count. */
 function renderCounts(lasts: readonly RenderedEvent[]): string {
   const kinds = [...Map.groupBy(lasts, renderHappening)]
     .map(([happening, same]) => ({
@@ -88,7 +85,7 @@ function makeGroup(
   group: readonly RenderedEvent[],
   { directory, form }: { directory: Directory; form: (event: RenderedEvent) => string },
 ): DigestGroup {
-  // What a later record leaves out an earlier one may have reported.
+  // An earlier record may report what a later one omits.
   const reported = group.map((event) => renderAbout(event, { transfer: shownTransfer(event), directory }));
   const heading = reported.reduce((best, about) => (about.length > best.length ? about : best), '');
   const last = group.at(-1);
@@ -102,7 +99,6 @@ function makeGroup(
   };
 }
 
-/** Times of one day need no date. */
 function timeForm(events: readonly RenderedEvent[]): (event: RenderedEvent) => string {
   const full = (event: RenderedEvent | undefined) => formatTime(timeOf(event)) ?? '';
   const days = new Set(events.map((event) => full(event).slice(0, 10)));
@@ -116,7 +112,7 @@ function timeOf(event: RenderedEvent | undefined): number {
   return Date.parse(event?.timestamp ?? '');
 }
 
-/** The mail as plain text; links stand on lines of their own. */
+/** Renders a mail as plain text; links are on lines of their own. */
 export function renderText({ title, summary, sections }: Notice): string {
   const width = Math.max(0, ...sections.flat().map(({ label }) => label.length)) + 2;
   const line = ({ label, value, url }: Row) => {
@@ -127,11 +123,11 @@ export function renderText({ title, summary, sections }: Notice): string {
   return `${blocks.join('\n\n')}\n`;
 }
 
-/** A digest as plain text: a paragraph per subject. */
+/** Renders a digest as plain text: a paragraph per subject. */
 export function renderDigestText({ title, summary, groups }: DigestNotice): string {
   const blocks = groups.map(({ heading, lines, rows }) => {
     const width = Math.max(0, ...rows.map(({ label }) => label.length)) + 2;
-    // A link contains what the value says.
+    // The link contains the value.
     const facts = rows.map(({ label, value, url }) => `  ${`${label}:`.padEnd(width)}${url ?? value}`);
     return [heading, ...lines.map((line) => `  ${line}`), ...facts].join('\n');
   });
@@ -140,7 +136,7 @@ export function renderDigestText({ title, summary, groups }: DigestNotice): stri
 
 const LINE = 'border-top:1px solid #e4e7eb;';
 
-/** The mail as HTML: one table, inline styles only, since mail programs drop style sheets. */
+/** Renders a mail as HTML: one table, inline styles only, since mail programs drop style sheets. */
 export function renderHtml({ title, summary, sections }: Notice): string {
   const cell = `padding:6px 12px 6px 0;vertical-align:top;${LINE}`;
   const row = ({ label, value, url }: Row) =>
@@ -151,7 +147,7 @@ export function renderHtml({ title, summary, sections }: Notice): string {
   return page({ title, summary, columns: 2, rows });
 }
 
-/** A digest as HTML: one cell per subject, so that it is narrow where the reader's screen is, and small. */
+/** Renders a digest as HTML: one cell per subject, so that it fits narrow screens and stays small. */
 export function renderDigestHtml({ title, summary, groups }: DigestNotice): string {
   const cell = `padding:12px 0;${LINE}color:#1c2126;word-break:break-word;`;
   const group = ({ heading, lines: reported, rows }: DigestGroup) => {
@@ -207,10 +203,7 @@ function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES.get(character) ?? '');
 }
 
-/**
- * Who a mail is from and to, when it is sent, and what its words are made from. `remaining` are those of whom it is sent to
- * now; none: to all.
- */
+/** Addresses and date of a mail, and the source of its words. `remaining`: the recipients of this attempt; none: all. */
 export type Envelope = {
   receiverName: string;
   from: string;
@@ -221,8 +214,8 @@ export type Envelope = {
 };
 
 /**
- * The mail about an event. The same event for the same receiver always has the same `Message-ID`, so that a mail
- * sent twice is recognisable; all events of one subject refer to the same root, so that they make one thread.
+ * Builds the mail about an event. The same event for the same receiver always has the same `Message-ID`, so that a repeated mail
+ * is recognisable. All events of one subject refer to the same root, so that they make one thread.
  */
 export function makeMessage(event: RenderedEvent, envelope: Envelope): SendMailOptions {
   const notice = makeNotice(event, envelope.directory);
@@ -234,10 +227,7 @@ export function makeMessage(event: RenderedEvent, envelope: Envelope): SendMailO
   };
 }
 
-/**
- * The mail about several events, which are given oldest first. Sent again it has the same `Message-ID`. It belongs to
- * the thread of a subject when it is about no other, else to none.
- */
+/** Builds the mail about several events, oldest first: with a stable `Message-ID`, in a subject's thread if about no other. */
 export function makeDigestMessage({ id, events }: Digest, envelope: Envelope): SendMailOptions {
   const notice = makeDigestNotice(events, envelope.directory);
   return {

@@ -11,7 +11,7 @@ import { isLoopbackAddress } from '../../network/refused-addresses.ts';
 import type { NameResolver } from '../../network/resolver.ts';
 import type { Secret } from '../../secret.ts';
 
-/** What nodemailer keeps to itself of a connection. Its version is fixed, and tests hold that it is there. */
+/** Private members of a nodemailer connection. Its version is fixed, and tests check that they exist. */
 type Connection = {
   _responseQueue: string[];
   _destroyed: boolean;
@@ -22,7 +22,6 @@ type Connection = {
 
 const MOST_REPLY_BYTES = LIMITS.mailReplies.bytes;
 
-/** The bytes of the replies of each connection so far. */
 const received = new WeakMap<Connection, number>();
 
 let isLimited = false;
@@ -32,9 +31,9 @@ function tooLong(): Error {
 }
 
 /**
- * Ends every connection of nodemailer whose replies are too long together, as they come: it limits one reply only. Also lets
- * it drop empty ones at once: it takes a turn of the event loop for each, also after the connection has ended, so a server
- * that sends nothing else would keep the process busy for minutes.
+ * Ends nodemailer connections whose replies are too long in total; nodemailer limits a single reply only. Also drops empty
+ * replies at once. Nodemailer takes a turn of the event loop for each, even after the connection has ended, so a server that
+ * sends only those would keep the process busy for minutes.
  */
 function limitReplies(): void {
   if (isLimited) return;
@@ -60,16 +59,12 @@ export type MailTransport = Transporter<SMTPSentMessageInfo, SMTPTransportOption
 
 const MOST_BYTES = LIMITS.mailReplies.bytes;
 
-/** The interval at which the bytes of a connection are counted. */
 const COUNT_EVERY_MS = 10;
 
-/** URL parameters that would print mails and passwords, or change a limit or how often a message is tried. */
+/** URL parameters that would print mails and passwords, or change a limit or the number of tries. */
 const REFUSED_PARAMETERS = ['logger', 'debug', 'transactionLog', 'pool', 'maxResponseSize'];
 
-/**
- * The place where mail goes and how; each phase of a connection may take `timeoutMs`, and `signal` ends them all. `onLogin` is called
- * when the server has accepted a login.
- */
+/** `timeoutMs` limits each phase of a connection, `signal` ends all; `onLogin` is called when the server accepts a login. */
 type MailTransportOptions = {
   url: Secret;
   names: NameResolver;
@@ -79,8 +74,8 @@ type MailTransportOptions = {
 };
 
 /**
- * A transport for an `smtp://` or `smtps://` URL. A password goes over TLS only, except to this machine or where the URL
- * says `?ignoreTLS=true` or `?requireTLS=false`.
+ * Opens a transport for an `smtp://` or `smtps://` URL. A password goes over TLS only, except to this machine or with
+ * `?ignoreTLS=true` or `?requireTLS=false` in the URL.
  */
 export function openMailTransport(parts: MailTransportOptions): MailTransport {
   limitReplies();
@@ -100,7 +95,7 @@ export function openMailTransport(parts: MailTransportOptions): MailTransport {
     maxResponseSize: MOST_BYTES,
     disableFileAccess: true,
     disableUrlAccess: true,
-    // The library reports a login nowhere else. Its entries hold the user, so nothing of them is passed on.
+    // The library reports a login nowhere else. Its entries contain the user, so none of them is passed on.
     ...(onLogin === undefined
       ? {}
       : { logger: { info: (entry: unknown) => void (isLogin(entry) && onLogin()) } }),
@@ -112,7 +107,7 @@ function isLogin(entry: unknown): boolean {
   return typeof entry === 'object' && entry !== null && 'action' in entry && entry.action === 'authenticated';
 }
 
-/** Connects for nodemailer, which would ask the process's one way to look up names when its own finds nothing. */
+/** Connects for nodemailer, whose fallback for a failed name lookup is the process-wide resolver. */
 function socketMaker({
   names,
   timeoutMs,
@@ -140,10 +135,7 @@ function socketMaker({
   };
 }
 
-/**
- * Ends a connection that brings too much besides replies, as TLS can. A timer counts, since with TLS nobody sees the bytes
- * come on this socket.
- */
+/** Ends a connection with too many bytes besides replies, as TLS can. A timer counts: with TLS this socket emits no data. */
 function endWhereTooLong(socket: Socket): void {
   const timer = setInterval(() => {
     if (socket.bytesRead > MOST_BYTES) socket.destroy(tooLong());
@@ -156,7 +148,6 @@ function isLoopback(hostname: string): boolean {
   return isIP(host) === 0 ? host === 'localhost' : isLoopbackAddress(host);
 }
 
-/** As a URL has it, an IPv6 address stands in brackets. */
 function withoutBrackets(hostname: string): string {
   return hostname.replace(/^\[|\]$/g, '');
 }

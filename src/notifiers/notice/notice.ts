@@ -22,15 +22,14 @@ import {
 } from './rows.ts';
 import { isOperatorEvent, kindName, renderElapsed, renderTitle } from './title.ts';
 
-/** What a mail says, before it becomes text or HTML. Every string is one printable line. */
+/** The content of a mail, before it becomes text or HTML. Every string is one printable line. */
 export type Notice = { title: string; summary: string; sections: Row[][] };
 
 const MAX_OTHER_ROWS = 30;
 
-/** Members of a record that the rows of every notice already tell. */
+/** Members of a record that the rows of every notice already contain. */
 const REPORTED_MEMBERS: ReadonlySet<string> = new Set(['id', 'type', 'status', 'state', 'updatedAt']);
 
-/** Members with a row, a name and a form of their own. */
 const NAMED_MEMBERS: ReadonlyMap<string, { label: string; isTime?: true }> = new Map([
   ['txHash', { label: 'Transaction' }],
   ['permitTxHash', { label: 'Permit transaction' }],
@@ -42,7 +41,7 @@ const NAMED_MEMBERS: ReadonlyMap<string, { label: string; isTime?: true }> = new
   ['error', { label: 'Error' }],
 ]);
 
-/** Says what an event says, in an order for readers; a record of any shape is reported, member by member if need be. */
+/** Builds the notice of an event, in an order for readers. It reports a record of any shape, member by member if need be. */
 export function makeNotice(event: RenderedEvent, directory: Directory = COMMON): Notice {
   const transfer = shownTransfer(event);
   return {
@@ -63,7 +62,7 @@ export function makeNotice(event: RenderedEvent, directory: Directory = COMMON):
   };
 }
 
-/** What a digest tells of a subject beside its events: where it can be looked at, what went wrong, whose it is. */
+/** Further facts of a subject in a digest: its transactions, the reasons of a failure, and its metadata. */
 export function briefRows(event: RenderedEvent, directory: Directory): Row[] {
   const { data } = event;
   const transfer = shownTransfer(event);
@@ -93,7 +92,7 @@ function statusRows(event: RenderedEvent): Row[] {
   ];
 }
 
-/** `filled by 2026-11-20 11:31:00 UTC (83 %)`: what is waited for, by when it is expected, and how likely that is. */
+/** A row such as `filled by 2026-11-20 11:31:00 UTC (83 %)`: the expected status, its time, and its probability. */
 function expectedRows({ data: { expectedBy } }: RenderedEvent): Row[] {
   if (expectedBy === undefined) return [];
   const { status, at, probability } = expectedBy;
@@ -113,7 +112,7 @@ function transferRows({ source, destination, refund }: Transfer, directory: Dire
   ];
 }
 
-/** A vault or gateway job does not say of its amount whether it has been sent. */
+/** Label of the source amount. A vault or gateway job does not report whether its amount has been sent. */
 function sourceLabel(source: Leg | null): string {
   if (source?.done) return 'Sent';
   return source?.members.includes('steps') || source?.members.length === 0 ? 'To send' : 'Amount';
@@ -135,7 +134,6 @@ function legRows(
   return [...rowIf(labels.amount, what), ...transaction];
 }
 
-/** The record's members that no other row tells, those with a name first. */
 function recordRows(event: RenderedEvent, transfer: Transfer): Row[] {
   const { record } = event.data;
   const reported = new Set([...shownMembers(record, transfer), ...promiseMembers(event)]);
@@ -149,7 +147,7 @@ function recordRows(event: RenderedEvent, transfer: Transfer): Row[] {
   });
 }
 
-/** The members that the rows of the transfer tell; what could not be read there stays to be reported on its own. */
+/** The members in the rows of the transfer. A member that was unreadable there is reported on its own. */
 function shownMembers(record: JsonObject, { source, destination, refund }: Transfer): Set<string> {
   const legs = [source, destination, refund].filter((leg) => leg !== null);
   const reported = new Set([...REPORTED_MEMBERS, ...legs.flatMap(({ members }) => members)]);
@@ -184,7 +182,7 @@ function eventRows({ id, timestamp, data }: RenderedEvent): Row[] {
   ];
 }
 
-/** One or two sentences about what happened. Words of the upstream appear in it as they came. */
+/** One or two sentences about the event. Words of the upstream appear unchanged. */
 function renderSummary(event: RenderedEvent): string {
   const { data } = event;
   const remarks = [
@@ -207,7 +205,6 @@ function mainSentence(event: RenderedEvent): string {
   return `The status of the ${kindName(data.subject.kind)} is now “${word}”.`;
 }
 
-/** Why the signature of a quote does not hold, as the verification said it. */
 function whyInvalid({ signature }: JsonObject): string {
   const reason = isJsonObject(signature) ? readText(signature.reason) : null;
   const part = isJsonObject(signature) ? readText(signature.part) : null;

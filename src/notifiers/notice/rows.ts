@@ -7,18 +7,18 @@ import { describeAmount, groupUnits } from '../../domain/transfers/money.ts';
 import { type Leg, readTransfer, type Transfer } from '../../domain/transfers/transfer.ts';
 import { printableLine } from '../printable.ts';
 
-/** A fact with its name, and where it can be looked at. */
+/** A fact with its name, and its link. */
 export type Row = { label: string; value: string; url: string | null };
 
 const MAX_VALUE_LENGTH = 500;
 
-/** One row, or none when there is nothing to say. */
+/** One row, or none for an empty value. */
 export function rowIf(label: string, value: string): Row[] {
   const line = printableLine(value, MAX_VALUE_LENGTH);
   return line === '' ? [] : [{ label: printableLine(label, 60) || 'unnamed', value: line, url: null }];
 }
 
-/** Any JSON as a phrase: `chainId 8453, state submitted, quoteIds quote:…`; what lies deeper than 4 levels is left out. */
+/** Formats any JSON as a phrase: `chainId 8453, state submitted, quoteIds quote:…`; omits levels deeper than 4. */
 export function describeValue(value: JsonValue | undefined, depth = 0): string {
   if (value === undefined || value === null) return '';
   if (typeof value !== 'object') return String(value);
@@ -32,13 +32,13 @@ export function describeValue(value: JsonValue | undefined, depth = 0): string {
     .join(', ');
 }
 
-/** A time as `2026-11-20 11:31:00 UTC`; null when the number is no time. */
+/** Formats a time as `2026-11-20 11:31:00 UTC`; null for an invalid number. */
 export function formatTime(timeMs: number): string | null {
   const date = new Date(timeMs);
   return Number.isNaN(date.getTime()) ? null : `${date.toISOString().slice(0, -5).replace('T', ' ')} UTC`;
 }
 
-/** Unix seconds, as digits, in the same form; null when the text is no time. */
+/** Formats Unix seconds, as digits, in the same form; null when the text is no time. */
 export function formatUnixSeconds(seconds: string): string | null {
   return /^\d{1,12}$/.test(seconds) ? formatTime(Number(seconds) * 1_000) : null;
 }
@@ -50,7 +50,7 @@ const UNITS: readonly (readonly [name: string, seconds: number])[] = [
   ['s', 1],
 ];
 
-/** A span in its two greatest units: `23 s`, `15 min`, `2 h 5 min`. */
+/** Formats a span in its two greatest units: `23 s`, `15 min`, `2 h 5 min`. */
 export function formatDuration(seconds: number): string {
   const first = UNITS.findIndex(([, size]) => seconds >= size);
   if (first === -1) return '0 s';
@@ -63,10 +63,9 @@ export function formatDuration(seconds: number): string {
   return parts.join(' ');
 }
 
-/** The number of moves a mail lists. */
 const MOST_MOVES = 5;
 
-/** What readers call the transaction that a proof is about. */
+/** Readers' names for the transaction that a proof is about. */
 export const PAYMENT_NAMES = { destination: 'delivery', source: 'funding', refund: 'refund' } as const;
 
 const REASONS: { readonly [reason in DisputeReason]: string } = {
@@ -77,14 +76,14 @@ const REASONS: { readonly [reason in DisputeReason]: string } = {
   'other-intent': 'the payment is that of another transfer',
 };
 
-/** What was found of which payment, in a sentence. */
+/** Describes a proof's payment and result in a sentence. */
 export function proofSentence({ payment, reason, singleSource }: Proof): string {
   const what = reason === undefined ? '' : `: ${REASONS[reason]}`;
   const source = singleSource === true ? ' Only one endpoint could be asked.' : '';
   return `It is about the ${PAYMENT_NAMES[payment]}${what}.${source}`;
 }
 
-/** What the endpoints said of a payment. */
+/** Rows for the result of the endpoints about a payment. */
 export function proofRows({ data: { proof } }: RenderedEvent, directory: Directory): Row[] {
   if (proof === undefined) return [];
   const { payment, chainId, txHash, token = null, stated, checked, block, moved = [], endpoints } = proof;
@@ -105,12 +104,11 @@ export function proofRows({ data: { proof } }: RenderedEvent, directory: Directo
   ];
 }
 
-/** An old or new value that is longer is left out of a line for people. */
 const LONGEST_VALUE = 60;
 
 const BASE_UNITS = /^\d{6,}$/;
 
-/** Members of a record that rows of the promise tell, where they tell something. */
+/** Members of a record that the rows of the promise contain, where they have a value. */
 export function promiseMembers({ data: { transfer, record } }: RenderedEvent): string[] {
   const reported = transfer === undefined ? [] : ['funder', 'recipient'].filter((key) => key in transfer);
   return record.type === 'route' ? [...reported, 'minimumOutput', 'fees', 'quote'] : reported;
@@ -121,21 +119,20 @@ export function sinceFunding({ data: { transfer } }: RenderedEvent): string {
   return transfer?.secondsSinceFunding === undefined ? '' : formatDuration(transfer.secondsSinceFunding);
 }
 
-/** Both ends of a transfer as its record tells them, else as its quote promised them. */
+/** Both ends of a transfer from its record, else from its quote's promise. */
 export function shownTransfer({ data }: RenderedEvent): Transfer {
   const { source, destination, refund } = readTransfer(data.record);
   const { toSend, promised } = data.transfer ?? {};
   return { source: source ?? legOf(toSend), destination: destination ?? legOf(promised), refund };
 }
 
-/** An end that no member of the record tells of. */
 function legOf(money: Money | undefined): Leg | null {
   if (money === undefined) return null;
   const { amount: units, token = null, chainId = null } = money;
   return { chainId, token, amount: units, txHash: null, done: false, members: [] };
 }
 
-/** What went wrong with a transfer: what is missing of it, and which of its parts have failed. */
+/** Faults of a transfer: its shortfall, and its failed parts. */
 export function troubleRows({ data: { transfer } }: RenderedEvent): Row[] {
   const { shortfall, failed = [] } = transfer ?? {};
   return [
@@ -144,7 +141,7 @@ export function troubleRows({ data: { transfer } }: RenderedEvent): Row[] {
   ];
 }
 
-/** What was promised of a transfer, beside what its record tells: amounts, fees, and who gets them. */
+/** The promise of a transfer, beside its record: amounts, fees and recipients. */
 export function promiseRows({ data }: RenderedEvent, { destination }: Transfer): Row[] {
   const { promised, minimum, fees = [], funder, recipient, refundRecipient, delivered } = data.transfer ?? {};
   const isReported = delivered === undefined && destination?.amount === promised?.amount;
@@ -158,10 +155,10 @@ export function promiseRows({ data }: RenderedEvent, { destination }: Transfer):
   ];
 }
 
-/** A changed member with its values, as far as both are short: `steps[0].status OPEN → FULFILLED`. */
+/** Formats a changed member with its values, as far as both are short: `steps[0].status OPEN → FULFILLED`. */
 export function describeChange(path: string, transfer: TransferFacts | undefined): string {
   const change = transfer?.changed?.find((one) => one.path === path);
-  // The status has a row of its own, and what there was not has no old value.
+  // The status has a row of its own, and an added member has no old value.
   if (change?.old == null || path === 'status' || path === 'state') return path;
   const [before, now] = [describeValue(change.old), describeValue(change.new)];
   const isLong = before.length > LONGEST_VALUE || now.length > LONGEST_VALUE;
@@ -175,7 +172,7 @@ function describeFailure({ path, status, reason }: NonNullable<TransferFacts['fa
 
 type Money = NonNullable<TransferFacts['sent']>;
 
-/** `1,250.00 USDC`, else base units of the token. */
+/** Formats an amount as `1,250.00 USDC`, else in base units of the token. */
 function amount({ amount: baseUnits, units, symbol, token }: Money): string {
   if (units !== undefined && symbol !== undefined) return printableLine(`${groupUnits(units)} ${symbol}`);
   return printableLine(
@@ -183,7 +180,6 @@ function amount({ amount: baseUnits, units, symbol, token }: Money): string {
   );
 }
 
-/** A share in percent, e.g. `0.25 %`. */
 function percent(share: number): string {
   return `${Number((share * 100).toPrecision(3))} %`;
 }

@@ -19,10 +19,10 @@ export function kindName(kind: string): string {
   return kind === 'upstream' ? 'transfer service' : eventKind(kind).name;
 }
 
-/** What an event's words are made from beside itself: the transfer in its record, and the names of chains and tokens. */
+/** Sources of an event's words: the transfer in its record, and the names of chains and tokens. */
 export type View = { transfer: Transfer; directory: Directory };
 
-/** The line that says it all, e.g. `Filled: 1,250.00 USDC, Base to Optimism, 23 s`; printable, at most 150 characters. */
+/** Renders the title, e.g. `Filled: 1,250.00 USDC, Base to Optimism, 23 s`; printable, at most 150 characters. */
 export function renderTitle(event: RenderedEvent, view: View): string {
   const took = renderElapsed(event);
   const reported = [renderHappening(event), renderAbout(event, view)]
@@ -32,7 +32,7 @@ export function renderTitle(event: RenderedEvent, view: View): string {
   return `${printableLine(reported, MAX_TITLE_LENGTH - end.length)}${end}`;
 }
 
-/** What happened, e.g. `Filled` or `Gasless job failed`; printable. */
+/** Renders the happening, e.g. `Filled` or `Gasless job failed`; printable. */
 export function renderHappening(event: RenderedEvent): string {
   const { kind } = event.data.subject;
   // A transfer needs no name: nearly every mail is about one.
@@ -40,12 +40,12 @@ export function renderHappening(event: RenderedEvent): string {
   return capitalise(printableLine(`${name} ${happening(event)}`));
 }
 
-/** What it happened to, e.g. `1,250.00 USDC, Base to Optimism`; empty where the happening says it. */
+/** Renders its object, e.g. `1,250.00 USDC, Base to Optimism`; empty where the happening contains it. */
 export function renderAbout(event: RenderedEvent, view: View): string {
   return printableLine(isOperatorEvent(event) ? operatorSubject(event) : describeSubject(event, view));
 }
 
-/** The time that it took, e.g. `23 s`; empty where that is not known. */
+/** Renders the elapsed time, e.g. `23 s`; empty where that is not known. */
 export function renderElapsed({ data: { elapsedSeconds } }: RenderedEvent): string {
   return elapsedSeconds === undefined ? '' : formatDuration(elapsedSeconds);
 }
@@ -54,7 +54,7 @@ function happening({ type, data }: RenderedEvent): string {
   const word = words(type.slice(type.indexOf('.') + 1));
   if (data.regression === true) return `back to ${word}`;
   const title = tellingOfType(type)?.title ?? word;
-  // What the chain says is about one payment: a funding that is verified says nothing of the delivery.
+  // A chain's result is about one payment: a verified funding proves nothing about the delivery.
   return data.proof === undefined ? title : `${PAYMENT_NAMES[data.proof.payment]} ${title}`;
 }
 
@@ -69,7 +69,7 @@ function describeSubject(event: RenderedEvent, view: View): string {
   return event.data.subject.kind === 'route' ? describePrice(event, view) : describeTransfer(event, view);
 }
 
-/** `base-to-optimism, 1,250.00 USDC gives 1,249.37 USDC`; what gives nothing is named alone. */
+/** `base-to-optimism, 1,250.00 USDC gives 1,249.37 USDC`; the name alone without a price. */
 function describePrice({ data: { subject } }: RenderedEvent, { transfer, directory }: View): string {
   const { source, destination } = transfer;
   const name = shortId(subject.id);

@@ -15,7 +15,7 @@ export type PostgresConnection = { client: pg.Client; isUsable(): boolean; destr
 
 export const DEFAULT_PORT = 5_432;
 
-/** Connects to the first permitted address of the host that takes it. Ends, and rejects, when the signal says so. */
+/** Connects to the first permitted address of the host that accepts. Ends, and rejects, when the signal aborts. */
 export async function connectPostgres(
   target: PostgresTarget,
   { names, signal }: { names: NameResolver; signal: AbortSignal },
@@ -36,12 +36,12 @@ export async function connectPostgres(
   throw failure;
 }
 
-/** Protocol violation: what a pooler such as PgBouncer answers to a parameter that it does not know. */
+/** Protocol violation: the answer of a pooler such as PgBouncer to an unknown parameter. */
 const UNKNOWN_PARAMETER = '08P01';
 
 /**
- * Has the server give up, too, what is given up here: else an insert that waits for a lock would hold its connection there
- * for as long as that lasts, and so would each one after it. A pooler that knows no such bound is connected to without.
+ * Sets a statement timeout at the server: else an insert that waits for a lock would hold its connection there until the lock is
+ * free, as would each later one. A pooler that does not know this parameter gets none.
  */
 async function connectBounded(
   address: string,
@@ -84,7 +84,7 @@ async function connectTo(
   });
   limitAnswers(client, LIMITS.postgresAnswer.bytes);
   let isUsable = true;
-  // What breaks a connection that is not in use is found out here; else it would end the process.
+  // Handles the error of an unused connection, which would otherwise end the process.
   client.on('error', () => {
     isUsable = false;
   });
@@ -104,12 +104,12 @@ async function connectTo(
   return { client, isUsable: () => isUsable, destroy };
 }
 
-/** What Postgres, or an error, could repeat of how it is reached and is secret. */
+/** Secrets of a Postgres URL that the server or an error could repeat. */
 export function secretsOfPostgresUrl(url: Secret): string[] {
   return secretsOfLogin(new URL(url.reveal()));
 }
 
-/** The driver knows no signals: what it waits for goes on, and is ended by destroying its connection. */
+/** Rejects when the signal aborts. The driver knows no signals: its operation goes on until its connection is destroyed. */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const abort = (): void => reject(signal.reason);
@@ -120,12 +120,12 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
 }
 
 /**
- * Ends a connection where more bytes come than one answer may have: the driver would hold as many as the server announces.
- * What comes after something was written belongs to that. Call it before the client connects.
+ * Ends a connection that receives more bytes than one answer may have: the driver would buffer as many as the server announces.
+ * Bytes after a write belong to that write. Call it before the client connects.
  */
 export function limitAnswers({ connection }: pg.Client, mostBytes: number): void {
   limit(connection.stream, mostBytes);
-  // From there on another stream has what is decrypted.
+  // From there on another stream has the decrypted bytes.
   connection.once('sslconnect', () => limit(connection.stream, mostBytes));
 }
 

@@ -14,7 +14,7 @@ import {
 } from './connection.ts';
 import { insertStatement, insertValues } from './table.ts';
 
-/** Why an event could not be inserted, in words for a human, with Postgres' own code and what would help, or with its host. */
+/** Describes a failed insert for a human, with Postgres' own code and advice, or with its host. */
 export function describePostgresError(error: unknown, { url, table }: PostgresReceiver): string {
   if (!(error instanceof pg.DatabaseError)) {
     const words = describeConnectionError(error);
@@ -29,10 +29,8 @@ export function describePostgresError(error: unknown, { url, table }: PostgresRe
   return advice === null ? words : `${words}; ${advice}`;
 }
 
-/** How the client names a server that speaks no TLS. */
 const NO_TLS = 'does not support SSL';
 
-/** How Postgres names a connection without TLS that it does not let in. */
 const NOT_ENCRYPTED = 'no encryption';
 
 function adviceFor(code: string | undefined, table: string): string | null {
@@ -59,10 +57,7 @@ function adviceFor(code: string | undefined, table: string): string | null {
   }
 }
 
-/**
- * Inserts each event as a row of the user's own table, once: its id is the key, and an event that is there already counts as
- * delivered. So an attempt of which nobody knows how it ended is simply made again.
- */
+/** Inserts each event once, as a row of the user's table: a row with its id counts as delivered, so an attempt is repeatable. */
 export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
   const { table, timeoutMs } = receiver;
   const names = new NameResolver({ timeoutMs });
@@ -88,7 +83,6 @@ export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
     one.destroy();
   }
 
-  /** Returns how many were not there. */
   async function insert(events: readonly LoggedEvent[], signal: AbortSignal): Promise<number> {
     const used = await connection(signal);
     try {
@@ -96,7 +90,7 @@ export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
       idle.push(used);
       return rowCount ?? 0;
     } catch (error) {
-      // Also after a mere refusal: a new connection sees what was changed to help, such as another search path.
+      // Also after a mere refusal: a new connection sees a repair such as another search path.
       end(used);
       throw error;
     }
@@ -115,7 +109,7 @@ export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
       return { ...shown, outcome: 'delivered', reason, durationMs, retryAfterMs: null };
     } catch (error) {
       attempt.throwIfCutOff();
-      // The server gives up after as long: where our timer is held up, its word comes first.
+      // The server gives up after the same time: where our timer is late, its error comes first.
       const isLate = attempt.isTimedOut() || attempt.elapsedMs() >= timeoutMs;
       const reason = isLate
         ? `not inserted within ${timeoutMs} ms`

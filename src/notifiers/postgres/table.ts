@@ -2,9 +2,9 @@ import { storableText } from '../../domain/json.ts';
 import type { LoggedEvent } from '../notifier.ts';
 
 /**
- * Makes the table where it is missing. `number` is given while the insert holds a lock, so rows become visible in its
- * order: whoever has read up to one misses nothing by requesting larger ones. The index is of hashes: the upstream names
- * subjects, and what is longer than 2,704 bytes fits into no other.
+ * SQL that makes the table where it is missing. `number` is assigned while the insert holds a lock, so rows become visible in
+ * its order: a reader of all rows up to one misses nothing by requesting larger ones. The index is of hashes: the upstream names
+ * subjects, and no other index takes more than 2,704 bytes.
  */
 export function tableDefinition(table: string): string {
   const index = quoted(`${table.split('.').at(-1)}_subject`.slice(-63));
@@ -28,10 +28,7 @@ const COLUMNS = ['id', 'type', 'occurred_at', 'subject', 'sequence', 'position',
 /** Any number: with the table's own it names the lock. */
 const LOCK = 1_767_336_803;
 
-/**
- * Inserts events in their order, but those that are there: no row then. One insert at a time, over all processes, until it
- * is committed: numbers are taken only once the lock is held.
- */
+/** SQL that inserts new events in order, one insert at a time over all processes until its commit: numbers follow the lock. */
 export function insertStatement(table: string): string {
   const name = quotedTable(table);
   const columns = COLUMNS.join(', ');
@@ -52,7 +49,7 @@ export function insertValues(events: readonly LoggedEvent[]): Cell[][] {
 
 type Cell = string | number | null;
 
-/** A row as it is inserted, in the order of the columns. */
+/** Builds a row, in the order of the columns. */
 export function rowOf({ event, entry }: LoggedEvent): Cell[] {
   const clean = storable(event);
   const { id, type, timestamp, data } = clean;
@@ -60,13 +57,12 @@ export function rowOf({ event, entry }: LoggedEvent): Cell[] {
   return [id, type, timestamp, data.subject.id, data.sequence, position, JSON.stringify(clean)];
 }
 
-/** An entry of the log as a text that sorts as entries do. */
 function positionOf(entry: string): string {
   const [ms = '', place = ''] = entry.split('-');
   return `${ms.padStart(14, '0')}-${place.padStart(10, '0')}`;
 }
 
-/** What Postgres cannot keep in a text or in JSON is replaced, at any depth. */
+/** Replaces text that Postgres cannot store in text or JSON, at any depth. */
 function storable<T>(value: T): T;
 function storable(value: unknown): unknown {
   if (typeof value === 'string') return storableText(value);

@@ -18,9 +18,9 @@ export type Verdict = Pick<AttemptResult, 'outcome' | 'reason' | 'retryAfterMs'>
 const WAITING_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
 /**
- * What an answer means, by Standard Webhooks: 2xx is success, a redirect is a failure and never followed, 410 ends
- * the deliveries, 429, 502, 503 and 504 may say how long to wait. Only a success also needs its body to end: a
- * refusal is one whatever follows it.
+ * Classifies an answer by Standard Webhooks: 2xx is success, a redirect is a failure and never followed, 410 ends the
+ * deliveries, 429, 502, 503 and 504 may name a wait. Only a success also needs its body to end: a refusal is one whatever
+ * follows it.
  */
 export function classifyAnswer({
   httpStatus,
@@ -44,10 +44,10 @@ export function classifyAnswer({
   };
 }
 
-/** Why no answer came, in words for a human, from an error of the connection. */
+/** Describes for a human, from an error of the connection, the reason for a missing answer. */
 export function describeConnectionError(error: unknown): string {
   if (!(error instanceof Error)) return 'the request failed';
-  // Several addresses were tried and each failed: the first one's reason stands for all.
+  // Several addresses were tried and each failed: the first one's reason represents all.
   if (error instanceof AggregateError && error.errors[0] instanceof Error) {
     return describeConnectionError(error.errors[0]);
   }
@@ -77,13 +77,9 @@ export function describeConnectionError(error: unknown): string {
   }
 }
 
-/** The longest wait that a receiver can ask for. */
 const MAX_RETRY_AFTER_MS = 60 * 60 * 1_000;
 
-/**
- * The wait that a `Retry-After` header requests, given in seconds or as an HTTP date, in milliseconds from `nowMs`
- * and between 0 and one hour. Null when the header is missing or says neither.
- */
+/** Parses `Retry-After` (seconds or an HTTP date) to ms from `nowMs`, 0 to one hour. Null when missing or invalid. */
 export function parseRetryAfter(header: string | undefined, nowMs: number): number | null {
   const text = header?.trim() ?? '';
   const waitMs = /^\d+$/.test(text) ? Number(text) * 1_000 : httpDateMs(text) - nowMs;
@@ -95,16 +91,13 @@ function httpDateMs(text: string): number {
   return /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text) ? Date.parse(text) : Number.NaN;
 }
 
-/**
- * The start of an answer's body, as it came; `ended` says whether it ended, or reached the cap, rather than broke off,
- * `cut` whether more may have followed.
- */
+/** Unchanged start of an answer's body; `ended`: it ended or reached the cap, not broke off; `cut`: more may have followed. */
 export type AnswerStart = { text: string; ended: boolean; cut: boolean };
 
 /**
- * Reads a body until 1 KiB has come. A body that goes on beyond that is cut there, with its connection, and counts as
- * ended: it must not cost a success that a status has already promised. Never throws: a body that breaks off, or is
- * aborted, gives what had arrived.
+ * Reads a body until 1 KiB has come. A longer body is cut there, with its connection, and counts as ended: it must not cost a
+ * success that a status has already promised. Never throws: a body that breaks off, or is aborted, yields the bytes that
+ * arrived.
  */
 export async function readAnswerStart(body: Dispatcher.ResponseData['body']): Promise<AnswerStart> {
   const chunks: Buffer[] = [];

@@ -4,31 +4,28 @@ import { buildConnector, errors } from 'undici';
 import { LIMITS } from '../../domain/limits.ts';
 import { type AddressRule, permitted, refusalOf } from '../address-rules.ts';
 
-/** A receiver sent more than any answer needs. */
 class AnswerTooLongError extends Error {
   readonly code = 'ANSWER_TOO_LONG';
 }
 
 /**
- * The number of bytes that may come for one request: far more than the header (16 KiB) and the start of a body that are read.
- * It also ends what no limit of the HTTP parser does: informational answers without end, white space, a reason, the
- * extensions of chunks.
+ * Most bytes for one request: far more than the header (16 KiB) and the start of a body that are read. It also ends
+ * endless informational answers, white space, reasons and chunk extensions, which no limit of the HTTP parser does.
  */
 const MAX_ANSWER_BYTES = LIMITS.receiverAnswer.bytes;
 
-/** The number of informational answers (1xx) may come before the answer to one request. */
+/** Most informational answers (1xx) before the answer to one request. */
 export const MAX_INFORMATIONAL_ANSWERS = 10;
 
-/** The longest header of an informational answer, bytes. */
 const MAX_INFORMATIONAL_BYTES = LIMITS.receiverHeader.bytes;
 
-/** How an answer begins that may be informational; `#` stands for any digit. */
+/** Beginning of an answer that may be informational; `#` is any digit. */
 const INFORMATIONAL_START = 'HTTP/1.# 1##';
 
 /**
- * A connector whose connections are given up when they are not made in time, to the millisecond: undici takes up to a
- * second longer, and so long the next attempts would wait for a place. Once made they break when one request is
- * answered with more than 256 KiB.
+ * Bounds a connector: ends a connection that is not made in time, to the millisecond. undici takes up to a second longer, and
+ * the next attempts would wait for a place that long. A connection that is made breaks when one request is answered with more
+ * than 256 KiB.
  */
 export function boundedConnector(
   connect: buildConnector.connector,
@@ -39,7 +36,7 @@ export function boundedConnector(
     const timer = setTimeout(() => {
       if (socket instanceof Socket) socket.destroy(new errors.ConnectTimeoutError());
     }, timeoutMs);
-    // The socket, though the type does not say so; nothing where the connector has refused at once.
+    // The socket, though the type lacks it; undefined where the connector has refused at once.
     socket = connect(target, (...[error, made]) => {
       clearTimeout(timer);
       if (error !== null) return callback(error, null);
@@ -50,9 +47,9 @@ export function boundedConnector(
 }
 
 /**
- * Limits what comes for one request, and takes informational answers out of it: undici breaks the connection at an unasked
- * `100 Continue`. One request at a time goes over a socket, so what comes after something was written belongs to that. This
- * listens before undici does, and so sees all bytes first.
+ * Limits the bytes for one request, and removes informational answers from them: undici breaks the connection at an unasked `100
+ * Continue`. A socket carries one request at a time, so bytes after a write belong to that write. This listens before undici
+ * does, and so sees all bytes first.
  */
 function capAnswers(socket: Socket): void {
   let written = socket.bytesWritten;
@@ -85,7 +82,7 @@ function readAll(socket: Socket): Buffer {
   return Buffer.concat(chunks);
 }
 
-/** Takes the next bytes for a request. `rest` is where the answer itself begins; empty while that has not come. */
+/** Takes the next bytes for a request. `rest` begins with the answer itself; empty while that has not come. */
 type SkipInformational = (bytes: Buffer) => { rest: Buffer; problem: string | null };
 
 function skipInformational(): SkipInformational {
@@ -122,10 +119,9 @@ function mayBeInformational(bytes: Buffer): boolean {
 }
 
 /**
- * A connector for undici that checks the address it connects to, after DNS, so that a name cannot point a receiver
- * at the inside of the network. Every connection of the pool goes through it. A name is requested once, and the
- * connection goes to the very addresses that were checked: a name that is public when checked and private when
- * connected to gains nothing.
+ * Builds a connector for undici that checks the address after DNS, so that a name cannot point a receiver at the inside of the
+ * network. Every connection of the pool uses it. A name is looked up once, and the connection goes to the checked addresses: a
+ * name that is public when checked and private when connected to gains nothing.
  */
 export function guardedConnector({
   lookup,
@@ -138,13 +134,13 @@ export function guardedConnector({
   return withoutLiterals(buildConnector({ ...options, lookup: guardedLookup(lookup, rules) }), rules);
 }
 
-/** A connector that refuses addresses that are given as such, which are connected to without a lookup. */
+/** Builds a connector that refuses literal addresses, which are connected to without a lookup. */
 export function withoutLiterals(
   connect: buildConnector.connector,
   rules: readonly AddressRule[],
 ): buildConnector.connector {
   return (target, callback) => {
-    // undici has taken the brackets of IPv6 away.
+    // undici has removed the brackets of IPv6.
     const literals = isIP(target.hostname) === 0 ? [] : [{ address: target.hostname }];
     if (permitted(literals, rules).length < literals.length) {
       callback(refusalOf(literals, rules), null);

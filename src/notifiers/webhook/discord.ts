@@ -10,16 +10,13 @@ const MAX_LABEL_LENGTH = 60;
 const MAX_VALUE_LENGTH = 120;
 const MAX_SUMMARY_LENGTH = 500;
 
-/** A link that makes a field longer than this is left out: 10 such fields fit beside title and summary. */
+/** A link that makes a field longer is omitted: 10 such fields fit beside title and summary. */
 const MAX_LINKED_LENGTH = 340;
 
-/** What all fields may have together, beside a title and a summary in which every character is escaped. */
+/** Most characters of all fields, beside a title and a summary in which every character is escaped. */
 const MAX_FIELDS_LENGTH = 4_700;
 
-/**
- * A message for a Discord webhook. What the upstream says is escaped, so that it makes no markup, no links and no
- * mentions; `timestamp` is the event's, ISO 8601.
- */
+/** Renders a Discord message. Upstream text is escaped: no markup, links or mentions. `timestamp` is the event's, ISO 8601. */
 export function discordMessage(
   { title, summary, sections: [first = []] }: Notice,
   timestamp: string,
@@ -55,7 +52,6 @@ function field({ label, value, url }: Row): Field {
   };
 }
 
-/** A backslash before every ASCII mark that Discord's Markdown, links or mentions could begin with. */
 function escapeDiscord(text: string): string {
   return text.replace(/[\\`*_~|>#[\]()<@:/-]/g, '\\$&');
 }

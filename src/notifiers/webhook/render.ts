@@ -8,13 +8,13 @@ import { discordMessage } from './discord.ts';
 import { slackMessage } from './slack.ts';
 import { teamsMessage } from './teams.ts';
 
-/** Members of a record that are stored as long as anything else can go. */
+/** Members of a record that are removed last. */
 const CORE: ReadonlySet<string> = new Set(['id', 'type', 'status', 'state', 'vaultAddress', 'updatedAt']);
 
 /**
- * The event, or where it is larger than 20 kB what of it is smaller: members of `record` are left out, the largest
- * first, then `transfer`, which is made from it, then the last of `changes`, then the record's core, then members of `metadata`
- * (`truncated` has their names), at last the ends of lists. The same event is always cut the same way.
+ * Shortens an event over 20 kB. It removes members of `record`, the largest first, then `transfer`, which is made from it, then
+ * the last of `changes`, then the record's core, then members of `metadata` (`truncated` has their names), at last the ends of
+ * lists. The same event is always cut the same way.
  */
 function cutEvent(event: RenderedEvent, recordUrl: string | null): RenderedEvent {
   if (sizeOf(event) <= MAX_WEBHOOK_BYTES) return event;
@@ -46,7 +46,7 @@ function cutEvent(event: RenderedEvent, recordUrl: string | null): RenderedEvent
   return excess > 0 ? cutMetadata(cut) : cut;
 }
 
-/** Leaves out members of the merged metadata, the largest first, then the ends of lists that are still too long. */
+/** Removes members of the merged metadata, the largest first, then the ends of lists that are still too long. */
 function cutMetadata(event: RenderedEvent): RenderedEvent {
   const { metadata, wallets, subscriptions } = event.data;
   let excess = sizeOf({ ...event, data: { ...event.data, truncated: [] } }) - MAX_WEBHOOK_BYTES;
@@ -73,7 +73,6 @@ function cutMetadata(event: RenderedEvent): RenderedEvent {
   return { ...event, data };
 }
 
-/** The members of an object with the bytes that each takes, those of the same size by name. */
 function largestFirst(members: JsonObject): { key: string; bytes: number }[] {
   return Object.entries(members)
     .map(([key, value]) => ({ key, bytes: sizeOf({ [key]: value }) }))
@@ -84,16 +83,13 @@ function sizeOf(value: JsonValue): number {
   return Buffer.byteLength(canonicalJson(value), 'utf8');
 }
 
-/** How a body is made: `recordUrl` is where the whole event can be read, `directory` what chains and tokens are called. */
+/** Form of a body: `recordUrl` is the address of the whole event, `directory` has the names of chains and tokens. */
 export type Rendering = { format: WebhookFormat; recordUrl: string | null; directory?: Directory };
 
-/**
- * The bytes that are sent, and signed: the event as canonical JSON of `{ id, type, timestamp, data }`, cut where it is
- * larger than webhooks should be, or a message for people.
- */
+/** Renders the bytes to send and sign: canonical JSON of `{ id, type, timestamp, data }`, cut if too large, or a chat message. */
 export function renderBody(event: RenderedEvent, rendering: Rendering): Buffer {
   if (rendering.format === 'standard') {
-    // Most are small enough, and are written once.
+    // Most are small enough, and are serialised once.
     const whole = Buffer.from(canonicalJson(event), 'utf8');
     if (whole.length <= MAX_WEBHOOK_BYTES) return whole;
   }

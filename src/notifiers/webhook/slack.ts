@@ -10,10 +10,7 @@ const MAX_SECTIONS = 2;
 const MAX_FIELD_LENGTH = 2_000;
 const MAX_VALUE_LENGTH = 300;
 
-/**
- * A message for a Slack incoming webhook. What the upstream says stands in plain text, which Slack does not interpret;
- * where a link needs Slack's own markup, it is escaped.
- */
+/** Renders a Slack message. Upstream text is plain text, which Slack does not interpret, or escaped in a link's markup. */
 export function slackMessage({ title, summary, sections: [first = []] }: Notice): JsonObject {
   const blocks: JsonValue[] = [
     { type: 'header', text: plainText(printableLine(title, MAX_HEADER_LENGTH)) },
@@ -23,7 +20,7 @@ export function slackMessage({ title, summary, sections: [first = []] }: Notice)
     const fields = first.slice(section * MAX_FIELDS, (section + 1) * MAX_FIELDS).map(field);
     if (fields.length > 0) blocks.push({ type: 'section', fields });
   }
-  // What notifications and old clients show.
+  // Notifications and old clients show this.
   return { text: escapeSlack(title), blocks };
 }
 
@@ -39,7 +36,7 @@ function plainText(text: string): JsonObject {
   return { type: 'plain_text', emoji: false, text: printableLine(text, MAX_FIELD_LENGTH) };
 }
 
-/** The three characters that Slack's markup is made of; a mention or link needs `<` and `>`. */
+/** Escapes the three characters of Slack's markup; a mention or link needs `<` and `>`. */
 function escapeSlack(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }

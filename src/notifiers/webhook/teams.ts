@@ -4,8 +4,8 @@ import type { Row } from '../notice/rows.ts';
 import { printableLine } from '../printable.ts';
 
 /**
- * A workflow fails to post a message beyond 28 kB, after it has answered 202: nobody would notice. The rows that fit
- * are sent; the rest of the message takes less than is left for it.
+ * Most bytes of rows. A workflow fails to post a message beyond 28 kB after it has answered 202: nobody would notice. The rows
+ * that fit are sent; the rest of the message takes less than the remaining bytes.
  */
 const MAX_ROWS_BYTES = 24_000;
 const MAX_TITLE_LENGTH = 150;
@@ -17,8 +17,8 @@ const MAX_VALUE_LENGTH = 300;
 const CARD_VERSION = '1.2';
 
 /**
- * A message with an Adaptive Card for a workflow of Microsoft Teams ("When a Teams webhook request is received"). All text
- * is in text runs: Teams reads Markdown in a `TextBlock` and a `FactSet`, with no dependable escape, and none here.
+ * Renders a message with an Adaptive Card for a workflow of Microsoft Teams ("When a Teams webhook request is received"). All
+ * text is in text runs: Teams reads Markdown in a `TextBlock` and a `FactSet`, which has no dependable escape.
  */
 export function teamsMessage({ title, summary, sections: [first = []] }: Notice): JsonObject {
   const heading = { size: 'Large', weight: 'Bolder' };
@@ -58,7 +58,7 @@ function line(...inlines: JsonValue[]): JsonObject {
   return { type: 'RichTextBlock', inlines };
 }
 
-/** Text as it is. Two braces would begin a date that clients write in their own way; no two follow each other. */
+/** Builds a run of plain text. Two braces would begin a date that clients format their own way, so no two follow each other. */
 function textRun(text: string, maxLength: number, look: JsonObject = {}): JsonObject {
   const shown = printableLine(text, maxLength).replace(/\{(?=\{)/g, '{\u200b');
   return { type: 'TextRun', text: shown, ...look };

@@ -18,10 +18,10 @@ import { classifyAnswer, describeConnectionError, readAnswerStart } from './clas
 import { boundedConnector, guardedConnector, withoutLiterals } from './connector.ts';
 import { renderBody } from './render.ts';
 
-/** What a signature covers; `timestampSeconds` is the Unix time of the attempt. */
+/** Signed content; `timestampSeconds` is the Unix time of the attempt. */
 type SignedContent = { id: string; timestampSeconds: number; body: Buffer };
 
-/** The `webhook-signature` header of Standard Webhooks: one signature per secret that has not ended, separated by spaces. */
+/** The `webhook-signature` header of Standard Webhooks: one signature per secret that has not expired, separated by spaces. */
 export function signatureHeader(content: SignedContent, secrets: readonly Secret[]): string {
   const nowMs = content.timestampSeconds * 1_000;
   const valid = secrets.filter((secret) => !(secret instanceof ExpiringSecret) || nowMs < secret.untilMs);
@@ -41,7 +41,7 @@ function signature({ id, timestampSeconds, body }: SignedContent, signing: Signi
   }
 }
 
-/** The keys of secrets that were read: that of ed25519 is costly to make. */
+/** Cache of parsed keys: an ed25519 key is costly to make. */
 const KEYS = new WeakMap<Secret, SigningKey>();
 
 function readKey(secret: Secret): SigningKey {
@@ -53,10 +53,7 @@ function readKey(secret: Secret): SigningKey {
   return key;
 }
 
-/**
- * Delivers events by POST requests over a connection pool of its own: signed (Standard Webhooks 1.0.0), or as a message
- * for a chat's channel.
- */
+/** Delivers events by POST over its own connection pool, signed (Standard Webhooks 1.0.0) or as a message for a chat. */
 export function createWebhookNotifier(
   receiver: WebhookReceiver,
   { version, eventUrl, directory }: { version: string; eventUrl: EventUrl | null; directory: Directory },
@@ -142,7 +139,7 @@ const NOTHING_SAID = {
   answer: '',
 } as const;
 
-/** What an answer could echo: the secrets of the URL and the proxy's, the signing secrets, the values of the user's own headers. */
+/** Secrets that an answer could echo: of the URL and the proxy, signing secrets, and values of the user's headers. */
 function secretsOf({ secrets, headers, proxy }: WebhookReceiver, url: URL): string[] {
   const values = Object.values(headers).map((value) => value.reveal());
   return [
@@ -153,25 +150,22 @@ function secretsOf({ secrets, headers, proxy }: WebhookReceiver, url: URL): stri
   ];
 }
 
-/** The only limit in time is the attempt's own; a connection that is never made is given up as late as that. */
+/** The attempt's own time limit is the only one: an unmade connection ends with it. */
 function openPool(receiver: WebhookReceiver, { url, names }: { url: URL; names: NameResolver }): Pool {
   return new Pool(url.origin, {
     connect: boundedConnector(connectorOf(receiver, names.lookup), receiver),
-    // Else the pool makes one connection first to learn which HTTP is spoken, and all wait for its handshake.
+    // Otherwise the pool makes one connection first to learn which HTTP is spoken, and all wait for its handshake.
     allowH2: false,
     connections: receiver.concurrency,
     pipelining: 1,
-    // Whatever Node was started with.
+    // Independent of Node's command line.
     maxHeaderSize: LIMITS.receiverHeader.bytes,
     headersTimeout: 0,
     bodyTimeout: 0,
   });
 }
 
-/**
- * Connects straight or through the proxy, which looks up names itself: then only an address in the URL can be checked,
- * and of a receiver made through the API the proxy decides.
- */
+/** Connects directly or by proxy. A proxy looks up names, so only literal addresses are checked; it decides for API receivers. */
 function connectorOf(receiver: WebhookReceiver, lookup: LookupFunction): buildConnector.connector {
   const { proxy, timeoutMs } = receiver;
   const { ca, identity } = receiver.tls ?? { ca: null, identity: null };
@@ -185,7 +179,7 @@ function connectorOf(receiver: WebhookReceiver, lookup: LookupFunction): buildCo
   return guardedConnector({ ...tls, timeout: 0, allowH2: false, lookup, rules });
 }
 
-/** undici looks at the signal only once a connection stands; the attempt must also end while one is being made. */
+/** Rejects when the signal aborts, also while a connection is being made: undici reads the signal only after that. */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const abort = () => reject(signal.reason);

@@ -4,26 +4,23 @@ import type { ClaimedCheck } from '../../store/checks.ts';
 import { redisTimeMs } from '../../store/connection.ts';
 import { type CheckContext, isOver, runCheck } from './run-check.ts';
 
-/** The number of checks of one chain a process works on at once: an endpoint that hangs holds up no other chain. */
+/** Checks of one chain that a process works on at once, so that a hanging endpoint holds up no other chain. */
 const ROOM = 8;
 
-/** The number of checks of a chain that left the config one round ends. */
+/** Checks of a chain that left the config which one round ends. */
 const LEFT_ROOM = 200;
 
-/** The interval at which it looks for what has become due, in this process or another. */
 const QUIET_MS = 1_000;
 const ERROR_RETRY_MS = 1_000;
 
-/** The longest wait of a check that ended in an error again and again, each time after twice as long. */
+/** Longest wait of a check that fails with an error repeatedly. Each wait is twice as long as the last. */
 const LONGEST_RETRY_MS = 900_000;
 
-/** The interval at which claims are renewed. */
 const RENEW_MS = 3_000;
 
-/** The interval at which what has outlived the retention is removed. */
 const TRIM_MS = 60_000;
 
-/** Works on the checks that are due, in as many processes as there are. */
+/** Works on due checks. Any number of processes may run it. */
 export class Checks {
   readonly #parts: CheckContext;
   readonly #closed = new AbortController();
@@ -64,7 +61,6 @@ export class Checks {
     }
   }
 
-  /** Claims what is due, as far as there is room. Returns how long it may rest. */
   async #claim(): Promise<number> {
     const rooms = this.#rooms();
     if (rooms.size === 0) return QUIET_MS;
@@ -76,7 +72,7 @@ export class Checks {
     return nextInMs === null || claimed.length > 0 ? QUIET_MS : Math.min(QUIET_MS, Math.max(50, nextInMs));
   }
 
-  /** Reads the final head of an endpoint that checks wait for; what has become final by it is due at once. */
+  /** Reads the final head of an endpoint that checks wait for. Checks that are final by it become due at once. */
   async #watch({ chainId, endpoint }: { chainId: string; endpoint: string }): Promise<void> {
     try {
       const head = await this.#parts.readers.get(chainId)?.finalHead(endpoint);
@@ -89,8 +85,8 @@ export class Checks {
   }
 
   /**
-   * Ends what waits on chains that are not of the config, and has asked anew what ended so on those that are again: a bounded
-   * part of it, so it is called again and again. To be called where the config is the newest of all processes.
+   * Ends waiting checks on chains that are not in the config. Reopens checks that ended so on chains that are back. One call
+   * handles a bounded part, so callers repeat it. Call it where the config is the newest of all processes.
    */
   async settleLeft(): Promise<void> {
     const { stores, readers } = this.#parts;
@@ -126,10 +122,7 @@ export class Checks {
     this.#working.set(key, { check, done });
   }
 
-  /**
-   * Has a check that ended in an error asked again, later each time, and ended where it has waited for as long as any does.
-   * Where that fails too, its claim runs out.
-   */
+  /** Postpones a failed check, longer each time, and ends it after the longest wait. If that fails too, its claim expires. */
   async #giveBack(check: ClaimedCheck, error: unknown): Promise<void> {
     const { stores, log, signals } = this.#parts;
     const isClosing = this.#closed.signal.aborted;
@@ -146,13 +139,13 @@ export class Checks {
       const inMs = Math.min(LONGEST_RETRY_MS, ERROR_RETRY_MS * 2 ** failed);
       await stores.checks.postpone(check, { inMs, because: check.because, readings: null, failed });
     } catch {
-      // Redis is away: the claim runs out.
+      // Redis is away: the claim expires.
     }
   }
 
   async #renew(): Promise<void> {
     const claims = [...this.#working.values()].map(({ check: { id, token } }) => ({ id, token }));
-    // One that cannot be renewed is found out when it is to be written.
+    // A later write detects a claim that could not be renewed.
     await this.#parts.stores.checks.renew(claims).catch(() => undefined);
   }
 
@@ -170,7 +163,7 @@ export class Checks {
     this.#wake = null;
   }
 
-  /** Claims nothing more, and cuts off what is asked: it is due again at once. */
+  /** Claims nothing more and cancels requests under way. Their checks are due again at once. */
   async close(): Promise<void> {
     this.#closed.abort();
     clearInterval(this.#renewing);

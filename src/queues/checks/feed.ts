@@ -12,45 +12,42 @@ import type { EventLog } from '../../store/event-log.ts';
 import type { FencedLease } from '../../store/lease.ts';
 import { compareEntries, isOfNewerVersion, type UnreadableEntry } from '../../store/log-entry.ts';
 
-/** The interval at which the log is looked at, and how often the lease is requested. */
 const QUIET_MS = 1_000;
 
-/** The number of entries one step takes. */
 const BATCH = 200;
 
-/** The time that it stands before what only a newer version can read, and leaves the lease to others. */
+/** Wait before an entry that only a newer version can read, during which others may hold the lease. */
 const NEWER_WAIT_MS = 30_000;
 
-/** A cursor: the name of the log, and the entry that was read last. */
+/** A cursor: the name of the log, and the last entry that was read. */
 const CURSOR = /^([^|]*)\|(\d+-\d+)$/;
 
-/** What the feed works with. `chains` are those whose payments can be checked. */
+/** Dependencies of the feed. `chains` are those whose payments can be checked. */
 export type FeedDeps = {
   stores: { checks: CheckStore; events: EventLog; lease: FencedLease };
   chains: ReadonlySet<string>;
-  /** Hears that there are new checks. */
   onFed: () => void;
   signals: Signals;
   log: Logger;
 };
 
 /**
- * Reads the event log along a cursor of its own, and makes a check of every statement about a payment on a chain of the
- * config. One process feeds at a time. The checks are made and the cursor moves in one step, under the fencing token: a
- * crash repeats nothing and loses nothing. It begins with what comes after it was first switched on, see `begin`.
+ * Reads the event log along its own cursor and makes a check of every statement about a payment on a configured chain. One
+ * process feeds at a time. Making the checks and moving the cursor is one step under the fencing token: a crash repeats nothing
+ * and loses nothing. It begins with the entries that follow its first start, see `begin`.
  */
 export class CheckFeed {
   readonly #parts: FeedDeps;
   readonly #closed = new AbortController();
   #running: Promise<void> | null = null;
-  /** The place where it was to begin, until it has read a cursor: one without chains, which has yet to hear of ours, may forget that. */
+  /** Place to begin at, until a cursor was read: a process without chains, which lacks ours, may remove the stored one. */
   #begun: { name: string; entry: string } | null = null;
 
   constructor(parts: FeedDeps) {
     this.#parts = parts;
   }
 
-  /** Has it begin at the end of the log, where it was never switched on before: what is reported from now on is read. */
+  /** Begins at the end of the log where the feed was never switched on before. Later events are read. */
   async begin(): Promise<void> {
     const { checks, events } = this.#parts.stores;
     const [name, newest] = await Promise.all([events.ensureName(), events.newest()]);
@@ -58,7 +55,7 @@ export class CheckFeed {
     this.#begun = { name, entry: newest };
   }
 
-  /** When the oldest event was made that was not yet read, by any process (Redis time, ms); null where all were. */
+  /** Time of the oldest event that no process has read yet (Redis time, ms); null when all were read. */
   async oldestUnreadMs(): Promise<number | null> {
     const { checks, events } = this.#parts.stores;
     const [stored, name] = await Promise.all([checks.cursor(), events.name()]);
@@ -72,7 +69,6 @@ export class CheckFeed {
     this.#running = this.#run();
   }
 
-  /** Ends the step under way and gives the lease back. */
   async close(): Promise<void> {
     this.#closed.abort();
     await this.#running;
@@ -93,7 +89,7 @@ export class CheckFeed {
     }
   }
 
-  /** One step along the log. `newer`: it waits before an entry that only a newer version can read. */
+  /** Makes one step along the log. `newer`: it waits before an entry that only a newer version can read. */
   async step(): Promise<'more' | 'quiet' | 'newer'> {
     const { checks, events, lease } = this.#parts.stores;
     const token = await lease.hold();
@@ -119,7 +115,7 @@ export class CheckFeed {
     return more ? 'more' : 'quiet';
   }
 
-  /** The place where the cursor stands. It says where entries went away before they were read; `isNew`: the cursor is to be set there. */
+  /** Returns the cursor's place; reports entries removed before they were read. `isNew`: the cursor is to be set there. */
   async #placeOf(
     stored: string,
   ): Promise<{ entry: string; isNew: boolean; cursor: (entry: string) => string }> {
@@ -154,7 +150,6 @@ export class CheckFeed {
     this.#parts.signals.emit('checks.missed', { reason });
   }
 
-  /** What an event states of each payment of its transfer, and of which it states nothing that can be checked. */
   #checksOf(event: Event): (NewCheck | Unstated)[] {
     const { sequence, record, upstreamUpdatedAt } = event.data;
     if (parseSubjectId(event.data.subject.id)?.kind !== 'intent') return [];

@@ -29,16 +29,14 @@ import { type CommitResult, type Known, NOTHING_KNOWN, type SubjectStore } from 
 import { commitFlags, commitUnasked } from '../polls/commit-flagged.ts';
 import type { Learning } from '../polls/learning.ts';
 
-/** The interval at which the same failure of one endpoint is said: the metric counts each. */
+/** Interval at which the same failure of one endpoint is logged. The metric counts each. */
 const EVERY_MS = 60_000;
 
-/** The number of failures that are remembered. */
 const MOST = 1_000;
 
-/** The longest text of an endpoint that is logged. */
 const LONGEST_LOGGED_REASON = 200;
 
-/** Says of RPC endpoints why they fail, each reason once a minute. */
+/** Logs the failures of RPC endpoints, each reason once a minute. */
 export class FailureLog {
   readonly #log: Logger;
   readonly #saidMs = new Map<string, number>();
@@ -62,36 +60,34 @@ export class FailureLog {
   }
 }
 
-/** The time that a check is asked about at most, within the retention: then it ends as not checked. */
+/** Longest life of a check, within the retention. After it the check ends as unchecked. */
 const LONGEST_LIFE_MS = 14 * 86_400_000;
 
-/** The interval at which a commit is tried anew that others were faster than, and how long it waits then. */
 const MOST_COMMITS = 20;
 const COMMIT_AGAIN_MS = 50;
 
-/** The longest text of an endpoint that is stored. */
 const LONGEST_REASON = 200;
 
 /**
- * What becomes of a check. All but `waiting` are ends; each is one atomic step, with the event that tells it where there is
- * one. A crash between any two lines below leaves a claim that runs out, and the check is requested anew.
+ * States of a check. All but `waiting` are ends. Each end is one atomic step, with its event where there is one. A crash
+ * between any two lines below leaves a claim that expires, and the check is requested again.
  *
  *   state      | by what                                       | event             | then
  *   -----------|-----------------------------------------------|-------------------|---------------------------------
- *   waiting    | a statement; one that restates it             | -                 | asked when what is missing may be there: see
+ *   waiting    | a statement; one that restates it             | -                 | polled when the missing part may exist: see
  *              |                                               |                   | planAsk() for the time, include/check.lua for
- *              |                                               |                   | what ends it early; without its logs where it
+ *              |                                               |                   | its early ends; without its logs where it
  *              |                                               |                   | wants those of others
- *   verified   | judge(); the log is taken in the same step    | intent.verified   | kept; waiting again if it loses its log
- *   disputed   | judge()                                       | intent.disputed   | kept; waiting again if by a log set free
- *   unproven   | judge()                                       | intent.unproven   | kept for the retention
- *   unchecked  | judge(); 14 days or the retention without end | -                 | kept; waiting again if by a log set free
- *   unchecked  | its chain has left the config                 | -                 | kept; waiting again if the chain is back
+ *   verified   | judge(); the log is claimed in that step      | intent.verified   | stored; waiting again if it loses its log
+ *   disputed   | judge()                                       | intent.disputed   | stored; waiting again if by a released log
+ *   unproven   | judge()                                       | intent.unproven   | stored for the retention
+ *   unchecked  | judge(); 14 days or the retention without end | -                 | stored; waiting again if by a released log
+ *   unchecked  | its chain has left the config                 | -                 | stored; waiting again if the chain is back
  *
- * Kept means for the retention. What its transfer states no more is reported in no word: it waits, and is judged anew if it is
- * stated again. What is requested anew because of a log loses its word until it ends; the same word is not reported twice.
- * A statement that differs, in a later event, begins a check anew from any state. Whoever holds a claim that has run out, or
- * a check that was restated meanwhile, writes nothing: `gone`. A log that was taken meanwhile has the check judged anew.
+ * Ends are stored for the retention. A payment that its transfer no longer states is not reported: its check waits, and is
+ * judged again if the payment is stated again. A check that is requested again because of a log has its report withdrawn until
+ * it ends; the same outcome is not reported twice. A different statement in a later event restarts a check from any state. The
+ * holder of an expired claim, or of a restated check, writes nothing: `gone`. A log claimed meanwhile makes it judge again.
  */
 export async function runCheck(check: ClaimedCheck, parts: CheckContext, signal: AbortSignal): Promise<void> {
   const { statement } = check;
@@ -139,7 +135,7 @@ export async function runCheck(check: ClaimedCheck, parts: CheckContext, signal:
   throw new Error(`the check ${check.id} could not be committed: others were faster ${MOST_COMMITS} times`);
 }
 
-/** While a check is requested anew, the word that was reported of it does not stand, however long its endpoints do not answer. */
+/** Withdraws the reported outcome while a check is requested again, however long its endpoints do not answer. */
 async function withdrawWord({ id, statement }: ClaimedCheck, parts: CheckContext): Promise<void> {
   const { subject } = statement;
   const { checks, subjects } = parts.stores;
@@ -149,7 +145,7 @@ async function withdrawWord({ id, statement }: ClaimedCheck, parts: CheckContext
     if (snapshot === null) return;
     const flags = withProofWithdrawn(snapshot.flags, statement);
     if (flags.every((flag) => snapshot.flags.includes(flag))) return;
-    // Read after the snapshot: who ends it meanwhile writes that anew.
+    // Read after the snapshot: a process that ends it meanwhile writes the snapshot again.
     const now = (await checks.of(subject)).find((check) => check.id === id);
     if (now?.state !== 'waiting') return;
     if ((await commitFlags(parts, { subject, snapshot }, { flags })) !== 'superseded') return;
@@ -158,7 +154,6 @@ async function withdrawWord({ id, statement }: ClaimedCheck, parts: CheckContext
   throw new Error(`the word of ${id} could not be withdrawn: others were faster ${MOST_COMMITS} times`);
 }
 
-/** Ends a check about which no answer could say anything. */
 async function endUseless(check: ClaimedCheck, parts: CheckContext): Promise<boolean> {
   const nowMs = await redisTimeMs(parts.redis);
   const verdict = await verdictOf(check, { known: NOTHING_KNOWN, readings: [], nowMs }, parts);
@@ -167,7 +162,6 @@ async function endUseless(check: ClaimedCheck, parts: CheckContext): Promise<boo
   return true;
 }
 
-/** Ends a check as not checked, without a question. */
 async function endUnasked(check: ClaimedCheck, because: string, parts: CheckContext): Promise<void> {
   const nothing = { proof: null, readings: [], endpoints: [], logs: [], from: [], isHeld: false };
   const ending: Ending = { state: 'unchecked', because, ...nothing };
@@ -233,12 +227,12 @@ async function postpone(
   await checks.postpone(check, { inMs, because, readings: lastReadings(readings), endpoints, seenAtMs });
 }
 
-/** True when a check has waited for as long as any does. */
+/** True when a check has waited for the longest time. */
 export function isOver(check: ClaimedCheck, { nowMs }: { nowMs: number }, { stores }: CheckContext): boolean {
   return nowMs - (check.since ?? check.statedAt) > Math.min(LONGEST_LIFE_MS, stores.checks.keptMs);
 }
 
-/** True when the transfer, as it is known now, still states what is checked; yes where its record is not known. */
+/** True when the known record of the transfer still states the checked payment, and when no record is known. */
 function isStated({ statement }: ClaimedCheck, { snapshot }: Known): boolean {
   if (snapshot === null || snapshot.salvaged === true) return true;
   const print = statementPrint(statement);
@@ -247,7 +241,6 @@ function isStated({ statement }: ClaimedCheck, { snapshot }: Known): boolean {
   );
 }
 
-/** What a verdict makes of a check. */
 function endingOf(verdict: Exclude<Verdict, { outcome: 'waiting' }>, readings: readonly Reading[]): Ending {
   const read = { readings: lastReadings(readings), endpoints: endpointStates(readings) };
   if (verdict.outcome === 'unchecked') {
@@ -262,15 +255,15 @@ function endingOf(verdict: Exclude<Verdict, { outcome: 'waiting' }>, readings: r
 }
 
 /**
- * A subject whose snapshot has gone by its retention is no longer reported: its check keeps the outcome. Nor is what stands
- * already, where a check was requested anew because of a log.
+ * True when an outcome is reported. A subject whose snapshot the retention removed is not reported: its check stores the
+ * outcome. Nor is an outcome that is reported already, where a check was requested again because of a log.
  */
 function isReported({ statement }: ClaimedCheck, { state, proof }: Ending, { snapshot }: Known): boolean {
   if (proof === null || snapshot === null || state === 'unchecked') return false;
   return !isProofReported(snapshot.flags, statement, state);
 }
 
-/** Ends a check, with its event in one step. `again`: another process wrote the subject, or took a log, meanwhile. */
+/** Ends a check, with its event in one step. `again`: another process wrote the subject, or claimed a log, meanwhile. */
 async function end(
   check: ClaimedCheck,
   { ending, known, nowMs }: { ending: Ending; known: Known; nowMs: number },
@@ -313,7 +306,7 @@ async function end(
   return ended(outcome);
 }
 
-/** What another has committed, it tells of. */
+/** The process that committed an outcome reports it: here it counts as `gone`. */
 function ended(outcome: CommitResult['outcome']): 'ended' | 'gone' | 'again' {
   if (outcome === 'gone' || outcome === 'already') return 'gone';
   return outcome === 'superseded' || outcome === 'taken' ? 'again' : 'ended';
@@ -345,7 +338,7 @@ function lastReadings(readings: readonly Reading[]): LastReading[] {
   });
 }
 
-/** A statement with those who may rightly receive: by the user's word for its subscriptions, and by the imported quote. */
+/** A statement with its rightful recipients: those that the user names for its subscriptions, and those of the imported quote. */
 async function withRecipients(
   stated: Stated,
   { claims, promised }: Known,
@@ -356,7 +349,7 @@ async function withRecipients(
   return { ...stated, recipients: recipientsOf(stated, { recipients, promised }) };
 }
 
-/** What checks work with. `readers` are of the chains of the config; `tokens` says what is known of the tokens of one. */
+/** Dependencies of checks. `readers` has the chains of the config; `tokens` returns the known tokens of one chain. */
 export type CheckContext = {
   redis: RedisClient;
   stores: { checks: CheckStore; subjects: SubjectStore; registry: Registry };
@@ -368,7 +361,7 @@ export type CheckContext = {
   failures: FailureLog;
 };
 
-/** What is known now of how the transfer of a payment was funded: by the check of that, else by the upstream's word. */
+/** Funding of a payment's transfer: by the check of its source payment, else by the upstream's report. */
 export async function fundingOf(
   { subject, payment, chainId }: Stated,
   { snapshot }: Known,
@@ -376,12 +369,12 @@ export async function fundingOf(
 ): Promise<Funding> {
   if (payment === 'source') return null;
   const source = (await checks.of(subject)).find(({ statement }) => statement.payment === 'source');
-  // What is stated no more is not waited for.
+  // A payment that is no longer stated is not waited for.
   if (source?.state === 'waiting' && source.because !== 'not-stated') return { known: 'open' };
   const proof = source?.state === 'verified' ? source.proof : null;
   if (proof?.block !== undefined) {
     const atMs = proof.block.timestamp * 1_000;
-    // One host alone is not enough to dispute another payment by.
+    // One host alone is not enough to dispute another payment.
     if (proof.singleSource === true) return { known: 'said', atMs };
     const payer = proof.chainId === chainId ? (proof.moved?.[0]?.from ?? null) : null;
     return { known: 'proved', atMs, payer };

@@ -7,29 +7,23 @@ import type { Signals } from '../../signals.ts';
 import type { DeliveryFact, DeliveryOutcome, Noted, Noting } from '../../store/deliveries.ts';
 import type { PendingDelivery } from './pending-delivery.ts';
 
-/** The time that a receiver is left alone that says that it gets too much, and names no time or too short a one, ms. */
+/** Rest of a receiver that reports too many requests and names no time or too short a one, ms. */
 const REST_MS = 5_000;
 
-/**
- * A named wait that is shorter is none: `Retry-After: 0`, or a date in the past, which a slow clock of the receiver gives.
- * Taken at its word, each answer would lead to the next request.
- */
+/** Shortest named wait that counts: after `Retry-After: 0`, or a slow clock's past date, each answer would lead to a request. */
 const SHORTEST_NAMED_MS = 1_000;
 
-/**
- * Once so many attempts of a delivery have used up none, a wait that the receiver requests uses up one: an event that is
- * always answered like that must not hold up the others for ever.
- */
+/** Uncounted attempts of a delivery. Beyond them a requested wait counts: one event must not hold up the others for ever. */
 const MOST_UNCOUNTED = 30;
 
 const TOO_MANY = 429;
-/** The answers whose `Retry-After` speaks of the receiver as a whole. After a timeout, too, there is a wait, though nobody asked for it. */
+/** Answers whose `Retry-After` applies to the receiver as a whole. A timeout, too, leads to a wait, without such a header. */
 const RESTING_STATUSES: ReadonlySet<number> = new Set([TOO_MANY, 502, 503, 504]);
 
-/** How much of an answer is stored with each attempt, in characters. The last one is stored whole. */
+/** Characters of an answer that are stored with each attempt. The last answer is stored whole. */
 const ANSWER_KEPT = 160;
 
-/** What an attempt was, and the times around it (Redis time, ms). */
+/** An attempt with the times around it (Redis time, ms). */
 type JudgedAttempt = {
   result: Pick<AttemptResult, 'outcome' | 'httpStatus' | 'retryAfterMs'>;
   facts: readonly Pick<DeliveryFact, 'tries' | 'earlierTries' | 'nextAt'>[];
@@ -39,8 +33,8 @@ type JudgedAttempt = {
 };
 
 /**
- * What follows from an attempt. `counts`: it uses up one of the attempts that the delivery has. `nextAtMs`: when it is
- * tried again, null where that stays as it was. `restMs`: for how long the receiver wants to be left alone.
+ * Result of an attempt. `counts`: it uses up one of the delivery's tries. `nextAtMs`: time of the next try, null where that
+ * does not change. `restMs`: rest that the receiver requests.
  */
 type Verdict = {
   outcome: DeliveryOutcome;
@@ -50,8 +44,8 @@ type Verdict = {
 };
 
 /**
- * What an attempt comes to for its deliveries. It uses up none of theirs when the receiver requested time, or when it
- * came before their own time: then it was to find out whether the receiver is back.
+ * Decides what an attempt means for its deliveries. It uses up no try when the receiver requested time, or when it came before
+ * their own time: then it only tested whether the receiver is back.
  */
 export function judge({ result, facts, retries, claimedMs, nowMs }: JudgedAttempt): Verdict {
   if (result.outcome === 'delivered') {
@@ -78,13 +72,12 @@ function restOf({ httpStatus, retryAfterMs }: JudgedAttempt['result']): number |
   return retryAfterMs < SHORTEST_NAMED_MS ? REST_MS : retryAfterMs;
 }
 
-/** The beginning of an answer, for the list of attempts. */
+/** Cuts an answer to its beginning, for the list of attempts. */
 export function cutAnswer(answer: string): string {
   const characters = [...answer];
   return characters.length <= ANSWER_KEPT ? answer : `${characters.slice(0, ANSWER_KEPT).join('')}…`;
 }
 
-/** An attempt that was noted, with the deliveries that it was about, the one that leads among them. */
 type Attempted = {
   receiver: string;
   deliveries: readonly PendingDelivery[];
@@ -94,7 +87,7 @@ type Attempted = {
   nowMs: number;
 };
 
-/** Says how an attempt went, what became of its deliveries, and of their receiver. */
+/** Emits and logs an attempt, the outcome of its deliveries, and the move of their receiver. */
 export function reportNoted(
   { receiver, deliveries, lead, attempt, nowMs }: Attempted,
   { outcome, moved }: Noted,
@@ -141,7 +134,7 @@ export function reportNoted(
   }
 }
 
-/** From an event to its acceptance. A replay sends what was accepted before, or was missed. */
+/** Delay from an event to its acceptance in seconds. Null for a replay: its event was accepted or missed before. */
 function delayOf({ event, fact }: PendingDelivery, nowMs: number): number | null {
   if (event === null || fact.replay !== null) return null;
   return Math.max(0, nowMs - Date.parse(event.timestamp)) / 1_000;

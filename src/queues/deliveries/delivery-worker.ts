@@ -4,30 +4,23 @@ import { Ahead, type Clock, type Deliveries, splitTogether, Together } from './a
 import { type PendingDelivery, pendingDelivery } from './pending-delivery.ts';
 import { type DeliveryContext, type DeliveryRunner, type Places, runDelivery } from './run-delivery.ts';
 
-/** After an error of our own (Redis away, a bug) a delivery is tried again. */
+/** Wait after an error of our own (Redis away, a bug). */
 const ERROR_RETRY_MS = 2_000;
 
-/** The time that a receiver is not looked at that nobody says anything about. */
 const LONGEST_LOOK_MS = 30_000;
 
-/** How soon it is looked whether what was claimed ahead still waits. */
 const AHEAD_LOOK_MS = 1_000;
 
-/**
- * Delivers the events of one receiver. Redis hands it as many deliveries as the receiver's pace allows; it holds each of
- * them until its end is noted, so that none is sent twice by a process that lives.
- */
+/** Delivers a receiver's events at its pace. Holds each until its end is noted, so that no running process sends one twice. */
 export class DeliveryWorker {
   readonly #receiver: Receiver;
   readonly #parts: DeliveryContext;
   readonly #runner: DeliveryRunner;
-  /** What is being sent, or has been and is not noted yet: id -> its end. */
+  /** Deliveries that are being sent, or were sent and are not noted yet: id -> its end. */
   readonly #held = new Map<string, Promise<void>>();
-  /** Those of them that have a place among what is sent at once: until their end is on its way to Redis. */
+  /** Those of them that have a place among the deliveries sent at once, until their end is on its way to Redis. */
   readonly #placed = new Set<string>();
-  /** What of it was claimed once more. */
   readonly #dueAgain = new Set<string>();
-  /** What has no place yet. */
   readonly #ahead: Ahead;
   readonly #together: Together;
   readonly #cut = new AbortController();
@@ -40,7 +33,7 @@ export class DeliveryWorker {
     this.#receiver = receiver;
     this.#parts = parts;
     this.#runner = { receiver, notifier, parts, places: this.#heard(), cut: this.#cut.signal };
-    // Under a rate limit each has its time, and what waits for a batch has rules of its own.
+    // Under a rate limit each delivery has its time, and a batch has rules of its own.
     const goesAhead = receiver.type === 'webhook' && receiver.rateLimit === null && receiver.concurrency > 1;
     this.#ahead = new Ahead(goesAhead ? receiver.concurrency : 0);
     this.#together = new Together({
@@ -67,7 +60,7 @@ export class DeliveryWorker {
     clearTimeout(this.#timer);
     this.#looking = this.#look()
       .catch((error: unknown) => {
-        // What was claimed meanwhile is not among what is held: the next claim queues it.
+        // A delivery claimed meanwhile is not held: the next claim queues it.
         if (this.#state === 'running')
           this.#parts.log.error({ receiver: this.#receiver.name, error }, 'delivery.error');
         this.#lookIn(ERROR_RETRY_MS);
@@ -81,7 +74,6 @@ export class DeliveryWorker {
       });
   }
 
-  /** Resolves when it looks for nothing and sends nothing. */
   async idle(): Promise<void> {
     while (this.#looking !== null || this.#held.size > 0) {
       await this.#looking;
@@ -89,7 +81,7 @@ export class DeliveryWorker {
     }
   }
 
-  /** Stops taking deliveries and waits for attempts under way; `abort` cuts them off and releases them. */
+  /** Stops claiming and waits for attempts under way; `abort` cuts them off and releases them. */
   async close(abort: AbortSignal): Promise<void> {
     this.#state = 'closing';
     clearTimeout(this.#timer);
@@ -108,7 +100,7 @@ export class DeliveryWorker {
     const stale = this.#ahead.stale();
     if (stale.length > 0) await this.#return(stale);
     const most = this.#wanted();
-    // The end of what is under way wakes it.
+    // The end of an attempt under way wakes it.
     if (most === 0) return this.#lookIn(this.#placed.size > 0 ? LONGEST_LOOK_MS : ERROR_RETRY_MS);
     const { name, rateLimit } = this.#receiver;
     const claims = await deliveries.claim(name, {
@@ -124,7 +116,7 @@ export class DeliveryWorker {
     for (const claimed of claims.claimed) {
       if (this.#ahead.has(claimed.id)) continue;
       if (this.#held.has(claimed.id)) {
-        // It is due again before we have heard that its last attempt is noted.
+        // It is due again before this process was notified that its last attempt is noted.
         this.#dueAgain.add(claimed.id);
         continue;
       }
@@ -136,14 +128,12 @@ export class DeliveryWorker {
     else this.#lookIn(LONGEST_LOOK_MS);
   }
 
-  /** The number of deliveries that are requested. Those that are sent together are asked for one message at a time. */
   #wanted(): number {
     const places = this.#places();
     if (this.#together.isPossible) return places === 0 ? 0 : this.#together.wanted;
     return places + (this.#parts.sender.isFull ? 0 : this.#ahead.room);
   }
 
-  /** Begins what was claimed, keeps what may wait here, and releases the rest. */
   async #takeIn(
     claimed: readonly PendingDelivery[],
     { clock, isCutShort }: { clock: Clock; isCutShort: boolean },
@@ -154,7 +144,7 @@ export class DeliveryWorker {
       if (!this.#ahead.isOpen) await this.#return(this.#ahead.clear());
       return;
     }
-    // One that is missing among them may be what another waits for.
+    // A missing one among them may be the one that another waits for.
     const { first, rest } = isCutShort ? { first: null, rest: claimed } : splitTogether(claimed);
     if (first !== null) this.#ahead.add({ deliveries: first, clock });
     this.#begin();
@@ -172,7 +162,7 @@ export class DeliveryWorker {
         for (const { id } of deliveries) this.#held.delete(id);
         for (const { id } of deliveries) {
           this.#giveWay(id);
-          // No longer among what is held, it is queued and claimed anew.
+          // No longer held, it is queued and claimed again.
           if (this.#dueAgain.delete(id)) this.wake();
         }
       });
@@ -180,13 +170,12 @@ export class DeliveryWorker {
     }
   }
 
-  /** The number of attempts that may begin now. */
   #places(): number {
     const placed = this.#placed.size;
     return Math.max(0, this.#parts.sender.room(this.#receiver.concurrency - placed, placed));
   }
 
-  /** Releases what is not sent now. What is not heard of is queued by the next claim: it is not among what is held. */
+  /** Releases deliveries that are not sent now. If the release fails, the next claim queues them: they are not held. */
   async #return(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
     const { deliveries, sender, log } = this.#parts;
@@ -202,7 +191,6 @@ export class DeliveryWorker {
     this.#parts.sender.count(1);
   }
 
-  /** Leaves the place of a delivery to the next one; what is missing then is requested at once. */
   #giveWay(id: string): void {
     if (!this.#placed.delete(id)) return;
     this.#parts.sender.count(-1);
@@ -210,7 +198,6 @@ export class DeliveryWorker {
     this.wake();
   }
 
-  /** What the attempts of this receiver tell the worker. */
   #heard(): Places {
     return {
       attempted: (attempt) => {
@@ -223,7 +210,7 @@ export class DeliveryWorker {
         for (const id of ids) if (this.#held.has(id)) this.#place(id);
       },
       noted: ({ isDelivered }) => {
-        // A Redis that does not know the script yet notes it behind what was requested, which then has seen nothing of it.
+        // A Redis that does not know the script yet notes it after the claim that was requested, which then does not see it.
         if (!isDelivered || this.#placed.size === 0) this.wake();
       },
     };
@@ -237,7 +224,6 @@ export class DeliveryWorker {
     this.#timer.unref();
   }
 
-  /** Sees deliveries to their end: sent and noted, or released. */
   async #take(claimed: Deliveries, clock: Clock): Promise<void> {
     const ids = claimed.map(({ id }) => id);
     try {

@@ -8,48 +8,46 @@ import { type GoneEvent, type LogBatch, NewerEntryError, readBatch } from './log
 import { goneFor, type Match, type MatchesOf, matchFacts, unledBy } from './matches.ts';
 import type { RelayContext } from './relay-context.ts';
 
-/** The number of entries of the log receivers are taken along at once. */
+/** Log entries by which receivers advance at once. */
 export const BATCH = 200;
 
-/** The number of deliveries that are opened side by side, over all receivers: what is on its way to Redis stands in memory. */
+/** Deliveries that are opened concurrently, over all receivers. Deliveries on their way to Redis are in memory. */
 const MOST_AT_ONCE = 2_000;
 
-/** A receiver is taken along while this many more of its deliveries may be opened: a few at a time cost as much as many. */
+/** A receiver advances while it may open this many more deliveries: a few at a time cost as much as many. */
 const LEAST_ROOM = 100;
 
-/** The lease under which a round is made. `isHeld` says whether it still is; `failed` hears of a receiver that could not be taken along. */
+/** Lease of a relay round. `isHeld` is true while it is held; `failed` is called for a receiver that could not advance. */
 export type HeldLease = {
   token: string;
   isHeld: () => boolean;
   failed: (receiver: string, error: unknown) => void;
 };
 
-/** What stands after an entry of the log and was read already, up to a batch, with the subscriptions that it names. */
+/** Entries after a place of the log that were read already, up to a batch, with the subscriptions that they name. */
 export type Ahead = {
   after: string;
   piece: LogPiece;
   subscriptions: ReadonlyMap<string, StoredSubscription>;
 };
 
-/** Receivers at one place of the log, each with the number of its open deliveries; and what is known to stand behind it. */
 type Group = {
   cursor: string;
   ahead: Ahead | null;
   receivers: readonly { receiver: StoredReceiver; open: number }[];
 };
 
-/** How far receivers have come: where they stand, and whether the log goes on behind it. */
 type Followed = { reached: string; more: boolean };
 
-/** True when a receiver is taken along: it is not, and its cursor stands still, while it has as many open deliveries as may be. */
+/** True when a receiver may advance. With the most open deliveries it does not, and its cursor does not move. */
 export function hasRoom({ open }: Pick<Standing, 'open'>): boolean {
   return MOST_OPEN - open >= LEAST_ROOM;
 }
 
 /**
- * Takes receivers that stand at one place of the log a batch further. The batch is read and taken apart once for all;
- * each receiver's deliveries are opened, and its cursor moved, in one step. Returns the entry that they stand at then, and
- * whether there is more behind it; `fenced` when another process relays now.
+ * Advances receivers at one place of the log by a batch. The batch is read and parsed once for all; opening each receiver's
+ * deliveries and moving its cursor is one step. Returns the entry they reached, and whether there is more behind it; `fenced`
+ * when another process relays now.
  */
 export async function follow(
   { cursor, ahead, receivers }: Group,
@@ -88,7 +86,7 @@ export async function follow(
     atOnce.push(
       openDeliveries(order, parts).catch((error) => {
         failed(receiver.name, error);
-        // It is taken along again when its time has come.
+        // It advances again when its time has come.
         return true;
       }),
     );
@@ -100,13 +98,13 @@ export async function follow(
   }
   if ((await Promise.all(atOnce)).includes(false)) return 'fenced';
   if (passed.length > 0 && !(await lease.advance(token, passed, batch.last))) return 'fenced';
-  // One that stood still before what only a newer version can read is notified of that by the next round.
+  // The next round reports a receiver that stopped before an entry that only a newer version can read.
   return { reached: batch.last, more: more || batch.isCut || batch.stoppedBy !== null || isBehind };
 }
 
 /**
- * Finds out which receivers match the events of a batch. An event that a reload has left without a receiver of its root before it was
- * matched waits again where the root is suspended.
+ * Matches the receivers with the events of a batch. A reload may remove the last receiver of an event's root before the event
+ * is matched. Where that root is suspended, the event waits again.
  */
 async function matchBatch(
   { facts }: LogBatch,
@@ -116,14 +114,11 @@ async function matchBatch(
   const matchesFor = await matchFacts(facts, { registry, directory }, known);
   const unled = unledBy(facts, receivers, matchesFor);
   if (unled.length === 0 || (await registry.suspensions.waitAgain(unled)) === 0) return matchesFor;
-  // A root that is in the config may have come back after the definitions were read.
+  // A root in the config may have come back after the definitions were read.
   return matchFacts(facts, { registry, directory });
 }
 
-/**
- * Notes for the operator what a receiver does not get as the retention has ended while it waited, before its cursor goes past. False
- * when its cursor was moved meanwhile.
- */
+/** Notes the events that a receiver loses to the retention, before its cursor passes. False when the cursor has moved. */
 async function noteLost(
   { name }: StoredReceiver,
   { lost, cursor, to }: { lost: readonly GoneEvent[]; cursor: string; to: string },
@@ -139,12 +134,12 @@ async function noteLost(
   return isNoted;
 }
 
-/** The entry up to which some events were taken. An entry names one event: none is cut in two. */
+/** The last entry whose events were opened. An entry names one event, so none is split. */
 function placeOf(matched: readonly Match[], otherwise: string): string {
   return matched.at(-1)?.at ?? otherwise;
 }
 
-/** Keeps what nobody can read, each once for all receivers, before a cursor goes past it. */
+/** Quarantines unreadable entries, each once for all receivers, before a cursor moves past it. */
 async function quarantine({ unreadable }: LogBatch, { stores, signals, log }: RelayContext): Promise<void> {
   for (const entry of unreadable) {
     if (!(await stores.quarantine.add(entry))) continue;
@@ -153,10 +148,7 @@ async function quarantine({ unreadable }: LogBatch, { stores, signals, log }: Re
   }
 }
 
-/**
- * Whose deliveries are opened, under which fencing token, for which replay if it is one, and where the receiver's cursor
- * is then (null: where it was).
- */
+/** Deliveries to open: their receiver, fencing token and replay (null: none), and the receiver's new cursor (null: unchanged). */
 type OpeningOrder = {
   token: string;
   receiver: StoredReceiver;
@@ -166,8 +158,8 @@ type OpeningOrder = {
 };
 
 /**
- * Opens deliveries of a receiver in the order of the log, and moves its cursor, in one step. What stands is absorbed: it
- * can be done again. False when another process relays now.
+ * Opens deliveries of a receiver in the order of the log and moves its cursor, in one step. Existing deliveries are absorbed,
+ * so it can be repeated. False when another process relays now.
  */
 export async function openDeliveries(
   { token, receiver, matched, replay, cursor }: OpeningOrder,

@@ -4,9 +4,9 @@ import { eventOf, isOfNewerVersion, type LogEntry, type UnreadableEntry } from '
 import type { RawEntry } from '../../store/quarantine.ts';
 
 /**
- * An event of the log with its place, and the claims that match it; null for the operator's. `at` is the entry
- * that says so, which for a subscribers entry stands behind the event's. `withheld` are the claims that were suspended, for which it
- * waited; `isSuspended`: it waited, and these are the claims that are back.
+ * An event of the log with its place and its matching claims; null for the operator's events. `at` is the entry that states the
+ * match; a subscribers entry stands behind the event's. `withheld` are the suspended claims for which it waited. `isSuspended`:
+ * it waited, and these are the claims that are back.
  */
 export type Fact = {
   event: Event;
@@ -17,19 +17,19 @@ export type Fact = {
   isSuspended: boolean;
 };
 
-/** A fact for whoever gets all: also with the claims for which it waited. */
+/** A fact for a receiver that gets all events: with the claims for which it waited. */
 export function wholeFact(fact: Fact): Fact {
   if (fact.roots === null || fact.withheld.length === 0) return fact;
   return { ...fact, roots: [...fact.roots, ...fact.withheld] };
 }
 
-/** What was released for claims, at an entry, after its event had left the log. */
+/** An event that was released to claims, at an entry, after it had left the log. */
 export type GoneEvent = { at: string; eventId: string; roots: readonly string[] };
 
 /**
- * What some entries of the log come to. `read` and `last` say how far they were read, `unreadable` are those on the way
- * that nobody can read, `gone` those whose event has left the log while it waited. `stoppedBy` is the entry behind `last` that only a newer version can read. `isCut`: it ends with `last`
- * for its size, and more of these entries can be read.
+ * The content of some log entries. `read` and `last` state how far they were read. `unreadable` are entries that no version can
+ * read. `gone` are entries whose event left the log while it waited. `stoppedBy` is the entry behind `last` that only a newer
+ * version can read. `isCut`: it ends with `last` for its size, and more of these entries can be read.
  */
 export type LogBatch = {
   facts: Fact[];
@@ -41,7 +41,7 @@ export type LogBatch = {
   isCut: boolean;
 };
 
-/** The relay stands before an entry that only a newer version can read. */
+/** Thrown when the relay stops before an entry that only a newer version can read. */
 export class NewerEntryError extends Error {
   override readonly name = 'NewerEntryError';
   readonly entry: UnreadableEntry;
@@ -53,8 +53,8 @@ export class NewerEntryError extends Error {
 }
 
 /**
- * Reads entries of the log, up to the first that only a newer version can read. Audiences are small and name events that may
- * be large: it ends before one whose event finds no place beside the others (see EventLog.atFirst). At least one is read.
+ * Reads log entries up to the first that only a newer version can read. Subscribers entries are small and name events that may
+ * be large: the batch ends before one whose event has no room beside the others (see EventLog.atFirst). It reads at least one.
  */
 export async function readBatch(entries: readonly LogEntry[], events: EventLog): Promise<LogBatch> {
   const batch: LogBatch = {
@@ -75,7 +75,7 @@ export async function readBatch(entries: readonly LogEntry[], events: EventLog):
       if (isOfNewerVersion(meant)) return { ...batch, stoppedBy: meant };
       batch.unreadable.push(entry.kind === 'subscribers' ? { ...entry, reason: meant.reason } : meant);
     }
-    // Null for a late subscribers entry of an event that has left the log: there is nothing to deliver any more.
+    // Null for a late subscribers entry of an event that has left the log: there is nothing to deliver.
     const event = eventOf(meant);
     if (event !== null) batch.facts.push(factOf(entry, event));
     else if (entry.kind === 'subscribers' && entry.isSuspended) {

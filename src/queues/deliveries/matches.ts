@@ -9,21 +9,21 @@ import type { WaitingEvent } from '../../store/waiting-events.ts';
 import type { Fact, GoneEvent } from './log-batch.ts';
 
 /**
- * An event that a receiver matches: its place in the log, the claims that lead to the receiver, and the entry
- * that says so, which for a subscribers entry stands behind the event's. `isSuspended`: it waited until they were back.
+ * An event that a receiver matches: its place in the log, the claims that lead to the receiver, and the entry that states the
+ * match; a subscribers entry stands behind the event's. `isSuspended`: it waited until its claims were back.
  */
 export type Match = { event: Event; entry: string; roots: string[]; at: string; isSuspended: boolean };
 
-/** What says which receivers match which events: subscriptions, and the decimals of tokens for `minAmount`. */
+/** Sources for matching receivers and events: subscriptions, and the decimals of tokens for `minAmount`. */
 export type MatchDeps = { registry: Registry; directory: Directory };
 
-/** Tells which of some events of the log a receiver matches, in order. */
+/** Returns the events, among some of the log, that a receiver matches, in order. */
 export type MatchesOf = (receiver: StoredReceiver) => Match[];
 
 /**
- * Reads once who the receivers of some events are, by `known` where that was read already; what it returns asks nobody. Where a
- * reload has moved what an event is about to another subscription, and no claim of the event leads to a receiver any more, those
- * lead to it that continue them.
+ * Reads the receivers of some events once, or uses `known` where they were read already. The returned function does no I/O.
+ * After a reload moved an event's subject to another subscription, no claim of the event may lead to a receiver. Then the
+ * claims that continue them lead to it.
  */
 export async function matchFacts(
   facts: readonly Fact[],
@@ -51,10 +51,9 @@ export async function matchFacts(
   };
 }
 
-/** A claim of an event, by its root; `has` tells whether it leads to a receiver. */
 type Claim = { root: string; has: (receiver: StoredReceiver) => boolean };
 
-/** Tells to which receivers claims lead. Most events of a batch are named by few claims: each is taken apart once. */
+/** Maps a root to its claim. Few claims name most events of a batch: each is parsed once. */
 function claimsBy(subscriptions: ReadonlyMap<string, StoredSubscription>): (root: string) => Claim {
   const receivers = new Map(
     [...subscriptions].map(([name, subscription]) => {
@@ -73,7 +72,7 @@ function claimsBy(subscriptions: ReadonlyMap<string, StoredSubscription>): (root
   };
 }
 
-/** Reads to whom events that have left the log were released: those of a receiver, in order. */
+/** Returns, per receiver and in order, the events that left the log before they were released to it. */
 export async function goneFor(
   gone: readonly GoneEvent[],
   registry: Registry,
@@ -84,10 +83,7 @@ export async function goneFor(
     claimed.flatMap(({ event, claims }) => (claims.some(({ has }) => has(receiver)) ? [event] : []));
 }
 
-/**
- * What leads to no receiver by a root that named some of these when it was put into the log, or that it had waited for: that root may
- * have been suspended since.
- */
+/** Events whose root leads to no receiver, though it named some of these when logged, or waited. It may be suspended since. */
 export function unledBy(
   facts: readonly Fact[],
   receivers: readonly StoredReceiver[],
@@ -110,10 +106,7 @@ export function unledBy(
   });
 }
 
-/**
- * The receivers of a subscription's events. One that has left the config goes on with what it had committed: so do those that
- * had left before it, and are back.
- */
+/** Receivers of a subscription's events; after it left the config also those that had left before and are back. */
 export function receiversOf({
   receivers,
   awayReceivers,
@@ -122,7 +115,7 @@ export function receiversOf({
   return removedAtMs === null ? receivers : [...receivers, ...awayReceivers];
 }
 
-/** The events among some of the log that one receiver matches, in order. */
+/** The events, among some of the log, that one receiver matches, in order. */
 export async function matchesOf(
   receiver: StoredReceiver,
   facts: readonly Fact[],
@@ -131,7 +124,7 @@ export async function matchesOf(
   return (await matchFacts(facts, { registry, directory }))(receiver);
 }
 
-/** What one receiver matches of a fact; null for nothing. `roots` are the claims that lead to it; null for an operator's event. */
+/** The match of a receiver and a fact, or null. `roots` are the claims that lead to it; null for an operator's event. */
 export function matchFact(
   { receiver, fact, roots }: { receiver: StoredReceiver; fact: Fact; roots: string[] | null },
   directory: Directory,
@@ -139,7 +132,7 @@ export function matchFact(
   const { event, place, at, withheld } = fact;
   if (roots?.length === 0 || !wantsType(receiver.events, event.type)) return null;
   if (roots === null) {
-    // What happened to a receiver is notified to the others.
+    // An event about a receiver goes to the other receivers.
     const isItself = event.data.subject.id === operatorSubject('receiver', receiver.name);
     return isItself ? null : { event, entry: place, roots: [], at, isSuspended: false };
   }

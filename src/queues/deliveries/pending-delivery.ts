@@ -8,8 +8,8 @@ import { compareEntries, eventOf, isOfNewerVersion, type LogEntry } from '../../
 import type { Registry } from '../../store/registry.ts';
 
 /**
- * An open delivery with its event as the receiver gets it; null where it has left the log (`isGone`), or cannot be read, and
- * `missing` says why. `waits`: a newer version can read it.
+ * An open delivery with its event as the receiver gets it. The event is null where it has left the log (`isGone`) or cannot be
+ * read; `missing` states why. `waits`: a newer version can read it.
  */
 export type PendingDelivery = {
   id: string;
@@ -27,7 +27,7 @@ type DeliverySources = {
   directory: Directory;
 };
 
-/** A delivery that was claimed with its entry of the log. */
+/** Builds a pending delivery from a claimed one and its log entry. */
 export function pendingDelivery(
   { id, fact, entry }: Claimed,
   subscriptions: ReadonlyMap<string, StoredSubscription>,
@@ -37,7 +37,7 @@ export function pendingDelivery(
   return withEvent({ id, fact, entry: stored }, subscriptions, directory);
 }
 
-/** Reads the deliveries of one message, in the order of the log; those that have ended are left out. */
+/** Reads the deliveries of one message, in the order of the log. Omits those that have ended. */
 export async function readPending(
   receiver: string,
   ids: readonly string[],

@@ -25,20 +25,18 @@ type DropContext = Pick<RelayContext, 'directory' | 'signals' | 'log'> & {
   stores: Pick<RelayStores, 'registry' | 'events' | 'lease' | 'dropped'>;
 };
 
-/** The most events behind one cursor that are read in one round. */
 const MOST_READ = 10_000;
 
 /**
- * Drops what a receiver can no longer get as the retention has ended: its open deliveries, and events behind its cursor; and
- * reports what was dropped. Returns the moment (Redis time, ms) up to which the log may be trimmed: no event leaves it
- * uncounted.
+ * Drops deliveries that a receiver can no longer get because the retention ended: open ones, and events behind its cursor.
+ * Reports the losses. Returns the time (Redis time, ms) up to which the log may be trimmed: no event leaves it uncounted.
  */
 async function dropExpired(parts: DropContext, receiver: StoredReceiver, beforeMs: number): Promise<number> {
   const { stores, signals, log } = parts;
   const { name, removed: isAway } = receiver;
   const open = await stores.dropped.dropExpired(name, beforeMs);
   const { count, reachedMs } = await dropBehind(parts, receiver, beforeMs);
-  // What is lost while it is away counts once it is back: one that was removed for good has lost nothing.
+  // Losses while a receiver is away count once it is back. A receiver that was removed for good has lost nothing.
   let lost = open + (isAway ? 0 : count);
   for (const { reason, ...report } of await stores.dropped.report(name, { isAway })) {
     log.error({ receiver: name, ...report, reason }, 'receiver.events_dropped');
@@ -48,7 +46,7 @@ async function dropExpired(parts: DropContext, receiver: StoredReceiver, beforeM
   return reachedMs;
 }
 
-/** Drops the events behind the cursor of a receiver. Returns how many it matched, and up to where it has come. */
+/** Drops the events behind the cursor of a receiver. Returns the number that it matched, and the time it reached. */
 async function dropBehind(
   { stores, directory }: DropContext,
   receiver: StoredReceiver,
@@ -85,24 +83,22 @@ function msOf(entry: string): number {
   return Number(entry.split('-')[0]);
 }
 
-/** The config that the check sees to: its `digest`, and what brings Redis back to it. */
+/** The config that the check upholds: its `digest`, and the actions that bring Redis back to it. */
 export type Upkeep = {
   digest: string;
-  /** True when another config of this process takes its place: then it sees to nothing. */
+  /** True when another config of this process replaces it: then the check upholds nothing. */
   isReplaced: () => boolean;
-  /** True when Redis may hold a part of another config that was given up. */
+  /** True when Redis may hold a part of another config that was abandoned. */
   isPartlyApplied: () => boolean;
-  /** Makes Redis what the config wants; for one that went back or has lost everything. */
   resync: () => Promise<void>;
-  /** Holds plans and registry against the config; while that is the newest of all processes. */
+  /** Compares plans and registry with the config and repairs them, while the config is the newest of all processes. */
   keep: () => Promise<void>;
 };
 
-/** What the check works with. `process`: the one that delivers, as in Sender. */
+/** Dependencies of the check. `process`: the one that delivers, as in Sender. */
 type ReconcileContext = {
   redis: RedisClient;
   epoch: Epoch;
-  /** By which everything is removed. */
   confirmed: Pick<ConfirmedTime, 'read'>;
   stores: Pick<
     RelayStores,
@@ -119,7 +115,7 @@ type ReconcileContext = {
   directory: Directory;
   process: string;
   retentionMs: number;
-  /** The time that what leaves the config is suspended. */
+  /** Time for which entries that left the config stay suspended. */
   graceSpanMs: number;
   upkeep: Upkeep;
   signals: Signals;
@@ -128,15 +124,15 @@ type ReconcileContext = {
 
 const EVERY_MS = 5_000;
 
-/** How soon a look at the epoch follows what requests it. */
 const LOOK_AGAIN_MS = 250;
 
-/** The time that a Redis that went back waits for a process with the newest config; then the holder of the relay's lease writes its own. */
+/** Wait of a Redis that went back for a process with the newest config; then the relay's lease holder writes its own. */
 const NEWEST_FIRST_MS = 10_000;
 
 /**
- * The repeating check of deliveries: holds them against their queues and repairs what differs, trims what is past its
- * retention, and holds what is counted against what stands. Polls have a check of their own, a bounded part of the plan at a time (see Dispatcher).
+ * The repeating check of deliveries. It compares them with their queues and repairs differences, trims what is past its
+ * retention, and compares counts with the stored state. Polls have their own check, over a bounded part of the plan at a time
+ * (see Dispatcher).
  */
 export class Reconcile {
   readonly #parts: ReconcileContext;
@@ -146,7 +142,6 @@ export class Reconcile {
   #round: Promise<void> = Promise.resolve();
   #closing = false;
   #strangeConfig = false;
-  /** The number of subjects that were tracked by themselves at the last check. */
   #tracked = 0;
   #lastRoundMs: number | null = null;
 
@@ -154,14 +149,13 @@ export class Reconcile {
     this.#parts = parts;
   }
 
-  /** Runs the check once, then every few seconds. */
   async start(): Promise<void> {
     this.#parts.epoch.onLookDue(() => this.#lookSoon());
     await this.check();
     this.#plan();
   }
 
-  /** Looks at the epoch before the next round: nothing is committed until Redis is synchronised. */
+  /** Reads the epoch before the next round: nothing is committed until Redis is synchronised. */
   #lookSoon(): void {
     if (this.#closing || this.#parts.upkeep.isReplaced()) return;
     this.#lookTimer ??= setTimeout(() => {
@@ -176,7 +170,7 @@ export class Reconcile {
     }, LOOK_AGAIN_MS);
   }
 
-  /** When the last check ended without error (own clock, ms); null before the first. */
+  /** End of the last check without error (own clock, ms); null before the first. */
   get lastRoundMs(): number | null {
     return this.#lastRoundMs;
   }
@@ -188,7 +182,7 @@ export class Reconcile {
     }, EVERY_MS);
   }
 
-  /** Runs the check once. What fails is logged, and the next one does it. */
+  /** Runs the check once. An error is logged, and the next check repeats the work. */
   async check(): Promise<void> {
     try {
       await this.#looking;
@@ -205,7 +199,7 @@ export class Reconcile {
     }
   }
 
-  /** An open delivery that has come off its receiver's queue is queued again. Claims of dead processes are released too. */
+  /** Queues an open delivery again that is missing in its receiver's queue. Also releases claims of dead processes. */
   async #repairDeliveries(receiver: string): Promise<void> {
     const { stores, process } = this.#parts;
     const { deliveries } = stores;
@@ -213,7 +207,7 @@ export class Reconcile {
     await deliveries.takeOver(receiver, process);
   }
 
-  /** Releases, ends or drops what is suspended. Whoever has the newest config says for how long. */
+  /** Releases, ends or drops suspensions. The process with the newest config decides for how long. */
   async #settle(confirmedMs: number): Promise<void> {
     const { stores, upkeep, graceSpanMs, retentionMs } = this.#parts;
     const isNewest = !upkeep.isReplaced() && (await stores.registry.newestDigest()) === upkeep.digest;
@@ -221,10 +215,7 @@ export class Reconcile {
     await settleSuspensions(stores.registry.suspensions, due, this.#parts);
   }
 
-  /**
-   * Removes what is past its retention by confirmed time. The log is trimmed to it, a hard cap, once what receivers lose by
-   * that is noted.
-   */
+  /** Removes data past its retention by confirmed time. The log is trimmed (a hard cap) once receivers' losses are noted. */
   async #trim(confirmedMs: number): Promise<void> {
     const { stores, retentionMs } = this.#parts;
     const { registry, events, backlog, tracked, importedQuotes } = stores;
@@ -248,7 +239,6 @@ export class Reconcile {
     await stores.wallets.trimUnswept((wallet) => stores.plan.isTracked(wallet));
   }
 
-  /** Moves subjects that nobody tracks any more. */
   async #settleEnded(confirmedMs: number): Promise<void> {
     const { stores, retentionMs, log } = this.#parts;
     await stores.ended.repair();
@@ -256,7 +246,6 @@ export class Reconcile {
     if (moves.compacted + moves.removed > 0) log.info(moves, 'subjects.settled');
   }
 
-  /** Notices a Redis that went back or was emptied, and another process that runs a newer config. */
   async #compareConfig(): Promise<void> {
     const { epoch, stores, upkeep, log } = this.#parts;
     const { digest: newest, behind } = await epoch.look();
@@ -277,8 +266,8 @@ export class Reconcile {
   }
 
   /**
-   * True when this process writes what its config wants to a Redis that went back: where it has the newest config that was seen,
-   * or holds the relay's lease and no such process did within a while.
+   * True when this process may write its config to a Redis that went back: it has the newest known config, or it holds the
+   * relay's lease and no process with that config did so within NEWEST_FIRST_MS.
    */
   async #maySynchronise({ digest, atMs }: Restore): Promise<boolean> {
     const { redis, stores, upkeep } = this.#parts;
@@ -286,7 +275,7 @@ export class Reconcile {
     return stores.lease.isHolder && (await redisTimeMs(redis)) - (atMs ?? 0) > NEWEST_FIRST_MS;
   }
 
-  /** What the config names is wanted anew; what was tracked by itself stood nowhere else. */
+  /** Config subjects are tracked again; subjects that were tracked by themselves are lost: nothing else names them. */
   #reportEmptied(): void {
     this.#parts.log.error('redis.emptied');
     if (this.#tracked > 0) this.#parts.log.error({ subjects: this.#tracked }, 'tracked.lost');
@@ -312,7 +301,7 @@ type SettleContext = {
   log: Logger;
 };
 
-/** Makes the moves of suspensions that are due (see store/suspensions.ts), and tells of them. */
+/** Makes the suspension moves that are due (see store/suspensions.ts), and reports them. */
 async function settleSuspensions(
   suspensions: Suspensions,
   due: { spanMs: number | null; confirmedMs: number; trimMs: number },
@@ -321,7 +310,7 @@ async function settleSuspensions(
   for (const settled of await suspensions.settle(due)) await tellSettled(settled, parts);
 }
 
-/** Tells of a move of suspensions. Events that reach nobody for it are counted and listed as such. */
+/** Reports a suspension move. Events that reach no receiver because of it are counted and listed as unmatched. */
 export async function tellSettled(settled: Settled, parts: SettleContext): Promise<void> {
   const { signals, log, stores } = parts;
   if (settled.move === 'released') {

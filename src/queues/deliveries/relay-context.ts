@@ -13,7 +13,7 @@ import type { ReplayStore } from '../../store/replays.ts';
 import type { UnmatchedStore } from '../../store/unmatched.ts';
 import type { Sender } from './sender.ts';
 
-/** What the relay reads and writes. */
+/** Stores that the relay reads and writes. */
 export type RelayStores = {
   lease: RelayLease;
   events: EventLog;
@@ -27,7 +27,7 @@ export type RelayStores = {
   unmatched: UnmatchedStore;
 };
 
-/** What deliveries are opened with. */
+/** Dependencies for opening deliveries. */
 export type RelayContext = {
   stores: RelayStores;
   directory: Directory;

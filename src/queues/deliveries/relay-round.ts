@@ -13,18 +13,17 @@ import { matchFact, receiversOf } from './matches.ts';
 import type { RelayContext, RelayStores } from './relay-context.ts';
 import { takeReplay } from './replays.ts';
 
-/** What receivers are enabled with. */
 type ResumptionDeps = { stores: Pick<RelayStores, 'receivers' | 'deliveries' | 'backlog'>; log: Logger };
 
-/** The number of deliveries that are opened or queued again in one step, so that neither Redis nor another receiver waits long. */
+/** Deliveries that are opened or queued again in one step, so that neither Redis nor another receiver waits long. */
 const RESUMPTION_BATCH = 500;
 
 /**
- * Takes an `enabling` receiver one step further, under the relay's fencing token. Returns whether there is more to do.
+ * Takes an `enabling` receiver one step further, under the relay's fencing token. Returns true when there is more to do.
  *
- * The dead letters of the failing span are opened again, then what waits for another try is queued, and only then attempts
- * are made and the cursor goes on. Their turns are those of their opening: what is oldest goes first. Each step can be
- * done again, so that whoever relays next goes on after a crash.
+ * It opens the dead letters of the failing span again, then queues the deliveries that wait for another try. Only then are
+ * attempts made and the cursor goes on. Turns are those of the opening: the oldest goes first. Each step can be repeated, so
+ * that the next relay goes on after a crash.
  */
 export async function resume(
   token: string,
@@ -39,10 +38,7 @@ export async function resume(
   return came !== 'held';
 }
 
-/**
- * What a round goes by: the receivers by name, `all` with those that failed just now, where each stands, the replays under
- * way by receiver, and what is known to stand behind the cursor of most.
- */
+/** Input of a round: receivers by name (`all`: also just failed ones), their states, replays, and entries behind most cursors. */
 export type RoundView = {
   known: ReadonlyMap<string, StoredReceiver>;
   all: readonly StoredReceiver[];
@@ -51,18 +47,14 @@ export type RoundView = {
   ahead: Ahead | null;
 };
 
-/**
- * What a round came to: whether there is more to do at once, whether a receiver that takes what it gets has no room, and
- * the entry up to which all others have been taken along (null: none were).
- */
+/** Result of a round: more to do at once, an accepting receiver without room, and the entry all others reached (null: none). */
 export type Round = { more: boolean; full: boolean; reached: string | null };
 
 export const IDLE: Round = { more: false, full: false, reached: null };
 
 /**
- * One round over all receivers: goes on with those that are being enabled, takes the others along the event log (reads it,
- * finds out which receivers match which events, opens the deliveries), opens what is requested again, and
- * counts the events that no receiver gets.
+ * Makes one round over all receivers: continues those that are being enabled, advances the others along the event log (reads
+ * it, matches receivers with events, opens the deliveries), opens resends, and counts the events that no receiver gets.
  */
 export async function relayRound(view: RoundView, lease: HeldLease, parts: RelayContext): Promise<Round> {
   const open = view.standings.filter((standing) => !isHeld(standing));
@@ -81,7 +73,7 @@ export async function relayRound(view: RoundView, lease: HeldLease, parts: Relay
   return { more: moved || more || counting || replayed, full, reached };
 }
 
-/** Takes receivers along the log: those at the same place together, so that what they are owed is read once for all. */
+/** Advances receivers along the log: those at the same place together, so that their entries are read once for all. */
 async function followLog(
   { standings, known, ahead }: RoundView,
   lease: HeldLease,
@@ -97,7 +89,7 @@ async function followLog(
     });
     const read = ahead?.after === cursor ? ahead : null;
     const came = await follow({ cursor, receivers, ahead: read }, lease, parts);
-    // The others are taken along as far as they can be read before the lease goes.
+    // The others advance as far as they can be read before the lease is released.
     if (came instanceof NewerEntryError) stopped = came;
     else if (came === 'fenced') return { more: false, reached: null, stopped: null };
     else {
@@ -108,7 +100,7 @@ async function followLog(
   return { more, reached, stopped };
 }
 
-/** Takes the replays under way a batch further. Returns whether there is more to do at once. */
+/** Advances the replays under way by a batch. Returns true when there is more to do at once. */
 async function replay(
   { standings, known, replays }: RoundView,
   lease: HeldLease,
@@ -126,7 +118,7 @@ async function replay(
   return moved;
 }
 
-/** Works on one receiver, whose error holds up no other. */
+/** Works on one receiver. Its error holds up no other. */
 async function each(name: string, { failed }: HeldLease, work: () => Promise<boolean>): Promise<boolean> {
   try {
     return await work();
@@ -137,18 +129,14 @@ async function each(name: string, { failed }: HeldLease, work: () => Promise<boo
   }
 }
 
-/** What decides whether a receiver gets an event. */
 type Matching = {
-  /** Those that are there, whatever their state: a paused one gets its events later. */
+  /** Receivers that exist, whatever their state: a paused one gets its events later. */
   receivers: ReadonlyMap<string, StoredReceiver>;
   subscriptions: ReadonlyMap<string, StoredSubscription>;
   directory: Directory;
 };
 
-/**
- * Counts the events of the log that no receiver gets, a batch further. It has a place of its own in the log, for receivers
- * stand at different places. Returns whether there is more to count at once.
- */
+/** Counts a batch of events that no receiver gets, at its own place, as receivers' places differ. True when there is more. */
 async function countUnmatched(
   { receivers, ahead }: { receivers: readonly StoredReceiver[]; ahead: Ahead | null },
   { token }: HeldLease,
@@ -166,7 +154,7 @@ async function countUnmatched(
       known?.subscriptions ?? (await registry.subscriptions(facts.flatMap(({ roots }) => roots ?? []))),
     directory,
   };
-  // A later subscribers entry is no event of its own: the event was counted where it stands.
+  // A later subscribers entry is no event of its own: the event was counted at its own entry.
   const found = facts.flatMap((fact) => {
     const reason = fact.at === fact.place ? unmatchedReason(fact, matching) : null;
     return reason === null ? [] : [{ fact, reason }];
@@ -185,7 +173,7 @@ async function countUnmatched(
   return more || isCut;
 }
 
-/** Why no receiver gets an event; null for one that a receiver gets. */
+/** The reason for which no receiver gets an event; null when a receiver gets it. */
 export function unmatchedReason(fact: Fact, matching: Matching): UnmatchedReason | null {
   const { receivers, subscriptions, directory } = matching;
   if (fact.roots === null) {
@@ -213,7 +201,7 @@ export function unmatchedReason(fact: Fact, matching: Matching): UnmatchedReason
     const receiver = receivers.get(name);
     if (receiver !== undefined && matchFact({ receiver, fact, roots }, directory) !== null) return null;
   }
-  // It waits for what is suspended, and is counted when that has ended.
+  // It waits for suspended claims, and is counted when their suspension ends.
   if (fact.withheld.length > 0) return null;
   if (live.length === 0) return 'not-in-config';
   const named = live.flat();

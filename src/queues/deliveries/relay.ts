@@ -8,29 +8,27 @@ import type { RelayContext } from './relay-context.ts';
 import { IDLE, type Round, type RoundView, relayRound } from './relay-round.ts';
 import { replaysUnderWay } from './replays.ts';
 
-/** The time that a quiet relay waits for the next entry; also how often a lease is renewed or requested. */
+/** Time that a quiet relay waits for the next entry, and interval of renewing or requesting a lease. */
 const QUIET_MS = 1_000;
 const ERROR_RETRY_MS = 1_000;
 
-/** How soon it looks again at a receiver that takes what it gets and has as many open deliveries as may be. */
+/** Wait while a receiver that accepts deliveries has the most open deliveries. */
 const FULL_MS = 20;
 
-/** The lease is renewed amid a round as often as this, however long a step of it takes. */
 const RENEW_MS = 1_000;
 
-/** The time that a relay that stands before what only a newer version can read leaves the lease to others. */
+/** Time for which a relay that stops before an entry of a newer version leaves the lease to others. */
 const NEWER_WAIT_MS = 30_000;
 
-/** What a round is made of, requested at once: Redis is far away when there is much to do. */
+/** Input of a round, requested at once: a round trip to Redis is slow under load. */
 type View = { newest: string; token: string | null; round: RoundView };
 
-/** The connection that the relay waits on, which is its own. */
 type Waiting = { blocking: RedisClient };
 
 /**
- * Moves the cursor of every receiver along the event log and opens the deliveries that follow from it. One process
- * relays at a time. Deliveries are opened and the cursor is moved in one step, under the fencing token: a relay that dies
- * in between leaves a successor that finds them and adds nothing.
+ * Moves the cursor of every receiver along the event log and opens the deliveries that follow from it. One process relays at a
+ * time. Opening deliveries and moving the cursor is one step under the fencing token. When a relay dies in between, its
+ * successor finds the deliveries and adds nothing.
  */
 export class Relay {
   readonly #parts: RelayContext;
@@ -38,16 +36,14 @@ export class Relay {
   #running: Promise<void> | null = null;
   #closing = false;
   #holding = false;
-  /** The fencing token of the lease, null while another process has it; and its renewal that is under way. */
+  /** Fencing token of the lease, null while another process has it; and its renewal under way. */
   #token: string | null = null;
   #renewing: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
   readonly #closed = new AbortController();
-  /** Receivers that the last round failed with -> when they are taken on again (own clock, ms). */
+  /** Receivers that failed in the last round -> time of the retry (own clock, ms). */
   readonly #failed = new Map<string, number>();
-  /** The receivers of the last round. */
   #names: readonly string[] = [];
-  /** What ended the wait before this round. */
   #came: Pick<Ahead, 'after' | 'piece'> | null = null;
 
   constructor(parts: RelayContext, { blocking }: Waiting) {
@@ -81,7 +77,7 @@ export class Relay {
     }
   }
 
-  /** Takes or renews the lease, and from then on keeps it, whatever the round does. */
+  /** Takes or renews the lease, and from then on renews it, whatever the round does. */
   async #take(): Promise<string | null> {
     await this.#renewing;
     await this.#renew();
@@ -111,16 +107,16 @@ export class Relay {
     this.#hold(false);
   }
 
-  /** One round over all receivers, under the lease; nothing where another process has it. */
+  /** Makes one round over all receivers, under the lease; does nothing where another process has it. */
   async round(): Promise<Round & { reached: string }> {
     const { newest, token, round } = await this.#look();
     const came = token === null ? IDLE : await this.#relay(token, round);
-    // From where all have been taken along to, not from the newest entry: more may have come amid the round.
+    // The place that all reached, not the newest entry: more may have been added amid the round.
     return { ...came, reached: came.reached ?? newest };
   }
 
   async #relay(token: string, view: RoundView): Promise<Round> {
-    // It goes on while the lease under which it began still holds.
+    // It goes on while the lease under which it began is held.
     const isHeld = (): boolean => !this.#closing && this.#token === token;
     const lease = { token, isHeld, failed: (name: string, error: unknown) => this.#note(name, error) };
     return relayRound(view, lease, this.#parts);
@@ -164,7 +160,7 @@ export class Relay {
     this.#failed.set(receiver, performance.now() + ERROR_RETRY_MS);
   }
 
-  /** Leaves the lease to a newer version, which can read on. No cursor has moved past what stopped us. */
+  /** Leaves the lease to a newer version, which can read on. No cursor has moved past the entry that stopped us. */
   async #waitForNewer({ entry }: NewerEntryError): Promise<void> {
     const { signals, log } = this.#parts;
     const { id, version, reason } = entry;
@@ -179,7 +175,6 @@ export class Relay {
     await sleep(ms, undefined, { signal: this.#closed.signal }).catch(() => undefined);
   }
 
-  /** Waits for a new entry; without the lease, for the time to ask for it again. */
   async #wait(newest: string, ms: number): Promise<void> {
     const { events } = this.#parts.stores;
     if (!this.#holding) {
@@ -191,7 +186,6 @@ export class Relay {
     if (piece.entries.length > 0) this.#came = { after: newest, piece };
   }
 
-  /** Ends the round under way and gives the lease back. */
   async close(): Promise<void> {
     this.#closing = true;
     this.#closed.abort();

@@ -8,13 +8,12 @@ import { type Fact, NewerEntryError, readBatch, wholeFact } from './log-batch.ts
 import { matchesOf } from './matches.ts';
 import type { RelayContext } from './relay-context.ts';
 
-/** The number of entries of the log a replay is taken along in one round. */
 const BATCH = 200;
 
-/** A replay goes on while its receiver has fewer open deliveries: what is new must find room. */
+/** Open deliveries below which a replay goes on: new events must find room. */
 const MOST_PENDING = MOST_OPEN / 2;
 
-/** The replays under way, by receiver, the first requested first. */
+/** Reads the replays under way, by receiver, the first requested first. */
 export async function replaysUnderWay(replays: ReplayStore): Promise<Map<string, string>> {
   const first = new Map<string, string>();
   for (const id of await replays.open()) {
@@ -26,8 +25,8 @@ export async function replaysUnderWay(replays: ReplayStore): Promise<Map<string,
 }
 
 /**
- * Takes a replay a batch further, under the relay's fencing token. Returns whether there is more to do at once. What
- * cannot be read was quarantined when it was new, and is passed over; throws NewerEntryError where it stands.
+ * Advances a replay by a batch, under the relay's fencing token. Returns true when there is more to do at once. Skips
+ * unreadable entries, which were quarantined when they were new. Throws NewerEntryError before an entry of a newer version.
  */
 export async function takeReplay(
   { token, receiver, id }: { token: string; receiver: StoredReceiver; id: string },
@@ -55,7 +54,6 @@ export async function takeReplay(
   return replays.advance(token, id, { cursor: last ?? replay.end, read, ended });
 }
 
-/** Takes a replay of some events in one step. */
 async function takePlaces(
   { token, receiver, id }: { token: string; receiver: StoredReceiver; id: string },
   places: readonly string[],
@@ -68,10 +66,7 @@ async function takePlaces(
   return stores.replays.advance(token, id, { cursor: '0-0', read: facts.length, ended: true });
 }
 
-/**
- * The events that stand at some entries, with the claims that lead to a receiver: also those that came later, which stand
- * in its delivery. What has left the log, or cannot be read, is left out.
- */
+/** Reads events at entries, with the claims to a receiver, also later ones in its delivery. Omits gone and unreadable ones. */
 export async function factsAt(
   places: readonly string[],
   receiver: string,
@@ -92,7 +87,7 @@ export async function factsAt(
   );
 }
 
-/** A subscribers entry belongs to the range of the event that it names. */
+/** True when a place is in a replay's range. A subscribers entry belongs to the range of the event that it names. */
 function isInRange(place: string, { since, until }: Replay): boolean {
   return compareEntries(place, since) > 0 && compareEntries(place, until) < 0;
 }

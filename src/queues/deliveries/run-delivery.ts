@@ -15,20 +15,19 @@ import { cutAnswer, judge, reportNoted } from './attempts.ts';
 import { type PendingDelivery, readPending } from './pending-delivery.ts';
 import type { Sender } from './sender.ts';
 
-/** What is asked for the batches that are being made. */
 type BatchDecisionDeps = { batches: BatchStore };
 
-/** True when a delivery waits, or is sent: by itself (`batch` null), or as the batch that it leads. */
+/** Decision to hold a delivery, or to send it: by itself (`batch` null), or as the batch that it leads. */
 type BatchDecision =
   | { do: 'wait'; afterMs: number }
   | { do: 'send'; batch: string | null; members: readonly string[] };
 
-/** The longest wait before a delivery looks again, so that a changed config takes effect. */
+/** Longest wait before a delivery is decided again, so that a changed config takes effect. */
 const LONGEST_WAIT_MS = 300_000;
 
 /**
- * True when a delivery that comes up waits for others, or is sent, and with whom; `nowMs` is Redis time. A receiver that gets
- * every event by itself at once has nothing to decide; a batch that was closed before its config changed is sent as it is.
+ * Decides whether a due delivery waits for others or is sent, and with which; `nowMs` is Redis time. A receiver that gets every
+ * event by itself at once needs no decision. A batch that was closed before its config changed is sent unchanged.
  */
 async function decideBatch(
   { receiver, delivery, nowMs }: { receiver: Receiver; delivery: PendingDelivery; nowMs: number },
@@ -47,7 +46,7 @@ async function decideBatch(
   const plan = planBatch(rules, found, nowMs);
   if (plan.do === 'wait') return waitFor(plan.untilMs - nowMs);
   const batch = await batches.close(receiver.name, id, { alone: plan.do === 'alone' });
-  // Somebody else was faster, and leads it.
+  // Another delivery was faster, and leads it.
   if (batch === null) return waitFor(receiver.timeoutMs);
   return { do: 'send', batch: batch.id, members: batch.members };
 }
@@ -56,7 +55,7 @@ function waitFor(ms: number): BatchDecision {
   return { do: 'wait', afterMs: Math.min(ms, LONGEST_WAIT_MS) };
 }
 
-/** What deliveries are made with. */
+/** Dependencies of making deliveries. */
 export type DeliveryContext = {
   sender: Sender;
   events: EventLog;
@@ -69,24 +68,20 @@ export type DeliveryContext = {
   log: Logger;
 };
 
-/** What hears how the attempts of a receiver go. */
+/** Callbacks for the attempts of a receiver. */
 export type Places = {
-  /**
-   * An attempt has ended; `isApart` when several were to be taken together and were not. Resolves when what is not to be
-   * sent now has been released.
-   */
+  /** An attempt ended; `isApart`: several were not accepted together. Resolves once deliveries not sent now are released. */
   attempted: (attempt: { isDelivered: boolean; durationMs: number; isApart: boolean }) => Promise<void>;
   /** These are not sent now. Resolves when they have been released. */
   release: (ids: readonly string[]) => Promise<void>;
   /** The end of a delivery is on its way to Redis: another may begin. */
   leave: (id: string) => void;
-  /** The ends of these could not be noted yet. */
+  /** The ends of these could not be noted yet: they keep their place. */
   keep: (ids: readonly string[]) => void;
-  /** The end of an attempt is noted. */
   noted: (attempt: { isDelivered: boolean }) => void;
 };
 
-/** Who runs the deliveries of one receiver; `cut` ends attempts at shutdown. */
+/** Runs the deliveries of one receiver; `cut` ends attempts at shutdown. */
 export type DeliveryRunner = {
   receiver: Receiver;
   notifier: Notifier;
@@ -95,7 +90,7 @@ export type DeliveryRunner = {
   cut: AbortSignal;
 };
 
-/** What is sent at once: one delivery, or those of a batch, the one that leads first; and the process that claimed it. */
+/** The unit of sending: one delivery, or those of a batch, the leading one first; and the process that claimed it. */
 type Message = {
   lead: PendingDelivery;
   deliveries: readonly PendingDelivery[];
@@ -103,16 +98,14 @@ type Message = {
   process: string | null;
 };
 
-/** After an error of our own (Redis away, a bug) the end of a delivery is noted again. */
 const ERROR_RETRY_MS = 2_000;
 
-/** So long a delivery whose event only a newer version can read is left to one. */
 const NEWER_RETRY_MS = 30_000;
 
 /**
- * Runs deliveries that were claimed, one or several that are sent together: finds out whether one is sent now, and with
- * which others; reads their events; makes the attempt; judges it; and notes how it ended. Returns ms until they come up
- * again; null when their end is noted, or they were released.
+ * Runs claimed deliveries, one or several that are sent together. It decides whether one is sent now and with which others,
+ * reads their events, makes the attempt, judges it and notes its end. Returns ms until they are due again; null when their end
+ * is noted, or they were released.
  */
 export async function runDelivery(
   claimed: Deliveries,
@@ -122,7 +115,7 @@ export async function runDelivery(
   const message = await prepare(claimed, clock, runner);
   if (message === null || typeof message === 'number') return message;
   const { receiver, parts, places } = runner;
-  // Another process may have taken it over while this one stood still.
+  // Another process may have taken it over while this one was stalled.
   if (!parts.sender.isSure()) return 0;
   const { sent, attempt } = await makeAttempts(message, runner);
   const isDelivered = attempt.result.outcome === 'delivered';
@@ -130,14 +123,14 @@ export async function runDelivery(
   // Before another one may begin: a receiver that fails gets no more than it is then allowed.
   const returned = places.attempted({ isDelivered, durationMs: attempt.result.durationMs, isApart });
   const noted = note(sent, notingOf(sent, attempt, { clock, receiver }), runner);
-  // What is requested now reaches Redis behind the note, and so usually finds the receiver as the attempt left it.
+  // A request made now reaches Redis behind the note, so it usually finds the receiver as the attempt left it.
   places.leave(claimed[0].id);
   await Promise.all([returned, noted]);
   places.noted({ isDelivered });
   return null;
 }
 
-/** The message about some deliveries; null when there is nothing to send, or ms until they come up again. */
+/** Builds the message about some deliveries. Returns null when there is nothing to send, or ms until they are due again. */
 async function prepare(
   claimed: Deliveries,
   clock: Clock,
@@ -159,7 +152,6 @@ async function prepare(
   return messageOf(delivery, deliveries, { decision, process: parts.sender.id });
 }
 
-/** The deliveries that are sent at once, with their events. */
 async function read(
   delivery: PendingDelivery,
   { members }: SendDecision,
@@ -169,7 +161,6 @@ async function read(
   return isAlone ? [delivery] : readPending(receiver.name, members, parts);
 }
 
-/** What is to be sent of some deliveries; null when there is nothing. */
 function messageOf(
   delivery: PendingDelivery,
   deliveries: readonly PendingDelivery[],
@@ -180,16 +171,16 @@ function messageOf(
   if (first === undefined) return null;
   const lead = deliveries.length === 1 ? delivery : (sent.find(({ id }) => id === delivery.id) ?? first);
   const batch = decision.members.length > 1 ? decision.batch : null;
-  // Where the event of the one that leads has gone, another of the batch stands for it, which nobody claimed.
+  // Where the event of the leading delivery is gone, another of the batch takes its place, which no process claimed.
   return { lead, deliveries: sent, batch, process: lead.id === delivery.id ? process : null };
 }
 
-/** An attempt that was made, and when (own clock, ms). */
+/** An attempt, and its time (own clock, ms). */
 type Attempt = { result: AttemptResult; atMs: number };
 
 /**
- * Sends a message. Where several that are taken together were not, the first is sent by itself and the others are claimed
- * back: it may be any of them that is not taken. Returns what was sent in the end.
+ * Sends a message. Where several were to be accepted together and were not, the first is sent by itself and the others are
+ * released: any of them may be the one that is refused. Returns the message that was sent in the end.
  */
 async function makeAttempts(
   message: Message,
@@ -204,7 +195,6 @@ async function makeAttempts(
   return { sent: alone, attempt: await makeAttempt(alone, runner) };
 }
 
-/** Sends one message: about one event, as the batch of several, or several together. */
 async function makeAttempt(
   { lead, deliveries, batch }: Message,
   { receiver, notifier, cut }: DeliveryRunner,
@@ -233,7 +223,6 @@ function takesOne(receiver: string): string {
   return `receiver ${receiver} takes one event at a time, but several are to be sent`;
 }
 
-/** What is noted of an attempt: what follows from it, and what is stored of the answer. */
 function notingOf(
   { deliveries, process }: Message,
   { result, atMs }: Attempt,
@@ -257,14 +246,12 @@ function notingOf(
   };
 }
 
-/** Drops a delivery whose event has left the log. */
 async function drop({ id }: PendingDelivery, { receiver, parts }: DeliveryRunner): Promise<void> {
   const { name } = receiver;
   const count = await parts.dropped.drop(name, [id], 'lost');
   if (count > 0) parts.signals.emit('receiver.events-dropped', { receiver: name, count });
 }
 
-/** Ends a delivery whose event cannot be read. */
 async function noteMissing(
   delivery: PendingDelivery,
   reason: string,
@@ -284,7 +271,7 @@ async function noteMissing(
   await note({ deliveries: [delivery], lead: delivery }, noting, runner);
 }
 
-/** Notes an attempt with all its deliveries in one step. What has been sent is noted, however long that takes. */
+/** Notes an attempt with all its deliveries in one step. It retries until a sent message is noted. */
 async function note(
   { deliveries, lead }: Pick<Message, 'deliveries' | 'lead'>,
   noting: Omit<Noting, 'ids'>,
@@ -300,7 +287,7 @@ async function note(
     } catch (error) {
       log.error({ receiver, delivery: lead.id, error }, 'delivery.error');
       if (cut.aborted) return;
-      // What cannot be noted keeps its place: a crash would send it again, and so there must not be many of it.
+      // A delivery that cannot be noted keeps its place: a crash would send it again, so there must be few of them.
       places.keep(deliveries.map(({ id }) => id));
       await sleep(ERROR_RETRY_MS, undefined, { signal: cut }).catch(() => undefined);
     }
@@ -322,7 +309,7 @@ function nowBy({ redisMs, ownMs }: Clock): number {
   return Math.round(redisMs + performance.now() - ownMs);
 }
 
-/** Whom the last attempt left out, where that is the same for all that is sent. */
+/** Addressees that the last attempt left out, where they are the same for all that is sent. */
 function remainingOf(deliveries: readonly PendingDelivery[]): readonly string[] | undefined {
   const [first, ...others] = deliveries.map(({ fact }) => fact.attempts.at(-1)?.remaining);
   return others.every((other) => other?.join() === first?.join()) ? first : undefined;

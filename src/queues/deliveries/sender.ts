@@ -5,22 +5,22 @@ import type { Registry } from '../../store/registry.ts';
 import type { SenderStore, WakeLog } from '../../store/senders.ts';
 
 /**
- * A process that sends says so every BEAT_MS, and counts as living for LEASE_MS after it last did. A stall of Redis or of
- * the process of 8 s is no crash; after a real one, what it was sending is taken over within 10 s.
+ * A sending process notes that it runs every BEAT_MS, and counts as running for LEASE_MS after its last beat. A stall of Redis
+ * or of the process of 8 s is no crash; after a crash, its deliveries are taken over within 10 s.
  */
 const BEAT_MS = 300;
 const LEASE_MS = 9_300;
 
-/** Nothing is begun when the last beat is older than this: what we claimed may be another's by then. */
+/** Nothing is begun when the last beat is older than this: another process may have our claims by then. */
 const SURE_MS = LEASE_MS - 700;
 
-/** The number of attempts that are under way at once in this process. Each receiver may always have one. */
+/** Attempts under way at once in this process. Each receiver may always have one. */
 const MOST_AT_ONCE = 500;
 
 const WAIT_MS = 1_000;
 const ERROR_RETRY_MS = 1_000;
 
-/** What a sender works with. `id` names the process. */
+/** Dependencies of a sender. `id` names the process. */
 export type SenderDeps = {
   id: string;
   senders: SenderStore;
@@ -32,10 +32,7 @@ export type SenderDeps = {
 
 type Listener = { wake(): void };
 
-/**
- * What the deliveries of this process have in common: its sign of life, the bound of what is under way, and the word
- * that a receiver has something to do.
- */
+/** Shares this process's heartbeat, its limit of attempts under way, and the wake-ups of receivers with something to do. */
 export class Sender {
   readonly #parts: SenderDeps;
   readonly #listeners = new Map<string, Listener>();
@@ -54,7 +51,6 @@ export class Sender {
     return this.#parts.id;
   }
 
-  /** Tells a listener from now on when its receiver has something to do. */
   listen(receiver: string, listener: Listener): void {
     this.#listeners.set(receiver, listener);
   }
@@ -63,29 +59,25 @@ export class Sender {
     this.#listeners.get(receiver)?.wake();
   }
 
-  /** Says that this process lives, and then goes on saying so. */
   async start(): Promise<void> {
     await this.beat();
     this.#beating = this.#beatOn();
     this.#listening = this.#listen();
   }
 
-  /** True when the claims of this process are surely still its own. */
   isSure(): boolean {
     return performance.now() - this.#beatAt < SURE_MS;
   }
 
-  /** The number of `wanted` attempts a receiver may begin that has so many under way. */
   room(wanted: number, underWay: number): number {
     return Math.min(wanted, Math.max(MOST_AT_ONCE - this.#underWay, underWay === 0 ? 1 : 0));
   }
 
-  /** True when as much is under way as may be: what is claimed ahead then would only wait here. */
+  /** True when the most attempts are under way: a delivery claimed ahead would only wait here. */
   get isFull(): boolean {
     return this.#underWay >= MOST_AT_ONCE;
   }
 
-  /** Counts attempts that begin, or end. */
   count(change: number): void {
     this.#underWay += change;
   }
@@ -98,7 +90,7 @@ export class Sender {
     }
   }
 
-  /** Says once that this process lives, and takes over what others leave that do not. */
+  /** Notes once that this process runs, and takes over the claims of processes that stopped. */
   async beat(): Promise<void> {
     const { id, senders } = this.#parts;
     const startedAt = performance.now();
@@ -108,8 +100,8 @@ export class Sender {
   }
 
   /**
-   * Queues what processes were sending that have stopped beating, and looks at what they alone knew the time of. Whoever
-   * crashes amid it leaves the rest to the next.
+   * Queues the deliveries of processes that stopped beating, and wakes every receiver, as only those processes knew some due
+   * times. After a crash amid it the next process does the rest.
    */
   async #takeOver(gone: readonly string[], nowMs: number): Promise<void> {
     const { id, registry, deliveries, senders, log } = this.#parts;
@@ -127,7 +119,7 @@ export class Sender {
       try {
         if (last === null) {
           last = await this.#parts.wakes.newest();
-          // What was reported before is not known: all are looked at.
+          // Earlier notices are unknown: every listener is woken.
           for (const listener of this.#listeners.values()) listener.wake();
         }
         const found = await this.#parts.wakes.after(last, { process: this.id, waitMs: WAIT_MS });
@@ -155,7 +147,7 @@ export class Sender {
     await this.#listening;
   }
 
-  /** Ends the sign of life: whatever this process still has in hand is taken over. Its connection is closed by its owner. */
+  /** Ends the heartbeat: other processes take over what this one still holds. The owner closes its connection. */
   async close(): Promise<void> {
     this.#deaf.abort();
     this.#closed.abort();

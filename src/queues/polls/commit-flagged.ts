@@ -14,13 +14,13 @@ import type { CheckEnding } from '../../store/checks.ts';
 import type { CommitResult, SubjectStore } from '../../store/subjects.ts';
 import type { Learning } from './learning.ts';
 
-/** What the events that no answer made are committed with. */
+/** Dependencies for committing events that no response caused. */
 export type FlaggedContext = { stores: { subjects: SubjectStore }; learning: Learning; signals: Signals };
 
-/** A subject that something happens to, with what its quote promised, where that is known. */
+/** An affected subject, with its quote's promise, where that is known. */
 export type Affected = Standing & { snapshot: Snapshot; promised: Promised | null };
 
-/** Commits the events that the clock has brought about, each once. Returns the snapshot that stands then. */
+/** Commits the events that are due by the clock, each once. Returns the current snapshot. */
 export async function commitDue(
   parts: FlaggedContext,
   known: Affected,
@@ -36,8 +36,8 @@ export async function commitDue(
 }
 
 /**
- * Commits an event that no answer made, with its flag in one step. `claims` are those of the subject; `roots` are the
- * ones that are reported, null for all. Returns the snapshot that stands then; null when another process was faster.
+ * Commits an event that no response caused, with its flag in one step. `claims` are those of the subject; `roots` are the
+ * notified ones, null for all. Returns the current snapshot; null when another process was faster.
  */
 export async function commitFlagged(
   parts: FlaggedContext,
@@ -53,10 +53,7 @@ export async function commitFlagged(
   return snapshot;
 }
 
-/**
- * What no answer reported: `flags` are those of the snapshot after it; `flag` one that must not stand yet; `check` what ends
- * with it, and `proof` what that tells.
- */
+/** Change that no response reported: its `flags` after it, `flag` that must not be set yet, ending `check`, and `proof`. */
 export type Unasked = Pick<FlaggedEvent, 'transition' | 'raw'> & {
   flags: string[];
   flag?: string;
@@ -66,7 +63,7 @@ export type Unasked = Pick<FlaggedEvent, 'transition' | 'raw'> & {
   proof?: Proof;
 };
 
-/** Commits an event that no answer made. The snapshot is the one that stands then, null where nothing was committed. */
+/** Commits an event that no response caused. The snapshot is the current one, null where nothing was committed. */
 export async function commitUnasked(
   parts: FlaggedContext,
   known: Affected,
@@ -119,12 +116,12 @@ export async function commitUnasked(
     ...(check === undefined ? {} : { check }),
   });
   if (outcome !== 'committed' && outcome !== 'already') return { outcome, snapshot: null };
-  // What another has committed, it tells of.
+  // The process that committed an event emits it.
   if (outcome === 'committed') parts.signals.emit('event.committed', { event, kind: subjectKind(subject) });
   return { outcome, snapshot: { ...draft, commit: Number(number), reported: reported || roots === null } };
 }
 
-/** Commits flags that tell nothing, and the check that ends with them, where one does. */
+/** Commits flags without an event, and the check that ends with them, where one does. */
 export async function commitFlags(
   { stores }: FlaggedContext,
   { subject, snapshot }: Pick<Affected, 'subject' | 'snapshot'>,

@@ -26,7 +26,7 @@ import { commitFlagged } from './commit-flagged.ts';
 import { firstPoll, type Observation } from './plan-subject.ts';
 import type { CommitContext } from './poll-context.ts';
 
-/** What became of a record, the snapshot that stands now as far as this process knows, and whether anything was stored. */
+/** Result of a record: the outcome, the current snapshot as far as this process knows it, and whether anything was stored. */
 export type Taken = {
   outcome: Decision['outcome'] | 'superseded';
   snapshot: Snapshot | null;
@@ -34,8 +34,8 @@ export type Taken = {
 };
 
 /**
- * Takes a record in, and tells where less was delivered than its quote's minimum. That is an event of its own behind the one
- * of the record: after a crash between the two the subject is polled again, and only the second is made.
+ * Ingests a record, and emits where less was delivered than its quote's minimum. That is an event of its own behind the
+ * record's: after a crash between the two the subject is polled again, and only the second is made.
  */
 export async function commitRecord(
   parts: CommitContext,
@@ -59,10 +59,7 @@ export async function commitRecord(
   return short === null ? taken : { ...taken, snapshot: short, stored: true };
 }
 
-/**
- * Tells where less was delivered than the quote's minimum by what is known, once. Returns the snapshot that stands then; null
- * where there is nothing to tell, or another process was faster.
- */
+/** Emits a delivery below the quote's minimum, once. Returns the current snapshot; null: nothing to emit, or lost a race. */
 export async function commitShort(
   parts: CommitContext,
   known: Standing & { promised: Promised | null },
@@ -74,7 +71,6 @@ export async function commitShort(
   return commitFlagged(parts, { ...known, snapshot }, { event, roots: null, nowMs });
 }
 
-/** Takes in how long a delivery takes by the quote of a transfer, or by the best quote of a priced route. */
 function noteEstimate({ learning }: CommitContext, { raw }: UpstreamRecord, promised: Promised | null): void {
   const priced = readRoute(raw)?.fillEstimateSeconds ?? null;
   if (priced !== null) learning.sawEstimate(routeName(raw), priced);
@@ -86,8 +82,8 @@ function noteEstimate({ learning }: CommitContext, { raw }: UpstreamRecord, prom
 }
 
 /**
- * Takes a record in: decides what it means and stores it with its event in one atomic step. The intents that it names
- * become subjects first, so that a crash in between leaves a change that the next poll sees again.
+ * Ingests a record: decides its meaning and stores it with its event in one atomic step. The intents that it names become
+ * subjects first, so that after a crash in between the next poll sees the change again.
  */
 async function takeRecord(
   parts: CommitContext,
@@ -122,7 +118,7 @@ async function takeRecord(
   }
   signalDecision(parts.signals, record, decision);
   if (result.outcome === 'committed') learn(parts, record, known, { decision, nowMs: observation.nowMs });
-  // What another has committed, it tells of.
+  // The process that committed an event emits it.
   if (commit.event && result.outcome === 'committed') {
     const { event } = commit.event;
     parts.signals.emit('event.committed', { event, kind: subjectKind(subject) });
@@ -136,7 +132,7 @@ async function takeRecord(
   };
 }
 
-/** Takes in what an answer reported about the timing of a stage. One that is unconfirmed tells nothing. */
+/** Learns the timing of a stage from a response. An unconfirmed response teaches nothing. */
 function learn(
   parts: CommitContext,
   { subject, status }: UpstreamRecord,
@@ -164,7 +160,7 @@ function decideRecord(
     nowMs: observation.nowMs,
     exact: observation.exact,
     history: fresh.every((claim) => isHistoryFor(claim, seenAt)),
-    // A doubtful answer is confirmed by no time that is not certain.
+    // Only a certain time confirms a doubtful response.
     confirmAfterMs: parts.clocks.mayActAt(observation.nowMs)
       ? parts.rules.confirmAfterMs
       : Number.POSITIVE_INFINITY,
@@ -172,8 +168,8 @@ function decideRecord(
 }
 
 /**
- * Decides what a record means. `roots` are those for which alone its event is made; null for all. The state of a compact snapshot
- * is reported to those whom it never reached.
+ * Decides the meaning of a record. `roots` are the only ones for which its event is made; null for all. The state of a compact
+ * snapshot is reported to the roots that it never reached.
  */
 async function decideFor(
   parts: CommitContext,
@@ -194,7 +190,6 @@ async function decideFor(
   return { decision: { outcome: 'unchanged', accepted: decision.accepted }, roots: null };
 }
 
-/** The commit that a decision requests; null when nothing is to be stored. */
 function commitOf(
   { learning, stores }: CommitContext,
   record: UpstreamRecord,
@@ -242,7 +237,7 @@ function commitOf(
           isAgain,
         },
       );
-      // What is reported once more has the sequence that it had.
+      // A state that is reported once more has the sequence that it had.
       const isCounted = !isAgain || !before.reported;
       const snapshot = {
         ...nextSnapshot(before, accepted, { subject, nowMs, event: isCounted }),
@@ -287,7 +282,7 @@ function tokenOf(subject: string, snapshot: SnapshotDraft): string {
   return eventId([subject, String(snapshot.version), canonicalJson(snapshot.record)]);
 }
 
-/** Brings along what a quote, gasless job or vault names: its intents become subjects for the same claims. */
+/** Makes the intents that a quote, gasless job or vault names subjects for the same claims. */
 async function claimNamed(
   parts: CommitContext,
   record: UpstreamRecord,
@@ -300,10 +295,9 @@ async function claimNamed(
   }
 }
 
-/** By how much a start may come out differently, seconds: less is no correction. */
 const SAME_START_SECONDS = 120;
 
-/** True when a claim has been served; not where what was history for it is none any more, since its start was corrected. */
+/** True when a claim has been served. False where its start was corrected and the record is no longer history for it. */
 function isNotified({ claims, snapshot }: Known, claim: Claim, record: UpstreamRecord): boolean {
   const known = claims.find(({ served, root, atMs }) => served && root === claim.root && atMs === claim.atMs);
   if (known === undefined) return false;

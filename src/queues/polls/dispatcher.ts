@@ -7,23 +7,23 @@ import { parseMember } from '../../store/plan-members.ts';
 import { withTimeout } from '../../with-timeout.ts';
 import type { PollQueues } from './poll-queues.ts';
 
-/** For which share of the last so many ms an event loop was busy, 0 to 1. */
+/** Share of the last `ofMs` in which an event loop was busy, 0 to 1. */
 type Busy = () => { share: number; ofMs: number };
 
-/** A share over less than this says little. */
+/** A share over a shorter time is not meaningful. */
 const LEAST_SPAN_MS = 50;
 
-/** From this on the process is the bottleneck: more at once would only wait in it, and cost memory. */
+/** Share from which the process is the bottleneck: more polls would only wait in it, and cost memory. */
 const BUSY_SHARE = 0.9;
 
 const FEWER = 0.8;
 const MORE = 1.5;
 
-/** So many at once keep a process busy whose upstream answers at once; each waits for its job, for Redis twice, and is asked. */
+/** Polls that keep a process busy when the upstream answers at once: each waits for its job, its request, and twice for Redis. */
 const LEAST = 400;
 
 /**
- * The number of polls a process that has under way at once: as many as the capacity, unless the process itself is the bottleneck.
+ * Number of polls that a process has under way at once: the capacity, unless the process itself is the bottleneck.
  *
  * | the event loop | of what is allowed      | allowed from then on        |
  * |----------------|-------------------------|-----------------------------|
@@ -46,7 +46,7 @@ export class LoadLimit {
     return this.#allowed;
   }
 
-  /** Looks at how busy the event loop was while workers had so many polls. What only waits for a worker says nothing. */
+  /** Adapts to how busy the event loop was while workers had `taken` polls. Polls that only wait for a worker do not count. */
   adapt(taken: number): void {
     const { share, ofMs } = this.#busy();
     if (ofMs < LEAST_SPAN_MS) return;
@@ -56,7 +56,6 @@ export class LoadLimit {
   }
 }
 
-/** The utilization of this process's event loop. */
 function eventLoopBusy(): Busy {
   let before = performance.eventLoopUtilization();
   return () => {
@@ -69,51 +68,43 @@ function eventLoopBusy(): Busy {
 
 type DispatcherDeps = { plan: PlanStore; queues: PollQueues; signals: Signals; log: Logger };
 
-/** Which endpoint group is dispatched by which process, and how many polls it may have under way at once. */
 type DispatcherOptions = { endpointGroup: EndpointGroup; process: string; capacity: number };
 
-/** Slots of the budget are assigned so far ahead: long enough for a job to reach its worker. */
+/** Time ahead of a slot at which it is assigned: long enough for a job to reach its worker. */
 const AHEAD_MS = 100;
 
-/** The most claims that one script hands out. */
 const MOST = 100;
 
-/** With all under way that may be, the plan is asked once so large a share of it has ended. */
+/** With the most polls under way, share of them that must end before the plan is requested again. */
 const WORTH_A_CLAIM = 0.25;
 
-/** With nothing to do, the plan is asked so often all the same: another process may have put something into it. */
 const QUIET_MS = 500;
 
-/** Not sooner than this again, however many slots there are: a few claims at once cost little more than one. */
+/** Shortest interval, however many slots there are: a few claims at once cost little more than one. */
 const SHORTEST_MS = 10;
 
 const ERROR_RETRY_MS = 1_000;
 
-/** Claims that have failed for so long are no passing trouble. */
 const FAILING_AFTER_MS = 8_000;
 
-/** Leases are renewed so often, and a part of the plan is looked through. */
 const RENEW_EVERY_MS = 2_000;
 const REPAIR_EVERY_MS = 1_000;
 
-/** A renewal or a check that takes longer is left to itself: a command to a frozen node of a cluster may never end. */
+/** A longer renewal or check is no longer waited for: a command to a frozen node of a cluster may never end. */
 const MOST_MS = 5_000;
 
-/** What is on its way to a worker is stored for it so often; see CLAIM_LEASE of the plan. */
+/** Interval of renewing claims on their way to a worker; see CLAIM_LEASE of the plan. */
 const KEEP_EVERY_MS = 1_000;
 
-/** Of a job that no worker has taken by then it is asked whether it is still there: a Redis may have lost it. */
+/** Age at which a job that no worker has taken is looked up: Redis may have lost it. */
 const CLAIMED_MS = 5_000;
 
-/**
- * Claims polls of one endpoint group, as the plan and the budget allow, and hands them to the workers; keeps the leases of what
- * this process works on. Every process has one per endpoint group; the plan is what they share.
- */
+/** Claims polls of an endpoint group by plan and budget and renews their leases. One per process and group; all share a plan. */
 export class Dispatcher {
   readonly #parts: DispatcherDeps;
   readonly #options: DispatcherOptions;
   readonly #limit: LoadLimit;
-  /** Members under way in this process, by their token; and, by token, what is on its way to a worker, with when it left. */
+  /** Members under way by token; and, by token, claims on their way to a worker, with the time they left. */
   readonly #held = new Map<string, string>();
   readonly #claimed = new Map<string, { member: string; at: number; keptAt: number }>();
   #wake: (() => void) | null = null;
@@ -121,9 +112,9 @@ export class Dispatcher {
   #running: Promise<void> | null = null;
   #timers: NodeJS.Timeout[] = [];
   #closing = false;
-  /** Since when nothing could be claimed (own clock, ms), and why. */
+  /** Start of the time in which claims fail (own clock, ms), and the reason. */
   #failing: { sinceMs: number; reason: string } | null = null;
-  /** One of each at a time: while Redis is away they would pile up, and all be made when it is back. See MOST_MS. */
+  /** One renewal and one check at a time: while Redis is away they would pile up, then all run. See MOST_MS. */
   #renewing: Promise<unknown> | null = null;
   #repairing = false;
 
@@ -149,25 +140,21 @@ export class Dispatcher {
     return this.#running !== null && !this.#closing;
   }
 
-  /** Why nothing can be claimed, where that has been so for a while; null otherwise. */
   failure(): string | null {
     const { sinceMs, reason } = this.#failing ?? { sinceMs: performance.now(), reason: '' };
     return performance.now() - sinceMs >= FAILING_AFTER_MS ? reason : null;
   }
 
-  /** Asks the plan anew: something that this process put into it may be due at once. */
   wake(): void {
     this.#woken = true;
     this.#wake?.();
   }
 
-  /** A worker of this process has taken a poll; `token` is its own. */
   hold(poll: { claimedToken: string; member: string; token: string }): void {
     this.#claimed.delete(poll.claimedToken);
     this.#held.set(poll.member, poll.token);
   }
 
-  /** A job came to nothing, or its poll has ended. */
   release(poll: { claimedToken: string; member: string; token: string | null }): void {
     this.#claimed.delete(poll.claimedToken);
     if (poll.token !== null && this.#held.get(poll.member) === poll.token) this.#held.delete(poll.member);
@@ -198,12 +185,12 @@ export class Dispatcher {
     }
   }
 
-  /** Claims what may be polled by now, and hands it on. Returns in how many ms it is worth to ask again. */
+  /** Claims due polls and passes them on. Returns the ms until another request is worth it. */
   async round(): Promise<number> {
     const { endpointGroup, process } = this.#options;
     const now = performance.now();
     await this.#forgetLost(now);
-    // Also where nothing may be claimed: what woke us is heard then, or the next sleep would end before it began, for ever.
+    // Reset even when nothing may be claimed: else the next sleep would end before it began, for ever.
     this.#woken = false;
     this.#limit.adapt(this.#held.size);
     const most = Math.max(0, Math.min(MOST, this.#free()));
@@ -223,10 +210,10 @@ export class Dispatcher {
     return Math.max(SHORTEST_MS, Math.min(QUIET_MS, claimed.waitMs ?? QUIET_MS));
   }
 
-  /** Hands claims on. What may not have reached the queue is stored for nobody, and goes back. */
+  /** Passes claims to the queue. A claim that may not have reached it is renewed by no process, and returns to the plan. */
   async #hand(polls: readonly ClaimedPoll[], now: number): Promise<void> {
     if (polls.length === 0) return;
-    // Before they are sent: a worker may take one before we hear of it.
+    // Before they are sent: a worker may take one before the reply reaches us.
     for (const { member, token } of polls) this.#claimed.set(token, { member, at: now, keptAt: now });
     try {
       await this.#parts.queues.add(this.#options.endpointGroup, polls);
@@ -236,7 +223,6 @@ export class Dispatcher {
     }
   }
 
-  /** What has been on its way to a worker for a while, and is to be stored for it. */
   #stillClaimed(now: number): { member: string; token: string }[] {
     const still: { member: string; token: string }[] = [];
     for (const [token, sent] of this.#claimed) {
@@ -247,7 +233,6 @@ export class Dispatcher {
     return still;
   }
 
-  /** Lets go of what was passed on long ago and whose job is gone. */
   async #forgetLost(now: number): Promise<void> {
     const old = [...this.#claimed].filter(([, { at }]) => now - at > CLAIMED_MS);
     const lost = await this.#parts.queues.missing(
@@ -278,7 +263,7 @@ export class Dispatcher {
     });
   }
 
-  /** Looks through a part of the plan. Nothing is found unless keys were lost or written by something else. */
+  /** Checks a part of the plan. It repairs something only if keys were lost or written by another program. */
   async #repair(): Promise<void> {
     const { endpointGroup } = this.#options;
     if (this.#repairing) return;
@@ -296,13 +281,12 @@ export class Dispatcher {
     }
   }
 
-  /** Claims nothing more. What is held is stored until `end`. */
+  /** Claims nothing more. Held leases are renewed until `close`. */
   stop(): void {
     this.#closing = true;
     this.#wake?.();
   }
 
-  /** Lets go of everything. */
   async close(): Promise<void> {
     this.stop();
     for (const timer of this.#timers) clearInterval(timer);

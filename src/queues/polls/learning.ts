@@ -25,7 +25,7 @@ import type { SubjectId } from '../../domain/subjects/subject.ts';
 import { ANY_ROUTE, routeName } from '../../domain/transfers/transfer.ts';
 import type { LearnedStore } from '../../store/learned.ts';
 
-/** What learning works with, and the rules that it begins from. */
+/** Dependencies of learning, and the rules that it begins with. */
 export type LearningDeps = {
   learned: LearnedStore;
   rules: WatchRules;
@@ -35,22 +35,17 @@ export type LearningDeps = {
 
 const WRITE_EVERY_MS = 1_000;
 
-/** The longest time to a delivery that is believed, seconds. */
 const LONGEST_ESTIMATE = 7 * 86_400;
 
-/** What other processes saw is taken in with every so many writes. */
 const READ_EVERY = 5;
 
 type Batch = { route: string; statistic: Statistic; bins: Map<number, Increment> };
 
-/**
- * Learns how long stages take, from what every poll shows, and shares it with the other processes: what was seen is
- * added up for a second and written, and what all have seen is read every few seconds.
- */
+/** Learns stage durations from polls: adds up and writes them each second, and reads all processes' sums every few seconds. */
 export class Learning {
   readonly #parts: LearningDeps;
   readonly #batches = new Map<string, Batch>();
-  /** The estimates of quotes that are not written yet, and what is known to be: route -> seconds. */
+  /** Quote estimates that are not written yet: route -> seconds. */
   readonly #unwritten = new Map<string, number>();
   #knowledge: Knowledge;
   #timer: NodeJS.Timeout | null = null;
@@ -63,13 +58,11 @@ export class Learning {
     this.#knowledge = knowledgeOf([], { ...parts, nowMs: 0 });
   }
 
-  /** Reads what is known, then writes and reads on. */
   async start(): Promise<void> {
     await this.#share();
     this.#plan();
   }
 
-  /** What the cadence goes by now. */
   get model(): CadenceModel {
     const { rules, arrivals } = this.#parts;
     const { curve, filledShares } = this.#knowledge;
@@ -77,12 +70,11 @@ export class Learning {
     return { rules, arrivals, usualArrivals, curve, filledShares };
   }
 
-  /** What is known of each stage on each route. */
   get stages(): Knowledge['stages'] {
     return this.#knowledge.stages;
   }
 
-  /** After how long a subject that is under way counts as overdue by what was learned, ms; null while that is too little. */
+  /** Time after which a subject under way counts as overdue by the learned statistics, ms; null while they are too few. */
   overdueAfterMs(subject: SubjectId, snapshot: Snapshot): number | null {
     const { watch } = stageOf(subject, snapshot.status);
     if (watch === null) return null;
@@ -90,12 +82,11 @@ export class Learning {
     return seconds === null ? null : Math.round(seconds * 1_000);
   }
 
-  /** By when a subject is expected to come to the end of its stage; null where nothing is waited for, or too little known. */
+  /** Time by which a subject is expected to end its stage; null where it waits for nothing, or too little is known. */
   expectedBy(subject: SubjectId, snapshot: SnapshotDraft, nowMs: number): ExpectedBy | null {
     return expectedBy({ subject, snapshot, nowMs }, this.#knowledge.ends);
   }
 
-  /** Takes in that a subject was found in a status, after a poll before. */
   saw(look: Look): void {
     if (isRefund(look)) this.#countTransfer('refunded', look.before);
     const seen = observed(look);
@@ -104,7 +95,6 @@ export class Learning {
     if (seen.route !== ANY_ROUTE) this.#add(seen, ANY_ROUTE);
   }
 
-  /** Takes in that a transfer is reported as overdue for the first time. */
   sawOverdue(snapshot: Snapshot): void {
     this.#countTransfer('overdue', snapshot);
   }
@@ -115,7 +105,7 @@ export class Learning {
     }
   }
 
-  /** Takes in that a transfer was found in the status it was in at a poll before, without being read anew. */
+  /** Notes that a transfer was found in the status of an earlier poll, without being read again. */
   sawOpen({ subject, status, route, sinceMs }: OpenTransfer, look: { fromMs: number; nowMs: number }): void {
     const { watch } = stageOf(subject, status);
     if (watch === null || look.fromMs >= look.nowMs) return;
@@ -135,19 +125,17 @@ export class Learning {
     if (!failed) return;
     const ending = { ...interval, ended: true };
     for (const { bin, ended } of increments(this.#knowledge.failed(seenOn, watch), ending)) {
-      // For how long it was watched is counted with the stage itself.
+      // The watched time is counted with the stage itself.
       this.#count({ route, statistic: failedOf(watch) }, { bin, ended, watchedSeconds: 0 });
     }
   }
 
-  /** Takes in how long a quote says that a delivery takes between two chains. */
   sawEstimate(route: string, seconds: number): void {
     if (route === ANY_ROUTE || this.#knowledge.estimates.get(route) === seconds) return;
     if (Number.isInteger(seconds) && seconds > 0 && seconds <= LONGEST_ESTIMATE)
       this.#unwritten.set(route, seconds);
   }
 
-  /** Takes in how many new transfers a look at a wallet showed. */
   sawArrivals({ seen, watchedSeconds }: Arrived): void {
     this.#count({ route: ANY_ROUTE, statistic: 'arrivals' }, { bin: 0, ended: seen, watchedSeconds });
   }
@@ -183,7 +171,7 @@ export class Learning {
     }
   }
 
-  /** A batch whose write fails is lost: what was learned is an estimate, and there is more to come. */
+  /** Writes the batches. A batch whose write fails is lost: it is an estimate, and more follow. */
   async #write(): Promise<void> {
     const batches = [...this.#batches.values()];
     this.#batches.clear();

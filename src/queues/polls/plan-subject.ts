@@ -11,9 +11,9 @@ import type { Commit } from '../../store/subjects.ts';
 import type { CommitContext } from './poll-context.ts';
 
 /**
- * How a record was come by. `asOf` is the commit counter before the request, `nowMs` when the answer came, `price` that of
- * a request then; `exact` is false for a page; `claims` are those that the record serves: the subject's own, or those of the wallet whose page
- * showed it.
+ * Circumstances of a record. `asOf` is the commit counter before the request, `nowMs` the time of the answer, `price` that of a
+ * request then; `exact` is false for a page; `claims` are those that the record serves: the subject's own, or those of the
+ * wallet whose page showed it.
  */
 export type Observation = {
   asOf: string;
@@ -23,13 +23,9 @@ export type Observation = {
   claims: readonly Claim[];
 };
 
-/** After how long what waits for the clocks is polled again. */
 const CLOCKS_RETRY_MS = 30_000;
 
-/**
- * What is to come for a subject, by the config and by what was learned. While the clocks do not agree, nothing is due by time,
- * and tracking ends by no time that is not certain.
- */
+/** Plans a subject by config and statistics. While clocks disagree nothing is due by time; only a certain time ends tracking. */
 export function planOf(
   { rules: { finished }, learning, clocks }: CommitContext,
   standing: Standing,
@@ -55,13 +51,13 @@ export function planOf(
   };
 }
 
-/** The time that a transfer that a page has just shown for the first time needs no poll of its own. */
+/** Time for which a transfer that a page has just shown for the first time needs no poll of its own. */
 const SHOWN_REST_MS = 30_000;
 
-/** The longest wait for the first poll of one of which nothing could be taken in yet. */
+/** Longest wait for the first poll of a transfer without a snapshot. */
 const UNSEEN_LATEST_MS = 600_000;
 
-/** When a subject that only a page has shown so far is polled first; null when it is finished. */
+/** Plans the first poll of a subject that only a page has shown so far; null when it is finished. */
 export function firstPoll(
   parts: CommitContext,
   record: UpstreamRecord,

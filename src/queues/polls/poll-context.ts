@@ -14,10 +14,10 @@ import type { UpstreamClient } from '../../upstream/client/client.ts';
 import type { Learning } from './learning.ts';
 import type { Sweeps } from './sweeps.ts';
 
-/** The stores that a commit reads and writes. */
+/** Stores that a commit reads and writes. */
 export type CommitStores = { plan: PlanStore; subjects: SubjectStore; registry: Registry };
 
-/** The stores that polls read and write. */
+/** Stores that polls read and write. */
 export type PollStores = CommitStores & {
   importedQuotes: ImportedQuotes;
   wallets: WalletStore;
@@ -25,20 +25,17 @@ export type PollStores = CommitStores & {
   health: HealthStore;
 };
 
-/** The settings that a commit goes by. */
+/** Settings of a commit. */
 export type CommitRules = { confirmAfterMs: number; finished: FinishedStatuses };
 
-/**
- * The settings that polls go by. `fullSweepEveryMs`: the shortest time from one sweep of all pages of a wallet to the next;
- * `requestsPerSecond`: the budget of the status endpoint.
- */
+/** Settings of polls. `fullSweepEveryMs`: least time between full sweeps of a wallet; `requestsPerSecond`: status budget. */
 export type PollRules = CommitRules & {
   fullSweepEveryMs: number;
   requestsPerSecond: number;
   retentionMs: number;
 };
 
-/** What records are committed with. */
+/** Dependencies of committing records. */
 export type CommitContext = {
   stores: CommitStores;
   rules: CommitRules;
@@ -47,7 +44,7 @@ export type CommitContext = {
   signals: Signals;
 };
 
-/** What polls are made with. */
+/** Dependencies of polls. */
 export type PollContext = {
   redis: RedisClient;
   keys: Keys;

@@ -13,10 +13,7 @@ import {
 } from '../../upstream/client/failure.ts';
 import type { SupportDetails } from '../../upstream/wire/problem.ts';
 
-/**
- * What a failed request means for its poll. `own`: the subject's own failure, for which it backs off alone; else it is
- * polled again in its turn, as what failed is the endpoint group.
- */
+/** Meaning of a failed request. `own`: the subject backs off alone; else the endpoint group failed, and it keeps its turn. */
 export type PollFailure = {
   code: FailureCode;
   reason: string;
@@ -25,23 +22,22 @@ export type PollFailure = {
   afterMs: number;
 };
 
-/** What a failure says of its endpoint group. */
 type FailureDetails = { reason: string; retryAfterMs: number | null; support: SupportDetails };
 
-/** A subject that fails is tried again after this, twice as long each time in a row, up to the longest. */
+/** Wait before a failed subject is polled again, twice as long each time in a row, up to the longest. */
 const BACKOFF_MS = 2_500;
 const LONGEST_BACKOFF_MS = 300_000;
 
-/** A request that the upstream calls wrong is not sent again unchanged before this. */
+/** Least wait before a request that the upstream calls wrong is sent again unchanged. */
 const INVALID_BACKOFF_MS = 60_000;
 
-/** `Retry-After` of an answer other than 429 keeps one subject waiting for so long at most. */
+/** Most that `Retry-After` of an answer other than 429 keeps one subject waiting. */
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
-/** The codes that say that the key is refused, whoever asks (interface, Authentication, 4 and 6). */
+/** Codes by which the upstream refuses the key, whoever requests (interface, Authentication, 4 and 6). */
 const KEY_REFUSED: readonly (string | null)[] = ['invalid-api-key', 'api-key-expired'];
 
-/** An exact poll whose answer does not hold the subject that was requested: no news of any kind. */
+/** Failure of an exact poll whose answer lacks the requested subject: it changes nothing. */
 export function missingRecord(subject: SubjectId, reading: Reading): UpstreamFailure {
   const found = reading.records.map((record) => record.subject).slice(0, 3);
   return new UpstreamFailure({
@@ -55,18 +51,18 @@ export function missingRecord(subject: SubjectId, reading: Reading): UpstreamFai
   });
 }
 
-/** What failed together is not tried again together: three in a row would be taken for the endpoint group. Of the time, either way. */
+/** Random share of the wait, either way: failures retried together could make three in a row, the endpoint group's failure. */
 const SPREAD = 0.5;
 
-/** After how long a subject that has failed so often in a row is tried again, ms. */
+/** Wait before a subject that has failed so often in a row is polled again, ms. */
 export function backoffMs(failuresBefore: number, leastMs = BACKOFF_MS): number {
   const ms = BACKOFF_MS * 2 ** Math.min(failuresBefore, 10) * (1 + SPREAD * (2 * Math.random() - 1));
   return Math.min(LONGEST_BACKOFF_MS, Math.max(leastMs, ms));
 }
 
 /**
- * Tells the endpoint group what became of its requests, and says what a failure means for its poll. What the answers of different
- * subjects come to together is decided where all processes' are known: see store/commands/include/endpoint-group.lua.
+ * Reports the results of requests to the endpoint group, and decides what a failure means for its poll. The answers of
+ * different subjects are judged together where those of all processes are known: see store/commands/include/endpoint-group.lua.
  */
 export class PollFailures {
   readonly #endpointGroup: EndpointGroup;
@@ -85,7 +81,7 @@ export class PollFailures {
     await this.#note(start, 'ok', { reason: '', retryAfterMs: null, support: {} });
   }
 
-  /** Handles what a request ended in. Rethrows what is no failure of the upstream's. */
+  /** Handles the error of a request. Rethrows an error that is not the upstream's. */
   async handle(error: unknown, start: PollStart): Promise<PollFailure> {
     if (!(error instanceof UpstreamFailure)) throw error;
     const { code, retryAfterMs, support } = error;
@@ -95,7 +91,7 @@ export class PollFailures {
     switch (code) {
       case 'unauthorized':
       case 'forbidden': {
-        // Where no key was sent, or a page came, it is the path or something in between that is wrong.
+        // Without a key, or with a page as answer, the path or an intermediary is wrong.
         if (!isAboutKey(error)) return this.#unreachable(error, start, details);
         const kind = KEY_REFUSED.includes(error.problemCode) ? 'refused' : 'denied';
         await this.#note(start, kind, details);
@@ -109,7 +105,7 @@ export class PollFailures {
       case 'timeout':
       case 'malformed':
       case 'not-found':
-        // A page that says 404, or HTML with status 200, is an upstream that cannot be used as much as a closed port.
+        // A page with status 404, or HTML with status 200, is an unusable upstream as much as a closed port.
         return this.#unreachable(error, start, details);
       case 'invalid-request':
         await this.#note(start, 'ok', details);

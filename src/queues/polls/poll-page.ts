@@ -20,7 +20,7 @@ import {
 } from './wallet-findings.ts';
 import { nextPage, noteDeadCursor, PAGE_AT_ONCE } from './wallet-plan.ts';
 
-/** A page of a sweep that fails so often ends the sweep; the next one comes by itself. */
+/** Failures of a page that end its sweep. The next sweep begins by itself. */
 const PAGE_TRIES = 5;
 
 /** Polls the page of a wallet that a sweep reads next. */
@@ -38,7 +38,7 @@ export function pageAdapter(parts: PollContext, { member, subject, sweep: stored
           await parts.stores.sweeps.restart(sweep, start.nowMs);
           return { ...answered(PAGE_AT_ONCE), outcome: 'failed' };
         }
-        // Any other 400 on a cursor means that it has expired: the next poll of the first page begins the sweep anew.
+        // Any other 400 on a cursor means that it has expired: the next poll of the first page restarts the sweep.
         const isExpired = failure.code === 'invalid-request' && sweep.cursor !== null;
         if (isExpired && isFull(sweep.scope)) await noteDeadCursor(parts, sweep, start);
         await breakSweep(parts, sweep, start.nowMs);
@@ -50,7 +50,6 @@ export function pageAdapter(parts: PollContext, { member, subject, sweep: stored
   };
 }
 
-/** Asks for the next page of a sweep, and takes it in. */
 async function pollPage(parts: PollContext, sweep: SweepPage, run: Run): Promise<Polled> {
   const { wallet, scope, cursor, page, limit } = sweep;
   const { start } = run;
@@ -89,10 +88,7 @@ async function pollPage(parts: PollContext, sweep: SweepPage, run: Run): Promise
   return answered(null, observedOf(parts, start, findings, taken));
 }
 
-/**
- * Has the page of a sweep requested again with a smaller limit. Where that was 1, its record is reported, and the sweep
- * cannot go on: no answer says where the next page is.
- */
+/** Requests the page again with a smaller limit. At 1 it reports the record and ends: no answer states the next page. */
 async function shrinkSweep(
   parts: PollContext,
   { start, findings }: OversizedPoll,
@@ -106,7 +102,7 @@ async function shrinkSweep(
   }
   await reportTooLarge(parts, sweep.wallet, tooLarge);
   await sweeps.end(sweep, 'blocked');
-  // It counts as read, or it would be read up to this record again and again.
+  // It counts as read; otherwise each sweep would stop at this record again.
   if (sweep.scope === 'all') {
     await noteSwept(parts, { start, findings }, { sweptAtMs: Number(sweep.id), pages: sweep.page + 1 });
     await readByStatus(parts, start);
@@ -115,7 +111,7 @@ async function shrinkSweep(
   return answered(null, observedOf(parts, start, findings, null));
 }
 
-/** Ends a sweep that cannot go on. What it was to read is left to the next of its kind, and new transfers to a full sweep. */
+/** Ends a sweep that cannot go on. The next of its kind reads the rest, and a full sweep reads new transfers. */
 async function breakSweep(
   { stores: { sweeps, wallets } }: PollContext,
   sweep: Sweep,

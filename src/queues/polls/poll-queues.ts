@@ -5,7 +5,7 @@ import type { RedisClient } from '../../store/commands.ts';
 import type { Keys } from '../../store/keys.ts';
 import type { ClaimedPoll } from '../../store/plan.ts';
 
-/** A claim on its way to a worker: a member of the plan, and the token under which it was claimed. */
+/** A claim on its way to a worker: a member of the plan, and its claim token. */
 export const POLL_JOB = z.object({ member: z.string(), token: z.string() });
 
 export type PollJob = z.infer<typeof POLL_JOB>;
@@ -16,9 +16,9 @@ function pollJobId(token: string): string {
 }
 
 /**
- * What all workers have in common. The jobs of a process that died are taken over when their locks have run out and the
- * next check finds them; that is no failure, however often it happens. A lock that runs out under a living job costs a
- * second request or attempt, never an event. A job that ends leaves nothing behind, for its id names the next one.
+ * Options of all workers. Jobs of a dead process are taken over when their locks have expired and the next check finds them;
+ * that is no failure, however often it happens. A lock that expires under a running job costs a second request or attempt,
+ * never an event. An ended job leaves nothing behind, because its id names the next one.
  */
 export const TAKE_OVER = {
   lockDuration: 4_000,
@@ -30,13 +30,13 @@ export const TAKE_OVER = {
   removeOnFail: { count: 0 },
 } as const;
 
-/** A job that ends leaves nothing behind: the plan says what is polled, a job only carries it to a worker. */
+/** An ended job leaves nothing behind: the plan has the polls, a job only carries one to a worker. */
 const LEAVES_NOTHING = { removeOnComplete: true, removeOnFail: true } as const;
 
-/** Nobody reads what BullMQ tells of its jobs: of 10,000 lines, as many as it keeps otherwise, each is memory of Redis. */
+/** Length of BullMQ's event stream, which nothing reads: its default of 10,000 lines would cost Redis memory. */
 const MOST_EVENTS = 100;
 
-/** The poll queues, one per endpoint group of the upstream: they carry what was claimed to the workers of all processes. */
+/** The poll queues, one per endpoint group of the upstream. They carry claims to the workers of all processes. */
 export class PollQueues {
   readonly #queues: Map<EndpointGroup, Queue<PollJob>>;
   readonly #redis: RedisClient;
@@ -57,7 +57,7 @@ export class PollQueues {
     for (const queue of this.#queues.values()) queue.on('error', () => undefined);
   }
 
-  /** Hands claims to the workers. A claim whose job is lost goes back by its lease. */
+  /** Passes claims to the workers. A claim whose job is lost returns to the plan when its lease expires. */
   async add(endpointGroup: EndpointGroup, polls: readonly ClaimedPoll[]): Promise<void> {
     await this.#queue(endpointGroup).addBulk(
       polls.map(({ member, token }) => ({
@@ -68,7 +68,6 @@ export class PollQueues {
     );
   }
 
-  /** Which of some claims have no job any more. */
   async missing(endpointGroup: EndpointGroup, tokens: readonly string[]): Promise<string[]> {
     if (tokens.length === 0) return [];
     const queue = this.#queue(endpointGroup);
@@ -84,7 +83,6 @@ export class PollQueues {
     return queue;
   }
 
-  /** The number of jobs of an endpoint group by state. */
   async depth(endpointGroup: EndpointGroup): Promise<{ waiting: number; delayed: number; active: number }> {
     const counts = await this.#queue(endpointGroup).getJobCounts('wait', 'delayed', 'active');
     return { waiting: counts.wait ?? 0, delayed: counts.delayed ?? 0, active: counts.active ?? 0 };

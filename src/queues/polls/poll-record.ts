@@ -16,10 +16,10 @@ import { missingRecord } from './poll-failures.ts';
 import { type Adapter, AFTER_SUPERSEDED, answered, failed } from './polled.ts';
 import { namesFurther, openTransfer, planForMore, reportUnreadable } from './take-page.ts';
 
-/** Asks the upstream about a subject. Throws UpstreamFailure, or the signal's reason. */
+/** Requests a subject from the upstream. Throws UpstreamFailure, or the signal's reason. */
 export type Ask = (target: PollTarget, signal: AbortSignal) => Promise<Reading>;
 
-/** Polls subjects that have a record of their own: asks, takes the record in, makes what the clock has brought about, and plans. */
+/** Polls subjects with a record of their own: requests and ingests it, commits events due by the clock, and plans. */
 export function recordAdapter(parts: PollContext, ask: Ask): Adapter {
   return {
     isOver: async (start) => {
@@ -36,7 +36,7 @@ export function recordAdapter(parts: PollContext, ask: Ask): Adapter {
         claims: start.claims.filter((claim) => !claim.served),
       });
       if (taken.outcome === 'superseded') return answered(AFTER_SUPERSEDED);
-      // What is unconfirmed makes no event, but is polled again soon.
+      // An unconfirmed answer makes no event, but is polled again soon.
       const unconfirmed = taken.outcome === 'stale' ? { key: '', sinceMs: start.nowMs } : null;
       const snapshot = taken.snapshot === null ? null : { ...taken.snapshot, unconfirmed };
       const plan = planOf(parts, { ...start, snapshot }, start);
@@ -55,17 +55,17 @@ export function recordAdapter(parts: PollContext, ask: Ask): Adapter {
   };
 }
 
-/** True when its status has ended the tracking of a subject, and nobody waits for an answer about it. */
+/** True when its status has ended the tracking of a subject, and no claim or request waits for an answer about it. */
 export async function isOver(parts: PollContext, start: PollStart): Promise<boolean> {
   const isAwaited = start.claims.some((claim) => !claim.served);
   const { finished } = parts.rules;
   if (isAwaited || start.isAsked || !isFinishedByStatus({ ...start, finished })) return false;
-  // A process that was killed may have stored the end of a transfer, and not reported yet that it is short.
+  // A process that was killed may have stored the end of a transfer without reporting that it is short.
   await commitShort(parts, start, start);
   return true;
 }
 
-/** Makes the request of a poll. Returns the record of its subject, and when the answer came (Redis time). */
+/** Makes the request of a poll. Returns the record of its subject, and the time of the answer (Redis time). */
 async function askForRecord(
   parts: PollContext,
   { ask, start }: { ask: Ask; start: PollStart },
@@ -82,7 +82,7 @@ async function askForRecord(
   return { record, answeredMs };
 }
 
-/** Notes with the wallets of a transfer what an answer about it alone, or about its transaction, showed. */
+/** Notes with the wallets of a transfer the result of an answer about it alone, or about its transaction. */
 export async function noteTransfer(
   { stores: { wallets } }: PollContext,
   { subject, nowMs, claims }: Pick<PollStart, 'subject' | 'nowMs' | 'claims'>,
@@ -93,7 +93,6 @@ export async function noteTransfer(
   await wallets.noteTransfer(walletRoots(claims), { ...transfer, isOver });
 }
 
-/** The wallets among the claims on a subject, as subjects. */
 function walletRoots(claims: readonly Claim[]): SubjectId[] {
   return claims
     .map((claim) => parseClaimRoot(claim.root).subject)

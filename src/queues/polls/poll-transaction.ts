@@ -13,9 +13,9 @@ import { type Adapter, AFTER_SUPERSEDED, AT_ONCE, answered, failed } from './pol
 import { planForMore, reportUnreadable, separate } from './take-page.ts';
 
 /**
- * Polls transactions: looks for the transfers that one belongs to. Each that is found gets the claims of the transaction, and
- * is polled by itself; what the answer shows of it is stored as well, for its own tracking may have ended. The transaction is
- * polled for further ones (see `planForMore`).
+ * Polls transactions: finds the transfers of one. Each found transfer gets the transaction's claims and is polled by itself.
+ * The answer's state of it is stored as well, because its own tracking may have ended. The transaction is polled for further
+ * transfers (see `planForMore`).
  */
 export function transactionAdapter(parts: PollContext, ask: Ask): Adapter {
   return {
@@ -47,14 +47,13 @@ export function transactionAdapter(parts: PollContext, ask: Ask): Adapter {
   };
 }
 
-/** The subjects to which a record leads that can be requested by themselves. */
 function pollableOf(record: UpstreamRecord): SubjectId[] {
   return isPollable(record.subject) ? [record.subject] : record.names.map(intentId);
 }
 
 /**
- * Stores what an answer shows of transfers that can be polled by themselves, as a page of a wallet does: a transfer that ended
- * its tracking by its age goes on where it has moved. One that is shown behind its state, or twice, is polled by itself.
+ * Stores an answer's transfers that can be polled by themselves, as a page of a wallet does. A transfer whose tracking its age
+ * ended goes on if it has moved. One that is shown behind its state, or twice, is polled by itself.
  */
 async function storeShown(
   parts: PollContext,
@@ -100,7 +99,6 @@ function soonest(polls: readonly (PlannedPoll | null)[]): PlannedPoll | null {
   return planned.toSorted((left, right) => left.virtualSeconds - right.virtualSeconds)[0] ?? null;
 }
 
-/** Takes in a record that can be requested by its transaction alone. Returns when that is due next; null when it is over. */
 async function follow(
   parts: PollContext,
   start: PollStart,

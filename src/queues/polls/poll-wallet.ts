@@ -37,7 +37,7 @@ import {
   withNoted,
 } from './wallet-plan.ts';
 
-/** Polls wallets. One is never over: it has no record of its own. */
+/** Polls wallets. A wallet is never over: it has no record of its own. */
 export function walletAdapter(parts: PollContext): Adapter {
   return {
     isOver: async () => false,
@@ -46,10 +46,7 @@ export function walletAdapter(parts: PollContext): Adapter {
   };
 }
 
-/**
- * Polls a wallet: requests the listing that is due first, takes in what it shows, and follows it where it leads on. Throws
- * UpstreamFailure, or the signal's reason.
- */
+/** Polls a wallet's first due listing, ingests it, and begins sweeps. Throws UpstreamFailure, or the signal's reason. */
 async function pollListing(parts: PollContext, run: Run): Promise<Polled> {
   const { start } = run;
   const { subject: wallet, facts, nowMs } = start;
@@ -93,8 +90,8 @@ async function pollListing(parts: PollContext, run: Run): Promise<Polled> {
 }
 
 /**
- * What is noted of a wallet whose poll failed: the listing that it was to poll counts as polled, and where the failure is its
- * own it also waits, so that the others are requested when the wallet itself is.
+ * Observation of a failed poll of a wallet. Its listing counts as polled. Where the failure is its own the listing also waits,
+ * so that the others are requested when the wallet itself is.
  */
 function failedListing(parts: PollContext, start: PollStart, { own, afterMs }: PollFailure): Observed {
   const { open, facts, nowMs, virtual } = start;
@@ -108,7 +105,7 @@ function failedListing(parts: PollContext, start: PollStart, { own, afterMs }: P
   };
 }
 
-/** Has the first page of a listing requested again with a smaller limit; or, where that was 1, reports its record. */
+/** Requests the first page of a listing again with a smaller limit; where that was 1, reports its record instead. */
 async function shrinkListing(
   parts: PollContext,
   { start, findings }: OversizedPoll,
@@ -127,7 +124,7 @@ async function shrinkListing(
   return answered(nextListing(parts.learning.model, start, after), observedOf(parts, start, findings, null));
 }
 
-/** What tells one answer from another: all that it says, in its order, and who wants to hear of it. */
+/** Hash that tells one answer from another: its content in its order, and its subscribers. */
 function fingerprint(reading: Reading, { claims, subscribedAt }: PollStart): string {
   const raw = JSON.stringify([
     reading.records.map((record) => record.raw),
@@ -138,7 +135,6 @@ function fingerprint(reading: Reading, { claims, subscribedAt }: PollStart): str
   return hash('sha256', raw).slice(0, 32);
 }
 
-/** True when an answer says just what the one before it said, of which nothing was new. */
 function saysTheSame(
   facts: WalletFacts,
   answer: { listing: Listing; print: string; nowMs: number },
@@ -148,13 +144,12 @@ function saysTheSame(
   return facts.same[listing] === print && takenMs >= 0 && takenMs < TAKEN_EVERY_MS;
 }
 
-/** True when something else has shown a transfer since that belongs to a listing of one status: it has to tell where that is. */
+/** True when another answer has since shown a transfer of a one-status listing: the listing must be ingested to locate it. */
 function isOutdated({ open }: PollFindings, facts: WalletFacts, listing: Listing): boolean {
   const takenAtMs = facts.takenAtMs[listing] ?? 0;
   return open.values().some(({ status, seenAtMs }) => status === listing && seenAtMs > takenAtMs);
 }
 
-/** The transfers that a listing showed when its answer was taken in last. */
 function shownBefore({ open }: PollFindings, facts: WalletFacts, listing: Listing): OpenTransfer[] {
   const takenAtMs = facts.takenAtMs[listing] ?? 0;
   return [...open.values()].filter(({ headAtMs, status, seenAtMs }) =>
@@ -162,7 +157,7 @@ function shownBefore({ open }: PollFindings, facts: WalletFacts, listing: Listin
   );
 }
 
-/** Reads on behind the head where there is reason to: pages that were not read for long, or a head of news only. */
+/** Begins a sweep behind the head where its pages were not read for long, or where all of the head is new. */
 async function followHead(
   parts: PollContext,
   head: {
@@ -187,7 +182,7 @@ async function followHead(
   const allMoved = taken?.allMoved ?? false;
   const newestFirst = taken?.order !== 'other' && comesNewestFirst(facts, nowMs);
   const everyMs = sweepEveryMs({ leastMs: parts.rules.fullSweepEveryMs, pages: facts.pages, newestFirst });
-  // Only a full sweep that begins later reads the past for who has just subscribed, and new transfers that were left unread.
+  // Only a later full sweep reads the past for a new subscription, and new transfers that were left unread.
   const owedMs = Math.max(...start.claims.map(({ atMs }) => atMs), facts.missedAtMs);
   const isOwed = facts.sweptAtMs < owedMs || (allMoved && !newestFirst);
   const isDue = isOwed || nowMs - facts.sweptAtMs >= everyMs;
@@ -205,7 +200,7 @@ async function followHead(
     };
     if (pace !== null) return parts.stores.sweeps.begin({ wallet, scope }, from);
   }
-  // The sweep that is under way began at an earlier head: it does not read what lies between that one and this.
+  // The sweep under way began at an earlier head: it does not read what lies between that head and this one.
   if (allMoved) findings.facts.missedAtMs = nowMs;
 }
 
@@ -215,7 +210,7 @@ function noteArrivals(
 ): void {
   const { facts, listing, findings, nowMs, seen } = poll;
   const last = facts.polled[listing];
-  // The first poll shows what there was before.
+  // The first poll shows earlier transfers.
   if (last === undefined) return;
   const arrived = { seen, watchedSeconds: Math.max(0, nowMs - last.atMs) / 1_000 };
   parts.learning.sawArrivals(arrived);
@@ -227,14 +222,14 @@ function noteArrivals(
   });
 }
 
-/** Reads on behind the first page of the transfers in one status; at its end, looks up those that are not there any more. */
+/** Reads on behind the first page of the transfers in one status. At its end, polls the transfers that left it. */
 async function followNarrowed(
   parts: PollContext,
   first: { listing: Listing; start: PollStart; reading: Reading; limit: number; findings: PollFindings },
 ): Promise<void> {
   const { listing, start, reading, limit, findings } = first;
   const { subject: wallet, nowMs } = start;
-  // By what the page says and not by what is known: a page that is a moment behind has been narrowed all the same.
+  // By the page and not by the snapshot: a page that is slightly behind has been narrowed all the same.
   const strange = reading.records.filter(({ status }) => status.toLowerCase() !== listing).length;
   if (strange > reading.records.length / 2) {
     findings.facts.unnarrowedAtMs = nowMs;

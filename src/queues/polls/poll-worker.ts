@@ -6,9 +6,9 @@ import { POLL_JOB, type PollJob, TAKE_OVER } from './poll-queues.ts';
 import { type PollRunner, runPoll } from './run-poll.ts';
 
 /**
- * Jobs are fetched for about so long before those that were fetched begin: BullMQ fetches one after the other until it has
- * as many as may be under way, and only then begins them. Behind a slow Redis hundreds would wait for each other's round
- * trips; few at a time cost the more where it is quick.
+ * Time for which jobs are fetched before those that were fetched begin. BullMQ fetches one after the other up to its
+ * concurrency, and only then begins them. Behind a slow Redis hundreds would wait for each other's round trips; few at a time
+ * cost more where it is quick.
  */
 const FETCHED_FOR_MS = 1_000;
 const LEAST_FETCHED = 4;
@@ -21,7 +21,7 @@ export class PollWorker {
   #worker: Worker<PollJob> | null = null;
   #capacity = 1;
   #underWay = 0;
-  /** What a round trip takes, ms: a mean over some of late. */
+  /** Running mean of a round trip, ms. */
   #tripMs = FETCHED_FOR_MS;
 
   constructor(
@@ -36,7 +36,7 @@ export class PollWorker {
   }
 
   start({ capacity }: { capacity: number }): void {
-    // A processor that declares its third parameter can be cancelled at shutdown.
+    // BullMQ can cancel a processor at shutdown if it declares its third parameter.
     const process = async (job: Job<PollJob>, _token?: string, signal?: AbortSignal): Promise<void> =>
       this.run(POLL_JOB.parse(job.data), signal ?? new AbortController().signal);
     this.#capacity = capacity;
@@ -64,12 +64,10 @@ export class PollWorker {
     if (this.#worker !== null) this.#worker.concurrency = this.#concurrency();
   }
 
-  /** Takes in how long a round trip took. */
   #took(ms: number): void {
     this.#tripMs += (ms - this.#tripMs) / 10;
   }
 
-  /** As many as are under way, and some more to be fetched. */
   #concurrency(): number {
     const fetched = Math.max(
       LEAST_FETCHED,

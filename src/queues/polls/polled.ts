@@ -5,16 +5,14 @@ import type { PollEnd } from '../../store/plan.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { PollFailure } from './poll-failures.ts';
 
-/** How a poll ended: what becomes of its subject, when it is polled next, what it observed, and what is counted. */
+/** End of a poll: the move of its subject, the next poll, the observation, and the counted outcome. */
 export type Polled = { end: PollEnd; next: PlannedPoll; observed: Observed; outcome: PollOutcome };
 
-/** How a kind of subject is polled. */
+/** The way in which a kind of subject is polled. */
 export type Adapter = {
-  /** True when nothing is left to find out. */
   isOver: (start: PollStart) => Promise<boolean>;
-  /** Makes the one request, takes in what it brings, and plans the next poll. Throws UpstreamFailure, or the signal's reason. */
+  /** Makes the one request, ingests its answer, and plans the next poll. Throws UpstreamFailure, or the signal's reason. */
   poll: (start: PollStart, signal: AbortSignal) => Promise<Polled>;
-  /** What becomes of the subject after a request that failed. */
   failed: (start: PollStart, failure: PollFailure) => Promise<Polled>;
 };
 
@@ -27,7 +25,6 @@ export const AT_ONCE: PlannedPoll = {
   unseen: false,
 };
 
-/** A superseded answer is requested again at once: it raced with a newer one. */
 const SUPERSEDED_RETRY_MS = 250;
 
 /** The next poll after an answer that raced with a newer one. */
@@ -48,7 +45,7 @@ export function answered(next: PlannedPoll | null, observed: Observed = NOTHING_
   return { end: 'next', next, observed, outcome: 'answered' };
 }
 
-/** A poll that failed: its subject waits alone, or the endpoint group is what failed. */
+/** A poll that failed: its subject waits alone, or the endpoint group is at fault. */
 export function failed(failure: PollFailure, observed: Observed = NOTHING_OBSERVED): Polled {
   return {
     end: failure.own ? 'failed' : 'back',

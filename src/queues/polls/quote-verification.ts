@@ -22,19 +22,17 @@ type VerificationDeps = {
   log: Logger;
 };
 
-/** After chains that could not be read, nobody requests them for so long: the budget is for the polls. */
+/** Wait after a failed read of the chains: the budget is for the polls. */
 const FAILED_RETRY_MS = 30_000;
 
-/** A chain without signer is requested again after this. */
 const UNDECIDED_RETRY_MS = 60_000;
 
 /**
- * Verifies the imported quotes, each once per content: what was found out is stored, for a signer that
- * rotates later says nothing about a quote that was valid. What cannot be found out now is tried again, without an event.
+ * Verifies the imported quotes, each once per content. The result is stored: a later rotation of the signer states nothing
+ * about a quote that was valid. An undecided quote is tried again, without an event.
  */
 export class QuoteVerification implements Adapter {
   readonly #parts: VerificationDeps;
-  /** Until when (own clock, ms) the chains are not read again, for all quotes and for single ones. */
   #pausedUntilMs = 0;
   readonly #undecidedUntilMs = new Map<SubjectId, number>();
 
@@ -42,7 +40,6 @@ export class QuoteVerification implements Adapter {
     this.#parts = parts;
   }
 
-  /** True when a quote is to be verified now. */
   isDue(imported: ImportedState | null): boolean {
     if (imported === null) return false;
     const nowMs = performance.now();
@@ -50,20 +47,18 @@ export class QuoteVerification implements Adapter {
     return imported.verdict === null && nowMs >= untilMs;
   }
 
-  /** What was imported is verified also where tracking is over. */
+  /** Returns false: an imported quote is verified also where tracking is over. */
   async isOver(): Promise<boolean> {
     return false;
   }
 
-  /** Verifies the imported quote; it is polled itself with the next slot. */
   async poll(start: PollStart, signal: AbortSignal): Promise<Polled> {
     if (start.imported !== null) await this.#verify(start.imported.quote, start, signal);
-    // The request of this slot may be made, and what is known has changed: the quote itself is requested with the next.
+    // The request of this slot may be made, and the known state has changed: the quote itself is requested with the next.
     const next = { ...AT_ONCE, alarmMs: 0 };
     return { end: 'next', next, observed: NOTHING_OBSERVED, outcome: 'verified' };
   }
 
-  /** After chains that could not be read, the quote is tried again like any other subject. */
   async failed(_start: PollStart, failure: PollFailure): Promise<Polled> {
     return failed(failure);
   }
@@ -90,7 +85,7 @@ export class QuoteVerification implements Adapter {
     } = this.#parts;
     const { subject } = quote;
     if (!verdict.valid && verdict.part === 'quoteSigner') {
-      // The upstream does not say who signs for that chain: nothing is known about the quote.
+      // The upstream names no signer for that chain: nothing is known about the quote.
       this.#undecidedUntilMs.set(subject, performance.now() + UNDECIDED_RETRY_MS);
       log.warn({ subject, reason: verdict.reason, nextInMs: UNDECIDED_RETRY_MS }, 'quote.not_verified');
       return;
@@ -102,15 +97,15 @@ export class QuoteVerification implements Adapter {
     if (verdict.valid) log.info({ subject, signer: verdict.signer }, 'quote.verified');
   }
 
-  /** What was known of a transfer before its quote was, or has ended, is held against what that promises. */
+  /** Polls a transfer again to compare it with its quote's promise: it was known before its quote was, or has ended. */
   async #compareAgain(intent: SubjectId | null): Promise<void> {
     if (intent === null) return;
     const [known] = await this.#parts.stores.subjects.look([intent]);
-    // Also one that nothing is known of yet: a poll of it may be under way.
+    // Also one without a snapshot: a poll of it may be under way.
     if (known !== undefined && known.claims.length > 0) await this.#parts.stores.plan.ask([intent]);
   }
 
-  /** Makes the event, unless it was made. False when another process was faster: then the next poll finds what it did. */
+  /** Makes the event, unless it was made. False when another process was faster: then the next poll finds its result. */
   async #tell(
     quote: ImportedQuote,
     flaw: Extract<QuoteVerdict, { valid: false }>,

@@ -18,10 +18,7 @@ import { walletAdapter } from './poll-wallet.ts';
 import { type Adapter, AT_ONCE, over, type Polled } from './polled.ts';
 import type { QuoteVerification } from './quote-verification.ts';
 
-/**
- * A request that goes out later than its slot by more than this takes another one; each time twice as much is allowed, or
- * a process that is always held up for longer would never ask for anything.
- */
+/** Lateness for another slot, doubled each time: else a process that is always later would never make a request. */
 const LATE_MS = 30;
 
 /** Waits for the poll's slot of the budget. A process that was held up takes another, so that none are used at once. */
@@ -44,7 +41,7 @@ async function awaitSlot(
   }
 }
 
-/** Who runs the polls of one endpoint group. `tookMs` hears how long it took to take a claim. */
+/** Runs the polls of one endpoint group. `tookMs` receives the time that taking a claim took. */
 export type PollRunner = {
   endpointGroup: EndpointGroup;
   process: string;
@@ -55,13 +52,10 @@ export type PollRunner = {
   tookMs: (ms: number) => void;
 };
 
-/** After an error of our own (Redis away, a bug) a poll is tried again; it counts against nobody. */
+/** Wait after an error of our own (Redis away, a bug). No failure is counted. */
 const ERROR_RETRY_MS = 2_000;
 
-/**
- * Runs one poll: takes a claim; makes the request, takes in what it brings and plans the next poll,
- * each as the kind of the subject has it; and says in the plan how it ended. Never throws.
- */
+/** Runs one poll: takes a claim, requests, ingests and plans by the kind's adapter, and notes the end. Never throws. */
 export async function runPoll(job: PollJob, runner: PollRunner, signal: AbortSignal): Promise<void> {
   const { member, token: claimedToken } = job;
   const { dispatcher, parts } = runner;
@@ -77,14 +71,13 @@ export async function runPoll(job: PollJob, runner: PollRunner, signal: AbortSig
     });
     await end(start, runner, polled);
   } catch (error) {
-    // The claim goes back by its lease: Redis is away, and that counts against nobody.
+    // The claim returns to the plan by its lease: Redis is away, and no failure is counted.
     parts.log.warn({ member, error }, 'poll.not_ended');
   } finally {
     dispatcher.release({ claimedToken, member, token: start?.token ?? null });
   }
 }
 
-/** Takes a claim, with all that is known before its request. */
 async function take(job: PollJob, { parts, process, tookMs }: PollRunner): Promise<PollStart | null> {
   const { redis, keys, stores } = parts;
   const { subjects, registry, importedQuotes } = stores;
@@ -94,7 +87,6 @@ async function take(job: PollJob, { parts, process, tookMs }: PollRunner): Promi
   return start;
 }
 
-/** Polls a subject in its slot of the budget, by the adapter of its kind, where there is something left to find out. */
 async function poll(start: PollStart, runner: PollRunner, signal: AbortSignal): Promise<Polled> {
   const { endpointGroup, adapters, parts, failures } = runner;
   const adapter = adapters[subjectKind(start.subject)](start);
@@ -110,7 +102,6 @@ async function poll(start: PollStart, runner: PollRunner, signal: AbortSignal): 
   }
 }
 
-/** Says in the plan how a poll ended, and when the next is due. */
 async function end(start: PollStart, runner: PollRunner, polled: Polled): Promise<void> {
   const { parts, failures, dispatcher } = runner;
   const { member, subject, token, endpointGroup } = start;
@@ -118,7 +109,7 @@ async function end(start: PollStart, runner: PollRunner, polled: Polled): Promis
   const ended = { member, subject, token, endpointGroup };
   const hasToHear = await parts.stores.plan.end(ended, polled.end, next, observed);
   if (hasToHear && outcome === 'answered') await failures.answered(start);
-  // Of what may have ended a process, one is polled at a time: the next one waits for this end.
+  // Of polls that may have ended a process, one is made at a time: the next one waits for this end.
   if (next.restMs === 0 || next.alarmMs === 0 || start.lane === 'suspect') dispatcher.wake();
   parts.signals.emit('poll.ended', {
     endpointGroup: runner.endpointGroup,
@@ -134,10 +125,9 @@ function logFailure(log: Logger, subject: SubjectId, failure: PollFailure): void
   log[level]({ subject, code, reason, ...support, nextInMs: Math.round(afterMs) }, 'poll.failed');
 }
 
-/** By the kind of a subject, how a poll of it is made. */
 type Adapters = Readonly<Record<SubjectKind, (start: PollStart) => Adapter>>;
 
-/** How each kind is polled. `quotes` verifies imported quotes, `pricing` says who is asked for the prices of routes. */
+/** Builds the adapters of all kinds. `quotes` verifies imported quotes, `pricing` provides the prices of routes. */
 export function adaptersOf(
   parts: PollContext,
   { quotes, pricing }: { quotes: QuoteVerification; pricing: Pricing },

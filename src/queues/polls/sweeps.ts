@@ -11,7 +11,7 @@ import type { StoredSweep } from '../../store/poll-start.ts';
 import { scripts } from '../../store/scripts.ts';
 
 /**
- * What a sweep reads: `all` pages of a wallet, the pages up to the first with something that stands as before (`new`), or
+ * Pages that a sweep reads: `all` of a wallet, those up to the first with an unchanged transfer (`new`), or
  * all pages of the transfers in one status. `all-<status>` reads these in place of `all` where that meets a record that is
  * too large.
  */
@@ -30,17 +30,17 @@ export const INSTEAD_OF_ALL: readonly SweepScope[] = [...NARROW_STATUSES, 'settl
   (status) => `${INSTEAD}${status}`,
 );
 
-/** True when a sweep reads all that a wallet has, which waits its turn. */
+/** True when a sweep reads all that a wallet has. Such a sweep waits its turn. */
 export function isFull(scope: SweepScope): boolean {
   return scope === 'all' || scope.startsWith(INSTEAD);
 }
 
-/** One sweep: `id` tells it from the one before on the same scope. */
+/** One sweep: `id` tells it from the earlier one on the same scope. */
 export type Sweep = { wallet: SubjectId; scope: SweepScope; id: string };
 
 /**
- * The page that a sweep reads next (`cursor`: null for the first), how often that was tried in vain, and since when it looks
- * for what is new: what has not changed since ends a sweep over new transfers. `limit` is that of the next request,
+ * The page that a sweep reads next (`cursor`: null for the first), its failed tries, and the start of the search
+ * for changes (`sinceMs`): a transfer unchanged since then ends a sweep over new ones. `limit` is that of the next request,
  * `cursorLimit` that of the request whose answer had the cursor:
  *
  * | Answer                                   | limit | cursorLimit | Then                                            |
@@ -51,9 +51,9 @@ export type Sweep = { wallet: SubjectId; scope: SweepScope; id: string };
  * | cursor refused, limit < cursorLimit      | same  | limit       | the first page again, with that limit           |
  * | cursor refused, limit = cursorLimit      |       |             | the sweep ends, broken                          |
  *
- * `limit` never grows, so a sweep begins again five times at most. `isHurried`: its pages are read back to back (see
- * domain/cadence/pages.ts); `movedAtMs`: when the request was made whose answer had the cursor; `acceptedMs`: the age of
- * the oldest cursor that was accepted; `isPartial`: a page had a record that could not be read.
+ * `limit` never grows, so a sweep restarts at most five times. `isHurried`: its pages are read back to back (see
+ * domain/cadence/pages.ts); `movedAtMs`: time of the request whose answer had the cursor; `acceptedMs`: the age of
+ * the oldest cursor that was accepted; `isPartial`: a page had an unreadable record.
  */
 export type SweepPage = Sweep & {
   page: number;
@@ -68,22 +68,21 @@ export type SweepPage = Sweep & {
   acceptedMs: number;
 };
 
-/** So long after its beginning a sweep that was cut short may be tried again, where its cursors expire for instance. */
+/** Time after its start at which a broken sweep may be tried again, for example after its cursor expired. */
 const BROKEN_FOR_MS = 30_000;
 
-/** So long after its beginning a sweep that met a record that is too large may be tried again. */
+/** Time after its start at which a sweep that met a too large record may be tried again. */
 const BLOCKED_FOR_MS = 300_000;
 
-/** A sweep whose pages are read back to back keeps its turn for so long after each page. */
+/** Time for which a hurried sweep holds its turn after each page. */
 const TURN_MS = 120_000;
 
-/** A sweep that has not moved for so long is given up, so that the next one can begin. */
+/** Time without progress after which a sweep is abandoned, so that the next one can begin. */
 const LIFETIME_MS = 3_600_000;
 
 /**
- * Sweeps over the pages of a wallet behind the first. Each has one entry in the plan, for the page that is next. A sweep
- * only reads, and every record it shows is decided for itself; so one that is cut short or repeated costs requests and
- * never an event.
+ * Sweeps over the pages of a wallet behind the first. Each has one entry in the plan, for its next page. A sweep only reads,
+ * and every record is decided by itself. So a broken or repeated sweep costs requests and never an event.
  */
 export class Sweeps {
   readonly #redis: RedisClient;
@@ -100,10 +99,7 @@ export class Sweeps {
     return this.#keys.sweep(wallet, scope);
   }
 
-  /**
-   * True when a sweep on a scope may begin: none is under way that still moves, and none has just been cut short. `everyMs`:
-   * how long after the beginning of one that read so many pages.
-   */
+  /** True when a sweep may begin: none advances, none was just broken. `everyMs`: least time after one of so many pages. */
   async mayBegin(
     sweep: Pick<Sweep, 'wallet' | 'scope'>,
     nowMs: number,
@@ -120,15 +116,15 @@ export class Sweeps {
       if (nowMs - Number(moved ?? 0) >= LIFETIME_MS) return true;
       return !(await this.#plan.isTracked(pageMember(sweep.wallet, sweep.scope)));
     }
-    // One that began later than now was begun by a clock that was wrong.
+    // A start later than now was noted by a wrong clock.
     if (nowMs < Number(id ?? 0)) return true;
     const leastMs = state === 'broken' ? BROKEN_FOR_MS : state === 'blocked' ? BLOCKED_FOR_MS : 0;
     return nowMs - Number(id ?? 0) >= Math.max(leastMs, everyMs(Number(pages ?? 0)));
   }
 
   /**
-   * Begins a sweep where the first page leads on to, with the limit of that page; or at the first page, where `cursor` is
-   * null. A full one that is not hurried waits its turn; the others are about what moves now.
+   * Begins a sweep at the cursor of the first page, with the limit of that page; or at the first page, where `cursor` is null.
+   * A full sweep that is not hurried waits its turn; the others are about recent changes.
    */
   async begin(
     where: Pick<Sweep, 'wallet' | 'scope'>,
@@ -165,7 +161,6 @@ export class Sweeps {
     else await this.#plan.ask([member]);
   }
 
-  /** Writes a sweep from its first page on: no cursor has been followed. */
   async #write(
     { id, sinceMs, limit, isHurried, isPartial, ...where }: SweepPage,
     nowMs: number,
@@ -190,22 +185,17 @@ export class Sweeps {
       .exec();
   }
 
-  /** Has the sweep request its page again with half of the limit. */
   async shrink(sweep: SweepPage, nowMs: number): Promise<void> {
     if (!(await this.isPresent(sweep))) return;
     const { limit } = afterTooLarge(sweep.limit, nowMs);
     await this.#redis.hset(this.#key(sweep), { limit: String(limit), movedAtMs: String(nowMs), tries: '0' });
   }
 
-  /** Has the sweep begin again at its first page, with the limit that it has now. */
   async restart(sweep: SweepPage, nowMs: number): Promise<void> {
     if (await this.isPresent(sweep)) await this.#write(sweep, nowMs);
   }
 
-  /**
-   * Has the sweep read the page behind one. False where it cannot go on: its cursor was followed before (the upstream
-   * would lead in a circle), or the page cap is reached.
-   */
+  /** Moves to the next page. False for a cursor followed before (a circle of the upstream's), or at the page cap. */
   async next(
     sweep: Sweep,
     from: { page: number; cursor: string; limit: number; nowMs: number; acceptedMs?: number },
@@ -243,34 +233,29 @@ export class Sweeps {
       await this.#redis.hset(this.#key(sweep), 'tries', String(sweep.tries + 1));
   }
 
-  /** True when a sweep is the present one on its scope. */
   async isPresent(sweep: Sweep): Promise<boolean> {
     return (await this.#redis.hget(this.#key(sweep), 'id')) === sweep.id;
   }
 
-  /**
-   * Ends a sweep: it has read what it was to read; or could not go on, for its cursor (`broken`) or a record that is too
-   * large (`blocked`).
-   */
+  /** Ends a sweep. It is complete, or could not go on because of its cursor (`broken`) or a too large record (`blocked`). */
   async end(sweep: Sweep, state: 'ended' | 'broken' | 'blocked' = 'ended'): Promise<void> {
     if (!(await this.isPresent(sweep))) return;
     await this.#redis.hset(this.#key(sweep), 'state', state);
     await this.#redis.zrem(this.#keys.sweepTurns, pageMember(sweep.wallet, sweep.scope));
   }
 
-  /** Keeps the turn of a sweep whose pages are read back to back. */
   async keepTurn(sweep: Pick<Sweep, 'wallet' | 'scope'>): Promise<void> {
     await this.takeTurn(sweep, 0);
   }
 
-  /** Gives a sweep one of so many turns in which pages are read back to back, or keeps its own. False where none is free. */
+  /** Gives a sweep one of `most` turns in which pages are read back to back, or renews its own. False where none is free. */
   async takeTurn({ wallet, scope }: Pick<Sweep, 'wallet' | 'scope'>, most: number): Promise<boolean> {
     const member = pageMember(wallet, scope);
     return scripts.takeTurn(this.#redis, { keys: this.#keys, args: { member, turnMs: TURN_MS, most } });
   }
 }
 
-/** The page that a stored sweep reads next; null where it has ended or cannot be read. */
+/** Parses the page that a stored sweep reads next; null where the sweep has ended or is unreadable. */
 export function parseSweep(wallet: SubjectId, scope: string, stored: StoredSweep): SweepPage | null {
   const { id = '', state, page = '', cursor = '', tries = '', sinceMs = '' } = stored;
   if (state !== 'running' || !NUMBER.test(id) || !NUMBER.test(page)) return null;
@@ -296,7 +281,7 @@ export function parseSweep(wallet: SubjectId, scope: string, stored: StoredSweep
 
 const NUMBER = /^\d{1,15}$/;
 
-/** A sweep with a smaller limit reads as many transfers as any other, in more pages. */
+/** Page cap. A sweep with a smaller limit reads as many transfers as any other, in more pages. */
 function mostPages(limit: number): number {
   return Math.ceil((MOST_PAGES * PAGE_LIMIT) / Math.max(1, limit));
 }

@@ -24,10 +24,10 @@ import { planOf } from './plan-subject.ts';
 import type { PollContext } from './poll-context.ts';
 
 /**
- * What a page of a wallet showed: which transfers are under way and which have ended, in which order, and whether every
- * one of them is new to this wallet's pages or has changed since its head was taken in last (`allMoved`): then there may
- * be more of that kind behind. `arrived` counts those that are new and no history. `covered` need
- * no polls of their own as long as pages show them. `quiet`: all of it was known, and nothing had to be stored.
+ * Result of a wallet page: the transfers under way and the ended ones, their order, and whether each is new to this wallet's
+ * pages or changed since its head was last ingested (`allMoved`): then more of that kind may follow. `arrived` counts transfers
+ * that are new and no history. `covered` need no polls of their own as long as pages show them. `quiet`: all of it was known,
+ * and nothing had to be stored.
  */
 export type PageTaken = {
   open: Omit<OpenTransfer, 'headAtMs'>[];
@@ -39,16 +39,13 @@ export type PageTaken = {
   quiet: boolean;
 };
 
-/** A page as it was answered (Redis time, ms), what was known before it was requested, and since when news are distinguished. */
+/** A page, the time of its answer (Redis time, ms), the state before its request, and the time after which changes are new. */
 type Page = { reading: Reading; answeredMs: number; start: PollStart; sinceMs: number };
 
-/** The start of a subscription that later responses do not change any more, see commands/since-2.lua. */
+/** The start of a subscription that later responses no longer change, see commands/since-2.lua. */
 const SETTLED = /^(\d+):(-?\d+)$/;
 
-/**
- * Takes in every record of a wallet page, each under the claims of those who watch the wallet. Null for a page that waits: it is
- * not known yet which of its records are history.
- */
+/** Ingests a wallet page's records under its subscribers' claims. Null for a page that waits: its history is not known yet. */
 export async function takePage(parts: PollContext, page: Page): Promise<PageTaken | null> {
   const { reading, answeredMs, start } = page;
   const watching = await pageClaims(parts, page);
@@ -78,7 +75,7 @@ export async function takePage(parts: PollContext, page: Page): Promise<PageTake
       return { outcome, snapshot, stored, isCurrent: outcome !== 'stale' && outcome !== 'superseded' };
     }),
   );
-  // What cannot be taken in must not keep the other records of its page from being taken in.
+  // A record that cannot be ingested must not hold up the other records of its page.
   results.forEach((result, index) => {
     if (result.status === 'fulfilled') return;
     parts.log.error({ subject: once[index]?.subject, error: result.reason }, 'record.not_taken');
@@ -91,7 +88,7 @@ export async function takePage(parts: PollContext, page: Page): Promise<PageTake
   if (asked.length > 0) await parts.stores.plan.recheck(asked);
 
   const isNew = known.map(({ snapshot }) => snapshot === null);
-  // A transfer between two watched wallets may be known through the other one, and is new to this one's pages all the same.
+  // A transfer between two watched wallets may be known through the other one, and is still new to this wallet's pages.
   const roots = new Set(start.claims.map(({ root }) => root));
   const taken: PageTaken = {
     open: [],
@@ -127,7 +124,7 @@ export async function takePage(parts: PollContext, page: Page): Promise<PageTake
     if (isOver) taken.ended.push(subject);
     else taken.open.push(openTransfer(subject, snapshot, nowMs));
     if (!isOver && before !== null && seenAtMs === null) untracked.push(subject);
-    // What a page shows behind its time, or twice, has just been requested, which must not be taken away.
+    // A record that a page shows behind its time, or twice, was just requested: that request must stay.
     if (before === null || !isCurrent || again.includes(subject)) continue;
     if (isOver && seenAtMs !== null) await parts.stores.plan.retire(subject, snapshot.commit);
     if (!isOver && isCoveredByPages({ before, snapshot, claims: others })) {
@@ -141,10 +138,7 @@ export async function takePage(parts: PollContext, page: Page): Promise<PageTake
   return taken;
 }
 
-/**
- * True when pages that show a transfer spare it polls of its own: not what somebody named, nor what waits for its first
- * answer or is unconfirmed.
- */
+/** True when pages spare a transfer polls of its own: not one that is named, awaits its first answer or is unconfirmed. */
 function isCoveredByPages(shown: {
   before: Snapshot;
   snapshot: Snapshot;
@@ -158,7 +152,7 @@ function isCoveredByPages(shown: {
   );
 }
 
-/** The unknown records of a page that may have been removed after their retention, and what is known of their wallet. */
+/** Finds the unknown records of a page that may have been removed after their retention, and the known times of their wallet. */
 async function forgottenAmong(
   { redis, keys, rules }: PollContext,
   { start }: Page,
@@ -174,7 +168,7 @@ async function forgottenAmong(
   return { has: (subject) => subjects.has(subject), wallet };
 }
 
-/** A transfer that an answer has just shown. */
+/** Builds the entry of a transfer that an answer has just shown. */
 export function openTransfer(
   subject: SubjectId,
   snapshot: Snapshot,
@@ -184,7 +178,10 @@ export function openTransfer(
   return { subject, status, route: routeName(snapshot.record), sinceMs: stageSinceMs(snapshot), seenAtMs };
 }
 
-/** An answer that shows a subject twice, differently, cannot say which is right: the first is taken, and it is looked up. */
+/**
+ * Splits records into the first of each subject and the subjects shown twice. An answer that shows a subject twice,
+ * differently, does not tell which is right: the first is ingested, and the subject is polled.
+ */
 export function separate(records: readonly UpstreamRecord[]): { once: UpstreamRecord[]; again: SubjectId[] } {
   const first = new Map<SubjectId, UpstreamRecord>();
   const again: SubjectId[] = [];
@@ -199,13 +196,10 @@ function isServed(claims: readonly Claim[], { root, atMs }: Claim): boolean {
   return claims.some((known) => known.served && known.root === root && known.atMs === atMs);
 }
 
-/** A claim on what a page shows; doubtful where it is not known yet what is history for it. */
+/** A claim on the records of a page; doubtful where it is not known yet which of them are history for it. */
 type PageClaim = { claim: Claim; isDoubtful: boolean };
 
-/**
- * The claims under which a wallet's transfers stand: what has an `updatedAt` before the subscription is history, both
- * on the upstream's clock.
- */
+/** Reads the claims on a wallet's transfers. An `updatedAt` before the subscription is history, both on the upstream's clock. */
 async function pageClaims({ stores: { registry }, log }: PollContext, page: Page): Promise<PageClaim[]> {
   const { reading, start } = page;
   return Promise.all(
@@ -228,14 +222,12 @@ async function pageClaims({ stores: { registry }, log }: PollContext, page: Page
   );
 }
 
-/** Of one answer, so much that cannot be read is reported one by one. */
 const MOST_REPORTED = 10;
 
-/** The most characters of an id, and of a reason that quotes the upstream, that are logged. */
 const ID_CHARS = 100;
 const REASON_CHARS = 300;
 
-/** Reports what of an answer could not be read, and its records of reserved kinds. */
+/** Reports the unreadable parts of an answer, and its records of reserved kinds. */
 export function reportUnreadable(
   { client, signals, log }: PollContext,
   subject: SubjectId,
@@ -260,7 +252,7 @@ export function reportUnreadable(
   }
 }
 
-/** Reports a record of a wallet that is too large to be read, once however often its pages are requested. */
+/** Reports a record of a wallet that is too large to read, once however often its pages are requested. */
 export async function reportTooLarge(
   { stores, signals, log }: PollContext,
   wallet: SubjectId,
@@ -272,14 +264,14 @@ export async function reportTooLarge(
   log.error({ subject: wallet, id: firstId, reason: record.reason }, 'record.too_large');
 }
 
-/** A member that is not as the interface describes it says nothing, and is counted; null is how a member says nothing. */
+/** Lists the members that do not match the interface. They count as absent; null is a member's own form of absence. */
 function unreadableMembers({ subject, raw, unreadable }: UpstreamRecord): string[] {
   return unreadable
     .filter((name) => (raw[name] ?? null) !== null)
     .map((member) => `${member} of ${subject} is not as the interface describes it`);
 }
 
-/** Notes the transfers that an answer has shown of a subject, and plans the poll for further ones. */
+/** Notes the transfers of a subject that an answer has shown, and plans the poll for further ones. */
 export async function planForMore(
   parts: PollContext,
   start: PollStart,
@@ -292,10 +284,7 @@ export async function planForMore(
   return nextForMore({ newestAtMs, isOpen }, { nowMs, price, model: parts.learning.model });
 }
 
-/**
- * True when a subject of a kind that names several transfers is polled for further ones. A status that the config calls final ends
- * that.
- */
+/** True when a subject that names several transfers is polled for further ones, until a final status of the config. */
 export function namesFurther(
   { rules: { finished } }: PollContext,
   { subject, snapshot }: PollStart,
@@ -303,7 +292,7 @@ export function namesFurther(
   return subjectKind(subject) === 'quote' && snapshot !== null && !endsByConfig(subject, snapshot, finished);
 }
 
-/** True when one of some transfers has been shown and not come to its end. Reading them keeps those that have ended. */
+/** True when one of some transfers has a snapshot and has not ended. Reading them prolongs the storage of ended ones. */
 async function isAnyOpen(
   parts: PollContext,
   start: PollStart,

@@ -16,21 +16,19 @@ import { INSTEAD_OF_ALL } from './sweeps.ts';
 import { type PageTaken, reportUnreadable, takePage } from './take-page.ts';
 import { coverMs, narrowsPages, paceOfSweep } from './wallet-plan.ts';
 
-/** A transfer that no listing has shown for so long is left to its own polls. */
 const FORGOTTEN_AFTER_MS = 3_600_000;
 
-/** An answer that says the same as the one before is taken in anew after this, so that it is known what was shown. */
+/** Age at which an unchanged answer is ingested again, to note its transfers as shown. */
 export const TAKEN_EVERY_MS = 600_000;
 
-/** One page of a wallet that is requested: of its transfers in one status, or of all (`null`). */
 type Page = { wallet: SubjectId; status: string | null; cursor: string | null; limit: number };
 
-/** A page as it was answered. `answeredMs` is when its answer came (Redis time). */
+/** A page with the time of its answer (`answeredMs`, Redis time). */
 type ReadPage = { reading: Reading; answeredMs: number };
 
 export type Run = { start: PollStart; signal: AbortSignal };
 
-/** What the poll has found out so far, to be noted with its end. */
+/** Findings of the poll so far, which are noted with its end. */
 export type PollFindings = {
   facts: NotedFacts;
   open: Map<string, OpenTransfer>;
@@ -38,13 +36,13 @@ export type PollFindings = {
   shown: string[];
 };
 
-/** A page that waits until it is known what of it is history is read again so soon: more responses say what the time is. */
+/** Next read of a page for which history is not known yet: more responses tell the upstream's time. */
 export const DOUBTED_AGAIN: PlannedPoll = { ...AT_ONCE, restMs: 2_000, latestMs: 10_000 };
 
-/** A poll of which the answer was beyond its limits, with what it has found out so far. */
+/** A poll whose answer was beyond its limits, with its findings so far. */
 export type OversizedPoll = { start: PollStart; findings: PollFindings };
 
-/** Reads what a wallet has in each status, where the listing of all its transfers cannot be read to its end. */
+/** Begins a sweep of a wallet in each status, where the listing of all its transfers cannot be read to its end. */
 export async function readByStatus(parts: PollContext, start: PollStart): Promise<void> {
   const {
     stores: { sweeps },
@@ -88,7 +86,7 @@ export function openFindings({ open, nowMs }: PollStart): PollFindings {
   };
 }
 
-/** Requests a page. Returns how it was too large where it was beyond its limits. */
+/** Requests a page. Returns the size fault instead where the answer was beyond its limits. */
 export async function readPage(
   parts: PollContext,
   { wallet, ...page }: Page,
@@ -105,7 +103,7 @@ export async function readPage(
   return { reading, answeredMs: run.start.nowMs + Math.round(performance.now() - askedAt) };
 }
 
-/** Takes in what a page shows, and notes it. */
+/** Ingests a page, and notes its transfers. Returns null for a page that waits. */
 export async function takeIn(
   parts: PollContext,
   page: { reading: Reading; answeredMs: number; atHead: boolean; sinceMs: number },
@@ -127,7 +125,7 @@ export async function takeIn(
   return taken;
 }
 
-/** Notes the order in which a page lists transfers, where it tells. */
+/** Notes the order in which a page lists transfers, where it is evident. */
 export function noteOrder(
   findings: PollFindings,
   { taken, nowMs }: { taken: PageTaken; nowMs: number },
@@ -136,7 +134,7 @@ export function noteOrder(
   if (taken.order === 'other') findings.facts.disorderAtMs = nowMs;
 }
 
-/** A transfer that was in a status, and is not listed there since a moment, has most likely moved on. */
+/** Polls the transfers that a listing of one status no longer shows since `sinceMs`: most likely they have moved on. */
 export async function recheckThoseThatLeft(
   parts: PollContext,
   { findings, status: listed, sinceMs }: { findings: PollFindings; status: string; sinceMs: number },

@@ -10,14 +10,14 @@ import type { NotedFacts, WalletFacts } from '../../store/wallets.ts';
 import type { PollContext } from './poll-context.ts';
 import { isFull, type SweepPage, type SweepScope } from './sweeps.ts';
 
-/** The time that an observation about an upstream's pages that costs requests is believed. */
+/** Time for which an observation about an upstream's pages that costs requests is trusted. */
 const BELIEVED_MS = 3_600_000;
 
-/** The next page of a sweep over all pages is worth its request after so long at a price of 1, and overdue after that. */
+/** Time after which the next page of a full sweep is worth its request at a price of 1, and time after which it is overdue. */
 const SWEEP_SECONDS = 10;
 const SWEEP_LATEST_MS = 120_000;
 
-/** A transfer that pages show is not looked up by itself for so long, or for so many rounds over all wallets. */
+/** Time, and rounds over all wallets, for which a transfer that pages show is not polled by itself. */
 const COVER_MS = 30_000;
 const COVER_ROUNDS = 3;
 
@@ -25,12 +25,12 @@ export function coverMs({ roundSeconds }: PollMoment): number {
   return Math.max(COVER_MS, 1_000 * COVER_ROUNDS * roundSeconds);
 }
 
-/** When a poll is made, as far as its plan goes by it: Redis time, and the plan's virtual time and price. */
+/** The time of a poll for its plan: Redis time, and the plan's virtual time and price. */
 export type PollMoment = Pick<PollStart, 'nowMs' | 'virtual' | 'price' | 'roundSeconds'>;
 
 type KnownWallet = { facts: WalletFacts; open: readonly OpenTransfer[] };
 
-/** What is requested next, by all that is known of the wallet, and in which listing new transfers appear (`finder`). */
+/** Plans a wallet's next request from its known state, and names the listing in which new transfers appear (`finder`). */
 export function planListing(
   model: CadenceModel,
   { nowMs, virtual, price, roundSeconds, fromMs = nowMs }: PollMoment & { fromMs?: number },
@@ -57,9 +57,8 @@ export function planListing(
 }
 
 /**
- * The listing that a poll requests: the one that is due first. A probe requests the one that was polled longest ago, or never:
- * while the endpoint group is thought to be away the plan's clock stands still, and one listing that fails would be all that is
- * requested.
+ * The listing that a poll requests: the one that is due first. A probe requests the one that was never polled, or the longest
+ * ago. While the endpoint group counts as down the plan's clock stops, and one failing listing would be all that is requested.
  */
 export function listingOf({ lane, facts }: Pick<PollStart, 'lane' | 'facts'>, plan: WalletPlan): Listing {
   if (lane !== 'probe') return plan.listing;
@@ -68,21 +67,18 @@ export function listingOf({ lane, facts }: Pick<PollStart, 'lane' | 'facts'>, pl
   return known.toSorted((one, other) => polledMs(one) - polledMs(other))[0] ?? plan.listing;
 }
 
-/**
- * However much is expected of a wallet, it is polled so often at most while all are polled once, where that is seconds:
- * polling it still more often gains less than the others lose.
- */
+/** Most polls of a wallet per round over all, where that takes seconds: more gain less than the others lose. */
 const LOOKS_A_ROUND = 4;
 const MOST_AHEAD_SECONDS = 10;
 
-/** When a wallet that was polled just now is polled again. */
+/** Plans the next poll of a wallet that was just polled. */
 export function nextListing(model: CadenceModel, moment: PollMoment, known: KnownWallet): PlannedPoll {
   const ahead = Math.min(MOST_AHEAD_SECONDS, moment.roundSeconds / LOOKS_A_ROUND);
   const fromMs = moment.nowMs + 1_000 * Math.max(model.arrivals.limits.leastSeconds, ahead);
   return planListing(model, { ...moment, fromMs }, known).plan;
 }
 
-/** The facts with what this poll has found out, as the next will read them. */
+/** The facts with the findings of this poll, as the next poll will read them. */
 export function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
   const number = (fact: keyof NotedFacts, known: number): number => Number(noted[fact] ?? known);
   const polled = { ...facts.polled };
@@ -118,12 +114,12 @@ export function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
   };
 }
 
-/** True when new transfers come first: it was seen, and nothing contradicted it of late. */
+/** True when new transfers come first: it was observed, and nothing contradicted it recently. */
 export function comesNewestFirst({ orderAtMs, disorderAtMs }: WalletFacts, nowMs: number): boolean {
   return orderAtMs > 0 && nowMs - disorderAtMs > BELIEVED_MS;
 }
 
-/** A page of a full sweep waits its turn, unless that is hurried; the others are about what moves now. */
+/** Plans a sweep's next page. In a full sweep it waits its turn, unless hurried; the others are about recent changes. */
 export function nextPage({ scope, isHurried }: Pick<SweepPage, 'scope' | 'isHurried'>): PlannedPoll {
   return isFull(scope) && !isHurried
     ? { virtualSeconds: SWEEP_SECONDS, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: null, unseen: false }
@@ -145,8 +141,8 @@ export function narrowsPages({ unnarrowedAtMs }: WalletFacts, nowMs: number): bo
 }
 
 /**
- * How a full sweep of a wallet that is due reads its pages: each in its turn, or back to back where a cursor of the wallet has
- * died. Null where it is to be hurried and has no turn yet: it begins at a later poll.
+ * The pace of a due full sweep of a wallet: each page in its turn, or back to back where a cursor of the wallet has expired.
+ * Null where it is to be hurried and has no turn yet: it begins at a later poll.
  */
 export async function paceOfSweep(
   { stores: { sweeps }, rules }: PollContext,
@@ -158,10 +154,7 @@ export async function paceOfSweep(
   return (await sweeps.takeTurn({ wallet, scope }, most)) ? 'hurried' : null;
 }
 
-/**
- * Notes that the cursor of a sweep was refused: the next sweep of its wallet is hurried. Where this one was, reports the rate
- * that would do if the budget is smaller.
- */
+/** Notes a refused cursor: the wallet's next sweep is hurried. If this one was, reports the rate it needs if over budget. */
 export async function noteDeadCursor(parts: PollContext, sweep: SweepPage, start: PollStart): Promise<void> {
   const { stores, rules, log } = parts;
   const { wallet, page, isHurried: wasHurried } = sweep;
