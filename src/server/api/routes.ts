@@ -31,7 +31,7 @@ import {
   replayOfQuarantine,
 } from './routes/undelivered.ts';
 
-/** Every route of the API: what the server serves, what the document describes, and what the tests go through. */
+/** Every route of the API, for the server, the document and the tests. */
 export const ROUTES: readonly ApiRoute[] = [
   listWatched,
   readSubject,

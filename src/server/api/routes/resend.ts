@@ -20,7 +20,7 @@ const RESEND_BODY = z.strictObject(
   { error: 'an object' },
 );
 
-/** What both ways to send once more have in common. */
+/** Description shared by both routes that send again. */
 const RESENDING = {
   ...NO_INPUT,
   method: 'POST',
@@ -32,7 +32,6 @@ const RESENDING = {
 const REFUSED =
   'No receiver matches (`detail` says what the event waits for, where it does), or one of them is paused or disabled.';
 
-/** Sends one event once more. */
 export const resendOfEvent = defineRoute({
   ...RESENDING,
   path: '/events/{id}/resend',
@@ -52,7 +51,7 @@ export const resendOfEvent = defineRoute({
   },
 });
 
-/** Sends what was reported of a subject once more. */
+/** Sends the events of a subject again. */
 export const resendOfSubject = defineRoute({
   ...RESENDING,
   path: '/subjects/{subject}/resend',
@@ -72,7 +71,7 @@ export const resendOfSubject = defineRoute({
   },
 });
 
-/** How far a replay is. */
+/** Progress of a replay. */
 export const readReplay = defineRoute({
   ...NO_INPUT,
   method: 'GET',

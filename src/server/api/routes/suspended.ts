@@ -12,7 +12,7 @@ import {
 import { defineRoute, NO_INPUT } from '../route.ts';
 import { cursorField, limitField, NEXT, writeCursor } from '../shapes.ts';
 
-/** What left the config and may come back. */
+/** Lists suspended subjects and receivers. */
 export const listOfSuspended = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -39,7 +39,7 @@ export const listOfSuspended = defineRoute({
   },
 });
 
-/** Events that waited in vain. */
+/** Lists events that were dropped. */
 export const listOfDropped = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -66,7 +66,6 @@ export const listOfDropped = defineRoute({
   },
 });
 
-/** Ends what is suspended. */
 export const removeOfSuspended = defineRoute({
   ...NO_INPUT,
   method: 'POST',

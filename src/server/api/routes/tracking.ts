@@ -13,7 +13,7 @@ import {
 import { ProblemError } from '../../problem.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
 
-/** What is stored with every subject that is tracked is bounded. */
+/** Bounds the metadata that is stored with every tracked subject. */
 const MOST_MEMBERS = 50;
 const LONGEST_KEY = 100;
 const LONGEST_VALUE = 1_000;
@@ -38,7 +38,7 @@ const TRACKED = z
   })
   .meta({ id: 'Tracked' });
 
-/** Tracks a subject beside what the config names. */
+/** Tracks a subject beside those of the config. */
 export const track = defineRoute({
   ...NO_INPUT,
   method: 'POST',
@@ -141,7 +141,6 @@ export const track = defineRoute({
   },
 });
 
-/** Ends the tracking of a subject. */
 export const untrack = defineRoute({
   ...NO_INPUT,
   method: 'DELETE',
