@@ -5,7 +5,7 @@ import { CONFIG_DEFAULT, loadConfig } from '../config/file/load.ts';
 import { buildUpstream, checkUpstream, upstreamSchema } from '../config/sections/upstream.ts';
 import { UpstreamClient } from '../upstream/client/client.ts';
 
-/** How a command that asks the upstream is given where it is. */
+/** Options that locate the upstream. */
 export type ConnectionOptions = { config?: string; baseUrl?: string; apiKey?: string };
 
 /** The flag of each member of a config's `upstream`. */
@@ -14,7 +14,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   apiKey: '--api-key (or UPSTREAM_API_KEY)',
 };
 
-/** Adds the options that say where the upstream is. */
+/** Adds the options that locate the upstream. */
 export function withConnection(command: Command): Command {
   return command
     .option('-c, --config <file>', `config file whose upstream is asked (default: ${CONFIG_DEFAULT})`)
@@ -26,8 +26,8 @@ export function withConnection(command: Command): Command {
 }
 
 /**
- * The upstream that the options name: by their own, else by a config file. The same rules hold for both. Throws a
- * ConfigError for a bad file and an Error that names the flag for a bad flag.
+ * Reads the upstream from the options, else from a config file, under the same rules. Throws a ConfigError for a bad file and
+ * an Error that names the flag for a bad flag.
  */
 export async function upstreamOf(
   options: ConnectionOptions,
@@ -51,7 +51,7 @@ export async function upstreamOf(
   return buildUpstream(parsed.data);
 }
 
-/** Lends a client of this upstream, and closes it afterwards. */
+/** Runs a task with a client of this upstream, and closes the client afterwards. */
 export async function withClient<T>(
   upstream: UpstreamConfig,
   use: (client: UpstreamClient) => Promise<T>,
