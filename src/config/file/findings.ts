@@ -15,21 +15,21 @@ function isSecret(path: ConfigPath, context: SchemaContext): boolean {
 }
 
 /**
- * True when a scalar at a path may be a secret: it is marked as one, or it stands in the place of a section in which one is
- * marked, as in `redis: redis://user:password@host`.
+ * True when a scalar at a path may be a secret: it is marked as one, or it occupies the place of a section that has one, as
+ * in `redis: redis://user:password@host`.
  */
 function mayBeSecret(path: ConfigPath, context: SchemaContext): boolean {
   return isSecret(path, context) || schemasAt(path, context).some(holdsSecret);
 }
 
-/** True when a key at a path may be a secret by a slip, as in `headers: { abc }`: one of the user's own without a value. */
+/** True when a key at a path may be a secret by a slip, as in `headers: { abc }`: a user's own key without a value. */
 function mayBeSecretKey(path: ConfigPath, context: SchemaContext): boolean {
   const around = schemasAt(path.slice(0, -1), context);
   const isOwn = around.some((schema) => schema instanceof z.ZodRecord && holdsSecret(schema.valueType));
   return isOwn && (valueAt(context.tree, path) ?? null) === null;
 }
 
-/** The scalars that stand where a secret may be. */
+/** Scalars at places where a secret may be. */
 export function secretTexts({ schema, tree }: SchemaContext): string[] {
   function texts(schemas: Schema[], value: JsonValue, marked: boolean): string[] {
     const isMarked = marked || schemas.some(isMarkedSecret);
@@ -76,14 +76,13 @@ function partsOf(schema: Schema): readonly Schema[] {
   return [];
 }
 
-/** The keys that the mapping at a path may have. */
 function knownKeys(path: ConfigPath, context: SchemaContext): string[] {
   return schemasAt(path, context).flatMap((schema) =>
     schema instanceof z.ZodObject ? Object.keys(schema.shape) : [],
   );
 }
 
-/** The schemas that may apply at a path, with whatever is wrapped around them. */
+/** Schemas that may apply at a path, with their wrappers. */
 function schemasAt(path: ConfigPath, { schema, tree }: SchemaContext): Schema[] {
   return path.reduce<Schema[]>(
     (outer, key, index) => {
@@ -125,10 +124,10 @@ function fitsType(option: Schema, value: JsonValue | undefined): boolean {
 
 const MAX_SHOWN_CHARACTERS = 80;
 
-/** A schema with the values it was applied to, and what of them is not shown. */
+/** A schema with the values it was applied to, and the rule for hidden text. */
 type FindingContext = SchemaContext & { hiding: Hiding };
 
-/** An issue of a schema, whose message is what was expected, as findings. */
+/** Converts an issue of a schema, whose message is the expected value, to findings. */
 export function findingsOf(issue: z.core.$ZodIssue, context: FindingContext): Finding[] {
   const path = pathOf(issue);
   switch (issue.code) {
@@ -137,7 +136,7 @@ export function findingsOf(issue: z.core.$ZodIssue, context: FindingContext): Fi
       return issue.keys.map((key) => unknownKey([...path, key], { known, ...context }));
     }
     case 'invalid_union': {
-      // The variant that was meant is the one that does not refuse the kind of value altogether.
+      // The intended variant is the one that does not refuse the kind of value altogether.
       const meant = issue.errors.filter((branch) => !branch.some(isWrongKind));
       const [branch] = meant;
       if (branch === undefined || meant.length > 1) return [{ path, expected: issue.message }];
@@ -154,8 +153,8 @@ export function findingsOf(issue: z.core.$ZodIssue, context: FindingContext): Fi
 }
 
 /**
- * In `{ token:abc }` and `{ token: a,bc }` a slip makes a key of a secret: what is no word of letters, or has no value and
- * is like no known key, is not shown.
+ * In `{ token:abc }` and `{ token: a,bc }` a slip turns a secret into a key. A key is not shown if it is no word of letters,
+ * or has no value and is like no known key.
  */
 function unknownKey(
   path: (string | number)[],
@@ -182,7 +181,7 @@ function isWrongKind(issue: z.core.$ZodIssue): boolean {
   return issue.code === 'invalid_type' && issue.path.length === 0;
 }
 
-/** What was found, in words that show neither a secret nor anything from outside the file. */
+/** Describes the found value without any secret and without text from outside the file. */
 export function describeFound(
   finding: Finding,
   { variables, hiding, ...context }: FindingContext & { variables: string[] },
@@ -217,7 +216,7 @@ function describeValue(value: JsonValue | undefined): string {
   return text.length <= MAX_SHOWN_CHARACTERS ? text : `${text.slice(0, MAX_SHOWN_CHARACTERS)}…"`;
 }
 
-/** The known key that is most like an unknown one; null when none is like it. */
+/** The known key most like an unknown one; null when none is similar. */
 function nearestKey(unknown: string, known: string[]): string | null {
   const distances = known.map((key) => ({
     key,
