@@ -4,8 +4,8 @@ import { inspect, promisify } from 'node:util';
 const REDACTED = '[secret]';
 
 /**
- * A value that cannot print itself: logs, errors, JSON and inspection show `[secret]`.
- * Only `reveal()` gives the value, at the one place that needs it.
+ * A value that cannot print itself: logs, errors, JSON and inspection show `[secret]`. Only `reveal()` returns the value, at
+ * the one place that needs it.
  */
 export class Secret {
   readonly #value: string;

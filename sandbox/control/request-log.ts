@@ -4,8 +4,8 @@ import { pathOf } from '../world/path.ts';
 import { LOG_CAPACITY } from '../world/world.ts';
 
 /**
- * A request as it came: when (Unix milliseconds), what was asked, and by whom as its `user-agent` says (null: it does
- * not). `status` is that of the answer, null until it was sent.
+ * A request as received: its time (Unix milliseconds), its target, and the `user-agent` of its client (null: none). `status`
+ * is that of the answer, null until it was sent.
  */
 export type CameRequest = {
   at: number;
@@ -16,10 +16,10 @@ export type CameRequest = {
   status: number | null;
 };
 
-/** Remembers every request, also those that are refused or struck by a fault. */
+/** Logs every request, also those that are refused or struck by a fault. */
 export type RequestLog = {
   readonly log: BoundedLog<CameRequest>;
-  /** Watches a port; to be called before any other hook is added. */
+  /** Logs the requests of a port; call it before any other hook is added. */
   watch(app: FastifyInstance): void;
 };
 

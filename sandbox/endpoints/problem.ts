@@ -2,13 +2,13 @@ import { STATUS_CODES } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isUnder, pathOf } from '../world/path.ts';
 
-/** A field that is wrong, as an element of a Problem's `errors`. */
+/** An invalid field, as an element of a Problem's `errors`. */
 export type FieldError = { field: string; detail: string };
 
 /** Why one solver refused, as an element of a Problem's `solverErrors`. */
 export type SolverError = { solver: string; solverName: string; code: string; message: string };
 
-/** What differs between Problems. The code decides status and title. */
+/** Details that differ between Problems. The code decides status and title. */
 export type ProblemDetails = {
   code: ProblemCode;
   detail?: string | undefined;
@@ -97,7 +97,7 @@ function requestIdOf(request: FastifyRequest): string {
     : request.id;
 }
 
-/** Answers `invalid-request`; the problem's `detail` says what is wrong with each field. */
+/** Answers `invalid-request`; the problem's `detail` explains each invalid field. */
 export function sendInvalidRequest(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -115,7 +115,7 @@ export function inWords(errors: readonly FieldError[]): string {
 export type GatewayCode = ProblemCode | 'not-found';
 
 /**
- * Answers in the deposit-vault endpoints' own error format. The interface says only that it is not a Problem; the sandbox
+ * Answers in the deposit-vault endpoints' own error format. The interface states only that it is not a Problem; the sandbox
  * sends `{ statusCode, error, message, code, requestId }`.
  */
 export function refuse(
