@@ -3,15 +3,15 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** The most characters that the subject of a commit has. */
+/** Largest number of characters in a commit's subject. */
 export const LONGEST_SUBJECT = 72;
 
-/** The file whose first commit is the last one that is not checked. */
+/** File whose first commit is the last unchecked one. */
 const SELF = 'scripts/commit-subjects.ts';
 
 /**
- * Finds the commits after the one that added this check whose subject is too long, each as its short id and subject. None where
- * the folder is no clone, or a shallow one, whose history does not say which they are.
+ * Finds commits after the one that added this check with a too long subject, each as its short id and subject. Empty where
+ * the folder is no clone, or a shallow one, whose history does not identify them.
  */
 export async function longSubjects(root: string): Promise<string[]> {
   const git = async (...args: string[]): Promise<string> =>

@@ -1,9 +1,9 @@
 import { statusAt, type Transfer } from './workload.ts';
 
-/** What one request shows at most. */
+/** Largest number of transfers in one answer. */
 const PAGE = 50;
 
-/** The upstream under a virtual clock: what its pages show at a moment, newest first. */
+/** The upstream under a virtual clock: its pages at a time, newest first. */
 export class SimulatedUpstream {
   readonly #byWallet: Transfer[][];
 
@@ -13,8 +13,8 @@ export class SimulatedUpstream {
   }
 
   /**
-   * A page of a wallet, of all transfers or of those in one status; `before` is when the last transfer of the page before
-   * it was born. Seconds.
+   * A page of a wallet, of all transfers or of those in one status; `before` is the birth of the last transfer of the page
+   * before. Seconds.
    */
   page(
     wallet: number,

@@ -8,8 +8,8 @@ const ADDED_AT_ONCE = 1_000;
 const KEY = Buffer.alloc(32, 5);
 
 /**
- * The least that anybody needs who delivers with these parts: BullMQ hands out a job that holds the event, which is signed
- * and sent by undici, and then forgotten. Adds the jobs, says so, and then works until it is ended.
+ * Minimal delivery with these parts: BullMQ claims a job that holds the event; it is signed, sent by undici, and removed.
+ * Adds the jobs, prints a line, and then works until it is ended.
  */
 const { values } = parseArgs({
   options: {

@@ -12,15 +12,15 @@ import { SeenTransfers } from './seen.ts';
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const SECRET = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
 
-/** Wallets of a sandbox, how unlike each other, and a seed. */
+/** Number of a sandbox's wallets, their skew, and a seed. */
 export type WorldOptions = { wallets: number; skew: number; seed: number };
 
-/** What a config names beside the wallets of the sandbox. */
+/** Members of a config beside the wallets of the sandbox. */
 export type Named = { requestsPerSecond: number; intents?: readonly string[] };
 
 /**
- * A sandbox in real time, an empty Redis, a receiver that notes what it is reported, and daemons as processes of their own,
- * whose configs have no `polling`: what users get.
+ * A sandbox in real time, an empty Redis, a receiver that notes its events, and daemons as processes of their own. Their
+ * configs have no `polling`, like those of users.
  */
 export class World {
   readonly sandbox: SandboxProcess;

@@ -5,8 +5,8 @@ import { rowOf } from '../../src/notifiers/postgres/table.ts';
 import { eventOf } from '../deliveries/stage.ts';
 
 /**
- * The least that anybody needs who has events at hand and inserts them: the same rows through `pg`, one statement and one
- * commit for each, over one connection. Prepares the rows, says so, and then inserts them.
+ * Minimal insert of existing events: the same rows through `pg`, one statement and one commit for each, over one connection.
+ * Prepares the rows, prints a line, and then inserts them.
  */
 const { values } = parseArgs({
   options: {

@@ -1,7 +1,7 @@
 import type { Consumer } from '../consumer.ts';
 import type { HeadersInput } from '../headers.ts';
 
-/** What is needed of a Fastify instance. */
+/** Required members of a Fastify instance. */
 export type FastifyScope = {
   removeAllContentTypeParsers(): unknown;
   addContentTypeParser(
@@ -23,8 +23,8 @@ export type FastifyScope = {
 };
 
 /**
- * A plugin for Fastify: `app.register(fastifyConsumer, { consumer, path: '/hooks' })`. It takes bytes as they come within
- * its own scope; the parsers of the rest of the app stay.
+ * A plugin for Fastify: `app.register(fastifyConsumer, { consumer, path: '/hooks' })`. It reads raw bytes within its own
+ * scope; the parsers of the rest of the app stay.
  */
 export async function fastifyConsumer<C>(
   app: FastifyScope,
