@@ -35,7 +35,6 @@ const SHARES = [0.5, 0.95, 0.99];
 
 type Size = { events: number; seconds: number; wallets: number; profile: string | null };
 
-/** Results of a burst: deliveries a second, and CPU of the process for each. */
 type Burst = { perSecond: number; cpuMs: number };
 
 /** Bursts of the bare worker, with the daemon's number at once, and with the largest useful one; and ours. */
@@ -137,7 +136,6 @@ async function speedOf(stage: Stage, events: number): Promise<number> {
   return ((events - 1) * 1_000) / (lastMs - firstMs);
 }
 
-/** Measures new transfers at a steady rate, from the upstream to the receiver. */
 async function latency({ seconds, wallets, profile }: Size, perSecond: number): Promise<Latencies> {
   return onStage(async (stage) => {
     await stage.start({ wallets, requestsPerSecond: REQUESTS_PER_WALLET * wallets, profile });

@@ -46,7 +46,6 @@ async function inWorld<T>(
   }
 }
 
-/** Births and fills within a span. */
 async function changesIn(
   world: World,
   kind: 'births' | 'fills',

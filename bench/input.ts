@@ -22,7 +22,6 @@ const MAIN = join(import.meta.dirname, '../src/main.ts');
 const TOKEN = 'bench-admin-token-0123456789abcdef';
 const PREFIX = 'bench';
 
-/** Longest delay of the event loop by any input, in ms. */
 const MOST_MS = 100;
 const MIB = 1024 * 1024;
 
@@ -51,7 +50,6 @@ type Stage = {
   lists: { tokens: string };
   rpc: { result: string };
   next: () => string;
-  /** Makes the daemon read its config again, with these tokens beside that of the benchmark. */
   reload: (tokens: OtherTokens) => Promise<void>;
   restart: () => Promise<void>;
 };
@@ -182,7 +180,6 @@ async function startDaemon(configFile: string): Promise<{ program: Program; url:
   return { program, url };
 }
 
-/** Longest delay of the daemon's event loop during an input. */
 async function measured(stage: Stage, send: Input['send']): Promise<number> {
   // The daemon's measurement restarts with each scrape.
   await longestDelayMs(stage.url);
@@ -254,7 +251,6 @@ function ordinary(count: number): string {
   );
 }
 
-/** Scripts one answer of the upstream, and waits until the daemon has had time to read it. */
 function answered(name: string, records: () => string): Input {
   return {
     name,
@@ -273,7 +269,6 @@ function answered(name: string, records: () => string): Input {
   };
 }
 
-/** Fills intents, and waits until the daemon has made and sent their events. */
 async function fill({ upstream, next }: Stage, count: number, more: object = {}): Promise<void> {
   const usual = upstream.answer;
   const filled = new Set(Array.from({ length: count }, next));
@@ -290,7 +285,6 @@ async function fill({ upstream, next }: Stage, count: number, more: object = {})
   await wait(2_000);
 }
 
-/** Delivers an event while the receiver gives this answer. */
 const delivered = (name: string, answer: BenchReceiver['answer']): Input => ({
   name,
   send: async (stage) => {
@@ -354,7 +348,6 @@ const started = (name: string, tokens: () => string): Input => ({
 
 const PAYMENT = { chainId: 8453, txHash: hashOf(7), token: TOKEN_ADDRESS, amount: '1000' };
 
-/** Checks a payment while the endpoint answers with this result. */
 const checked = (name: string, result: () => string): Input => ({
   name,
   send: async (stage) => {
@@ -524,7 +517,6 @@ async function idle(url: string, count: number): Promise<void> {
   for (const socket of sockets) socket.destroy();
 }
 
-/** Number of random requests under way at once. */
 const AT_ONCE = 8;
 
 /** One in so many has a wrong token, each from an address of its own: those of one address delay each other. */

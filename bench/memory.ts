@@ -91,7 +91,6 @@ async function measure(
   ];
 }
 
-/** A receiver, and a daemon with its embedded Redis. */
 class Stage {
   readonly #upstreamUrl: string;
   readonly #folder: string;
@@ -148,7 +147,6 @@ class Stage {
     return this.#program;
   }
 
-  /** Resolves once this number of deliveries came. */
   async delivered(count: number): Promise<void> {
     const endMs = performance.now() + 1_200_000;
     while (this.#delivered < count) {

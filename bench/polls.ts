@@ -60,7 +60,6 @@ export async function run(args: string[]): Promise<number> {
 
 const NOTHING: Cost = { client: 0, inside: 0, cpuMs: 0, perSecond: 0 };
 
-/** Measures a program against a Redis of its own, once it has settled. */
 async function measure(program: Program, redisUrl: string, url: string): Promise<Cost> {
   await wait(SETTLE_MS);
   const [asked, cpu, fromMs] = [await askedOf(url), await cpuMsOf(program.pid), performance.now()];

@@ -68,7 +68,6 @@ export async function run(args: string[]): Promise<number> {
     : 1;
 }
 
-/** Runs a task on a server with an empty table. */
 async function onServer(table: string, use: (url: string, pool: pg.Pool) => Promise<void>): Promise<Found> {
   const server = await PostgresProcess.start();
   const pool = new pg.Pool({ connectionString: server.url, max: 1 });

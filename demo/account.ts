@@ -6,17 +6,13 @@ import { type Rules, TOLERANCES, type Tolerance, tell } from './story.ts';
 
 /** Comparison of the real changes, the visible ones, and the reported ones. */
 export type Account = {
-  /** Status changes of watched subjects. */
   made: number;
   /** Changes that no answer showed while they were current: overtaken between two polls, or never polled. */
   merged: number;
   /** Changes that an answer showed while they were current. */
   shown: number;
-  /** Events that name a new status. */
   statusEvents: number;
-  /** Events of other changes. */
   updates: number;
-  /** Number of tolerated differences, by reason. */
   tolerated: Record<Tolerance, number>;
   /** Watched subjects with a last state that the watcher cannot know yet, in words. */
   unsettled: string[];

@@ -3,7 +3,6 @@ import type { Market } from '../sandbox/world/market.ts';
 
 const STEP_MS = 3_000;
 
-/** Repeated changes of the market: a dearer market, a small move, no solver, and back. */
 const STEPS: readonly Market[] = [
   { extraFee: 0.02, solvers: 3 },
   { extraFee: 0.021, solvers: 2 },

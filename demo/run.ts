@@ -31,7 +31,6 @@ const INTERRUPTED_DRAIN_MS = 1_500;
 const LONGEST_TAKING_MS = 60_000;
 const AT_ONCE_MS = 250;
 
-/** Default events of e-mail receivers. */
 const MAIL_EVENTS = ['*', '!*.updated'];
 
 /** Runs the demo until its time is over or a signal ends it. Sets the exit code when a number does not add up. */

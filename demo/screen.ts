@@ -43,7 +43,6 @@ function transfer(event: RenderedEvent): string {
   return `${amount}, ${route}`;
 }
 
-/** Input and output of a route. */
 function price({ source, destination, amount, output }: RouteSummary): string {
   const units = (end: RouteSummary['source'], amount: string): string =>
     describeAmount({ amount, chainId: String(end.chainId), token: end.token });

@@ -260,7 +260,6 @@ function dropReason(observations: readonly Observation[], index: number, rules: 
   return hasRival(observations, index, rules.slackMs) ? 'overtaken' : null;
 }
 
-/** Selects from equal ways the one with the fewest tolerances. */
 function fewest(ways: readonly Way[]): Way[] {
   const best = new Map<string, Way>();
   for (const way of ways) {

@@ -54,7 +54,6 @@ export type SandboxOptions = {
   pastTransfers?: number;
   /** Seconds from a block's birth to its finality, before time is scaled. Default 60. */
   finalitySeconds?: number;
-  /** Faults that are active from the start. */
   faults?: readonly Fault[];
 };
 
@@ -292,7 +291,6 @@ export class Sandbox {
     return `${this.url}/chains/${chainId}/${endpoint}`;
   }
 
-  /** The chains with endpoints, and the calls of each endpoint. */
   chains(): ChainState[] {
     const calls = this.#rpc.calls();
     const nowMs = this.#nowMs();
@@ -326,7 +324,6 @@ export class Sandbox {
   }
 }
 
-/** Identity of the nth gasless job that clients submitted. */
 function drawJob(seed: number, index: number): { uuid: string; permitTxHash: string } {
   const random = randomStream(seed, 'submitted-job', index);
   return { uuid: uuid(random), permitTxHash: transactionHash(random, 'evm') };

@@ -4,8 +4,8 @@ import { resolve } from 'node:path';
 const FOLDER = resolve(import.meta.dirname, '..');
 
 /**
- * A step of a flow: the path of its file, which may have one `*`, and the file whose type it implements (null where a step
- * before it imports it).
+ * A step of a flow: its file, which may have one `*`, and the file of the type it implements (null: a step before imports
+ * it).
  */
 export type FlowStep = { path: string; behind: string | null };
 

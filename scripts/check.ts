@@ -114,7 +114,6 @@ const CHECKS: Check[] = [
   },
 ];
 
-/** Runs every check, one line each. True when all passed. */
 async function runChecks(): Promise<boolean> {
   let passed = true;
   for (const { name, run } of CHECKS) {

@@ -3,7 +3,6 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** Largest number of characters in a commit's subject. */
 export const LONGEST_SUBJECT = 72;
 
 /** File whose first commit is the last unchecked one. */

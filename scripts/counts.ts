@@ -36,7 +36,6 @@ const FLOW_GOALS = {
   'POST /subjects': 12,
 };
 
-/** Every count, over all source files and pages. */
 export const COUNTS: readonly Count[] = [
   ...RETIRED_WORDS.map((word) => ({
     name: `word: ${word}`,

@@ -1,10 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join, normalize, relative, resolve } from 'node:path';
 
-/**
- * Layers of the program, as folders and files of `src`, the lowest first: each imports only earlier layers. Entries of one
- * layer do not import each other.
- */
+/** Layers of `src`, the lowest first: each imports only earlier ones. Entries of one layer do not import each other. */
 export const FLOW: readonly (readonly string[])[] = [
   ['domain'],
   ['log.ts', 'make-folder.ts', 'secret.ts', 'version.ts', 'with-timeout.ts'],

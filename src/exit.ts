@@ -3,7 +3,6 @@ import { printableLine } from './notifiers/printable.ts';
 import { EmbeddedRedisError } from './store/embedded.ts';
 import { refusalSentence, UpstreamFailure } from './upstream/client/failure.ts';
 
-/** The exit codes of every command. */
 export const EXIT = {
   done: 0,
   failed: 1,
@@ -63,10 +62,7 @@ function printable(text: string): string {
 /** npm passes a Ctrl-C on to a child that the terminal has already notified. Two signals within this span are one key press. */
 const SAME_PRESS_MS = 500;
 
-/**
- * Resolves at the first SIGINT or SIGTERM. A second SIGINT ends the process at once with exit code 130; the listeners
- * stay until `release` is called.
- */
+/** Resolves at the first SIGINT or SIGTERM. A second SIGINT exits with code 130. `release` removes the listeners. */
 export function interrupted(): { wait: Promise<NodeJS.Signals>; release: () => void } {
   let firstAt: number | null = null;
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();

@@ -1,7 +1,6 @@
 import { writeSync } from 'node:fs';
 import { type DestinationStream, type LoggerOptions, pino } from 'pino';
 
-/** Fields of an error in a log line. */
 type LoggedError = {
   type: string;
   message: string;
@@ -40,7 +39,6 @@ export function withoutArguments(text: string): string {
   return text.replaceAll(/, with args beginning with:.*/g, '');
 }
 
-/** Format of the daemon's log; the user chooses the level. */
 export const LOG_OPTIONS = {
   base: null,
   serializers: { error: loggedError },
@@ -52,7 +50,6 @@ export const LOG_OPTIONS = {
 const ADDRESS = '[address]';
 const SECRET = '[secret]';
 
-/** Characters of one word of a log line. */
 const WORD = /[^\s<>"'=:,;/]+/g;
 
 /**
@@ -63,10 +60,7 @@ const WORD = /[^\s<>"'=:,;/]+/g;
 const SECRET_START =
   /(?:^|[^A-Za-z0-9])(?:(?:whsec|whsk|sk|rk|ghp|gho|ghs|ghr|github_pat|npm)_|glpat-|xox[a-z]-|(?:AKIA|ASIA)[A-Z0-9])|(?:^|[^\w-])eyJ[\w-]+\./;
 
-/**
- * Removes mail addresses and marked secrets from a value at any depth: the upstream may send either, also as the name of a
- * member. Errors have a serializer of their own.
- */
+/** Removes mail addresses and marked secrets at any depth, also from names of members. Errors have their own serializer. */
 function redacted(value: unknown): unknown {
   if (typeof value === 'string') return withoutPrivateWords(value);
   if (Array.isArray(value)) return value.map(redacted);
@@ -116,10 +110,7 @@ type Sink = { write(text: string): unknown };
 /** Limit of lines that wait for a full disk; further ones are dropped. */
 const MOST_WAITING_BYTES = 16_777_216;
 
-/**
- * Writes to stdout. A full disk ends no process: lines that cannot be written wait, and stderr reports it once. `onGone` is
- * called when the terminal has gone.
- */
+/** Writes to stdout. While a disk is full, lines wait and stderr reports it once. `onGone`: the terminal has gone. */
 export function standardOutput(onGone: () => void): Sink {
   const out = pino.destination({ dest: 1, sync: true, maxLength: MOST_WAITING_BYTES });
   let isReported = false;
@@ -131,7 +122,6 @@ export function standardOutput(onGone: () => void): Sink {
     try {
       writeSync(2, `intentwatch: log lines cannot be written (${code}); they wait\n`);
     } catch {
-      // stderr is full as well.
     }
   });
   return out;

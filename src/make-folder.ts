@@ -8,10 +8,7 @@ export const FOLDER_MARKER = '.intentwatch-folder';
 const MARKER_TEXT =
   'Intentwatch made this folder. At each start it takes the rights of others on the folder and on its own files away.\n';
 
-/**
- * Makes a missing folder and its missing parents for this user alone, and marks each. Node's own `recursive` never ends where
- * a folder exists but accepts none, as in `/proc`.
- */
+/** Makes and marks missing folders for this user alone. Node's `recursive` never ends where a folder accepts none (`/proc`). */
 export async function makeFolder(folder: string): Promise<void> {
   const parent = dirname(folder);
   // From the top: of two processes that make the same folders at once, each finds the folders above its own.

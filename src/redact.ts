@@ -1,7 +1,4 @@
-/**
- * A text as bytes (each a character below 256, ASCII letters in lower case), and for each byte its part of the text: `start`
- * and `end` in UTF-16 units.
- */
+/** A text as bytes (characters below 256, ASCII in lower case); `start` and `end`: their places in the text in UTF-16 units. */
 type Bytes = { text: string; start: number[]; end: number[] };
 
 function toBytes(text: string): Bytes {
@@ -19,7 +16,6 @@ function toBytes(text: string): Bytes {
   return { ...bytes, text: lowerCase(parts.join('')) };
 }
 
-/** HTML names of punctuation in secrets and URLs. */
 const ENTITIES: Readonly<Record<string, string>> = {
   ...{ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", sol: '/', bsol: '\\', colon: ':', semi: ';' },
   ...{ equals: '=', commat: '@', num: '#', percnt: '%', plus: '+', quest: '?', period: '.', comma: ',' },
@@ -31,7 +27,6 @@ const ENTITIES: Readonly<Record<string, string>> = {
 /** A reference of HTML may lack its semicolon, but not its end: a cut may have removed the next digit. */
 const REFERENCE_END = '(?:;|(?=[^0-9a-f;]))';
 
-/** The escapes of each encoding: URLs, JSON and JavaScript, HTML. */
 const ESCAPES: readonly RegExp[] = [
   /%(?<byte>[0-9a-f]{2})/g,
   new RegExp(
@@ -134,7 +129,6 @@ const MIN_TOKEN_LENGTH = 12;
 /** Secrets shorter than this occur in any text. */
 const MIN_SECRET_LENGTH = 3;
 
-/** A header's value shorter than this is a word. */
 const MIN_VALUE_LENGTH = 4;
 
 /** Longest piece of a secret that may pass; for a short secret, half of it. */
@@ -143,7 +137,6 @@ const MAX_PIECE = 12;
 /** Shortest beginning of a secret that is hidden where a text was cut. */
 const MIN_CUT_PIECE = 4;
 
-/** Number of nested encodings that are decoded. */
 const MAX_DEPTH = 3;
 
 /** Removes secrets from a text; `cut`: the text may end within one. */
@@ -279,9 +272,7 @@ export function secretsOfLogin({ username, password }: Pick<URL, 'username' | 'p
   return [password, pass, ...sent];
 }
 
-/**
- * Possible secrets in a header's value: the whole, its words that are long enough to be a token, and the login after `Basic`.
- */
+/** Possible secrets of a header's value: the whole, words long enough to be a token, and the login after `Basic`. */
 export function secretsOfHeader(value: string): string[] {
   const words = value.split(/[ ,;=]+/).filter((word) => word.length >= MIN_TOKEN_LENGTH);
   const basic = /^basic +(\S+)$/i.exec(value)?.[1];
@@ -290,7 +281,6 @@ export function secretsOfHeader(value: string): string[] {
   return [...(value.length >= MIN_VALUE_LENGTH ? [value] : []), ...words, login, password];
 }
 
-/** Percent-decoded text, or the text itself where an escape is broken. */
 function decodeOrKeep(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -24,7 +24,6 @@ export type RecordOutcome = Decision['outcome'] | 'superseded';
 
 export type RepairKind = 'poll-missing' | 'delivery-missing' | 'count-wrong';
 
-/** Number of wallets, other subjects and receivers that a config removes. */
 type RemovedCounts = Readonly<Record<RemovedKind, { removed: number }>>;
 
 /** Internal events for observers only: metrics, logs, the demo, tests. Durations in seconds. */
@@ -76,9 +75,7 @@ export type SignalMap = {
   ];
   'receiver.moved': [{ receiver: string; move: ReceiverMove; reason: string }];
   'relay.moved': [{ holding: boolean }];
-  /** An event that no receiver gets was counted. */
   'event.unmatched': [{ reason: UnmatchedReason }];
-  /** Waiting events were dropped at the end of a suspension. */
   'suspension.ended': [{ reason: DropReason; events: number }];
   'relay.stopped': [{ stopped: boolean }];
   'store.foreign': [ForeignEntry];
@@ -93,7 +90,6 @@ export type SignalMap = {
   'clocks.compared': [{ isHeld: boolean }];
   'epoch.looked': [{ epoch: number }];
   'check.ended': [{ chainId: string; state: string; corridor: string; lagSeconds: number | null }];
-  /** A check ended in an error of its own, and is retried later. */
   'check.failed': [{ chainId: string }];
   /** Entries of the log were removed before the feed of checks read them. */
   'checks.missed': [{ reason: string }];

@@ -40,7 +40,6 @@ const MOST_SECONDS = 3_600;
 /** A run is long enough for this number of births in all runs together, where possible. */
 const WANTED_BIRTHS = 400;
 
-/** Length of runs that measure only the first two minutes. */
 const SHORT_SECONDS = 240;
 const WANTED_FIRST_BIRTHS = 100;
 const MOST_SHORT = 60;

@@ -1,6 +1,5 @@
 import { statusAt, type Transfer } from './workload.ts';
 
-/** Largest number of transfers in one answer. */
 const PAGE = 50;
 
 /** The upstream under a virtual clock: its pages at a time, newest first. */
@@ -12,10 +11,7 @@ export class SimulatedUpstream {
     for (const transfer of transfers) this.#byWallet[transfer.wallet]?.push(transfer);
   }
 
-  /**
-   * A page of a wallet, of all transfers or of those in one status; `before` is the birth of the last transfer of the page
-   * before. Seconds.
-   */
+  /** A page of a wallet, or of one status; `before`: birth of the last transfer on the page before. Seconds. */
   page(
     wallet: number,
     { status, at, before }: { status: string | null; at: number; before: number },

@@ -7,10 +7,7 @@ import { Pool } from 'undici';
 const ADDED_AT_ONCE = 1_000;
 const KEY = Buffer.alloc(32, 5);
 
-/**
- * Minimal delivery with these parts: BullMQ claims a job that holds the event; it is signed, sent by undici, and removed.
- * Adds the jobs, prints a line, and then works until it is ended.
- */
+/** Minimal delivery: BullMQ claims a job with the event, undici sends it, signed. Adds the jobs, prints a line, then works. */
 const { values } = parseArgs({
   options: {
     redis: { type: 'string' },

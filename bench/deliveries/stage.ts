@@ -21,7 +21,6 @@ const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const SECRET = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
 const SUBSCRIPTION = 'all';
 
-/** Number of entries that are written, or read, at once. */
 const AT_ONCE = 1_000;
 
 const SHOWN = z.array(z.tuple([z.number(), z.number()]));
@@ -133,17 +132,14 @@ export class Stage {
     return new Map(SHOWN.parse(await this.#upstream.ask('/shown')));
   }
 
-  /** Events at the receiver with their times (Unix ms), oldest first. */
   async came(): Promise<[id: string, atMs: number][]> {
     return this.#receiver.came();
   }
 
-  /** CPU time of the daemon, ms. */
   async cpuMs(): Promise<number> {
     return this.#program === null ? 0 : cpuMsOf(this.#program.pid);
   }
 
-  /** Resolves once the receiver has this number of requests. */
   async delivered(count: number): Promise<void> {
     await eventually(
       `${count} deliveries have come`,
@@ -152,7 +148,6 @@ export class Stage {
     );
   }
 
-  /** Events of the log, each with its entry's time (Unix ms). */
   async committed(): Promise<{ id: string; subject: string; atMs: number }[]> {
     return (await logEntries(this.#client, this.#keys)).flatMap((entry) => {
       if (entry.kind !== 'event') return [];
@@ -172,10 +167,7 @@ export class Stage {
     );
   }
 
-  /**
-   * Appends events to the log as a commit does, for the receiver: of several transfers in turn, or each of a transfer of its
-   * own.
-   */
+  /** Appends events to the log as a commit does: of several transfers in turn, or each of a transfer of its own. */
   async fill(count: number, transfers = count): Promise<void> {
     const roots = JSON.stringify([claimRoot(SUBSCRIPTION, asSubjectId(`wallet:${walletOf(0)}`))]);
     for (let from = 0; from < count; from += AT_ONCE) {

@@ -29,7 +29,6 @@ const server = createServer((request, response) => {
 
 const EMPTY: { transfers: Transfer[]; next: string | null } = { transfers: [], next: null };
 
-/** Transfers of each requested wallet, the newest last. */
 const wallets = new Map<string, Transfer[]>();
 const shown = new Map<number, number>();
 let asked = 0;
@@ -46,7 +45,6 @@ function born(): number {
   return pace.before + Math.floor((pace.perSecond * (performance.now() - pace.fromMs)) / 1_000);
 }
 
-/** Makes the transfers that are due. */
 function make(): void {
   const lists = [...wallets.values()];
   for (const most = born(); made < most && lists.length > 0; made++) {

@@ -1,4 +1,3 @@
-/** Statuses of a filled transfer. */
 const FILLED = new Set(['filled', 'settled']);
 
 /** A change of a transfer at a time (Unix ms). */

@@ -91,7 +91,6 @@ export class World {
     return new World({ sandbox, wallets, reported, closers, config, folder });
   }
 
-  /** Starts a daemon with a config of its own, and waits until it runs. */
   async daemon(named: Named): Promise<Program> {
     const file = join(this.#folder, `intentwatch-${this.#daemons++}.yaml`);
     await writeFile(file, this.#config(named));

@@ -36,7 +36,6 @@ export class DeadNameServer {
     return join(this.#folder, 'resolv.conf');
   }
 
-  /** Number of requests to it. */
   get asked(): number {
     return this.#names.asked.length;
   }

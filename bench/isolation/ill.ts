@@ -15,7 +15,6 @@ const ill: Readonly<Record<string, { scheme: 'http' | 'https'; server: Server }>
       setTimeout(() => response.writeHead(204).end(), HANG_MS);
     }),
   },
-  // Resets every connection.
   resetting: { scheme: 'http', server: createServer((socket) => socket.resetAndDestroy()) },
   // Accepts connections, and does not answer a TLS handshake.
   speechless: { scheme: 'https', server: createServer((socket) => socket.on('error', () => {}).resume()) },

@@ -6,10 +6,7 @@ import { findEmbedded } from '../../src/store/embedded.ts';
 /** Memory of a Redis: bytes of its data in all, and of the keys of each kind, with their number. */
 export type Footprint = { bytes: number; kinds: Map<string, { keys: number; bytes: number }> };
 
-/**
- * Measures the memory of a running daemon's Redis. Kinds are the names of keys without prefix and ids: `subject`, `q
- * deliver-backend`, …
- */
+/** Measures a running daemon's Redis. Kinds are names of keys without prefix and ids: `subject`, `q deliver-backend`, … */
 export async function footprintOf(dataDir: string): Promise<Footprint> {
   const redis = connect(await findEmbedded(dataDir));
   if (!(redis instanceof Redis)) throw new Error('expected one server');

@@ -7,10 +7,7 @@ import { Pool } from 'undici';
 const BATCH = 100;
 const MOST_WAITING = 400;
 
-/**
- * Minimal polling with these parts: BullMQ claims a job, undici makes the request, the answer is parsed and dropped. Runs
- * until it is ended.
- */
+/** Minimal polling: BullMQ claims a job, undici makes the request, the answer is parsed and dropped. Runs until it is ended. */
 const { values } = parseArgs({
   options: { redis: { type: 'string' }, upstream: { type: 'string' }, concurrency: { type: 'string' } },
 });

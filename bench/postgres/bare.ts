@@ -5,8 +5,7 @@ import { rowOf } from '../../src/notifiers/postgres/table.ts';
 import { eventOf } from '../deliveries/stage.ts';
 
 /**
- * Minimal insert of existing events: the same rows through `pg`, one statement and one commit for each, over one connection.
- * Prepares the rows, prints a line, and then inserts them.
+ * Minimal insert: the same rows through `pg`, one statement and one commit each. Prepares them, prints a line, then inserts.
  */
 const { values } = parseArgs({
   options: {

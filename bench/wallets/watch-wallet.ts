@@ -116,7 +116,6 @@ async function isSwept(sandbox: SandboxProcess): Promise<boolean> {
   return last !== undefined && Date.now() - last.at >= SWEPT_AFTER_MS;
 }
 
-/** Transfers with a first record since `sinceMs`. */
 async function bornSince(sandbox: SandboxProcess, sinceMs: number): Promise<Set<string>> {
   const transitions = await sandbox.transitions();
   return new Set(
@@ -126,7 +125,6 @@ async function bornSince(sandbox: SandboxProcess, sinceMs: number): Promise<Set<
   );
 }
 
-/** Formats a fault for `--fault`. */
 function flagOf({ type, ...members }: Fault): string {
   const pairs = Object.entries(members).map(([key, value]) => `${key}=${value}`);
   return `${type}:${pairs.join(',')}`;

@@ -1,7 +1,6 @@
 /** The answer to a webhook. */
 export type Answer = { status: number; headers: Readonly<Record<string, string>>; body: string };
 
-/** Answer to a verified event that was handled now or before. */
 export const ACCEPTED: Answer = { status: 204, headers: {}, body: '' };
 
 const TITLES: Readonly<Record<number, string>> = {

@@ -3,10 +3,7 @@ const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 /** True when a signature fits these bytes instead of the received ones. */
 export type Fits = (body: Buffer) => boolean;
 
-/**
- * The change by a proxy or a framework that explains an invalid signature, or null where no usual change does. It only
- * explains: such a body is refused.
- */
+/** The usual change by a proxy or framework that explains an invalid signature; else null. The body is refused all the same. */
 export function howChanged(
   bytes: Buffer,
   { encoding, fits }: { encoding: string | null; fits: Fits },

@@ -47,7 +47,6 @@ export type Consumer<C> = {
   refuse(error: unknown): Answer;
 };
 
-/** Runs the handler for a verified event, or skips it where that is correct. */
 type Run<C> = (webhook: VerifiedWebhook, handler: Handler<AnyEvent, C>) => Promise<void>;
 
 /** Makes a consumer whose handlers run once in effect: the inbox stores the handled events. */

@@ -42,7 +42,6 @@ const STATUS: Readonly<Record<WebhookErrorCode, number>> = {
 /** A refused webhook. The message states the found and the expected value, and shows no secret. */
 export class WebhookError extends Error {
   readonly code: WebhookErrorCode;
-  /** HTTP status of the answer. */
   readonly status: number;
 
   constructor(code: WebhookErrorCode, message: string) {
@@ -53,10 +52,7 @@ export class WebhookError extends Error {
   }
 }
 
-/**
- * Thrown by a handler that cannot handle the event now. The webhook is answered 503 with `Retry-After`, which Intentwatch
- * follows up to an hour.
- */
+/** Thrown by a handler to postpone an event. The answer is 503 with `Retry-After`, which Intentwatch follows up to an hour. */
 export class RetryLater extends Error {
   readonly seconds: number;
 

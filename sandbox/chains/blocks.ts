@@ -32,7 +32,6 @@ export type Blocks = {
   setFinality(lag: FinalityLag): void;
 };
 
-/** Block time of a chain that is not listed here. */
 const USUAL_BLOCK_MS = 2_000;
 
 const BLOCK_MS: Readonly<Record<number, number>> = { 1: 12_000, 42161: 250, 1399811149: 400 };
@@ -106,7 +105,6 @@ function decode(hash: string, chain: Chain): Uint8Array | null {
   }
 }
 
-/** Count of numbers in an ascending list that are not above a limit. */
 function firstAbove(list: readonly number[], limit: number): number {
   let low = 0;
   let high = list.length;

@@ -29,7 +29,6 @@ export type Chains = {
   withOtherPayment(plan: TransferPlan): TransferPlan;
 };
 
-/** Number of stated payments that are stored. */
 const STATED_CAPACITY = 200_000;
 
 /** Age of a stale payment before the transfer. */
@@ -61,7 +60,6 @@ export function createChains(options: {
   );
   /** The last delivery of each chain, for a lie that claims it again. */
   const delivered = new Map<number, Payment>();
-  /** Kinds of payments of a plan that are or were on their chains. */
   const reported = new WeakMap<TransferPlan, Set<PaymentKind>>();
 
   function include(payment: Payment, nowMs: number): void {
@@ -75,7 +73,6 @@ export function createChains(options: {
     if (payment.lie === 'moved' || payment.lie === 'dropped') disturb(payment, { on, nowMs });
   }
 
-  /** Reorganises the block of a payment before it is final. */
   function disturb(payment: Payment, { on, nowMs }: { on: AskableChain; nowMs: number }): void {
     const waitMs = msToFinality(on.blocks, nowMs) * REORGANISED_SHARE;
     agenda.add(nowMs + waitMs, (dueMs) => {

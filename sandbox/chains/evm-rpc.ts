@@ -9,7 +9,6 @@ import { type Methods, param, RpcError, transactionOf, type View } from './rpc.t
 /** Chain id of an endpoint of another chain, as after a swap of two URLs. */
 const OTHER_CHAIN_ID = 31337;
 
-/** Most blocks of one `eth_getLogs` request. */
 const MOST_BLOCKS = 1_000;
 
 const TAGS = ['latest', 'pending', 'safe', 'finalized', 'earliest'] as const;
@@ -87,7 +86,6 @@ function inBlock({ on, ledger }: View, number: number): Included[] {
   return ledger.inBlock(chainId, number).flatMap((txHash) => ledger.get(chainId, txHash) ?? []);
 }
 
-/** Position of a transaction as this endpoint reports it. */
 function standingOf(view: View, included: Included): Standing {
   const { on, ledger } = view;
   const index = ledger.inBlock(on.chain.chainId, included.block).indexOf(included.txHash);
@@ -96,20 +94,17 @@ function standingOf(view: View, included: Included): Standing {
   return { included: reported, on, block: blockAt(view, included.block), index };
 }
 
-/** Position of a transaction in a receipt of this endpoint. */
 function receiptStanding(view: View, included: Included): Standing {
   const standing = standingOf(view, included);
   if (!view.contradicts('receipt', included.txHash)) return standing;
   return { ...standing, block: { ...standing.block, hash: otherHash(standing.block.hash) } };
 }
 
-/** A block as this endpoint reports it. */
 function blockAt(view: View, number: number): Block {
   const truth = view.on.blocks.at(number);
   return view.contradicts('block', number) ? { ...truth, hash: otherHash(truth.hash) } : truth;
 }
 
-/** Number of the block with this hash at this endpoint. */
 function numberByHash(view: View, blockHash: string): number | null {
   const { blocks } = view.on;
   const number = blocks.numberOf(blockHash) ?? blocks.numberOf(otherHash(blockHash));

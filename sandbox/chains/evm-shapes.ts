@@ -7,7 +7,6 @@ import { outcomeOf } from './moves.ts';
 /** Topic of `Transfer(address indexed from, address indexed to, uint256 value)`. */
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
-/** Event that the sandbox's chains log when an intent is filled. */
 export const FULFILMENT_EVENT = 'event IntentFulfilled(bytes32 indexed intentHash, address indexed solver)';
 
 /** Topic of `FULFILMENT_EVENT`. */
@@ -28,7 +27,6 @@ const LOGS_PER_TRANSACTION = 8;
 /** Position of a transaction. */
 export type Standing = { included: Included; on: AskableChain; block: Block; index: number };
 
-/** A log as nodes return it. */
 type Log = { address: Hex; topics: Hex[]; data: Hex } & Record<string, unknown>;
 
 /** The logs of a transaction as `eth_getTransactionReceipt` and `eth_getLogs` return them. */

@@ -24,7 +24,6 @@ export type Included = Payment & { block: number };
 export type Ledger = {
   include(included: Included): void;
   get(chainId: number, txHash: string): Included | undefined;
-  /** Hashes of a block, in order. */
   inBlock(chainId: number, block: number): readonly string[];
   drop(chainId: number, txHash: string): void;
 };

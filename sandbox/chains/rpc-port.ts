@@ -52,7 +52,6 @@ export function createRpcPort(parts: { chains: Chains; faults: Faults; nowMs: ()
     ofEndpoint.set(method, (ofEndpoint.get(method) ?? 0) + 1);
   }
 
-  /** View of an endpoint for one call, after its faults. */
   function look(chainId: number, path: string): View | undefined {
     const on = chains.all.get(chainId);
     if (on === undefined) return undefined;

@@ -8,15 +8,10 @@ export type View = {
   ledger: Ledger;
   /** The endpoint's own time, in Unix ms. */
   nowMs: number;
-  /** True when it reports the id of another chain. */
   isOtherChain: boolean;
   knowsTags: boolean;
-  /** True when it answers null for a transaction that it has. */
   hides: boolean;
-  /**
-   * True when it contradicts all other endpoints about the amount that a transaction moved, or about a block; or itself about
-   * the block of a receipt.
-   */
+  /** True when it contradicts other endpoints about an amount or a block, or itself about the block of a receipt. */
   contradicts(about: 'amount' | 'block' | 'receipt', what: string | number): boolean;
 };
 

@@ -26,7 +26,6 @@ const transactionOptions = z
   })
   .default({ commitment: 'finalized', encoding: 'json' });
 
-/** Methods of a Solana node. */
 export const SOLANA_METHODS: Methods = {
   getGenesisHash: ({ isOtherChain }) => (isOtherChain ? DEVNET : MAINNET),
   getHealth: () => 'ok',
@@ -87,7 +86,6 @@ export const SOLANA_METHODS: Methods = {
   },
 };
 
-/** Error of a transaction that lacks funds. */
 const FAILURE = { InstructionError: [2, { Custom: 1 }] };
 
 function slotAt({ on, nowMs }: View, level: z.infer<typeof commitment>): number {

@@ -54,10 +54,7 @@ export type Answering = {
     reply: FastifyReply,
     answer: { body: unknown; shown: readonly Entry<object>[]; isPage: boolean },
   ): FastifyReply;
-  /**
-   * Answers a request that made a subject. It is logged without subjects: its maker was notified, not those who watch the
-   * subject.
-   */
+  /** Answers a request that made a subject. It is logged without subjects: its maker was notified, not its watchers. */
   sendMade(
     request: FastifyRequest,
     reply: FastifyReply,

@@ -10,7 +10,6 @@ export const amount = z
   .transform(BigInt)
   .refine((value) => value > 0n && value <= LARGEST_UINT256, { error: 'expected 1 or more, in 256 bits' });
 
-/** A number of 256 bits, 0 included, as a decimal string. */
 export const uint256 = z
   .string()
   .regex(/^(0|[1-9]\d{0,77})$/, { error: 'expected a whole number as a decimal string' })
@@ -41,7 +40,6 @@ export const signature = z
   .string()
   .regex(/^0x[a-fA-F0-9]{130}$/, { error: 'expected 0x and 130 hex digits' });
 
-/** `quote:` and a UUID; becomes the bare UUID. */
 export const quoteId = z
   .string()
   .regex(/^quote:[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, {
@@ -49,7 +47,6 @@ export const quoteId = z
   })
   .transform((id) => id.slice('quote:'.length).toLowerCase());
 
-/** Unix seconds in 48 bits, as a decimal string or a number. */
 export const uint48 = seconds
   .refine((value) => value < 2n ** 48n, { error: 'expected Unix seconds in 48 bits' })
   .transform(Number);

@@ -51,10 +51,7 @@ export function refuseOpen(
   return reply.code(statusCode).type('application/json').send(JSON.stringify(body));
 }
 
-/**
- * Adds `POST /api/v3/quotes/exactIn`: an entry for each solver and execution type, the best output first. A route without
- * solvers is a success without entries.
- */
+/** Adds `POST /api/v3/quotes/exactIn`: an entry per solver and execution type, the best output first; none is a success. */
 export function addOpenQuotes(
   app: FastifyInstance,
   {

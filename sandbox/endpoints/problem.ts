@@ -5,7 +5,7 @@ import { isUnder, pathOf } from '../world/path.ts';
 /** An invalid field, as an element of a Problem's `errors`. */
 export type FieldError = { field: string; detail: string };
 
-/** Why one solver refused, as an element of a Problem's `solverErrors`. */
+/** A solver's refusal, as an element of a Problem's `solverErrors`. */
 export type SolverError = { solver: string; solverName: string; code: string; message: string };
 
 /** Details that differ between Problems. The code decides status and title. */
@@ -16,7 +16,6 @@ export type ProblemDetails = {
   solverErrors?: SolverError[] | undefined;
 };
 
-/** Every code of the interface's table with its HTTP status. */
 export const PROBLEMS = {
   'invalid-request': { status: 400, title: 'The request is invalid' },
   'invalid-parameter': { status: 400, title: 'A parameter is invalid' },
@@ -87,10 +86,7 @@ export function sendProblem(
   return reply.code(status).type(contentType).send(JSON.stringify(body));
 }
 
-/**
- * The correlation id of an error: a short number at the deposit vaults, which have a service of their own (interface,
- * Problem).
- */
+/** Id of an error: a short number at the deposit vaults, which are a service of their own (interface, Problem). */
 function requestIdOf(request: FastifyRequest): string {
   return isUnder(pathOf(request), '/v1/deposit-gateway') || isUnder(pathOf(request), '/deposit-gateway')
     ? String(Number.parseInt(request.id.slice(0, 4), 16))

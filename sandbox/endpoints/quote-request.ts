@@ -47,7 +47,6 @@ const bodySchema = z.strictObject({
   options: z.strictObject({ allQuotes: z.boolean().optional() }).optional(),
 });
 
-/** Correct places of retired or misplaced keys. */
 const HINTS = {
   swapType: 'retired, use type',
   funder: 'the funder belongs under source.funder',
@@ -76,7 +75,6 @@ export function parseQuoteRequest(found: unknown): QuoteRequest {
   };
 }
 
-/** The type of a quote decides which amounts are required and which are forbidden. */
 function wantedAmounts({ type, source, destination }: QuoteBody): Wanted | FieldError[] {
   const { amount: sourceAmount } = source;
   const { amountOut } = destination;

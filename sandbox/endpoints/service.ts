@@ -19,7 +19,6 @@ import { addQuotes } from './quotes.ts';
 import { addStatus } from './status.ts';
 import { addVaults } from './vaults.ts';
 
-/** Parts of the main port: the world, the quote desk, and the orders. */
 type ServiceParts = {
   apiKey: string;
   world: World;
@@ -90,7 +89,6 @@ function isAtGateway(request: FastifyRequest): boolean {
   return isUnder(pathOf(request), '/deposit-gateway') || isUnder(pathOf(request), '/v1/deposit-gateway');
 }
 
-/** First path segments that the gateway passes on. */
 const RESOURCES = ['chains', 'tokens', 'quotes', 'gasless', 'intents', 'deposit-gateway'];
 
 function isKnownToGateway(path: string): boolean {

@@ -4,7 +4,6 @@ import type { PageQuery } from '../world/wallet-index.ts';
 import { decodeCursor } from './cursor.ts';
 import type { FieldError } from './problem.ts';
 
-/** Filters for one subject. */
 export const EXACT_FILTERS = ['intentHash', 'sourceTxHash', 'destinationTxHash', 'quoteId', 'jobId'] as const;
 
 export type ExactFilter = (typeof EXACT_FILTERS)[number];

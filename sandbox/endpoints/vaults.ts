@@ -137,7 +137,6 @@ export function addVaults(
     });
   }
 
-  /** Finds a client's vault, or the reason why it cannot be funded. */
   function findVault(vault: { chainId: number; address: string }): Fundable | Refusal {
     const fundable = orders.vault(vault);
     if (fundable !== undefined) return fundable;

@@ -6,14 +6,12 @@ import type { World } from '../world/world.ts';
 
 /** Starts transfers and moves them through their lives. */
 export type Director = {
-  /** Creates the past, names the first transfers and starts the births. */
   begin(nowMs: number): void;
   /** Changes the births per second of wall clock; 0 stops them. */
   setPace(transfersPerSecond: number, nowMs: number): void;
   /** Starts a life at once. `deadline` is its vault's, in Unix seconds. */
   live(life: Life, nowMs: number): void;
   transfersPerSecond(): number;
-  /** Number of lives with a change still to come. */
   livingTransfers(): number;
 };
 
@@ -56,8 +54,7 @@ export type Life = {
 };
 
 /**
- * Creates the director of a world. `timeScale` divides every duration of a life, not the pace of births; `pastTransfers`
- * have finished before `begin`.
+ * Creates the director. `timeScale` divides durations of lives, not the pace of births; `pastTransfers` ended before `begin`.
  */
 export function createDirector({
   world,

@@ -7,14 +7,12 @@ import type { Faults } from './faults.ts';
 export type Distortion = {
   /** Distorts an entry: an older one, a shifted clock, fewer intents, an unknown word or an unknown field. */
   entry<R extends object>(entry: Entry<R>, path: string): Entry<R>;
-  /** True when an existing id is answered as an unknown one. */
   hides(path: string): boolean;
   /** Reorders or removes a page's entries. `list` names the collection. */
   page(
     entries: readonly Entry<StatusRecord>[],
     where: { path: string; list: string; current: (id: string) => Entry<StatusRecord> | undefined },
   ): Entry<StatusRecord>[];
-  /** True when a wallet's pages begin with the oldest change. */
   isOldestFirst(path: string): boolean;
   /** True when a cursor issued at `issuedMs` (Unix ms, null for one without a time) is refused. */
   isCursorExpired(path: string, issuedMs: number | null): boolean;

@@ -20,8 +20,8 @@ const HTML = '<!doctype html><html><body><h1>We will be right back</h1></body></
 const SLOW_PIECES = 4;
 
 /**
- * Adds the faults of transport: latency, errors in place of answers, answers that are lost, cut, slow or replaced. `refuse`
- * answers with a code in the form of this port.
+ * Adds transport faults: latency, errors, and answers that are lost, cut, slow or replaced. `refuse` is the port's error
+ * form.
  */
 export function addFaultHooks(
   app: FastifyInstance,
@@ -105,7 +105,6 @@ function spoil(
   }
 }
 
-/** Sends the first half, then ends the connection. */
 async function* half(request: FastifyRequest, payload: string): AsyncGenerator<Buffer> {
   const bytes = Buffer.from(payload);
   yield bytes.subarray(0, bytes.length >> 1);

@@ -12,7 +12,6 @@ const ms = z.number().min(0).max(600_000);
 
 const isCode = (text: string): text is ProblemCode => Object.hasOwn(PROBLEMS, text);
 
-/** Faults of the service's answers. */
 const SERVICE_FAULTS = [
   z.strictObject({ type: z.literal('latency'), ms, spreadMs: ms.default(0), ...scope }),
   z.strictObject({
@@ -43,7 +42,6 @@ const SERVICE_FAULTS = [
   z.strictObject({ type: z.literal('regressions'), ...scope }),
 ] as const;
 
-/** Faults of the chains: wrong payments, and faulty endpoints. */
 const CHAIN_FAULTS = [
   z.strictObject({ type: z.literal('payment'), lie: lieSchema, ...scope }),
   z.strictObject({ type: z.literal('null-answers'), ...scope }),

@@ -9,13 +9,11 @@ export type ActiveFault = Fault & { id: number; strikes: number };
 export type Faults = {
   add(fault: Fault): ActiveFault;
   list(): ActiveFault[];
-  /** Ends one fault, or all; returns their number. */
   remove(id?: number): number;
   /** Returns the newest fault of a type that strikes now, undefined for none. Each call draws anew. */
   strike<T extends FaultType>(type: T, path: string): FaultOf<T> | undefined;
   /** Like `strike`, but drawn once and for all for the subject of `key`. */
   strikeAlways<T extends FaultType>(type: T, where: { path: string; key: string }): FaultOf<T> | undefined;
-  /** Random stream of the faults. */
   random: Random;
 };
 

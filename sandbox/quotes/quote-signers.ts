@@ -12,7 +12,6 @@ export type SignedPart = {
 
 /** Signing keys of quotes: one per source chain, determined by the seed and the number of rotations. */
 export type QuoteSigners = {
-  /** The address published as `quoteSigner` of a chain. */
   addressOf(chainId: number): string;
   sign(part: SignedPart): Promise<Hex>;
   /** Gives a chain a new key; quotes signed before keep their signature. */

@@ -1,7 +1,6 @@
 /** A log of timed entries (`at` is Unix milliseconds) that removes its oldest ones. */
 export type BoundedLog<T extends { at: number }> = {
   add(entry: T): void;
-  /** The entries in order, only those at or after `sinceMs`. */
   read(sinceMs?: number): T[];
 };
 

@@ -51,12 +51,9 @@ const SLOW_FILL_MEDIAN_SECONDS = 120;
 const SETTLEMENT_MEDIAN_SECONDS = 180;
 const SPREAD = 0.5;
 
-/** Fees and losses of a transfer, in millionths of its amount. */
 const LARGEST_COST_MILLIONTHS = 2_000;
 
-/**
- * Creates a generator. `walletSkew`: the exponent of Zipf's law by which the first wallets have more transfers than the last.
- */
+/** Creates a generator. `walletSkew`: exponent of Zipf's law by which the first wallets have more transfers. */
 export function createGenerator(options: { seed: number; wallets: number; walletSkew?: number }): Generator {
   const { seed, wallets: count, walletSkew = 0 } = options;
   const wallets = Array.from({ length: count }, (_, index): Wallet => {

@@ -35,10 +35,7 @@ export function lifeOf(plan: TransferPlan): Moment[] {
   return plan.fate === 'unborn' ? before(plan) : [...before(plan), ...after(plan)];
 }
 
-/**
- * Steps after the funding of a client's quote or vault: by the job where the plan has one, else by a transaction, which is
- * known at once.
- */
+/** Steps after the funding of a client's quote or vault: by its job, else by a transaction, which is known at once. */
 export function lifeOfFunded(plan: TransferPlan): Moment[] {
   const { quoteUuid, job, vaultAddress, waits } = plan;
   const detected: Change[] = vaultAddress === null ? [] : [{ thing: 'vault', state: 'FUNDING_DETECTED' }];
@@ -118,7 +115,6 @@ function before({ origin, fate, waits }: TransferPlan): Moment[] {
   }
 }
 
-/** Steps from the birth of the intent on. */
 function after(plan: TransferPlan): Moment[] {
   return plan.stepFails ? [stepFailure(plan), ...ending(plan)] : ending(plan);
 }

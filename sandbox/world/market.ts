@@ -1,13 +1,9 @@
 import { z } from 'zod';
 import type { Solver } from '../quotes/pricing.ts';
 
-/**
- * Market conditions: a share of the amount that every solver takes on top of its usual fee, and the number of solvers that
- * quote, the cheapest first.
- */
+/** Market conditions: a share of the amount that every solver adds to its fee, and the number of solvers, cheapest first. */
 export type Market = { extraFee: number; solvers: number };
 
-/** The market at the start of a sandbox. */
 export const USUAL_MARKET: Market = { extraFee: 0, solvers: 3 };
 
 const extraFee = 'expected a share from 0 to 0.9';

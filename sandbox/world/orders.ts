@@ -30,9 +30,7 @@ export type Orders = {
   quote(uuid: string): Fundable | undefined;
   vault(vault: { chainId: number; address: string }): Fundable | undefined;
   isExpired(fundable: Fundable): boolean;
-  /** Funds it by a transaction on the chain. */
   fundByTransaction(fundable: Fundable, how: OrderedLife): void;
-  /** Funds it by a gasless job, which is queued. */
   fundByJob(fundable: Fundable, by: { job: NonNullable<TransferPlan['job']>; funder: string }): void;
 };
 
@@ -51,7 +49,6 @@ export function createOrders({
   generator: Generator;
   timeScale: number;
   nowMs: () => number;
-  /** Notifies that new work was scheduled. */
   changed: () => void;
   /** Schedules work; `dueMs` is Unix milliseconds. */
   at: (dueMs: number, work: (nowMs: number) => void) => void;

@@ -1,10 +1,7 @@
 /** A stream of numbers in [0, 1), fixed by its seed. */
 export type Random = () => number;
 
-/**
- * The stream named by its parts. Each transfer has its own stream, so its content does not depend on the time of its birth or
- * on earlier draws.
- */
+/** The stream named by its parts. Each transfer has its own, so its content does not depend on earlier draws. */
 export function randomStream(...parts: (string | number)[]): Random {
   return sfc32(seedWords(parts.join('/')));
 }

@@ -21,7 +21,6 @@ export const GATEWAY_WORDS = {
   failed: 'FAILED',
 } as const satisfies Record<JobStatus, GatewayJobStatus>;
 
-/** Statuses of the bridge step. */
 const BRIDGE_WORDS = {
   nothing: 'CREATED',
   source: 'CREATED',

@@ -31,10 +31,7 @@ export type Submits = {
   isNonceUsed(nonce: string): boolean;
 };
 
-/**
- * Creates the record of signed authorizations. `submit` awaits nothing: of two that arrive together, the second finds the
- * first.
- */
+/** Creates the record of authorizations. `submit` awaits nothing: of two at once, the second finds the first. */
 export function createSubmits({
   orders,
   nowMs,
@@ -42,7 +39,6 @@ export function createSubmits({
 }: {
   orders: Orders;
   nowMs: () => number;
-  /** Draws the identity of the nth job. */
   newJob: (index: number) => { uuid: string; permitTxHash: string };
 }): Submits {
   const byPayload = new Map<string, string>();

@@ -1,6 +1,5 @@
 import type { Agenda } from './agenda.ts';
 
-/** The longest delay of a platform timer. */
 const LONGEST_WAIT_MS = 2 ** 31 - 1;
 
 /** Runs an agenda by the clock with one timer, which does not hold the process alive. */

@@ -15,7 +15,6 @@ import {
 } from './render.ts';
 import { createWalletIndex, type Page, type PageQuery } from './wallet-index.ts';
 
-/** Number of transitions, and of answers, that the sandbox stores. */
 export const LOG_CAPACITY = 500_000;
 
 /**
@@ -51,16 +50,13 @@ export type Happening = { plan: TransferPlan; deadline: number; change: Change; 
 /** The state of the sandbox. Only `apply` changes it. */
 export type World = {
   readonly transitions: BoundedLog<Transition>;
-  /** Adds a subject to `subjects` before it exists. */
   announce(plan: TransferPlan): void;
-  /** Applies a change and logs it when a status changes. */
   apply(happening: Happening): void;
   /** Adds an intent that finished in the past; no transition is logged. Older ones must be added first. */
   remember(plan: TransferPlan, finished: { change: IntentChange; updatedAt: number }): void;
   intent(hash: string): Entry<StatusRecord> | undefined;
   /** Intents that a transaction funds, in the order in which they became known. */
   intentsBySourceTx(txHash: string): Entry<StatusRecord>[];
-  /** Intents that a transaction delivers. */
   intentsByDestinationTx(txHash: string): Entry<StatusRecord>[];
   quote(uuid: string): Entry<StatusRecord> | undefined;
   job(uuid: string): Entry<StatusRecord> | undefined;

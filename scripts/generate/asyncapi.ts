@@ -31,9 +31,7 @@ const HEADERS = {
 };
 
 type Parts = {
-  /** An example of each type. */
   examples: ReadonlyMap<string, RenderedEvent>;
-  /** Meaning of a type, in a sentence of Markdown. */
   meaningOf: (type: string) => string;
 };
 

@@ -82,10 +82,7 @@ function table(schema: Schema, prefix: string): string {
   return ['| Key | Type | Default | Meaning |', '|---|---|---|---|', ...rows(schema, prefix)].join('\n');
 }
 
-/**
- * Rows of a schema's keys. `within` is the mapping around the keys where that is optional: then its required keys are
- * optional too.
- */
+/** Rows of a schema's keys. `within`: the mapping around them where it is optional; then required keys are optional too. */
 function rows(schema: Schema, prefix: string, within?: string): string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, field]) => {
     if (!isSchema(field)) return [];

@@ -104,7 +104,6 @@ const HANDED: ImportedQuote = {
 
 const TRANSFER = asSubjectId(`intent:${HASH}`);
 
-/** A delivery that was checked on the chain. */
 const PAID = {
   record: {
     id: TRANSFER,
@@ -420,7 +419,6 @@ const ROUTE = {
   everyMs: 30_000,
 };
 
-/** A solver's quote in the form of the open quoting service. */
 function openQuote(output: string, index: number): RouteQuote {
   const amount = String(BigInt(sourceTx.amount) - BigInt(output));
   const token = { address: USDC_BASE, decimals: 6, symbol: 'USDC' };
@@ -541,7 +539,6 @@ const REPORTS: { readonly [word: string]: { subject: string; record: JsonObject 
   },
 };
 
-/** An event in the store's form about the upstream, a receiver or the daemon itself. */
 function operatorEvent(type: string, index: number): Event {
   const [kind = '', word = ''] = type.split('.');
   const report = kind === 'intentwatch' ? REPORTS[word] : undefined;

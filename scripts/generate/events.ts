@@ -7,10 +7,7 @@ import { isSchema, type Schema } from './config-page.ts';
 import { exampleEvents } from './event-examples.ts';
 import { FACT_KINDS, factKindOfType } from './fact-kinds.ts';
 
-/**
- * Generates the event catalogue: the page, the JSON Schema of the envelope, an AsyncAPI document, and an example per type.
- * Paths within the repository.
- */
+/** Generates the event catalogue: page, JSON Schema, AsyncAPI document, examples. Paths within the repository. */
 export async function generateEventFiles(): Promise<{ path: string; content: string }[]> {
   const schema = z.toJSONSchema(RENDERED_EVENT, { io: 'input' });
   const examples = exampleEvents();
@@ -144,7 +141,6 @@ intentwatch.clock_differs | \`record.clock\` has been off by \`record.aheadSecon
 intentwatch.test | A test. Nothing has happened. | somebody types \`intentwatch test RECEIVER\`; it passes by the filters
 `);
 
-/** Rows of text columns: the first cell, then the others. */
 function table(text: string): ReadonlyMap<string, readonly string[]> {
   const lines = text.split('\n').filter((line) => line !== '');
   return new Map(lines.map((line) => line.split(' | ')).map(([key = '', ...cells]) => [key, cells]));

@@ -22,7 +22,6 @@ const OPERATOR_STATES: ReadonlySet<string> = new Set([
   ...['receiver.failing', 'receiver.disabled', 'receiver.recovered', 'receiver.paused', 'receiver.resumed'],
 ]);
 
-/** The types whose kind of fact follows from the type alone. */
 export const FACTS_BY_TYPE: Readonly<Record<string, FactKind>> = Object.fromEntries([
   ...EVENT_TYPES.filter((type) => type.startsWith('route.')).map((type) => [type, 'route'] as const),
   ...[...OPERATOR_TYPES.filter((type) => !OPERATOR_STATES.has(type)), TEST_TYPE].map(

@@ -19,7 +19,6 @@ import { arg, reply, script } from './commands.ts';
 
 /** Every script that Redis runs, by name. */`;
 
-/** A declared name: its type as the header has it. */
 type Member = { name: string; type: string };
 
 /** Declarations in the header of a script; `reply` is a type, or the members of a list. */
@@ -201,7 +200,6 @@ function replyOfMembers(
   return orNothing ? call('reply.orNothing', list) : list;
 }
 
-/** The members of `name type, name type`. */
 function membersOf(file: string, text: string): Member[] {
   return text.split(', ').map((member) => {
     const [, name, type] = /^(\w+) (.+)$/.exec(member) ?? [];

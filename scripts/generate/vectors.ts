@@ -438,7 +438,6 @@ const ODD_FACTS: readonly [name: string, fact: string, differing: Differing & { 
   ['a word that objects have in some languages', 'notice:constructor', { type: 'intent.constructor' }],
 ];
 
-/** Events with the names of their facts. */
 function factsOf() {
   const examples = exampleEvents();
   const ofCatalogue = EVENT_TYPES.map((type) => {

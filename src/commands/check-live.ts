@@ -298,7 +298,6 @@ export function chainChecks(config: Config): Check[] {
   );
 }
 
-/** Makes one observation of an endpoint. */
 async function askEndpoint(
   chain: CheckedChain,
   endpoint: ChainEndpoint,

@@ -8,7 +8,6 @@ import { UpstreamClient } from '../upstream/client/client.ts';
 /** Options that locate the upstream. */
 export type ConnectionOptions = { config?: string; baseUrl?: string; apiKey?: string };
 
-/** The flag of each member of a config's `upstream`. */
 const FLAGS: Readonly<Record<string, string>> = {
   baseUrl: '--base-url',
   apiKey: '--api-key (or UPSTREAM_API_KEY)',
@@ -25,10 +24,7 @@ export function withConnection(command: Command): Command {
     );
 }
 
-/**
- * Reads the upstream from the options, else from a config file, under the same rules. Throws a ConfigError for a bad file and
- * an Error that names the flag for a bad flag.
- */
+/** Reads the upstream from the options, else from a config file. Throws a ConfigError, or an Error that names the flag. */
 export async function upstreamOf(
   options: ConnectionOptions,
   env: NodeJS.ProcessEnv,

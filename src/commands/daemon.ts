@@ -58,7 +58,6 @@ export function pair(text: string, before: readonly string[] = []): string[] {
   return [...before, text];
 }
 
-/** One page of a list, with the cursor of the next. */
 type Page<T> = { items: readonly T[]; next: string | null };
 
 /** Reads up to `limit` items of a list, over several pages. */

@@ -14,7 +14,6 @@ export class SeveralWatchedError extends Error {
   override readonly name = 'SeveralWatchedError';
 }
 
-/** Number of candidates that the error names. */
 const MOST_NAMED = 20;
 
 /**

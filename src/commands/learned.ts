@@ -12,10 +12,7 @@ import { table, utcTimeOfIso } from './table.ts';
 
 type Options = DaemonOptions & { reset?: string | true };
 
-/**
- * `learned`: prints stage durations of each route, outcomes of its transfers and the rate of new ones, as learned, or removes
- * them.
- */
+/** `learned`: prints stage durations and outcomes of each route and the rate of new transfers, or removes them. */
 export function learnedCommand(): Command {
   return withDaemon(
     new Command('learned').description(
@@ -49,7 +46,6 @@ async function forget(options: Options, route: string | null): Promise<number> {
   return (await (await clientOf(options)).ask(forgetAllLearned, { query })).body.forgotten;
 }
 
-/** On the Redis of the config. */
 async function locally<T>({ config }: Options, use: (parts: OperationContext) => Promise<T>): Promise<T> {
   return withDeliveries(config ?? CONFIG_DEFAULT, use);
 }

@@ -69,7 +69,6 @@ export class ListenState {
     return text === null ? null : parseKept(PLACE, text, file).cursor;
   }
 
-  /** Stores the place of a forwarding. */
   async advance({ from, to, cursor }: z.infer<typeof PLACE>): Promise<void> {
     const file = this.#placeOf({ from, to });
     await rename(await writePart(file, { from, to, cursor }), file);

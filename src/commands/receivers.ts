@@ -70,7 +70,6 @@ async function readDefinition(file: string): Promise<JsonObject> {
   throw new BadSettingError(`${file}: ${problem?.message ?? `found no mapping, expected ${EXPECTED}`}`);
 }
 
-/** Wait until a receiver is enabled. */
 const ENABLING_MS = 10_000;
 const LOOK_EVERY_MS = 200;
 

@@ -46,7 +46,6 @@ async function run({ confirm, ...options }: Options): Promise<void> {
   );
 }
 
-/** Removed items, a line per kind, and a line per id. */
 function removalText(removal: ConfigRemoval): string[] {
   return REMOVED_KINDS.flatMap((kind) => {
     const { removed, of, ids } = removal[kind];

@@ -7,7 +7,6 @@ import { say } from './daemon.ts';
 
 const KEY_BYTES = 32;
 
-/** Variable with which the config reads the secret. */
 const VARIABLE = 'WEBHOOK_SECRET';
 
 const CONFIG_LINE = `# In the config: secrets: ["\${${VARIABLE}}"]`;
@@ -171,7 +170,6 @@ export function completionCommand(load: () => Promise<Command[]>): Command {
     });
 }
 
-/** Words that may follow a command, and each of its own commands. */
 function wordsOf(command: Command, before: readonly string[]): Words[] {
   const path = [...before, command.name()];
   const flags = command.options.filter(({ hidden }) => !hidden);

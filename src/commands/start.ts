@@ -76,10 +76,8 @@ async function logSink(format: LogConfig['format']): Promise<{ write(text: strin
   return await prettyLines(out, { colour: process.stdout.isTTY && process.stdout.hasColors() });
 }
 
-/** Longest value of a log line. */
 const LONGEST = 20_000;
 
-/** Writes log lines for people: one line each, with the time of day and the level in words. */
 async function prettyLines(
   sink: { write(text: string): unknown },
   { colour }: { colour: boolean },

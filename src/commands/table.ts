@@ -6,7 +6,6 @@ export type Screen = { columns: number | null; colour: (colour: Colour, text: st
 
 type Colour = 'green' | 'yellow' | 'red' | 'dim' | 'bold';
 
-/** Text without colours, of any width. */
 const PLAIN: Screen = { columns: null, colour: (_colour, text) => text };
 
 /** The terminal that stdout is, or plain text for a pipe; without colour where NO_COLOR is set. */
@@ -17,7 +16,6 @@ export function screenOf(stream: NodeJS.WriteStream = process.stdout): Screen {
   };
 }
 
-/** Longest cell. */
 const LONGEST_CELL = 200;
 
 /**

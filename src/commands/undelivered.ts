@@ -63,7 +63,6 @@ export function undeliveredCommand(): Command {
   });
 }
 
-/** Events that no receiver gets, the newest first. */
 async function unmatchedOf(
   client: ApiClient,
   limit: number,

@@ -40,10 +40,7 @@ export type FoundTransfer = {
   statedAtMs: number | null;
 };
 
-/**
- * Finds a transfer: as the daemon stores it, else as the upstream answers for the hash. A daemon named in the options must
- * answer.
- */
+/** Finds a transfer in the daemon, else at the upstream by the hash. A daemon named in the options must answer. */
 export async function findTransfer(
   id: string,
   { options, config }: { options: DaemonOptions; config: Config },
@@ -114,7 +111,6 @@ async function askedTransfer(id: string, config: Config): Promise<FoundTransfer>
   });
 }
 
-/** Recipients in the quotes and subscriptions of the config that name this intent. */
 function namedRecipients(subject: SubjectId, { importedQuotes, subscriptions }: Config): string[] {
   const hash = subject.slice('intent:'.length);
   const quotes = importedQuotes.filter(({ raw }) => JSON.stringify(raw).toLowerCase().includes(hash));
@@ -128,7 +124,6 @@ function updatedAtMs({ updatedAt }: JsonObject): number | null {
   return typeof updatedAt === 'number' ? updatedAt * 1_000 : null;
 }
 
-/** A payment as the upstream stated it, with its permitted recipients. */
 const STATED_PAYMENT = z.object({
   subject: z.string(),
   payment: z.enum(PAYMENTS),
@@ -154,7 +149,6 @@ const OTHER_TRANSFERS = z.discriminatedUnion('looked', [
   z.object({ looked: z.literal(false), reason: z.string() }),
 ]);
 
-/** Output of `verify --json`. */
 export const VERIFIED_PAYMENTS = z.object({
   subject: z.string(),
   reportedBy: z.enum(['daemon', 'upstream']),
@@ -175,13 +169,9 @@ export const VERIFIED_PAYMENTS = z.object({
 /** The daemon's knowledge beside a statement: logs that proved other transfers, and the funding of its own. */
 type KnownBeside = Pick<JudgeRules, 'claimOn' | 'funding' | 'rememberedMs'>;
 
-/** For a statement whose logs were not checked. */
 const NOTHING_BESIDE: KnownBeside = { claimOn: () => null, funding: null, rememberedMs: 0 };
 
-/**
- * Reads from the config's Redis the use of the logs of statements, in their order. Where Redis does not answer, nothing is
- * known.
- */
+/** Reads the use of the statements' logs from the config's Redis, in order. Without an answer, nothing is known. */
 export async function lookBeside(
   statements: readonly Statement[],
   file: string,

@@ -11,8 +11,7 @@ export type ReceiverFault = { place: string; found?: string; expected: string };
 export type AddedReceiverRules = { hasSmtp: boolean; retentionMs: number; limits: ApiReceiverLimits };
 
 /**
- * Reads a receiver of the API into the form of the config. Only the config may use files: `tls` is refused, and nothing is
- * expanded.
+ * Reads a receiver of the API into the config's form. `tls` is refused, and nothing is expanded: only the config uses files.
  */
 export function readAddedReceiver(
   definition: JsonValue,
@@ -82,10 +81,7 @@ function outsideLimits(receiver: Receiver, limits: ApiReceiverLimits): ReceiverF
   return faults;
 }
 
-/**
- * Puts a new secret before those of a receiver. The others end at the given time, or earlier where they had an end. Expired
- * ones are omitted.
- */
+/** Puts a new secret first. The others end at the given time, or at their earlier end; expired ones are omitted. */
 export function rotatedSecrets(
   definition: JsonObject,
   { secret, untilMs, nowMs }: { secret: string; untilMs: number; nowMs: number },

@@ -55,7 +55,6 @@ export type ApiReceiverLimits = {
   /** Networks (CIDR) that are permitted although they are not public. */
   allowNetworks: readonly string[];
   allowInsecure: boolean;
-  /** Origins of permitted proxies. */
   proxies: readonly string[];
 };
 
@@ -80,7 +79,6 @@ export type ServerConfig = {
 export type SmtpConfig = {
   /** `smtp://` or `smtps://`, with user and password inside when the server requires them. */
   url: Secret;
-  /** A mail address, with or without a display name. */
   from: string;
 };
 
@@ -106,7 +104,6 @@ export type Retries = {
 export type ReceiverTls = {
   /** CA certificates that replace the usual ones; `null`: the usual ones. */
   ca: string | null;
-  /** The client certificate with its chain, and its key. */
   identity: { cert: string; key: Secret } | null;
 };
 
@@ -137,10 +134,7 @@ export type WebhookReceiver = Receiving & {
   format: WebhookFormat;
   /** A secret, because such URLs carry tokens. */
   url: Secret;
-  /**
-   * At least one for `standard`; several while rotating. Each `whsec_` or `whsk_` and base64; an `ExpiringSecret` signs until
-   * its end.
-   */
+  /** At least one for `standard`: `whsec_` or `whsk_` and base64. An `ExpiringSecret` signs until its end. */
   secrets: Secret[];
   /** The user's own headers; none is reserved. */
   headers: Record<string, Secret>;
@@ -172,13 +166,11 @@ export type PostgresReceiver = Receiving & {
   type: 'postgres';
   /** `postgres://user:password@host:port/database`. */
   url: Secret;
-  /** With or without a schema. */
   table: string;
   /** `null`: the usual CAs, no client certificate. */
   tls: ReceiverTls | null;
   /** Events of one subject are inserted one after another, by `sequence`. */
   ordering: 'subject';
-  /** True when it is reached without TLS. */
   allowInsecure: boolean;
   apiNetworks: ApiNetworks;
 };
@@ -198,7 +190,6 @@ export type Subscription = {
   /** EVM addresses are lower-cased, others as they are. */
   wallets: string[];
   intents: string[];
-  /** Hashes of transactions that fund or deliver transfers. */
   sourceTxs: string[];
   destinationTxs: string[];
   /** UUIDs, lower-cased, including those of imported quotes. */
@@ -250,7 +241,6 @@ export type BooksConfig = {
   url: Secret | null;
   hasTls: boolean;
   retentionMs: number;
-  /** Time zone of the days that are closed. */
   timeZone: string;
   /** Wait after the end of a day for late observations. */
   closeAfterMs: number;
@@ -273,11 +263,8 @@ export type ConfigContents = {
   polling: PollingConfig;
   /** `null`: no books. */
   books: BooksConfig | null;
-  /** Names and explorers of chains beside the built-in ones. */
   chains: AddedChain[];
-  /** Symbols and decimals of tokens beside the built-in ones. */
   tokens: AddedToken[];
-  /** Chains on which payments are checked. */
   checkedChains: CheckedChain[];
   /** Tokens, beside the built-in ones, whose logs do not report the received amount. */
   uncheckedTokens: { chainId: string; address: string }[];
@@ -285,7 +272,6 @@ export type ConfigContents = {
   /** Names of `receivers` that were made through the API, and are in no file. */
   addedReceivers?: readonly string[];
   subscriptions: Subscription[];
-  /** The imported quotes, each once. */
   importedQuotes: ImportedQuote[];
 };
 

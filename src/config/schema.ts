@@ -67,10 +67,7 @@ export const configSchema = mapping({
 /** Parsed values with defaults, under the names of the file. */
 export type ParsedConfig = z.output<typeof configSchema>;
 
-/**
- * Builds the config except for members that depend on the file's place. `quotes` are those by file, `tls` is by the place of
- * the receiver.
- */
+/** Builds the config except for its place. `quotes` are by file, `tls` is by the place of the receiver. */
 export function buildConfig(
   parsed: ParsedConfig,
   { quotes, tls }: { quotes: ReadonlyMap<string, ImportedQuote>; tls: readonly (ReceiverTls | null)[] },

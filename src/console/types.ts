@@ -51,10 +51,7 @@ export type DeliveryPage = { deliveries: SubjectDelivery[]; next: string | null 
 /** Answers of the actions on a subject. */
 export type SubjectAnswers = { recheck: { subject: string }; resend: z.infer<typeof RESENT_SUBJECT> };
 
-/**
- * `live`: the page is current. `full`: this token has its limit of pages that follow the events; this one is read again at
- * intervals.
- */
+/** `live`: the page is current. `full`: this token has its limit of pages that follow; this one is read at intervals. */
 export type LiveState = 'connecting' | 'live' | 'stale' | 'full';
 
 /** The user of the page: `signIn` is true where a token is needed, `scope` is that of the given one. */

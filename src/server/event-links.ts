@@ -24,7 +24,6 @@ export class EventLinks {
     return new EventLinks(await deriveKey(token, 'intentwatch event links'));
   }
 
-  /** Makes the query of a link at `nowMs`. */
   query(event: LinkedEvent, nowMs: number): string {
     const expires = String((Math.ceil((nowMs + GOOD_MS) / DAY_MS) * DAY_MS) / 1_000);
     const signature = this.#sign(event, expires).toString('base64url');

@@ -9,10 +9,7 @@ const LONGEST_MS = 5_000;
 /** Number of wrong sign-ins of one address that wait for their answer at once. */
 export const MAX_WAITING = 20;
 
-/**
- * Number of wrong sign-ins of all addresses that wait. Each holds a connection, and probes need the rest. The longest wait is
- * answered early.
- */
+/** Number of wrong sign-ins of all addresses that wait; probes need the other connections. The longest wait ends early. */
 export const MAX_WAITING_OVERALL = 128;
 
 /** Number of addresses that are remembered; the one that failed longest ago is removed first. */

@@ -29,7 +29,6 @@ export class LoopWatch {
     this.#timer = setInterval(() => this.#beat(), this.#beatMs);
   }
 
-  /** Sum of the stalls of the last minute, in ms. */
   stalledMs(): number {
     this.#beat();
     return this.#stalls.reduce((sum, { forMs }) => sum + forMs, 0);

@@ -38,8 +38,8 @@ export class ProblemError extends Error {
 }
 
 /**
- * Answers a request that Node could not read, which no route ever gets, and ends its connection. The problem is 408 for one
- * that was not complete in time, 431 for a head beyond its limit, else 400.
+ * Answers a request that Node could not read with a problem, and ends its connection: 408 for an incomplete request, 431 for
+ * a head beyond its limit, else 400.
  */
 export function refuseRequest(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code !== 'ECONNRESET' && socket.writable) {

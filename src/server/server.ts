@@ -33,10 +33,7 @@ const MOST_CONNECTIONS = 256;
 /** From this number on, each new connection ends an idle one. The rest is a reserve for probes and scrapes. */
 const MANY_CONNECTIONS = 192;
 
-/**
- * Number of requests of one connection with an answer that the client has not read yet. A client that sends thousands ahead
- * and reads no answer would fill the memory.
- */
+/** Number of unread answers of one connection. A client that sends ahead and reads no answer would fill the memory. */
 const MOST_AHEAD = 16;
 
 /** Characters of a part of a path, such as a subject's id. */
@@ -101,12 +98,10 @@ export class Server {
     return { url: `http://${host.includes(':') ? `[${host}]` : host}:${listening}` };
   }
 
-  /** Replaces the access rules, where there is an API. */
   async changeAccess(rules: AccessRules): Promise<void> {
     await this.#access?.change(rules);
   }
 
-  /** Ends requests under way and stops listening. */
   async close(): Promise<void> {
     await this.#app.close();
   }
@@ -148,7 +143,6 @@ export class Server {
     });
   }
 
-  /** Answers headers that announce a body on routes without one, and ends the connection. */
   #refuseBodies(): void {
     this.#app.addHook('onRequest', async (request, reply) => {
       if (takesBody(request.routeOptions.config) || !announcesBody(request)) return;

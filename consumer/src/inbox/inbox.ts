@@ -7,10 +7,7 @@ export type Claim = {
   fact: FactKind;
   /** True when a newer event about the same fact was handled before. */
   isStale: boolean;
-  /**
-   * True when a newer status or update was handled before. Each of them has the whole record: `data.record` and
-   * `data.transfer` of this one are older.
-   */
+  /** True when a newer status or update was handled: `data.record` and `data.transfer` of this event are older. */
   isRecordStale: boolean;
   /** The `sequence` of the newest handled event about the same fact; null for none. */
   lastSequence: number | null;

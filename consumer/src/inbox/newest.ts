@@ -5,7 +5,6 @@ import type { Claim } from './inbox.ts';
 /** Position of an event among those of its subject. `epoch` counts the restores of the daemon's data. */
 type Position = { epoch: number; sequence: number; atMs: number };
 
-/** Position of the newest handled event for each fact of a subject, by the name of the fact. */
 type Newest = { [fact: string]: Position };
 
 /** Compares an event with the stored state of its subject, as JSON; null where there is none. `stored` is the new state. */

@@ -52,8 +52,8 @@ export function createPostgresInbox<Client extends PostgresClient>(
         isNew = claim !== null;
         if (claim === null) return;
         await handle(client, claim);
-        // Fails where the handler has caught the error of a statement: such a transaction stores nothing, and its COMMIT does
-        // not report it.
+        // Fails where the handler caught a statement's error: such a transaction stores nothing, and COMMIT does not report
+        // it.
         await client.query('SELECT 1');
       });
       return isNew;

@@ -14,10 +14,7 @@ export type SqliteDatabase = {
 
 /** The database of the inbox and of the handlers' writes. */
 export type SqliteInboxOptions<Database extends SqliteDatabase> = {
-  /**
-   * A connection for the consumer alone: writes of other parts of the program through it during a handler would belong to the
-   * handler's transaction.
-   */
+  /** A connection for the consumer alone: other writes through it would belong to the handler's transaction. */
   database: Database;
   /** Owner of these events, where several programs share the database. Default: `default`. */
   consumer?: string;
@@ -83,10 +80,7 @@ export function createSqliteInbox<Database extends SqliteDatabase>({
   };
 }
 
-/**
- * Claims an event within a transaction of the caller's own, which must be able to write (`BEGIN IMMEDIATE`). Null where the
- * event was handled before.
- */
+/** Claims an event within the caller's transaction, begun with `BEGIN IMMEDIATE`. Null where it was handled before. */
 export function claimEventInSqlite(
   database: SqliteDatabase,
   event: AnyEvent,

@@ -98,10 +98,8 @@ export function addressField(noun: 'wallet' | 'token') {
   return z.string({ error: anyKind(noun) }).transform(accept(check));
 }
 
-/** A wallet address of any kind, read in the form of subject ids. */
 export const walletField = addressField('wallet');
 
-/** An EVM address, read in lower case. */
 export const evmAddressField = z
   .string({ error: 'an EVM address (0x and 40 hex digits)' })
   .transform(accept(checkEvmAddress));

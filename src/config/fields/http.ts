@@ -5,13 +5,11 @@ import { Secret } from '../../secret.ts';
 
 const EXPECTED = 'a network in CIDR notation, like 10.0.0.0/8 or fd00::/8';
 
-/** A list of networks in CIDR notation, also empty. */
 export const networkListField = z.array(
   z.string({ error: EXPECTED }).refine((text) => parseNetwork(text) !== null, { error: EXPECTED }),
   { error: 'a list of networks, like ["10.0.0.0/8"]' },
 );
 
-/** A list of at least one network. */
 export const networksField = networkListField.min(1, { error: 'at least one network' });
 
 /** Builds a list that IP addresses are checked against; an IPv4-mapped IPv6 address counts as the IPv4 one. */
@@ -41,18 +39,15 @@ export function isLoopback(url: URL): boolean {
 }
 
 /**
- * True when a URL's host is written as a private, loopback, link-local or otherwise reserved address. The addresses of a name
- * are checked at the connection, not here.
+ * True when a URL's host is written as a private, loopback, link-local or reserved address. Names are checked at the
+ * connection.
  */
 export function isPrivateHost(url: URL): boolean {
   const address = literalAddress(url);
   return isLocalhost(url) || (address !== null && isRefusedAddress(address));
 }
 
-/**
- * True when a URL's host is written as an address of these networks (CIDR), or as `localhost` where they contain a loopback
- * address.
- */
+/** True when a URL's host is an address of these networks (CIDR), or `localhost` where they contain a loopback address. */
 export function isInNetworks(url: URL, networks: readonly string[]): boolean {
   const list = networkList(networks);
   if (isLocalhost(url)) return list.check('127.0.0.1', 'ipv4') || list.check('::1', 'ipv6');
@@ -64,16 +59,12 @@ function isLocalhost(url: URL): boolean {
   return /^(.+\.)?localhost\.?$/i.test(url.hostname);
 }
 
-/** The IP address written as a URL's host; null for a name. */
 function literalAddress(url: URL): string | null {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
   return isIP(host) === 0 ? null : host;
 }
 
-/**
- * Address of a service: http or https, without user, query or fragment; read without a trailing slash. Other fields decide
- * whether plain http is allowed.
- */
+/** Address of a service: http or https, without user, query, fragment or trailing slash. Other fields may forbid http. */
 export const baseUrlField = z
   .string({ error: 'a URL like https://api.example.com' })
   .transform((text, context) => {
@@ -132,7 +123,6 @@ export function secretServerUrlField({ schemes, example }: { schemes: string[]; 
 const PROXY_EXPECTED =
   'a URL of a proxy like http://user:password@proxy.example.com:3128, http or https, without a path';
 
-/** URL of a proxy, secret because it may hold a password. */
 export const proxyField = z
   .string({ error: PROXY_EXPECTED })
   .transform((text, context) => {
@@ -147,7 +137,6 @@ export const proxyField = z
 const PROXY_ORIGIN_EXPECTED =
   'a URL of a proxy like http://proxy.example.com:3128, http or https, without a login or a path';
 
-/** Origin (scheme, host, port) of a proxy. */
 export const proxyOriginField = z.string({ error: PROXY_ORIGIN_EXPECTED }).transform((text, context) => {
   const url = httpUrl(text);
   if (url !== null && url.pathname === '/' && !/[?#@]/.test(text)) return url.origin;
@@ -204,7 +193,6 @@ const valueField = z
   .transform((value) => new Secret(value))
   .meta({ writeOnly: true });
 
-/** Headers of the user's own, with secret values. */
 export const headersField = z
   .record(z.string(), valueField, { error: 'a mapping of header names to values' })
   .superRefine((headers, context) => {

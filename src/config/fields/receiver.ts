@@ -12,7 +12,6 @@ export const WEBHOOK_FORMATS = ['standard', 'slack', 'discord', 'teams'] as cons
 
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
 
-/** Formats for people: all except the event itself. */
 export const CHAT_FORMATS = WEBHOOK_FORMATS.filter((format) => format !== 'standard');
 
 /** Default attempts per second of each format; a chat accepts about one a second, or 30 a minute. */
@@ -121,7 +120,6 @@ export function buildFilter(keys: {
 
 const TIME_ZONE = 'a time zone of the IANA database, like Europe/Paris';
 
-/** A time of day, read as minutes after midnight. */
 export const timeOfDayField = textField({
   pattern: /^([01]\d|2[0-3]):[0-5]\d$/,
   expected: 'a time of day from 00:00 to 23:59, like "22:00"',
@@ -132,7 +130,6 @@ export const timeZoneField = z
   // An offset such as +01:00 has no summer time, and is no name.
   .refine((name) => /^[A-Za-z]/.test(name) && isTimeZone(name), { error: TIME_ZONE });
 
-/** Keys of a receiver that delay its events and collect them. */
 export const batchingFields = {
   digest: mapping({
     every: durationField({ min: '1s', max: '7d' }).meta({

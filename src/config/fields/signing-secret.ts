@@ -91,7 +91,6 @@ export class ExpiringSecret extends Secret {
   }
 }
 
-/** A signing secret with its end. */
 export const expiringSecretField = mapping({
   secret: signingSecretField.meta({ description: 'A signing secret.', label: 'text', writeOnly: true }),
   until: z

@@ -21,9 +21,7 @@ export class ConfigFile {
     this.#env = env;
   }
 
-  /**
-   * Reads all files. Throws a ConfigError. A large config that is read again is read in a thread, so that other work goes on.
-   */
+  /** Reads all files. Throws a ConfigError. A large config that is read again is read in a thread, beside other work. */
   async load(): Promise<Config> {
     const [file, env] = [this.#file, this.#env];
     const isAgain = this.#read.size > 0;
@@ -53,7 +51,6 @@ export class ConfigFile {
     return isSettled ? 'changed' : 'changing';
   }
 
-  /** Number of files. */
   get size(): number {
     return this.#read.size;
   }

@@ -54,7 +54,6 @@ export type Finding = {
   expected: string;
   /** Set when the value is valid by itself but occurred before. */
   repeated?: boolean;
-  /** Points at the key instead of its value. */
   atKey?: boolean;
   /** Removes the key from the shown path, because it may be part of a secret. */
   hidesKey?: boolean;
@@ -91,10 +90,7 @@ export function replaceAt(tree: JsonValue, { path, value }: { path: ConfigPath; 
   if (typeof key === 'string' && isJsonObject(parent)) parent[key] = value;
 }
 
-/**
- * Findings for repeated items of a list, reported at the second. `keyOf` gives the key by which two items are the same; null
- * for an invalid item.
- */
+/** Findings for repeated items of a list, at the second. `keyOf` gives the compared key; null for an invalid item. */
 export function findRepeated(
   list: JsonValue | undefined,
   { at, expected, keyOf }: { at: ConfigPath; expected: string; keyOf(item: JsonValue): string | null },

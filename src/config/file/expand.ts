@@ -4,20 +4,17 @@ import { LIMITS } from '../../domain/limits.ts';
 import { decoded } from '../fields/http.ts';
 import { type ConfigPath, renderPath } from './errors.ts';
 
-/** Placeholder of a secret in a message. */
 const HIDDEN = '…';
 
 /** Shorter secrets occur in harmless words: a port, a name of three letters. Only their place hides them. */
 const SHORTEST_KNOWN = 6;
 
 /**
- * Spellings of secrets, at any place. No form begins with a part that repeats and may match again at each character of
- * itself: a long text would take quadratic time.
+ * Spellings of secrets. No form begins with a repeated part that matches again at each of its characters: that would be
+ * quadratic.
  */
 const SECRET_FORMS: readonly RegExp[] = [
-  // A user and password in a URL.
   /[a-z0-9+.-]:\/\/[^\s/?#]*@/i,
-  // A token in the path of a chat's webhook.
   /hooks\.slack\.com\/|discord(app)?\.com\/api\/webhooks\//i,
   /(^|[^a-z0-9])wh(sec|sk)_/i,
   /(^|[^a-z0-9])(sk|pk|rk|ghp|gho|ghs|glpat|npm|xox[a-z])[-_]\w/i,
@@ -27,7 +24,6 @@ const SECRET_FORMS: readonly RegExp[] = [
   /-----BEGIN /,
 ];
 
-/** Ending of a secret's name in a query, and the longest of these endings. */
 const SECRET_NAME = /(key|token|secret|sig|signature|password|auth|code)$/i;
 const LONGEST_NAME = 'signature'.length;
 
@@ -36,7 +32,6 @@ export function isWrittenAsSecret(text: string): boolean {
   return SECRET_FORMS.some((form) => form.test(text)) || holdsLogin(text) || holdsSecretQuery(text);
 }
 
-/** True when a text holds `user:password@host`. */
 function holdsLogin(text: string): boolean {
   return text.split(/\s/).some((word) => {
     const parts = word.split('@');
@@ -44,7 +39,6 @@ function holdsLogin(text: string): boolean {
   });
 }
 
-/** True when a text holds a token in a query. */
 function holdsSecretQuery(text: string): boolean {
   return text.matchAll(/(?<=^|[=&\s])([^=&\s]*)=/g).some(({ index, 1: name = '' }) => {
     const isInQuery = text[index - 1] === '&' || /[?;]/.test(name);
@@ -54,11 +48,9 @@ function holdsSecretQuery(text: string): boolean {
 
 /** Decides which parts of a config file a message may show. */
 export type Hiding = {
-  /** True when a text is a secret, holds one, or is written as one. */
   hides(text: string): boolean;
   /** The text without the secrets that are known by their value. */
   mask(text: string): string;
-  /** A path as a person writes it, without keys that are secrets. */
   renderPath(path: ConfigPath): string;
 };
 
@@ -88,10 +80,7 @@ function partsOf(secret: string): string[] {
 /** Text of a scalar after expansion, the variables and files that it used, their values, and problems with them. */
 type Expansion = { text: string; variables: string[]; outside: string[]; problems: string[] };
 
-/**
- * Location of a config's files: `folder` is that of the config file, and paths are relative to it. `onFile` is notified of
- * each file.
- */
+/** Location of a config's files: paths are relative to `folder`. `onFile` is notified of each file. */
 export type FilePlace = { folder: string; onFile?: (path: string) => void };
 
 /** Source of values from outside the config. */

@@ -15,8 +15,7 @@ function isSecret(path: ConfigPath, context: SchemaContext): boolean {
 }
 
 /**
- * True when a scalar at a path may be a secret: it is marked as one, or it occupies the place of a section that has one, as
- * in `redis: redis://user:password@host`.
+ * True when a scalar may be a secret: it is marked, or replaces a section that has one (`redis: redis://user:password@host`).
  */
 function mayBeSecret(path: ConfigPath, context: SchemaContext): boolean {
   return isSecret(path, context) || schemasAt(path, context).some(holdsSecret);
@@ -57,7 +56,6 @@ function isMarkedSecret(schema: Schema): boolean {
 
 const holding = new WeakMap<Schema, boolean>();
 
-/** True when a schema, or anything inside it, is marked as secret. */
 function holdsSecret(schema: Schema): boolean {
   const known = holding.get(schema);
   if (known !== undefined) return known;
@@ -116,7 +114,6 @@ function layers(schema: Schema | undefined, value: JsonValue | undefined): Schem
   return [schema];
 }
 
-/** True when a variant of a union is the one that the value's own `type` names. */
 function fitsType(option: Schema, value: JsonValue | undefined): boolean {
   const type = option instanceof z.ZodObject ? option.shape.type : undefined;
   return type instanceof z.ZodType && type.safeParse(member(value, 'type')).success;
@@ -152,10 +149,7 @@ export function findingsOf(issue: z.core.$ZodIssue, context: FindingContext): Fi
   }
 }
 
-/**
- * In `{ token:abc }` and `{ token: a,bc }` a slip turns a secret into a key. A key is not shown if it is no word of letters,
- * or has no value and is like no known key.
- */
+/** A slip such as `{ token:abc }` turns a secret into a key: a key that may be one is not shown. */
 function unknownKey(
   path: (string | number)[],
   { known, tree, hiding }: FindingContext & { known: string[] },
@@ -216,7 +210,6 @@ function describeValue(value: JsonValue | undefined): string {
   return text.length <= MAX_SHOWN_CHARACTERS ? text : `${text.slice(0, MAX_SHOWN_CHARACTERS)}…"`;
 }
 
-/** The known key most like an unknown one; null when none is similar. */
 function nearestKey(unknown: string, known: string[]): string | null {
   const distances = known.map((key) => ({
     key,

@@ -22,7 +22,6 @@ import { createHiding, type FilePlace, type Hiding } from './expand.ts';
 import { describeFound, findingsOf, pathOf, secretTexts } from './findings.ts';
 import { readSource, type Source, whyEndless } from './source.ts';
 
-/** Default config file of every command. */
 export const CONFIG_DEFAULT = './intentwatch.yaml';
 
 /**
@@ -140,10 +139,7 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason';
 }
 
-/**
- * Applies the schema. A variable's value is text until here. Where the schema needs a number or a flag, a text that reads as
- * one becomes one, and the schema is applied again.
- */
+/** Applies the schema. Where it needs a number or a flag, texts of variables that read as one are converted first. */
 function parse(tree: JsonObject, source: Source): z.ZodSafeParseResult<ParsedConfig> {
   const first = configSchema.safeParse(tree);
   if (first.success) return first;
@@ -166,7 +162,6 @@ function coerce(text: string, expected: string): number | boolean | null {
   return /^[+-]?\d+(\.\d+)?$/.test(text) ? Number(text) : null;
 }
 
-/** Number of problems that are reported one by one. */
 const MOST_PROBLEMS = 100;
 
 /** The first problems with their lines, in the order of the file, and the number of the rest. */

@@ -48,12 +48,11 @@ type ThreadAnswer = { files: Map<string, string>; outcome: CopiedConfig | Config
 type CopiedConfig = { config: Config; secrets: CopiedSecret[] };
 type CopiedSecret = { path: ConfigPath; value: string; untilMs: number | null };
 
-/** Far longer than the largest config takes. */
 const MOST_MS = 1_000 * LIMITS.config.seconds;
 
 /**
- * Reads a config in a thread of its own, so that a large or faulty config does not delay this one. Throws a ConfigError for
- * one that takes too long, or too much memory.
+ * Reads a config in a thread, so that it delays no other work. Throws a ConfigError when it takes too long or too much
+ * memory.
  */
 export async function readInThread(task: ThreadTask): Promise<Reading> {
   const thread = new Thread<ThreadTask, ThreadAnswer>({ module: import.meta.url, mostMs: MOST_MS });

@@ -18,7 +18,6 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type ConfigPath, type PlacedProblem, renderPath } from './errors.ts';
 import { expandVariables, maskVariables, type Outside } from './expand.ts';
 
-/** Message for YAML that is nested deeper than the limit. */
 const TOO_DEEP = 'found YAML that is nested too deeply, expected a config';
 
 /** Message for a repeated key. `rest` is the text from that key on; only the key's name is used. */
@@ -65,7 +64,6 @@ const BROKEN_MESSAGE = `found ${BROKEN_TEXT.found}, expected ${BROKEN_TEXT.expec
 
 /** Values of a YAML document. The maps' keys are rendered paths. */
 type Values = {
-  /** Null when the document is no mapping. */
   tree: JsonObject | null;
   problems: PlacedProblem[];
   offsets: Map<string, number>;
@@ -74,7 +72,6 @@ type Values = {
   outside: Set<string>;
 };
 
-/** Reads a document that has no syntax errors, with the variables in its scalars expanded. */
 function readValues(options: {
   document: Document.Parsed;
   unmask(part: string): string;
@@ -198,10 +195,7 @@ function aliasTargets(document: Document.Parsed): Map<Alias, Node> {
   return targets;
 }
 
-/**
- * A number that JavaScript represents exactly; the text otherwise. YAML reads an address without quotes as a number, and no
- * digit may be lost.
- */
+/** A number that JavaScript represents exactly, else its text: no digit of an address without quotes may be lost. */
 function exactNumber(value: number, source: string): number | string {
   const isHash = /^0x[0-9a-fA-F]{15,}$/.test(source);
   return isHash || (Number.isInteger(value) && !Number.isSafeInteger(value)) ? source : value;
@@ -219,7 +213,6 @@ export type Source = {
   problems: PlacedProblem[];
   /** Variables used by the value at a path; empty for a literal value. */
   variablesAt(path: ConfigPath): string[];
-  /** All values from outside the file. */
   outside: string[];
   /** Offset of the value at a path, or of the value around it; of its key with `atKey`. */
   offsetOf(path: ConfigPath, options: { atKey: boolean }): number;
@@ -283,7 +276,6 @@ function readDocument(
   return { values, syntaxProblems: [...syntaxProblems, ...repeated].sort((a, b) => a.offset - b.offset) };
 }
 
-/** Offsets of keys that occurred in their mapping before. */
 function repeatedKeys(document: Document.Parsed): number[] {
   const offsets: number[] = [];
   visit(document, {
@@ -309,7 +301,6 @@ function unlessTooDeep(text: string, read: () => Read): Read {
   }
 }
 
-/** Offset of the line with the deepest indent or the most opening brackets. */
 function deepestLine(text: string): number {
   let deepest = { offset: 0, depth: 0 };
   for (const match of text.matchAll(/^[ ?:[{-]*/gm)) {

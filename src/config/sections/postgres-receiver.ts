@@ -15,7 +15,6 @@ import {
 import { checkTls, tlsSchema } from '../fields/tls.ts';
 import { type Finding, member } from '../file/errors.ts';
 
-/** Default name of the table. */
 export const DEFAULT_TABLE = 'intentwatch_events';
 
 /** A name with or without its schema: letters, digits, `_` and `$`. */
@@ -130,7 +129,6 @@ export function checkPostgres(item: JsonValue): Finding[] {
   return findings;
 }
 
-/** Parses the URL of a database; null for any other text. */
 function postgresUrl(text: string): URL | null {
   const url = /^postgres(ql)?:\/\//i.test(text) && !/\s/.test(text) ? URL.parse(text) : null;
   if (url === null || url.hostname === '' || url.username === '' || url.hash !== '') return null;

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { durationField, mapping, textField } from '../fields/fields.ts';
 
-/** Severities of log lines, the least first. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
 export const LOG_FORMATS = ['json', 'pretty'] as const;
@@ -34,7 +33,6 @@ const RELOAD_MODES = ['watch', 'manual'] as const;
 /** States of the config file against the running config (see daemon/reloads.ts). */
 export const FILE_STATES = ['running', 'changed', 'held', 'refused'] as const;
 
-/** Kinds by which a reload's removals are counted. */
 export const REMOVED_KINDS = ['wallets', 'subjects', 'receivers'] as const;
 
 export type RemovedKind = (typeof REMOVED_KINDS)[number];

@@ -62,7 +62,6 @@ function quoteFilesOf(tree: JsonValue): { path: ConfigPath; file: string }[] {
   );
 }
 
-/** Pattern of a quote file's path. */
 export const QUOTE_FILE = /^[^\0]+$/;
 
 async function readQuote(file: string): Promise<ImportedQuote | Omit<Finding, 'path'>> {

@@ -40,7 +40,6 @@ import { buildPostgres, checkPostgres, postgresSchema } from './postgres-receive
 
 const ADDRESS = String.raw`[^\s@<>"(),:;\x00-\x1f]+@[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?`;
 
-/** A mail address alone: `transfers@example.com`. */
 export const mailAddressField = textField({
   pattern: new RegExp(`^${ADDRESS}$`),
   expected: 'one mail address, like transfers@example.com',

@@ -28,7 +28,6 @@ import { type Finding, findRepeated, isEmpty, items, member } from '../file/erro
 import { QUOTE_FILE } from './quote-files.ts';
 import { buildRoute, routeSchema } from './route.ts';
 
-/** A transfer by its intent hash. */
 export const intentHashField = textField({
   pattern: /^0x[0-9a-fA-F]{64}$/,
   expected: 'an intent hash without the prefix "intent:" (0x and 64 hex digits)',
@@ -37,7 +36,6 @@ export const intentHashField = textField({
 /** A gasless job that the v1 status endpoint knows. */
 export const statusJobField = uuidField({ prefix: 'gasless:' });
 
-/** A gasless job by its id, at any endpoint. */
 export const jobField = textField({
   pattern: /^[A-Za-z0-9._-]{1,200}$/,
   expected: 'the id of a gasless job without the prefix "gasless:" (letters, digits, dots, _ and -)',

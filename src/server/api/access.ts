@@ -77,7 +77,6 @@ export class Access {
     return denial === 'unknown' ? this.#fail(request) : denial;
   }
 
-  /** Names the pair of token and address that a request counts for. */
   callerOf(request: FastifyRequest): string {
     const token = (this.#tokenOf(request) ?? this.#held.sessions?.of(request))?.token;
     const index = this.#held.tokens.findIndex((one) => one.token === token);
@@ -113,7 +112,6 @@ export class Access {
     return includesScope(scope, route.scope) ? null : tooLittle(scope, route.scope);
   }
 
-  /** Scope of the session, null for none; `signIn` is false where no sign-in is needed. */
   async session(
     request: FastifyRequest,
   ): Promise<{ signIn: boolean; scope: Scope | null } | { denial: Denial }> {
@@ -216,7 +214,6 @@ const UNAUTHORIZED: Denial = {
 
 const SESSION_ENDED: Denial = { status: 401, detail: 'this session has ended; sign in again' };
 
-/** Timeout of the query for ended sessions. */
 const SESSION_TIMEOUT_MS = 2_000;
 
 const UNSURE: Denial = {
@@ -287,10 +284,7 @@ function fieldsOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? Object.fromEntries(Object.entries(value)) : {};
 }
 
-/**
- * True when the browser reached this server by https. The browser's own header is the source: behind a proxy nobody else
- * knows. It affects that browser's cookie only.
- */
+/** True when the browser states https: behind a proxy nobody else knows. It affects that browser's cookie only. */
 function cameByHttps({ headers }: FastifyRequest): boolean {
   return headers.origin?.startsWith('https:') ?? false;
 }

@@ -19,7 +19,6 @@ export type ApiOptions = AccessRules & {
   parts: () => ApiContext | null;
 };
 
-/** Timeout of a request that waits for Redis alone. */
 const TIMEOUT_MS = 5_000;
 
 /** Number of streams and waiting requests at once: of all clients, and of one pair of token and address. */
@@ -137,7 +136,6 @@ async function endUnlessAllowed(request: FastifyRequest, route: ApiRoute, access
   if (!(await access.stillMay(request, route))) request.raw.destroy();
 }
 
-/** True when a request waits for new entries of the log. */
 function followsLog({ follows }: ApiRoute, { query }: FastifyRequest): boolean {
   if (follows !== 'waiting') return follows === 'always';
   return typeof query === 'object' && query !== null && 'wait' in query;

@@ -18,10 +18,7 @@ type Asked = {
 const UNDER_WAY_MS = 60_000;
 const MARGIN_MS = 15_000;
 
-/**
- * Calls a route. A request with an `Idempotency-Key` is done once: a repeated one gets the stored answer. A request that
- * failed on our side can be made again.
- */
+/** Calls a route. A repeated `Idempotency-Key` gets the stored answer; a request that failed on our side can be made again. */
 export async function onlyOnce(request: FastifyRequest, { route, call, context }: Asked): Promise<Answer> {
   const given = request.headers[IDEMPOTENCY_KEY];
   if (!takesKey(route) || given === undefined) return call(context);
@@ -79,7 +76,6 @@ export async function onlyOnce(request: FastifyRequest, { route, call, context }
   }
 }
 
-/** A stored answer, decrypted. */
 function opened(key: string, body: string, encryption: Encryption | null): string {
   const text = encryption === null ? body : encryption.decrypt(key, body);
   if (text !== null) return text;

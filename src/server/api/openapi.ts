@@ -6,7 +6,6 @@ import { PROBLEM } from './shapes.ts';
 type Json = z.core.util.JSONType;
 type JsonObject = { [key: string]: Json };
 
-/** Problems of every route. */
 const USUAL: Readonly<Record<number, string>> = {
   400: 'Something in the request is not as expected; `errors` says where.',
   401: 'There is no token of the config in the request.',
@@ -149,7 +148,6 @@ function problemsOf(route: ApiRoute): JsonObject {
   );
 }
 
-/** The reason for 409 of a request that may carry a key. */
 function conflictOf({ problems }: ApiRoute): string {
   const underWay = 'A request with this `Idempotency-Key` is under way';
   const own = problems?.[409];
@@ -208,7 +206,6 @@ function knownDocumentOf(routes: readonly ApiRoute[]): ReturnType<typeof documen
   return document;
 }
 
-/** The document of the API, this route included. */
 export const readDocument = defineRoute({
   ...NO_INPUT,
   method: 'GET',

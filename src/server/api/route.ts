@@ -8,7 +8,6 @@ import type { OperationContext } from '../../operations/operation.ts';
 import type { ReceiverSetup } from '../../operations/test-receiver.ts';
 import type { Settled } from '../../store/suspensions.ts';
 
-/** Prefix of every path of the API. */
 export const API_BASE = '/api/v1';
 
 /** Rights of tokens; each includes those before it. `read` changes nothing, `consume` changes consumers of the log. */
@@ -69,20 +68,15 @@ export type RouteFacts = {
   scope: Scope;
   /** A signed link to this event replaces the token. */
   acceptsLink?: true;
-  /**
-   * The route follows the log, always or when the request waits. Then it may take longer, and holds one of the stream slots.
-   */
+  /** The route follows the log, always or when the request waits. It may then take longer, and holds a stream slot. */
   follows?: 'always' | 'waiting';
   /** The answer holds a secret: it is encrypted where it is stored for a repeated request. */
   answersSecret?: true;
-  /** Timeout of the route, where it needs longer than Redis does. */
   timeoutMs?: number;
   answers: Readonly<Record<number, AnswerShape>>;
-  /** Problems of the route beside those of every route. */
   problems?: Readonly<Record<number, string>>;
 };
 
-/** Shapes of a route's request, and of its answers. */
 type Shapes<P, Q, B, T> = {
   params: P;
   query: Q;

@@ -31,7 +31,6 @@ import {
   replayOfQuarantine,
 } from './routes/undelivered.ts';
 
-/** Every route of the API, for the server, the document and the tests. */
 export const ROUTES: readonly ApiRoute[] = [
   listWatched,
   readSubject,

@@ -38,7 +38,6 @@ export const SUBJECT_ID = z
   .transform((text): string => readSubjectId(text) ?? text)
   .describe('The id of a subject, with its prefix, such as `intent:0x…`.');
 
-/** A time of a query or a body. */
 export const MOMENT = z.string({ error: MOMENT_EXPECTED }).transform((text, context): Moment => {
   const moment = parseMoment(text);
   if (moment !== null) return moment;
@@ -79,7 +78,6 @@ export const TYPE_GLOB = z
     error: `an event type such as intent.filled, at most ${MAX_GLOB_LENGTH} characters with *, after a leading !`,
   });
 
-/** Cursor of a list that has more. */
 export const NEXT = z
   .string()
   .nullable()

@@ -3,7 +3,6 @@ import type { FastifyRequest } from 'fastify';
 import { deriveKey, type Secret } from '../../secret.ts';
 import type { Scope } from '../api/route.ts';
 
-/** Lifetime of a session. */
 const GOOD_SECONDS = 12 * 3_600;
 
 /** Content of a session: its scope, the token it began with, its id, and its end. */

@@ -36,7 +36,6 @@ const TIMEOUT_MS = 15_000;
 /** Default time for which a replaced secret signs beside the new one. */
 const OVERLAP = '1d';
 
-/** Runs an action and turns faults of the receiver into a problem. */
 async function answered(status: number, act: () => Promise<unknown>): Promise<Answer> {
   try {
     return { status, body: await act() };

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { CONFIG_STATE, configStateOf, reloadConfig } from '../../../operations/config-state.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
 
-/** Wait for a reload. */
 const WITHIN_MS = 20_000;
 
 export const readConfig = defineRoute({

@@ -15,7 +15,6 @@ const NAMED = z.strictObject({ name: CONSUMER_NAME });
 
 const CONSUMER = z.object({ consumer: z.string() }).meta({ id: 'Consumer' });
 
-/** Moves a consumer whose place is stored here. */
 export const acknowledgeEvents = defineRoute({
   ...NO_INPUT,
   method: 'POST',

@@ -60,7 +60,6 @@ const CORRIDORS = z
   })
   .meta({ id: 'Corridors' });
 
-/** Lists the learned outcomes of each pair of chains. */
 export const listCorridors = defineRoute({
   ...NO_INPUT,
   method: 'GET',

@@ -54,7 +54,6 @@ const FILTER = {
 const LOST = 'Behind the cursor events have left the log (`retention`): some would be missing.';
 const NEWER = 'A newer version wrote what comes next, and this one cannot read it.';
 
-/** Lists the event log: by time, type and subject, or from a place on. */
 export const listEvents = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -202,7 +201,6 @@ function placeOf(lastEventId: string): LogPlace {
 }
 
 async function* textOf(events: ReturnType<typeof followEvents>): AsyncGenerator<string> {
-  // Delay until the client reconnects.
   yield 'retry: 2000\n';
   for await (const { place, event } of events) {
     const id = `id: ${writeCursor(place)}\n`;

@@ -58,7 +58,6 @@ async function answerOf(name: string, { operations, adding }: ApiContext): Promi
   return { status: 200, body: await readReceiver(name, adding.originOf, operations) };
 }
 
-/** Defines an action on a receiver; its answer is the receiver's new state. */
 function action(facts: {
   word: string;
   summary: string;
@@ -88,7 +87,6 @@ function action(facts: {
   });
 }
 
-/** Actions that move a receiver from state to state. */
 export const RECEIVER_ACTIONS = {
   pause: action({
     word: 'pause',
@@ -150,7 +148,6 @@ const RANGE = {
     .describe('Only these types.'),
 };
 
-/** Sends the events of a period again. */
 export const resendToReceiver = defineRoute({
   ...NO_INPUT,
   method: 'POST',

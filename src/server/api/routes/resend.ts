@@ -20,7 +20,6 @@ const RESEND_BODY = z.strictObject(
   { error: 'an object' },
 );
 
-/** Description shared by both routes that send again. */
 const RESENDING = {
   ...NO_INPUT,
   method: 'POST',
@@ -51,7 +50,6 @@ export const resendOfEvent = defineRoute({
   },
 });
 
-/** Sends the events of a subject again. */
 export const resendOfSubject = defineRoute({
   ...RESENDING,
   path: '/subjects/{subject}/resend',
@@ -71,7 +69,6 @@ export const resendOfSubject = defineRoute({
   },
 });
 
-/** Progress of a replay. */
 export const readReplay = defineRoute({
   ...NO_INPUT,
   method: 'GET',

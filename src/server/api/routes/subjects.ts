@@ -159,7 +159,6 @@ export const listDeliveriesOfSubject = defineRoute({
   },
 });
 
-/** Polls a subject now. */
 export const recheckSubject = defineRoute({
   ...NO_INPUT,
   method: 'POST',

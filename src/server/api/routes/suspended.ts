@@ -12,7 +12,6 @@ import {
 import { defineRoute, NO_INPUT } from '../route.ts';
 import { cursorField, limitField, NEXT, writeCursor } from '../shapes.ts';
 
-/** Lists suspended subjects and receivers. */
 export const listOfSuspended = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -39,7 +38,6 @@ export const listOfSuspended = defineRoute({
   },
 });
 
-/** Lists events that were dropped. */
 export const listOfDropped = defineRoute({
   ...NO_INPUT,
   method: 'GET',

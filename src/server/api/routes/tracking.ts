@@ -38,7 +38,6 @@ const TRACKED = z
   })
   .meta({ id: 'Tracked' });
 
-/** Tracks a subject beside those of the config. */
 export const track = defineRoute({
   ...NO_INPUT,
   method: 'POST',

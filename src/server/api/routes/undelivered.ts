@@ -82,7 +82,6 @@ export const listOfUnmatched = defineRoute({
   },
 });
 
-/** Lists entries of the event log that could not be read. */
 export const listOfQuarantine = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -106,7 +105,6 @@ export const listOfQuarantine = defineRoute({
   }),
 });
 
-/** Puts back the entries that can be read by now. */
 export const replayOfQuarantine = defineRoute({
   ...NO_INPUT,
   method: 'POST',
