@@ -28,10 +28,7 @@ function withoutComments(source: string): string {
   return source.replace(parts, (part) => (part.startsWith('/') ? part.replace(/[^\n]/g, ' ') : part));
 }
 
-/**
- * Finds `Date.now()`, `new Date()`, `Date()` and `Math.random()` in TypeScript source. Biome forbids whole globals
- * only, and pure code does need `new Date(nowMs)` and `Math.floor`.
- */
+/** Finds impure clocks and randomness. Biome forbids whole globals only; `new Date(nowMs)` and `Math.floor` are pure. */
 export function findImpurities(source: string): Impurity[] {
   const code = withoutComments(source);
   const found = IMPURE.flatMap((pattern) =>

@@ -9,8 +9,7 @@ export const LONGEST_SUBJECT = 72;
 const SELF = 'scripts/commit-subjects.ts';
 
 /**
- * Finds commits after the one that added this check with a too long subject, each as its short id and subject. Empty where
- * the folder is no clone, or a shallow one, whose history does not identify them.
+ * Finds later commits with a too long subject, as id and subject. Empty without a full clone, whose history identifies them.
  */
 export async function longSubjects(root: string): Promise<string[]> {
   const git = async (...args: string[]): Promise<string> =>

@@ -13,8 +13,8 @@ export type Sentences = { count: number; average: number; longest: string };
 const LABEL_WORDS = 5;
 
 /**
- * Measures a page of Markdown, prose and tables apart. Headings and blocks of code are left out. A sentence ends at a full
- * stop, a question mark, or at the end of its paragraph, list item or cell.
+ * Measures a page of Markdown, prose and tables apart, without headings and code. A sentence ends at `.`, `?` or its block's
+ * end.
  */
 export function measure(markdown: string): PageMeasure {
   const blocks = proseOf(markdown);

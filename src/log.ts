@@ -10,10 +10,7 @@ type LoggedError = {
   command?: string;
 };
 
-/**
- * The harmless part of an error. The Redis client attaches the command to an error, with the script and every argument, and
- * Redis quotes the first of them in some messages. Other messages quote the upstream.
- */
+/** The harmless part of an error. The Redis client attaches the script and all arguments, and messages quote the upstream. */
 export function loggedError(error: Error): LoggedError {
   const { type, message, stack } = pino.stdSerializers.err(error);
   const shown = (text: string): string => withoutPrivateWords(withoutArguments(text));
@@ -83,10 +80,7 @@ export function withoutPrivateWords(text: string): string {
 /** Longest word of the upstream that a log line shows, in characters. */
 const LONGEST_WORD = 64;
 
-/**
- * A status of the upstream for a log line. Statuses of the interface are letters, with hyphens and underscores between; any
- * other text may be a secret. The event itself carries the status unchanged.
- */
+/** A status of the upstream for a log line: any text but letters, hyphens and underscores may be a secret, and is hidden. */
 export function loggedStatus(status: string | null): string | null {
   if (status === null) return null;
   const shown = withoutPrivateWords(status);
@@ -127,10 +121,7 @@ export function standardOutput(onGone: () => void): Sink {
   return out;
 }
 
-/**
- * Writes the log lines of one turn of the event loop together, before the next turn or the end of the process. A write for
- * each line costs a busy daemon as much as the deliveries that the lines report.
- */
+/** Writes the lines of one turn of the event loop together: single writes cost as much as the deliveries they report. */
 export function bufferedLines(sink: Sink): DestinationStream {
   let lines = '';
   let isScheduled = false;

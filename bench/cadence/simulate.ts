@@ -56,8 +56,7 @@ type Wallet = {
 type Polled = { next: PlannedPoll | null; observed: Observed };
 
 /**
- * One cold start of the daemon's planner and dispatcher (the scripts in Redis) under a virtual clock, against an upstream
- * that answers at once. Births are not notified: only pages show them.
+ * One cold start of the daemon's planner and dispatcher under a virtual clock. Only pages show births; answers come at once.
  */
 export class Simulation {
   readonly #redis: RedisClient;

@@ -30,10 +30,7 @@ const ATTEMPTED = z.object({
   openedAt: z.iso.datetime().transform((text) => Date.parse(text)),
 });
 
-/**
- * Settings of a daemon: its wallets and its budget, the file of its CPU profile (null: none), and its receiver in the
- * config's form (default: the webhook receiver).
- */
+/** Settings of a daemon: wallets, budget, file of the CPU profile (null: none), receiver (default: the webhook receiver). */
 export type Run = { wallets: number; requestsPerSecond: number; profile: string | null; receiver?: object };
 
 /** An upstream, a receiver and a Redis, each a process of its own, and a daemon that starts and ends on them. */

@@ -8,10 +8,7 @@ export const SCRIPT_AGENT = 'fixed-interval-script';
 const PAGE = z.object({ results: z.array(z.object({ id: z.string(), status: z.string() })) });
 const PAGE_SIZE = 50;
 
-/**
- * A user's script in place of a daemon: reads the first page of every wallet in turn, one request every `1 /
- * requestsPerSecond` seconds, whatever it finds. It stores nothing and sends nothing.
- */
+/** A user's script in place of a daemon: reads first pages in turn, at `requestsPerSecond`. It stores and sends nothing. */
 export class FixedIntervalScript {
   readonly #options: {
     baseUrl: string;

@@ -19,8 +19,7 @@ export type WorldOptions = { wallets: number; skew: number; seed: number };
 export type Named = { requestsPerSecond: number; intents?: readonly string[] };
 
 /**
- * A sandbox in real time, an empty Redis, a receiver that notes its events, and daemons as processes of their own. Their
- * configs have no `polling`, like those of users.
+ * A sandbox in real time, an empty Redis, a receiver, and daemons as processes. Like users', their configs have no `polling`.
  */
 export class World {
   readonly sandbox: SandboxProcess;

@@ -6,10 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 /** Number of commands that a Redis received: from clients, and inside scripts. */
 export type Counted = { client: number; inside: number };
 
-/**
- * Counts every command of a server for some ms, with MONITOR. Reads line by line: the client library loses its place when
- * commands are reported in the same packet as the answer to MONITOR.
- */
+/** Counts a server's commands by MONITOR, line by line: the client library fails when commands arrive with MONITOR's answer. */
 export async function countCommands(url: string, forMs: number): Promise<Counted> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);

@@ -29,10 +29,7 @@ export function isKnownEvent(event: AnyEvent): event is KnownEvent {
   return KNOWN.has(event.type);
 }
 
-/**
- * Reads an event from the bytes of a webhook. Checks only the members that this package uses, so that additions of a newer
- * daemon pass. Throws `event_invalid`.
- */
+/** Reads an event. Checks only the members that this package uses, so that additions pass. Throws `event_invalid`. */
 export function parseEvent(bytes: Buffer): AnyEvent {
   let value: unknown;
   try {

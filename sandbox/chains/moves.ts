@@ -8,8 +8,8 @@ import type { Included } from './ledger.ts';
 export type Move = { token: string; from: string; to: string; amount: bigint };
 
 /**
- * Real effect of a transaction. `fulfilled`: the intent that its fulfilment names, on chains where one is logged; `forged`:
- * the intent that a foreign contract names.
+ * Effect of a transaction. `fulfilled`: the intent of its logged fulfilment; `forged`: the intent that a foreign contract
+ * names.
  */
 export type Outcome = { succeeded: boolean; moves: Move[]; fulfilled: string | null; forged?: string };
 

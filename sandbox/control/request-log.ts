@@ -3,10 +3,7 @@ import { type BoundedLog, createBoundedLog } from '../world/bounded-log.ts';
 import { pathOf } from '../world/path.ts';
 import { LOG_CAPACITY } from '../world/world.ts';
 
-/**
- * A request as received: its time (Unix milliseconds), its target, and the `user-agent` of its client (null: none). `status`
- * is that of the answer, null until it was sent.
- */
+/** A request: its time (Unix ms), target, and `user-agent` (null: none). `status` of the answer is null until it was sent. */
 export type CameRequest = {
   at: number;
   method: string;

@@ -72,10 +72,7 @@ const permit3Schema = z.strictObject({
   signature,
 });
 
-/**
- * Adds the gasless submits of v1. A submit is `202` with a new job; the same once more is `200` with the existing job. The
- * payer must be the quote's funder. The payee (`to`, `spender`) is not checked.
- */
+/** Adds the gasless submits of v1: `202` with a new job, `200` with the existing one. The payer must be the quote's funder. */
 export function addGasless(
   app: FastifyInstance,
   {

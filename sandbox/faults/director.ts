@@ -94,8 +94,7 @@ export function createDirector({
   }
 
   /**
-   * Schedules the next step of a life; the step before was due at `sinceMs`. A change carries the time at which it really
-   * happens: otherwise an answer in between would contradict the log.
+   * Schedules the next step; the one before was due at `sinceMs`. A change is stamped with its real time, as answers show it.
    */
   function schedule(life: Life, sinceMs: number): void {
     const {

@@ -5,8 +5,7 @@ import type { ConfigContents } from './config.ts';
 import { ExpiringSecret } from './fields/signing-secret.ts';
 
 /**
- * SHA-256 in hex over the settings that processes on one Redis must share: the config without its secrets and the settings of
- * a single process (the file's place, `dataDir`, `server`, `log`, `reload`).
+ * SHA-256 in hex over the settings that processes on one Redis must share: without secrets and settings of a single process.
  */
 export function digestOf({ dataDir, server, log, reload, ...shared }: ConfigContents): string {
   return createHash('sha256')

@@ -91,10 +91,7 @@ export function buildConfig(
   };
 }
 
-/**
- * Checks fields against each other. Reads the values as written in the file, so that it finds problems even beside invalid
- * fields. `isShown` decides whether a text at a path may be shown.
- */
+/** Checks fields against each other, in the values as written, also beside invalid ones. `isShown`: a text may be shown. */
 export function checkConfig(
   tree: JsonValue,
   {

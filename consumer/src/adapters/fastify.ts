@@ -22,10 +22,7 @@ export type FastifyScope = {
   ): unknown;
 };
 
-/**
- * A plugin for Fastify: `app.register(fastifyConsumer, { consumer, path: '/hooks' })`. It reads raw bytes within its own
- * scope; the parsers of the rest of the app stay.
- */
+/** A plugin: `app.register(fastifyConsumer, { consumer, path: '/hooks' })`. Only its own scope reads raw bytes. */
 export async function fastifyConsumer<C>(
   app: FastifyScope,
   { consumer, path }: { consumer: Consumer<C>; path: string },

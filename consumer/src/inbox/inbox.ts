@@ -14,8 +14,8 @@ export type Claim = {
 };
 
 /**
- * Stores handled events in the user's own database. An event's id and its handler's writes are in one transaction: both are
- * stored, or neither. `Tx` is the handler's connection.
+ * Stores handled events in the user's database, in one transaction with the handler's writes. `Tx` is the handler's
+ * connection.
  */
 export type Inbox<Tx> = {
   /**

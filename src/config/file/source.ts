@@ -322,8 +322,8 @@ function firstOfEachLine(problems: PlacedProblem[], lineCounter: LineCounter): P
 export type Endless = { isFile: boolean; found: string; expected: string };
 
 /**
- * Explains why a path cannot be read whole; null where it can, or where the read itself explains more. A pipe or a device
- * could block its reader for ever, and with it the end of the process.
+ * Explains why a path cannot be read whole; null where it can. A pipe or device could block its reader, and the exit, for
+ * ever.
  */
 export function whyEndless(path: string, mostBytes: number): Endless | null {
   const stat = statSync(path, { throwIfNoEntry: false });

@@ -259,8 +259,8 @@ export function buildSubscription(
 }
 
 /**
- * Checks the fields of one subscription against each other and against the receivers. `shown`: names that messages may show;
- * `quotes`: those by file; `mayPull`: the API is on.
+ * Checks the fields against each other and the receivers. `shown`: showable names; `quotes`: by file; `mayPull`: the API is
+ * on.
  */
 export function checkSubscription(
   item: JsonValue,
