@@ -8,9 +8,7 @@ export const LONGEST_SUBJECT = 72;
 /** File whose first commit is the last unchecked one. */
 const SELF = 'scripts/commit-subjects.ts';
 
-/**
- * Finds later commits with a too long subject, as id and subject. Empty without a full clone, whose history identifies them.
- */
+/** Finds later commits with a too long subject, as id and subject. Empty without a full clone, whose history identifies them. */
 export async function longSubjects(root: string): Promise<string[]> {
   const git = async (...args: string[]): Promise<string> =>
     (await run('git', args, { cwd: root })).stdout.trim();

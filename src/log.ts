@@ -116,6 +116,7 @@ export function standardOutput(onGone: () => void): Sink {
     try {
       writeSync(2, `intentwatch: log lines cannot be written (${code}); they wait\n`);
     } catch {
+      // stderr is full as well.
     }
   });
   return out;

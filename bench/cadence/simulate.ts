@@ -55,9 +55,7 @@ type Wallet = {
 /** Result of a poll: the next one, null when there is none, and the facts noted at its end. */
 type Polled = { next: PlannedPoll | null; observed: Observed };
 
-/**
- * One cold start of the daemon's planner and dispatcher under a virtual clock. Only pages show births; answers come at once.
- */
+/** One cold start of the daemon's planner and dispatcher under a virtual clock. Only pages show births; answers come at once. */
 export class Simulation {
   readonly #redis: RedisClient;
   readonly #keys: Keys;

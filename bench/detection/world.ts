@@ -18,9 +18,7 @@ export type WorldOptions = { wallets: number; skew: number; seed: number };
 /** Members of a config beside the wallets of the sandbox. */
 export type Named = { requestsPerSecond: number; intents?: readonly string[] };
 
-/**
- * A sandbox in real time, an empty Redis, a receiver, and daemons as processes. Like users', their configs have no `polling`.
- */
+/** A sandbox in real time, an empty Redis, a receiver, and daemons as processes. Their configs have no `polling`. */
 export class World {
   readonly sandbox: SandboxProcess;
   readonly wallets: readonly string[];

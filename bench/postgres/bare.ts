@@ -4,9 +4,7 @@ import { renderEvent } from '../../src/domain/events/make-event.ts';
 import { rowOf } from '../../src/notifiers/postgres/table.ts';
 import { eventOf } from '../deliveries/stage.ts';
 
-/**
- * Minimal insert: the same rows through `pg`, one statement and one commit each. Prepares them, prints a line, then inserts.
- */
+/** Minimal insert: the same rows through `pg`, one statement and one commit each. Prepares them, prints a line, then inserts. */
 const { values } = parseArgs({
   options: {
     url: { type: 'string' },

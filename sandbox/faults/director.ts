@@ -53,9 +53,7 @@ export type Life = {
   reorganised?: true;
 };
 
-/**
- * Creates the director. `timeScale` divides durations of lives, not the pace of births; `pastTransfers` ended before `begin`.
- */
+/** Creates the director. `timeScale` divides durations of lives, not the pace of births; `pastTransfers` ended before `begin`. */
 export function createDirector({
   world,
   agenda,
@@ -93,9 +91,7 @@ export function createDirector({
     schedule({ plan, deadline, moments: lifeOf(plan) }, bornAtMs);
   }
 
-  /**
-   * Schedules the next step; the one before was due at `sinceMs`. A change is stamped with its real time, as answers show it.
-   */
+  /** Schedules the next step; the one before was due at `sinceMs`. A change is stamped with its real time, as answers show it. */
   function schedule(life: Life, sinceMs: number): void {
     const {
       plan,

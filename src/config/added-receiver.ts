@@ -10,9 +10,7 @@ export type ReceiverFault = { place: string; found?: string; expected: string };
 /** Settings of the config that limit receivers made through the API. */
 export type AddedReceiverRules = { hasSmtp: boolean; retentionMs: number; limits: ApiReceiverLimits };
 
-/**
- * Reads a receiver of the API into the config's form. `tls` is refused, and nothing is expanded: only the config uses files.
- */
+/** Reads a receiver of the API into the config's form. `tls` is refused, and nothing is expanded: only the config uses files. */
 export function readAddedReceiver(
   definition: JsonValue,
   { hasSmtp, retentionMs, limits }: AddedReceiverRules,

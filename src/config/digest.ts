@@ -4,9 +4,7 @@ import { Secret } from '../secret.ts';
 import type { ConfigContents } from './config.ts';
 import { ExpiringSecret } from './fields/signing-secret.ts';
 
-/**
- * SHA-256 in hex over the settings that processes on one Redis must share: without secrets and settings of a single process.
- */
+/** SHA-256 in hex over the settings that processes on one Redis must share: without secrets and settings of a single process. */
 export function digestOf({ dataDir, server, log, reload, ...shared }: ConfigContents): string {
   return createHash('sha256')
     .update(canonicalJson(withoutSecrets(shared) ?? null))

@@ -107,8 +107,8 @@ export class Server {
   }
 
   /**
-   * Reserves connections: above the limit a new one ends the longest idle one, and answers end theirs. Senders ahead end at
-   * once.
+   * Reserves connections. Above the limit, each new connection ends the longest idle one, and answers end theirs. A
+   * connection that sends too many requests ahead ends at once.
    */
   #keepReserve(): void {
     const { server } = this.#app;

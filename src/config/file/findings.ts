@@ -14,9 +14,7 @@ function isSecret(path: ConfigPath, context: SchemaContext): boolean {
   return path.some((_, index) => schemasAt(path.slice(0, index + 1), context).some(isMarkedSecret));
 }
 
-/**
- * True when a scalar may be a secret: it is marked, or replaces a section that has one (`redis: redis://user:password@host`).
- */
+/** True when a scalar may be a secret: it is marked, or replaces a section that has one (`redis: redis://user:password@host`). */
 function mayBeSecret(path: ConfigPath, context: SchemaContext): boolean {
   return isSecret(path, context) || schemasAt(path, context).some(holdsSecret);
 }

@@ -259,8 +259,8 @@ export function buildSubscription(
 }
 
 /**
- * Checks the fields against each other and the receivers. `shown`: showable names; `quotes`: by file; `mayPull`: the API is
- * on.
+ * Checks the fields against each other and the receivers. `shown`: names for messages; `quotes`: by file; `mayPull`: the API
+ * is on.
  */
 export function checkSubscription(
   item: JsonValue,
