@@ -8,7 +8,7 @@ export type Distortion = {
   /** Distorts an entry: an older one, a shifted clock, fewer intents, an unknown word or an unknown field. */
   entry<R extends object>(entry: Entry<R>, path: string): Entry<R>;
   hides(path: string): boolean;
-  /** Reorders or removes a page's entries. `list` names the collection. */
+  /** Moves or shuffles a page's entries. `list` names the collection. */
   page(
     entries: readonly Entry<StatusRecord>[],
     where: { path: string; list: string; current: (id: string) => Entry<StatusRecord> | undefined },

@@ -12,7 +12,7 @@ export type Faults = {
   remove(id?: number): number;
   /** Returns the newest fault of a type that strikes now, undefined for none. Each call draws anew. */
   strike<T extends FaultType>(type: T, path: string): FaultOf<T> | undefined;
-  /** Like `strike`, but drawn once and for all for the subject of `key`. */
+  /** Like `strike`, but drawn once and for all for each `key`. */
   strikeAlways<T extends FaultType>(type: T, where: { path: string; key: string }): FaultOf<T> | undefined;
   random: Random;
 };

@@ -84,7 +84,7 @@ function corridorTable(corridors: readonly Corridor[]): string {
   return table([['ROUTE', 'FILLED', 'UNFILLED', 'OVERDUE', 'REFUNDED'], ...rows]);
 }
 
-/** `quarantine`: lists entries of the event log that could not be read, and delivers them after a repair. */
+/** `quarantine`: lists entries of the event log that could not be read, and delivers them all the same. */
 export function quarantineCommand(): Command {
   const replayCommand = new Command('replay')
     .description(

@@ -103,7 +103,7 @@ async function watch(client: ApiClient, asked: readonly Asked[], options: Option
   stop.release();
 }
 
-/** Explains why nothing was sent: most often the log does not cover the period. */
+/** Explains why nothing may have been sent: most often the log does not cover the period. */
 function nothingSelected(receiver: string, log: Asked['log']): string {
   const held = log == null ? 'nothing' : `events from ${log.from} to ${log.until}`;
   return `no event was selected for ${receiver}: the log holds ${held}; see --since, --until and --type, and the events that the receiver takes`;

@@ -65,7 +65,7 @@ async function keptTransfer(
       subject: asSubjectId(subject),
       record,
       reportedBy: 'daemon',
-      // The upstream itself states a record's recipient.
+      // A record's own recipient is only the upstream's statement.
       recipients: [
         ...(quoted === undefined || record.recipient !== undefined ? [] : [quoted]),
         ...config.subscriptions.flatMap(({ name, recipients }) =>

@@ -61,7 +61,7 @@ export class Access {
     return new Access(await heldOf(rules), endedSessions);
   }
 
-  /** Replaces the rules. A request that follows the log ends once its token is removed. */
+  /** Replaces the rules. Sessions and streams that began with a removed token end. */
   async change(rules: AccessRules): Promise<void> {
     this.#held = await heldOf(rules);
   }
@@ -112,6 +112,7 @@ export class Access {
     return includesScope(scope, route.scope) ? null : tooLittle(scope, route.scope);
   }
 
+  /** Scope of the session, null for none; `signIn` is false where no sign-in is needed. */
   async session(
     request: FastifyRequest,
   ): Promise<{ signIn: boolean; scope: Scope | null } | { denial: Denial }> {

@@ -13,7 +13,7 @@ import {
 import { ProblemError } from '../../problem.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
 
-/** Bounds the metadata that is stored with every tracked subject. */
+/** Limits of the metadata that is stored with every tracked subject. */
 const MOST_MEMBERS = 50;
 const LONGEST_KEY = 100;
 const LONGEST_VALUE = 1_000;
