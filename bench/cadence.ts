@@ -17,9 +17,9 @@ const OPTIONS = {
 } as const;
 
 /**
- * Runs the daemon's planner and dispatcher from a cold start under a virtual clock, beside a plain loop at the same budget
- * and beside itself where it knows the truth. Prints a table; returns 0 when every cell meets its targets or is listed
- * as one that cannot.
+ * Runs the daemon's planner and dispatcher from a cold start under a virtual clock. Runs a plain loop at the same budget
+ * beside it, and the planner with knowledge of the truth. Prints a table; returns 0 when every cell meets its targets or is
+ * listed as one that cannot.
  */
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: OPTIONS });

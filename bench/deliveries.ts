@@ -16,15 +16,15 @@ const OPTIONS = {
 const COUNT = z.coerce.number().int().min(1);
 const COUNTS = z.string().transform((text) => text.split(',').map((part) => COUNT.parse(part)));
 
-/** As many attempts at once as a receiver has by default, and as many as a bare worker gains anything from. */
+/** The default number of attempts at once of a receiver, and the largest one that makes a bare worker faster. */
 const BARE = { usual: 5, many: 50 };
 
-/** Twice what the wallets may be requested at all: it is their own pace that binds. */
+/** Twice the rate at which wallets may be requested at all: their own pace binds. */
 const REQUESTS_PER_WALLET = 2;
 const WARM_SECONDS = 4;
 
 const LEAST_SPEED = 0.4;
-/** What is promised of the time from an answer to the receiver, by events a second. */
+/** Promised time from an answer to the receiver, by events a second. */
 const MOST_MS: Readonly<Record<number, { share: number; ms: number }>> = {
   200: { share: 0.95, ms: 25 },
   1000: { share: 0.99, ms: 100 },
@@ -35,13 +35,12 @@ const SHARES = [0.5, 0.95, 0.99];
 
 type Size = { events: number; seconds: number; wallets: number; profile: string | null };
 
-/** What a burst came to: deliveries a second, and CPU of the process for each. */
 type Burst = { perSecond: number; cpuMs: number };
 
-/** Bursts of the bare worker, with as many at once as the daemon, and with as many as it gains anything from; and ours. */
+/** Bursts of the bare worker, with the daemon's number at once, and with the largest useful one; and ours. */
 type Bursts = Record<'bare' | 'ours' | 'many', Burst[]>;
 
-/** What a round at some rate came to: ms of each step, and what was lost, reported twice or made up. */
+/** Results of a round at some rate: ms of each step, and lost, repeated or invented events. */
 type Latencies = {
   steps: Map<(typeof STEPS)[number], number[]>;
   lost: number;
@@ -50,8 +49,8 @@ type Latencies = {
 };
 
 /**
- * How fast the shipped daemon delivers: a burst that waits, beside a bare worker of BullMQ and undici in the same run, and
- * the time from an answer of the upstream to the receiver's request, step by step. Every event is accounted for.
+ * Measures the delivery rate of the shipped daemon: a burst that waits, beside a bare worker of BullMQ and undici in the same
+ * run, and the time from an answer of the upstream to the receiver's request, step by step. Every event is accounted for.
  */
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: OPTIONS });
@@ -94,7 +93,7 @@ async function onStage<T>(use: (stage: Stage) => Promise<T>): Promise<T> {
   }
 }
 
-/** A daemon that finds all events waiting when it starts. */
+/** Runs a daemon that finds all events waiting when it starts. */
 async function burst({ events, profile }: Size): Promise<Burst> {
   return onStage(async (stage) => {
     const daemon = { wallets: 1, requestsPerSecond: 1, profile: null };
@@ -137,7 +136,6 @@ async function speedOf(stage: Stage, events: number): Promise<number> {
   return ((events - 1) * 1_000) / (lastMs - firstMs);
 }
 
-/** New transfers at a steady rate, from the upstream to the receiver. */
 async function latency({ seconds, wallets, profile }: Size, perSecond: number): Promise<Latencies> {
   return onStage(async (stage) => {
     await stage.start({ wallets, requestsPerSecond: REQUESTS_PER_WALLET * wallets, profile });
@@ -148,7 +146,7 @@ async function latency({ seconds, wallets, profile }: Size, perSecond: number): 
     await wait(seconds * 1_000);
     const to = await stage.pace(0);
     await stage.delivered(to);
-    // Whatever came twice would come now.
+    // A repeated event would come now.
     await wait(2_000);
     const found = await account(stage, { from, to });
     await stage.stop();

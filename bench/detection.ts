@@ -15,9 +15,9 @@ const OPTIONS = {
 const PARTS: { readonly [part: string]: (seed: number) => Promise<Target[]> } = { start, quiet, many };
 
 /**
- * Does the daemon know sooner than a script that asks as often, from its start on? It runs as users run it: as a process,
- * with the default config, in real time. Parts: `start` (a busy start beside the script), `quiet` (new transfers among quiet wallets), `many`
- * (10,000 subjects named at once).
+ * Compares the daemon's detection with a script at the same rate, from its start on. The daemon runs as for users: as a
+ * process, with the default config, in real time. Parts: `start` (a busy start beside the script), `quiet` (new transfers
+ * among quiet wallets), `many` (10,000 subjects named at once).
  */
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: OPTIONS });
@@ -46,7 +46,6 @@ async function inWorld<T>(
   }
 }
 
-/** The births and fills that happened in a span. */
 async function changesIn(
   world: World,
   kind: 'births' | 'fills',
@@ -159,7 +158,7 @@ async function quiet(seed: number): Promise<Target[]> {
 
 const MANY = { wallets: 20, requestsPerSecond: 5, subjects: 10_000, beforeSeconds: 30, seconds: 60 };
 
-/** Many subjects that nobody knows, named at once: how often the wallets are looked at meanwhile. */
+/** Many unknown subjects, named at once: measures the polls of the wallets meanwhile. */
 async function many(seed: number): Promise<Target[]> {
   const { wallets, requestsPerSecond, subjects, beforeSeconds, seconds } = MANY;
   return inWorld({ wallets, skew: 0, seed }, async (world) => {

@@ -22,14 +22,13 @@ const MAIN = join(import.meta.dirname, '../src/main.ts');
 const TOKEN = 'bench-admin-token-0123456789abcdef';
 const PREFIX = 'bench';
 
-/** The longest that any input may hold up the event loop, in ms. */
 const MOST_MS = 100;
 const MIB = 1024 * 1024;
 
-/** The daemon measures its event loop with a timer that fires so often; what is later is a delay. */
+/** Interval of the timer with which the daemon measures its event loop; lateness is a delay. */
 const TICK_MS = 10;
 
-/** After this, an input has stopped the daemon: it is killed and started again. Milliseconds. */
+/** After this time, an input has stopped the daemon: it is killed and started again. Milliseconds. */
 const GIVEN_UP_MS = 30_000;
 
 const INTENTS = 30;
@@ -42,7 +41,7 @@ const OPTIONS = {
 } as const;
 const COUNT = z.coerce.number().int().min(0);
 
-/** What an input is sent to. `next` is the next intent that has not changed yet. */
+/** Targets of an input. `next` is the next intent that has not changed yet. */
 type Stage = {
   url: string;
   upstream: ScriptedUpstream;
@@ -51,7 +50,6 @@ type Stage = {
   lists: { tokens: string };
   rpc: { result: string };
   next: () => string;
-  /** Has the config read again, with these tokens beside that of the benchmark. */
   reload: (tokens: OtherTokens) => Promise<void>;
   restart: () => Promise<void>;
 };
@@ -59,8 +57,8 @@ type OtherTokens = { read?: string; consume?: string };
 type Input = { name: string; send: (stage: Stage) => Promise<void> };
 
 /**
- * Sends inputs at the limits, and random ones, to a daemon with its default settings, and prints how long each held up
- * its event loop, as the daemon itself measures it (`nodejs_eventloop_lag_max_seconds`), beside an ordinary page.
+ * Sends inputs at the limits, and random ones, to a daemon with its default settings. Prints the event loop delay of each, as
+ * the daemon itself measures it (`nodejs_eventloop_lag_max_seconds`), beside an ordinary page.
  */
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: OPTIONS });
@@ -130,7 +128,7 @@ export async function run(args: string[]): Promise<number> {
   return printTargets(targets) ? 0 : 1;
 }
 
-/** The pending intent that is requested, or a changed one; a list where that is requested. */
+/** Answers with the requested pending intent, or a changed one, or a list. */
 function answerOf(path: string, query: Record<string, string>, lists: { tokens: string }): Scripted {
   if (path === '/v1/tokens') return { status: 200, body: lists.tokens };
   if (path === '/v1/chains') return { status: 200, body: '[]' };
@@ -182,9 +180,8 @@ async function startDaemon(configFile: string): Promise<{ program: Program; url:
   return { program, url };
 }
 
-/** The time that the event loop of the daemon was held up while something was done, at the longest. */
 async function measured(stage: Stage, send: Input['send']): Promise<number> {
-  // The daemon begins anew with each scrape.
+  // The daemon's measurement restarts with each scrape.
   await longestDelayMs(stage.url);
   // A refused or broken request is an answer too.
   await send(stage).catch(() => undefined);
@@ -197,7 +194,7 @@ async function longestDelayMs(url: string): Promise<number> {
   return Math.max(0, 1_000 * Number(seconds) - TICK_MS);
 }
 
-/** A webhook receiver that answers as an input has it, an RPC endpoint, and a mail server that refuses one recipient for now. */
+/** A webhook receiver with the answer of an input, an RPC endpoint, and a mail server that refuses one recipient for now. */
 class BenchReceiver {
   readonly #http: Server;
   readonly #mail = createTcpServer((socket) => {
@@ -254,7 +251,6 @@ function ordinary(count: number): string {
   );
 }
 
-/** Has the upstream give one answer, and waits until the daemon has had the time to read it. */
 function answered(name: string, records: () => string): Input {
   return {
     name,
@@ -273,7 +269,6 @@ function answered(name: string, records: () => string): Input {
   };
 }
 
-/** Has intents be filled from now on, and waits until the daemon has made and sent their events. */
 async function fill({ upstream, next }: Stage, count: number, more: object = {}): Promise<void> {
   const usual = upstream.answer;
   const filled = new Set(Array.from({ length: count }, next));
@@ -290,7 +285,6 @@ async function fill({ upstream, next }: Stage, count: number, more: object = {})
   await wait(2_000);
 }
 
-/** An event is delivered while the receiver answers so. */
 const delivered = (name: string, answer: BenchReceiver['answer']): Input => ({
   name,
   send: async (stage) => {
@@ -301,7 +295,7 @@ const delivered = (name: string, answer: BenchReceiver['answer']): Input => ({
 
 const agents = new Map<string, Agent>();
 
-/** Requests of one loopback address: wrong tokens of one delay each other. */
+/** Agent with one loopback address: wrong tokens of one address delay each other. */
 function agentOf(from: string): Agent {
   const agent = agents.get(from) ?? new Agent({ connect: { localAddress: from } });
   agents.set(from, agent);
@@ -326,13 +320,13 @@ async function call(url: string, { method = 'GET', token, body, from = '127.0.0.
   return answer.statusCode;
 }
 
-/** A request that makes an input possible: where it is refused, the figure would mean nothing. */
+/** Sends a request that an input needs: where it is refused, the figure would mean nothing. */
 async function accepted(url: string, sent: Sent): Promise<void> {
   const status = await call(url, sent);
   if (status >= 300) console.log(`  refused with ${status}: ${new URL(url).pathname}`);
 }
 
-/** A fraction: JavaScript holds one nearly, so that its digits are compared. */
+/** A fraction that JavaScript represents only nearly, so that its digits are compared. */
 const digits = (count: number): string => `1.${'0'.repeat(count - 2)}1`;
 const filled = (member: string, size: number): string =>
   `[${Array.from({ length: Math.floor(size / (member.length + 1)) }, () => member).join(',')}]`;
@@ -342,7 +336,7 @@ const posted = (name: string, path: string, body: string, token?: string): Input
     void (await call(url + path, { method: 'POST', body, ...(token === undefined ? {} : { token }) })),
 });
 
-/** The start of a daemon whose upstream lists these tokens: the list is fetched then. */
+/** Starts a daemon whose upstream lists these tokens: the list is fetched at the start. */
 const started = (name: string, tokens: () => string): Input => ({
   name,
   send: async ({ lists, restart }) => {
@@ -354,7 +348,6 @@ const started = (name: string, tokens: () => string): Input => ({
 
 const PAYMENT = { chainId: 8453, txHash: hashOf(7), token: TOKEN_ADDRESS, amount: '1000' };
 
-/** A payment is checked while the endpoint answers with this result. */
 const checked = (name: string, result: () => string): Input => ({
   name,
   send: async (stage) => {
@@ -524,10 +517,9 @@ async function idle(url: string, count: number): Promise<void> {
   for (const socket of sockets) socket.destroy();
 }
 
-/** The number of random requests that are under way at once. */
 const AT_ONCE = 8;
 
-/** One of so many has a wrong token, each from an address of its own: those of one address delay each other. */
+/** One in so many has a wrong token, each from an address of its own: those of one address delay each other. */
 const WRONG_ONE_IN = 10;
 
 function randomInputs(random: Random, count: number): Input {

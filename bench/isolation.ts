@@ -19,10 +19,10 @@ import { DeadNameServer } from './isolation/dead-name.ts';
 
 const MAIN = join(import.meta.dirname, '../src/main.ts');
 
-/** The p95 beside the others may be so much of the one alone. */
+/** Largest ratio of the p95 beside the others to the one alone. */
 const MAX_RATIO = 1.5;
 
-/** Events for the receivers that are ill wait under one type, those that are measured have another. */
+/** Events for the faulty receivers wait under one type; those that are measured have another. */
 const WAITING_TYPE = 'upstream.unreachable';
 const MEASURED_TYPE = 'upstream.reachable';
 
@@ -38,7 +38,7 @@ const COUNT = z.coerce.number().int().min(1);
 
 type Size = { rounds: number; waiting: number; events: number; everyMs: number };
 
-/** What stands during the whole benchmark. `names` is null where a daemon cannot have a name server of its own. */
+/** Parts that run during the whole benchmark. `names` is null where a daemon cannot have a name server of its own. */
 type Surroundings = {
   redisUrl: string;
   redis: RedisClient;
@@ -49,11 +49,10 @@ type Surroundings = {
 };
 
 /**
- * Does a receiver notice that others are ill? In turns, a daemon of its own delivers to one receiver alone, and to the
- * same beside six that are ill at once, each with 1,000 events waiting: one whose name server does not answer, one that
- * says nothing to a TLS handshake, one that drips headers, one that answers all with 429, one that resets, and one that
- * answers after 30 s. The latency of an event runs from just before it is appended to the log until its request is at the
- * receiver.
+ * Measures the effect of faulty receivers on a healthy one. In turns, a daemon of its own delivers to one receiver alone, and
+ * to the same beside six faulty ones, each with 1,000 events waiting: one whose name server does not answer, one that does
+ * not answer a TLS handshake, one that drips headers, one that answers all with 429, one that resets, and one that answers
+ * after 30 s. The latency of an event runs from just before it is appended to the log until its request is at the receiver.
  */
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: OPTIONS });
@@ -107,7 +106,7 @@ type Rounds = { alone: number[][]; beside: number[][] };
 async function measure(surroundings: Surroundings, size: Size): Promise<Rounds> {
   const rounds: Rounds = { alone: [], beside: [] };
   for (let number = 1; number <= size.rounds; number += 1) {
-    // What drifts with time (a busy machine) falls on both, and neither always comes first.
+    // A drift with time (a busy machine) affects both, and neither always comes first.
     const order = number % 2 === 1 ? (['alone', 'beside'] as const) : (['beside', 'alone'] as const);
     for (const kind of order) {
       const latenciesMs = await round(surroundings, { ...size, isAlone: kind === 'alone' });
@@ -118,7 +117,7 @@ async function measure(surroundings: Surroundings, size: Size): Promise<Rounds> 
   return rounds;
 }
 
-/** One daemon, from its start to its end; gives the latency of every measured event, in ms. */
+/** Runs one daemon from its start to its end; returns the latency of every measured event, in ms. */
 async function round(
   { redisUrl, redis, upstreamUrl, healthy, ill, names }: Surroundings,
   { isAlone, waiting, events, everyMs }: Size & { isAlone: boolean },
@@ -167,7 +166,7 @@ async function round(
     const arrivedMs = new Map((await healthy.came()).toReversed());
     return [...sentMs].map(([id, atMs]) => (arrivedMs.get(id) ?? Number.NaN) - atMs);
   } finally {
-    // Attempts that hang would be waited for; nothing is stored of this daemon.
+    // A clean stop would wait for attempts that hang; this daemon's data is not used again.
     await daemon.end('SIGKILL');
     await rm(folder, { recursive: true });
   }

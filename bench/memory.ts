@@ -18,7 +18,7 @@ const REQUESTS_PER_SECOND = 500;
 const TRAFFIC_MINUTES = 10;
 const SETTLE_MS = 15_000;
 
-/** The share of answers that show something new while there is traffic. */
+/** Share of answers with a change while there is traffic. */
 const SHARE = 0.2;
 const SAMPLE_EVERY_MS = 5_000;
 
@@ -26,9 +26,8 @@ const MB = 1_000_000;
 const MOST = { redisPerTransfer: 2_500, processMb: 250, growth: 1.1 };
 
 /**
- * What the shipped daemon needs of memory, with default settings but for the budget: its Redis for a transfer in flight of
- * which one event was delivered to one receiver, the process beside so many of them, and whether the process stays as it is
- * while there is traffic.
+ * Measures the memory of the shipped daemon, with default settings except the budget: its Redis for a transfer in flight with
+ * one delivered event, the process beside many of them, and the stability of the process under traffic.
  */
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: { sizes: { type: 'string' }, minutes: { type: 'string' } } });
@@ -56,7 +55,7 @@ async function measure(
   stage: Stage,
   { size, minutes }: { size: number; minutes: number },
 ): Promise<Target[]> {
-  // What a Redis holds for one transfer and for nobody else is no part of what it holds for many.
+  // The fixed part of a Redis, measured with one transfer, does not count for many.
   await stage.start(1);
   await stage.delivered(1);
   await wait(SETTLE_MS);
@@ -92,7 +91,6 @@ async function measure(
   ];
 }
 
-/** A receiver, and a daemon with the Redis that it brings along. */
 class Stage {
   readonly #upstreamUrl: string;
   readonly #folder: string;
@@ -121,7 +119,7 @@ class Stage {
     return join(this.#folder, 'data');
   }
 
-  /** Starts the daemon on the first so many transfers, in place of the one before. */
+  /** Starts the daemon on the first `size` transfers, in place of the one before. */
   async start(size: number): Promise<Program> {
     await this.#program?.end('SIGTERM');
     const { port } = this.#receiver.address() as AddressInfo;
@@ -149,7 +147,6 @@ class Stage {
     return this.#program;
   }
 
-  /** Resolves once so many deliveries came. */
   async delivered(count: number): Promise<void> {
     const endMs = performance.now() + 1_200_000;
     while (this.#delivered < count) {
@@ -159,7 +156,7 @@ class Stage {
     }
   }
 
-  /** Has transfers change for so many minutes; what the process had in use meanwhile, in bytes. */
+  /** Changes transfers for some minutes; returns the memory in use meanwhile, in bytes. */
   async traffic(pid: number, minutes: number): Promise<number[]> {
     await fetch(`${this.#upstreamUrl}/changes?share=${SHARE}`);
     const [samples, before]: [number[], number] = [[], this.#delivered];
@@ -185,7 +182,7 @@ function hashOf(number: number): string {
   return `0x${number.toString(16).padStart(64, '0')}`;
 }
 
-/** What the keys of each kind come to for one transfer, the largest first. */
+/** Prints the bytes of each kind of key for one transfer, the largest first. */
 function printKinds({ kinds }: Footprint, size: number): void {
   const rows = [...kinds].toSorted(([, a], [, b]) => b.bytes - a.bytes).slice(0, 16);
   for (const [kind, { keys, bytes }] of rows) {

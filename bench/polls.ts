@@ -12,7 +12,7 @@ import { cpuMsOf } from './polls/cpu.ts';
 const MAIN = join(import.meta.dirname, '../src/main.ts');
 const SECRET = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
 
-/** A budget that nothing here comes near. */
+/** A budget that no run here reaches. */
 const UNLIMITED = 10_000;
 
 const SIZES = [1_000, 10_000, 100_000];
@@ -21,15 +21,15 @@ const SETTLE_MS = 8_000;
 const MEASURE_MS = 6_000;
 const COUNT_MS = 6_000;
 
-/** The number of the figures of a size the budget for it is: what is tracked stays overdue all the time. */
+/** Targets of the figures; `leastSpeed` is a lower bound. */
 const MOST = { client: 25, insideOverBare: 2.5, trips: 6, growth: 1.15, firstSeconds: 5, leastSpeed: 0.3 };
 
-/** What one poll, or one job, costs: commands of clients and inside scripts, CPU of the process in ms; and how many a second. */
+/** Cost of one poll, or one job: commands of clients and inside scripts, CPU of the process in ms; and the number a second. */
 type Cost = { client: number; inside: number; cpuMs: number; perSecond: number };
 
 /**
- * What a poll costs in Redis commands and CPU beside more and more subjects, all of them overdue, and how fast the shipped
- * daemon polls with a budget that does not bind, beside a bare loop of BullMQ and undici in the same run.
+ * Measures the cost of a poll in Redis commands and CPU beside growing numbers of overdue subjects. Measures the polls a
+ * second of the shipped daemon with a budget that does not bind, beside a bare loop of BullMQ and undici in the same run.
  */
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: { sizes: { type: 'string' }, rounds: { type: 'string' } } });
@@ -60,7 +60,6 @@ export async function run(args: string[]): Promise<number> {
 
 const NOTHING: Cost = { client: 0, inside: 0, cpuMs: 0, perSecond: 0 };
 
-/** A run of a program against a Redis of its own, from when it has settled. */
 async function measure(program: Program, redisUrl: string, url: string): Promise<Cost> {
   await wait(SETTLE_MS);
   const [asked, cpu, fromMs] = [await askedOf(url), await cpuMsOf(program.pid), performance.now()];
@@ -92,7 +91,7 @@ async function measureBare(url: string): Promise<Cost> {
   }
 }
 
-/** Starts the daemon twice: first to be notified of the subjects, then, with all of them overdue, to be measured. */
+/** Starts the daemon twice: first to read the subjects, then, with all of them overdue, to be measured. */
 async function measureDaemon(url: string, size: number): Promise<{ cost: Cost; firstSeconds: number }> {
   const redis = await RedisProcess.create();
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-bench-'));
@@ -118,7 +117,7 @@ async function measureDaemon(url: string, size: number): Promise<{ cost: Cost; f
     });
   let program: Program | null = null;
   try {
-    // Everything is polled once, so that what is measured is the usual poll of something that is known.
+    // Everything is polled once, so that the measured poll is that of a known subject.
     await writeFile(file, config(UNLIMITED));
     program = await Program.start(MAIN, ['start', '--config', file, '--log-level', 'error']);
     const before = await askedOf(url);

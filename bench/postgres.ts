@@ -24,13 +24,13 @@ const TABLES = { ours: 'intentwatch_events', bare: 'bare_events' };
 
 type Size = { events: number; transfers: number; profile: string | null };
 
-/** What a table came to hold. Rows a second, by when each was inserted. */
+/** Contents of a table at the end. Rows a second, by the time of insert. */
 type Found = { perSecond: number; rows: number; ids: number; outOfOrder: number };
 
 /**
- * The number of rows a second the shipped daemon inserts into Postgres, of events that wait when it starts, beside a bare loop
- * that inserts the same rows one by one, in the same run and the same server. The server does not wait for the disk: the
- * bare loop is then at its fastest.
+ * Measures the rows a second that the shipped daemon inserts into Postgres, of events that wait when it starts. A bare loop
+ * inserts the same rows one by one, in the same run and the same server. The server does not wait for the disk: the bare loop
+ * is then at its fastest.
  */
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: OPTIONS });
@@ -41,7 +41,7 @@ export async function run(args: string[]): Promise<number> {
   };
   const found: Record<keyof typeof TABLES, Found[]> = { ours: [], bare: [] };
   for (let round = 1; round <= COUNT.parse(values.rounds); round += 1) {
-    // What drifts with time (a busy machine) falls on both, and neither always comes first.
+    // A drift with time (a busy machine) affects both, and neither always comes first.
     const order = round % 2 === 1 ? (['bare', 'ours'] as const) : (['ours', 'bare'] as const);
     for (const kind of order) {
       const one = kind === 'bare' ? await bare(size) : await ours(size);
@@ -68,7 +68,6 @@ export async function run(args: string[]): Promise<number> {
     : 1;
 }
 
-/** A server with an empty table, and what asks it. */
 async function onServer(table: string, use: (url: string, pool: pg.Pool) => Promise<void>): Promise<Found> {
   const server = await PostgresProcess.start();
   const pool = new pg.Pool({ connectionString: server.url, max: 1 });
@@ -82,7 +81,7 @@ async function onServer(table: string, use: (url: string, pool: pg.Pool) => Prom
   }
 }
 
-/** A daemon that finds all events waiting when it starts. */
+/** Runs a daemon that finds all events waiting when it starts. */
 async function ours({ events, transfers, profile }: Size): Promise<Found> {
   return onServer(TABLES.ours, async (url, pool) => {
     const stage = await Stage.create();

@@ -22,8 +22,8 @@ const MB = 1_000_000;
 const MOST = { openedSeconds: 60, processMb: 500, silentSeconds: 5 };
 
 /**
- * What it takes to tell many receivers of everything: from the first event on, until every delivery is opened, what the
- * process needs of memory meanwhile, and whether the upstream is asked all the time.
+ * Measures the cost of notifying many receivers of everything: from the first event until every delivery is opened, the
+ * memory of the process meanwhile, and whether the upstream is polled all the time.
  */
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({
@@ -98,7 +98,7 @@ export async function run(args: string[]): Promise<number> {
   }
 }
 
-/** Follows a daemon until so many deliveries are opened. Memory in bytes. */
+/** Follows a daemon until all deliveries are opened. Memory in bytes. */
 async function watch(
   pid: number,
   { all, metricsPort, asked }: { all: number; metricsPort: number; asked: () => Promise<number> },
@@ -122,7 +122,7 @@ async function watch(
   }
 }
 
-/** The metric of deliveries that were opened, over all receivers; 0 while the daemon starts. */
+/** The metric of opened deliveries, over all receivers; 0 while the daemon starts. */
 async function openedOf(port: number): Promise<number> {
   const answer = await fetch(`http://127.0.0.1:${port}/metrics`).catch(() => null);
   const lines = ((await answer?.text()) ?? '').split('\n');

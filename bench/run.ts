@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { z } from 'zod';
 
-/** A benchmark is a file beside this one that exports `run`: it prints its table and resolves with the exit code. */
+/** A benchmark is a file beside this one that exports `run`, which prints its table and resolves with the exit code. */
 const BENCHMARK = z.object({
   run: z.custom<(args: string[]) => Promise<number>>((run) => typeof run === 'function'),
 });

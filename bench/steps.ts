@@ -5,12 +5,12 @@ import { World } from './detection/world.ts';
 
 const WALLETS = 60;
 
-/** After a step the budget is used within this, and counted from then on for so long. Seconds. */
+/** After a step the budget is used within this time, and counted from then on for so long. Seconds. */
 const SETTLED_SECONDS = 2;
 const COUNTED_SECONDS = 10;
 const LEAST_USED = 0.95;
 
-/** Each starts one more process, with a budget of its own that binds all of them; or changes the load. */
+/** Each starts one more process, with a budget that binds all of them; or changes the load. */
 const STEPS: readonly { requestsPerSecond?: number; transfersPerSecond?: number }[] = [
   { requestsPerSecond: 10 },
   { transfersPerSecond: 6 },
@@ -20,8 +20,8 @@ const STEPS: readonly { requestsPerSecond?: number; transfersPerSecond?: number 
 ];
 
 /**
- * What steps in load and budget do, with one, two and three daemons as processes in real time: whether the budget is
- * used soon after each, and that no second ever holds more requests than the budget and one for each process.
+ * Measures the effect of steps in load and budget, with one, two and three daemons as processes in real time. Checks that the
+ * budget is used soon after each step, and that no second holds more requests than the budget plus one per process.
  */
 export async function run(): Promise<number> {
   const world = await World.create({ wallets: WALLETS, skew: 0, seed: 1 });

@@ -25,8 +25,8 @@ const OPTIONS = {
 const COUNT = z.coerce.number().int().min(1);
 
 /**
- * What does a wallet with 10,000 past transfers cost, and is anything missed there? A daemon of its own watches one
- * wallet under each order of pages while 200 transfers live; what the answers showed is held against what a receiver got.
+ * Measures the cost of a wallet with 10,000 past transfers, and checks that no change is missed there. A daemon of its own
+ * watches one wallet under each order of pages while 200 transfers live; the answers are compared with the receiver's events.
  */
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: OPTIONS });

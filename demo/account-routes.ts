@@ -1,17 +1,16 @@
 import type { RenderedEvent } from '../src/domain/events/event.ts';
 
-/** What an answer of the open quoting service showed: one output per quote, in base units. */
+/** Prices in an answer of the open quoting service: one output per quote, in base units. */
 export type GivenPrices = { outputs: readonly string[] };
 
-/** What was shown and reported of one route, and each difference in words. `shown` counts answers. */
+/** Counts of one route, and each difference in words. `shown` counts answers. */
 export type RouteAccount = { shown: number; due: number; reported: number; problems: string[] };
 
 /**
- * Holds the events of one route against the answers that were given, in order. The first answer, an answer without
- * quotes after one with, the reverse, and one whose best output is further from the one reported last than the share (in
- * millionths) must each have come as one event; nothing else may have come. `hasUnused`: an answer was not used,
- * because a later one had been committed before it or its poll was cut off, so that only the order of the events can be
- * checked.
+ * Compares the events of one route with the answers, in order. These answers must each have one event: the first, one without
+ * quotes after one with, the reverse, and one with a best output further from the last reported than the share (in
+ * millionths). There must be no other event. `hasUnused`: an answer was not used, because a later one was committed before it
+ * or its poll was cut off; then only the order of the events can be checked.
  */
 export function accountRoute(input: {
   answers: readonly GivenPrices[];

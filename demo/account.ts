@@ -4,35 +4,31 @@ import type { RenderedEvent } from '../src/domain/events/event.ts';
 import { observationsOf } from './observation.ts';
 import { type Rules, TOLERANCES, type Tolerance, tell } from './story.ts';
 
-/** What was made, what could be seen, and what was reported, held against each other. */
+/** Comparison of the real changes, the visible ones, and the reported ones. */
 export type Account = {
-  /** Status changes of watched subjects. */
   made: number;
-  /** Those that no answer showed while they stood: overtaken between two polls, or never polled. */
+  /** Changes that no answer showed while they were current: overtaken between two polls, or never polled. */
   merged: number;
-  /** Status changes that an answer showed while they stood. */
+  /** Changes that an answer showed while they were current. */
   shown: number;
-  /** Events that name a new status. */
   statusEvents: number;
-  /** Events that name other changes. */
   updates: number;
-  /** The interval at which something was reported, or not reported, for a reason other than a plain change; by reason. */
   tolerated: Record<Tolerance, number>;
-  /** Watched subjects of which the watcher cannot know yet what became of them last, in words. */
+  /** Watched subjects with a last state that the watcher cannot know yet, in words. */
   unsettled: string[];
-  /** Each difference between what was shown and what was reported, in words. Empty when all adds up. */
+  /** Each difference between the visible and the reported changes, in words. Empty when all adds up. */
   problems: string[];
 };
 
 /**
- * Holds events against what a sandbox did (`GET /transitions`) and showed (`GET /showings`). For every watched subject
- * there must be a way in which answers, taken in the order in which they were given, explain all of its events, and in
- * which no answer calls for an event that did not come (story.ts has the rules). Whatever else may have made a
- * difference is counted in `tolerated`. The sequences of a subject must be 1, 2, 3 … and
- * every event must be about a subject that is watched. Once all has drained, `unsettled` must be empty too.
+ * Compares events with the changes (`GET /transitions`) and answers (`GET /showings`) of a sandbox. For every watched
+ * subject there must be a way in which its answers, in their order, explain all of its events, and in which no answer
+ * requires an event that did not come (story.ts has the rules). All other causes of a difference are counted in
+ * `tolerated`. The sequences of a subject must be 1, 2, 3 … and every event must be about a watched subject. Once all
+ * has drained, `unsettled` must be empty too.
  *
- * `events` are those that a receiver got, in any order; one that came twice counts once. Only answers to whoever watches
- * may be among `showings`: whatever else asks the sandbox has to do so later.
+ * `events` are those of a receiver, in any order; a repeated one counts once. `showings` may have only answers to the
+ * watcher: other clients of the sandbox must make their requests later.
  */
 export function account(input: {
   transitions: readonly Transition[];
@@ -40,7 +36,7 @@ export function account(input: {
   events: readonly RenderedEvent[];
   isWatched: (subject: string) => boolean;
   rules?: Partial<Rules>;
-  /** The time that after its last byte an answer about a subject may be taken in, in ms, where its watcher can say so. */
+  /** Time after its last byte in which an answer about a subject may be ingested, in ms, where its watcher states it. */
   slackMsOf?: (subject: string) => number;
 }): Account {
   const made = Map.groupBy(

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { parseDuration } from '../src/config/fields/fields.ts';
 
-/** `demo`: the main job on embedded defaults, with everything that it needs on this machine. */
+/** `demo`: runs the main job on embedded defaults, with all other services on this machine. */
 export function demoCommand(): Command {
   return new Command('demo')
     .description(
@@ -19,7 +19,7 @@ function seconds(text: string): number {
 }
 
 async function demo(options: { for?: number; seed: number }): Promise<void> {
-  // Loaded only now: a list of the commands has no use for the daemon.
+  // Loaded only now: a list of the commands does not need the daemon.
   const { runDemo } = await import('./run.ts');
   await runDemo(options);
 }

@@ -7,7 +7,7 @@ import type { DemoReceiver } from './receiver.ts';
 /** The share by which the demo's route must move to be reported, in millionths. */
 export const DEMO_MOVED_BY_MILLIONTHS = 5_000n;
 
-/** The config file of the demo, as a user would write it. */
+/** The config file of the demo, in a user's form. */
 export function demoConfig(parts: {
   sandbox: Sandbox;
   subjects: Subjects;
@@ -72,7 +72,7 @@ export function demoConfig(parts: {
   });
 }
 
-/** Two endpoints of a chain on hosts of two names, as if they were of two providers. */
+/** Two endpoints of a chain under two host names, like those of two providers. */
 function endpoints(sandbox: Sandbox, chainId: number): { name: string; url: string }[] {
   const [own, other] = [sandbox.rpcUrl(chainId, 'own'), sandbox.rpcUrl(chainId, 'other')];
   return [

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { SMTPServer } from 'smtp-server';
 
-/** A local SMTP server that takes every mail and keeps which event it was about, and its subject line. */
+/** A local SMTP server that accepts every mail and stores its event id and its subject line. */
 export class DemoMailbox {
   readonly #server: SMTPServer;
   readonly mails: { eventId: string; subject: string }[] = [];

@@ -3,7 +3,6 @@ import type { Market } from '../sandbox/world/market.ts';
 
 const STEP_MS = 3_000;
 
-/** What happens to prices, again and again: a dearer market, a small move, nobody who quotes, and back. */
 const STEPS: readonly Market[] = [
   { extraFee: 0.02, solvers: 3 },
   { extraFee: 0.021, solvers: 2 },
@@ -11,7 +10,7 @@ const STEPS: readonly Market[] = [
   { extraFee: 0, solvers: 3 },
 ];
 
-/** Moves the sandbox's prices every few seconds. Returns what ends it. */
+/** Moves the sandbox's prices every few seconds. Returns the function that ends it. */
 export function moveMarket(sandbox: Sandbox): () => void {
   let step = 0;
   const timer = setInterval(() => {

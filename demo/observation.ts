@@ -1,9 +1,9 @@
 import type { Showing, ShownRecord } from '../sandbox/control/answer-log.ts';
 
-/** What one answer said of one subject. Times in ms, see `Showing`. */
+/** One answer's record of one subject. Times in ms, see `Showing`. */
 export type Observation = Omit<ShownRecord, 'id'> & Omit<Showing, 'records'>;
 
-/** The observations of every subject, in the order of the answers. Of a subject that stands twice on a page the first counts. */
+/** Observations of every subject, in the order of the answers. Of a subject that occurs twice on a page the first counts. */
 export function observationsOf(showings: readonly Showing[]): Map<string, Observation[]> {
   const observations = new Map<string, Observation[]>();
   for (const { records, ...showing } of showings) {
@@ -19,13 +19,12 @@ export function observationsOf(showings: readonly Showing[]): Map<string, Observ
   return observations;
 }
 
-/** No request is under way for longer. */
+/** Longest time of a request. */
 const LONGEST_MS = 60_000;
 
 /**
- * True when an answer may have been overtaken: another one that said something else was taken in between this request and
- * the taking in of its answer, so that the commit refused it. `slackMs` is how long after its last byte an answer may be
- * taken in.
+ * True when an answer may have been overtaken: a different one was ingested between this request and the ingestion of its
+ * answer, so that the commit refused it. `slackMs`: time after its last byte in which an answer may be ingested.
  */
 export function hasRival(observations: readonly Observation[], index: number, slackMs: number): boolean {
   const one = observations[index];

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import type { RenderedEvent } from '../src/domain/events/event.ts';
 
-/** A webhook as it came in. `verified` is what the `standardwebhooks` library says of its signature. */
+/** A received webhook. `verified` is the result of the `standardwebhooks` library for its signature. */
 export type ReceivedWebhook = { id: string; verified: boolean; event: RenderedEvent };
 
 /** A small webhook consumer: verifies every signature and answers 204. */
@@ -33,7 +33,7 @@ export class DemoReceiver {
   async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
-    // Whoever sent it has gone in the middle of it.
+    // The sender ended the connection within it.
     if (!request.complete) return;
     const body = Buffer.concat(chunks).toString('utf8');
     const received: ReceivedWebhook = {

@@ -23,18 +23,17 @@ import { eventLine } from './screen.ts';
 const USUAL_PORT = 9464;
 const PACE = 0.8;
 
-/** The time that no delivery may come after polling has ended: longer for a run that ends by itself than for Ctrl-C. */
+/** Longest time without a delivery after the end of polling: longer for a run that ends by itself than for Ctrl-C. */
 const DRAIN_MS = 60_000;
 const INTERRUPTED_DRAIN_MS = 1_500;
 
-/** For how long after its last byte an answer may be taken in (ms): one that the daemon did not use, and any other. */
+/** Time after its last byte in which an answer may be ingested (ms): for one that the daemon did not use, and any other. */
 const LONGEST_TAKING_MS = 60_000;
 const AT_ONCE_MS = 250;
 
-/** What e-mail receivers get by default. */
 const MAIL_EVENTS = ['*', '!*.updated'];
 
-/** Runs the demo until its time is over or a signal ends it. Sets the exit code when something does not add up. */
+/** Runs the demo until its time is over or a signal ends it. Sets the exit code when a number does not add up. */
 export async function runDemo(options: { for?: number; seed: number }): Promise<void> {
   const say = (line: string): void => void process.stdout.write(`${line}\n`);
   const stop = interrupted();
@@ -135,7 +134,7 @@ async function untilEnd(forMs: number | undefined, signal: Promise<unknown>): Pr
   return result;
 }
 
-/** Waits for a condition for as long as something moves: `moved` counts, and stands still for so long at most. */
+/** Waits for a condition while `moved` grows; gives up when it is constant for `stillMs`. */
 async function waitFor(condition: () => boolean, moved: () => number, stillMs: number): Promise<boolean> {
   let [last, sinceMs] = [moved(), performance.now()];
   while (!condition()) {
@@ -151,18 +150,18 @@ function receivedIds(receiver: DemoReceiver): Set<string> {
   return new Set(receiver.received.map((received) => received.id));
 }
 
-/** Prints the account of the run, one line a number, and returns whatever does not add up. */
+/** Prints the account of the run, one line a number, and returns each problem. */
 function summarise(run: {
   sandbox: Sandbox;
   subjects: Subjects;
-  /** Unix seconds; what wallets show of earlier times is history. */
+  /** Unix seconds; earlier times in wallets are history. */
   watchedSince: number;
   receiver: DemoReceiver;
   mailbox: DemoMailbox;
   /**
-   * The events that it committed, by id; the subjects of answers that were not used, as a newer one had been committed;
-   * whether a poll of the route failed or was cut off as polling ended: the upstream may have answered it all the same;
-   * and when polling began to end (Unix ms).
+   * `committed`: types of its events by id. `overtaken`: subjects of answers that were not used, because a newer one was
+   * committed. `isRoutePollCut`: a poll of the route failed or was cut off at the end of polling; the upstream may have
+   * answered it all the same. `stoppedMs`: begin of the end of polling (Unix ms).
    */
   daemon: {
     committed: ReadonlyMap<string, string>;
@@ -234,7 +233,7 @@ function summarise(run: {
   return problems;
 }
 
-/** Every transfer belongs to a watched wallet; quotes, jobs and vaults are watched where the config names them. */
+/** True for each watched subject. Every transfer belongs to a watched wallet; the config names quotes, jobs and vaults. */
 function watched(subjects: Subjects): (subject: string) => boolean {
   const named = new Set([
     ...subjects.quotes.map((uuid) => `quote:${uuid}`),
@@ -244,7 +243,7 @@ function watched(subjects: Subjects): (subject: string) => boolean {
   return (subject) => subject.startsWith('intent:') || named.has(subject);
 }
 
-/** The usual port where it is free, so that the printed metrics URL is the one in the scrape config. */
+/** Finds the usual port where it is free, so that the printed metrics URL is that of the scrape config. */
 async function usualPort(): Promise<number> {
   const probe = createServer();
   return new Promise((resolve) => {

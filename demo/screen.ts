@@ -4,7 +4,7 @@ import { type RouteSummary, readRoute } from '../src/domain/quotes/route.ts';
 import { chainName } from '../src/domain/transfers/chains.ts';
 import { describeAmount } from '../src/domain/transfers/money.ts';
 
-/** One line about an event: when, what, which, how much from where to where, and how late we were. */
+/** One line about an event: time, type, subject, amount, source, destination, and our delay. */
 export function eventLine(event: RenderedEvent, verified: boolean): string {
   const { subject, detectionDelaySeconds, sequence } = event.data;
   const delay = detectionDelaySeconds === null ? '' : `${detectionDelaySeconds.toFixed(1)} s`;
@@ -43,7 +43,6 @@ function transfer(event: RenderedEvent): string {
   return `${amount}, ${route}`;
 }
 
-/** What a route gives for what. */
 function price({ source, destination, amount, output }: RouteSummary): string {
   const units = (end: RouteSummary['source'], amount: string): string =>
     describeAmount({ amount, chainId: String(end.chainId), token: end.token });

@@ -1,6 +1,6 @@
 /**
- * The usual ways of each kind, in lower case, after the interface's notes; the daemon's own table is not used, so that
- * one is held against the other. A kind is what stands before the first colon of a subject's id.
+ * The usual status sequences of each kind, in lower case, from the interface's notes. The daemon's own table is not used, so
+ * that this one checks it. A kind is the text before the first colon of a subject's id.
  */
 const WAYS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   intent: [
@@ -27,7 +27,7 @@ const WAYS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
 };
 
-/** True when a usual way leads from the second status to the first: the step goes back. */
+/** True when a usual sequence leads from the second status to the first: the step goes back. */
 export function isBackward(subject: string, from: string, to: string): boolean {
   const ways = WAYS[subject.slice(0, subject.indexOf(':'))] ?? [];
   const [before, after] = [from.toLowerCase(), to.toLowerCase()];

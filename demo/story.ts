@@ -4,44 +4,44 @@ import { hasRival, type Observation } from './observation.ts';
 import { isBackward } from './steps.ts';
 
 /**
- * Why something was reported, or was not, although an answer alone would have it otherwise:
+ * Reasons why an event was reported, or was not, against the rule for a single answer:
  *
- * - `history`: first seen with an `updatedAt` before the wallet was watched: nothing is reported.
- * - `overtaken`: another answer about the subject was under way at the same time and was taken in first.
- * - `lost`: the answer came when the watcher, or what it stores in, was down, or never left whole.
- * - `stale`: the answer was older than what was known, or `unknown`, or a step back without a newer time.
- * - `confirmed`: look-ups kept giving a stale answer for so long that it counts.
- * - `clock`: an event that time made, not an answer.
+ * - `history`: first observed with an `updatedAt` before the wallet was watched: no event.
+ * - `overtaken`: another answer about the subject was under way at the same time and was ingested first.
+ * - `lost`: the answer came while the watcher, or its store, was down, or it was never sent whole.
+ * - `stale`: the answer was older than the known state, or `unknown`, or a step back without a newer time.
+ * - `confirmed`: exact polls repeated a stale answer for so long that it counts.
+ * - `clock`: time caused the event, not an answer.
  */
 export const TOLERANCES = ['history', 'overtaken', 'lost', 'stale', 'confirmed', 'clock'] as const;
 
 export type Tolerance = (typeof TOLERANCES)[number];
 
-/** What of the watcher's settings, and of its fate, the account has to know. */
+/** Settings and history of the watcher that the account needs. */
 export type Rules = {
-  /** For how long look-ups must repeat a stale answer before it counts, in ms. */
+  /** Time for which exact polls must repeat a stale answer before it counts, in ms. */
   confirmAfterMs: number;
-  /** The time that after its last byte an answer may be taken in, in ms. */
+  /** Time after its last byte in which an answer may be ingested, in ms. */
   slackMs: number;
-  /** First sights with an `updatedAt` before this (Unix seconds) may be history; null for none. */
+  /** First observations with an `updatedAt` before this (Unix seconds) may be history; null for none. */
   historyBefore: number | null;
-  /** When the watcher, or what it stores in, was down (Unix ms): answers of that time may be lost to it. */
+  /** Times at which the watcher, or its store, was down (Unix ms): it may have lost answers of these times. */
   outages: readonly { fromMs: number; untilMs: number }[];
 };
 
-/** The place where no answer carries a time, a return is confirmed sooner than after `confirmAfterMs`. */
+/** Where no answer carries a time, a return is confirmed sooner than after `confirmAfterMs`. */
 const TIMELESS_CONFIRM_MS = 45_000;
 
 const USUAL: Rules = { confirmAfterMs: 600_000, slackMs: 250, historyBefore: null, outages: [] };
 
-/** `known` is the status that the watcher must have stored in the end; null for none. */
+/** Result for one subject; `known` is the watcher's last stored status; null for none. */
 export type Story = { problems: string[]; tolerated: Record<Tolerance, number>; known: string | null };
 
 type Facts = RenderedEvent['data'];
 
 /**
- * What the watcher knows: the last record it took in; `isReported`: an event has been made of it; `left`: the statuses and
- * contents that it has left at this time, to which it returns only when look-ups have confirmed it.
+ * State of the watcher: the last ingested record. `isReported`: it has an event. `left`: the earlier statuses and contents
+ * under this `updatedAt`; the watcher returns to them only after exact polls have confirmed it.
  */
 type Known = Pick<Observation, 'status' | 'updatedAt' | 'content'> & {
   isReported: boolean;
@@ -55,9 +55,9 @@ type Way = { reported: number; known: Known | null; tolerated: Record<Tolerance,
 const UNKNOWN = 'unknown';
 
 /**
- * Finds a way in which the observations of a subject explain its events. It follows all ways at once, because it cannot be
- * seen from outside whether of two answers under way at one time the one or the other was taken in. Of ways that come
- * to the same the one that needed the fewest tolerances is stored, and dropped answers last.
+ * Finds a way in which the observations of a subject explain its events. It follows all ways at once: of two answers under
+ * way at one time, an outside observer cannot know which was ingested. Of equal ways it selects the one with the fewest
+ * tolerances; a dropped answer is the last choice.
  */
 export function tell(input: {
   subject: string;
@@ -93,7 +93,7 @@ export function tell(input: {
 
 type Step = { subject: string; observation: Observation; events: readonly Facts[]; rules: Rules };
 
-/** All ways in which the watcher may take an answer in; none when it calls for an event that did not come. */
+/** All ways in which the watcher may ingest an answer; empty when it requires an event that did not come. */
 function take(way: Way, step: Step): Way[] {
   const { observation, rules } = step;
   const { known } = way;
@@ -116,7 +116,7 @@ function take(way: Way, step: Step): Way[] {
     const regression = isBackward(step.subject, known.status, observation.status);
     return reportedAs(way, step, { from: known.status, regression, whole: isNewer });
   }
-  // What was left at another time says nothing of this one.
+  // Contents left at another time do not affect this one.
   const left = isNewer ? [] : known.left;
   const same: Way = {
     ...way,
@@ -127,7 +127,7 @@ function take(way: Way, step: Step): Way[] {
   if (known.left.includes(observation.content)) ways.push(...takeStale(way, known, step));
   if (observation.content !== known.content) {
     ways.push(...reportedAs(way, step, { from: known.status, regression: false, whole: false }));
-    // A part of the record may have gone back, which look-ups have to confirm: the next event says so.
+    // A part of the record may have gone back, which exact polls must confirm: the next event reports it.
     const next = step.events[way.reported];
     const goesBack = known.left.length > 0 && next?.regression === true && next.status === known.status;
     if (goesBack) ways.push(...takeStale(way, known, step));
@@ -135,7 +135,7 @@ function take(way: Way, step: Step): Way[] {
   return ways;
 }
 
-/** A stale answer is ignored; when look-ups have repeated it for long enough it may count. */
+/** Ignores a stale answer; it may count once exact polls have repeated it for long enough. */
 function takeStale(way: Way, known: Known, step: Step): Way[] {
   const { observation, rules } = step;
   const ignored = observation.status === known.status ? way : tolerate(way, 'stale');
@@ -150,7 +150,7 @@ function takeStale(way: Way, known: Known, step: Step): Way[] {
     : rules.confirmAfterMs;
   if (observation.at - sinceMs < confirmAfterMs - rules.slackMs) return [unconfirming];
   const how = { from: known.status, regression: observation.status !== UNKNOWN, whole: false };
-  // What counts in spite of a time that is known replaces that time as well, also by none.
+  // An answer that counts against a known time also replaces that time, even by none.
   const timeless: Way = { ...way, known: { ...known, updatedAt: null } };
   const silent = replaced(timeless, observation, { isReported: known.isReported });
   const confirmed = [
@@ -161,8 +161,8 @@ function takeStale(way: Way, known: Known, step: Step): Way[] {
 }
 
 /**
- * The way on where the next event tells of this answer: a first sight (`from` null), a new status, or other changes in
- * the same one. Nothing where it does not. `whole`: the event's record must be the answer's, nothing kept from before.
+ * Continues where the next event reports this answer: a first observation (`from` null), a new status, or other changes in
+ * the same one; otherwise empty. `whole`: the event's record must equal the answer's, without earlier parts.
  */
 function reportedAs(
   way: Way,
@@ -182,8 +182,8 @@ function reportedAs(
 }
 
 /**
- * The way, and those on which events that time made came next: about the status that is known, or about `unknown` where
- * nothing is, as of an imported quote that runs out before the upstream shows it.
+ * The way, and its continuations by events of the clock. These are about the known status, or about `unknown` where none is,
+ * as of an imported quote that expires before the upstream shows it.
  */
 function withClock(way: Way, events: readonly Facts[]): Way[] {
   const event = events[way.reported];
@@ -197,7 +197,7 @@ function withClock(way: Way, events: readonly Facts[]): Way[] {
   return [way, ...withClock(tolerate({ ...way, known, reported: way.reported + 1 }, 'clock'), events)];
 }
 
-/** What is known once time has made an event of what the upstream has not shown. */
+/** State after an event of the clock about a subject that the upstream has not shown. */
 const NEVER_SHOWN: Known = {
   status: UNKNOWN,
   updatedAt: null,
@@ -221,7 +221,7 @@ function isAfter(observation: Observation, known: Known): boolean {
   );
 }
 
-/** An answer without a time leaves the known one standing. */
+/** The time of an observation; one without a time leaves the known time unchanged. */
 function timeOf(observation: Observation, known: Known | null): number | null {
   return observation.updatedAt ?? known?.updatedAt ?? null;
 }
@@ -240,7 +240,7 @@ function replaced(way: Way, observation: Observation, { isReported }: { isReport
   return { ...way, known };
 }
 
-/** What is left by taking an observation in; nothing counts over another time. */
+/** Contents that an observation replaces; a new time clears them. */
 function leftBy(known: Known | null, observation: Observation): string[] {
   if (known === null) return [];
   if (known.updatedAt !== null && observation.updatedAt !== null && known.updatedAt !== observation.updatedAt)
@@ -260,7 +260,6 @@ function dropReason(observations: readonly Observation[], index: number, rules: 
   return hasRival(observations, index, rules.slackMs) ? 'overtaken' : null;
 }
 
-/** Of ways that come to the same, the one with the fewest tolerances. */
 function fewest(ways: readonly Way[]): Way[] {
   const best = new Map<string, Way>();
   for (const way of ways) {
@@ -279,7 +278,7 @@ function tolerate(way: Way, reason: Tolerance): Way {
   return { ...way, tolerated: { ...way.tolerated, [reason]: way.tolerated[reason] + 1 } };
 }
 
-/** An answer that was dropped for another's sake is the last thing to be assumed: the rules explain most without. */
+/** Weighs a way. A dropped answer is the last choice: the rules explain most without. */
 function weight({ tolerated }: Way): number {
   const dropped = tolerated.overtaken + tolerated.lost;
   return TOLERANCES.reduce((sum, reason) => sum + tolerated[reason], dropped * 100);

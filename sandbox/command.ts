@@ -4,10 +4,10 @@ import { Sandbox } from './sandbox.ts';
 
 const DEFAULT_QUOTES_PORT = 8082;
 
-/** Waits for the signal that ends a program: `wait` resolves at it, `release` ends the waiting. */
+/** Waits for the signal that ends a program: `wait` resolves at it, `release` removes the listeners. */
 type Interrupted = () => { wait: Promise<unknown>; release: () => void };
 
-/** `sandbox`: a local upstream for development, with transfers that live. It serves until it is interrupted. */
+/** `sandbox`: runs a local upstream for development, with transfers that change, until it is interrupted. */
 export function sandboxCommand(interrupted: Interrupted): Command {
   return new Command('sandbox')
     .description(
@@ -95,7 +95,7 @@ async function serve({ fault: faults, ...flags }: Flags, interrupted: Interrupte
   stop.release();
 }
 
-/** Reads `type` or `type:key=value,key=value`; values that are numbers become numbers. */
+/** Parses `type` or `type:key=value,key=value`; numeric values become numbers. */
 function addFault(text: string, earlier: Fault[]): Fault[] {
   const [type = '', ...rest] = text.split(':');
   const members = rest

@@ -28,39 +28,39 @@ import { createSubmits } from './world/submits.ts';
 import { Timeline } from './world/timeline.ts';
 import { createWorld, type Subjects, type Transition, type World } from './world/world.ts';
 
-/** What a sandbox is started with. */
+/** Options of a sandbox. */
 export type SandboxOptions = {
-  /** The place where all ports listen. Default `127.0.0.1`. */
+  /** Address of all ports. Default `127.0.0.1`. */
   host?: string;
   /** Default 0: any free port. */
   port?: number;
   /** Default 0: any free port. */
   controlPort?: number;
-  /** Of the open quoting service. Default 0: any free port. */
+  /** Port of the open quoting service. Default 0: any free port. */
   quotesPort?: number;
   /** The same seed gives the same wallets, ids, hashes and lives. Default 1. */
   seed?: number;
-  /** The number of times faster than usual transfers live; births are not affected. Default 1. */
+  /** Factor by which transfers live faster than usual; births are not affected. Default 1. */
   timeScale?: number;
   /** Default `sandbox-key`. */
   apiKey?: string;
   /** Births per second of wall clock; 0 for none but those that are announced at start. Default 0.5. */
   transfersPerSecond?: number;
-  /** The number of wallets send and receive. Default 10. */
+  /** Number of wallets that send and receive. Default 10. */
   wallets?: number;
-  /** By how much the first wallets send and receive more than the last: the exponent of Zipf's law. Default 0: all alike. */
+  /** Exponent of Zipf's law by which the first wallets send and receive more than the last. Default 0: all alike. */
   walletSkew?: number;
-  /** The number of transfers, over all wallets, have ended in the days before the start. Default 0. */
+  /** Number of transfers, over all wallets, that ended in the days before the start. Default 0. */
   pastTransfers?: number;
-  /** The number of seconds after its birth a block is final, before time is scaled. Default 60. */
+  /** Seconds from a block's birth to its finality, before time is scaled. Default 60. */
   finalitySeconds?: number;
-  /** Faults that are on from the start. */
   faults?: readonly Fault[];
 };
 
 /**
- * A local upstream that needs no key from anyone: serves the interface on one port, the open quoting service
- * on another and, on a third, tells what really happened. Constructing it checks the options (RangeError) and creates the world; `start` sets it going.
+ * A local upstream that needs no key from anyone. It serves the interface on one port and the open quoting service on
+ * another; a third reports the real changes. The constructor checks the options (RangeError) and creates the world; `start`
+ * starts it.
  */
 export class Sandbox {
   readonly apiKey: string;
@@ -115,7 +115,7 @@ export class Sandbox {
       moved: this.#chains.follow,
       remembered: this.#chains.remember,
     });
-    /** The plan by which a transfer lives: with the lie that a fault draws for it, or that it was given. */
+    /** The plan of a transfer, with the lie that a fault draws for it, or its own. */
     const prepare = (plan: TransferPlan): TransferPlan => {
       const path = `/chains/${plan.destination.chain.chainId}`;
       const drawn = faults.strikeAlways('payment', { path, key: plan.intentHash })?.lie ?? null;
@@ -191,7 +191,7 @@ export class Sandbox {
     });
   }
 
-  /** Opens the ports and lets transfers live. When one cannot be opened, none stays open. */
+  /** Opens the ports and starts the transfers. When one port cannot be opened, none stays open. */
   async start(): Promise<void> {
     this.#director.begin(this.#nowMs());
     try {
@@ -235,27 +235,27 @@ export class Sandbox {
     return originOf(this.#control);
   }
 
-  /** Everything that can be subscribed to so far, past transfers left out. */
+  /** Subjects so far that a client can subscribe to, without past transfers. */
   subjects(): Subjects {
     return this.#world.subjects();
   }
 
-  /** The status changes really made, in order; at most the last 500,000. `sinceMs` is inclusive. */
+  /** The real status changes, in order; at most the last 500,000. `sinceMs` is inclusive. */
   transitions(sinceMs?: number): Transition[] {
     return this.#world.transitions.read(sinceMs);
   }
 
-  /** The answers given on the main port with status 200, in order; at most the last 500,000. `sinceMs` is inclusive. */
+  /** Answers of the main port with status 200, in order; at most the last 500,000. `sinceMs` is inclusive. */
   answers(sinceMs?: number): Answer[] {
     return this.#answering.log.read(sinceMs);
   }
 
-  /** What readable answers on the main port showed of subjects, in order; as `answers`. */
+  /** Records of subjects in readable answers of the main port, in order; as `answers`. */
   showings(sinceMs?: number): Showing[] {
     return this.#answering.showings.read(sinceMs);
   }
 
-  /** Every request on the main port and on that of the open quoting service, whatever became of it; as `answers`. */
+  /** Every request on the main port and on that of the open quoting service, whatever its outcome; as `answers`. */
   requests(sinceMs?: number): CameRequest[] {
     return this.#requests.log.read(sinceMs);
   }
@@ -274,14 +274,14 @@ export class Sandbox {
     this.#timeline.rearm();
   }
 
-  /** Moves the prices of all quotes; what is left out stays as it is. Returns the market. */
+  /** Changes the prices of all quotes; a missing member stays unchanged. Returns the market. */
   setMarket(change: { [Member in keyof Market]?: Market[Member] | undefined }): Market {
     const { extraFee = this.#market.extraFee, solvers = this.#market.solvers } = change;
     this.#market = { extraFee, solvers };
     return this.#market;
   }
 
-  /** What the upstream has stated of payments, and what their chains show instead; at most the last 200,000. */
+  /** The upstream's statements about payments, and the contents of their chains; at most the last 200,000. */
   payments(sinceMs?: number): StatedPayment[] {
     return this.#chains.stated.read(sinceMs);
   }
@@ -291,7 +291,6 @@ export class Sandbox {
     return `${this.url}/chains/${chainId}/${endpoint}`;
   }
 
-  /** The chains that can be asked, and who was asked how often. */
   chains(): ChainState[] {
     const calls = this.#rpc.calls();
     const nowMs = this.#nowMs();
@@ -305,7 +304,7 @@ export class Sandbox {
     }));
   }
 
-  /** Says how far finality is behind, or has the newest blocks reorganised; on one chain, or on all. */
+  /** Sets the distance of finality, or reorganises the newest blocks; on one chain, or on all. */
   setChains({ chainId, finality, reorganise }: ChainsChange): ChainState[] {
     const nowMs = this.#nowMs();
     for (const [id, { blocks }] of this.#chains.all) {
@@ -325,7 +324,6 @@ export class Sandbox {
   }
 }
 
-/** The identity of the nth gasless job that clients submitted. */
 function drawJob(seed: number, index: number): { uuid: string; permitTxHash: string } {
   const random = randomStream(seed, 'submitted-job', index);
   return { uuid: uuid(random), permitTxHash: transactionHash(random, 'evm') };

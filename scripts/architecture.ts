@@ -4,12 +4,12 @@ import { resolve } from 'node:path';
 const FOLDER = resolve(import.meta.dirname, '..');
 
 /**
- * A step of a flow: the path of its file, which may have one `*`, and the file whose type it implements (null where it is
- * imported by a step before it).
+ * A step of a flow: its file, which may have one `*`, and the file of the type it implements (null: a step before imports
+ * it).
  */
 export type FlowStep = { path: string; behind: string | null };
 
-/** A flow of `docs/architecture.md`. Each part begins with what the daemon starts on its own. */
+/** A flow of `docs/architecture.md`. Each part begins with a task that the daemon starts on its own. */
 export type Flow = { title: string; steps: readonly (readonly FlowStep[])[] };
 
 const STEP = /^\d+\. `([^`]+)`(?: \(behind `([^`]+)`\))?/;
@@ -33,7 +33,7 @@ export function readFlows(page: string): Flow[] {
     });
 }
 
-/** The number of different files on a flow. */
+/** Number of different files on a flow. */
 export function filesOn({ steps }: Flow): number {
   return new Set(steps.flat().map(({ path }) => path)).size;
 }

@@ -7,10 +7,10 @@ import { importsAgainstTheFlow } from './flow.ts';
 
 const root = resolve(import.meta.dirname, '..');
 
-/** One check of `npm run check`: `run` gives what is wrong, or an empty string. */
+/** One check of `npm run check`: `run` returns the problems, or an empty string. */
 type Check = { name: string; run: () => Promise<string> };
 
-/** A place where pure code reads a clock or randomness: 1-based line and what stands there. */
+/** A place where pure code reads a clock or randomness: 1-based line and the found text. */
 export type Impurity = { line: number; found: string };
 
 const IMPURE = [
@@ -18,20 +18,17 @@ const IMPURE = [
   /\bnew\s+Date\b(?!\s*\(\s*[^\s)])/g,
   /(?<!\bnew\s+)\bDate\s*\(/g,
   /\bMath\s*\.\s*random\b/g,
-  // A name of its own for either hides what is called later.
+  // An alias of either hides later calls.
   /=\s*(?:Date|Math)\s*(?=[;,)\n]|$)/g,
 ];
 
-/** Comments become blanks of the same length, so that lines keep their numbers; strings are left as they are. */
+/** Replaces comments by blanks of the same length, so that lines keep their numbers; strings stay unchanged. */
 function withoutComments(source: string): string {
   const parts = /'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`|\/\/[^\n]*|\/\*[\s\S]*?\*\//g;
   return source.replace(parts, (part) => (part.startsWith('/') ? part.replace(/[^\n]/g, ' ') : part));
 }
 
-/**
- * Finds `Date.now()`, `new Date()`, `Date()` and `Math.random()` in TypeScript source. Biome forbids whole globals
- * only, and pure code does need `new Date(nowMs)` and `Math.floor`.
- */
+/** Finds impure clocks and randomness. Biome forbids whole globals only; `new Date(nowMs)` and `Math.floor` are pure. */
 export function findImpurities(source: string): Impurity[] {
   const code = withoutComments(source);
   const found = IMPURE.flatMap((pattern) =>
@@ -43,7 +40,7 @@ export function findImpurities(source: string): Impurity[] {
   return found.sort((a, b) => a.line - b.line);
 }
 
-/** Runs an installed tool from the repository's root; its whole output when it fails. */
+/** Runs an installed tool from the repository's root; returns its whole output when it fails. */
 function tool(command: string, args: string[]): Promise<string> {
   return new Promise((done, reject) => {
     const child = spawn(resolve(root, 'node_modules/.bin', command), args, {
@@ -114,7 +111,6 @@ const CHECKS: Check[] = [
   },
 ];
 
-/** Runs every check, one line each, and tells whether all of them passed. */
 async function runChecks(): Promise<boolean> {
   let passed = true;
   for (const { name, run } of CHECKS) {

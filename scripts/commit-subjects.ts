@@ -3,16 +3,12 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** The most characters that the subject of a commit has. */
 export const LONGEST_SUBJECT = 72;
 
-/** The file whose first commit is the last one that is not checked. */
+/** File whose first commit is the last unchecked one. */
 const SELF = 'scripts/commit-subjects.ts';
 
-/**
- * Finds the commits after the one that added this check whose subject is too long, each as its short id and subject. None where
- * the folder is no clone, or a shallow one, whose history does not say which they are.
- */
+/** Finds later commits with a too long subject, as id and subject. Empty without a full clone, whose history identifies them. */
 export async function longSubjects(root: string): Promise<string[]> {
   const git = async (...args: string[]): Promise<string> =>
     (await run('git', args, { cwd: root })).stdout.trim();

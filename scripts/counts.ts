@@ -7,7 +7,7 @@ import { filesOn, readFlows } from './architecture.ts';
 const ROOT = resolve(import.meta.dirname, '..');
 const CEILINGS = resolve(import.meta.dirname, 'ceilings.json');
 
-/** Words of a dialect that this project once had. The field's terms take their places; CONTRIBUTING.md has the table. */
+/** Words of an earlier dialect of this project. Standard terms replace them; CONTRIBUTING.md has the table. */
 const RETIRED_WORDS = `
   aside ask asked asking asks astray audience border draft entitled entitlement forget forgets forgotten handed hear heard
   hears keep keeps kept known look looked looks moment moments mornings parts reading readings room rooms root roots said
@@ -19,16 +19,16 @@ const RETIRED_WORDS = `
 /** The programs of this repository; a type name occurs once in each. */
 const PROGRAMS = ['src', 'sandbox', 'demo', 'consumer/src'];
 
-/** A file that has fewer lines and a single importer belongs in that importer. */
+/** A file with fewer lines and a single importer belongs in that importer. */
 const SMALL_LINES = 60;
 
 /** A source file: its path from the root, and its text. */
 export type Source = { path: string; text: string };
 
-/** A count that only goes down: its name in `ceilings.json`, how it is taken, and where it is to end. */
+/** A count that only goes down: its name in `ceilings.json`, its measure, and its final value. */
 export type Count = { name: string; of: (sources: readonly Source[]) => number; goal?: number };
 
-/** The flows of `docs/architecture.md`, each with the number of files that it is to end with. */
+/** The flows of `docs/architecture.md`, each with its final number of files. */
 const FLOW_GOALS = {
   'Poll to webhook': 20,
   'A reload that adds a receiver': 10,
@@ -36,7 +36,6 @@ const FLOW_GOALS = {
   'POST /subjects': 12,
 };
 
-/** Every count, over all source files and pages. */
 export const COUNTS: readonly Count[] = [
   ...RETIRED_WORDS.map((word) => ({
     name: `word: ${word}`,
@@ -112,7 +111,7 @@ function matches(sources: readonly Source[], pattern: RegExp): number {
 
 const tallies = new WeakMap<readonly Source[], Map<string, number>>();
 
-/** How often a word occurs, in prose and as a part of a name. */
+/** Number of occurrences of a word, in prose and as a part of a name. */
 function wordCount(all: readonly Source[], word: string): number {
   const known = tallies.get(all);
   if (known !== undefined) return known.get(word) ?? 0;
@@ -155,7 +154,7 @@ function smallFiles(all: readonly Source[]): number {
   return daemon.filter(({ path, text }) => linesOf(text) < SMALL_LINES && importers.get(path) === 1).length;
 }
 
-/** Every source file and page, but generated ones and the data of tests. */
+/** Reads every source file and page, except generated ones and the data of tests. */
 export async function readSources(root = ROOT): Promise<Source[]> {
   const patterns = [
     '{src,sandbox,demo,consumer,test,bench,scripts,examples,config,packaging,docs}/**/*.{ts,lua,js,mjs,md,py,go,css,html,yaml,sql}',
@@ -176,7 +175,7 @@ export async function readSources(root = ROOT): Promise<Source[]> {
 
 const ceilingsSchema = z.record(z.string(), z.int().nonnegative());
 
-/** The counts that are above their ceilings, a line each; empty where none is. */
+/** Counts above their ceilings, a line each; empty where none is. */
 export function aboveCeilings(
   sources: readonly Source[],
   ceilings: Readonly<Record<string, number>>,
@@ -189,7 +188,7 @@ export function aboveCeilings(
   }).join('\n');
 }
 
-/** The counts that have a goal, a line each. */
+/** Counts that have a goal, a line each. */
 export async function countsWithGoals(): Promise<string> {
   const sources = await readSources();
   return COUNTS.flatMap(({ name, of, goal }) =>
@@ -202,7 +201,7 @@ export async function countsAboveCeilings(): Promise<string> {
   return aboveCeilings(await readSources(), ceilingsSchema.parse(JSON.parse(readFileSync(CEILINGS, 'utf8'))));
 }
 
-// Typed by hand: lowers the ceilings to what is there now.
+// Typed by hand: lowers the ceilings to the present counts.
 if (import.meta.main) {
   const sources = await readSources();
   const counts = Object.fromEntries(COUNTS.map(({ name, of }) => [name, of(sources)]));

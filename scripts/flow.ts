@@ -1,10 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join, normalize, relative, resolve } from 'node:path';
 
-/**
- * The program from its ground up, as folders and files of `src`: each imports only what stands before it, those that stand
- * together import each other not at all.
- */
+/** Layers of `src`, the lowest first: each imports only earlier ones. Entries of one layer do not import each other. */
 export const FLOW: readonly (readonly string[])[] = [
   ['domain'],
   ['log.ts', 'make-folder.ts', 'secret.ts', 'version.ts', 'with-timeout.ts'],
@@ -26,10 +23,10 @@ export const FLOW: readonly (readonly string[])[] = [
   ['main.ts'],
 ];
 
-/** An import against the flow: where it stands, and what it imports. */
+/** An import against the flow, with its file. */
 export type Uphill = { from: string; to: string; reason: string };
 
-/** Finds the imports against the flow among source files, given as their path within `src` -> their text. */
+/** Finds imports against the flow in source files, given as their path within `src` -> their text. */
 export function findUphill(sources: ReadonlyMap<string, string>): Uphill[] {
   return [...sources].flatMap(([from, text]) =>
     [...text.matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].flatMap(([, target = '']) => {
@@ -44,7 +41,7 @@ function partOf(path: string): string {
   return path.split('/')[0] ?? '';
 }
 
-/** The daemon knows of the sandbox and the demo only that there are commands which start them. */
+/** The daemon may use only the commands that start the sandbox and the demo. */
 function wrongOutside(from: string, to: string): string | null {
   const isStart = from === 'commands/commands.ts' && /^\.\.\/(sandbox|demo)\/command\.ts$/.test(to);
   return isStart
@@ -61,7 +58,7 @@ function wrongWith(from: string, to: string): string | null {
   return `${from} imports only what stands before it in the flow of scripts/flow.ts, and ${to} does not`;
 }
 
-/** What is wrong with the imports of `src`, a line each; empty where all go with the flow. */
+/** Finds imports of `src` against the flow, a line each; empty for none. */
 export async function importsAgainstTheFlow(root: string): Promise<string> {
   const folder = resolve(root, 'src');
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });

@@ -14,10 +14,10 @@ import { generateVectorFiles } from './generate/vectors.ts';
 
 const root = resolve(import.meta.dirname, '..');
 
-/** A file that is made from the code: `path` is absolute, `name` the path within the repository. */
+/** A generated file: `path` is absolute, `name` the path within the repository. */
 export type GeneratedFile = { path: string; name: string; content: string };
 
-/** Every generated file as the code would make it now; nothing is written. Throws when two generators claim one file. */
+/** Generates every file in memory; nothing is written. Throws when two generators claim one file. */
 export async function generatedFiles(): Promise<GeneratedFile[]> {
   const groups = await Promise.all([
     generateAnswerFiles(),

@@ -3,18 +3,18 @@ import { relative, resolve } from 'node:path';
 
 const root = resolve(import.meta.dirname, '..');
 
-/** The size of a page, its words, and the words of its sentences. */
+/** Size of a page, its words, and the words of its sentences. */
 export type PageMeasure = { bytes: number; words: number; prose: Sentences; tables: Sentences };
 
-/** Sentences: how many, how many words each has on average, and the one that has most. */
+/** Number of sentences, average words of each, and the longest one. */
 export type Sentences = { count: number; average: number; longest: string };
 
 /** A cell of a table with fewer words is a label, not a sentence. */
 const LABEL_WORDS = 5;
 
 /**
- * Measures a page of Markdown, prose and tables apart. Headings and blocks of code are left out. A sentence ends at a full
- * stop, a question mark, or where its paragraph, list item or cell ends.
+ * Measures a page of Markdown, prose and tables apart, without headings and code. A sentence ends at `.`, `?` or its block's
+ * end.
  */
 export function measure(markdown: string): PageMeasure {
   const blocks = proseOf(markdown);
@@ -76,7 +76,7 @@ function wordsOf(text: string): number {
   return text.split(/\s+/).filter((word) => /[\p{L}\d]/u.test(word)).length;
 }
 
-/** The pages that people read: README, and Markdown of docs and of the examples. Paths within the repository. */
+/** Lists the pages for people: README, and Markdown of docs and of the examples. Paths within the repository. */
 export async function pages(): Promise<string[]> {
   const folders = ['docs', 'examples'];
   const found = await Promise.all(

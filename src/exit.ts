@@ -3,7 +3,6 @@ import { printableLine } from './notifiers/printable.ts';
 import { EmbeddedRedisError } from './store/embedded.ts';
 import { refusalSentence, UpstreamFailure } from './upstream/client/failure.ts';
 
-/** The exit codes of every command. */
 export const EXIT = {
   done: 0,
   failed: 1,
@@ -15,25 +14,25 @@ export const EXIT = {
   interrupted: 130,
 } as const;
 
-/** No list of what was expected is longer. */
+/** Longest line of a message, such as a list of expected values. */
 const LONGEST_LINE = 20_000;
 
-/** What a command needs does not answer now, and may later. */
+/** A dependency of a command does not answer now, and may later. */
 export class TryAgainError extends Error {
   override readonly name = 'TryAgainError';
 }
 
-/** What a command was given where to ask, or with what, is wrong: another try changes nothing. */
+/** An address or credential that a command was given is wrong; a retry does not help. */
 export class BadSettingError extends Error {
   override readonly name = 'BadSettingError';
 }
 
-/** What a command was asked about cannot be: another try changes nothing. */
+/** The input of a command is impossible; a retry does not help. */
 export class BadInputError extends Error {
   override readonly name = 'BadInputError';
 }
 
-/** Says on stderr why a command failed, in words for its user, and returns the exit code. */
+/** Writes to stderr why a command failed, for its user, and returns the exit code. */
 export function reportFailure(error: unknown): number {
   if (error instanceof ConfigError) {
     process.stderr.write(`${printable(renderProblems(error))}\n`);
@@ -42,7 +41,7 @@ export function reportFailure(error: unknown): number {
   const message = error instanceof Error ? error.message : String(error);
   process.stderr.write(`intentwatch: ${printable(message)}\n`);
   if (error instanceof BadSettingError) return EXIT.badConfig;
-  // Another try with the same key is refused again.
+  // A retry with the same key is refused again.
   if (error instanceof UpstreamFailure && refusalSentence(error) !== null) return EXIT.badConfig;
   if (error instanceof BadInputError) return EXIT.badInput;
   const passing =
@@ -52,7 +51,7 @@ export function reportFailure(error: unknown): number {
   return passing ? EXIT.tryAgain : EXIT.failed;
 }
 
-/** Lines for a terminal: what they quote from outside cannot move its cursor. */
+/** Makes lines safe for a terminal: quoted foreign text cannot move its cursor. */
 function printable(text: string): string {
   return text
     .split('\n')
@@ -60,13 +59,10 @@ function printable(text: string): string {
     .join('\n');
 }
 
-/** npm passes a Ctrl-C on to a child that the terminal has already notified: two signals so close are one key press. */
+/** npm passes a Ctrl-C on to a child that the terminal has already notified. Two signals within this span are one key press. */
 const SAME_PRESS_MS = 500;
 
-/**
- * Resolves at the first SIGINT or SIGTERM. A second SIGINT ends the process at once with exit code 130; the listeners
- * stay until `release` is called.
- */
+/** Resolves at the first SIGINT or SIGTERM. A second SIGINT exits with code 130. `release` removes the listeners. */
 export function interrupted(): { wait: Promise<NodeJS.Signals>; release: () => void } {
   let firstAt: number | null = null;
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();

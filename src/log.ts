@@ -1,20 +1,16 @@
 import { writeSync } from 'node:fs';
 import { type DestinationStream, type LoggerOptions, pino } from 'pino';
 
-/** What a log shows of an error. */
 type LoggedError = {
   type: string;
   message: string;
   stack?: string;
   code?: string;
-  /** The name of the Redis command that failed, without its arguments. */
+  /** Name of the failed Redis command, without its arguments. */
   command?: string;
 };
 
-/**
- * An error as it is logged: only what is known to be harmless. The Redis client hangs the command on an error, with the
- * script and every argument, and Redis quotes the first of them in some messages. Other messages quote the upstream.
- */
+/** The harmless part of an error. The Redis client attaches the script and all arguments, and messages quote the upstream. */
 export function loggedError(error: Error): LoggedError {
   const { type, message, stack } = pino.stdSerializers.err(error);
   const shown = (text: string): string => withoutPrivateWords(withoutArguments(text));
@@ -35,12 +31,11 @@ function commandOf(error: Error): string | undefined {
   return typeof command.name === 'string' ? command.name : undefined;
 }
 
-/** What Redis says of a command that it does not know, without the arguments that it quotes. */
+/** Removes the arguments that Redis quotes in its message about an unknown command. */
 export function withoutArguments(text: string): string {
   return text.replaceAll(/, with args beginning with:.*/g, '');
 }
 
-/** How the daemon's log is written; the level is its user's choice. */
 export const LOG_OPTIONS = {
   base: null,
   serializers: { error: loggedError },
@@ -52,21 +47,17 @@ export const LOG_OPTIONS = {
 const ADDRESS = '[address]';
 const SECRET = '[secret]';
 
-/** What ends a word of a log line. */
 const WORD = /[^\s<>"'=:,;/]+/g;
 
 /**
- * How secrets begin whose makers mark them so: of webhooks, payment services, code hosts, chats, clouds, signed tokens. A
- * mark may follow any punctuation. That of a signed token follows none of its own characters: else a word would be searched
- * anew at each mark in it.
+ * Prefixes by which issuers mark secrets: of webhooks, payment services, code hosts, chats, clouds, signed tokens. A prefix
+ * may follow any punctuation. That of a signed token follows none of its own characters: otherwise the search would restart
+ * at each prefix in a word.
  */
 const SECRET_START =
   /(?:^|[^A-Za-z0-9])(?:(?:whsec|whsk|sk|rk|ghp|gho|ghs|ghr|github_pat|npm)_|glpat-|xox[a-z]-|(?:AKIA|ASIA)[A-Z0-9])|(?:^|[^\w-])eyJ[\w-]+\./;
 
-/**
- * A value of a log line, however deep, without mail addresses and words that are marked as secrets: the upstream may send
- * either, also as the name of a member. Errors have a serializer of their own.
- */
+/** Removes mail addresses and marked secrets at any depth, also from names of members. Errors have their own serializer. */
 function redacted(value: unknown): unknown {
   if (typeof value === 'string') return withoutPrivateWords(value);
   if (Array.isArray(value)) return value.map(redacted);
@@ -77,7 +68,7 @@ function redacted(value: unknown): unknown {
   );
 }
 
-/** A text without mail addresses and words that are marked as secrets. Takes time linear in its length. */
+/** Removes mail addresses and marked secrets from a text, in time linear in its length. */
 export function withoutPrivateWords(text: string): string {
   return text.replace(WORD, (word) => {
     const at = word.indexOf('@');
@@ -86,13 +77,10 @@ export function withoutPrivateWords(text: string): string {
   });
 }
 
-/** The longest word of the upstream that a log line shows, in characters. */
+/** Longest word of the upstream that a log line shows, in characters. */
 const LONGEST_WORD = 64;
 
-/**
- * A status of the upstream as a log line shows it. Those of the interface are letters, with hyphens and underscores
- * between; anything else may be a secret. The event itself has it as it came.
- */
+/** A status of the upstream for a log line: any text but letters, hyphens and underscores may be a secret, and is hidden. */
 export function loggedStatus(status: string | null): string | null {
   if (status === null) return null;
   const shown = withoutPrivateWords(status);
@@ -102,7 +90,7 @@ export function loggedStatus(status: string | null): string | null {
 
 const PLAIN_WORD = /^[a-z]+(?:[-_ ][a-z]+)*$/i;
 
-/** A type of event as a log line shows it: its word is made from the status, or from that of a failure. */
+/** A type of event for a log line: the type contains the status, or the status of a failure. */
 export function loggedType(type: string, status: string | null): string {
   const dot = type.indexOf('.');
   const isPlain =
@@ -110,16 +98,13 @@ export function loggedType(type: string, status: string | null): string {
   return isPlain ? type : `${type.slice(0, dot + 1)}${SECRET}`;
 }
 
-/** The place where text goes for good before `write` returns. */
+/** A destination that has stored the text when `write` returns. */
 type Sink = { write(text: string): unknown };
 
-/** So much waits for a disk that is full; what comes beyond that is left out. */
+/** Limit of lines that wait for a full disk; further ones are dropped. */
 const MOST_WAITING_BYTES = 16_777_216;
 
-/**
- * Writes to stdout. A disk that is full ends nobody: what cannot be written waits, and stderr says so once. `onGone` is
- * called when the terminal has gone.
- */
+/** Writes to stdout. While a disk is full, lines wait and stderr reports it once. `onGone`: the terminal has gone. */
 export function standardOutput(onGone: () => void): Sink {
   const out = pino.destination({ dest: 1, sync: true, maxLength: MOST_WAITING_BYTES });
   let isReported = false;
@@ -131,16 +116,13 @@ export function standardOutput(onGone: () => void): Sink {
     try {
       writeSync(2, `intentwatch: log lines cannot be written (${code}); they wait\n`);
     } catch {
-      // It is full as well.
+      // stderr is full as well.
     }
   });
   return out;
 }
 
-/**
- * Has the log lines of one turn of the event loop leave together, before the next turn or the end of the process: a write
- * of its own for each costs a busy daemon as much as the deliveries that they tell of.
- */
+/** Writes the lines of one turn of the event loop together: single writes cost as much as the deliveries they report. */
 export function bufferedLines(sink: Sink): DestinationStream {
   let lines = '';
   let isScheduled = false;

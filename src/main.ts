@@ -5,11 +5,10 @@ import { EXIT, reportFailure } from './exit.ts';
 import { VERSION } from './version.ts';
 
 /**
- * Holds the heap close to what lives in it. V8 lets garbage pile up to several times that on a machine with much memory: a
- * daemon that needs 70 MB held 280. What is old is collected once it has grown by so many percent. What is young has little
- * space while the program starts, which leaves much garbage once; then as much as its load needs, up to a bound: with too
- * little, a third of the processor's time under load goes into collecting it. All are flags of V8 that count from when they
- * are set.
+ * Limits the heap to little more than its live objects. On a machine with much memory V8 lets garbage grow to several times
+ * that: a daemon that needs 70 MB held 280. The old space is collected once it has grown by `GROWING_PERCENT`. The young
+ * space is small during the start, which leaves much garbage once. Later it grows with the load, up to a limit: a small one
+ * costs a third of the processor's time under load. All are flags of V8 that take effect when they are set.
  */
 export function keepHeapSmall(): void {
   setFlagsFromString(`--heap-growing-percent=${GROWING_PERCENT}`);
@@ -50,14 +49,14 @@ const program = new Command('intentwatch')
     `\nExit codes: ${EXIT.done} done, ${EXIT.badConfig} bad config, ${EXIT.tryAgain} try again, ${EXIT.interrupted} interrupted twice, ${EXIT.failed} anything else.`,
   );
 
-// Whoever reads the output may have had enough: `| head`.
+// The reader of the output may have ended: `| head`.
 process.stdout.on('error', (error: Error) => {
   process.exit('code' in error && error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
 });
 try {
   const [, , name = ''] = process.argv;
   const called = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  // It costs a command that ends at once a tenth of its time.
+  // It costs a short command a tenth of its time.
   if (called?.staysResident) keepHeapSmall();
   const loaded = called === undefined ? await loadCommands() : [await called.load()];
   for (const command of loaded) program.addCommand(command);

@@ -2,19 +2,16 @@ import { closeSync, existsSync, openSync } from 'node:fs';
 import { mkdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-/** The file that stands in each folder that was made here: only such a folder is ever changed later. */
+/** Marker file in each folder that was made here: only such folders are changed later. */
 export const FOLDER_MARKER = '.intentwatch-folder';
 
 const MARKER_TEXT =
   'Intentwatch made this folder. At each start it takes the rights of others on the folder and on its own files away.\n';
 
-/**
- * Makes a folder for this user alone, with those above it, where there is none, and marks each that it makes. Node's own
- * `recursive` never ends where a folder exists but takes none, as in `/proc`.
- */
+/** Makes and marks missing folders for this user alone. Node's `recursive` never ends where a folder accepts none (`/proc`). */
 export async function makeFolder(folder: string): Promise<void> {
   const parent = dirname(folder);
-  // From the top: of two who make the same folders at once, each finds those above its own.
+  // From the top: of two processes that make the same folders at once, each finds the folders above its own.
   if (!existsSync(parent)) await makeFolder(parent);
   try {
     await mkdir(folder, { mode: 0o700 });
@@ -27,8 +24,8 @@ export async function makeFolder(folder: string): Promise<void> {
 }
 
 /**
- * Makes an empty file for this user alone where there is none. SQLite would make it as the umask of the process says. One
- * that is there is not opened: closing it would give up the locks that SQLite has on it in this process.
+ * Makes a missing file, empty and for this user alone. SQLite would apply the umask of the process. An existing file is not
+ * opened: closing it would release the locks that SQLite has on it in this process.
  */
 export function makePrivateFile(file: string): void {
   try {

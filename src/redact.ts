@@ -1,7 +1,4 @@
-/**
- * A text as bytes (each a character below 256, ASCII letters in lower case), and for each byte which part of the text it
- * came from: `start` and `end` in UTF-16 units.
- */
+/** A text as bytes (characters below 256, ASCII in lower case); `start` and `end`: their places in the text in UTF-16 units. */
 type Bytes = { text: string; start: number[]; end: number[] };
 
 function toBytes(text: string): Bytes {
@@ -19,7 +16,6 @@ function toBytes(text: string): Bytes {
   return { ...bytes, text: lowerCase(parts.join('')) };
 }
 
-/** Names of HTML for the marks that secrets and URLs are made of. */
 const ENTITIES: Readonly<Record<string, string>> = {
   ...{ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", sol: '/', bsol: '\\', colon: ':', semi: ';' },
   ...{ equals: '=', commat: '@', num: '#', percnt: '%', plus: '+', quest: '?', period: '.', comma: ',' },
@@ -28,10 +24,9 @@ const ENTITIES: Readonly<Record<string, string>> = {
   ...{ verbar: '|', vert: '|', grave: '`', hat: '^', nbsp: ' ', dash: '-', hyphen: '-', tilde: '~' },
 };
 
-/** A reference of HTML may lack its semicolon, but not its end: the next digit may have been cut off. */
+/** A reference of HTML may lack its semicolon, but not its end: a cut may have removed the next digit. */
 const REFERENCE_END = '(?:;|(?=[^0-9a-f;]))';
 
-/** The escapes of each encoding: URLs, JSON and JavaScript, HTML. */
 const ESCAPES: readonly RegExp[] = [
   /%(?<byte>[0-9a-f]{2})/g,
   new RegExp(
@@ -53,10 +48,10 @@ const ESCAPES: readonly RegExp[] = [
   ),
 ];
 
-/** What an escape may look like that a cut has left at the end. */
+/** Incomplete escapes that a cut may leave at the end. */
 const ESCAPE_START = /(?:%[0-9a-f]?|\\(?:u\{?[0-9a-f]{0,5}|x[0-9a-f]?)?|&(?:#x?[0-9a-f]{0,6}|[a-z]{0,6}))$/;
 
-/** The bytes with the escapes of URLs, of JSON, and of HTML taken away once, each apart, where there are any. */
+/** Decodes the escapes of URLs, of JSON, and of HTML once, each alone, where there are any. */
 function unescapeBytes(bytes: Bytes): Bytes[] {
   return ESCAPES.flatMap((escapes) => withoutEscapes(bytes, escapes) ?? []);
 }
@@ -101,14 +96,14 @@ function meaningOf(groups: Record<string, string | undefined>): string | null {
   return code <= 0x10ffff ? utf8(String.fromCodePoint(code)) : null;
 }
 
-/** The spellings that a text has in the middle of something encoded in base64, or in hexadecimal. */
+/** Spellings of a text inside a longer text that is encoded in base64 or in hexadecimal. */
 function encodedSpellings(text: string): string[] {
   const bytes = Buffer.from(text, 'utf8');
   const inBase64 = [0, 1, 2].flatMap((offset) => {
     const whole = Buffer.concat([Buffer.alloc(offset), bytes])
       .toString('base64')
       .replace(/=+$/, '');
-    // What is mixed with the bytes before and after does not belong to it.
+    // Characters that mix with the bytes before and after do not belong to it.
     const from = Math.ceil((offset * 8) / 6);
     const until = Math.floor(((offset + bytes.length) * 8) / 6);
     const own = whole.slice(from, until);
@@ -128,31 +123,29 @@ function utf8(text: string): string {
 
 const REDACTED = '[secret]';
 
-/** Parts of an URL shorter than this are words rather than tokens; longer secrets are also found in pieces. */
+/** Parts of a URL shorter than this are words rather than tokens; longer secrets are also found in pieces. */
 const MIN_TOKEN_LENGTH = 12;
 
-/** A secret shorter than this is found in any text. */
+/** Secrets shorter than this occur in any text. */
 const MIN_SECRET_LENGTH = 3;
 
-/** The value of a header that is shorter than this is a word. */
 const MIN_VALUE_LENGTH = 4;
 
-/** The longest piece of a secret that is let through; of a short one half. */
+/** Longest piece of a secret that may pass; for a short secret, half of it. */
 const MAX_PIECE = 12;
 
-/** The shortest beginning of a secret that is hidden where a text was cut in it. */
+/** Shortest beginning of a secret that is hidden where a text was cut. */
 const MIN_CUT_PIECE = 4;
 
-/** The number of encodings around each other are seen through. */
 const MAX_DEPTH = 3;
 
-/** Takes the secrets out of a text; `cut` says that it may end within one. */
+/** Removes secrets from a text; `cut`: the text may end within one. */
 export type Redact = (text: string, options?: { cut?: boolean }) => string;
 
 /**
- * Puts `[secret]` in the place of every one of these secrets, in any case of letters and however it is spelled: plain,
- * with the escapes of JSON, HTML or URLs, up to three around each other, in base64 or in hexadecimal. A long secret is
- * also found in pieces of 12 characters, or of half its length. To be called before a text is shortened.
+ * Replaces each of these secrets by `[secret]`, in any case of letters and any spelling: plain, with the escapes of JSON,
+ * HTML or URLs, up to three nested, in base64 or in hexadecimal. A long secret is also found in pieces of 12 characters, or
+ * of half its length. Call it before a text is shortened.
  */
 export function redactor(secrets: readonly string[]): Redact {
   const known = [...new Set(secrets)].filter((secret) => secret.length >= MIN_SECRET_LENGTH);
@@ -170,7 +163,7 @@ export function redactor(secrets: readonly string[]): Redact {
   };
 }
 
-/** A text as it stands, and as it reads when encodings are taken away, in any order. */
+/** A text as it is, and after decoding, in any order of encodings. */
 function readings(text: string): Bytes[] {
   const found = new Map<string, Bytes>();
   let outer = [toBytes(text)];
@@ -182,7 +175,7 @@ function readings(text: string): Bytes[] {
   return [...found.values()];
 }
 
-/** Pieces of spellings by their length: wherever one of them stands, something is secret. `starts` marks their first two bytes. */
+/** Pieces of spellings by their length; each occurrence of a piece is secret. `starts` marks their first two bytes. */
 type Index = { bySize: ReadonlyMap<number, ReadonlySet<string>>; starts: Uint8Array };
 
 function indexOf(spellings: ReadonlySet<string>): Index {
@@ -210,15 +203,15 @@ function hide({ text, start, end }: Bytes, { index, hidden }: { index: Index; hi
   }
 }
 
-/** There is an index for each receiver: a mark for every two bytes there are would take 64 kB of each. */
+/** There is an index for each receiver: one mark per pair of bytes would take 64 kB for each. */
 const STARTS = 0x800;
 
-/** A mark for two bytes: most places of a text cannot be the start of a piece. */
+/** Index of two bytes in the marks: most places of a text cannot be the start of a piece. */
 function startAt(text: string, at: number): number {
   return (text.charCodeAt(at) * 31 + (text.charCodeAt(at + 1) || 0)) % STARTS;
 }
 
-/** Hides the beginning of a secret at the end of a text, also where halves of escapes follow it, one within the other. */
+/** Hides the beginning of a secret at the end of a text, also where partial escapes follow it, nested in each other. */
 function hideEnd(
   { text, start }: Bytes,
   { spellings, hidden }: { spellings: readonly string[]; hidden: Uint8Array },
@@ -250,8 +243,8 @@ function withoutHidden(text: string, hidden: Uint8Array): string {
 }
 
 /**
- * What may be secret in an URL: the whole of it, its host if that is a name, user and password, the path with its query,
- * and each path segment or query value that is long enough to be a token; as written and decoded.
+ * Possible secrets of a URL: the whole, its host if that is a name, user and password, the path with its query, and each path
+ * segment or query value that is long enough to be a token; as written and decoded.
  */
 export function secretsOfUrl(url: URL): string[] {
   const { hostname, username, password, pathname, search } = url;
@@ -266,7 +259,7 @@ export function secretsOfUrl(url: URL): string[] {
   return [...new Set(found.flatMap((part) => [part, decodeOrKeep(part)]))];
 }
 
-/** What may be secret in the login of an URL: the password, or a token in the place of the user, and both as they are sent. */
+/** Possible secrets in the login of a URL: the password, or a token in the place of the user, and both as they are sent. */
 export function secretsOfLogin({ username, password }: Pick<URL, 'username' | 'password'>): string[] {
   const [user, pass] = [decodeOrKeep(username), decodeOrKeep(password)];
   if (password === '') {
@@ -279,10 +272,7 @@ export function secretsOfLogin({ username, password }: Pick<URL, 'username' | 'p
   return [password, pass, ...sent];
 }
 
-/**
- * What may be secret in a header's value: the whole of it, its words that are long enough to be a token, and the login that
- * `Basic` stands before.
- */
+/** Possible secrets of a header's value: the whole, words long enough to be a token, and the login after `Basic`. */
 export function secretsOfHeader(value: string): string[] {
   const words = value.split(/[ ,;=]+/).filter((word) => word.length >= MIN_TOKEN_LENGTH);
   const basic = /^basic +(\S+)$/i.exec(value)?.[1];
@@ -291,7 +281,6 @@ export function secretsOfHeader(value: string): string[] {
   return [...(value.length >= MIN_VALUE_LENGTH ? [value] : []), ...words, login, password];
 }
 
-/** Percent-decoded text, or the text itself where the escapes are broken. */
 function decodeOrKeep(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -3,10 +3,7 @@ import { inspect, promisify } from 'node:util';
 
 const REDACTED = '[secret]';
 
-/**
- * A value that cannot print itself: logs, errors, JSON and inspection show `[secret]`.
- * Only `reveal()` gives the value, at the one place that needs it.
- */
+/** A value that logs, errors, JSON and inspection show as `[secret]`. Only `reveal()` returns it, where it is needed. */
 export class Secret {
   readonly #value: string;
 

@@ -13,19 +13,20 @@ import type { ReceiverMove } from './store/receivers.ts';
 import type { ForeignEntry } from './store/stored.ts';
 import type { DropReason } from './store/suspensions.ts';
 
-/** How a poll ended: with records, with a failure of the upstream's, without a request as nothing is left, or cut off. */
-/** `verified`: a quote was; that says nothing of the endpoint group at which it is requested. */
+/**
+ * How a poll ended: with records, with a failure of the upstream, without a request as no subject is left, or aborted.
+ * `verified`: a quote was verified; that gives no information about the endpoint group that serves it.
+ */
 export type PollOutcome = 'answered' | 'verified' | 'failed' | 'ended' | 'aborted';
 
-/** What was done with a record beyond the decision: a commit can find that somebody was faster. */
+/** Result for a record beyond the decision: a commit can find that another process was faster. */
 export type RecordOutcome = Decision['outcome'] | 'superseded';
 
 export type RepairKind = 'poll-missing' | 'delivery-missing' | 'count-wrong';
 
-/** The number of wallets, other subjects and receivers a config removes. */
 type RemovedCounts = Readonly<Record<RemovedKind, { removed: number }>>;
 
-/** What happens inside the daemon, for those who only watch: metrics, logs, the demo, tests. Durations in seconds. */
+/** Internal events for observers only: metrics, logs, the demo, tests. Durations in seconds. */
 export type SignalMap = {
   'upstream.answered': [{ endpoint: string; outcome: string; durationSeconds: number }];
   'upstream.moved': [{ endpointGroup: string; before: string; after: string; reason: string }];
@@ -36,15 +37,15 @@ export type SignalMap = {
   'poll.crashed': [{ subject: string; crashes: number }];
   'claims.returned': [{ endpointGroup: string; count: number }];
   'record.decided': [{ subject: string; kind: SubjectKind; outcome: RecordOutcome; reason: string | null }];
-  /** An unknown record was stored as history: it ended so long before its wallet was read that it was known then. */
+  /** An unknown record was stored as history: it ended so long before the poll of its wallet that it was known then. */
   'record.forgotten': [{ subject: string }];
   'transfer.delivered': [{ route: string; ratio: number }];
   'transfer.moved': [{ move: TransferMove; eventId: string }];
-  /** An answer had so many records of a reserved kind. `id` is that of the first, as it may be logged. */
+  /** An answer had `count` records of a reserved kind. `id` is that of the first, as it may be logged. */
   'record.reserved': [{ kind: ReservedKind; id: string; count: number }];
-  /** A record of a wallet was found too large to be read; `id`: where that could be read. */
+  /** A record of a wallet is too large to be read; `id` is set where it could be read. */
   'record.too-large': [{ wallet: string; id: string | null; reason: string }];
-  /** Cursors of a wallet expire at the rate that the budget leaves: it was reported. */
+  /** The budget lets cursors of a wallet expire; this was reported. */
   'cursor.expired': [{ wallet: string; neededRequestsPerSecond: number }];
   'record.unreadable': [{ where: string; reason: string }];
   'event.committed': [{ event: Event; kind: SubjectKind }];
@@ -52,7 +53,7 @@ export type SignalMap = {
   'delivery.attempted': [
     {
       receiver: string;
-      /** What the event is about; null where it cannot be read. */
+      /** Subject of the event; null where it cannot be read. */
       subject: string | null;
       eventId: string;
       eventType: string;
@@ -74,9 +75,7 @@ export type SignalMap = {
   ];
   'receiver.moved': [{ receiver: string; move: ReceiverMove; reason: string }];
   'relay.moved': [{ holding: boolean }];
-  /** An event that no receiver gets was counted. */
   'event.unmatched': [{ reason: UnmatchedReason }];
-  /** Waiting events were dropped with what they waited for. */
   'suspension.ended': [{ reason: DropReason; events: number }];
   'relay.stopped': [{ stopped: boolean }];
   'store.foreign': [ForeignEntry];
@@ -85,31 +84,29 @@ export type SignalMap = {
   'books.fed': [{ taken: number; readMs: number }];
   'books.broken': [{ kind: BreakKind }];
   'books.failed': [{ reason: string }];
-  /** The config file was read: what it is to the config that runs, and what it removes where that is much. */
+  /** The config file was read: its state against the running config, and its removals where they are many. */
   'config.moved': [{ state: (typeof FILE_STATES)[number]; atMs: number; removal: RemovedCounts | null }];
-  /** The clocks were compared; `isHeld`: reminders and closings of the books wait for them. */
+  /** The clocks were compared; `isHeld`: reminders and book closings wait for them. */
   'clocks.compared': [{ isHeld: boolean }];
-  /** The epoch of the data was looked at. */
   'epoch.looked': [{ epoch: number }];
   'check.ended': [{ chainId: string; state: string; corridor: string; lagSeconds: number | null }];
-  /** A check ended in an error of its own, and is requested again later. */
   'check.failed': [{ chainId: string }];
-  /** Entries of the log went away before the feed of checks read them. */
+  /** Entries of the log were removed before the feed of checks read them. */
   'checks.missed': [{ reason: string }];
   'rpc.called': [EndpointCall];
   'receiver.events-dropped': [{ receiver: string; count: number }];
 };
 
-/** A typed emitter. Whoever listens decides nothing: the daemon behaves the same without listeners. */
+/** A typed emitter. Listeners decide nothing: the daemon behaves the same without them. */
 export class Signals extends EventEmitter<SignalMap> {}
 
-/** The interval at which a skipped record of one reserved kind is logged; the metric counts each. */
+/** Interval at which skipped records of one reserved kind are logged; the metric counts each. */
 const RESERVED_EVERY_MS = 60_000;
 
-/** The number of places with entries of another shape are named in the log; the metric counts on. */
+/** Number of places with unreadable entries that the log names; the metric counts on. */
 const MOST_FOREIGN_LOGGED = 1_000;
 
-/** Writes into the log what the parts tell each other: every event, and where an entry of another shape stands, records that are skipped. */
+/** Logs the signals: every event, every unreadable entry, and skipped records. */
 export function logSignals(signals: Signals, log: Logger): void {
   const foreign = new Set<string>();
   signals.on('event.committed', ({ event }) => logEvent(event, log));
@@ -136,7 +133,7 @@ function logEvent({ id, type, data }: Event, log: Logger): void {
   log.info({ ...line, changes, detectionDelaySeconds }, 'event.committed');
 }
 
-/** Says once of each place that what stands there has another shape: it can be read in every poll. */
+/** Logs an unreadable entry once per place: every poll can read it again. */
 function logForeign(found: ForeignEntry, { foreign, log }: { foreign: Set<string>; log: Logger }): void {
   if (foreign.has(found.where) || foreign.size >= MOST_FOREIGN_LOGGED) return;
   foreign.add(found.where);

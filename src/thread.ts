@@ -2,18 +2,17 @@ import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { withTimeout } from './with-timeout.ts';
 
-/** Made of this file's own kind: TypeScript in a clone, JavaScript in the package. */
+/** The same file type as this one: TypeScript in a clone, JavaScript in the package. */
 const PROGRAM = new URL(`./thread-program${extname(import.meta.filename)}`, import.meta.url);
 
-/** A thread that did not answer: it took too long, or more memory than there is. */
+/** A thread that did not answer: it took too long, or too much memory. */
 export class ThreadError extends Error {
   override readonly name = 'ThreadError';
 }
 
 /**
- * A thread that does one task after the other with the function `work` of a module, given as its `import.meta.url`. It
- * begins with the first task. The end of the process does not wait for it. A task that fails ends it; the next task begins
- * it anew.
+ * A thread that runs one task after another with the function `work` of a module, given as its `import.meta.url`. It starts
+ * with the first task. The end of the process does not wait for it. A failed task ends it; the next task starts it again.
  */
 export class Thread<Task, Answer> {
   readonly #module: string;
@@ -22,13 +21,13 @@ export class Thread<Task, Answer> {
   #last: Promise<unknown> = Promise.resolve();
   #closings = 0;
 
-  /** `mostMs`: how long one task may take. */
+  /** `mostMs`: longest time of one task. */
   constructor(options: { module: string; mostMs: number }) {
     this.#module = options.module;
     this.#mostMs = options.mostMs;
   }
 
-  /** Resolves with what `work` makes of a task. Throws a ThreadError, or what `work` throws. */
+  /** Resolves with the result of `work`. Throws a ThreadError, or the error of `work`. */
   run(task: Task): Promise<Answer> {
     const closings = this.#closings;
     const done = this.#last.then(() => {
@@ -54,7 +53,7 @@ export class Thread<Task, Answer> {
   #begin(): Worker {
     const worker = new Worker(PROGRAM, { workerData: { module: this.#module } });
     worker.unref();
-    // One that ends by itself between two tasks harms nobody: the next task begins it anew.
+    // A thread that ends between two tasks does no harm: the next task starts it again.
     worker.on('error', () => undefined);
     worker.once('exit', () => {
       if (this.#worker === worker) this.#worker = null;
@@ -62,7 +61,7 @@ export class Thread<Task, Answer> {
     return worker;
   }
 
-  /** Ends the thread. The task under way and those that wait fail; one that comes later begins it anew. */
+  /** Ends the thread. Running and waiting tasks fail; a later task starts it again. */
   close(): void {
     this.#closings += 1;
     this.#end();
@@ -82,7 +81,7 @@ function answerTo(worker: Worker, task: unknown): Promise<{ value: unknown }> {
     reject(isMemory ? new ThreadError('takes more memory to be read than there is') : error);
   };
   const onExit = (code: number): void => reject(new Error(`the thread ended with ${code}`));
-  // Before anything listens: it throws for a task that cannot be copied.
+  // Before any listener is added: it throws for a task that cannot be copied.
   worker.postMessage(task);
   worker.once('message', onMessage).once('error', onError).once('exit', onExit);
   return promise.finally(() => worker.off('message', onMessage).off('error', onError).off('exit', onExit));

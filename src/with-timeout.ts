@@ -1,4 +1,4 @@
-/** What work resolves to; null when it takes longer than `ms`. Leaves no timer behind, and does not stop the work. */
+/** Resolves like `work`, or with null after `ms`. Leaves no timer behind, and does not stop the work. */
 export async function withTimeout<T>(work: Promise<T>, ms: number): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<null>((resolve) => {

@@ -1,6 +1,6 @@
 import type { Load } from './workload.ts';
 
-/** One row of the table: how many wallets, at which budget, how busy, and whether all are alike. */
+/** One row of the table: number of wallets, budget, load, and skew. */
 export type Cell = { name: string; wallets: number; budget: number; busy: boolean; zipf: number };
 
 const WALLETS = [1, 5, 20, 40, 200, 5_000];
@@ -32,20 +32,19 @@ export function roundSeconds({ wallets, budget }: Cell): number {
   return wallets / budget;
 }
 
-/** The number of rounds of the loop a run takes at least, and how long it is at least and, beside rounds, at most. */
+/** Least number of the loop's rounds in a run, and the least and, apart from rounds, the largest length of a run. */
 const ROUNDS = 6;
 const LEAST_SECONDS = 480;
 const MOST_SECONDS = 3_600;
 
-/** A run is so long that as many transfers are born in all of them together, where that can be. */
+/** A run is long enough for this number of births in all runs together, where possible. */
 const WANTED_BIRTHS = 400;
 
-/** In runs that are only about the first two minutes. */
 const SHORT_SECONDS = 240;
 const WANTED_FIRST_BIRTHS = 100;
 const MOST_SHORT = 60;
 
-/** The loads of a cell: one for each seed, and short ones where little happens in the first two minutes. */
+/** Loads of a cell: one for each seed, and short ones where little happens in the first two minutes. */
 export function loadsOf(cell: Cell, seeds: number): Load[] {
   const { perWallet, perRequest } = cell.busy ? BUSY : QUIET;
   const perSecond = Math.min(perWallet * cell.wallets, perRequest * cell.budget);

@@ -4,10 +4,10 @@ import type { Load, Transfer } from './workload.ts';
 /** Delays in seconds. */
 export type Summary = { count: number; mean: number; p99: number };
 
-/** The first span after a start is held to other targets than the time after it. */
+/** The first span after a start has other targets than the time after it. */
 const FIRST_SECONDS = 120;
 
-/** All delays of a way of polling, over several runs, by when the change came. What was not seen counts until the end. */
+/** All delays of a way of polling, over several runs, by the time of the change. An unknown change counts until the end. */
 export class Delays {
   readonly #all = { births: { first: [], after: [] }, fills: { first: [], after: [] } } as {
     [change in 'births' | 'fills']: { [span in 'first' | 'after']: number[] };
@@ -24,7 +24,7 @@ export class Delays {
       this.#all[change][span].push(Math.min(seenAt, load.seconds) - at);
     };
     for (const { id, bornAt, filledAt } of transfers) {
-      // What was there before the start is history, and only a sweep finds all of it.
+      // Transfers from before the start are history, and only a sweep finds all of them.
       if (bornAt < 0) continue;
       note('births', bornAt, seen.bornAt[id] ?? Number.POSITIVE_INFINITY);
       note('fills', filledAt, seen.filledAt[id] ?? Number.POSITIVE_INFINITY);

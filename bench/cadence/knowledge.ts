@@ -32,16 +32,16 @@ import type { CadenceModel } from '../../src/domain/cadence/watched.ts';
 import { ANY_ROUTE } from '../../src/domain/transfers/transfer.ts';
 import { type Load, ROUTES } from './workload.ts';
 
-/** What a run goes by, and what it learns. */
+/** Expectations of a run, and its learning. */
 export type Teacher = {
   model: CadenceModel;
   saw: (route: string, watch: Watch, interval: Interval) => void;
   sawArrivals: (arrived: { seen: number; watchedSeconds: number }) => void;
-  /** Takes up what was learned by a moment (ms). */
+  /** Applies the values learned by `nowMs`. */
   refresh: (nowMs: number) => void;
 };
 
-/** Learns in memory what the daemon learns in Redis, by the same functions. */
+/** Learns in memory as the daemon does in Redis, by the same functions. */
 export function apprentice(startMs: number): Teacher {
   const stored = new Map<string, StoredTally>();
   const clock: DecayClock = { landmarkMs: startMs, halfLifeMs: LEARNED_HALF_LIFE_MS };

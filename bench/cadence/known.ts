@@ -1,4 +1,3 @@
-/** Targets that cannot be met, and why. */
 export const KNOWN: readonly { cells: RegExp; what: RegExp; reason: string }[] = [
   {
     cells: /^(1|5|20|40|200)\/.* busy/,

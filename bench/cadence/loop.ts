@@ -1,10 +1,7 @@
 import type { Seen } from './simulate.ts';
 import type { Load, Transfer } from './workload.ts';
 
-/**
- * What a plain loop sees at the same budget: it reads the first page of every wallet in turn, one request every
- * `1 / budget` seconds, from 0 on.
- */
+/** Results of a plain loop at the same budget: the first page of every wallet in turn, from 0 on. */
 export function loop(transfers: readonly Transfer[], load: Load, budget: number): Seen {
   const roundSeconds = load.wallets / budget;
   const nextLook = (wallet: number, at: number): number => {

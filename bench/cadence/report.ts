@@ -2,13 +2,13 @@ import { type Cell, roundSeconds } from './cells.ts';
 import type { Delays, Summary } from './delays.ts';
 import { KNOWN } from './known.ts';
 
-/** What one cell came to. */
+/** Result of one cell. */
 export type CellResult = { cell: Cell; ours: Delays; loop: Delays; truth: Delays };
 
-/** A number that was to be reached: a ratio to the loop's, or seconds. */
+/** A target: a ratio to the loop's value, or seconds. */
 type Target = { what: string; found: number; most: number; unit: 'x' | 's' };
 
-/** Fewer changes than this say nothing about a mean, and fewer than that nothing about a p99. */
+/** Least number of changes for a mean, and for a p99. */
 const ENOUGH = 50;
 const ENOUGH_FOR_P99 = 100;
 
@@ -60,7 +60,7 @@ function missedOf(result: CellResult): Target[] {
   return targetsOf(result, result.ours).filter(({ found, most }) => !(found <= most));
 }
 
-/** The targets of a cell that what was seen is enough for. */
+/** The targets of a cell that has enough changes for them. */
 function targetsOf({ cell, loop }: CellResult, delays: Delays): Target[] {
   const round = roundSeconds(cell);
   const targets: Target[] = [];
@@ -101,7 +101,7 @@ function mostOf(of: {
   return key === 'p99' ? 1.7 : cell.busy ? 0.5 : 1;
 }
 
-/** Says which targets were missed, and why where it is known. Returns whether none was that is not known. */
+/** Prints missed targets, with the reason where it is known. True when no target was missed for an unknown reason. */
 export function printVerdict(results: readonly CellResult[]): boolean {
   let [met, known, missed] = [0, 0, 0];
   console.log('\nmissed:');

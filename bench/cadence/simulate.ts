@@ -26,10 +26,10 @@ import { apprentice, sage, type Teacher } from './knowledge.ts';
 import { SimulatedUpstream } from './upstream.ts';
 import { type Load, ratesOf, sinceAt, statusAt, type Transfer } from './workload.ts';
 
-/** When each transfer was first seen, and first seen filled (seconds, by id; Infinity for never), and requests per second. */
+/** First time each transfer was known, and known as filled (seconds, by id; Infinity for never), and requests per second. */
 export type Seen = { bornAt: Float64Array; filledAt: Float64Array; requestsPerSecond: number };
 
-/** The virtual clock begins here, ms: 0 means never in what is stored. */
+/** Start of the virtual clock, ms: 0 means never in stored values. */
 const START_MS = 1_000_000_000_000;
 
 const ENDPOINT_GROUP = 'status';
@@ -38,7 +38,7 @@ const SHOWN_REST_MS = 30_000;
 const RECHECK_EVERY_MS = 15_000;
 const QUIET_MS = 500;
 
-/** What was learned is taken up so often: as the daemon does at first, and more rarely later, to save time. */
+/** Interval at which learned values are applied: that of the daemon at first; more rarely later, to save time. */
 const REFRESH_MS = 5_000;
 const SLOW_REFRESH_MS = 30_000;
 
@@ -52,13 +52,10 @@ type Wallet = {
   isSwept: boolean;
 };
 
-/** What a poll came to: when the next is due, null when there is none, and what is noted with its end. */
+/** Result of a poll: the next one, null when there is none, and the facts noted at its end. */
 type Polled = { next: PlannedPoll | null; observed: Observed };
 
-/**
- * One cold start of the daemon's planner and dispatcher (the scripts in Redis) under a virtual clock, against an upstream
- * that answers at once. Nobody tells of births: pages show them.
- */
+/** One cold start of the daemon's planner and dispatcher under a virtual clock. Only pages show births; answers come at once. */
 export class Simulation {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -73,7 +70,7 @@ export class Simulation {
   readonly #seen: Seen;
   readonly #lastSeenMs: Float64Array;
   readonly #stillPending: Uint8Array;
-  /** When each transfer was last seen in another status than before, and that status. */
+  /** Time of the last known status change of each transfer, and that status. */
   readonly #changedMs: Float64Array;
   readonly #shownStatus: string[];
   readonly #rechecked = new Map<SubjectId, number>();
@@ -112,7 +109,6 @@ export class Simulation {
     this.#shownStatus = new Array<string>(transfers.length);
   }
 
-  /** Runs to the end of the load. */
   async run(): Promise<Seen> {
     await this.#plan.setBudgets({ [ENDPOINT_GROUP]: this.#budget });
     await this.#nameWallets();
@@ -191,7 +187,7 @@ export class Simulation {
     this.#pending.push(promise);
   }
 
-  /** As `pollWalletListing` of the daemon, for pages that come newest first and wallets without a past. */
+  /** Like `pollWalletListing` of the daemon, for pages with the newest first and wallets without a past. */
   #pollWallet(subject: SubjectId, moment: PollMoment): Polled {
     const wallet = this.#walletOf(subject);
     const { nowMs } = moment;
@@ -232,7 +228,7 @@ export class Simulation {
     };
   }
 
-  /** Reads on behind a first page, as `followHead` and `followNarrowed` of the daemon. */
+  /** Reads on behind a first page, like `followHead` and `followNarrowed` of the daemon. */
   #follow(
     wallet: Wallet,
     listing: Listing,
@@ -247,7 +243,7 @@ export class Simulation {
     const route = listing !== 'head' ? listing : !wallet.isSwept ? 'all' : taken.allMoved ? 'new' : null;
     if (route === null) return;
     if (sweeps.has(route)) {
-      // The sweep under way began at an earlier head: what lies between is left to a full sweep.
+      // The running sweep began at an earlier head: the part between is left to a full sweep.
       if (route === 'new') wallet.isSwept = false;
       return;
     }
@@ -257,7 +253,7 @@ export class Simulation {
     else this.#later(this.#plan.ask([member]));
   }
 
-  /** The next page of a listing that has several, as `pollSweepPage` of the daemon. */
+  /** Reads the next page of a listing that has several, like `pollSweepPage` of the daemon. */
   #pollPage(member: string, { nowMs, roundSeconds, ...moment }: PollMoment): Polled {
     const { subject, route } = parseMember(member);
     const wallet = this.#walletOf(subject);
@@ -343,7 +339,7 @@ export class Simulation {
     };
   }
 
-  /** Notes what an answer shows of a transfer, and learns from it. Returns whether it was not known before. */
+  /** Notes an answer's status of a transfer, and learns from it. True when the transfer was not known before. */
   #see(transfer: Transfer, status: string, nowMs: number): boolean {
     const { id } = transfer;
     const at = (nowMs - START_MS) / 1_000;
@@ -366,7 +362,7 @@ export class Simulation {
     return isNew;
   }
 
-  /** A transfer that a page has shown for the first time stands in the plan by itself. */
+  /** Adds a transfer to the plan when a page has shown it for the first time. */
   #track(subject: SubjectId, wallet: SubjectId): void {
     const root = rootOf(wallet);
     this.#later(
@@ -393,7 +389,7 @@ export class Simulation {
     if (left.length > 0) this.#later(this.#plan.ask(left.map(({ subject }) => subject)));
   }
 
-  /** A look-up of its own, as the daemon's poll of an intent. */
+  /** An exact poll, like the daemon's poll of an intent. */
   #pollTransfer(subject: SubjectId, moment: PollMoment): Polled {
     const { nowMs, price } = moment;
     const transfer = this.#transfers[Number.parseInt(subject.slice('intent:0x'.length), 16)];

@@ -1,9 +1,8 @@
 import { statusAt, type Transfer } from './workload.ts';
 
-/** What one request shows at most. */
 const PAGE = 50;
 
-/** The upstream under a virtual clock: what its pages show at a moment, newest first. */
+/** The upstream under a virtual clock: its pages at a time, newest first. */
 export class SimulatedUpstream {
   readonly #byWallet: Transfer[][];
 
@@ -12,10 +11,7 @@ export class SimulatedUpstream {
     for (const transfer of transfers) this.#byWallet[transfer.wallet]?.push(transfer);
   }
 
-  /**
-   * A page of a wallet, of all transfers or of those in one status; `before` is when the last transfer of the page before
-   * it was born. Seconds.
-   */
+  /** A page of a wallet, or of one status; `before`: birth of the last transfer on the page before. Seconds. */
   page(
     wallet: number,
     { status, at, before }: { status: string | null; at: number; before: number },

@@ -1,10 +1,10 @@
 import { exponential, logNormal, type Random, randomStream, zipf } from '../../sandbox/world/random.ts';
 import type { Expectation } from '../../src/domain/cadence/hazard.ts';
 
-/** A corridor of the workload: its share of the transfers, and how they really fill and settle. */
+/** A corridor of the workload: its share of the transfers, and their true fill and settlement times. */
 type Route = { name: string; share: number; fill: Expectation; settlement: Expectation };
 
-/** A transfer as it really goes, in seconds of the virtual clock; Infinity for what never comes. */
+/** True times of a transfer, in seconds of the virtual clock; Infinity for never. */
 export type Transfer = {
   id: number;
   wallet: number;
@@ -14,10 +14,10 @@ export type Transfer = {
   settledAt: number;
 };
 
-/** The number of wallets there that are, how unlike each other (0: all alike), and how many transfers a second are born in them. */
+/** Number of wallets, their skew (0: all alike), and the number of transfers born in them a second. */
 export type Load = { wallets: number; zipf: number; perSecond: number; seconds: number; seed: string };
 
-/** What has not filled by then never does. */
+/** A transfer that has not filled by then never does. */
 const LIFETIME_SECONDS = 3_600;
 
 const SETTLEMENT: Expectation = { medianSeconds: 600, sigma: 0.7, neverShare: 0 };
@@ -43,10 +43,10 @@ export const ROUTES: readonly Route[] = [
   },
 ];
 
-/** The first transfer is born so long before 0 that about as much is in flight at 0 as ever after. */
+/** Birth of the first transfer: so long before 0 that the number in flight at 0 is about that of later. */
 const BEGINS_AT = -900;
 
-/** The transfers of a load in order of birth, those in flight at 0 included. The same for the same seed. */
+/** Transfers of a load in order of birth, including those in flight at 0. The same for the same seed. */
 export function makeTransfers(load: Load): Transfer[] {
   const random = randomStream(load.seed, 'transfers');
   const walletOf = zipf(load.wallets, load.zipf);
@@ -71,21 +71,21 @@ export function makeTransfers(load: Load): Transfer[] {
   }
 }
 
-/** The number of transfers a second that are born in each wallet. */
+/** Number of transfers a second that are born in each wallet. */
 export function ratesOf({ wallets, zipf: exponent, perSecond }: Load): number[] {
   const weights = Array.from({ length: wallets }, (_, index) => (index + 1) ** -exponent);
   const sum = weights.reduce((total, weight) => total + weight, 0);
   return weights.map((weight) => (perSecond * weight) / sum);
 }
 
-/** What the upstream says of a transfer at a moment, seconds. */
+/** The upstream's status of a transfer at a time, seconds. */
 export function statusAt(transfer: Transfer, at: number): string {
   if (at >= transfer.settledAt) return 'settled';
   if (at >= transfer.filledAt) return 'filled';
   return at >= transfer.bornAt + LIFETIME_SECONDS ? 'expired' : 'pending';
 }
 
-/** When a transfer came into its status, seconds. */
+/** Time at which a transfer reached its status, seconds. */
 export function sinceAt(transfer: Transfer, status: string): number {
   if (status === 'pending') return transfer.bornAt;
   if (status === 'expired') return transfer.bornAt + LIFETIME_SECONDS;

@@ -7,10 +7,7 @@ import { Pool } from 'undici';
 const ADDED_AT_ONCE = 1_000;
 const KEY = Buffer.alloc(32, 5);
 
-/**
- * The least that anybody needs who delivers with these parts: BullMQ hands out a job that holds the event, which is signed
- * and sent by undici, and then forgotten. Adds the jobs, says so, and then works until it is ended.
- */
+/** Minimal delivery: BullMQ claims a job with the event, undici sends it, signed. Adds the jobs, prints a line, then works. */
 const { values } = parseArgs({
   options: {
     redis: { type: 'string' },

@@ -4,7 +4,7 @@ import { Program } from '../../test/support/program.ts';
 
 const CAME = z.array(z.tuple([z.string(), z.number()]));
 
-/** A program of this folder that says where it listens. */
+/** A program of this folder that prints its address. */
 export class Endpoint {
   readonly #program: Program;
   readonly url: string;
@@ -28,7 +28,7 @@ export class Endpoint {
     return z.number().parse(await this.ask(path));
   }
 
-  /** Of the receiver: which events came, with when (Unix ms), oldest first. */
+  /** For the receiver: events with their times (Unix ms), oldest first. */
   async came(): Promise<[id: string, atMs: number][]> {
     return CAME.parse(await this.ask('/came'));
   }

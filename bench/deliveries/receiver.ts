@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 
 /**
- * A receiver that takes everything. `/count` says how many requests came, `/came` the `webhook-id` of each, with when it
- * came (Unix ms), oldest first; `/forget` removes them.
+ * A receiver that accepts all. `/count`: number of requests; `/came`: ids and times (Unix ms), oldest first; `/forget`
+ * clears.
  */
 const server = createServer((request, response) => {
   if (request.method === 'GET') {

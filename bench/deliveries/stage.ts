@@ -21,7 +21,6 @@ const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const SECRET = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
 const SUBSCRIPTION = 'all';
 
-/** The number of entries that are written, or read, at once. */
 const AT_ONCE = 1_000;
 
 const SHOWN = z.array(z.tuple([z.number(), z.number()]));
@@ -31,13 +30,10 @@ const ATTEMPTED = z.object({
   openedAt: z.iso.datetime().transform((text) => Date.parse(text)),
 });
 
-/**
- * How a daemon is run: its wallets and its budget, where its CPU profile goes (null: none is taken), and its receiver, as in
- * the config, where that is not the one that takes webhooks.
- */
+/** Settings of a daemon: wallets, budget, file of the CPU profile (null: none), receiver (default: the webhook receiver). */
 export type Run = { wallets: number; requestsPerSecond: number; profile: string | null; receiver?: object };
 
-/** An upstream, a receiver and a Redis, each a process of its own, and a daemon that is started and ended on them. */
+/** An upstream, a receiver and a Redis, each a process of its own, and a daemon that starts and ends on them. */
 export class Stage {
   readonly #upstream: Endpoint;
   readonly #receiver: Endpoint;
@@ -84,7 +80,7 @@ export class Stage {
     };
   }
 
-  /** Starts the shipped daemon with default settings but for the budget; its log goes to a file. */
+  /** Starts the shipped daemon with default settings except the budget; its log goes to a file. */
   async start({ wallets, requestsPerSecond, profile, receiver = this.#webhook }: Run): Promise<void> {
     const file = join(this.#folder, 'intentwatch.yaml');
     const config = {
@@ -116,34 +112,31 @@ export class Stage {
     this.#program = null;
   }
 
-  /** Resolves once every wallet was requested so often, on average. */
+  /** Resolves once every wallet was requested `times` times, on average. */
   async polled(times: number, wallets: number): Promise<void> {
     await eventually('all wallets were requested', async () => {
       return (await this.#upstream.number('/asked')) >= times * wallets;
     });
   }
 
-  /** Has wallets get so many new transfers a second from now on. Returns how many there were before. */
+  /** Sets the number of new transfers a second. Returns the number of earlier transfers. */
   async pace(perSecond: number): Promise<number> {
     return this.#upstream.number(`/pace?perSecond=${perSecond}`);
   }
 
-  /** Which transfers were shown (by number), with when (Unix ms). */
+  /** Time (Unix ms) at which each transfer was shown, by number. */
   async shown(): Promise<Map<number, number>> {
     return new Map(SHOWN.parse(await this.#upstream.ask('/shown')));
   }
 
-  /** Which events came to the receiver, with when (Unix ms), oldest first. */
   async came(): Promise<[id: string, atMs: number][]> {
     return this.#receiver.came();
   }
 
-  /** The CPU time that the daemon has used, ms. */
   async cpuMs(): Promise<number> {
     return this.#program === null ? 0 : cpuMsOf(this.#program.pid);
   }
 
-  /** Resolves once so many requests came to the receiver. */
   async delivered(count: number): Promise<void> {
     await eventually(
       `${count} deliveries have come`,
@@ -152,7 +145,6 @@ export class Stage {
     );
   }
 
-  /** The events of the log, each with its entry's time (Unix ms). */
   async committed(): Promise<{ id: string; subject: string; atMs: number }[]> {
     return (await logEntries(this.#client, this.#keys)).flatMap((entry) => {
       if (entry.kind !== 'event') return [];
@@ -161,7 +153,7 @@ export class Stage {
     });
   }
 
-  /** When the delivery of each event was opened (Unix ms), by the daemon's log. */
+  /** Time (Unix ms) at which the delivery of each event was opened, by the daemon's log. */
   async opened(): Promise<Map<string, number>> {
     const lines = (await readFile(this.#logFile, 'utf8')).split('\n').filter((line) => line !== '');
     return new Map(
@@ -172,10 +164,7 @@ export class Stage {
     );
   }
 
-  /**
-   * Writes so many events to the log as a commit does, for the receiver: of so many transfers in turn, or each of a transfer
-   * of its own.
-   */
+  /** Appends events to the log as a commit does: of several transfers in turn, or each of a transfer of its own. */
   async fill(count: number, transfers = count): Promise<void> {
     const roots = JSON.stringify([claimRoot(SUBSCRIPTION, asSubjectId(`wallet:${walletOf(0)}`))]);
     for (let from = 0; from < count; from += AT_ONCE) {
@@ -190,7 +179,7 @@ export class Stage {
     }
   }
 
-  /** Runs the bare floor on the same receiver and a Redis of its own until all has come. Returns its CPU time, ms. */
+  /** Runs the bare worker on the same receiver and a Redis of its own until all events have come. Returns its CPU time, ms. */
   async bare({ events, concurrency }: { events: number; concurrency: number }): Promise<number> {
     const redis = await RedisProcess.create();
     const program = await Program.start(join(import.meta.dirname, 'bare.ts'), [
@@ -221,12 +210,12 @@ function walletOf(number: number): string {
   return `0x${(number + 1).toString(16).padStart(40, '0')}`;
 }
 
-/** The subject of a transfer that the upstream makes. */
+/** The subject of a transfer of the upstream. */
 export function subjectOf(number: number): string {
   return `intent:0x${number.toString(16).padStart(64, '0')}`;
 }
 
-/** One of the events of so many transfers, which have them in turn. */
+/** An event of one of several transfers, which have them in turn. */
 export function eventOf(number: number, transfers: number): Event {
   const nowMs = Date.now();
   const subject = subjectOf(number % transfers);

@@ -1,14 +1,14 @@
 import { createServer } from 'node:http';
 
-/** A transfer as a wallet's page shows it. `number` counts all that were ever made. */
+/** A transfer on a wallet's page. `number` counts all transfers so far. */
 type Transfer = { number: number; record: object };
 
 const PAGE = 50;
 
 /**
  * An upstream whose wallets get new transfers, in turn and evenly, from `/pace?perSecond=200` on. A page shows a wallet's
- * newest ones first. `/asked` says how many pages were requested, `/shown` which transfers were shown and when first (Unix
- * ms, when the answer was written), `/born` how many there are.
+ * newest ones first. `/asked` returns the number of requested pages, `/shown` the shown transfers with the first time (Unix
+ * ms, when the answer was written), `/born` the number of transfers.
  */
 const server = createServer((request, response) => {
   const { searchParams, pathname } = new URL(request.url ?? '/', 'http://upstream');
@@ -29,7 +29,6 @@ const server = createServer((request, response) => {
 
 const EMPTY: { transfers: Transfer[]; next: string | null } = { transfers: [], next: null };
 
-/** The transfers of each wallet that was requested, the newest last. */
 const wallets = new Map<string, Transfer[]>();
 const shown = new Map<number, number>();
 let asked = 0;
@@ -46,7 +45,6 @@ function born(): number {
   return pace.before + Math.floor((pace.perSecond * (performance.now() - pace.fromMs)) / 1_000);
 }
 
-/** Makes the transfers that are due by now. */
 function make(): void {
   const lists = [...wallets.values()];
   for (const most = born(); made < most && lists.length > 0; made++) {
@@ -66,7 +64,7 @@ function pageOf(wallet: string, query: URLSearchParams): typeof EMPTY {
   return { transfers, next };
 }
 
-/** A transfer that has reached its end: it makes one event, and nobody requests it again. */
+/** A transfer that has reached its end: it makes one event, and needs no further poll. */
 function recordOf(number: number): object {
   const hash = `0x${number.toString(16).padStart(64, '0')}`;
   const leg = (chainId: number): object => ({

@@ -1,4 +1,4 @@
-/** The most of some moments (ms, ascending) that lie within one second, wherever it begins. */
+/** Largest number of times (ms, ascending) within one second, wherever it begins. */
 export function busiestSecond(momentsMs: readonly number[]): number {
   let most = 0;
   let from = 0;

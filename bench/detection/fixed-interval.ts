@@ -2,16 +2,13 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { z } from 'zod';
 
-/** The `user-agent` by which its requests are reported from a daemon's. */
+/** The `user-agent` that distinguishes its requests from a daemon's. */
 export const SCRIPT_AGENT = 'fixed-interval-script';
 
 const PAGE = z.object({ results: z.array(z.object({ id: z.string(), status: z.string() })) });
 const PAGE_SIZE = 50;
 
-/**
- * What a user would write instead of running a daemon: reads the first page of every wallet in turn, one request every
- * `1 / requestsPerSecond` seconds, whatever it finds. It keeps no store and sends nothing to anybody.
- */
+/** A user's script in place of a daemon: reads first pages in turn, at `requestsPerSecond`. It stores and sends nothing. */
 export class FixedIntervalScript {
   readonly #options: {
     baseUrl: string;
@@ -25,7 +22,7 @@ export class FixedIntervalScript {
   #running: Promise<void> = Promise.resolve();
   #asking = new Set<Promise<void>>();
 
-  /** `onPage` is called for every record of every answer, when it has been read. */
+  /** `onPage` is called for every record of every answer, after its read. */
   constructor(
     options: { baseUrl: string; apiKey: string; wallets: readonly string[]; requestsPerSecond: number },
     onPage: (id: string, status: string) => void,
@@ -61,7 +58,7 @@ export class FixedIntervalScript {
     for (const { id, status } of PAGE.parse(await body.json()).results) this.#onPage(id, status);
   }
 
-  /** Ends after the requests that are under way. Throws when one failed. */
+  /** Ends after the running requests. Throws when one failed. */
   async close(): Promise<void> {
     this.#ending.abort();
     await this.#running;

@@ -1,10 +1,9 @@
-/** The statuses by which a transfer shows that it was filled. */
 const FILLED = new Set(['filled', 'settled']);
 
-/** What happened to a transfer at a moment (Unix ms). */
+/** A change of a transfer at a time (Unix ms). */
 export type Change = { subject: string; at: number };
 
-/** When somebody first knew of each transfer, and that it was filled (Unix ms). */
+/** First time that each transfer, and its fill, was known (Unix ms). */
 export class SeenTransfers {
   readonly #atMs = { births: new Map<string, number>(), fills: new Map<string, number>() };
 
@@ -14,7 +13,7 @@ export class SeenTransfers {
     if (FILLED.has(status) && !this.#atMs.fills.has(subject)) this.#atMs.fills.set(subject, atMs);
   }
 
-  /** The time that after each change it was known, seconds. One that was not known by `untilMs` counts as known then. */
+  /** Delay until each change was known, seconds. A change not known by `untilMs` counts as known then. */
   delays(kind: 'births' | 'fills', changes: readonly Change[], untilMs: number): number[] {
     return changes.map(
       ({ subject, at }) =>
@@ -23,7 +22,6 @@ export class SeenTransfers {
   }
 }
 
-/** The mean of some delays, and the longest; NaN for none. */
 export function sumUp(delays: readonly number[]): { mean: number; longest: number } {
   return {
     mean: delays.reduce((sum, delay) => sum + delay, 0) / delays.length,

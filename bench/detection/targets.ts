@@ -1,7 +1,7 @@
-/** A number that was to be reached: at most, or at least, a bound. */
+/** A target with an upper or a lower bound. */
 export type Target = { what: string; found: number; most?: number; least?: number };
 
-/** Prints every target with what was found. Returns whether all of them are met. */
+/** Prints every target with the found value. True when all are met. */
 export function printTargets(targets: readonly Target[]): boolean {
   let missed = 0;
   for (const { what, found, most = Number.POSITIVE_INFINITY, least = Number.NEGATIVE_INFINITY } of targets) {

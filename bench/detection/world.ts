@@ -12,16 +12,13 @@ import { SeenTransfers } from './seen.ts';
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const SECRET = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
 
-/** Wallets of a sandbox, how unlike each other, and a seed. */
+/** Number of a sandbox's wallets, their skew, and a seed. */
 export type WorldOptions = { wallets: number; skew: number; seed: number };
 
-/** What a config names beside the wallets of the sandbox. */
+/** Members of a config beside the wallets of the sandbox. */
 export type Named = { requestsPerSecond: number; intents?: readonly string[] };
 
-/**
- * A sandbox in real time, an empty Redis, a receiver that notes what it is reported, and daemons as processes of their own,
- * whose configs have no `polling`: what users get.
- */
+/** A sandbox in real time, an empty Redis, a receiver, and daemons as processes. Their configs have no `polling`. */
 export class World {
   readonly sandbox: SandboxProcess;
   readonly wallets: readonly string[];
@@ -91,7 +88,6 @@ export class World {
     return new World({ sandbox, wallets, reported, closers, config, folder });
   }
 
-  /** Starts a daemon with a config of its own, and waits until it runs. */
   async daemon(named: Named): Promise<Program> {
     const file = join(this.#folder, `intentwatch-${this.#daemons++}.yaml`);
     await writeFile(file, this.#config(named));

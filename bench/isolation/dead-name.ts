@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { DnsServer } from '../../test/support/dns-server.ts';
 import { Program } from '../../test/support/program.ts';
 
-/** What runs a command with a `resolv.conf` of ours in place of the system's. */
+/** Runs a command with our `resolv.conf` in place of the system's. */
 const WITH_RESOLV_CONF = [
   ...['unshare', '--mount', 'sh', '-c'],
   'mount --bind "$0" /etc/resolv.conf && exec "$@"',
 ] as const;
 
-/** A name server that never answers, for programs that are run by it. */
+/** A name server that never answers, for programs that run with it. */
 export class DeadNameServer {
   readonly #names: DnsServer;
   readonly #folder: string;
@@ -36,7 +36,6 @@ export class DeadNameServer {
     return join(this.#folder, 'resolv.conf');
   }
 
-  /** The interval at which it was asked. */
   get asked(): number {
     return this.#names.asked.length;
   }

@@ -5,7 +5,7 @@ const HANG_MS = 30_000;
 const DRIP_EVERY_MS = 20;
 const RETRY_AFTER_SECONDS = 1;
 
-/** Receivers that are ill in all ways but that of their names, in one process. Says where each listens, as JSON. */
+/** Faulty receivers of all kinds except a faulty name, in one process. Prints the address of each, as JSON. */
 const ill: Readonly<Record<string, { scheme: 'http' | 'https'; server: Server }>> = {
   // Answers after 30 s.
   hanging: {
@@ -15,11 +15,10 @@ const ill: Readonly<Record<string, { scheme: 'http' | 'https'; server: Server }>
       setTimeout(() => response.writeHead(204).end(), HANG_MS);
     }),
   },
-  // Resets every connection.
   resetting: { scheme: 'http', server: createServer((socket) => socket.resetAndDestroy()) },
-  // Takes connections, and says nothing to a TLS handshake.
+  // Accepts connections, and does not answer a TLS handshake.
   speechless: { scheme: 'https', server: createServer((socket) => socket.on('error', () => {}).resume()) },
-  // Sends one header after the other, for ever.
+  // Sends one header after another, for ever.
   dripping: {
     scheme: 'http',
     server: createServer((socket) => {
@@ -31,7 +30,7 @@ const ill: Readonly<Record<string, { scheme: 'http' | 'https'; server: Server }>
       });
     }),
   },
-  // Asks for time, whatever comes.
+  // Answers every request with 429.
   refusing: {
     scheme: 'http',
     server: createHttpServer((request, response) => {

@@ -3,10 +3,10 @@ import { Redis } from 'ioredis';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { findEmbedded } from '../../src/store/embedded.ts';
 
-/** What a Redis holds: bytes of its data in all, and of the keys of each kind, with how many there are. */
+/** Memory of a Redis: bytes of its data in all, and of the keys of each kind, with their number. */
 export type Footprint = { bytes: number; kinds: Map<string, { keys: number; bytes: number }> };
 
-/** Measures what the Redis of a running daemon holds. Kinds are the names of keys without prefix and ids: `subject`, `q deliver-backend`, … */
+/** Measures a running daemon's Redis. Kinds are names of keys without prefix and ids: `subject`, `q deliver-backend`, … */
 export async function footprintOf(dataDir: string): Promise<Footprint> {
   const redis = connect(await findEmbedded(dataDir));
   if (!(redis instanceof Redis)) throw new Error('expected one server');
@@ -39,7 +39,7 @@ function kindOf(key: string): string {
   return `${first} ${second} ${isJob ? 'jobs' : last}`;
 }
 
-/** The memory that a process has in use now, and the most that it ever had, in bytes. */
+/** Memory of a process now, and its peak, in bytes. */
 export async function memoryOf(pid: number): Promise<{ now: number; most: number }> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   const bytes = (name: string): number =>

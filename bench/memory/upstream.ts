@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 
 /**
- * An upstream in which every intent is in flight. `/asked` says how many requests came so far; after `/changes?share=0.2`
- * that share of answers shows something new. There is nothing to discover.
+ * An upstream in which every intent is in flight. `/asked` returns the number of requests so far; after `/changes?share=0.2`
+ * that share of answers has a change. The discovery lists are empty.
  */
 const server = createServer((request, response) => {
   const { searchParams, pathname } = new URL(request.url ?? '/', 'http://upstream');
@@ -24,7 +24,7 @@ const changes = new Map<string, number>();
 let asked = 0;
 let share = 0;
 
-/** A transfer whose funding is known; each change is a later `updatedAt` with another `txHash`. */
+/** A transfer with known funding; each change is a later `updatedAt` with another `txHash`. */
 function recordOf(hash: string): object {
   if (Math.random() < share) changes.set(hash, (changes.get(hash) ?? 0) + 1);
   const count = changes.get(hash) ?? 0;

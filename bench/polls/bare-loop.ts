@@ -3,14 +3,11 @@ import { Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { Pool } from 'undici';
 
-/** The number of jobs that are added at once, and how many are kept waiting. */
+/** Number of jobs that are added at once, and largest number that wait. */
 const BATCH = 100;
 const MOST_WAITING = 400;
 
-/**
- * The least that anybody needs who polls with these parts: BullMQ hands out a job, undici makes the request, the answer is
- * parsed and forgotten. Runs until it is ended.
- */
+/** Minimal polling: BullMQ claims a job, undici makes the request, the answer is parsed and dropped. Runs until it is ended. */
 const { values } = parseArgs({
   options: { redis: { type: 'string' }, upstream: { type: 'string' }, concurrency: { type: 'string' } },
 });

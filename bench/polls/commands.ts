@@ -3,13 +3,10 @@ import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** What a Redis was asked in some time: by clients, and inside scripts. */
+/** Number of commands that a Redis received: from clients, and inside scripts. */
 export type Counted = { client: number; inside: number };
 
-/**
- * Counts every command that a server takes for so many ms, with MONITOR. Read line by line: the client library loses its
- * place when commands are reported in the same packet as the answer to MONITOR.
- */
+/** Counts a server's commands by MONITOR, line by line: the client library fails when commands arrive with MONITOR's answer. */
 export async function countCommands(url: string, forMs: number): Promise<Counted> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);

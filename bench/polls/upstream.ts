@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 
-/** An upstream that costs as little as one can: every intent is pending. `/asked` says how many requests came so far. */
+/** A minimal upstream: every intent is pending. `/asked` returns the number of requests so far. */
 const server = createServer((request, response) => {
   const { searchParams, pathname } = new URL(request.url ?? '/', 'http://upstream');
   if (pathname === '/asked') {

@@ -4,10 +4,7 @@ import { renderEvent } from '../../src/domain/events/make-event.ts';
 import { rowOf } from '../../src/notifiers/postgres/table.ts';
 import { eventOf } from '../deliveries/stage.ts';
 
-/**
- * The least that anybody needs who has events at hand and inserts them: the same rows through `pg`, one statement and one
- * commit for each, over one connection. Prepares the rows, says so, and then inserts them.
- */
+/** Minimal insert: the same rows through `pg`, one statement and one commit each. Prepares them, prints a line, then inserts. */
 const { values } = parseArgs({
   options: {
     url: { type: 'string' },

@@ -14,16 +14,16 @@ export const TIME_SCALE = 40;
 const BIRTHS_PER_SECOND = 20;
 const QUIET_SECONDS = 10;
 
-/** Without a page behind the first for so long, the first sweep is over. */
+/** After this time without a request behind the first page, the first sweep is over. */
 const SWEPT_AFTER_MS = 3_000;
 const WITHIN_MS = 180_000;
 
-/** A wallet with so many past transfers, in which so many more live, at an upstream with faults. */
+/** A wallet with past transfers and live ones, at an upstream with faults. */
 export type WatchedWallet = { past: number; transfers: number; faults: readonly Fault[] };
 
 /**
- * What came of it: status changes made, never shown, and reported; differences in words; transfers whose end was not reported.
- * Requests per minute while transfers lived and after; `deep` of them all requested a page behind the first.
+ * Results: status changes made, never shown, and reported; differences in words; transfers with an unreported end. Requests
+ * per minute while transfers lived and after; `deep`: those behind the first page.
  */
 export type Watched = {
   account: { made: number; merged: number; reported: number; problems: string[]; unsettled: number };
@@ -31,7 +31,7 @@ export type Watched = {
   deep: number;
 };
 
-/** Watches one wallet of a sandbox of its own with a daemon of its own, until all that was born there has ended. */
+/** Watches one wallet of a sandbox of its own with a daemon of its own, until all its transfers have ended. */
 export async function watchWallet({ past, transfers, faults }: WatchedWallet): Promise<Watched> {
   const closers: (() => Promise<unknown>)[] = [];
   try {
@@ -80,7 +80,7 @@ async function live(
     const reported = lastReported(receiver.events);
     return [...born].filter((subject) => reported.get(subject) !== ends.get(subject)).length;
   };
-  // When it is never known, the account below says so.
+  // When it never becomes known, the account below reports it.
   await eventually('every end is known', () => unsettled() === 0, WITHIN_MS).catch(() => undefined);
   const quietMs = Date.now();
   await wait(QUIET_SECONDS * 1_000);
@@ -91,7 +91,7 @@ async function live(
     showings: await sandbox.showings(),
     events: receiver.events.filter(({ data }) => born.has(data.subject.id)),
     isWatched: (subject) => born.has(subject),
-    // The daemon runs in this process, which also holds the account.
+    // The daemon runs in this process, which also runs the account.
     rules: { slackMs: 5_000 },
   });
   const requests = (await sandbox.requests()).filter(({ path }) => path === '/v1/intents/status');
@@ -116,7 +116,6 @@ async function isSwept(sandbox: SandboxProcess): Promise<boolean> {
   return last !== undefined && Date.now() - last.at >= SWEPT_AFTER_MS;
 }
 
-/** The transfers of which the first record was made since a moment. */
 async function bornSince(sandbox: SandboxProcess, sinceMs: number): Promise<Set<string>> {
   const transitions = await sandbox.transitions();
   return new Set(
@@ -126,7 +125,6 @@ async function bornSince(sandbox: SandboxProcess, sinceMs: number): Promise<Set<
   );
 }
 
-/** A fault as `--fault` takes it. */
 function flagOf({ type, ...members }: Fault): string {
   const pairs = Object.entries(members).map(([key, value]) => `${key}=${value}`);
   return `${type}:${pairs.join(',')}`;

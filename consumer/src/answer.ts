@@ -1,7 +1,6 @@
-/** What a webhook is answered. */
+/** The answer to a webhook. */
 export type Answer = { status: number; headers: Readonly<Record<string, string>>; body: string };
 
-/** What was verified, and handled now or before. */
 export const ACCEPTED: Answer = { status: 204, headers: {}, body: '' };
 
 const TITLES: Readonly<Record<number, string>> = {
@@ -13,7 +12,7 @@ const TITLES: Readonly<Record<number, string>> = {
   503: 'Service Unavailable',
 };
 
-/** Why a webhook is not accepted: the daemon keeps it with the attempt. `retryAfter` is in seconds. */
+/** The reason of a refusal, which the daemon stores with the attempt. `retryAfter` is in seconds. */
 type Refusal = { code: string; detail: string; retryAfter?: number };
 
 /** An answer as problem details (RFC 9457). */

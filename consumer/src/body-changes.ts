@@ -1,12 +1,9 @@
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
-/** True when a signature fits other bytes than those that came. */
+/** True when a signature fits these bytes instead of the received ones. */
 export type Fits = (body: Buffer) => boolean;
 
-/**
- * What a proxy or a framework has done to a body whose signature does not fit, or null where none of the usual changes
- * explains it. It only says why: such a body is refused.
- */
+/** The usual change by a proxy or framework that explains an invalid signature; else null. The body is refused all the same. */
 export function howChanged(
   bytes: Buffer,
   { encoding, fits }: { encoding: string | null; fits: Fits },
@@ -33,7 +30,7 @@ const CHANGES: readonly { says: string; undo: (bytes: Buffer) => Buffer | null }
   { says: 'its UTF-8 was taken for Latin-1', undo: (bytes) => Buffer.from(bytes.toString('utf8'), 'latin1') },
 ];
 
-/** The JSON as its sender writes it. Null where it is none; another order of members stays another. */
+/** The JSON in its sender's form. Null for other text; a changed order of members is not restored. */
 function compact(bytes: Buffer): Buffer | null {
   try {
     return Buffer.from(JSON.stringify(JSON.parse(bytes.toString('utf8'))));

@@ -6,53 +6,52 @@ import { type EventsOf, type Handler, type Handlers, HandlerTable, type Pattern 
 import type { Claim, Inbox } from './inbox/inbox.ts';
 import { createVerifier, type VerifiedWebhook, type VerifyOptions, type WebhookRequest } from './verify.ts';
 
-/** What a handler is reported beside the event. `attemptedAt` is when this attempt was made; `isReplay`: it was sent once more. */
+/** Context of a handler beside the event. `attemptedAt` is the time of this attempt; `isReplay`: an operator sends it again. */
 export type Context = { attemptedAt: Date; isReplay: boolean };
 
-/** What a handler is given where there is an inbox. */
+/** Context of a handler with an inbox. */
 export type InboxContext<Tx> = Context &
   Claim & {
-    /** What to write with: what is written is stored together with the event's id, or not at all. */
+    /** Connection for writes, which are stored together with the event's id, or not at all. */
     tx: Tx;
   };
 
-/** How webhooks are received. */
+/** Options of a consumer. */
 export type ConsumerOptions = VerifyOptions & {
   /** The largest body that is read. Default: 19,999, the largest that the daemon sends. */
   maxBodyBytes?: number;
-  /** Is reported of every webhook that is not answered 2xx. Default: `console.error`. */
+  /** Called for every webhook that is not answered 2xx. Default: `console.error`. */
   onError?: (error: unknown, webhook: { id: string | null }) => void;
 };
 
-/** What is added where there is an inbox. */
+/** Options of a consumer with an inbox. */
 export type InboxOptions<Tx> = {
   inbox: Inbox<Tx>;
-  /** What becomes of an event that is older than one about the same fact that was handled. Default: `handle`. */
+  /** Treatment of an event that is older than a handled one about the same fact. Default: `handle`. */
   stale?: 'handle' | 'skip';
 };
 
-/** Receives webhooks. The adapters give it what came, and answer what it says. */
+/** Receives webhooks. The adapters pass it the requests, and send its answers. */
 export type Consumer<C> = {
   readonly maxBodyBytes: number;
   /**
-   * Has a handler run for a type (`intent.filled`), for the types of a kind that have none (`intent.*`), or for all others
-   * (`*`), types included that this version does not know. Of those that fit, only the closest runs.
+   * Registers a handler for a type (`intent.filled`), for the types of a kind that have none (`intent.*`), or for all others
+   * (`*`), including types that this version does not know. Of the matching handlers, only the most specific runs.
    */
   on<const P extends Pattern>(pattern: P, handler: Handler<EventsOf<P>, C>): Consumer<C>;
-  /** Has handlers run for several types. */
+  /** Registers handlers for several types. */
   on(handlers: Partial<Handlers<C>>): Consumer<C>;
-  /** Verifies and handles a webhook. It never rejects: the answer says what went wrong. */
+  /** Verifies and handles a webhook. It never rejects: the answer states the error. */
   receive(request: WebhookRequest): Promise<Answer>;
-  /** What to answer where a webhook could not even be read; it tells `onError`. */
+  /** Answer for a webhook that could not even be read; calls `onError`. */
   refuse(error: unknown): Answer;
 };
 
-/** Runs what was registered for a verified event, or does nothing where that is right. */
 type Run<C> = (webhook: VerifiedWebhook, handler: Handler<AnyEvent, C>) => Promise<void>;
 
-/** Makes a consumer whose handlers run once in effect: the inbox keeps which events they have handled. */
+/** Makes a consumer whose handlers run once in effect: the inbox stores the handled events. */
 export function createConsumer<Tx>(options: ConsumerOptions & InboxOptions<Tx>): Consumer<InboxContext<Tx>>;
-/** Makes a consumer whose handlers may run more than once for an event: they have to know it by its id. */
+/** Makes a consumer whose handlers may run more than once for an event: they have to recognise its id. */
 export function createConsumer(options: ConsumerOptions & { inbox?: never }): Consumer<Context>;
 export function createConsumer<Tx>(
   options: ConsumerOptions & Partial<InboxOptions<Tx>>,
@@ -74,7 +73,7 @@ function consumerOf<C>(options: ConsumerOptions, run: Run<C>): Consumer<C> {
   const { maxBodyBytes = MAX_WEBHOOK_BYTES, onError = reportOnConsole } = options;
   const verify = createVerifier(options);
   const handlers = new HandlerTable<C>();
-  /** By event id: what comes again while it is handled waits for the same end, without a connection of its own. */
+  /** By event id: a repeated delivery during the handling waits for the same end, without a connection of its own. */
   const underWay = new Map<string, Promise<void>>();
 
   const handle = async (webhook: VerifiedWebhook): Promise<void> => {
@@ -129,7 +128,7 @@ function consumerOf<C>(options: ConsumerOptions, run: Run<C>): Consumer<C> {
 }
 
 function reportOnConsole(error: unknown, { id }: { id: string | null }): void {
-  // Of a refused webhook its reason is enough; of a handler that failed, where it did.
+  // For a refused webhook the reason is enough; for a failed handler, the stack is needed.
   const said = error instanceof WebhookError ? `${error.code}: ${error.message}` : error;
   console.error(`webhook ${id ?? 'refused'}:`, said);
 }

@@ -1,14 +1,14 @@
 /**
- * What is wrong with a webhook:
- * - `method_not_allowed`: something else than a POST
+ * Faults of a webhook:
+ * - `method_not_allowed`: another method than POST
  * - `header_missing`, `header_repeated`: of `webhook-id`, `webhook-timestamp`, `webhook-signature`
  * - `timestamp_invalid`, `timestamp_too_old`, `timestamp_too_new`: the clock of one side is off, or it is a replay
  * - `signature_kind`: only signatures of a kind for which no secret is configured
- * - `body_changed`: the signature fits the body as it was before something on the way wrote it anew
+ * - `body_changed`: the signature fits the body before a proxy or framework rewrote it
  * - `signature_mismatch`: no signature fits
  * - `body_too_large`: more than `maxBodyBytes`
- * - `body_parsed`: a parser took the bytes before they could be verified; a mistake in the program, not in the request
- * - `event_invalid`: signed, and yet no event
+ * - `body_parsed`: a parser consumed the bytes before the verification; a mistake in the program, not in the request
+ * - `event_invalid`: signed, but no event
  */
 export type WebhookErrorCode =
   | 'method_not_allowed'
@@ -39,10 +39,9 @@ const STATUS: Readonly<Record<WebhookErrorCode, number>> = {
   event_invalid: 400,
 };
 
-/** A webhook that is not accepted. The message says what was found and expected, and names no secret. */
+/** A refused webhook. The message states the found and the expected value, and shows no secret. */
 export class WebhookError extends Error {
   readonly code: WebhookErrorCode;
-  /** The HTTP status to answer with. */
   readonly status: number;
 
   constructor(code: WebhookErrorCode, message: string) {
@@ -53,7 +52,7 @@ export class WebhookError extends Error {
   }
 }
 
-/** Thrown by a handler: not now. The webhook is answered 503 with `Retry-After`, which Intentwatch keeps to up to an hour. */
+/** Thrown by a handler to postpone an event. The answer is 503 with `Retry-After`, which Intentwatch follows up to an hour. */
 export class RetryLater extends Error {
   readonly seconds: number;
 
@@ -64,7 +63,7 @@ export class RetryLater extends Error {
   }
 }
 
-/** The error of a body that has more bytes than are read. */
+/** The error of a body with more bytes than the limit. */
 export function bodyTooLarge(maxBodyBytes: number): WebhookError {
   return new WebhookError('body_too_large', `the body has more than ${maxBodyBytes} bytes (maxBodyBytes)`);
 }

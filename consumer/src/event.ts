@@ -4,7 +4,7 @@ import { EVENT_TYPES, type EventEnvelope } from './event-types.ts';
 /** Every event type that this version knows. A newer daemon, or a new status of the upstream, may send others. */
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** What stands before the dot of a type: `intent`, `quote`, `gasless` … */
+/** The text before the dot of a type: `intent`, `quote`, `gasless` … */
 export type EventKind = KindOf<EventType>;
 
 type KindOf<Type extends string> = Type extends `${infer Kind}.${string}` ? Kind : never;
@@ -29,10 +29,7 @@ export function isKnownEvent(event: AnyEvent): event is KnownEvent {
   return KNOWN.has(event.type);
 }
 
-/**
- * Reads an event from the bytes of a webhook. Only what this package itself relies on is checked: what a newer daemon adds
- * passes. Throws `event_invalid`.
- */
+/** Reads an event. Checks only the members that this package uses, so that additions pass. Throws `event_invalid`. */
 export function parseEvent(bytes: Buffer): AnyEvent {
   let value: unknown;
   try {

@@ -1,13 +1,13 @@
 import type { AnyEvent } from './event.ts';
 import { FACTS_BY_TYPE, FACTS_BY_WORD, type FactKind } from './event-types.ts';
 
-/** What an event is about. `name` tells the facts of one subject apart: `status`, `proof:destination`, `update:error` … */
+/** The fact of an event. `name` distinguishes the facts of one subject: `status`, `proof:destination`, `update:error` … */
 export type Fact = { kind: FactKind; name: string };
 
 const BY_TYPE: ReadonlyMap<string, FactKind> = new Map(Object.entries(FACTS_BY_TYPE));
 const BY_WORD: ReadonlyMap<string, FactKind> = new Map(Object.entries(FACTS_BY_WORD));
 
-/** The fact that an event is about, also of a type that this version does not know. */
+/** Finds the fact of an event, also of a type that this version does not know. */
 export function factOf(event: AnyEvent): Fact {
   const { type, data } = event;
   const word = type.slice(type.indexOf('.') + 1);
@@ -28,7 +28,7 @@ export function factOf(event: AnyEvent): Fact {
 }
 
 /**
- * True when the status changed, or is the word of the type. The word alone does not say it: `quote.expired` comes from the
+ * True when the status changed, or is the word of the type. The word alone does not decide it: `quote.expired` comes from the
  * clock while the quote is `active`, and from the upstream with the status `expired`.
  */
 function isAboutStatus({ data }: AnyEvent, word: string): boolean {

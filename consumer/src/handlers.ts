@@ -1,23 +1,23 @@
 import type { AnyEvent, EventKind, EventOf, EventType } from './event.ts';
 import { EVENT_TYPES } from './event-types.ts';
 
-/** Does what an event requests. The webhook is answered 2xx when it has ended well; where it throws, the event comes again. */
+/** Handles an event. The webhook is answered 2xx when the handler has succeeded; when it throws, the event is sent again. */
 export type Handler<Event extends AnyEvent, C> = (event: Event, context: C) => unknown;
 
-/** A handler for each type: `satisfies Handlers<C>` has the compiler name those that are missing. */
+/** A handler for each type. With `satisfies Handlers<C>` the compiler names the missing ones. */
 export type Handlers<C> = { readonly [Type in EventType]: Handler<EventOf<Type>, C> };
 
-/** What a handler can be given for: a type, all types of a kind, or whatever has no handler of its own. */
+/** Scope of a handler: a type, all types of a kind, or all events without a handler of their own. */
 export type Pattern = EventType | `${EventKind}.*` | '*';
 
-/** The events that a pattern fits. */
+/** Events that a pattern matches. */
 export type EventsOf<P extends Pattern> = P extends EventType
   ? EventOf<P>
   : P extends `${infer Kind}.*`
     ? AnyEvent & { data: { subject: { kind: Kind } } }
     : AnyEvent;
 
-/** Which handler is for which events. */
+/** Handlers by pattern. */
 export class HandlerTable<C> {
   readonly #handlers = new Map<string, Handler<AnyEvent, C>>();
 
@@ -48,7 +48,7 @@ export class HandlerTable<C> {
     if (handler !== undefined) this.#set(type, { isOne, handler });
   }
 
-  /** The closest handler of an event: of its type, of its kind, or of all. Null for none. */
+  /** The most specific handler of an event: of its type, of its kind, or of all. Null for none. */
   for(event: AnyEvent): Handler<AnyEvent, C> | null {
     const [kind] = event.type.split('.');
     return (

@@ -4,19 +4,19 @@ const MIN_HMAC_BYTES = 24;
 const MAX_HMAC_BYTES = 64;
 const PUBLIC_KEY_BYTES = 32;
 
-/** What stands before the 32 bytes of an ed25519 public key in its DER form (RFC 8410). */
+/** Bytes before the 32 bytes of an ed25519 public key in its DER form (RFC 8410). */
 const PUBLIC_DER = Buffer.from('302a300506032b6570032100', 'hex');
 
-/** What signatures of one secret are checked with, and the version that they carry. */
+/** A key that checks signatures, and the version that they carry. */
 export type VerifyingKey = { version: 'v1'; key: Buffer } | { version: 'v1a'; key: KeyObject };
 
-/** One secret, several while one is being replaced, or a function that is asked for them at each webhook. */
+/** One secret, several during a rotation, or a function that is called at each webhook. */
 export type Secrets = string | readonly string[] | (() => string | readonly string[]);
 
 const EXPECTED =
   'a webhook secret is whsec_ and base64 of 24 to 64 bytes, or whpk_ and base64 of an ed25519 public key of 32 bytes';
 
-/** The keys of `secrets`, in order. Throws where one is none; the message does not show it. */
+/** The keys of `secrets`, in order. Throws for an invalid one; the message does not show it. */
 export function createKeyring(secrets: Secrets): () => VerifyingKey[] {
   const known = new Map<string, VerifyingKey>();
   const keyOf = (secret: string, index: number): VerifyingKey => {
@@ -29,7 +29,7 @@ export function createKeyring(secrets: Secrets): () => VerifyingKey[] {
     if (list.length === 0) throw new Error(`found no webhook secret, expected at least one: ${EXPECTED}`);
     return list.map(keyOf);
   };
-  // A secret that is none is found at the start, not at the first webhook.
+  // An invalid secret is found at the start, not at the first webhook.
   if (typeof secrets !== 'function') read();
   return read;
 }

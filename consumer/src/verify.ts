@@ -7,25 +7,25 @@ import { createKeyring, type Secrets, type VerifyingKey } from './secrets.ts';
 
 const DEFAULT_TOLERANCE_SECONDS = 300;
 
-/** A webhook as it came: `body` is the very bytes, before anything has parsed them. */
+/** A received webhook: `body` is the original bytes, before any parser. */
 export type WebhookRequest = { headers: HeadersInput; body: Uint8Array };
 
-/** A webhook whose signature fits. `attemptedAt` is when this attempt was made; `isReplay`: the operator sends it again. */
+/** A webhook with a valid signature. `attemptedAt` is the time of this attempt; `isReplay`: an operator sends it again. */
 export type VerifiedWebhook = { id: string; attemptedAt: Date; isReplay: boolean; event: AnyEvent };
 
-/** How webhooks are verified. */
+/** Options of the verification. */
 export type VerifyOptions = {
-  /** `whsec_…`, `whpk_…`, a list while one is being replaced, or a function that gives them. */
+  /** `whsec_…`, `whpk_…`, a list during a rotation, or a function that returns them. */
   secrets: Secrets;
-  /** How far the clocks may be apart, and how old an attempt may be: a finite positive number. Default: 300. */
+  /** Largest difference of the clocks, and largest age of an attempt: a finite positive number. Default: 300. */
   toleranceSeconds?: number;
   /** The clock, in milliseconds since 1970. Default: `Date.now`. */
   now?: () => number;
 };
 
 /**
- * Makes the function that verifies webhooks: it returns the event, or throws a `WebhookError` that says why not. Both
- * kinds of signatures are compared in constant time. Throws at once where a secret or `toleranceSeconds` is none.
+ * Makes the function that verifies webhooks: it returns the event, or throws a `WebhookError` with the reason. Both kinds of
+ * signatures are compared in constant time. Throws at once for an invalid secret or `toleranceSeconds`.
  */
 export function createVerifier(options: VerifyOptions): (request: WebhookRequest) => VerifiedWebhook {
   const keys = createKeyring(options.secrets);
@@ -58,7 +58,7 @@ export function createVerifier(options: VerifyOptions): (request: WebhookRequest
   };
 }
 
-/** No age is greater than NaN, and none is greater than Infinity: either would accept a webhook of any age. */
+/** Refuses NaN and Infinity: no age is greater than either, so a webhook of any age would be accepted. */
 function parseTolerance(seconds: unknown): number {
   if (typeof seconds === 'number' && Number.isFinite(seconds) && seconds > 0) return seconds;
   const found = typeof seconds === 'string' ? JSON.stringify(seconds) : String(seconds);
@@ -110,7 +110,7 @@ function requireSignature({ prefix, bytes, signatures, keys, headers }: Signed):
   );
 }
 
-/** True when one of the signatures is that of the content under a key. What is not written as an encoder would is none. */
+/** True when one of the signatures is that of the content under a key. Base64 in another form than an encoder's is invalid. */
 function isSignedBy(key: VerifyingKey, signatures: readonly Signature[], signed: Buffer): boolean {
   const given = signatures.filter(({ version }) => version === key.version).map(({ base64 }) => base64);
   switch (key.version) {
@@ -132,7 +132,7 @@ function isSignedBy(key: VerifyingKey, signatures: readonly Signature[], signed:
 
 type Clock = { nowMs: number; toleranceSeconds: number };
 
-/** The signature is known to fit: only a clock or the age can be wrong. */
+/** Checks the time of a signed webhook: only a clock or the age can be wrong. */
 function requireRecent(timestampSeconds: number, { nowMs, toleranceSeconds }: Clock): void {
   const age = Math.floor(nowMs / 1_000) - timestampSeconds;
   if (age > toleranceSeconds)

@@ -4,10 +4,10 @@ import { bytesToHex, hexToBytes, isHex } from 'viem';
 import { z } from 'zod';
 import type { Chain } from '../world/chains.ts';
 
-/** A block as its chain writes it; `timestamp` is Unix seconds. */
+/** A block of a chain; `timestamp` is Unix seconds. */
 export type Block = { number: number; hash: string; parentHash: string; timestamp: number };
 
-/** How far the last final block is behind the newest: in time, or in blocks. */
+/** Distance from the newest block to the last final one: in time, or in blocks. */
 export const finalitySchema = z.union(
   [z.strictObject({ seconds: z.number().min(0) }), z.strictObject({ blocks: z.int().min(0) })],
   { error: 'expected { seconds } or { blocks }, 0 or more' },
@@ -17,22 +17,21 @@ export type FinalityLag = z.infer<typeof finalitySchema>;
 
 /** The blocks of one chain. */
 export type Blocks = {
-  /** The newest block at a moment (Unix ms). */
+  /** The newest block at `nowMs` (Unix ms). */
   head(nowMs: number): number;
-  /** The last block that is not reorganised any more. */
+  /** The last block that can no longer be reorganised. */
   finalized(nowMs: number): number;
-  /** The last block that most take for final: halfway between both. */
+  /** The last block that most treat as final: halfway between both. */
   safe(nowMs: number): number;
   at(number: number): Block;
   /** The number of a block by its hash; null when the hash is of no block, or of one that was dropped. */
   numberOf(hash: string): number | null;
-  /** Drops every block from this one on for others of the same numbers; final ones stay. The first that is another now. */
+  /** Replaces every block from this one on; final ones stay. Returns the first replaced block. */
   reorganise(from: number, nowMs: number): number;
   finality(): FinalityLag;
   setFinality(lag: FinalityLag): void;
 };
 
-/** The time that a block takes on a chain that is not named here. */
 const USUAL_BLOCK_MS = 2_000;
 
 const BLOCK_MS: Readonly<Record<number, number>> = { 1: 12_000, 42161: 250, 1399811149: 400 };
@@ -40,8 +39,8 @@ const BLOCK_MS: Readonly<Record<number, number>> = { 1: 12_000, 42161: 250, 1399
 const NUMBER_BYTES = 8;
 
 /**
- * Creates the blocks of a chain: one every so many ms since 1970, whatever happens in them. A hash is drawn from seed,
- * chain, number and how often the block was reorganised, and ends with the number. So none needs to be stored.
+ * Creates the blocks of a chain: one every so many ms since 1970, whatever they contain. A hash is drawn from seed, chain,
+ * number and the count of the block's reorganisations, and ends with the number. So none needs to be stored.
  */
 export function createBlocks(options: {
   seed: number;
@@ -52,7 +51,7 @@ export function createBlocks(options: {
   const { seed, chain, timeScale } = options;
   const blockMs = Math.max(1, Math.round((BLOCK_MS[chain.chainId] ?? USUAL_BLOCK_MS) / timeScale));
   let lag = options.finality;
-  /** The first block of every reorganisation, ascending. A number each: a week of one a second takes 5 MB. */
+  /** First block of every reorganisation, ascending. One number each: a week with one per second takes 5 MB. */
   const reorganised: number[] = [];
 
   const numberAt = (ms: number): number => Math.max(0, Math.floor(ms / blockMs));
@@ -106,7 +105,6 @@ function decode(hash: string, chain: Chain): Uint8Array | null {
   }
 }
 
-/** The number of numbers of an ascending list are not above a limit. */
 function firstAbove(list: readonly number[], limit: number): number {
   let low = 0;
   let high = list.length;

@@ -8,42 +8,41 @@ import { type Blocks, createBlocks, type FinalityLag } from './blocks.ts';
 import { createLedger, type Ledger, type Payment, type PaymentKind } from './ledger.ts';
 import { partyOf } from './moves.ts';
 
-/** A payment that the upstream has stated, and when (Unix ms). */
+/** A payment that the upstream has stated, and its time (Unix ms). */
 export type StatedPayment = Payment & { at: number };
 
-/** A chain that can be asked. */
+/** A chain with endpoints. */
 export type AskableChain = { chain: Chain; blocks: Blocks };
 
-/** The chains behind the sandbox, in which the payments of its transfers stand. */
+/** The chains behind the sandbox, which hold the payments of its transfers. */
 export type Chains = {
-  /** The chains that have endpoints: all but Tron. */
+  /** Chains with endpoints: all but Tron. */
   readonly all: ReadonlyMap<number, AskableChain>;
   readonly ledger: Ledger;
-  /** What the upstream has stated of payments, in order; the newest only. */
+  /** Payments that the upstream has stated, in order; the newest only. */
   readonly stated: BoundedLog<StatedPayment>;
-  /** An intent takes a status: its payments so far stand on their chains from now on. */
+  /** Notes a status of an intent: its payments so far are on their chains from now on. */
   follow(change: { plan: TransferPlan; status: IntentStatus; nowMs: number }): void;
-  /** Intents that ended in the past, the same without a word in `stated`. */
+  /** Adds the payments of past intents, without an entry in `stated`. */
   remember(change: { plan: TransferPlan; status: IntentStatus; nowMs: number }): void;
-  /** The plan with another payment than its own, where its lie is that; without the lie where there is none such. */
+  /** Replaces the plan's payment where its lie requires another one; removes the lie where no such payment exists. */
   withOtherPayment(plan: TransferPlan): TransferPlan;
 };
 
-/** The number of stated payments that are remembered. */
 const STATED_CAPACITY = 200_000;
 
-/** How long before the transfer a payment was made that is stale. */
+/** Age of a stale payment before the transfer. */
 const STALE_MS = 86_400_000;
 
-/** How long before the upstream knows of it a payment stands in a block, at most, before time is scaled. */
+/** Longest time from a payment's block until the upstream knows of it, before time is scaled. */
 const LONGEST_LAG_SECONDS = 2;
 
-/** A reorganisation comes after this share of the time to finality, and what has moved after twice that. */
+/** Share of the time to finality after which a reorganisation comes; a moved transaction follows after twice that. */
 const REORGANISED_SHARE = 0.3;
 
 const LONGEST_REORGANISATION_MS = 600_000;
 
-/** Creates the chains. `finality` holds for all of them until it is set for one. */
+/** Creates the chains. `finality` is that of all chains until it is set for one. */
 export function createChains(options: {
   seed: number;
   timeScale: number;
@@ -59,9 +58,8 @@ export function createChains(options: {
       { chain, blocks: createBlocks({ seed, chain, timeScale, finality }) },
     ]),
   );
-  /** What was delivered last on each chain, for whoever claims it again. */
+  /** The last delivery of each chain, for a lie that claims it again. */
   const delivered = new Map<number, Payment>();
-  /** The kinds of payments of a plan that stand on their chains, or did. */
   const reported = new WeakMap<TransferPlan, Set<PaymentKind>>();
 
   function include(payment: Payment, nowMs: number): void {
@@ -75,7 +73,6 @@ export function createChains(options: {
     if (payment.lie === 'moved' || payment.lie === 'dropped') disturb(payment, { on, nowMs });
   }
 
-  /** Has the block of a payment reorganised before it is final. */
   function disturb(payment: Payment, { on, nowMs }: { on: AskableChain; nowMs: number }): void {
     const waitMs = msToFinality(on.blocks, nowMs) * REORGANISED_SHARE;
     agenda.add(nowMs + waitMs, (dueMs) => {
@@ -84,7 +81,7 @@ export function createChains(options: {
     });
   }
 
-  /** Drops the block that holds a payment, and the payment with it; false when it is final, or not there. */
+  /** Drops the block that holds a payment, and the payment with it; false when it is final, or absent. */
   function reorganiseOut(payment: Payment, { on, nowMs }: { on: AskableChain; nowMs: number }): boolean {
     const known = ledger.get(payment.chainId, payment.txHash);
     if (known === undefined || known.block <= on.blocks.finalized(nowMs)) return false;
@@ -101,7 +98,7 @@ export function createChains(options: {
       const { plan, status, nowMs } = change;
       const [first] = paymentsOf(plan, 'filled').slice(1);
       const on = all.get(plan.destination.chain.chainId);
-      // The upstream takes a fill back when its chain was reorganised.
+      // The upstream reverts a fill when its chain was reorganised.
       if (status === 'pending' && first !== undefined && on !== undefined) {
         const known = ledger.get(first.chainId, first.txHash);
         if (known?.intentHash === plan.intentHash && reorganiseOut(first, { on, nowMs })) {
@@ -137,7 +134,7 @@ export function createChains(options: {
   };
 }
 
-/** The time that a block of now takes until it is final, in ms; a bounded time for a chain that never is. */
+/** Time until the newest block is final, in ms; a limited time for a chain without finality. */
 function msToFinality(blocks: Blocks, nowMs: number): number {
   const lag = blocks.finality();
   if ('seconds' in lag) return Math.min(lag.seconds * 1000, LONGEST_REORGANISATION_MS);
@@ -146,7 +143,7 @@ function msToFinality(blocks: Blocks, nowMs: number): number {
   return Math.min(nowMs - timestamp * 1000, LONGEST_REORGANISATION_MS);
 }
 
-/** The payments that stand on chains when an intent has a status, its source first. */
+/** Payments on chains for a status of an intent, its source first. */
 function paymentsOf(plan: TransferPlan, status: IntentStatus): Payment[] {
   const { intentHash, source, destination, swap, funder, recipient, vaultAddress, delivers } = plan;
   const portal = vaultAddress ?? partyOf(source.chain.kind, 'portal');

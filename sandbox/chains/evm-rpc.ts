@@ -6,10 +6,9 @@ import { blockShape, logsOf, otherHash, receiptOf, type Standing, transactionSha
 import type { Included } from './ledger.ts';
 import { type Methods, param, RpcError, transactionOf, type View } from './rpc.ts';
 
-/** What an endpoint of another chain says, as when somebody mixed up two URLs. */
+/** Chain id of an endpoint of another chain, as after a swap of two URLs. */
 const OTHER_CHAIN_ID = 31337;
 
-/** The most blocks that one `eth_getLogs` may ask for. */
 const MOST_BLOCKS = 1_000;
 
 const TAGS = ['latest', 'pending', 'safe', 'finalized', 'earliest'] as const;
@@ -26,7 +25,7 @@ const filterSchema = z.object({
   topics,
 });
 
-/** What an EVM node answers of its chain. Everything is read-only. */
+/** Methods of an EVM node. All are read-only. */
 export const EVM_METHODS: Methods = {
   eth_chainId: (view) => numberToHex(view.isOtherChain ? OTHER_CHAIN_ID : view.on.chain.chainId),
   net_version: (view) => String(view.isOtherChain ? OTHER_CHAIN_ID : view.on.chain.chainId),
@@ -87,7 +86,6 @@ function inBlock({ on, ledger }: View, number: number): Included[] {
   return ledger.inBlock(chainId, number).flatMap((txHash) => ledger.get(chainId, txHash) ?? []);
 }
 
-/** The place where a transaction stands, as this endpoint tells it. */
 function standingOf(view: View, included: Included): Standing {
   const { on, ledger } = view;
   const index = ledger.inBlock(on.chain.chainId, included.block).indexOf(included.txHash);
@@ -96,20 +94,17 @@ function standingOf(view: View, included: Included): Standing {
   return { included: reported, on, block: blockAt(view, included.block), index };
 }
 
-/** The place where a receipt of this endpoint says that its transaction stands. */
 function receiptStanding(view: View, included: Included): Standing {
   const standing = standingOf(view, included);
   if (!view.contradicts('receipt', included.txHash)) return standing;
   return { ...standing, block: { ...standing.block, hash: otherHash(standing.block.hash) } };
 }
 
-/** A block as this endpoint tells it. */
 function blockAt(view: View, number: number): Block {
   const truth = view.on.blocks.at(number);
   return view.contradicts('block', number) ? { ...truth, hash: otherHash(truth.hash) } : truth;
 }
 
-/** The number of a block that this endpoint has by this hash. */
 function numberByHash(view: View, blockHash: string): number | null {
   const { blocks } = view.on;
   const number = blocks.numberOf(blockHash) ?? blocks.numberOf(otherHash(blockHash));

@@ -7,7 +7,6 @@ import { outcomeOf } from './moves.ts';
 /** Topic of `Transfer(address indexed from, address indexed to, uint256 value)`. */
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
-/** What the sandbox's chains log when an intent is filled. */
 export const FULFILMENT_EVENT = 'event IntentFulfilled(bytes32 indexed intentHash, address indexed solver)';
 
 /** Topic of `FULFILMENT_EVENT`. */
@@ -16,22 +15,21 @@ const FULFILLED = '0xd9033f0635d2f730e1f8385eaf46308e77de7a02d79526d9872ff7a6a29
 /** The contract that logs fulfilments, at the same address on every EVM chain. */
 export const FULFILMENT_ADDRESS = '0x00000000000000000000000000000000f0111ed5';
 
-/** A contract that logs the same event, and is not the one to believe. */
+/** A contract that logs the same event but is not trusted. */
 const FORGER_ADDRESS = '0x00000000000000000000000000000000f0e9edf1';
 
 const NO_BLOOM: Hex = `0x${'0'.repeat(512)}`;
 const NOBODY = '0x0000000000000000000000000000000000000000';
 
-/** Room for the logs of a transaction within the numbers of its block. */
+/** Number of log indexes per transaction within its block. */
 const LOGS_PER_TRANSACTION = 8;
 
-/** The place where a transaction stands. */
+/** Position of a transaction. */
 export type Standing = { included: Included; on: AskableChain; block: Block; index: number };
 
-/** A log as nodes show it. */
 type Log = { address: Hex; topics: Hex[]; data: Hex } & Record<string, unknown>;
 
-/** The logs of a transaction as `eth_getTransactionReceipt` and `eth_getLogs` show them. */
+/** The logs of a transaction as `eth_getTransactionReceipt` and `eth_getLogs` return them. */
 export function logsOf({ included, on, block, index }: Standing): Log[] {
   const { moves, fulfilled, forged } = outcomeOf(included, on.chain);
   const logs: Pick<Log, 'address' | 'topics' | 'data'>[] = moves.map(({ token, from, to, amount }) => ({
@@ -99,7 +97,7 @@ export function transactionShape({ included, on, block, index }: Standing): Reco
   };
 }
 
-/** `transactions` are hashes, or whole. */
+/** A block as nodes return it; `transactions` are hashes, or whole. */
 export function blockShape(block: Block, transactions: readonly unknown[]): Record<string, unknown> {
   return {
     number: numberToHex(block.number),
@@ -126,7 +124,7 @@ export function blockShape(block: Block, transactions: readonly unknown[]): Reco
   };
 }
 
-/** A hash that no other endpoint gives for a block; of that one the true hash. */
+/** A hash that no other endpoint gives for a block; applied to that hash, the true one. */
 export function otherHash(hash: string): string {
   const head = Number.parseInt(hash.slice(2, 4), 16) ^ 0xff;
   return `0x${head.toString(16).padStart(2, '0')}${hash.slice(4).toLowerCase()}`;
@@ -136,7 +134,7 @@ function topic(text: string): Hex {
   return pad(hex(text), { size: 32 });
 }
 
-/** Hex as nodes write it, in lower case; the zero address for what is no hex. */
+/** Hex as nodes write it, in lower case; the zero address for a text that is no hex. */
 function hex(text: string): Hex {
   const lower = text.toLowerCase();
   return isHex(lower) ? lower : NOBODY;

@@ -1,10 +1,10 @@
 import { lookupKey } from '../world/identifiers.ts';
 import type { Lie } from './lies.ts';
 
-/** Which of a transfer's payments a transaction makes. `swap`: of what arrived in another token. */
+/** Kind of a transfer's payment. `swap`: of a token that arrived in place of another. */
 export type PaymentKind = 'source' | 'destination' | 'swap' | 'refund';
 
-/** What the upstream states of a payment; amounts in base units. */
+/** A payment as the upstream states it; amounts in base units. */
 export type Payment = {
   intentHash: string;
   payment: PaymentKind;
@@ -20,20 +20,19 @@ export type Payment = {
 /** A payment in the block that holds its transaction. */
 export type Included = Payment & { block: number };
 
-/** The transactions of all chains, by hash and by block. */
+/** Transactions of all chains, by hash and by block. */
 export type Ledger = {
   include(included: Included): void;
   get(chainId: number, txHash: string): Included | undefined;
-  /** The hashes of a block, in order. */
   inBlock(chainId: number, block: number): readonly string[];
   drop(chainId: number, txHash: string): void;
 };
 
-/** The number of transactions all chains remember: the oldest are pruned, as nodes do. */
+/** Number of transactions that all chains store: the oldest are pruned, as nodes do. */
 const CAPACITY = 200_000;
 
 export function createLedger(capacity = CAPACITY): Ledger {
-  // Invariant: both maps hold the same transactions; the first in the order in which they came.
+  // Invariant: both maps hold the same transactions; the first in the order of their arrival.
   const byHash = new Map<string, Included>();
   const byBlock = new Map<string, string[]>();
 

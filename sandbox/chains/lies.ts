@@ -1,27 +1,26 @@
 import { z } from 'zod';
 
 /**
- * What a chain shows of a payment that the upstream states, where that is not what it states. Each is about what was
- * delivered, or paid back:
+ * Contents of a chain that differ from the upstream's statement. Each is about a delivery or a refund:
  *
  *   reverted          the transaction failed
  *   no-log            it succeeded, and no token moved
  *   short             a hundredth less moved, at least one base unit
- *   other-recipient   all of it moved to somebody else
- *   worthless-token   another contract says that all of it moved
- *   reused            the upstream states an earlier payment of another intent, which fits to the unit; as a refund, what was
- *                     delivered to another intent
- *   funding           the upstream states as paid back the very transaction that funded the intent
+ *   other-recipient   all of it moved to another recipient
+ *   worthless-token   another contract logs that all of it moved
+ *   reused            the upstream states an earlier payment of another intent with the same amount; as a refund, the
+ *                     delivery of another intent
+ *   funding           the upstream states the transaction that funded the intent as its refund
  *   stale             the transaction was made a day before the transfer
  *   to-itself         the recipient sends all of it to itself
  *   in-parts          the recipient gets it in two halves, in one transaction
- *   other-intent      the fulfilment that is logged names another intent
- *   forged            the same, while some other contract logs that this intent is fulfilled
+ *   other-intent      the logged fulfilment names another intent
+ *   forged            the same, while another contract logs the fulfilment of this intent
  *   unlogged          no fulfilment is logged
  *   two-logs          the same amount moves to the recipient twice, in one transaction
  *   absent            there is no such transaction
- *   moved             its block is reorganised, and it stands in a later one
- *   dropped           its block is reorganised, and it stands in none
+ *   moved             its block is reorganised, and it moves to a later one
+ *   dropped           its block is reorganised, and it is in none
  */
 const LIES = [
   'reverted',

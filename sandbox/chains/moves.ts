@@ -4,23 +4,23 @@ import { address } from '../world/identifiers.ts';
 import { bytes, chance, randomStream } from '../world/random.ts';
 import type { Included } from './ledger.ts';
 
-/** Tokens that moved, in base units. */
+/** A movement of tokens, in base units. */
 export type Move = { token: string; from: string; to: string; amount: bigint };
 
 /**
- * What a transaction really did. `fulfilled`: the intent that its fulfilment names, on chains where one is logged; `forged`:
- * the one that a contract of somebody else's names.
+ * Effect of a transaction. `fulfilled`: the intent of its logged fulfilment; `forged`: the intent that a foreign contract
+ * names.
  */
 export type Outcome = { succeeded: boolean; moves: Move[]; fulfilled: string | null; forged?: string };
 
-/** What a short payment lacks: a hundredth, and never nothing. */
+/** Divisor of a short payment's missing part: a hundredth, and at least one unit. */
 const SHORT_BY = 100n;
 
-/** The part of an amount that every other solver pays beside it, as some fillers do: a log that proves nothing. */
+/** Divisor of the fee that every other solver pays beside the amount, as some fillers do: such a log proves nothing. */
 const FEE_SHARE = 1_000n;
 const FEE_RATE = 0.5;
 
-/** What a transaction did, lies and all. Everything is drawn from its hash, so that each asking gives the same. */
+/** Effect of a transaction, including its lie. All draws depend on its hash, so that each call returns the same. */
 export function outcomeOf(included: Included, chain: Chain): Outcome {
   const { payment, txHash, token, from, recipient, lie, intentHash } = included;
   const amount = BigInt(included.amount);
@@ -72,7 +72,7 @@ export function outcomeOf(included: Included, chain: Chain): Outcome {
   }
 }
 
-/** Who takes part in payments besides the parties of a transfer: the same on every chain of a kind. */
+/** Address of a party to payments outside the transfer: the same on every chain of a kind. */
 export function partyOf(kind: ChainKind, role: 'solver' | 'portal' | 'fees'): string {
   return address(randomStream('chain-party', role), kind);
 }

@@ -8,10 +8,10 @@ import { EVM_METHODS } from './evm-rpc.ts';
 import { type Methods, RpcError, rpcRequestSchema, type View } from './rpc.ts';
 import { SOLANA_METHODS } from './solana-rpc.ts';
 
-/** The interval at which each method was called at each endpoint: chain id → endpoint → method → calls. */
+/** Number of calls: chain id → endpoint → method → calls. */
 export type RpcCalls = Record<string, Record<string, Record<string, number>>>;
 
-/** The endpoints of all chains; there is one for every name that somebody requests. */
+/** Endpoints of all chains; every requested name is one. */
 export type RpcPort = {
   /** Adds `POST /chains/<chainId>/<endpoint>` to a port. */
   addTo(app: FastifyInstance): void;
@@ -28,12 +28,12 @@ const paramsSchema = z.object({
 
 type Answer = Record<string, unknown>;
 
-/** True when a path is one of the chains'. */
+/** True when a path belongs to a chain. */
 export function isOfChains(path: string): boolean {
   return isUnder(path, '/chains');
 }
 
-/** Answers in the form of JSON-RPC what a fault of the way refuses. */
+/** Answers a refusal of a transport fault in the form of JSON-RPC. */
 export function refuseRpc(
   reply: FastifyReply,
   { status, title }: { status: number; title: string },
@@ -43,7 +43,7 @@ export function refuseRpc(
 
 export function createRpcPort(parts: { chains: Chains; faults: Faults; nowMs: () => number }): RpcPort {
   const { chains, faults, nowMs } = parts;
-  // Names are the caller's choice: a map never takes one for a member of every object.
+  // Callers choose the names: in a map, a name never collides with a member of every object.
   const calls = new Map<string, Map<string, number>>();
 
   function count(path: string, method: string): void {
@@ -52,7 +52,6 @@ export function createRpcPort(parts: { chains: Chains; faults: Faults; nowMs: ()
     ofEndpoint.set(method, (ofEndpoint.get(method) ?? 0) + 1);
   }
 
-  /** What an endpoint knows for one call, after its faults. */
   function look(chainId: number, path: string): View | undefined {
     const on = chains.all.get(chainId);
     if (on === undefined) return undefined;

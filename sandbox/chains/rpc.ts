@@ -2,29 +2,23 @@ import { z } from 'zod';
 import type { AskableChain } from './chains.ts';
 import type { Included, Ledger } from './ledger.ts';
 
-/** What an endpoint knows when it is asked: its faults have been applied to all but the answers about payments. */
+/** View of an endpoint during a call. Its faults are applied, except in the answers about payments. */
 export type View = {
   on: AskableChain;
   ledger: Ledger;
-  /** The moment that the endpoint takes for now, in Unix ms. */
+  /** The endpoint's own time, in Unix ms. */
   nowMs: number;
-  /** True when it says that it is another chain. */
   isOtherChain: boolean;
-  /** True when it knows what is final. */
   knowsTags: boolean;
-  /** True when it answers null for a transaction that it has. */
   hides: boolean;
-  /**
-   * True when it contradicts all other endpoints about the amount that a transaction moved, or about a block; or itself about
-   * the block of a receipt.
-   */
+  /** True when it contradicts other endpoints about an amount or a block, or itself about the block of a receipt. */
   contradicts(about: 'amount' | 'block' | 'receipt', what: string | number): boolean;
 };
 
-/** The methods of a kind of chain, by name; `params` are what the caller sent. */
+/** The methods of a kind of chain, by name; `params` are the caller's. */
 export type Methods = Readonly<Record<string, (view: View, params: readonly unknown[]) => unknown>>;
 
-/** What a method answers in place of a result. */
+/** An error that a method answers in place of a result. */
 export class RpcError extends Error {
   readonly code: number;
 
@@ -50,7 +44,7 @@ export function transactionOf(view: View, txHash: string): Included | undefined 
   return known !== undefined && known.block <= on.blocks.head(nowMs) ? known : undefined;
 }
 
-/** A parameter as this schema reads it. Throws `RpcError` -32602 when it does not fit. */
+/** A parameter parsed by this schema. Throws `RpcError` -32602 when it does not fit. */
 export function param<T>(params: readonly unknown[], index: number, schema: z.ZodType<T>): T {
   const parsed = schema.safeParse(params[index]);
   if (parsed.success) return parsed.data;

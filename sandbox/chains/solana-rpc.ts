@@ -26,7 +26,6 @@ const transactionOptions = z
   })
   .default({ commitment: 'finalized', encoding: 'json' });
 
-/** What a Solana node answers of its chain. */
 export const SOLANA_METHODS: Methods = {
   getGenesisHash: ({ isOtherChain }) => (isOtherChain ? DEVNET : MAINNET),
   getHealth: () => 'ok',
@@ -87,7 +86,6 @@ export const SOLANA_METHODS: Methods = {
   },
 };
 
-/** What a transaction fails with for want of funds. */
 const FAILURE = { InstructionError: [2, { Custom: 1 }] };
 
 function slotAt({ on, nowMs }: View, level: z.infer<typeof commitment>): number {
@@ -149,7 +147,7 @@ function transaction(view: View, known: Included): Record<string, unknown> {
   };
 }
 
-/** One account per owner and token that took part, so that every move shows in its balances. */
+/** One account per owner and token of the transaction, so that its balances show every move. */
 function accountsOf(moves: readonly Move[], txHash: string): Account[] {
   const accounts = new Map<string, Account>();
   const total = moves.reduce((sum, { amount }) => sum + amount, 0n);
@@ -157,7 +155,7 @@ function accountsOf(moves: readonly Move[], txHash: string): Account[] {
     const key = `${owner} ${mint}`;
     const known = accounts.get(key);
     if (known !== undefined) return known;
-    // Whoever never had the token has no account before its first payment.
+    // An owner that never had the token has no account before its first payment.
     const isNew = !isSender && chance(randomStream(txHash, 'account', key), 0.5);
     const held = isSender ? total : 7_000_000n;
     const account = { owner, mint, before: isNew ? null : held, after: isNew ? 0n : held };

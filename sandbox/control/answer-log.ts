@@ -4,12 +4,12 @@ import { pathOf } from '../world/path.ts';
 import { contentOf, type StatusRecord, type Step } from '../world/record.ts';
 import { type Entry, LOG_CAPACITY, type Mention } from '../world/world.ts';
 
-/** What the open quoting service was asked, and the outputs that it showed in base units, one per quote. */
+/** A request to the open quoting service, and the outputs of its answer in base units, one per quote. */
 export type Quoted = { request: unknown; outputs: readonly string[] };
 
 /**
- * An answer with status 200 to 202: when (Unix milliseconds), to what, and what it said about whom. `quoted` is only
- * there for answers of the open quoting service that were readable.
+ * An answer with status 200 to 202: its time (Unix milliseconds), its request, and the subjects with their statuses. Only
+ * readable answers of the open quoting service have `quoted`.
  */
 export type Answer = {
   at: number;
@@ -20,9 +20,9 @@ export type Answer = {
 };
 
 /**
- * What an answer showed of a subject, after all faults. `updatedAt` is in Unix seconds, null where the record has none;
- * `content` is a digest of the record without `updatedAt`. Of an id that is not known the status is `unknown` and the
- * content empty. `steps` counts those that it showed as failed and as paid back.
+ * A record of a subject as an answer showed it, after all faults. `updatedAt` is in Unix seconds, null where the record has
+ * none; `content` is a digest of the record without `updatedAt`. For an unknown id the status is `unknown` and the content
+ * empty. `steps` counts steps that were shown as failed and as refunded.
  */
 export type ShownRecord = Mention & {
   updatedAt: number | null;
@@ -31,9 +31,9 @@ export type ShownRecord = Mention & {
 };
 
 /**
- * An answer about subjects that could be read as what it is. Of those that were lost, cut or turned into something else
- * there is none. Times are Unix milliseconds: when the request came, when the records were read, and when the last byte
- * was sent; null while, or because, it was not. `isPage`: of a collection, else of one look-up.
+ * A readable answer about subjects. Lost, cut or replaced answers are not included. Times are Unix milliseconds: the arrival
+ * of the request, the read of the records, and the last byte sent (null while it was not). `isPage`: of a collection, else of
+ * one subject.
  */
 export type Showing = {
   askedAt: number;
@@ -43,27 +43,24 @@ export type Showing = {
   records: readonly ShownRecord[];
 };
 
-/** Answers requests that succeed and remembers what was said. */
+/** Answers requests that succeed and logs the answers. */
 export type Answering = {
   readonly log: BoundedLog<Answer>;
   readonly showings: BoundedLog<Showing>;
-  /** Notes when a request came; to be called before anything else is done with it. */
+  /** Notes the arrival of a request; call it before all other work on the request. */
   came(request: FastifyRequest): void;
   send(
     request: FastifyRequest,
     reply: FastifyReply,
     answer: { body: unknown; shown: readonly Entry<object>[]; isPage: boolean },
   ): FastifyReply;
-  /**
-   * Answers a request that made something. It is logged without subjects: whoever watches them has not been notified, but
-   * whoever made them.
-   */
+  /** Answers a request that made a subject. It is logged without subjects: its maker was notified, not its watchers. */
   sendMade(
     request: FastifyRequest,
     reply: FastifyReply,
     answer: { statusCode: 200 | 201 | 202; body: unknown; quoted?: Quoted },
   ): FastifyReply;
-  /** Notes that a subject was said not to exist, by an answer that is none of the 200 to 202. */
+  /** Notes that an answer outside 200 to 202 reported a subject as unknown. */
   noteUnknown(request: FastifyRequest, reply: FastifyReply, subject: string): void;
 };
 

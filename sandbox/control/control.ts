@@ -15,10 +15,10 @@ import type { Subjects, Transition } from '../world/world.ts';
 import type { Answer, Showing } from './answer-log.ts';
 import type { CameRequest } from './request-log.ts';
 
-/** The births per second now, and how many transfers have a change still to come. */
+/** Births per second now, and the number of transfers with a change still to come. */
 export type Pace = { transfersPerSecond: number; livingTransfers: number };
 
-/** A chain that can be asked: its blocks, and the calls of each method at each endpoint. */
+/** A chain with endpoints: its blocks, and the calls of each method at each endpoint. */
 export type ChainState = {
   chainId: number;
   name: string;
@@ -28,7 +28,7 @@ export type ChainState = {
   calls: RpcCalls[string];
 };
 
-/** What the control port shows and moves. */
+/** Functions behind the control port. */
 export type Controls = {
   subjects(): Subjects;
   logs: {
@@ -43,7 +43,7 @@ export type Controls = {
   chains: { read(): ChainState[]; set(change: ChainsChange): ChainState[] };
   fund(wanted: z.infer<typeof fundSchema>): FundResult;
   faults: Faults;
-  /** Gives a chain, or every chain, a new key for quotes. */
+  /** Rotates the quote key of a chain, or of every chain. */
   rotateSigners(chainId: number | undefined): { chainId: number; quoteSigner: string }[];
 };
 
@@ -70,21 +70,21 @@ const rotationSchema = z.strictObject({ chainId: anyChain });
 
 const MOST_REORGANISED = 1_000_000;
 
-/** What `POST /chains` takes; without a chain it holds for all. */
+/** Body of `POST /chains`; without a chain it applies to all. */
 const chainsSchema = z.strictObject({
   chainId: anyChain,
   finality: finalitySchema.optional(),
-  /** The number of the newest blocks become others; final ones stay. */
+  /** Number of the newest blocks that are replaced; final ones stay. */
   reorganise: z.int().min(1).max(MOST_REORGANISED).optional(),
 });
 
 export type ChainsChange = z.infer<typeof chainsSchema>;
 
 /**
- * The control port, for tests and the demo: `GET /subjects`, `GET /transitions`, `GET /answers`, `GET /showings`,
- * `GET /payments` and `GET /requests` (the last five with an optional `?since=<Unix milliseconds>`, inclusive), `GET /pace` and `POST /pace`,
- * `GET /market` and `POST /market`, `GET /chains` and `POST /chains`, `POST /fund`, `POST /rotate-signer`, and `GET`, `POST` and `DELETE` of `/faults`. Each log holds the last
- * 500,000 entries.
+ * Creates the control port, for tests and the demo: `GET /subjects`, `GET /transitions`, `GET /answers`, `GET /showings`,
+ * `GET /payments` and `GET /requests` (the last five with an optional `?since=<Unix milliseconds>`, inclusive), `GET /pace`
+ * and `POST /pace`, `GET /market` and `POST /market`, `GET /chains` and `POST /chains`, `POST /fund`, `POST /rotate-signer`,
+ * and `GET`, `POST` and `DELETE` of `/faults`. Each log holds the last 500,000 entries.
  */
 export function createControl(controls: Controls): FastifyInstance {
   const app = fastify({ exposeHeadRoutes: false, forceCloseConnections: true });
@@ -162,7 +162,7 @@ function refuseInput(reply: FastifyReply, error: z.ZodError): FastifyReply {
   return reply.code(400).send({ statusCode: 400, message, error: 'Bad Request' });
 }
 
-/** A JSON array in pieces: a full log as one text would be longer than a string can be. */
+/** A JSON array in pieces: as one text, a full log would exceed the length of a string. */
 function* jsonArray(entries: readonly unknown[]): Generator<string> {
   const pieceLength = 1_000;
   yield '[';

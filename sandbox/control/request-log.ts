@@ -3,10 +3,7 @@ import { type BoundedLog, createBoundedLog } from '../world/bounded-log.ts';
 import { pathOf } from '../world/path.ts';
 import { LOG_CAPACITY } from '../world/world.ts';
 
-/**
- * A request as it came: when (Unix milliseconds), what was asked, and by whom as its `user-agent` says (null: it does
- * not). `status` is that of the answer, null until it was sent.
- */
+/** A request: its time (Unix ms), target, and `user-agent` (null: none). `status` of the answer is null until it was sent. */
 export type CameRequest = {
   at: number;
   method: string;
@@ -16,10 +13,10 @@ export type CameRequest = {
   status: number | null;
 };
 
-/** Remembers every request, also those that are refused or struck by a fault. */
+/** Logs every request, also those that are refused or struck by a fault. */
 export type RequestLog = {
   readonly log: BoundedLog<CameRequest>;
-  /** Watches a port; to be called before any other hook is added. */
+  /** Logs the requests of a port; call it before any other hook is added. */
   watch(app: FastifyInstance): void;
 };
 

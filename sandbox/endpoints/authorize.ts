@@ -3,10 +3,10 @@ import { isUnder, pathOf } from '../world/path.ts';
 import { type ProblemDetails, sendProblem } from './problem.ts';
 
 /**
- * Creates the check of `x-api-key` that comes before every answer. Under `/v1` a wrong key is refused everywhere, even
- * where none is needed; a missing one is refused by the gateway, except at the deposit vaults. Elsewhere keys are ignored.
- * Three more keys, made of the right one and an ending, show how a key can be known and still not do: `-expired`,
- * `-forbidden` and, at submits alone, `-unattributed`.
+ * Creates the check of `x-api-key` that precedes every answer. Under `/v1` a wrong key is refused everywhere, even where none
+ * is needed; a missing one is refused by the gateway, except at the deposit vaults. Elsewhere keys are ignored. Three more
+ * keys, made of the right one and a suffix, are known but insufficient: `-expired`, `-forbidden` and, at submits alone,
+ * `-unattributed`.
  */
 export function createAuthorization({ apiKey }: { apiKey: string }) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
@@ -23,7 +23,7 @@ export function createAuthorization({ apiKey }: { apiKey: string }) {
   };
 }
 
-/** What a key has after the right one; null when it is another key altogether. */
+/** The suffix of a key after the right one; null for another key. */
 function endingOf(given: string | string[], apiKey: string): string | null {
   return typeof given === 'string' && given.startsWith(`${apiKey}-`) ? given.slice(apiKey.length) : null;
 }

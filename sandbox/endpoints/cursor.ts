@@ -2,10 +2,7 @@ import { z } from 'zod';
 import { lookupKey } from '../world/identifiers.ts';
 import { INTENT_STATUSES, type IntentStatus } from '../world/record.ts';
 
-/**
- * What a cursor continues: the pages of one wallet, narrowed or not, after the change numbered `before`. `issuedMs` is when it was
- * issued (Unix ms), where it does not live for ever.
- */
+/** A position in the pages of one wallet, after change `before`. `issuedMs`: time of issue (Unix ms), where cursors expire. */
 export type Cursor = { wallet: string; status: IntentStatus | null; before: number; issuedMs: number | null };
 
 const cursorSchema = z.strictObject({

@@ -13,7 +13,7 @@ type VaultRequest = FastifyRequest<{
   Querystring: { sourceChainId?: string | string[] };
 }>;
 
-/** Adds the look-ups of gasless jobs and of vaults, each at both generations of its path. */
+/** Adds the endpoints that return gasless jobs and vaults, each at both generations of its path. */
 export function addDepositGateway(
   app: FastifyInstance,
   { world, answering, distortion }: { world: World; answering: Answering; distortion: Distortion },

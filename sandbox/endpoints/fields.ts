@@ -3,21 +3,20 @@ import type { FieldError } from './problem.ts';
 
 const LARGEST_UINT256 = 2n ** 256n - 1n;
 
-/** An amount in base units: a decimal string from 1 up to what 256 bits hold. */
+/** An amount in base units: a decimal string from 1 to the largest number of 256 bits. */
 export const amount = z
   .string()
   .regex(/^(0|[1-9]\d{0,77})$/, { error: 'expected base units as a decimal string' })
   .transform(BigInt)
   .refine((value) => value > 0n && value <= LARGEST_UINT256, { error: 'expected 1 or more, in 256 bits' });
 
-/** A number of 256 bits, 0 included, as a decimal string. */
 export const uint256 = z
   .string()
   .regex(/^(0|[1-9]\d{0,77})$/, { error: 'expected a whole number as a decimal string' })
   .transform(BigInt)
   .refine((value) => value <= LARGEST_UINT256, { error: 'expected a number of 256 bits' });
 
-/** Unix seconds as the interface writes them in an authorization: a decimal string, and no number. */
+/** Unix seconds in the interface's authorization form: a decimal string, not a number. */
 export const decimalSeconds = z.string({ error: 'expected Unix seconds as a decimal string' }).pipe(uint256);
 
 /** Unix seconds, as a decimal string or a number, where the interface shows no payload. */
@@ -27,7 +26,7 @@ export const seconds = z.union([uint256, z.int().min(0).transform(BigInt)], {
 
 export const chainId = z.int().min(1);
 
-/** An EVM address in any case; becomes lower case, because a checksum that is wrong is no error here. */
+/** An EVM address in any case; becomes lower case, because a wrong checksum is no error here. */
 export const evmAddress = z
   .templateLiteral(['0x', z.string()])
   .refine((text) => /^0x[a-fA-F0-9]{40}$/.test(text), { error: 'expected 0x and 40 hex digits' })
@@ -41,7 +40,6 @@ export const signature = z
   .string()
   .regex(/^0x[a-fA-F0-9]{130}$/, { error: 'expected 0x and 130 hex digits' });
 
-/** `quote:` and a UUID; becomes the bare UUID. */
 export const quoteId = z
   .string()
   .regex(/^quote:[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, {
@@ -49,12 +47,11 @@ export const quoteId = z
   })
   .transform((id) => id.slice('quote:'.length).toLowerCase());
 
-/** Unix seconds in 48 bits, as a decimal string or a number. */
 export const uint48 = seconds
   .refine((value) => value < 2n ** 48n, { error: 'expected Unix seconds in 48 bits' })
   .transform(Number);
 
-/** What zod found wrong with a body, as field errors; `hints` say where a key that is not known belongs. */
+/** The issues of zod about a body as field errors; `hints` name the correct place of an unknown key. */
 export function fieldErrors(error: z.ZodError, hints: Readonly<Record<string, string>> = {}): FieldError[] {
   return error.issues.flatMap((issue) => {
     if (issue.code !== 'unrecognized_keys') {

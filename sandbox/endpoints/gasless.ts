@@ -21,7 +21,7 @@ import {
 } from './fields.ts';
 import { sendInvalidRequest, sendProblem } from './problem.ts';
 
-/** What a scheme makes of an authorization for a quote; null where it does not pay the quote's token. */
+/** A scheme's reading of an authorization for a quote; null where it does not pay the quote's token. */
 type Reading = Omit<Submit, 'fundable' | 'payload' | 'signature' | 'owner'> & { claimed: string };
 
 const erc3009Schema = z.strictObject({
@@ -72,10 +72,7 @@ const permit3Schema = z.strictObject({
   signature,
 });
 
-/**
- * Adds the gasless submits of v1. A submit is `202` with a new job; the same once more is `200` with the job there is.
- * Whose tokens move must be the quote's funder. To whom they are promised (`to`, `spender`) is not checked.
- */
+/** Adds the gasless submits of v1: `202` with a new job, `200` with the existing one. The payer must be the quote's funder. */
 export function addGasless(
   app: FastifyInstance,
   {
@@ -102,7 +99,7 @@ export function addGasless(
       if (typeof reading === 'string') {
         return sendInvalidRequest(request, reply, [{ field: 'authorization.token', detail: reading }]);
       }
-      // Looked up again: while the signature was recovered, another submit may have funded the quote.
+      // Fetched again: while the signature was recovered, another submit may have funded the quote.
       const fundable = orders.quote(body.quoteId);
       if (fundable === undefined) throw new Error(`quote ${body.quoteId} has gone`);
       const { claimed, ...rest } = reading;
@@ -110,7 +107,7 @@ export function addGasless(
       const mismatch = claimed.toLowerCase() !== owner;
       return answer(request, reply, {
         ...rest,
-        // Whoever signs for somebody else's tokens does not match the funder either.
+        // A signer for another owner's tokens does not match the funder either.
         signer: mismatch && rest.signer !== null ? claimed.toLowerCase() : rest.signer,
         fundable,
         owner,
@@ -171,12 +168,12 @@ export function addGasless(
   });
 }
 
-/** What an ERC-3009 nonce is used up for: it belongs to a token and an owner. */
+/** Identity of an ERC-3009 nonce: it belongs to a token and an owner. */
 export function erc3009Nonce(token: Token, { from, nonce }: { from: string; nonce: string }): string {
   return `erc-3009 ${token.chainId} ${token.address} ${from} ${nonce}`.toLowerCase();
 }
 
-/** A payload in one form, whatever the order of its keys and the case of its hex. */
+/** A payload in one form, independent of the order of its keys and the case of its hex. */
 export function payloadOf(endpoint: string, body: unknown): string {
   const content = JSON.stringify(body, (_key, value) =>
     typeof value === 'bigint' ? value.toString() : value,
@@ -184,7 +181,7 @@ export function payloadOf(endpoint: string, body: unknown): string {
   return `${endpoint} ${content}`.toLowerCase();
 }
 
-/** The token that a quote is funded with, or in words why no signature can fund it. */
+/** The token that funds a quote, or the reason why no signature can fund it. */
 function fundedToken(fundable: Fundable | undefined): Token | string {
   if (fundable === undefined) return 'found no quote with this id that was made here';
   const { chain, token } = fundable.plan.source;

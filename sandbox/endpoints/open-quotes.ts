@@ -51,10 +51,7 @@ export function refuseOpen(
   return reply.code(statusCode).type('application/json').send(JSON.stringify(body));
 }
 
-/**
- * Adds `POST /api/v3/quotes/exactIn`: for each solver and execution type an entry, the best output first. A route that
- * nobody serves is a success without entries.
- */
+/** Adds `POST /api/v3/quotes/exactIn`: an entry per solver and execution type, the best output first; none is a success. */
 export function addOpenQuotes(
   app: FastifyInstance,
   {
@@ -143,7 +140,7 @@ export function addOpenQuotes(
   });
 }
 
-/** The place where the intent itself ends: what goes to a chain that is not EVM passes over another one. */
+/** The chain where the intent itself ends: a transfer to a chain that is not EVM passes over another one. */
 function firstChain(source: Place, destination: Place): number {
   if (destination.chain.kind === 'evm') return destination.chain.chainId;
   return source.chain.chainId === 1 ? 10 : 1;
@@ -166,7 +163,7 @@ function routeEnds({ quoteRequest }: Body): RouteEnds {
   };
 }
 
-/** A fee as this service writes it. The interface shows no words for `kind` and `basis`. */
+/** A fee in this service's form. The interface shows no words for `kind` and `basis`. */
 function fee({
   name,
   kind,

@@ -24,7 +24,7 @@ export function createOpenService({
     genReqId: () => randomUUID(),
     exposeHeadRoutes: false,
     forceCloseConnections: true,
-    // A path that cannot be decoded is one that does not exist.
+    // A path that cannot be decoded does not exist.
     frameworkErrors: (_error, _request, reply) => {
       refuseOpen(reply, { statusCode: 404, errors: [{ field: 'path', detail: 'malformed' }] });
     },

@@ -3,7 +3,7 @@ import type { RequestLog } from '../control/request-log.ts';
 import type { Spoilings } from '../faults/fault-hooks.ts';
 import type { Faults } from '../faults/faults.ts';
 
-/** What the ports that a client sees have in common: what came and was answered, the faults, and the clock. */
+/** Shared parts of the client ports: log of requests and answers, the faults, and the clock. */
 export type PortParts = {
   answering: Answering;
   requests: RequestLog;

@@ -2,13 +2,13 @@ import { STATUS_CODES } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isUnder, pathOf } from '../world/path.ts';
 
-/** A field that is wrong, as an element of a Problem's `errors`. */
+/** An invalid field, as an element of a Problem's `errors`. */
 export type FieldError = { field: string; detail: string };
 
-/** Why one solver refused, as an element of a Problem's `solverErrors`. */
+/** A solver's refusal, as an element of a Problem's `solverErrors`. */
 export type SolverError = { solver: string; solverName: string; code: string; message: string };
 
-/** What differs between Problems. The code decides status and title. */
+/** Details that differ between Problems. The code decides status and title. */
 export type ProblemDetails = {
   code: ProblemCode;
   detail?: string | undefined;
@@ -16,7 +16,6 @@ export type ProblemDetails = {
   solverErrors?: SolverError[] | undefined;
 };
 
-/** Every code of the interface's table with its HTTP status. */
 export const PROBLEMS = {
   'invalid-request': { status: 400, title: 'The request is invalid' },
   'invalid-parameter': { status: 400, title: 'A parameter is invalid' },
@@ -87,17 +86,14 @@ export function sendProblem(
   return reply.code(status).type(contentType).send(JSON.stringify(body));
 }
 
-/**
- * The correlation id of an error: a short number at the deposit vaults, which have a service of their own (interface,
- * Problem).
- */
+/** Id of an error: a short number at the deposit vaults, which are a service of their own (interface, Problem). */
 function requestIdOf(request: FastifyRequest): string {
   return isUnder(pathOf(request), '/v1/deposit-gateway') || isUnder(pathOf(request), '/deposit-gateway')
     ? String(Number.parseInt(request.id.slice(0, 4), 16))
     : request.id;
 }
 
-/** Answers `invalid-request`; the problem's `detail` says what is wrong with each field. */
+/** Answers `invalid-request`; the problem's `detail` explains each invalid field. */
 export function sendInvalidRequest(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -115,7 +111,7 @@ export function inWords(errors: readonly FieldError[]): string {
 export type GatewayCode = ProblemCode | 'not-found';
 
 /**
- * Answers in the deposit-vault endpoints' own error format. The interface says only that it is not a Problem; the sandbox
+ * Answers in the deposit-vault endpoints' own error format. The interface states only that it is not a Problem; the sandbox
  * sends `{ statusCode, error, message, code, requestId }`.
  */
 export function refuse(

@@ -3,7 +3,7 @@ import type { Wanted } from '../quotes/pricing.ts';
 import { amount, chainId, fieldErrors } from './fields.ts';
 import type { FieldError } from './problem.ts';
 
-/** A body of `POST /v1/quotes` whose form is right, or what is wrong with it. Slippage is in millionths. */
+/** A well-formed body of `POST /v1/quotes`, or its errors. Slippage is in millionths. */
 export type QuoteRequest =
   | { type: 'request'; wanted: Wanted; slippageMillionths: bigint; body: QuoteBody }
   | { type: 'slippage'; errors: FieldError[] }
@@ -47,7 +47,6 @@ const bodySchema = z.strictObject({
   options: z.strictObject({ allQuotes: z.boolean().optional() }).optional(),
 });
 
-/** The place where keys that are retired or misplaced belong. */
 const HINTS = {
   swapType: 'retired, use type',
   funder: 'the funder belongs under source.funder',
@@ -76,7 +75,6 @@ export function parseQuoteRequest(found: unknown): QuoteRequest {
   };
 }
 
-/** The type of a quote decides which amounts must be there, and which must not. */
 function wantedAmounts({ type, source, destination }: QuoteBody): Wanted | FieldError[] {
   const { amount: sourceAmount } = source;
   const { amountOut } = destination;

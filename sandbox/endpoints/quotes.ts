@@ -5,12 +5,11 @@ import { findRoute, type RouteEnds, refuseAmount } from '../quotes/route.ts';
 import { type ProblemCode, sendInvalidRequest, sendProblem } from './problem.ts';
 import { parseQuoteRequest, type QuoteBody } from './quote-request.ts';
 
-/** Adds `POST /v1/quotes`. With `options.allQuotes` every solver's quote can be funded, the best of them being the whole answer's. */
+/** Adds `POST /v1/quotes`. With `options.allQuotes` every solver's quote can be funded; the answer itself is the best. */
 export function addQuotes(
   app: FastifyInstance,
   { answering, desk }: { answering: Answering; desk: QuoteDesk },
 ): void {
-  /** Every solver refuses for the same reason. */
   function refuse(
     request: FastifyRequest,
     reply: FastifyReply,

@@ -19,7 +19,6 @@ import { addQuotes } from './quotes.ts';
 import { addStatus } from './status.ts';
 import { addVaults } from './vaults.ts';
 
-/** What the main port serves from: the world as it is, who quotes, and what is ordered. */
 type ServiceParts = {
   apiKey: string;
   world: World;
@@ -30,7 +29,7 @@ type ServiceParts = {
   port: PortParts;
 };
 
-/** The main port: what the upstream's clients see. */
+/** The main port, for the upstream's clients. */
 export function createService({
   apiKey,
   world,
@@ -46,7 +45,7 @@ export function createService({
     exposeHeadRoutes: false,
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 10_000 },
-    // A path that cannot be decoded is one that does not exist.
+    // A path that cannot be decoded does not exist.
     frameworkErrors: (_error, request, reply) => {
       sendProblem(request, reply, { code: 'endpoint-not-found', detail: 'the path is malformed' });
     },
@@ -65,7 +64,7 @@ export function createService({
   app.addHook('onRequest', createAuthorization({ apiKey }));
   app.setNotFoundHandler((request, reply) => {
     if (!isUnder(pathOf(request), '/v1')) return reply.code(404).type('text/plain').send('Not Found');
-    // What is not even the beginning of an endpoint does not get past the gateway (interface, Errors, 404).
+    // A path that begins no endpoint does not pass the gateway (interface, Errors, 404).
     if (!isKnownToGateway(pathOf(request))) return refuseAtTheGate(reply);
     const detail = `${request.method} ${pathOf(request)} does not exist`;
     return sendProblem(request, reply, { code: 'endpoint-not-found', detail });
@@ -90,7 +89,6 @@ function isAtGateway(request: FastifyRequest): boolean {
   return isUnder(pathOf(request), '/deposit-gateway') || isUnder(pathOf(request), '/v1/deposit-gateway');
 }
 
-/** What the gateway passes on. */
 const RESOURCES = ['chains', 'tokens', 'quotes', 'gasless', 'intents', 'deposit-gateway'];
 
 function isKnownToGateway(path: string): boolean {

@@ -4,12 +4,11 @@ import type { PageQuery } from '../world/wallet-index.ts';
 import { decodeCursor } from './cursor.ts';
 import type { FieldError } from './problem.ts';
 
-/** The filters that look up one thing. */
 export const EXACT_FILTERS = ['intentHash', 'sourceTxHash', 'destinationTxHash', 'quoteId', 'jobId'] as const;
 
 export type ExactFilter = (typeof EXACT_FILTERS)[number];
 
-/** A query of the status endpoint that is answered, or what is wrong with it. */
+/** A valid query of the status endpoint, or its errors. */
 export type StatusQuery =
   | { type: 'exact'; filter: ExactFilter; value: string }
   | { type: 'page'; page: PageQuery; issuedMs: number | null }
@@ -48,9 +47,9 @@ const querySchema = z.strictObject({
 /**
  * Reads the query of the status endpoint.
  *
- * The interface does not show what several filters at once mean: the sandbox refuses every combination but `status` with
- * `wallet`. An exact filter that is empty counts as left out. Paging controls beside an exact filter are checked for
- * form and otherwise ignored.
+ * The interface does not show the meaning of several filters at once: the sandbox refuses every combination but `status` with
+ * `wallet`. An empty exact filter counts as omitted. Paging controls beside an exact filter are checked for form and
+ * otherwise ignored.
  */
 export function parseStatusQuery(query: unknown): StatusQuery {
   const parsed = querySchema.safeParse(query);

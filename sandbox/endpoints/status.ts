@@ -59,7 +59,7 @@ export function addStatus(
   }
 }
 
-/** What a filter finds: several intents where a transaction funds, or delivers, several. */
+/** Intents that match a filter: several where a transaction funds, or delivers, several. */
 function lookUp(world: World, filter: ExactFilter, value: string): Entry<StatusRecord>[] {
   switch (filter) {
     case 'intentHash':
@@ -81,7 +81,7 @@ function listOf<T>(entry: T | undefined): T[] {
   return entry === undefined ? [] : [entry];
 }
 
-/** What is said about an id that was never seen. For an unknown transaction, the hash stands where an intent's would. */
+/** The record of an unknown id. For an unknown transaction, the hash takes the place of the intent's. */
 function unknownEntry(filter: ExactFilter, value: string): Entry<StatusRecord> {
   const type = filter === 'quoteId' ? 'quote' : filter === 'jobId' ? 'gasless' : 'intent';
   const id = `${type}:${type === 'intent' ? lookupKey(value) : value.toLowerCase()}`;

@@ -53,9 +53,9 @@ const erc2612Schema = z.strictObject({
 });
 
 /**
- * Adds what makes vaults and funds them gaslessly. ERC-3009 is taken at both generations of its path, which
- * are two endpoints: only at the one to which it was sent is a payload found again (interface, Errors, 5xx).
- * An owner's EIP-2612 permits for a token count from 0: the sandbox holds how many it has taken.
+ * Adds the endpoints that make vaults and fund them gaslessly. ERC-3009 is accepted at both generations of its path, which
+ * are two endpoints: a payload is found again only at the endpoint of its first submit (interface, Errors, 5xx). An owner's
+ * EIP-2612 permits for a token count from 0: the sandbox stores the number of accepted ones.
  */
 export function addVaults(
   app: FastifyInstance,
@@ -137,7 +137,6 @@ export function addVaults(
     });
   }
 
-  /** A vault that a client made, or why it cannot be funded. */
   function findVault(vault: { chainId: number; address: string }): Fundable | Refusal {
     const fundable = orders.vault(vault);
     if (fundable !== undefined) return fundable;
@@ -199,7 +198,7 @@ export function addVaults(
     while (submits.isNonceUsed(nonceOf(count))) count += 1n;
     let nonce = count;
     let signer = await recover(count);
-    // The body does not say which permit it is: one that was signed for a former count has used its nonce.
+    // The body does not name the number of the permit: one signed for an earlier count has used its nonce.
     for (let former = count - 1n; former >= 0n && signer !== owner; former--) {
       if ((await recover(former)) !== owner) continue;
       nonce = former;

@@ -4,20 +4,18 @@ import { type Change, lifeOf, type Moment } from '../world/life.ts';
 import { type Fate, type Origin, type TransferPlan, VAULT_VALIDITY_SECONDS } from '../world/plan.ts';
 import type { World } from '../world/world.ts';
 
-/** Lets transfers be born and live. */
+/** Starts transfers and moves them through their lives. */
 export type Director = {
-  /** Fills the past, names the first transfers and starts the births. */
   begin(nowMs: number): void;
   /** Changes the births per second of wall clock; 0 stops them. */
   setPace(transfersPerSecond: number, nowMs: number): void;
-  /** Lets a life begin at once. `deadline` is its vault's, in Unix seconds. */
+  /** Starts a life at once. `deadline` is its vault's, in Unix seconds. */
   live(life: Life, nowMs: number): void;
   transfersPerSecond(): number;
-  /** The number of lives that have a change still to come. */
   livingTransfers(): number;
 };
 
-/** The transfers that are named at start, so that they can be subscribed to before they exist. */
+/** Transfers that are named at start, so that clients can subscribe before they exist. */
 const ANNOUNCED: readonly { origin: Origin; fate?: Fate }[] = [
   { origin: 'direct', fate: 'settled' },
   { origin: 'quote' },
@@ -46,19 +44,16 @@ const FILLED_AGAIN_AFTER_SECONDS = 20;
 const PAST_DAYS = 7;
 const PAST_REFUNDED_EVERY = 15;
 
-/** A life, or what remains of it. `deadline` is its vault's, in Unix seconds. */
+/** A life, or the rest of it. `deadline` is its vault's, in Unix seconds. */
 export type Life = {
   plan: TransferPlan;
   deadline: number;
   moments: Moment[];
-  /** Its chain has been reorganised; that happens to a life once. */
+  /** Set once its chain was reorganised, which happens to a life once. */
   reorganised?: true;
 };
 
-/**
- * Creates the director of a world. `timeScale` divides every duration of a life, not the pace of births; `pastTransfers`
- * have finished before `begin`.
- */
+/** Creates the director. `timeScale` divides durations of lives, not the pace of births; `pastTransfers` ended before `begin`. */
 export function createDirector({
   world,
   agenda,
@@ -75,13 +70,13 @@ export function createDirector({
   timeScale: number;
   pastTransfers: number;
   transfersPerSecond: number;
-  /** Asked when an intent is filled: whether its chain drops the block, so that it is filled once more. */
+  /** Called when an intent is filled; true: its chain drops the block, so the intent is filled once more. */
   isReorganised?: () => boolean;
-  /** Asked for every transfer that is born by itself: the plan by which it lives. */
+  /** Called for every transfer that the director starts; returns its plan. */
   prepare?: (plan: TransferPlan) => TransferPlan;
 }): Director {
   let pace = transfersPerSecond;
-  // A birth that was scheduled under an older pace finds that its number has passed, and does nothing.
+  // A birth scheduled under an older pace finds that its number has passed, and does nothing.
   let paceNumber = 0;
   let births = 0;
   let living = 0;
@@ -96,10 +91,7 @@ export function createDirector({
     schedule({ plan, deadline, moments: lifeOf(plan) }, bornAtMs);
   }
 
-  /**
-   * Schedules the next moment of a life, `sinceMs` being when the one before was due. What happens is stamped with the
-   * time at which it really does, or an answer in between would contradict the log.
-   */
+  /** Schedules the next step; the one before was due at `sinceMs`. A change is stamped with its real time, as answers show it. */
   function schedule(life: Life, sinceMs: number): void {
     const {
       plan,
@@ -169,7 +161,7 @@ export function createDirector({
     live(life, nowMs) {
       living += 1;
       schedule(life, nowMs);
-      // Whoever requested it finds it in the very next look-up.
+      // The client that requested it finds it in its next poll.
       agenda.runDue(nowMs);
     },
     transfersPerSecond: () => pace,
@@ -177,7 +169,7 @@ export function createDirector({
   };
 }
 
-/** A reorganised chain: the intent is pending again, and filled again when its transaction is. */
+/** Steps after a reorganisation: the intent is pending again, and filled again when its transaction is included. */
 function reorganised(fill: Moment): Moment[] {
   const dropped: Change = { thing: 'intent', status: 'pending', shown: 'source' };
   return [

@@ -3,22 +3,20 @@ import type { StatusRecord } from '../world/record.ts';
 import type { Entry } from '../world/world.ts';
 import type { Faults } from './faults.ts';
 
-/** What the faults of the contents make of records and pages before they are shown. */
+/** Effects of content faults on records and pages. */
 export type Distortion = {
-  /** An entry as it is shown: an older one, with a shifted clock, fewer intents, an unknown word or an unknown field. */
+  /** Distorts an entry: an older one, a shifted clock, fewer intents, an unknown word or an unknown field. */
   entry<R extends object>(entry: Entry<R>, path: string): Entry<R>;
-  /** True when an id that exists is answered as one that does not. */
   hides(path: string): boolean;
-  /** A page's entries in the order and number in which they are shown. `list` names the collection. */
+  /** Moves or shuffles a page's entries. `list` names the collection. */
   page(
     entries: readonly Entry<StatusRecord>[],
     where: { path: string; list: string; current: (id: string) => Entry<StatusRecord> | undefined },
   ): Entry<StatusRecord>[];
-  /** True when a wallet's pages begin with what changed longest ago. */
   isOldestFirst(path: string): boolean;
-  /** True when a cursor that was issued at a moment (Unix ms, null for one that has no time) is refused. */
+  /** True when a cursor issued at `issuedMs` (Unix ms, null for one without a time) is refused. */
   isCursorExpired(path: string, issuedMs: number | null): boolean;
-  /** The moment that a cursor has which is issued now; null where cursors live for ever. */
+  /** The time in a cursor that is issued now; null where cursors never expire. */
   issuedMs(path: string): number | null;
   repeatsCursor(path: string): boolean;
 };
@@ -26,7 +24,7 @@ export type Distortion = {
 const UNKNOWN_STATUS = 'awaiting_review';
 
 export function createDistortion({ faults, nowMs }: { faults: Faults; nowMs: () => number }): Distortion {
-  /** Per collection, what was taken out of its latest page and belongs on the next. */
+  /** Per collection, the entry that was removed from its latest page and belongs on the next. */
   const moved = new Map<string, string>();
 
   function stale<R extends object>(entry: Entry<R>, path: string): Entry<R> {

@@ -5,7 +5,7 @@ import type { ProblemCode } from '../endpoints/problem.ts';
 import { isUnder, pathOf } from '../world/path.ts';
 import type { Faults } from './faults.ts';
 
-/** What becomes of an answer after it was made. */
+/** A fault that spoils a finished answer. */
 export type Spoiling =
   | { type: 'lost-answer'; status: number }
   | { type: 'html' }
@@ -13,15 +13,15 @@ export type Spoiling =
   | { type: 'slow-body'; ms: number }
   | { type: 'wrong-content-type' };
 
-/** The answers that are spoiled, by their requests. */
+/** Spoiled answers, by their requests. */
 export type Spoilings = WeakMap<FastifyRequest, Spoiling>;
 
 const HTML = '<!doctype html><html><body><h1>We will be right back</h1></body></html>';
 const SLOW_PIECES = 4;
 
 /**
- * Adds the faults of the way: latency, errors in place of answers, answers that are lost, cut, slow or something else.
- * `refuse` answers with a code in the form of this port.
+ * Adds transport faults: latency, errors, and answers that are lost, cut, slow or replaced. `refuse` is the port's error
+ * form.
  */
 export function addFaultHooks(
   app: FastifyInstance,
@@ -73,7 +73,7 @@ export function addFaultHooks(
   });
 }
 
-/** True when the answer to a request does not reach its reader as what it is. */
+/** True when the client cannot read the answer to a request. */
 export function isLost(spoilings: Spoilings, request: FastifyRequest): boolean {
   const type = spoilings.get(request)?.type;
   return type === 'lost-answer' || type === 'html' || type === 'truncated-body';
@@ -105,7 +105,6 @@ function spoil(
   }
 }
 
-/** The first half, and then the connection ends. */
 async function* half(request: FastifyRequest, payload: string): AsyncGenerator<Buffer> {
   const bytes = Buffer.from(payload);
   yield bytes.subarray(0, bytes.length >> 1);
@@ -122,7 +121,7 @@ async function* slowly(payload: string, ms: number): AsyncGenerator<Buffer> {
   }
 }
 
-/** An answer of a gateway that stands before the service: no code, no Problem. */
+/** An answer of a gateway in front of the service: no code, no Problem. */
 function sendBare(reply: FastifyReply, status: number): FastifyReply {
   return reply
     .code(status)

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { lieSchema } from '../chains/lies.ts';
 import { PROBLEMS, type ProblemCode } from '../endpoints/problem.ts';
 
-/** What every fault has: the paths it touches (a prefix) and the share of what it can touch. */
+/** Scope of every fault: a prefix of paths, and the share of affected answers. */
 const scope = {
   path: z.string().startsWith('/').default('/'),
   rate: z.number().min(0).max(1).default(1),
@@ -12,7 +12,6 @@ const ms = z.number().min(0).max(600_000);
 
 const isCode = (text: string): text is ProblemCode => Object.hasOwn(PROBLEMS, text);
 
-/** What can be wrong with the answers of the service. */
 const SERVICE_FAULTS = [
   z.strictObject({ type: z.literal('latency'), ms, spreadMs: ms.default(0), ...scope }),
   z.strictObject({
@@ -43,7 +42,6 @@ const SERVICE_FAULTS = [
   z.strictObject({ type: z.literal('regressions'), ...scope }),
 ] as const;
 
-/** What can be wrong with its chains: payments that are not as it says, and endpoints. */
 const CHAIN_FAULTS = [
   z.strictObject({ type: z.literal('payment'), lie: lieSchema, ...scope }),
   z.strictObject({ type: z.literal('null-answers'), ...scope }),
@@ -60,10 +58,8 @@ const CHAIN_FAULTS = [
   z.strictObject({ type: z.literal('rpc-error'), code: z.int().default(-32005), ...scope }),
 ] as const;
 
-/** The types of faults of the service. */
 export const SERVICE_FAULT_TYPES: readonly string[] = SERVICE_FAULTS.map(({ shape }) => shape.type.value);
 
-/** A fault as `POST /faults` takes it. */
 export const faultSchema = z.discriminatedUnion('type', [...SERVICE_FAULTS, ...CHAIN_FAULTS], {
   error: 'expected a type of fault, see docs/sandbox.md',
 });

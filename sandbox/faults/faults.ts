@@ -2,20 +2,18 @@ import { isUnder } from '../world/path.ts';
 import { chance, type Random, randomStream } from '../world/random.ts';
 import type { Fault, FaultOf, FaultType } from './fault.ts';
 
-/** A fault that is on, and how often it has struck. */
+/** An active fault, and the number of times it has struck. */
 export type ActiveFault = Fault & { id: number; strikes: number };
 
-/** The faults that are on now. */
+/** The active faults. */
 export type Faults = {
   add(fault: Fault): ActiveFault;
   list(): ActiveFault[];
-  /** Ends one fault, or all; how many it were. */
   remove(id?: number): number;
-  /** The newest fault of a type that strikes here and now; undefined when none does. Each is drawn anew. */
+  /** Returns the newest fault of a type that strikes now, undefined for none. Each call draws anew. */
   strike<T extends FaultType>(type: T, path: string): FaultOf<T> | undefined;
-  /** The same, but one that is drawn once and for all for what `key` names. */
+  /** Like `strike`, but drawn once and for all for each `key`. */
   strikeAlways<T extends FaultType>(type: T, where: { path: string; key: string }): FaultOf<T> | undefined;
-  /** The stream that faults draw from. */
   random: Random;
 };
 

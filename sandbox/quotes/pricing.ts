@@ -1,10 +1,10 @@
 import { address } from '../world/identifiers.ts';
 import { randomStream } from '../world/random.ts';
 
-/** One who fulfils intents, for a share of the amount (in millionths). */
+/** A fulfiller of intents, for a share of the amount (in millionths). */
 export type Solver = { name: string; address: string; feeMillionths: bigint; fillSeconds: number };
 
-/** What a transfer costs, in base units: `sourceAmount` is `destinationAmount` and both fees together. */
+/** Price of a transfer, in base units: `sourceAmount` is `destinationAmount` and both fees together. */
 export type Price = {
   sourceAmount: bigint;
   destinationAmount: bigint;
@@ -12,14 +12,14 @@ export type Price = {
   protocolFee: bigint;
 };
 
-/** What is to be priced, in base units of tokens with equal decimals. */
+/** A requested price, in base units of tokens with equal decimals. */
 export type Wanted =
   | { type: 'exact-in'; amount: bigint }
   | { type: 'exact-out'; amountOut: bigint }
   | { type: 'custom'; amount: bigint; amountOut: bigint };
 
 const PROTOCOL_FEE_MILLIONTHS = 100n;
-/** What a solver takes whatever the amount, in base units. */
+/** Fee of a solver for any amount, in base units. */
 const FLAT_FEE = 20_000n;
 
 /** The solvers that quote, cheapest first. */
@@ -46,7 +46,7 @@ export function price(solver: Solver, wanted: Wanted): Price | null {
       return { sourceAmount, destinationAmount: wanted.amountOut, ...fees };
     }
     case 'custom': {
-      // The solver takes what the two amounts leave, when that is enough.
+      // The solver takes the difference of the two amounts, when that is enough.
       const least = feesOn(solver, wanted.amount);
       const solverFee = wanted.amount - wanted.amountOut - least.protocolFee;
       if (solverFee < least.solverFee) return null;

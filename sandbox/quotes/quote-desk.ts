@@ -9,7 +9,7 @@ import { type Price, price, type Solver, type Wanted } from './pricing.ts';
 import type { QuoteSigners } from './quote-signers.ts';
 import type { Place } from './route.ts';
 
-/** What is to be quoted; `slippageMillionths` tells how far below the expected output the least one lies. */
+/** Order for a quote; `slippageMillionths` is the distance of the least output below the expected one. */
 export type QuoteOrder = {
   type: Wanted['type'];
   source: Place & { funder: string };
@@ -44,9 +44,8 @@ export type Quote = {
 /** Makes quotes and signs them. */
 export type QuoteDesk = {
   readonly solvers: readonly Solver[];
-  /** True when any solver quotes at all. */
   hasSolvers(): boolean;
-  /** What each solver asks, cheapest first; those that cannot serve are left out. */
+  /** Price of each solver, cheapest first; solvers that cannot serve are omitted. */
   prices(wanted: Wanted, minAmountOut?: bigint | null): { solver: Solver; price: Price }[];
   quote(order: QuoteOrder, price: Price): Promise<Quote>;
 };
@@ -127,7 +126,7 @@ export function createQuoteDesk({
         expiresAt,
       });
       orders.open(fundable);
-      // An exact output does not slip.
+      // An exact output has no slippage.
       const slip = type === 'exact-in' ? (asked.destinationAmount * slippageMillionths) / 1_000_000n : 0n;
       const minAmountOut = destination.minAmountOut ?? asked.destinationAmount - slip;
       const token = source.token.address;

@@ -2,7 +2,7 @@ import { bytesToHex, type Hex, isHex } from 'viem';
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
 import { bytes, randomStream } from '../world/random.ts';
 
-/** What a quote's signature is over. `expiresAt` is Unix seconds; hashes in any order and case. */
+/** The signed part of a quote. `expiresAt` is Unix seconds; hashes in any order and case. */
 export type SignedPart = {
   sourceChainId: number;
   id: string;
@@ -10,9 +10,8 @@ export type SignedPart = {
   expiresAt: number;
 };
 
-/** The keys that sign quotes: one per source chain, fixed by the seed and how often it was rotated. */
+/** Signing keys of quotes: one per source chain, determined by the seed and the number of rotations. */
 export type QuoteSigners = {
-  /** The address published as `quoteSigner` of a chain. */
   addressOf(chainId: number): string;
   sign(part: SignedPart): Promise<Hex>;
   /** Gives a chain a new key; quotes signed before keep their signature. */

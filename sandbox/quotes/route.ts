@@ -2,7 +2,7 @@ import type { FieldError, ProblemCode } from '../endpoints/problem.ts';
 import { CHAINS, type Chain, type Token, tokensOf } from '../world/chains.ts';
 import { isAddress, lookupKey } from '../world/identifiers.ts';
 
-/** One end of a route as a client names it; each `address` is a field of the request and what stands there. */
+/** One end of a route as a client names it; each `address` is a field of the request and its value. */
 export type RouteEnd = {
   chainId: number;
   token: string;
@@ -12,7 +12,7 @@ export type RouteEnd = {
 /** A chain and a token of it. */
 export type Place = { chain: Chain; token: Token };
 
-/** A way from one chain to another, or why there is none. */
+/** A route between two chains, or the reason for none. */
 export type Route =
   | { type: 'route'; source: Place; destination: Place }
   | { type: 'invalid'; errors: FieldError[] }
@@ -23,13 +23,13 @@ export type AmountRefusal = { code: ProblemCode; detail: string };
 
 const LEAST_AMOUNT = 100_000n;
 const MOST_AMOUNT = 1_000_000_000_000n;
-/** What can be delivered at once to a chain that is not EVM. */
+/** Liquidity for a chain that is not EVM, in base units. */
 const NON_EVM_LIQUIDITY = 250_000_000_000n;
 
-/** The place where a transfer is to go from, and where to. */
+/** Source and destination of a transfer. */
 export type RouteEnds = { source: RouteEnd; destination: RouteEnd };
 
-/** Finds the chains and tokens of a route. Tron only receives, and a transfer stays on no chain. */
+/** Finds the chains and tokens of a route. Tron only receives, and source and destination are never one chain. */
 export function findRoute({ source, destination }: RouteEnds): Route {
   const sourceChain = chainOf(source.chainId);
   const destinationChain = chainOf(destination.chainId);
@@ -53,7 +53,7 @@ export function findRoute({ source, destination }: RouteEnds): Route {
   };
 }
 
-/** Why an amount (of the source, in base units) cannot be sent along a route; null when it can. */
+/** Refuses an amount (of the source, in base units) that the route cannot send; null when it can. */
 export function refuseAmount(amount: bigint, destination: Chain): AmountRefusal | null {
   if (amount < LEAST_AMOUNT) {
     return { code: 'amount-too-low', detail: `found ${amount}, expected at least ${LEAST_AMOUNT}` };

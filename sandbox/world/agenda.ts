@@ -1,21 +1,21 @@
 type Entry = { dueMs: number; order: number; run: Work };
 
-/** Work of the agenda; `nowMs` is when it is really done, which can be later than when it was due. */
+/** Work of the agenda; `nowMs` is the time of execution, which can be later than the due time. */
 export type Work = (nowMs: number) => void;
 
-/** What is to be done and when: a binary heap, so that any number of lives needs one timer. */
+/** Scheduled work in a binary heap, so that any number of lives needs one timer. */
 export type Agenda = {
   /** `dueMs` is Unix milliseconds. */
   add(dueMs: number, run: Work): void;
-  /** Does everything that is due at `nowMs`, in the order of its time, including what that adds. */
+  /** Runs all work due at `nowMs`, in the order of its time, including work that is added meanwhile. */
   runDue(nowMs: number): void;
-  /** When the next thing is due; null when there is none. */
+  /** Time of the next work; null when there is none. */
   nextDueMs(): number | null;
   size(): number;
 };
 
 export function createAgenda(): Agenda {
-  // Invariant: no entry comes before the one at half its index. Equal times keep the order in which they were added.
+  // Invariant: no entry comes before the one at half its index. Equal times stay in the order of addition.
   const heap: Entry[] = [];
   let added = 0;
 

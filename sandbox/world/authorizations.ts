@@ -121,7 +121,7 @@ export function permit3Data({ owner, salt, deadline, timestamp, permits }: Permi
   };
 }
 
-/** Who signed this, in lower case; null when the signature is none at all. */
+/** Recovers the signer, in lower case; null for an invalid signature. */
 export async function recoverSigner(data: TypedDataDefinition, signature: string): Promise<string | null> {
   if (!isHex(signature)) return null;
   const hash = hashTypedData(data);

@@ -1,11 +1,10 @@
 /** A log of timed entries (`at` is Unix milliseconds) that removes its oldest ones. */
 export type BoundedLog<T extends { at: number }> = {
   add(entry: T): void;
-  /** The entries in order, those at or after `sinceMs` only. */
   read(sinceMs?: number): T[];
 };
 
-/** Creates a log that keeps the last `capacity` entries. Entries are added in the order of their times. */
+/** Creates a log that stores the last `capacity` entries. Entries are added in the order of their times. */
 export function createBoundedLog<T extends { at: number }>(capacity: number): BoundedLog<T> {
   const ring: T[] = [];
   let added = 0;

@@ -1,7 +1,7 @@
-/** The kind of a chain decides what its addresses and transaction hashes look like. */
+/** The kind of a chain decides the form of its addresses and transaction hashes. */
 export type ChainKind = 'evm' | 'solana' | 'tron';
 
-/** One chain of the sandbox. `explorerUrl` is followed by a transaction hash. */
+/** One chain of the sandbox. A transaction hash follows `explorerUrl`. */
 export type Chain = { chainId: number; name: string; kind: ChainKind; explorerUrl: string };
 
 /** One token of one chain; amounts are integers of 10^-decimals. */
@@ -53,7 +53,7 @@ export function tokensOf(chain: Chain): readonly Token[] {
   return TOKENS.filter((token) => token.chainId === chain.chainId);
 }
 
-/** A token that is listed. Throws when it is not. */
+/** Finds a listed token. Throws for an unlisted one. */
 export function tokenAt(chainId: number, address: string): Token {
   const token = TOKENS.find((candidate) => candidate.chainId === chainId && candidate.address === address);
   if (token === undefined) throw new Error(`no token ${address} on chain ${chainId}`);

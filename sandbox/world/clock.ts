@@ -1,4 +1,4 @@
-/** A wall clock in Unix milliseconds that never steps back, so that logs stay in order and `updatedAt` never decreases. */
+/** A wall clock in Unix milliseconds that never goes back, so that logs stay in order and `updatedAt` never decreases. */
 export function createClock(): () => number {
   let latestMs = 0;
   return () => {

@@ -5,15 +5,14 @@ import type { Fundable, Orders } from './orders.ts';
 
 const how = {
   fate: z.enum(['settled', 'late-details', 'refunded', 'failed']).default('settled'),
-  /** What arrives, in base units; left out: what was agreed on. */
+  /** The arriving amount, in base units; omitted: the agreed one. */
   delivered: amount.optional(),
-  /** True when a step fails on the way. */
   stepFails: z.boolean().default(false),
-  /** What its chain shows instead of what is stated. */
+  /** Contents of its chain in place of the stated ones. */
   lie: lieSchema.nullable().default(null),
-  /** The transaction that funds it, in place of one of its own: one transaction may fund several. */
+  /** The funding transaction, in place of a new one: one transaction may fund several. */
   sourceTx: z.string().min(1).max(100).optional(),
-  /** A transaction that is stated in place of the sandbox's own: one that another node has. */
+  /** A stated transaction of another node, in place of the sandbox's own. */
   states: z
     .strictObject({
       txHash: z.string().min(1).max(100),
@@ -23,7 +22,7 @@ const how = {
     .optional(),
 };
 
-/** What `POST /fund` takes: a quote (bare or prefixed) or a vault, and what becomes of the transfer. */
+/** Body of `POST /fund`: a quote (bare or prefixed) or a vault, and the life of the transfer. */
 export const fundSchema = z.union(
   [
     z.strictObject({ quoteId: z.string().transform((id) => id.replace(/^quote:/, '')), ...how }),
@@ -40,12 +39,12 @@ export const fundSchema = z.union(
   },
 );
 
-/** What the chain has seen, or why there is nothing to fund. */
+/** The funding on the chain, or the reason why it is impossible. */
 export type FundResult =
   | { type: 'funded'; intentHash: string; sourceTxHash: string }
   | { type: 'refused'; statusCode: 404 | 409 | 410; message: string };
 
-/** Stands for the chain seeing the transaction that funds a quote or a vault. */
+/** Simulates the chain's transaction that funds a quote or a vault. */
 export function fundByTransaction(orders: Orders, wanted: z.infer<typeof fundSchema>): FundResult {
   const fundable: Fundable | undefined =
     'quoteId' in wanted

@@ -16,7 +16,7 @@ import {
 /** A wallet that sends and receives transfers. */
 export type Wallet = { address: string; kind: ChainKind };
 
-/** What a client decides about a transfer. A funder that is not known yet (null) is drawn. */
+/** A client's choices for a transfer. A funder that is not known yet (null) is drawn. */
 export type Order = {
   origin: 'quote' | 'vault';
   funder: string | null;
@@ -25,10 +25,10 @@ export type Order = {
   destination: Omit<Leg, 'txHash'>;
 };
 
-/** Draws what is born. The same seed and number of wallets give the same answers, in whatever order they are requested. */
+/** Draws transfers. The same seed and number of wallets give the same results, in any order of requests. */
 export type Generator = {
   readonly wallets: readonly Wallet[];
-  /** The nth transfer of a stream, with the origin or fate that is requested and else a drawn one. */
+  /** The nth transfer of a stream, with the given origin or fate, else a drawn one. */
   transfer(which: { stream: string; index: number; origin?: Origin; fate?: Fate }): TransferPlan;
   /** The nth transfer that a client requested. It settles. */
   ordered(index: number, order: Order): TransferPlan;
@@ -51,10 +51,9 @@ const SLOW_FILL_MEDIAN_SECONDS = 120;
 const SETTLEMENT_MEDIAN_SECONDS = 180;
 const SPREAD = 0.5;
 
-/** Fees and losses of a transfer, in millionths of its amount. */
 const LARGEST_COST_MILLIONTHS = 2_000;
 
-/** `walletSkew`: the exponent of Zipf's law by which the first wallets have more transfers than the last. */
+/** Creates a generator. `walletSkew`: exponent of Zipf's law by which the first wallets have more transfers. */
 export function createGenerator(options: { seed: number; wallets: number; walletSkew?: number }): Generator {
   const { seed, wallets: count, walletSkew = 0 } = options;
   const wallets = Array.from({ length: count }, (_, index): Wallet => {
@@ -116,7 +115,7 @@ export function createGenerator(options: { seed: number; wallets: number; wallet
         job: null,
         vaultAddress: origin === 'vault' ? address(random, 'evm') : null,
         waits: drawWaits(random),
-        // Drawn last, so that whatever else is drawn stays as it was.
+        // Drawn last, so that earlier draws stay the same.
         swap: origin === 'quote' ? swapOf(random, source, destination) : null,
         showsDepositAddress: false,
         delivers: null,
@@ -128,7 +127,7 @@ export function createGenerator(options: { seed: number; wallets: number; wallet
   };
 }
 
-/** Between two symbols the token of the source's symbol arrives first and is swapped, where the chain has it. */
+/** Between two symbols, the token with the source's symbol arrives first and is swapped, where the chain has it. */
 function swapOf(
   random: Random,
   source: Order['source'],
@@ -175,7 +174,7 @@ function drawFate(random: Random, origin: Origin): Fate {
   return chance(random, SHARE_LATE_DETAILS) ? 'late-details' : 'settled';
 }
 
-/** One party is a wallet of ours; the other is the same one, another of ours, or a stranger. */
+/** One party is a wallet of ours; the other is the same one, another of ours, or an unknown address. */
 function drawParties(
   random: Random,
   owner: (random: Random) => Wallet,
@@ -185,7 +184,7 @@ function drawParties(
   const stranger = (): Wallet => ({ kind: 'evm', address: address(random, 'evm') });
   const draw = random();
   let other = own.kind === 'evm' && draw < 0.6 ? own : draw < 0.8 ? anyWallet(random) : stranger();
-  // A transfer crosses chains, and there is one chain only of every kind but EVM.
+  // A transfer crosses chains, and every kind but EVM has only one chain.
   if (other.kind === own.kind && own.kind !== 'evm') other = stranger();
   const ownFunds = other.kind !== 'evm' || chance(random, 0.7);
   return ownFunds ? { funder: own, recipient: other } : { funder: other, recipient: own };

@@ -8,7 +8,7 @@ const base58check = createBase58check(
   (data: Uint8Array) => new Uint8Array(createHash('sha256').update(data).digest()),
 );
 
-/** Tron writes this byte before an address, which makes its text begin with T. */
+/** Tron's prefix byte of addresses; it makes the text begin with T. */
 const TRON_ADDRESS_PREFIX = 0x41;
 
 /** A valid address of this kind: checksummed hex, 32 bytes in base58, or Tron's base58check. */
@@ -43,7 +43,6 @@ export function intentHash(random: Random): string {
   return bytesToHex(bytes(random, 32));
 }
 
-/** A random UUID (version 4). */
 export function uuid(random: Random): string {
   const raw = bytes(random, 16);
   raw[6] = ((raw[6] ?? 0) & 0x0f) | 0x40;
@@ -78,7 +77,7 @@ function decoded(coder: BytesCoder, text: string): Uint8Array | null {
   }
 }
 
-/** The key under which an address, hash or UUID is found: only `0x` hex is case-insensitive. */
+/** The lookup key of an address, hash or UUID: only `0x` hex is case-insensitive. */
 export function lookupKey(text: string): string {
   return /^0x[0-9a-fA-F]+$/.test(text) ? text.toLowerCase() : text;
 }

@@ -1,21 +1,21 @@
 import { type TransferPlan, VAULT_VALIDITY_SECONDS } from './plan.ts';
 import type { IntentStatus, JobStatus, QuoteStatus, VaultState } from './record.ts';
 
-/** How much of a transfer's money movements a record shows; `failure` is `source` with a step that has failed. */
+/** Money movements of a transfer that a record shows; `failure` is `source` with a failed step. */
 export type Shown = 'nothing' | 'source' | 'failure' | 'destination' | 'refund';
 
-/** One thing of a transfer takes a state, or shows more while its state stays. */
+/** One part of a transfer takes a state, or shows more while its state stays. */
 export type Change =
   | { thing: 'intent'; status: Exclude<IntentStatus, 'unknown'>; shown: Exclude<Shown, 'nothing'> }
   | { thing: 'quote'; status: QuoteStatus; shown: Shown }
   | { thing: 'job'; status: JobStatus }
   | { thing: 'vault'; state: VaultState };
 
-/** One moment of a life: changes that happen together, so many seconds (before time is scaled) after the moment before. */
+/** One step of a life: changes that happen together, so many seconds (before time is scaled) after the step before. */
 export type Moment = {
   afterSeconds: number;
   changes: Change[];
-  /** The moment waits for the next full second, so that `updatedAt` tells it from the one before. */
+  /** The step waits for the next full second, so that `updatedAt` differs from the one before. */
   newSecond?: true;
 };
 
@@ -35,10 +35,7 @@ export function lifeOf(plan: TransferPlan): Moment[] {
   return plan.fate === 'unborn' ? before(plan) : [...before(plan), ...after(plan)];
 }
 
-/**
- * What follows the funding of a quote or vault that a client made: of a plan with a job by that job, else by a
- * transaction, which is seen at once.
- */
+/** Steps after the funding of a client's quote or vault: by its job, else by a transaction, which is known at once. */
 export function lifeOfFunded(plan: TransferPlan): Moment[] {
   const { quoteUuid, job, vaultAddress, waits } = plan;
   const detected: Change[] = vaultAddress === null ? [] : [{ thing: 'vault', state: 'FUNDING_DETECTED' }];
@@ -67,7 +64,7 @@ function when(part: unknown, change: Change): Change[] {
 
 const intentBorn: Change = { thing: 'intent', status: 'pending', shown: 'source' };
 
-/** Everything up to the birth of the intent; for an unborn one, to the end. */
+/** Steps up to the birth of the intent; for an unborn one, to the end. */
 function before({ origin, fate, waits }: TransferPlan): Moment[] {
   switch (origin) {
     case 'direct':
@@ -118,12 +115,11 @@ function before({ origin, fate, waits }: TransferPlan): Moment[] {
   }
 }
 
-/** Everything from the birth of the intent on. */
 function after(plan: TransferPlan): Moment[] {
   return plan.stepFails ? [stepFailure(plan), ...ending(plan)] : ending(plan);
 }
 
-/** A step fails while the transfer is under way: in a second of its own, so that `updatedAt` tells it. */
+/** A failure of a step while the transfer is under way: in a second of its own, so that `updatedAt` changes. */
 function stepFailure({ waits, quoteUuid }: TransferPlan): Moment {
   return {
     afterSeconds: waits.toExpiry / 3,
@@ -135,7 +131,7 @@ function stepFailure({ waits, quoteUuid }: TransferPlan): Moment {
   };
 }
 
-/** How the intent ends. A step that has failed stays so, unless something is delivered or paid back. */
+/** The end of the intent. A failed step stays failed, unless a delivery or refund follows. */
 function ending({ fate, waits, quoteUuid, stepFails }: TransferPlan): Moment[] {
   const quoteShows = (shown: Shown): Change[] =>
     quoteUuid === null ? [] : [{ thing: 'quote', status: 'submitted', shown }];

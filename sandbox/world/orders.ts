@@ -4,35 +4,33 @@ import { lifeOfFunded } from './life.ts';
 import { type Fate, QUOTE_VALIDITY_SECONDS, type TransferPlan, VAULT_VALIDITY_SECONDS } from './plan.ts';
 import { vaultKey, type World } from './world.ts';
 
-/** How a transfer that a client ordered can end. */
+/** End of a transfer that a client ordered. */
 export type OrderedFate = Exclude<Fate, 'unborn'>;
 
-/** What becomes of a transfer that a client ordered: the transaction that funds it, and in `states` the one that is stated to have delivered. */
+/** Life of a transfer that a client ordered: its funding transaction, and in `states` the stated delivery transaction. */
 export type OrderedLife = {
   fate: OrderedFate;
   sourceTxHash: string;
   states?: { txHash: string; chainId?: number | undefined; token?: string | undefined };
 } & Pick<TransferPlan, 'showsDepositAddress' | 'delivers' | 'stepFails' | 'lie'>;
 
-/** A quote or vault that a client made. It can be funded once, before `expiresAt` (Unix seconds). */
+/** A client's quote or vault. It can be funded once, before `expiresAt` (Unix seconds). */
 export type Fundable = {
   readonly plan: TransferPlan;
   readonly expiresAt: number;
-  /** What has funded it, in words; null while nothing has. */
+  /** A description of its funding; null while it is not funded. */
   readonly fundedBy: string | null;
 };
 
-/** The quotes and vaults that clients made, and what becomes of them. */
+/** Quotes and vaults that clients made, and their lives. */
 export type Orders = {
-  /** Draws a transfer and until when it can be funded. Nobody knows of it before `open`. */
+  /** Draws a transfer and the end of its funding. It is unknown to all before `open`. */
   draft(order: Order): Fundable;
   open(fundable: Fundable): void;
   quote(uuid: string): Fundable | undefined;
   vault(vault: { chainId: number; address: string }): Fundable | undefined;
   isExpired(fundable: Fundable): boolean;
-  /** The chain has seen the transaction that funds it. */
   fundByTransaction(fundable: Fundable, how: OrderedLife): void;
-  /** A gasless job is queued that will fund it. */
   fundByJob(fundable: Fundable, by: { job: NonNullable<TransferPlan['job']>; funder: string }): void;
 };
 
@@ -51,11 +49,10 @@ export function createOrders({
   generator: Generator;
   timeScale: number;
   nowMs: () => number;
-  /** To be called when there is something new to do later. */
   changed: () => void;
-  /** Does something later; `dueMs` is Unix milliseconds. */
+  /** Schedules work; `dueMs` is Unix milliseconds. */
   at: (dueMs: number, work: (nowMs: number) => void) => void;
-  /** Asked for everything that is funded: the plan by which it lives. */
+  /** Called for everything that is funded; returns its plan. */
   prepare?: (plan: TransferPlan) => TransferPlan;
 }): Orders {
   const quotes = new Map<string, Fundable>();

@@ -1,19 +1,19 @@
 import type { Lie } from '../chains/lies.ts';
 import type { Chain } from './chains.ts';
 
-/** How a transfer comes about: what exists before its intent. */
+/** Origin of a transfer: the subject before its intent. */
 export type Origin = 'direct' | 'quote' | 'gasless' | 'vault';
 
 /**
- * How a transfer ends. `unborn` ends before there is an intent: the gasless job fails, the vault is never funded.
- * `late-details` settles too, but is `filled` a moment before its destination transaction appears.
+ * End of a transfer. `unborn` ends before there is an intent: the gasless job fails, the vault is never funded.
+ * `late-details` settles too, but is `filled` shortly before its destination transaction appears.
  */
 export type Fate = 'settled' | 'late-details' | 'refunded' | 'failed' | 'unborn';
 
 /** One side of a transfer: tokens on a chain and the transaction that moves them. */
 export type Leg = { chain: Chain; token: string; amount: string; txHash: string };
 
-/** All that will ever be true of one transfer, drawn before it is born. */
+/** Everything about one transfer, drawn before its birth. */
 export type TransferPlan = {
   intentHash: string;
   origin: Origin;
@@ -26,22 +26,22 @@ export type TransferPlan = {
   quoteUuid: string | null;
   job: { uuid: string; permitTxHash: string } | null;
   vaultAddress: string | null;
-  /** Of a quote between two symbols: what arrives is swapped, by an intent of its own. */
+  /** For a quote between two symbols: an intent of its own swaps the arriving token. */
   swap: { intentHash: string; token: string; txHash: string } | null;
-  /** Wallet pages show the address that was paid to as well, as a record of type `deposit-address`. */
+  /** True when wallet pages also list its deposit address, as a record of type `deposit-address`. */
   showsDepositAddress: boolean;
-  /** What arrives where that is not what was agreed on, in base units. */
+  /** The arriving amount where it differs from the agreed one, in base units. */
   delivers: string | null;
-  /** The step that bridges fails once, while the statuses stand. */
+  /** The bridge step fails once, while the statuses stay. */
   stepFails: boolean;
-  /** What its chain shows of what was delivered or paid back, where that is not what the upstream states. */
+  /** Contents of its chain where they differ from the upstream's statement about the delivery or refund. */
   lie: Lie | null;
   waits: Waits;
 };
 
-/** The time that a transfer stays in each state, in seconds before time is scaled. */
+/** Duration of each state, in seconds before time is scaled. */
 export type Waits = {
-  /** From the first thing (quote, vault) to the next. */
+  /** From the first subject (quote, vault) to the next. */
   toFunding: number;
   /** From a job or funded vault to the intent. */
   toPublishing: number;
@@ -54,10 +54,10 @@ export type Waits = {
   toFailure: number;
 };
 
-/** The time that a vault can be funded, in seconds before time is scaled. */
+/** Time in which a vault can be funded, in seconds before time is scaled. */
 export const VAULT_VALIDITY_SECONDS = 300;
 
-/** The time that a quote can be funded, in seconds before time is scaled. */
+/** Time in which a quote can be funded, in seconds before time is scaled. */
 export const QUOTE_VALIDITY_SECONDS = 300;
 
 /** Every intent of a transfer, the main one first. */

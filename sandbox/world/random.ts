@@ -1,10 +1,7 @@
 /** A stream of numbers in [0, 1), fixed by its seed. */
 export type Random = () => number;
 
-/**
- * The stream named by its parts. Each transfer has a stream of its own, so what it looks like never depends on when it
- * was born or on what was drawn before it.
- */
+/** The stream named by its parts. Each transfer has its own, so its content does not depend on earlier draws. */
 export function randomStream(...parts: (string | number)[]): Random {
   return sfc32(seedWords(parts.join('/')));
 }
@@ -18,7 +15,7 @@ export function chance(random: Random, probability: number): boolean {
   return random() < probability;
 }
 
-/** A number from `low` to `high`, every one as likely. */
+/** A number from `low` to `high`, uniformly distributed. */
 export function between(random: Random, low: number, high: number): number {
   return low + random() * (high - low);
 }
@@ -29,7 +26,7 @@ export function pick<T>(random: Random, list: readonly T[]): T {
   return item;
 }
 
-/** Draws the place of an item in a list by Zipf's law: the nth is as likely as `n ** -exponent`; with 0, all are alike. */
+/** Draws an index of a list by Zipf's law: the nth is as likely as `n ** -exponent`; with 0, all are alike. */
 export function zipf(count: number, exponent: number): (random: Random) => number {
   let sum = 0;
   const sums = Array.from({ length: count }, (_, index) => {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import stringify from 'safe-stable-stringify';
 
-/** The bodies that the upstream's interface names; members in its order. All timestamps are Unix seconds. */
+/** Bodies that the upstream's interface names, members in its order. All timestamps are Unix seconds. */
 
 export type TransactionSummary = { chainId: number; txHash: string; token: string; amount: string };
 
@@ -32,7 +32,6 @@ export type SubStatus = {
   state: JobStatus;
 };
 
-/** The words that the `status` filter of the status endpoint accepts. */
 export const INTENT_STATUSES = [
   'pending',
   'filled',
@@ -70,7 +69,7 @@ export type StatusRecord = {
   steps?: Step[];
 };
 
-/** What the deposit gateway says about a gasless job; members appear when they are known. */
+/** Record of a gasless job at the deposit gateway; members appear when they are known. */
 export type GatewayJobRecord = {
   id: string;
   status: GatewayJobStatus;
@@ -81,7 +80,7 @@ export type GatewayJobRecord = {
   error?: string;
 };
 
-/** What a vault lookup says; `intentHash` appears once the intent is published. */
+/** Record of a vault; `intentHash` appears once the intent is published. */
 export type VaultRecord = {
   vaultAddress: string;
   amount: string;
@@ -94,7 +93,7 @@ export type VaultRecord = {
 /** Records are replaced, never changed: each is digested once. */
 const digests = new WeakMap<object, string>();
 
-/** A digest of what a record says besides `updatedAt`: equal for records that say the same, in whatever order. */
+/** A digest of a record without `updatedAt`: equal for equal records, in any order of members. */
 export function contentOf(record: object): string {
   const known = digests.get(record);
   if (known !== undefined) return known;

@@ -21,7 +21,6 @@ export const GATEWAY_WORDS = {
   failed: 'FAILED',
 } as const satisfies Record<JobStatus, GatewayJobStatus>;
 
-/** What a record says of the step that bridges. */
 const BRIDGE_WORDS = {
   nothing: 'CREATED',
   source: 'CREATED',
@@ -32,7 +31,7 @@ const BRIDGE_WORDS = {
 
 type Moving = { plan: TransferPlan; shown: Shown; updatedAt: number };
 
-/** What the status endpoint says about an intent. */
+/** The status endpoint's record of an intent. */
 export function intentRecord({
   status,
   ...moving
@@ -48,7 +47,7 @@ export function intentRecord({
   };
 }
 
-/** What the status endpoint says about a quote: only once it is funded, what it became. */
+/** The status endpoint's record of a quote: its outcome appears only once it is funded. */
 export function quoteRecord({
   quoteUuid,
   status,
@@ -70,7 +69,7 @@ type JobAt = {
   status: JobStatus;
 };
 
-/** What the status endpoint says about a gasless job. */
+/** The status endpoint's record of a gasless job. */
 export function jobRecord({ plan, job, status, updatedAt }: JobAt & { updatedAt: number }): StatusRecord {
   const intentHashes = status === 'published' ? intentHashesOf(plan) : [];
   const quoteIds = plan.quoteUuid === null ? [] : [`quote:${plan.quoteUuid}`];
@@ -103,7 +102,7 @@ export function jobRecord({ plan, job, status, updatedAt }: JobAt & { updatedAt:
   };
 }
 
-/** What the deposit gateway says about the same job. */
+/** The deposit gateway's record of the same job. */
 export function gatewayJobRecord({ plan, job, status }: JobAt): GatewayJobRecord {
   return {
     id: job.uuid,
@@ -115,7 +114,7 @@ export function gatewayJobRecord({ plan, job, status }: JobAt): GatewayJobRecord
   };
 }
 
-/** What a vault lookup says. `deadline` is Unix seconds. */
+/** The record of a vault. `deadline` is Unix seconds. */
 export function vaultRecord({
   plan,
   vaultAddress,
@@ -149,7 +148,7 @@ function movements({
   };
 }
 
-/** What arrives first, and is swapped into the token that was wanted; one to one, for the price is in the fees. */
+/** Steps of a swap: the arriving token is swapped into the wanted one, one to one, because the fees are the price. */
 function swapSteps({ swap, destination: { chain, token, amount } }: TransferPlan, shown: Shown): Step[] {
   if (swap === null || shown === 'refund') return [];
   const { chainId } = chain;
@@ -165,7 +164,7 @@ function swapSteps({ swap, destination: { chain, token, amount } }: TransferPlan
   ];
 }
 
-/** What the status endpoint says about the intent that swaps what arrives: no transaction before it is done. */
+/** The status endpoint's record of the intent that swaps: no transaction before it is done. */
 export function swapRecord({
   status,
   swap,
@@ -185,7 +184,7 @@ export function swapRecord({
   };
 }
 
-/** What a wallet page says about an address that was paid to. */
+/** A wallet page's record of a deposit address. */
 export function depositAddressRecord({
   status,
   address,
@@ -225,7 +224,7 @@ function bridgeStep(
   };
 }
 
-/** What arrives: what was agreed on, unless the plan says otherwise. */
+/** The arriving leg: as agreed, unless the plan has another amount. */
 function delivered({ destination, delivers }: TransferPlan): Leg {
   return { ...destination, amount: delivers ?? destination.amount };
 }

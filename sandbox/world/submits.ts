@@ -1,40 +1,37 @@
 import type { ProblemCode } from '../endpoints/problem.ts';
 import type { Fundable, Orders } from './orders.ts';
 
-/** A signed authorization that is to fund something. Times are Unix seconds. */
+/** A signed authorization for a funding. Times are Unix seconds. */
 export type Submit = {
   fundable: Fundable;
-  /** The whole payload in one form: two that are equal are the same submit, sent again. */
+  /** The whole payload in one form: equal payloads are the same submit, sent again. */
   payload: string;
   signature: string;
-  /** Who signed, in lower case; null when nobody can have. */
+  /** The signer, in lower case; null for an impossible signature. */
   signer: string | null;
-  /** Who must have signed, in lower case. */
+  /** The required signer, in lower case. */
   owner: string;
-  /** What can be used once: a scheme, a contract, an owner and a number. */
+  /** Identity that is used once: a scheme, a contract, an owner and a number. */
   nonce: string;
   amount: bigint;
   validAfter: bigint;
-  /** The last second at which it is good. */
+  /** Last second of its validity. */
   validUntil: bigint;
 };
 
-/** A job, queued now or by the same submit before; or why there is none. */
+/** A job, queued now or by the same submit before; or the reason for none. */
 export type SubmitResult =
   | { type: 'queued'; jobUuid: string }
   | { type: 'existing'; jobUuid: string }
   | { type: 'refused'; code: ProblemCode; detail: string; field?: string };
 
-/** What signed authorizations have been used for. */
+/** Uses of signed authorizations. */
 export type Submits = {
   submit(submit: Submit): SubmitResult;
   isNonceUsed(nonce: string): boolean;
 };
 
-/**
- * Creates the book of signed authorizations. `submit` awaits nothing: of two that arrive together, one is first and the
- * other finds it.
- */
+/** Creates the record of authorizations. `submit` awaits nothing: of two at once, the second finds the first. */
 export function createSubmits({
   orders,
   nowMs,
@@ -42,7 +39,6 @@ export function createSubmits({
 }: {
   orders: Orders;
   nowMs: () => number;
-  /** Draws the identity of the nth job. */
   newJob: (index: number) => { uuid: string; permitTxHash: string };
 }): Submits {
   const byPayload = new Map<string, string>();

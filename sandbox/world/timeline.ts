@@ -1,9 +1,8 @@
 import type { Agenda } from './agenda.ts';
 
-/** The longest wait that a timer of the platform can make. */
 const LONGEST_WAIT_MS = 2 ** 31 - 1;
 
-/** Runs an agenda by the clock with a single timer, which does not keep the process alive. */
+/** Runs an agenda by the clock with one timer, which does not hold the process alive. */
 export class Timeline {
   readonly #agenda: Agenda;
   readonly #nowMs: () => number;
@@ -20,7 +19,7 @@ export class Timeline {
     this.#advance();
   }
 
-  /** Looks again when the next thing is due; to be called when the agenda was changed from outside. */
+  /** Sets the timer again; call it after the agenda was changed from outside. */
   rearm(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     const dueMs = this.#agenda.nextDueMs();

@@ -1,16 +1,13 @@
 import { lookupKey } from './identifiers.ts';
 import type { IntentStatus } from './record.ts';
 
-/** The place where an intent stands in the lists of its wallets; the index alone writes `order`. */
+/** Position of an intent in the lists of its wallets; only the index writes `order`. */
 type Place<T> = { entry: T; wallets: string[]; status: IntentStatus; order: number };
 
-/** One page. `before` requests the page that follows; null when there is none. */
+/** One page. `before` is the place of the next page; null when there is none. */
 export type Page<T> = { entries: T[]; before: number | null };
 
-/**
- * Which page is wanted: the newest change first or last, entries behind `before` (an earlier page's), at most `limit` of
- * them.
- */
+/** Query for a page: the newest change first or last, entries behind `before` (an earlier page's), at most `limit` of them. */
 export type PageQuery = {
   wallet: string;
   status: IntentStatus | null;
@@ -19,9 +16,9 @@ export type PageQuery = {
   oldestFirst?: boolean;
 };
 
-/** The intents of each wallet, all and by status, so that a page never costs more than its own length. */
+/** Intents of each wallet, all and by status, so that a page never costs more than its own length. */
 export type WalletIndex<T> = {
-  /** Places an entry, or moves it to the front because it changed. `key` tells entries apart. */
+  /** Adds an entry, or moves it to the front because it changed. `key` identifies entries. */
   put(change: { key: string; entry: T; wallets: readonly string[]; status: IntentStatus }): void;
   page(query: PageQuery): Page<T>;
 };
@@ -85,7 +82,7 @@ export function createWalletIndex<T>(): WalletIndex<T> {
   };
 }
 
-/** The index of the first place whose order is not below `order`. */
+/** Index of the first place with at least this `order`. */
 function firstNotBefore(list: readonly { order: number }[], order: number): number {
   let low = 0;
   let high = list.length;

@@ -15,12 +15,11 @@ import {
 } from './render.ts';
 import { createWalletIndex, type Page, type PageQuery } from './wallet-index.ts';
 
-/** The number of transitions, and how many answers, the sandbox remembers. */
 export const LOG_CAPACITY = 500_000;
 
 /**
- * A status change really made; `from` is null at birth, `at` Unix milliseconds. Subjects are `intent:0x…`,
- * `quote:<uuid>`, `gasless:<uuid>` (the status endpoint's words), `gasless:gateway:<uuid>` (the deposit gateway's words),
+ * A real status change; `from` is null at birth, `at` Unix milliseconds. Subjects are `intent:0x…`, `quote:<uuid>`,
+ * `gasless:<uuid>` (the status endpoint's words), `gasless:gateway:<uuid>` (the deposit gateway's words),
  * `vault:<chainId>:<address in lower case>`.
  */
 export type Transition = { subject: string; from: string | null; to: string; at: number };
@@ -28,10 +27,10 @@ export type Transition = { subject: string; from: string | null; to: string; at:
 /** A subject (named as in a transition) and a status it had. */
 export type Mention = { id: string; status: string };
 
-/** A record as it stands, with the subject it is about. Entries are replaced, never changed: `former` is what was before. */
+/** A record with its subject. Entries are replaced, never changed: `former` is the one before. */
 export type Entry<R> = { record: R; mention: Mention; former?: Entry<R> | undefined };
 
-/** What can be subscribed to. Past transfers are not named. */
+/** Subjects that a client can subscribe to, without past transfers. */
 export type Subjects = {
   wallets: string[];
   intents: string[];
@@ -45,22 +44,19 @@ type Moved = { plan: TransferPlan; status: IntentStatus; nowMs: number };
 
 type IntentChange = Change & { thing: 'intent' };
 
-/** A change of one thing of a transfer. `deadline` is when its vault stops taking funds, in Unix seconds. */
+/** A change of one part of a transfer. `deadline` is the end of its vault's funding, in Unix seconds. */
 export type Happening = { plan: TransferPlan; deadline: number; change: Change; nowMs: number };
 
-/** Everything the sandbox knows. It is read through look-ups and changed through `apply` alone. */
+/** The state of the sandbox. Only `apply` changes it. */
 export type World = {
   readonly transitions: BoundedLog<Transition>;
-  /** Makes a thing known to `subjects` before it exists. */
   announce(plan: TransferPlan): void;
-  /** Lets a change happen and logs it when a status changes. */
   apply(happening: Happening): void;
   /** Adds an intent that finished in the past; no transition is logged. Older ones must be added first. */
   remember(plan: TransferPlan, finished: { change: IntentChange; updatedAt: number }): void;
   intent(hash: string): Entry<StatusRecord> | undefined;
-  /** The intents that a transaction funds, in the order in which they became known. */
+  /** Intents that a transaction funds, in the order in which they became known. */
   intentsBySourceTx(txHash: string): Entry<StatusRecord>[];
-  /** The intents that a transaction delivers. */
   intentsByDestinationTx(txHash: string): Entry<StatusRecord>[];
   quote(uuid: string): Entry<StatusRecord> | undefined;
   job(uuid: string): Entry<StatusRecord> | undefined;
@@ -70,7 +66,7 @@ export type World = {
   subjects(): Subjects;
 };
 
-/** Creates a world without anything in it. `moved` is notified of every status that an intent takes, `remembered` of past ones. */
+/** Creates an empty world. `moved` is notified of every status of an intent, `remembered` of past ones. */
 export function createWorld({
   wallets,
   moved,
@@ -97,7 +93,7 @@ export function createWorld({
     vaults: new Map<string, { address: string; chainId: number }>(),
   };
 
-  /** The one place where a thing takes a state: stores the entry and logs the transition, if it is one. */
+  /** The one setter of states: stores the entry and logs a transition. */
   function put<R>(
     entries: Map<string, Entry<R>>,
     next: { record: R; mention: Mention; key: string; nowMs: number },
@@ -113,7 +109,7 @@ export function createWorld({
     return entry;
   }
 
-  /** Makes an intent findable by what its record shows now. */
+  /** Indexes an intent by the present fields of its record. */
   function index(
     plan: TransferPlan,
     { entry, status }: { entry: Entry<StatusRecord>; status: IntentStatus },
@@ -145,7 +141,7 @@ export function createWorld({
     showBeside({ plan, nowMs }, { status, shown });
   }
 
-  /** What stands beside the intent of some transfers: the one that swaps, and the address that was paid to. */
+  /** Adds the records beside the intent of some transfers: the intent that swaps, and the deposit address. */
   function showBeside(
     { plan, nowMs }: Pick<Happening, 'plan' | 'nowMs'>,
     { status, shown }: Pick<IntentChange, 'status' | 'shown'>,
@@ -253,12 +249,12 @@ export function createWorld({
   };
 }
 
-/** `updatedAt` of a thing that changes now, in Unix seconds: it never goes back. */
+/** `updatedAt` of a change now, in Unix seconds: it never goes back. */
 function stamp(former: Entry<StatusRecord> | undefined, nowMs: number): number {
   return Math.max(former?.record.updatedAt ?? 0, Math.floor(nowMs / 1000));
 }
 
-/** The key under which a vault is found: `<chainId>:<address in lower case>`. */
+/** The key of a vault: `<chainId>:<address in lower case>`. */
 export function vaultKey({ chainId, address }: { chainId: number; address: string }): string {
   return `${chainId}:${address.toLowerCase()}`;
 }

@@ -4,7 +4,7 @@ import { z } from 'zod';
 
 const OUTCOMES = resolve(import.meta.dirname, '../../test/support/answers.json');
 
-/** The page of what becomes of answers that differ from the interface. Paths are relative to the repository. */
+/** Generates the page about answers that differ from the interface. Paths are relative to the repository. */
 export async function generateAnswerFiles(): Promise<{ path: string; content: string }[]> {
   const schema = z.record(z.string(), z.record(z.string(), z.string()));
   const outcomes = schema.parse(JSON.parse(await readFile(OUTCOMES, 'utf8')));

@@ -31,13 +31,11 @@ const HEADERS = {
 };
 
 type Parts = {
-  /** An example of each type. */
   examples: ReadonlyMap<string, RenderedEvent>;
-  /** What a type means, in a sentence of Markdown. */
   meaningOf: (type: string) => string;
 };
 
-/** The AsyncAPI 3 document of what webhooks carry: a message for each type, with its JSON Schema and an example. */
+/** The AsyncAPI 3 document of webhooks: a message for each type, with its JSON Schema and an example. */
 export function asyncApi({ examples, meaningOf }: Parts): object {
   const ref = (path: string): { $ref: string } => ({ $ref: `#/${path}` });
   const messages = EVENT_TYPES.map((type) => {
@@ -90,7 +88,7 @@ export function asyncApi({ examples, meaningOf }: Parts): object {
   };
 }
 
-/** The schema of events as draft 7, which AsyncAPI is made of. */
+/** The schema of events as draft 7, which AsyncAPI uses. */
 function envelope(): unknown {
   const { $schema, $defs, definitions, ...schema } = z.toJSONSchema(RENDERED_EVENT, {
     io: 'input',
@@ -99,7 +97,7 @@ function envelope(): unknown {
   return withoutRefs(schema);
 }
 
-/** What events refer to is "any JSON", which needs no words: a schema that lets everything through. */
+/** Replaces references, which in events are all to "any JSON", by a schema that accepts everything. */
 function withoutRefs(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(withoutRefs);
   if (typeof schema !== 'object' || schema === null) return schema;

@@ -1,7 +1,7 @@
 import type { Argument, Command, Option } from 'commander';
 import { COMMANDS, type Group } from '../../src/commands/commands.ts';
 
-/** The page of all commands, made from what `--help` shows. Paths are relative to the repository. */
+/** Generates the page of all commands from the output of `--help`. Paths are relative to the repository. */
 export async function generateCommandFiles(): Promise<{ path: string; content: string }[]> {
   const commands = await Promise.all(
     Object.values(COMMANDS).map(async ({ group, load }) => ({ group, command: await load() })),
@@ -65,7 +65,7 @@ const CLONE = `## From a clone
 | \`npm run operator\` | an operator's life (edits, slips, restarts, restores of Redis), with an account of every status |
 | \`npm run fuzz\` | 10,000 random requests to each endpoint of the sandbox |`;
 
-/** What says which daemon is asked stands once, above. */
+/** Options that locate the daemon; the page lists them once, above. */
 const SHARED = ['--url', '--allow-insecure', '--json'];
 
 function sectionsOf(command: Command, before: string): string[] {

@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
 import type { z } from 'zod';
 
-/** A JSON Schema, with `label` (how the page calls the type) and `example` (items as they would be written). */
+/** A JSON Schema, with `label` (the page's name of the type) and `example` (items in the file's form). */
 export type Schema = z.core.JSONSchema.BaseSchema;
 
 const INTRODUCTION = `# Configuration
@@ -34,7 +34,7 @@ For completion in an editor, begin the file with \`# yaml-language-server: $sche
 Unknown keys are errors.
 `;
 
-/** The page that lists every key, from the schema of what may be written in the file, with a whole example file. */
+/** Renders the page that lists every key, from the schema of the file, with a whole example file. */
 export function renderConfigPage(schema: Schema, example: string): string {
   const sections = Object.entries(schema.properties ?? {}).flatMap(([key, value]) =>
     isSchema(value) ? sectionsOf(key, value) : [],
@@ -59,7 +59,7 @@ function sectionsOf(key: string, schema: Schema): string[] {
       }),
     ];
   }
-  // A mapping whose keys are the user's own is reported as one of its values.
+  // A mapping whose keys are the user's own is described by one of its values.
   const item = schema.items ?? schema.additionalProperties;
   if (!isSchema(item) || (schema.items === undefined && item.example === undefined)) return [];
   const variants = item.oneOf?.filter(isSchema);
@@ -82,7 +82,7 @@ function table(schema: Schema, prefix: string): string {
   return ['| Key | Type | Default | Meaning |', '|---|---|---|---|', ...rows(schema, prefix)].join('\n');
 }
 
-/** `within` is the mapping around the keys where that may be left out: then so may the keys that it requires. */
+/** Rows of a schema's keys. `within`: the mapping around them where it is optional; then required keys are optional too. */
 function rows(schema: Schema, prefix: string, within?: string): string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, field]) => {
     if (!isSchema(field)) return [];
@@ -109,7 +109,7 @@ function tableRow(cells: readonly string[]): string {
   return `| ${cells.map(cell).join(' | ')} |`;
 }
 
-/** The keys of mappings inside a list; the sections that are lists themselves have a table of their own. */
+/** The keys of mappings inside a list; sections that are lists themselves have a table of their own. */
 function itemRows(field: Schema, path: string): string[] {
   const item = isSchema(field.items) ? field.items : {};
   if (item.example || item.oneOf) return [];

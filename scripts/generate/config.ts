@@ -5,7 +5,7 @@ import { isSchema, renderConfigPage, type Schema } from './config-page.ts';
 
 const VARIABLE = '\\$\\{[A-Za-z_][A-Za-z0-9_]*(:-[^{}]*)?\\}';
 
-/** The JSON Schema that editors use, and the page that lists every key. Paths are relative to the repository. */
+/** Generates the JSON Schema for editors, and the page that lists every key. Paths are relative to the repository. */
 export async function generateConfigFiles(): Promise<{ path: string; content: string }[]> {
   const example = await readFile(new URL('../../config/intentwatch.example.yaml', import.meta.url), 'utf8');
   const schema = z.toJSONSchema(configSchema, { io: 'input', target: 'draft-07' });
@@ -16,7 +16,7 @@ export async function generateConfigFiles(): Promise<{ path: string; content: st
   ];
 }
 
-/** Every scalar may be written as `${VAR}`, which to an editor is text, whatever the field wants. */
+/** Allows `${VAR}` for every scalar; an editor sees text there, whatever the field's type. */
 function forEditor({ label: _onlyForThePage, example, ...schema }: Schema): Schema {
   const { type, enum: words, pattern, minimum, maximum, exclusiveMinimum, ...rest } = schema;
   const isRestricted = type === 'number' || type === 'integer' || type === 'boolean' || pattern || words;

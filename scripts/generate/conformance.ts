@@ -7,10 +7,10 @@ import { nameOf, type Rule } from '../../test/conformance/suite/rule.ts';
 import { RULES } from '../../test/conformance/suite/suite.ts';
 import { UNOBSERVABLE } from '../../test/conformance/suite/unobservable.ts';
 
-/** The interval at which the thing of each rule was shown, by the rule's id. */
+/** Number of observations of each rule, by the rule's id. */
 type Shown = Readonly<Record<string, number>>;
 
-/** The page of the conformance suite. Paths are relative to the repository. */
+/** Generates the page of the conformance suite. Paths are relative to the repository. */
 export async function generateConformanceFiles(): Promise<{ path: string; content: string }[]> {
   const text = await readFile(
     resolve(import.meta.dirname, '../../test/conformance/suite/shown.json'),
@@ -109,7 +109,7 @@ function needsOf({ needs = [], stage }: Rule): string {
   return [...fault, ...needs.map((need) => `\`${need}\``)].join(', ');
 }
 
-/** Text for a cell of a table: nothing in it is markup. */
+/** Escapes the markup in a cell of a table. */
 function cell(text: string): string {
   return text.replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll('\n', ' ');
 }

@@ -83,7 +83,7 @@ const FAILED_SUB_STATUS = {
   state: 'failed',
 };
 
-/** The quote of the stories as it was imported, as far as an event shows it. */
+/** The imported quote of the stories, as far as an event shows it. */
 const HANDED: ImportedQuote = {
   subject: quoteId(UUID),
   raw: {
@@ -104,7 +104,6 @@ const HANDED: ImportedQuote = {
 
 const TRANSFER = asSubjectId(`intent:${HASH}`);
 
-/** A delivery that was checked on the chain. */
 const PAID = {
   record: {
     id: TRANSFER,
@@ -119,10 +118,10 @@ const PAID = {
   updatedAt: START_SECONDS + 24,
 };
 
-/** What an answer said, so many seconds into the story; without a status, only time has passed. */
+/** An answer at a second of the story; without a status, only time has passed. */
 type Moment = { at: number; status?: string; members?: JsonObject; outputs?: readonly string[] };
 
-/** What the upstream said about one subject, in order, and the claim that leads to its receiver. */
+/** The upstream's answers about one subject, in order, and the subscription key of its receiver. */
 type Story = { subject: SubjectId; root: string; moments: readonly Moment[] };
 
 const STORIES: readonly Story[] = [
@@ -235,7 +234,7 @@ const SUBSCRIPTIONS: ReadonlyMap<string, RenderedSubscription> = new Map([
   ['order-1042', { name: 'order-1042', order: 1, metadata: { order: '1042' } }],
 ]);
 
-/** One rendered event per type: the first that a story makes, by the code that makes the real ones. */
+/** One rendered event per type: the first of a story, by the code that makes the real ones. */
 export function exampleEvents(): Map<string, RenderedEvent> {
   const examples = new Map<string, RenderedEvent>();
   for (const { subject, root, moments } of STORIES) {
@@ -255,7 +254,7 @@ export function exampleEvents(): Map<string, RenderedEvent> {
   return examples;
 }
 
-/** The events that a series of answers makes. An answer in unconfirmed is given again until it is accepted. */
+/** Events of a series of answers. An unconfirmed answer is repeated until it is accepted. */
 function tell(subject: SubjectId, moments: readonly Moment[]): Event[] {
   const events: Event[] = [];
   let snapshot: Snapshot | null = null;
@@ -294,7 +293,7 @@ function tell(subject: SubjectId, moments: readonly Moment[]): Event[] {
   return events;
 }
 
-/** The events that the clock has brought about by now. */
+/** Events that the clock has caused by now. */
 function passTime(
   subject: SubjectId,
   before: Snapshot,
@@ -317,7 +316,7 @@ function passTime(
   return { snapshot, events };
 }
 
-/** An event that no answer made, by the code that the daemon commits it with. */
+/** An event without an answer, by the code with which the daemon commits it. */
 function flaggedEvent(
   subject: SubjectId,
   { snapshot, event, nowMs }: { snapshot: Snapshot; event: FlaggedEvent; nowMs: number },
@@ -328,7 +327,7 @@ function flaggedEvent(
   return eventOf(subject, { snapshot: { ...snapshot, record }, transition, before, nowMs });
 }
 
-/** What is reported of a quote that was altered before it was imported; the upstream has not been asked for it yet. */
+/** The event of a quote that was altered before its import; the upstream has not been polled for it yet. */
 function invalidQuote(): Event {
   const nowMs = START_SECONDS * 1_000 + 900;
   const snapshot = { ...unseenSnapshot(nowMs), sequence: 1 };
@@ -340,7 +339,7 @@ function invalidQuote(): Event {
   return flaggedEvent(HANDED.subject, { snapshot, event: signatureInvalid(HANDED, flaw, snapshot), nowMs });
 }
 
-/** How stages end, for an upstream that is just as expected before anything was seen. */
+/** Expected ends of stages, for an upstream that behaves as expected before any observation. */
 const EXPECTED = {
   pending: endsOf('pending'),
   filled: endsOf('filled'),
@@ -353,7 +352,7 @@ function endsOf(watch: Watch): StageEnds {
   return { usual, failed: usual.map(() => 0) };
 }
 
-/** The record before an event, and since when its subject had waited. */
+/** The record before an event, and the start of its subject's wait. */
 type Before = { record: JsonObject | null; waitingSince: number | null };
 
 function eventOf(
@@ -375,7 +374,7 @@ function eventOf(
     updatedAt,
     waitingSince: before.waitingSince,
     before: transition.previousStatus === null ? null : before.record,
-    // The quote of the stories is imported: its transfer is reported with what was promised.
+    // The quote of the stories is imported: its transfer is reported with the promised values.
     promised: isPromised(subject, transition) ? promisedBy(HANDED) : null,
     fundedAt: fundedAt(subject, snapshot),
     expectedBy: expectedBy({ subject, snapshot, nowMs }, (_, watch) => EXPECTED[watch]),
@@ -420,7 +419,6 @@ const ROUTE = {
   everyMs: 30_000,
 };
 
-/** A solver's quote as the open quoting service shows it. */
 function openQuote(output: string, index: number): RouteQuote {
   const amount = String(BigInt(sourceTx.amount) - BigInt(output));
   const token = { address: USDC_BASE, decimals: 6, symbol: 'USDC' };
@@ -476,7 +474,7 @@ const TOO_LARGE: JsonObject = {
   id: `intent:${HASH}`,
 };
 
-/** What an event about the daemon itself is about, and its record. */
+/** Subject and record of an event about the daemon itself. */
 const REPORTS: { readonly [word: string]: { subject: string; record: JsonObject } } = {
   large_removal: {
     subject: 'intentwatch:config',
@@ -541,7 +539,6 @@ const REPORTS: { readonly [word: string]: { subject: string; record: JsonObject 
   },
 };
 
-/** An event as the store makes it about the upstream, a receiver or the daemon itself. */
 function operatorEvent(type: string, index: number): Event {
   const [kind = '', word = ''] = type.split('.');
   const report = kind === 'intentwatch' ? REPORTS[word] : undefined;

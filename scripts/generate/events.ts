@@ -7,7 +7,7 @@ import { isSchema, type Schema } from './config-page.ts';
 import { exampleEvents } from './event-examples.ts';
 import { FACT_KINDS, factKindOfType } from './fact-kinds.ts';
 
-/** The event catalogue: the page, the JSON Schema of the envelope, an AsyncAPI document, and an example per type. Paths within the repository. */
+/** Generates the event catalogue: page, JSON Schema, AsyncAPI document, examples. Paths within the repository. */
 export async function generateEventFiles(): Promise<{ path: string; content: string }[]> {
   const schema = z.toJSONSchema(RENDERED_EVENT, { io: 'input' });
   const examples = exampleEvents();
@@ -26,7 +26,7 @@ export async function generateEventFiles(): Promise<{ path: string; content: str
   ];
 }
 
-/** JSON as the formatter of this repository writes it: short lists on one line. */
+/** JSON in the form of this repository's formatter: short lists on one line. */
 function jsonFile(value: object): string {
   const text = JSON.stringify(value, null, 2).replace(
     /^(.*)\[\n((?:[^[\]{}"]|"[^"\n]*")*?)\n *\](,?)$/gm,
@@ -38,12 +38,12 @@ function jsonFile(value: object): string {
   return `${text}\n`;
 }
 
-// ---- What each type means ---------------------------------------------------------------------------------------
+// ---- Meanings of the types --------------------------------------------------------------------------------------
 
 const LOOKED_UP = 'exact polls have said so for `polling.confirmAfter` (10 min unless configured)';
 const NOT_ALONE = 'does not come in this version: a deposit address is only seen on pages of wallets';
 
-/** What happened, and when the event comes: one line per type, in the columns of the page. */
+/** Meaning and occasion of an event: one line per type, in the columns of the page. */
 const MEANINGS = table(`
 intent.pending | The transfer is under way. | it is first seen, or goes back to \`pending\`
 intent.filled | It was delivered on the destination chain. | the status says so; hashes and amounts may follow as \`intent.updated\`
@@ -141,7 +141,6 @@ intentwatch.clock_differs | \`record.clock\` has been off by \`record.aheadSecon
 intentwatch.test | A test. Nothing has happened. | somebody types \`intentwatch test RECEIVER\`; it passes by the filters
 `);
 
-/** Rows of text columns: the first cell, then the others. */
 function table(text: string): ReadonlyMap<string, readonly string[]> {
   const lines = text.split('\n').filter((line) => line !== '');
   return new Map(lines.map((line) => line.split(' | ')).map(([key = '', ...cells]) => [key, cells]));

@@ -2,8 +2,8 @@ import { EVENT_TYPES, OPERATOR_TYPES, TEST_TYPE } from '../../src/domain/events/
 import { eventKind, UNKNOWN } from '../../src/domain/subjects/kinds.ts';
 
 /**
- * The kinds of facts that events are about. Events of a subject arrive in any order, and a later event makes an earlier
- * one stale only where both are about the same fact: a proof that overtakes a status does not replace it.
+ * Kinds of facts of events. Events of a subject arrive in any order, and a later event makes an earlier one stale only where
+ * both are about the same fact: a proof that overtakes a status does not replace it.
  */
 export const FACT_KINDS = {
   status: 'The status of the subject. A return to an earlier status is a newer status.',
@@ -16,13 +16,12 @@ export const FACT_KINDS = {
 
 export type FactKind = keyof typeof FACT_KINDS;
 
-/** The states of the upstream and of receivers follow each other; what else operators are notified of does not. */
+/** States of the upstream and of receivers, which follow each other; other events for operators do not. */
 const OPERATOR_STATES: ReadonlySet<string> = new Set([
   ...['upstream.unreachable', 'upstream.reachable', 'upstream.unauthorized', 'upstream.authorized'],
   ...['receiver.failing', 'receiver.disabled', 'receiver.recovered', 'receiver.paused', 'receiver.resumed'],
 ]);
 
-/** The types whose kind of fact follows from the type alone. */
 export const FACTS_BY_TYPE: Readonly<Record<string, FactKind>> = Object.fromEntries([
   ...EVENT_TYPES.filter((type) => type.startsWith('route.')).map((type) => [type, 'route'] as const),
   ...[...OPERATOR_TYPES.filter((type) => !OPERATOR_STATES.has(type)), TEST_TYPE].map(
@@ -30,7 +29,7 @@ export const FACTS_BY_TYPE: Readonly<Record<string, FactKind>> = Object.fromEntr
   ),
 ]);
 
-/** The words that say which kind of fact an event is about, unless it is about the status. */
+/** The words that decide an event's kind of fact, unless it is about the status. */
 export const FACTS_BY_WORD: Readonly<Record<string, FactKind>> = {
   updated: 'update',
   step_failed: 'update',
@@ -41,11 +40,11 @@ export const FACTS_BY_WORD: Readonly<Record<string, FactKind>> = {
   unproven: 'proof',
   overdue: 'reminder',
   expiring: 'reminder',
-  // Of a quote or a vault that was not funded in time: its status is the same. Of a transfer it is a status.
+  // For a quote or a vault that was not funded in time: its status is the same. For a transfer it is a status.
   expired: 'reminder',
 };
 
-/** The kind of fact that events of a type of the catalogue are about. */
+/** The kind of fact of a type of the catalogue. */
 export function factKindOfType(type: string): FactKind {
   const [kind = '', word = ''] = type.split('.');
   const isStatus =

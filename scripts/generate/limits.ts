@@ -1,6 +1,6 @@
 import { type InputLimits, LIMITS } from '../../src/domain/limits.ts';
 
-/** The page of all limits on input. Paths are relative to the repository. */
+/** Generates the page of all limits on input. Paths are relative to the repository. */
 export async function generateLimitFiles(): Promise<{ path: string; content: string }[]> {
   const rows = Object.values(LIMITS).map(renderRow);
   return [

@@ -27,7 +27,7 @@ const RULES = z.object({
 type Rule = z.infer<typeof RULES>['groups'][number]['rules'][number];
 type Alert = Extract<Rule, { alert: string }>;
 
-/** The page of metrics and alerts, and the rules as the mixin reads them. Paths are relative to the repository. */
+/** Generates the page of metrics and alerts, and the rules for the mixin. Paths are relative to the repository. */
 export async function generateMetricsFiles(): Promise<{ path: string; content: string }[]> {
   const rules = await readFile(new URL('../../config/prometheus/rules.yml', import.meta.url), 'utf8');
   const content: unknown = parse(rules);
@@ -147,7 +147,7 @@ function metricRow({ name, type, labels, help, source }: Definition): string {
   return `| \`${name}\` | ${kind} | ${labelNames.join(', ')} | ${cell(help)} |`;
 }
 
-/** One row per label and set of values, with the metrics that have it so. */
+/** One row per label and set of values, with its metrics. */
 function labelRows(metrics: readonly Definition[]): string[] {
   const rows = new Map<string, { label: string; values: string; names: string[] }>();
   for (const { name, labels } of metrics) {
@@ -196,7 +196,7 @@ function alertRow({ alert, labels, for: after, annotations }: Alert): string {
   return `| ${name} | ${labels.severity} | ${after ?? 'at once'} | ${cell(summary)} | ${cell(spoken(description))} |`;
 }
 
-/** A description's template as a reader says it: the label's name in place of its value. */
+/** A description's template in prose: the label's name in place of its value. */
 function spoken(description: string): string {
   return description
     .replace(/\{\{ range .*?\{\{ end \}\}/g, ' *value of each token*')

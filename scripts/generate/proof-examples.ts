@@ -7,7 +7,7 @@ import type { ProofOutcome } from '../../src/domain/proof/proof-flags.ts';
 /** The delivery of a transfer, as its record states it. */
 export type Delivery = { chainId: number; txHash: string; token: string; amount: string };
 
-/** One event per outcome of a check of a delivery that was stated. `updatedAt` is in Unix seconds. */
+/** One event per outcome of a delivery's check. `updatedAt` is in Unix seconds. */
 export function proofEvents(
   subject: string,
   {

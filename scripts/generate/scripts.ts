@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 const FOLDER = resolve(import.meta.dirname, '../../src/store/commands');
 const WIDTH = 110;
 
-/** The typed scripts, from the headers of the Lua files. Paths are relative to the repository. */
+/** Generates the typed scripts from the headers of the Lua files. Paths are relative to the repository. */
 export async function generateScriptFiles(): Promise<{ path: string; content: string }[]> {
   const files = (await readdir(FOLDER)).filter((file) => file.endsWith('.lua')).sort();
   const scripts = await Promise.all(
@@ -19,10 +19,9 @@ import { arg, reply, script } from './commands.ts';
 
 /** Every script that Redis runs, by name. */`;
 
-/** A declared name: its type as the header has it. */
 type Member = { name: string; type: string };
 
-/** What the header of a script declares; `reply` is a type, or the members of a list. */
+/** Declarations in the header of a script; `reply` is a type, or the members of a list. */
 type Header = {
   purpose: string;
   keys: Member[];
@@ -31,7 +30,7 @@ type Header = {
 };
 
 /**
- * Reads the header of a script: its purpose, and what KEYS, ARGV and `returns` list, a name and its type in each line.
+ * Reads the header of a script: its purpose, and the lines of KEYS, ARGV and `returns`, each a name and its type.
  *
  * | Type                  | As an argument               | In a reply                                     |
  * |-----------------------|------------------------------|------------------------------------------------|
@@ -105,7 +104,7 @@ export function renderScript(file: string, text: string): string {
   return `${comment(purpose)}\n  ${name}: script(${print(declared, 2, WIDTH)}),`;
 }
 
-/** Fails where the body of a script names what its header does not have, or leaves an argument unused. */
+/** Throws where the body of a script uses a name that its header lacks, or leaves an argument unused. */
 function checkNames(file: string, text: string, { keys, args }: { keys: Member[]; args: Member[] }): void {
   const body = text.slice(text.indexOf('\n]]\n'));
   const positional = /\b(?:KEYS|ARGV)(?!\.\w)/.exec(body);
@@ -131,7 +130,7 @@ function flat(node: Node): string {
   return `{ ${node.entries.map(([name, value]) => `${name}: ${flat(value)}`).join(', ')} }`;
 }
 
-/** Prints a node as the formatter would; `column` is where it begins, `indent` that of its line. */
+/** Prints a node like the formatter; `column` is its begin, `indent` that of its line. */
 function print(node: Node, indent: number, column: number): string {
   const line = flat(node);
   if (typeof node === 'string' || column + line.length + 1 <= WIDTH) return line;
@@ -201,7 +200,6 @@ function replyOfMembers(
   return orNothing ? call('reply.orNothing', list) : list;
 }
 
-/** The members of `name type, name type`. */
 function membersOf(file: string, text: string): Member[] {
   return text.split(', ').map((member) => {
     const [, name, type] = /^(\w+) (.+)$/.exec(member) ?? [];

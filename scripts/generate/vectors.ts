@@ -13,10 +13,10 @@ const OTHER_PAIR = formatKeyPair(Buffer.alloc(32, 9));
 
 type Headers = [name: string, value: string][];
 
-/** A webhook before something happens to it: signed with `secrets`, seen at `now` by whoever knows `known`. */
+/** A webhook before an alteration: signed with `secrets`, received at `now` by a consumer with the secrets `known`. */
 type Webhook = { headers: Headers; body: Buffer; known: string[]; now: number };
 
-/** What becomes of a webhook: `accepted`, or the code of the consumer package's error. */
+/** Verdict on a webhook: `accepted`, or the code of the consumer package's error. */
 type Vector = { name: string; verdict: string; webhook: Webhook };
 
 function event(number: number): { [key: string]: unknown } & { id: string } {
@@ -42,7 +42,7 @@ function event(number: number): { [key: string]: unknown } & { id: string } {
 
 type Signing = { secrets?: string[]; known?: string[]; body?: Buffer; id?: string };
 
-/** A webhook as the daemon signs it. */
+/** Signs a webhook as the daemon does. */
 function signed({ secrets = [HMAC], known = [HMAC], id = event(1).id, ...more }: Signing = {}): Webhook {
   const body = more.body ?? Buffer.from(JSON.stringify(event(1)));
   const content = { id, timestampSeconds: AT, body };
@@ -64,7 +64,7 @@ function changed(change: (webhook: Webhook) => Partial<Webhook>, signing: Signin
   return { ...webhook, ...change(webhook) };
 }
 
-/** The headers with the value of one made anew; null takes it out. */
+/** Replaces the value of one header; null removes it. */
 function header(
   name: string,
   make: (value: string) => string | null,
@@ -240,7 +240,7 @@ const VERIFICATION: readonly Vector[] = [
   refused('event_invalid', 'signed, and the event of another id', signed({ id: event(2).id })),
 ];
 
-/** As Python's json and PHP's json_encode write what is not ASCII. */
+/** Escapes non-ASCII characters like Python's json and PHP's json_encode. */
 function escaped(json: string): string {
   return json.replace(
     /[^\x20-\x7e]/g,
@@ -258,7 +258,7 @@ type Delivery = [
   more?: Differing,
 ];
 
-/** How an event differs from `intent.updated` of a transfer that is filled. */
+/** Differences of an event from `intent.updated` of a filled transfer. */
 type Differing = {
   type?: string;
   status?: string;
@@ -269,7 +269,7 @@ type Differing = {
   output?: string;
 };
 
-/** What the inbox says: `new` runs the handler, `stale` too or not, as the program chooses, `handled` never. */
+/** Verdict of the inbox: `new` runs the handler, `stale` too or not, as the program chooses, `handled` never. */
 type Verdict = 'new' | 'stale' | 'handled';
 
 const HANDLING: readonly { name: string; deliveries: readonly Delivery[] }[] = [
@@ -417,7 +417,7 @@ function eventOf({ letter, subject, sequence, second }: Place, more: Differing =
   };
 }
 
-/** Types that are not of the catalogue, and those whose word does not say alone what they are about. */
+/** Types outside the catalogue, and types whose word alone does not decide the fact. */
 const ODD_FACTS: readonly [name: string, fact: string, differing: Differing & { type: string }][] = [
   ['a status that is not known', 'status', { type: 'intent.frozen', status: 'Frozen', previousStatus: null }],
   ['a kind of record that is not known', 'update:updated', { type: 'swap.updated' }],
@@ -438,7 +438,6 @@ const ODD_FACTS: readonly [name: string, fact: string, differing: Differing & { 
   ['a word that objects have in some languages', 'notice:constructor', { type: 'intent.constructor' }],
 ];
 
-/** Events with the names of the facts that they are about. */
 function factsOf() {
   const examples = exampleEvents();
   const ofCatalogue = EVENT_TYPES.map((type) => {
@@ -472,7 +471,7 @@ function wordOf(type: string): string {
 
 type Row = (string | null)[];
 
-/** The events of a subject in the order in which they were made, and the tables of the examples after any other order. */
+/** Events of a subject in the order of their creation, and the tables of the examples after any other order. */
 type Life = { name: string; events: readonly Differing[]; tables: { [table: string]: Row[] } };
 
 const PENDING: Differing = { type: 'intent.pending', status: 'pending', previousStatus: null };

@@ -26,23 +26,23 @@ import { checkRedis } from '../store/startup-checks.ts';
 import { refusalReport, UpstreamFailure } from '../upstream/client/failure.ts';
 import { withTimeout } from '../with-timeout.ts';
 
-/** What one look at the outside found. `refused`: asking again does not help, the config has to change. */
+/** Result of one check. `refused`: a retry does not help, the config has to change. */
 type CheckOutcome = { ok: boolean; detail: string; refused?: true };
 
 type Finding = CheckOutcome & { name: string };
 
-/** A look at the outside, under the name that its finding has. `probe` gives up, and lets go of all it holds, when `signal` says so. */
+/** A check of an outside service. `probe` stops and releases its resources when `signal` aborts. */
 export type Check = {
   name: string;
   probe(signal: AbortSignal): Promise<CheckOutcome>;
-  /** What an error means; default: that the check failed. */
+  /** Explains an error; default: the check failed. */
   explain?(error: unknown): CheckOutcome;
 };
 
-/** No check takes longer: whoever drips an answer, or has a longer timeout, is given up. */
+/** Longest time of a check; it also ends one whose answer drips, or whose own timeout is longer. */
 const LIMIT_MS = 12_000;
 
-/** What a check found, at the latest after 12 s. */
+/** Runs a check for at most 12 s. */
 export async function runCheck({ name, probe, explain = failed }: Check): Promise<Finding> {
   const ending = new AbortController();
   const asked = probe(ending.signal).catch(explain);
@@ -51,19 +51,19 @@ export async function runCheck({ name, probe, explain = failed }: Check): Promis
   return { name, ...(found ?? explain(new Error(`no whole answer within ${LIMIT_MS / 1_000} s`))) };
 }
 
-/** A check that failed, with the error's words, or with those for a key that is refused. */
+/** Result of a failed check: the error's message, or the explanation of a refused key. */
 export function failed(error: unknown): CheckOutcome {
   const refusal = error instanceof UpstreamFailure ? refusalReport(error) : null;
   if (refusal !== null) return { ok: false, detail: refusal, refused: true };
   return { ok: false, detail: messageOf(error) };
 }
 
-/** The words of an error. */
+/** Message of an error. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A difference of two clocks, as a person reads it. */
+/** Formats a difference of two clocks. */
 export function seconds(ms: number): string {
   return `${ms < 0 ? '-' : '+'}${(Math.abs(ms) / 1_000).toFixed(1)} s`;
 }
@@ -73,13 +73,13 @@ export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
 
-/** What is asked of the Redis that the config names; of the embedded one, whether it can be started. */
+/** Checks the Redis that the config names; of the embedded one, that it can be started. */
 export function redisCheck(config: Config): Check {
   const target = parseRedisUrl(config.redis.url?.reveal() ?? '');
   return target === null ? embeddedCheck(config) : externalCheck(target);
 }
 
-/** The daemon waits for a Redis that is away; here the first trouble is the finding. */
+/** Reports the first error. The daemon waits for an absent Redis instead. */
 function externalCheck(target: RedisTarget): Check {
   const wordsOf = redisWords(target);
   return {
@@ -121,7 +121,7 @@ function passwordOf(target: RedisTarget): string | null {
   return username === '' && password !== '' ? decodeURIComponent(password) : null;
 }
 
-/** A Redis without a password lets in whoever has one, and the driver says nothing of that. */
+/** A Redis without a password accepts any password, and the driver reports nothing. */
 async function asksForPassword(redis: RedisClient, password: string): Promise<boolean> {
   try {
     await redis.call('AUTH', password);
@@ -170,10 +170,10 @@ async function redisServerVersion(signal: AbortSignal): Promise<string> {
   return `redis-server ${/v=(\S+)/.exec(output)?.[1] ?? 'of an unknown version'}`;
 }
 
-/** For each phase of the connection; the check's own limit is for all of them. */
+/** Timeout of each phase of the connection; the check's own limit covers all of them. */
 const PHASE_MS = 10_000;
 
-/** True when the mail server answers, and takes the login where there is one; no mail is sent. */
+/** Checks that the mail server answers, and accepts the login where there is one. No mail is sent. */
 export function smtpCheck({ smtp }: Config): Check {
   const name = 'SMTP';
   if (smtp === null)
@@ -200,14 +200,14 @@ export function smtpCheck({ smtp }: Config): Check {
   };
 }
 
-/** The library sends no login to a server that does not offer any, in the check and in deliveries alike. */
+/** The library sends no login to a server that offers none, in the check and in deliveries alike. */
 function withoutLogin(url: Secret): string {
   return new URL(url.reveal()).username === ''
     ? 'reachable; smtp.url has no login, so none was checked'
     : 'reachable, but offers no login: that of smtp.url was not checked, and is not used';
 }
 
-/** True when each receiver of type `postgres` could insert an event: one is, and the transaction is rolled back. */
+/** Checks that each receiver of type `postgres` can insert an event: inserts one and rolls back. */
 export function postgresChecks({ receivers }: Config): Check[] {
   return receivers.flatMap((receiver) => (receiver.type === 'postgres' ? [postgresCheck(receiver)] : []));
 }
@@ -245,14 +245,13 @@ function postgresCheck(receiver: PostgresReceiver): Check {
   };
 }
 
-/** Ends a transaction without storing anything. */
 class RolledBack extends Error {
   override readonly name = 'RolledBack';
 }
 
-/** True when the Postgres of the books could be used: its tables are made as at the start, and rolled back. */
+/** Checks the Postgres of the books: creates its tables as at the start, and rolls back. */
 export function booksChecks({ books, dataDir }: Config): Check[] {
-  // A file needs nothing but its folder, which the check of the embedded Redis looks at.
+  // A file needs only its folder, which the check of the embedded Redis covers.
   if (books === null || books.url === null) return [];
   return [
     {
@@ -284,11 +283,11 @@ function rolledBack(database: Database): Database {
   };
 }
 
-/** Transactions that nobody has made: an endpoint that works does not know them. */
+/** A transaction hash that no chain has: a working endpoint does not know it. */
 const NOBODYS_EVM_TX = `0x${'0'.repeat(64)}`;
 const NOBODYS_SOLANA_TX = '1'.repeat(64);
 
-/** True when each RPC endpoint is of its chain, knows what is final there, and can be asked for a transaction. */
+/** Checks that each RPC endpoint is of its chain, knows its finality, and answers about a transaction. */
 export function chainChecks(config: Config): Check[] {
   const directory = extendDirectory(config);
   return config.checkedChains.flatMap((chain) =>
@@ -299,7 +298,6 @@ export function chainChecks(config: Config): Check[] {
   );
 }
 
-/** One endpoint gives one reading. */
 async function askEndpoint(
   chain: CheckedChain,
   endpoint: ChainEndpoint,
@@ -318,7 +316,7 @@ async function askEndpoint(
   }
 }
 
-/** What endpoints of one host cannot do, however many they are. */
+/** States the limit of endpoints on one host: their number does not help. */
 function limitOf({ endpoints }: CheckedChain): string {
   return new Set(endpoints.map(hostOf)).size > 1
     ? ''

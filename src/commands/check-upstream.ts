@@ -15,7 +15,7 @@ import { type Check, count, failed, messageOf, seconds } from './check-live.ts';
 /** An id that no transfer has: a key that works gets `unknown` for it. */
 const NOBODYS_HASH = `0x${'0'.repeat(64)}`;
 
-/** What is asked of the upstream, and of the services beside it. */
+/** Checks of the upstream and of its other services. */
 export function upstreamChecks(config: Config): Check[] {
   return [
     statusCheck(config),
@@ -41,7 +41,7 @@ function statusCheck(config: Config): Check {
   };
 }
 
-/** Says what the upstream lists. What it does not is no fault: then what is built in is used. A refused key is one. */
+/** Reports the upstream's list. An incomplete list is no fault, as built-in values fill it; a refused key is one. */
 function discoveryCheck(config: Config): Check {
   return {
     name: 'chains and tokens',

@@ -21,7 +21,7 @@ import {
 } from './check-live.ts';
 import { upstreamChecks } from './check-upstream.ts';
 
-/** `check`: says whether a config is right, and with `--live` whether all that it names can be reached. */
+/** `check`: checks a config, and with `--live` that all its addresses can be reached. */
 export function checkCommand(): Command {
   return new Command('check')
     .description(
@@ -47,7 +47,7 @@ async function check(options: { config: string; live?: true }): Promise<void> {
     ...postgresChecks(config),
   ];
   const found = await Promise.all(checks.map(runCheck));
-  // What answers, and even a path of the config, may hold what moves a terminal's cursor.
+  // An answer, or even a path of the config, may hold characters that move a terminal's cursor.
   const findings = found.map((finding) => ({
     ...finding,
     name: printableLine(finding.name),

@@ -1,13 +1,12 @@
 import type { Command } from 'commander';
 import { interrupted } from '../exit.ts';
 
-/** What a command is for, in the order in which they are listed. */
+/** Purpose of a command, in the order in which they are listed. */
 export type Group = 'run' | 'see' | 'act' | 'data' | 'upstream';
 
-/** A command that is loaded when it is called: the daemon has no use for the sandbox. One that runs for days stays resident. */
+/** A command that is loaded when it is called: the daemon does not need the sandbox. `staysResident`: it runs for days. */
 type Listed = { group: Group; staysResident?: true; load: () => Promise<Command> };
 
-/** Every command by its name. */
 export const COMMANDS: Readonly<Record<string, Listed>> = {
   start: { group: 'run', staysResident: true, load: async () => (await import('./start.ts')).startCommand() },
   check: { group: 'run', load: async () => (await import('./check.ts')).checkCommand() },

@@ -5,16 +5,15 @@ import { CONFIG_DEFAULT, loadConfig } from '../config/file/load.ts';
 import { buildUpstream, checkUpstream, upstreamSchema } from '../config/sections/upstream.ts';
 import { UpstreamClient } from '../upstream/client/client.ts';
 
-/** How a command that asks the upstream is given where it is. */
+/** Options that locate the upstream. */
 export type ConnectionOptions = { config?: string; baseUrl?: string; apiKey?: string };
 
-/** The flag of each member of a config's `upstream`. */
 const FLAGS: Readonly<Record<string, string>> = {
   baseUrl: '--base-url',
   apiKey: '--api-key (or UPSTREAM_API_KEY)',
 };
 
-/** Adds the options that say where the upstream is. */
+/** Adds the options that locate the upstream. */
 export function withConnection(command: Command): Command {
   return command
     .option('-c, --config <file>', `config file whose upstream is asked (default: ${CONFIG_DEFAULT})`)
@@ -25,10 +24,7 @@ export function withConnection(command: Command): Command {
     );
 }
 
-/**
- * The upstream that the options name: by their own, else by a config file. The same rules hold for both. Throws a
- * ConfigError for a bad file and an Error that names the flag for a bad flag.
- */
+/** Reads the upstream from the options, else from a config file. Throws a ConfigError, or an Error that names the flag. */
 export async function upstreamOf(
   options: ConnectionOptions,
   env: NodeJS.ProcessEnv,
@@ -51,7 +47,7 @@ export async function upstreamOf(
   return buildUpstream(parsed.data);
 }
 
-/** Lends a client of this upstream, and closes it afterwards. */
+/** Runs a task with a client of this upstream, and closes the client afterwards. */
 export async function withClient<T>(
   upstream: UpstreamConfig,
   use: (client: UpstreamClient) => Promise<T>,

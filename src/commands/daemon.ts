@@ -4,10 +4,10 @@ import { ApiClient } from '../client/api-client.ts';
 import { CONFIG_DEFAULT } from '../config/file/load.ts';
 import { MOMENT_EXPECTED, parseMoment } from '../operations/moment.ts';
 
-/** The options of a command that asks a running daemon. */
+/** Options of a command that sends a request to a running daemon. */
 export type DaemonOptions = AddressOptions & { json?: true };
 
-/** Adds the options that say which daemon is asked, and how its answer is shown. */
+/** Adds the options for the daemon's address and for the form of its answer. */
 export function withDaemon(command: Command): Command {
   return command
     .addOption(
@@ -25,43 +25,42 @@ export function isRemote({ url }: DaemonOptions): boolean {
   return url !== undefined && url !== '';
 }
 
-/** The client for the daemon that the options name; the token is read from INTENTWATCH_TOKEN. */
+/** Client for the daemon that the options name; the token comes from INTENTWATCH_TOKEN. */
 export async function clientOf(options: DaemonOptions): Promise<ApiClient> {
   return new ApiClient(await daemonAddress(options, process.env));
 }
 
-/** Prints an answer: as JSON where that is requested, else as text for people. */
+/** Prints an answer as JSON where the options request it, else as text. */
 export function print(options: DaemonOptions, answer: { raw: unknown; text: () => string }): void {
   say(options.json === true ? JSON.stringify(answer.raw, null, 2) : answer.text());
 }
 
-/** Prints lines. */
+/** Prints lines to stdout. */
 export function say(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** Says on stderr what is no part of the answer. */
+/** Prints to stderr a remark that is no part of the answer. */
 export function remark(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** Reads how many are wanted. */
+/** Parses a number of items. */
 export function count(text: string): number {
   const read = /^[1-9]\d{0,5}$/.test(text) ? Number(text) : null;
   if (read === null) throw new InvalidArgumentError('expected a whole number from 1 to 999999');
   return read;
 }
 
-/** Reads `key=value`, once or several times. */
+/** Parses `key=value`, once or several times. */
 export function pair(text: string, before: readonly string[] = []): string[] {
   if (!/^[^=]+=/.test(text)) throw new InvalidArgumentError('expected key=value');
   return [...before, text];
 }
 
-/** One page of a list, and where the next begins. */
 type Page<T> = { items: readonly T[]; next: string | null };
 
-/** So many of a list as are wanted, over as many pages as they stand on. */
+/** Reads up to `limit` items of a list, over several pages. */
 export async function pagesOf<T>(
   limit: number,
   {
@@ -80,14 +79,14 @@ export async function pagesOf<T>(
   return { items, next };
 }
 
-/** All that a stream says, as text. */
+/** Reads a stream to its end, as text. */
 export async function textOf(stream: AsyncIterable<Buffer>): Promise<string> {
   const parts: Buffer[] = [];
   for await (const part of stream) parts.push(part);
   return Buffer.concat(parts).toString('utf8');
 }
 
-/** Reads a moment from the command line; the daemon reads it by its own clock. */
+/** Checks a time from the command line; the daemon evaluates it by its own clock. */
 export function moment(text: string): string {
   if (parseMoment(text) === null) throw new InvalidArgumentError(`expected ${MOMENT_EXPECTED}`);
   return text;

@@ -15,14 +15,14 @@ import { SchemaVersion } from '../store/schema-version.ts';
 import { SeenFile } from '../store/seen-file.ts';
 import { withTimeout } from '../with-timeout.ts';
 
-/** What commands about deliveries work with, on the Redis of their config. */
+/** Context of commands about deliveries, on the Redis of their config. */
 export type Deliveries = OperationContext;
 
 const REDIS_TIMEOUT_MS = 10_000;
 
 /**
- * Lends the deliveries of a config's Redis and lets go of them afterwards. The embedded one is that of the running
- * daemon. Throws a ConfigError for a bad file, and what is worth another try where Redis does not answer.
+ * Runs a task with the deliveries of a config's Redis and releases them afterwards. An embedded Redis is that of the running
+ * daemon. Throws a ConfigError for a bad file, and a retryable error where Redis does not answer.
  */
 export async function withDeliveries<T>(file: string, use: (parts: Deliveries) => Promise<T>): Promise<T> {
   const config = await loadConfig(resolve(file), process.env);
@@ -43,7 +43,7 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
       config,
       discoveredDirectory(COMMON, await new DirectoryStore(redis, keys).read()),
     );
-    // Nothing is committed here: only a daemon holds the epoch against Redis.
+    // Nothing is committed here; only a daemon checks the epoch of Redis.
     const epoch = new Epoch({
       redis,
       keys,
@@ -60,7 +60,7 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
   }
 }
 
-/** A remark for what only the relay does, while no process relays. */
+/** A remark for the case that no process relays: only the relay does the requested work. */
 export async function unlessRelayed({ stores: { lease } }: Deliveries): Promise<string> {
   return (await lease.isHeld()) ? '' : '; no daemon relays now, one will take it up when it runs';
 }

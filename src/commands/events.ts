@@ -29,7 +29,7 @@ type Options = DaemonOptions & {
 
 const MOST = 100;
 
-/** `events`: prints what was reported, and what is reported from now on. */
+/** `events`: prints past events, and new ones as they occur. */
 export function eventsCommand(): Command {
   return withDaemon(
     new Command('events')
@@ -80,7 +80,7 @@ async function follow(options: Options): Promise<void> {
   signals.release();
 }
 
-/** Says on stderr when a connection that is followed is cut, and when it stands again. */
+/** Reports on stderr when a followed connection is cut, and when it is restored. */
 export function connectionRemarks(url: string): { onCut: (reason: string) => void; onBack: () => void } {
   return {
     onCut: (reason) => remark(`${url}: ${reason}; trying again until it answers`),
@@ -88,7 +88,7 @@ export function connectionRemarks(url: string): { onCut: (reason: string) => voi
   };
 }
 
-/** An event in a line. */
+/** An event as one line. */
 export function eventText(event: RenderedEvent): string {
   const { type, timestamp, data } = event;
   const screen = screenOf();

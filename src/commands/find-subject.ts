@@ -4,23 +4,21 @@ import { printableLine } from '../notifiers/printable.ts';
 import { listWatched, readSubject } from '../server/api/routes/subjects.ts';
 import { pagesOf } from './daemon.ts';
 
-/** Nothing is watched by the name that was given. */
+/** No watched subject has this name. */
 export class NotWatchedError extends Error {
   override readonly name = 'NotWatchedError';
 }
 
-/** Several are watched by the name that was given. */
+/** Several watched subjects have this name. */
 export class SeveralWatchedError extends Error {
   override readonly name = 'SeveralWatchedError';
 }
 
-/** No more are named where several fit. */
 const MOST_NAMED = 20;
 
 /**
- * The id of the subject that somebody means: by its id, the hash of an intent or of a transaction, an address, the UUID of
- * a quote or job, or its metadata as `key=value`. Throws a NotWatchedError where none fits, and a SeveralWatchedError where
- * several do.
+ * Finds the id of a subject: by its id, the hash of an intent or of a transaction, an address, the UUID of a quote or job, or
+ * its metadata as `key=value`. Throws a NotWatchedError for no match, and a SeveralWatchedError for several.
  */
 export async function findSubject(client: ApiClient, text: string): Promise<string> {
   for (const subject of candidates(text)) {
@@ -34,7 +32,7 @@ export async function findSubject(client: ApiClient, text: string): Promise<stri
       return { items: body.subjects.map(({ subject }) => subject), next: body.next };
     },
   });
-  // A transfer goes before what only leads to it: a quote, a job, a transaction by which it is looked for.
+  // A transfer goes before subjects that only lead to it: a quote, a job, a funding transaction.
   const transfers = items.filter((subject) => subject.startsWith('intent:'));
   const [found, ...others] = transfers.length === 1 ? transfers : items;
   if (found !== undefined && others.length === 0) return found;
@@ -51,7 +49,7 @@ export async function findSubject(client: ApiClient, text: string): Promise<stri
   );
 }
 
-/** What a text is the id of, or the id without its prefix. */
+/** Subjects that a text may be the id of, with or without a prefix. */
 function candidates(text: string): string[] {
   if (parseSubjectId(text) !== null) return [text];
   if (/^0x[0-9a-fA-F]{64}$/.test(text)) return [`intent:${text.toLowerCase()}`];

@@ -12,7 +12,7 @@ import { table, utcTimeOfIso } from './table.ts';
 
 type Options = DaemonOptions & { reset?: string | true };
 
-/** `learned`: prints how long stages take on each route, what became of its transfers and how often new ones come, as learned, or has it forgotten. */
+/** `learned`: prints stage durations and outcomes of each route and the rate of new transfers, or removes them. */
 export function learnedCommand(): Command {
   return withDaemon(
     new Command('learned').description(
@@ -46,7 +46,6 @@ async function forget(options: Options, route: string | null): Promise<number> {
   return (await (await clientOf(options)).ask(forgetAllLearned, { query })).body.forgotten;
 }
 
-/** On the Redis of the config. */
 async function locally<T>({ config }: Options, use: (parts: OperationContext) => Promise<T>): Promise<T> {
   return withDeliveries(config ?? CONFIG_DEFAULT, use);
 }
@@ -71,7 +70,7 @@ function textOf({ corridors, stages, newTransfers }: Learned): string {
   ].join('\n');
 }
 
-/** What became of transfers that were seen pending, per pair of chains; shares where enough were. */
+/** Outcomes of transfers that were observed as pending, per pair of chains; shares where there are enough. */
 function corridorTable(corridors: readonly Corridor[]): string {
   const reported = (count: number, share: number | null): string =>
     share === null ? String(count) : `${count} (${Math.round(share * 1_000) / 10} %)`;
@@ -85,7 +84,7 @@ function corridorTable(corridors: readonly Corridor[]): string {
   return table([['ROUTE', 'FILLED', 'UNFILLED', 'OVERDUE', 'REFUNDED'], ...rows]);
 }
 
-/** `quarantine`: entries of the event log that could not be read, and the way to deliver them all the same. */
+/** `quarantine`: lists entries of the event log that could not be read, and delivers them all the same. */
 export function quarantineCommand(): Command {
   const replayCommand = new Command('replay')
     .description(

@@ -23,25 +23,23 @@ import { screenOf, tinted } from './table.ts';
 const STATE = z.object({ secret: z.string().refine((text) => parseSigningSecret(text) !== null) });
 const PLACE = z.object({ from: z.string(), to: z.string(), cursor: z.string() });
 
-/** A forwarding: from a daemon to a URL. */
 type Forwarded = { from: string; to: string };
 
 const KEY_BYTES = 32;
 
-/** The place where a listener keeps its secret and its places unless it is given another file. */
+/** Default file for a listener's secret and places. */
 export function listenFile({ XDG_STATE_HOME: home }: NodeJS.ProcessEnv): string {
   const folder = home === undefined || home === '' ? join(homedir(), '.local', 'state') : home;
   return join(folder, 'intentwatch', 'listen.json');
 }
 
 /**
- * What a listener keeps from one run to the next, in files that only its user can read: the secret that it signs with, made
- * at the first run and no daemon's, and how far it has come. The place of each forwarding stands in a file of its own, so
- * that listeners can run side by side.
+ * State of a listener between runs, in files that only its user can read. It holds the signing secret, made at the first run
+ * and shared with no daemon, and the last forwarded places. The place of each forwarding is a file of its own, so that
+ * listeners can run side by side.
  */
 export class ListenState {
   readonly file: string;
-  /** What the listener signs with. */
   readonly secret: Secret;
 
   private constructor(file: string, secret: string) {
@@ -49,7 +47,7 @@ export class ListenState {
     this.secret = new Secret(secret);
   }
 
-  /** Reads the file, or makes it with a new secret. Of several who make it at once, all get the secret of the first. */
+  /** Reads the file, or makes it with a new secret. When several make it at once, all get the secret of the first. */
   static async open(file: string): Promise<ListenState> {
     const known = await readKept(file);
     if (known !== null) return new ListenState(file, parseKept(STATE, known, file).secret);
@@ -64,14 +62,13 @@ export class ListenState {
     return ListenState.open(file);
   }
 
-  /** The cursor behind what was forwarded last; null where nothing was. */
+  /** Cursor behind the last forwarded event; null where nothing was forwarded. */
   async cursor(forwarding: Forwarded): Promise<string | null> {
     const file = this.#placeOf(forwarding);
     const text = await readKept(file);
     return text === null ? null : parseKept(PLACE, text, file).cursor;
   }
 
-  /** Keeps how far a forwarding has come. */
   async advance({ from, to, cursor }: z.infer<typeof PLACE>): Promise<void> {
     const file = this.#placeOf({ from, to });
     await rename(await writePart(file, { from, to, cursor }), file);
@@ -82,7 +79,7 @@ export class ListenState {
   }
 }
 
-/** Writes beside a file what is to take its place: whole or not at all, as a listener can be killed at any time. */
+/** Writes a new version beside a file. The file is replaced whole or not at all, as a listener can be killed at any time. */
 async function writePart(file: string, content: object): Promise<string> {
   await makeFolder(dirname(file));
   const part = `${file}.${randomUUID()}`;
@@ -154,14 +151,14 @@ export function listenCommand(): Command {
   });
 }
 
-/** A secret of the user's own goes before the one that was made here. */
+/** The user's own secret, which goes before the generated one. */
 function secretOf({ INTENTWATCH_LISTEN_SECRET: text }: NodeJS.ProcessEnv): Secret | null {
   if (text === undefined || text === '') return null;
   if (parseSigningSecret(text) !== null) return new Secret(text);
   throw new BadSettingError(`INTENTWATCH_LISTEN_SECRET: found something else, expected ${SECRET_EXPECTED}`);
 }
 
-/** Events go to this machine only: a receiver of the config is for any other. */
+/** Accepts this machine only: for any other, the config needs a receiver. */
 function targetOf(text: string | undefined): string {
   const url = text !== undefined && URL.canParse(text) ? new URL(text) : null;
   if (url !== null && /^https?:$/.test(url.protocol) && isLoopback(url)) return url.href;
@@ -203,7 +200,7 @@ async function forward({ client, state, secret, target }: Forwarding, options: O
   }
 }
 
-/** The notifier of a webhook receiver of a daemon: what comes is what a receiver would get. */
+/** Notifier of a daemon's webhook receiver, so that requests are the same as those to a receiver. */
 function notifierOf(url: string, secret: Secret): Notifier {
   const item = receiverSchema.parse({
     name: 'listen',
@@ -216,7 +213,7 @@ function notifierOf(url: string, secret: Secret): Notifier {
   return createNotifier(buildReceiver(item, { tls: null }), { smtp: null, version: VERSION, eventUrl: null });
 }
 
-/** Tries until the program answers, whatever that is; null when it was stopped. */
+/** Retries until the program answers, with any status; null when it was stopped. */
 async function attempt(
   { event }: Followed,
   { notifier, target, signal }: { notifier: Notifier; target: string; signal: AbortSignal },

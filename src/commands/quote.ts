@@ -28,7 +28,7 @@ type Route = {
 
 type Options = ConnectionOptions & Route & { quotesUrl?: string; all?: true; open?: true; json?: true };
 
-/** `quote`: prices a route, and verifies what comes back. */
+/** `quote`: prices a route, and verifies the returned quote. */
 export function quoteCommand(): Command {
   const command = new Command('quote')
     .description(

@@ -16,7 +16,7 @@ import {
 import { clientOf, type DaemonOptions, print, textOf, withDaemon } from './daemon.ts';
 import { screenOf, table, utcTimeOfIso } from './table.ts';
 
-/** What makes, removes and rotates receivers beside those of the config. */
+/** Commands that make, remove and rotate receivers beside those of the config. */
 export function addedReceiverCommands(): Command[] {
   const add = withDaemon(
     new Command('add')
@@ -59,7 +59,7 @@ export function addedReceiverCommands(): Command[] {
 
 const EXPECTED = 'a receiver as in the config, in YAML or JSON';
 
-/** A receiver as it stands in a config. What is wrong with it beyond its variables, the daemon says. */
+/** Reads a receiver as a config defines it. Apart from its variables, the daemon validates it. */
 async function readDefinition(file: string): Promise<JsonObject> {
   const text =
     file === '-' ? await textOf(process.stdin) : await readConfigText(file, { expected: EXPECTED });
@@ -70,11 +70,10 @@ async function readDefinition(file: string): Promise<JsonObject> {
   throw new BadSettingError(`${file}: ${problem?.message ?? `found no mapping, expected ${EXPECTED}`}`);
 }
 
-/** The time that an operator waits to see a receiver enabled. */
 const ENABLING_MS = 10_000;
 const LOOK_EVERY_MS = 200;
 
-/** `receivers`: how every receiver is, and what can be done with one. */
+/** `receivers`: prints the state of every receiver, and acts on one. */
 export function receiversCommand(): Command {
   const command = new Command('receivers')
     .description('Show the receivers, and act on one.')

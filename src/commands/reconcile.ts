@@ -17,7 +17,7 @@ import { clientOf, type DaemonOptions, remark, withDaemon } from './daemon.ts';
 
 const FORMATS = ['text', 'json', 'csv', 'sums-csv', 'html'] as const;
 
-/** What the route answers where there is no such day or zone, or no books of it. */
+/** Statuses of the route for an unknown day or zone, or absent books. */
 const NO_SUCH: ReadonlySet<number> = new Set([400, 404, 409]);
 
 type Options = DaemonOptions & {
@@ -54,7 +54,7 @@ async function print(format: (typeof FORMATS)[number], report: Report): Promise<
   else await pipeline(reportAs(format, report), process.stdout, { end: false });
 }
 
-/** From the daemon; where none answers, and none was named, from the store of the config. */
+/** Report of the daemon; where none answers and no URL was given, of the config's store. */
 async function reportOf(options: Options): Promise<Report> {
   const { zone, store, url } = options;
   const day = options.day ?? 'yesterday';
@@ -65,7 +65,7 @@ async function reportOf(options: Options): Promise<Report> {
     const { body } = await (await clientOf(options)).ask(readBooks, { params: { day }, query: { zone } });
     return REPORT.parse(body);
   } catch (error) {
-    // 1 says that a check has failed: a day that cannot be had is something else.
+    // 1 states that a check has failed: an unavailable day differs from that.
     if (error instanceof ProblemReply && NO_SUCH.has(error.status)) throw new BadSettingError(error.message);
     if (!(error instanceof TryAgainError) || (url !== undefined && url !== '')) throw error;
     remark(`${error.message}; reading the store instead`);
@@ -73,7 +73,7 @@ async function reportOf(options: Options): Promise<Report> {
   }
 }
 
-/** The route takes the same, and would name the place as its request has it. */
+/** Checks as the route does, but names the option instead of the request's field. */
 function checkOption(name: string, value: string | undefined, schema: z.ZodType): void {
   if (value === undefined) return;
   const expected = schema.safeParse(value).error?.issues[0]?.message;

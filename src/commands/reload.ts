@@ -8,7 +8,7 @@ import { clientOf, type DaemonOptions, print, withDaemon } from './daemon.ts';
 
 type Options = DaemonOptions & { confirm?: string };
 
-/** `reload`: has a running daemon read its config again, now. */
+/** `reload`: makes a running daemon read its config again, now. */
 export function reloadCommand(): Command {
   return withDaemon(
     new Command('reload')
@@ -25,7 +25,7 @@ function readDigest(text: string): string {
 async function run({ confirm, ...options }: Options): Promise<void> {
   const client = await clientOf(options);
   const { status, body, raw } = await client.ask(reload, { query: { confirm } }).catch((error: unknown) => {
-    // Refused: the file is wrong, or another one than was confirmed. Another try changes nothing.
+    // Refused: the file is wrong, or another file was confirmed. A retry does not help.
     if (error instanceof ProblemReply && error.status === 409) throw new BadSettingError(error.message);
     throw error;
   });
@@ -46,7 +46,6 @@ async function run({ confirm, ...options }: Options): Promise<void> {
   );
 }
 
-/** What would go, a line per kind, and a line per id. */
 function removalText(removal: ConfigRemoval): string[] {
   return REMOVED_KINDS.flatMap((kind) => {
     const { removed, of, ids } = removal[kind];
@@ -57,7 +56,7 @@ function removalText(removal: ConfigRemoval): string[] {
   });
 }
 
-/** A change of the file is mostly applied before anybody has typed the command. */
+/** The daemon mostly applies a change of the file before a person has typed the command. */
 const NOTHING = [
   'nothing has changed since the daemon last read it, which it does by itself when a file changes',
 ];

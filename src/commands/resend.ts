@@ -17,7 +17,7 @@ type Options = DaemonOptions & {
 
 const LOOK_EVERY_MS = 500;
 
-/** `resend`: sends events once more, under their ids. */
+/** `resend`: sends events again, under their ids. */
 export function resendCommand(): Command {
   return withDaemon(
     new Command('resend')
@@ -40,7 +40,7 @@ export function resendCommand(): Command {
   });
 }
 
-/** `log`: what the event log holds, where the events of a time are sent. */
+/** `log`: span of the event log, where the events of a period are sent. */
 type Asked = { receiver: string; replay: string; log?: { from: string; until: string } | null };
 
 async function ask(client: ApiClient, id: string | undefined, options: Options): Promise<Asked[]> {
@@ -72,7 +72,7 @@ function show({ json }: Options, { replays }: { replays: readonly Asked[] }): vo
   else for (const { receiver, replay } of replays) say(`replay ${replay} to ${receiver} was requested`);
 }
 
-/** Waits until all deliveries have ended. They go on without us. */
+/** Waits until all deliveries have ended. They continue without this command. */
 async function watch(client: ApiClient, asked: readonly Asked[], options: Options): Promise<void> {
   const stop = interrupted();
   let isStopped = false;
@@ -103,7 +103,7 @@ async function watch(client: ApiClient, asked: readonly Asked[], options: Option
   stop.release();
 }
 
-/** Why nothing may have been sent: most often the time is another one than the log holds. */
+/** Explains why nothing may have been sent: most often the log does not cover the period. */
 function nothingSelected(receiver: string, log: Asked['log']): string {
   const held = log == null ? 'nothing' : `events from ${log.from} to ${log.until}`;
   return `no event was selected for ${receiver}: the log holds ${held}; see --since, --until and --type, and the events that the receiver takes`;

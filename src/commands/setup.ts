@@ -7,12 +7,11 @@ import { say } from './daemon.ts';
 
 const KEY_BYTES = 32;
 
-/** The variable by which the config has the secret. */
 const VARIABLE = 'WEBHOOK_SECRET';
 
 const CONFIG_LINE = `# In the config: secrets: ["\${${VARIABLE}}"]`;
 
-/** `keygen`: makes a secret for a webhook receiver and says where it goes. */
+/** `keygen`: makes a secret for a webhook receiver and prints its place in the config. */
 export function keygenCommand(): Command {
   return new Command('keygen')
     .description('Make a signing secret for a webhook receiver.')
@@ -50,7 +49,7 @@ function keygen(type: 'hmac' | 'ed25519'): string[] {
   }
 }
 
-/** `postgres-table`: prints what makes the table of a receiver with `type: postgres`. */
+/** `postgres-table`: prints the SQL for the table of a receiver with `type: postgres`. */
 export function postgresTableCommand(): Command {
   return new Command('postgres-table')
     .description('Print the SQL that makes the table of a receiver with `type: postgres`.')
@@ -65,12 +64,11 @@ function readName(text: string): string {
   );
 }
 
-/** The shells for which there is a script. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
 type Word = { word: string; description: string };
 
-/** What can be typed after a command. `values`: flags that take a value, with the words it can be (null: any, or a file). */
+/** Words that may follow a command. `values`: flags with a value, and the words of that value (null: any, or a file). */
 export type Words = {
   path: readonly string[];
   description: string;
@@ -78,7 +76,7 @@ export type Words = {
   values: readonly { flag: string; words: readonly string[] | null }[];
 };
 
-/** The script of a shell. It holds all words: nothing is started while somebody types. */
+/** Script of a shell. It holds all words: completion starts no process. */
 export function completionScript(shell: (typeof SHELLS)[number], commands: readonly Words[]): string {
   switch (shell) {
     case 'bash':
@@ -92,7 +90,7 @@ export function completionScript(shell: (typeof SHELLS)[number], commands: reado
   }
 }
 
-/** Words of ours hold letters, digits and hyphens only: they need no quotes. */
+/** Our words have letters, digits and hyphens only: they need no quotes. */
 function bash(commands: readonly Words[]): string {
   const top = commands.filter(({ path }) => path.length === 1).map(({ path }) => path[0] ?? '');
   const words = commands.map(
@@ -156,7 +154,7 @@ function quoted(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 }
 
-/** `completion`: prints a script that has a shell complete commands and flags. `load` gives all of them. */
+/** `completion`: prints a script with which a shell completes commands and flags. `load` gives all commands. */
 export function completionCommand(load: () => Promise<Command[]>): Command {
   return new Command('completion')
     .description('Print a script that has the shell complete commands and flags.')
@@ -172,7 +170,6 @@ export function completionCommand(load: () => Promise<Command[]>): Command {
     });
 }
 
-/** What can follow a command, and each of its own commands. */
 function wordsOf(command: Command, before: readonly string[]): Words[] {
   const path = [...before, command.name()];
   const flags = command.options.filter(({ hidden }) => !hidden);

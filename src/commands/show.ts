@@ -13,7 +13,7 @@ import { clientOf, count, type DaemonOptions, pagesOf, print, remark, withDaemon
 import { findSubject } from './find-subject.ts';
 import { type Screen, screenOf, tinted, utcTimeOfIso } from './table.ts';
 
-/** `show`: prints what happened to one subject. */
+/** `show`: prints the timeline of one subject. */
 export function showCommand(): Command {
   return withDaemon(
     new Command('show')
@@ -31,7 +31,7 @@ export function showCommand(): Command {
   });
 }
 
-/** A subject with so many of its newest events and all of their deliveries, as the API has them. `next` is for its timeline. */
+/** A subject with a page of its newest events and all their deliveries. `next` is for its timeline. */
 type Shown = SubjectDetails & { deliveries: SubjectDelivery[] };
 
 async function readShown(client: ApiClient, subject: string, limit: number): Promise<Shown> {
@@ -58,7 +58,6 @@ async function readShown(client: ApiClient, subject: string, limit: number): Pro
   return { ...first, timeline, next, deliveries };
 }
 
-/** A subject with its timeline, as lines, the oldest event first. */
 function shownText(details: Shown, screen: Screen): string {
   const { subject, status, related, metadata, subscriptions, polledAt, pendingSince } = details;
   const facts: [string, string][] = [
@@ -95,7 +94,7 @@ function shownText(details: Shown, screen: Screen): string {
   ].join('\n');
 }
 
-/** `verified on chain 8453 by own, other`, or why not yet. */
+/** `verified on chain 8453 by own, other`, or the reason for its delay. */
 function checkLine({ state, because, chainId, readings, asked }: SubjectDetails['checks'][number]): string {
   const said = readings.map(({ endpoint, outcome, reason }) =>
     reason === undefined ? `${endpoint} ${outcome}` : `${endpoint} ${outcome} (${reason})`,
@@ -181,7 +180,7 @@ function deliveryLines(
   ];
 }
 
-/** One harmless line: what stands in it comes from outside. */
+/** One line, made printable, as its content comes from outside. */
 function line(text: string): string {
   return printableLine(text, 300);
 }

@@ -10,10 +10,10 @@ import { EXIT, interrupted, reportFailure } from '../exit.ts';
 import { bufferedLines, LOG_OPTIONS, standardOutput } from '../log.ts';
 import { printableLine } from '../notifiers/printable.ts';
 
-/** A daemon that is still there after this long at shutdown is cut off: what it held is passed to the next one. */
+/** A daemon that still runs this long after the signal is cut off; the next one takes over its claims. */
 const SHUTDOWN_MS = 4_500;
 
-/** `start`: runs the daemon until it is instructed to stop. */
+/** `start`: runs the daemon until a signal stops it. */
 export function startCommand(): Command {
   return new Command('start')
     .description('Run the daemon: poll, compare, and deliver until SIGTERM or Ctrl-C.')
@@ -36,7 +36,7 @@ export function startCommand(): Command {
 type Options = { config: string; logLevel?: LogConfig['level']; logFormat?: LogConfig['format'] };
 
 async function start(options: Options): Promise<void> {
-  // From the first moment on: without a listener the signal ends the process.
+  // Set before anything else: without a listener the signal ends the process.
   let reload = (): void => undefined;
   process.on('SIGHUP', () => reload());
   const source = new ConfigFile(resolve(options.config), process.env);
@@ -68,18 +68,16 @@ async function start(options: Options): Promise<void> {
   process.exit(code);
 }
 
-/** The place where log lines go: to stdout, for people where it is a terminal. */
+/** Destination of log lines: stdout, formatted for people where it is a terminal. */
 async function logSink(format: LogConfig['format']): Promise<{ write(text: string): unknown }> {
-  // Nobody could end it any more by a key.
+  // No key could end it any more.
   const out = standardOutput(() => process.kill(process.pid, 'SIGTERM'));
   if ((format ?? (process.stdout.isTTY ? 'pretty' : 'json')) === 'json') return out;
   return await prettyLines(out, { colour: process.stdout.isTTY && process.stdout.hasColors() });
 }
 
-/** No value of a log line is longer. */
 const LONGEST = 20_000;
 
-/** Writes log lines for people: one line each, with the time of day and the level in words. */
 async function prettyLines(
   sink: { write(text: string): unknown },
   { colour }: { colour: boolean },
@@ -99,7 +97,7 @@ async function prettyLines(
   };
 }
 
-/** What a line quotes from outside, without what would move the cursor of a terminal. */
+/** Removes from quoted foreign text the characters that move a terminal's cursor. */
 function printable(value: unknown): unknown {
   if (typeof value === 'string') {
     return value

@@ -9,7 +9,7 @@ import type { StatusPage, StatusQuery, StatusRecord } from '../upstream/wire/sta
 import { type ConnectionOptions, upstreamOf, withClient, withConnection } from './connection.ts';
 import { table, utcTime } from './table.ts';
 
-/** What is looked up; exactly one is given. */
+/** Ways to name a subject; exactly one is given. */
 const FILTERS = ['intent', 'tx', 'quote', 'job', 'wallet'] as const;
 
 type Filters = Partial<Record<(typeof FILTERS)[number], string>>;
@@ -18,7 +18,7 @@ type Paging = { status?: string; limit?: number; cursor?: string };
 
 type Options = ConnectionOptions & Filters & Paging & { json?: true };
 
-/** `status`: prints what the upstream says about one thing, or about a page of a wallet's transfers. */
+/** `status`: prints the upstream's answer about one subject, or a page of a wallet's transfers. */
 export function statusCommand(): Command {
   const command = new Command('status')
     .description('Print what the upstream says about an intent, transaction, quote, job or wallet.')
@@ -45,7 +45,7 @@ async function status(options: Options): Promise<void> {
   process.stdout.write(options.json ? renderJson(page) : renderTable(page));
 }
 
-/** What is asked, in order, until the upstream knows one. */
+/** Queries in order, until the upstream knows one. */
 function queriesOf(options: Options): StatusQuery[] {
   const given = FILTERS.filter((name) => options[name] !== undefined);
   if (given.length !== 1) {
@@ -100,7 +100,7 @@ function renderTable({ records, unreadable, nextCursor }: StatusPage): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** A quote or a job is answered alone, and names the intents that it became. */
+/** The upstream answers a quote or a job alone, and names the intents that it became. */
 function intentsBeyond(records: readonly StatusRecord[]): string[] {
   const [record] = records;
   if (record === undefined || records.length > 1 || record.type === 'intent') return [];
@@ -116,7 +116,7 @@ function describeTransfer(record: JsonObject): string {
   return [what, route].filter((part) => part !== '').join(', ');
 }
 
-/** The cursor comes from outside and is meant to be pasted. */
+/** The cursor comes from outside and is meant to be pasted into a shell. */
 function shellQuoted(cursor: string): string {
   return `'${table([[cursor.replaceAll("'", `'\\''`)]])}'`;
 }

@@ -18,7 +18,7 @@ type TrackOptions = DaemonOptions & {
   quote?: string;
 };
 
-/** `track`: has a running daemon watch a subject beside what its config names. */
+/** `track`: adds a subject to a running daemon beside those of its config. */
 export function trackCommand(): Command {
   return withDaemon(
     new Command('track')
@@ -74,7 +74,7 @@ function keyAndValue(text: string): [string, string] {
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** `untrack`: ends what `track` began. */
+/** `untrack`: ends the tracking of a subject. */
 export function untrackCommand(): Command {
   return withDaemon(
     new Command('untrack')
@@ -90,7 +90,7 @@ export function untrackCommand(): Command {
   });
 }
 
-/** `recheck`: has a subject polled now. */
+/** `recheck`: polls a subject now. */
 export function recheckCommand(): Command {
   return withDaemon(
     new Command('recheck')
@@ -119,7 +119,7 @@ type ListOptions = DaemonOptions & {
   cursor?: string;
 };
 
-/** `ls`: lists what is watched. */
+/** `ls`: lists watched subjects. */
 export function listCommand(): Command {
   return withDaemon(
     new Command('ls')
@@ -158,7 +158,6 @@ export function listCommand(): Command {
   });
 }
 
-/** Subjects as a table. */
 export function subjectTable(subjects: readonly Subject[]): string {
   if (subjects.length === 0) return 'nothing that is watched fits';
   const rows = subjects.map(

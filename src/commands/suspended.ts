@@ -6,7 +6,7 @@ import { screenOf, table, utcTimeOfIso } from './table.ts';
 
 type Options = DaemonOptions & { dropped?: true; limit: number };
 
-/** `suspended`: lists what left the config and may come back, or the events that waited in vain. */
+/** `suspended`: lists suspended subjects and receivers, or events that were dropped. */
 export function suspendedCommand(): Command {
   return withDaemon(
     new Command('suspended')
@@ -75,7 +75,7 @@ function droppedTable(items: readonly Dropped[]): string {
   return table([['EVENT', 'TYPE', 'SUBJECT', 'SUBSCRIPTION', 'NAMED', 'DROPPED'], ...rows], screenOf());
 }
 
-/** `remove`: ends what is suspended at once. */
+/** `remove`: removes what is suspended at once. */
 export function removeCommand(): Command {
   return withDaemon(
     new Command('remove')

@@ -1,15 +1,14 @@
 import { styleText } from 'node:util';
 import { printableLine } from '../notifiers/printable.ts';
 
-/** The place where text is shown: how wide it is (null: nobody wraps it), and how it shows colours. */
+/** Target of text: its width (null: no wrapping), and its colours. */
 export type Screen = { columns: number | null; colour: (colour: Colour, text: string) => string };
 
 type Colour = 'green' | 'yellow' | 'red' | 'dim' | 'bold';
 
-/** Nothing but the text, however wide. */
 const PLAIN: Screen = { columns: null, colour: (_colour, text) => text };
 
-/** The terminal that stdout is, or plain text for a pipe; without colour where NO_COLOR says so. */
+/** The terminal that stdout is, or plain text for a pipe; without colour where NO_COLOR is set. */
 export function screenOf(stream: NodeJS.WriteStream = process.stdout): Screen {
   return {
     columns: stream.isTTY ? stream.columns : null,
@@ -17,12 +16,11 @@ export function screenOf(stream: NodeJS.WriteStream = process.stdout): Screen {
   };
 }
 
-/** No cell is longer. */
 const LONGEST_CELL = 200;
 
 /**
- * Rows of text as aligned columns, one line a row, the first row their names. What stands in a cell is made printable: it
- * comes from outside. Where a line would not fit the screen, each row is a block of lines.
+ * Rows of text as aligned columns, one line a row; the first row has the names. Cells are made printable, as they come from
+ * outside. Where a line would not fit the screen, each row is a block of lines.
  */
 export function table(rows: readonly (readonly string[])[], screen: Screen = PLAIN): string {
   const cells = rows.map((row) => row.map((cell) => printableLine(cell, LONGEST_CELL)));
@@ -65,7 +63,7 @@ function blocks(head: string[], rows: string[][], screen: Screen): string {
     .join('\n\n');
 }
 
-/** A word of state in its colour; any other text as it is. */
+/** Colours a word of state; leaves any other text as it is. */
 export function tinted(text: string, { colour }: Screen): string {
   const [word = ''] = text.split(' ');
   if (['ok', 'delivered', 'filled', 'settled', 'enabled'].includes(word)) return colour('green', text);

@@ -15,7 +15,7 @@ type Options = DaemonOptions & {
   cursor?: string;
 };
 
-/** `undelivered`: lists what receivers have not got. */
+/** `undelivered`: lists events that receivers have not accepted. */
 export function undeliveredCommand(): Command {
   return withDaemon(
     new Command('undelivered')
@@ -42,7 +42,7 @@ export function undeliveredCommand(): Command {
         return { items: body.undelivered, next: body.next };
       },
     });
-    // Who requests one receiver or state does not ask for what no receiver gets.
+    // A request for one receiver or state does not include events that no receiver gets.
     const isWhole =
       receivers.length === 0 && [state, type, subject, cursor].every((one) => one === undefined);
     const { items: unmatched, next: nextUnmatched } = isWhole
@@ -63,7 +63,6 @@ export function undeliveredCommand(): Command {
   });
 }
 
-/** The events that no receiver gets, the newest first. */
 async function unmatchedOf(
   client: ApiClient,
   limit: number,
@@ -122,7 +121,6 @@ function row({
   ];
 }
 
-/** One row per attempt. */
 function attemptRows({ receiver, event, type, lastAttempts }: Undelivered): string[][] {
   return lastAttempts.map(({ at, durationMs, reason, answer }) => [
     receiver,
@@ -143,7 +141,7 @@ type RetryOptions = DaemonOptions & {
   status?: string[];
 };
 
-/** `retry`: delivers what was given up again. */
+/** `retry`: delivers dead letters again. */
 export function retryCommand(): Command {
   return withDaemon(
     new Command('retry')

@@ -29,21 +29,18 @@ import type { DaemonOptions } from './daemon.ts';
 import { type Deliveries, withDeliveries } from './deliveries-of.ts';
 import { findSubject, NotWatchedError, SeveralWatchedError } from './find-subject.ts';
 
-/** A transfer as somebody reported it. */
+/** A transfer as the daemon or the upstream reported it. */
 export type FoundTransfer = {
   subject: SubjectId;
   record: JsonObject;
   reportedBy: 'daemon' | 'upstream';
-  /** Who is to receive it by the imported quote and by its subscriptions; empty where neither says. */
+  /** Recipients by the imported quote and by its subscriptions; empty where neither names any. */
   recipients: string[];
-  /** When the upstream stated what it states; null where it does not say. */
+  /** Time of the upstream's statement; null where it gives none. */
   statedAtMs: number | null;
 };
 
-/**
- * The transfer that somebody means: as the daemon keeps it, else as the upstream tells it when asked by the hash. A daemon
- * that was named must answer.
- */
+/** Finds a transfer in the daemon, else at the upstream by the hash. A daemon named in the options must answer. */
 export async function findTransfer(
   id: string,
   { options, config }: { options: DaemonOptions; config: Config },
@@ -68,7 +65,7 @@ async function keptTransfer(
       subject: asSubjectId(subject),
       record,
       reportedBy: 'daemon',
-      // A record's own recipient is the upstream's word.
+      // A record's own recipient is only the upstream's statement.
       recipients: [
         ...(quoted === undefined || record.recipient !== undefined ? [] : [quoted]),
         ...config.subscriptions.flatMap(({ name, recipients }) =>
@@ -107,14 +104,13 @@ async function askedTransfer(id: string, config: Config): Promise<FoundTransfer>
         return { subject, record: record.raw, reportedBy: 'upstream', recipients, statedAtMs };
       }
     }
-    // Not a failure with 1, which says that the chain disputes it.
+    // Not a failure with 1, which states that the chain disputes it.
     throw new TryAgainError(
       `found no transfer by ${named}, expected one that the upstream or the daemon knows`,
     );
   });
 }
 
-/** By the quotes and subscriptions of the config that name this intent. */
 function namedRecipients(subject: SubjectId, { importedQuotes, subscriptions }: Config): string[] {
   const hash = subject.slice('intent:'.length);
   const quotes = importedQuotes.filter(({ raw }) => JSON.stringify(raw).toLowerCase().includes(hash));
@@ -128,16 +124,15 @@ function updatedAtMs({ updatedAt }: JsonObject): number | null {
   return typeof updatedAt === 'number' ? updatedAt * 1_000 : null;
 }
 
-/** What the upstream stated of a payment, and to whom it may rightly have gone. */
 const STATED_PAYMENT = z.object({
   subject: z.string(),
   payment: z.enum(PAYMENTS),
   chainId: z.string(),
   txHash: z.string(),
   token: z.string().nullable(),
-  /** Base units; null where none is stated, as of a refund. */
+  /** Base units; null where none is stated, as for a refund. */
   amount: z.string().nullable(),
-  /** Of a refund: what was sent, in base units. */
+  /** For a refund: the sent amount, in base units. */
   sent: z.string().nullable(),
   recipients: z.array(z.string()),
 });
@@ -148,13 +143,12 @@ const VERDICT = z.discriminatedUnion('outcome', [
   z.object({ outcome: z.enum(['verified', 'disputed', 'unproven']), proof: PROOF }),
 ]);
 
-/** True when it was looked at what the logs have proved of other transfers; `reason` says why not. */
+/** True when the logs that proved other transfers were checked; `reason` explains the opposite. */
 const OTHER_TRANSFERS = z.discriminatedUnion('looked', [
   z.object({ looked: z.literal(true) }),
   z.object({ looked: z.literal(false), reason: z.string() }),
 ]);
 
-/** What `verify --json` prints. */
 export const VERIFIED_PAYMENTS = z.object({
   subject: z.string(),
   reportedBy: z.enum(['daemon', 'upstream']),
@@ -164,21 +158,20 @@ export const VERIFIED_PAYMENTS = z.object({
     z.object({
       statement: STATED_PAYMENT,
       verdict: VERDICT,
-      /** What each endpoint said; null where the config has none of the chain. */
+      /** Observation of each endpoint; null where the config has none of the chain. */
       readings: z.array(READING).nullable(),
     }),
   ),
-  /** "<chain> <endpoint>" -> how many calls. */
+  /** "<chain> <endpoint>" -> number of calls. */
   calls: z.record(z.string(), z.int()),
 });
 
-/** What the daemon knows beside a statement: which logs proved other transfers, and how its own was funded. */
+/** The daemon's knowledge beside a statement: logs that proved other transfers, and the funding of its own. */
 type KnownBeside = Pick<JudgeRules, 'claimOn' | 'funding' | 'rememberedMs'>;
 
-/** Of a statement about whose logs nobody was asked. */
 const NOTHING_BESIDE: KnownBeside = { claimOn: () => null, funding: null, rememberedMs: 0 };
 
-/** Asks the Redis of a config about the logs of statements, in their order. Where it does not answer, nothing is known. */
+/** Reads the use of the statements' logs from the config's Redis, in order. Without an answer, nothing is known. */
 export async function lookBeside(
   statements: readonly Statement[],
   file: string,
@@ -203,10 +196,10 @@ async function knownBeside(statement: Statement, { stores }: Deliveries): Promis
   return { claimOn: (index) => claims.get(index) ?? null, funding, rememberedMs: stores.checks.keptMs };
 }
 
-/** A payment and what was found; `readings` is null where the config has no endpoints of its chain. */
+/** A payment and its verdict; `readings` is null where the config has no endpoints of its chain. */
 export type CheckedPayment = { statement: Statement; verdict: Verdict; readings: Reading[] | null };
 
-/** Asks every endpoint of the payment's chain once, and judges what they say. */
+/** Requests the payment from every endpoint of its chain once, and judges the answers. */
 export async function checkPayment(
   statement: Statement,
   {

@@ -13,7 +13,7 @@ import { utcTime } from './table.ts';
 
 const EXPECTED = 'expected a quote as POST /v1/quotes answered it, or - for stdin';
 
-/** Reads a quote that somebody has in a file (`-`: on stdin) as JSON. Throws an Error that names the file. */
+/** Reads a quote from a file (`-`: stdin) as JSON. Throws an Error that names the file. */
 export async function readQuoteFile(file: string): Promise<JsonValue> {
   const json = await readBounded(file);
   try {
@@ -26,7 +26,7 @@ export async function readQuoteFile(file: string): Promise<JsonValue> {
   }
 }
 
-/** The text of a file, or of stdin until it ends. No more is read than a quote may have. */
+/** Reads a file, or stdin to its end, up to the limit of a quote's size. */
 async function readBounded(file: string): Promise<string> {
   const { bytes: most } = LIMITS.quoteFile;
   const endless = file === '-' ? null : whyEndless(file, most);
@@ -66,7 +66,7 @@ type Options = ConnectionOptions & { signer?: string };
 
 type Verify = (quote: JsonValue) => Promise<QuoteVerdict>;
 
-/** `verify-quote`: says whether the signature of a quote holds, or which part does not and why. */
+/** `verify-quote`: checks the signature of a quote, and reports which part fails and why. */
 export function verifyQuoteCommand(): Command {
   const command = new Command('verify-quote')
     .description(
@@ -100,7 +100,7 @@ function checkSigner(address: string): string {
   throw new Error('--signer: expected an address of 0x and 40 hex digits');
 }
 
-/** The quote, and each of the quotes beside it: every one is signed for itself. */
+/** The quote, and each of the quotes beside it: each has a signature of its own. */
 async function verifyAll(
   quote: JsonValue,
   verify: Verify,

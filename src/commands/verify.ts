@@ -52,7 +52,7 @@ const UNCHECKED: Readonly<Record<UncheckedReason, string>> = {
   'too-old': 'its block is older than the transfer',
 };
 
-/** What was checked and found, as lines. */
+/** Payments and their verdicts, as lines. */
 export function verifiedText({
   found,
   payments,
@@ -145,14 +145,14 @@ function readingText(reading: Reading): string {
   }
 }
 
-/** One harmless line: what stands in it comes from outside. */
+/** One line, made printable, as its content comes from outside. */
 function line(text: string): string {
   return printableLine(text, 500);
 }
 
 type Options = DaemonOptions & { recipient?: string[] };
 
-/** `verify`: checks what the upstream states of a transfer on its chains, now. */
+/** `verify`: checks the upstream's statements about a transfer on its chains, now. */
 export function verifyCommand(): Command {
   return withDaemon(
     new Command('verify')
@@ -176,7 +176,7 @@ function recipient(text: string, before: readonly string[] = []): string[] {
   return [...before, read.data];
 }
 
-/** What went wrong does not end it with 1, which says that the chain disputes it. */
+/** Other errors do not exit with 1, which states that the chain disputes the transfer. */
 async function verifyOrSay(id: string, options: Options): Promise<void> {
   try {
     await verify(id, options);
@@ -234,7 +234,7 @@ async function checkAll(
   }
 }
 
-/** Chains without endpoints were not asked about; what was asked about must all be verified. */
+/** Chains without endpoints were not checked; all checked payments must be verified. */
 function outcomeOf(payments: readonly CheckedPayment[]): keyof typeof EXIT_OF {
   const asked = payments.filter(({ readings }) => readings !== null);
   if (asked.some(({ verdict }) => verdict.outcome === 'disputed')) return 'disputed';

@@ -4,16 +4,13 @@ import { isInNetworks, isPrivateHost } from './fields/http.ts';
 import { renderPath } from './file/errors.ts';
 import { buildReceiver, checkReceiver, receiverSchema } from './sections/receiver.ts';
 
-/** What is wrong with a receiver that is made through the API: the member, what was found where that can be shown, and what was expected. */
+/** A fault of a receiver made through the API: the member, the found value where it may be shown, and the expected one. */
 export type ReceiverFault = { place: string; found?: string; expected: string };
 
-/** What of the config decides which receivers can be made through the API. */
+/** Settings of the config that limit receivers made through the API. */
 export type AddedReceiverRules = { hasSmtp: boolean; retentionMs: number; limits: ApiReceiverLimits };
 
-/**
- * Reads a receiver as the config would have it, from what the API was given. What stands in files belongs to the config:
- * `tls` is refused, and nothing is expanded.
- */
+/** Reads a receiver of the API into the config's form. `tls` is refused, and nothing is expanded: only the config uses files. */
 export function readAddedReceiver(
   definition: JsonValue,
   { hasSmtp, retentionMs, limits }: AddedReceiverRules,
@@ -37,7 +34,7 @@ export function readAddedReceiver(
   if (!parsed.success) return faults;
   const receiver = limited(buildReceiver(parsed.data, { tls: null }), limits);
   const outside = outsideLimits(receiver, limits);
-  // A member of the receiver cannot permit what the config forbids: only the setting of the config is named then.
+  // A member of the receiver cannot permit what the config forbids: then only the setting of the config is named.
   const places = new Set(outside.map(({ place }) => place));
   const shown = [...outside, ...faults.filter(({ place }) => !places.has(place))];
   if (shown.length > 0) return shown;
@@ -48,12 +45,12 @@ export function readAddedReceiver(
   return receiver;
 }
 
-/** A receiver that connects to no addresses beyond the limits, whatever its URL resolves to. */
+/** Limits a receiver's connections to permitted addresses, whatever its URL resolves to. */
 function limited(receiver: Receiver, { allowNetworks }: ApiReceiverLimits): Receiver {
   return receiver.type === 'email' ? receiver : { ...receiver, apiNetworks: allowNetworks };
 }
 
-/** The members that are outside the limits. What a host name resolves to is checked at each connection, not here. */
+/** Members outside the limits. The addresses of a host name are checked at each connection, not here. */
 function outsideLimits(receiver: Receiver, limits: ApiReceiverLimits): ReceiverFault[] {
   const { type } = receiver;
   if (!limits.types.includes(type)) {
@@ -82,10 +79,7 @@ function outsideLimits(receiver: Receiver, limits: ApiReceiverLimits): ReceiverF
   return faults;
 }
 
-/**
- * The secrets of a receiver with a new one before them; the others end at a time, or where they end already, whichever is
- * first. What has ended is left out.
- */
+/** Puts a new secret first. The others end at the given time, or at their earlier end; expired ones are omitted. */
 export function rotatedSecrets(
   definition: JsonObject,
   { secret, untilMs, nowMs }: { secret: string; untilMs: number; nowMs: number },

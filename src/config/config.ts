@@ -14,7 +14,7 @@ import type { LogConfig, ReloadConfig, RemovalConfig } from './sections/process.
 /** The kinds of subject whose records carry a status that can end tracking. */
 export type FinishingKind = 'intent' | 'quote' | 'gasless' | 'vault' | 'deposit-address';
 
-/** The place where and how the transfer service is asked. */
+/** Address, budgets and timeouts of the transfer service. */
 export type UpstreamConfig = {
   /** Without a trailing slash. */
   baseUrl: string;
@@ -29,10 +29,10 @@ export type UpstreamConfig = {
   quotesRequestsPerSecond: number;
   /** Budget of prices that are requested with the key, over all processes. */
   partnerQuotesRequestsPerSecond: number;
-  /** What is said of who requests a price. */
+  /** Identity that requests for a price carry. */
   dAppId: string;
   timeoutMs: number;
-  /** The http or https proxy through which both services are asked, with its user and password; `null`: asked directly. */
+  /** The http or https proxy for requests to both services, with its user and password; `null`: direct. */
   proxy: Secret | null;
   /** Starts with `/` and contains `{vaultAddress}`. */
   vaultPath: string;
@@ -42,61 +42,57 @@ export type UpstreamConfig = {
   gaslessJobPath: string;
 };
 
-/** Which Redis keeps the state. */
+/** The Redis that stores the state. */
 export type RedisConfig = {
   /** `null` starts the embedded server. */
   url: Secret | null;
   prefix: string;
 };
 
-/** What receivers made through the API may be, and where they may connect to. */
+/** Limits of receivers made through the API: their types, and the addresses they may connect to. */
 export type ApiReceiverLimits = {
   types: readonly Receiver['type'][];
-  /** The networks (CIDR) whose addresses are permitted although they are not public. */
+  /** Networks (CIDR) that are permitted although they are not public. */
   allowNetworks: readonly string[];
-  /** True when plain http and Postgres without TLS are permitted. */
   allowInsecure: boolean;
-  /** The origins of the proxies that they may name. */
   proxies: readonly string[];
 };
 
-/** The place where metrics, health and the API are served. */
+/** Address and rules of metrics, health and the API. */
 export type ServerConfig = {
   host: string;
-  /** 0 lets the system choose. */
+  /** 0: the system chooses a free port. */
   port: number;
-  /** Who may use the API: one token to read, one to consume the log as well, several to do all. */
+  /** Tokens of the API: one to read, one to consume the log as well, several to do all. */
   tokens: { read: Secret | null; consume: Secret | null; admin: readonly Secret[] };
-  /** Seals the receivers that are made through the API; `null`: none can be. */
+  /** Encrypts receivers made through the API; `null`: none can be made. */
   secretsKey: Secret | null;
   apiReceivers: ApiReceiverLimits;
-  /** True when the console is served where the API is. */
   console: boolean;
-  /** How receivers reach the server, without a trailing slash; the base of links in events. */
+  /** Address of the server for receivers, without a trailing slash; the base of links in events. */
   publicUrl: string | null;
-  /** The networks of proxies whose `X-Forwarded-For` counts, in CIDR notation. */
+  /** Networks (CIDR) of proxies whose `X-Forwarded-For` counts. */
   trustProxy: readonly string[];
 };
 
-/** How mail leaves. */
+/** Mail server and sender. */
 export type SmtpConfig = {
-  /** `smtp://` or `smtps://`, with user and password inside when the server requests them. */
+  /** `smtp://` or `smtps://`, with user and password inside when the server requires them. */
   url: Secret;
-  /** A mail address, with or without a display name. */
   from: string;
 };
 
-/** The rules of polling that are not the upstream's. */
+/** Polling rules of our own, beside those of the upstream. */
 export type PollingConfig = PollingLimits & {
-  /** The time that exact polls must confirm a stale answer before it is accepted. */
+  /** Time for which exact polls must confirm a stale answer before it is accepted. */
   confirmAfterMs: number;
-  /** The interval of full sweeps of a wallet's pages. */
+  /** Interval of full sweeps over a wallet's pages. */
   fullSweepEveryMs: number;
-  /** Statuses that end tracking, per kind; a kind left out uses the built-in ones. */
+  /** Statuses that end tracking, per kind; a missing kind uses the built-in ones. */
   finished: Partial<Record<FinishingKind, string[]>>;
 };
 
-/** The waits between the attempts of a delivery. */
+/** Waits between the attempts of a delivery. */
 export type Retries = {
   /** One wait per retry; an empty list means a single attempt. */
   delaysMs: number[];
@@ -104,15 +100,14 @@ export type Retries = {
   jitter: number;
 };
 
-/** What the files of a receiver's `tls` hold, in PEM. */
+/** Content of the files of a receiver's `tls`, in PEM. */
 export type ReceiverTls = {
-  /** CA certificates that vouch in the place of the usual ones; `null`: the usual ones. */
+  /** CA certificates that replace the usual ones; `null`: the usual ones. */
   ca: string | null;
-  /** The client certificate with its chain, and its key. */
   identity: { cert: string; key: Secret } | null;
 };
 
-/** What every receiver says of itself: which events it gets, and how they are delivered. */
+/** Members of every receiver: its events and the rules of their delivery. */
 type Receiving = {
   name: string;
   /** Globs over event types, `!` negates. */
@@ -123,35 +118,35 @@ type Receiving = {
   timeoutMs: number;
   retries: Retries;
   concurrency: number;
-  /** The span of nothing but failures that disables the receiver. */
+  /** Span of nothing but failures after which the receiver is disabled. */
   disableAfterMs: number;
 };
 
 /**
- * Of a receiver made through the API: the networks (CIDR) beside public addresses to which it may connect, whatever its
- * own members allow. `null`: a receiver of the config, which has no such limit.
+ * For a receiver made through the API: networks (CIDR) beside public addresses to which it may connect, whatever its own
+ * members allow. `null`: a receiver of the config, which has no such limit.
  */
 type ApiNetworks = readonly string[] | null;
 
-/** A URL that is called with signed events. */
+/** A URL that receives signed events. */
 export type WebhookReceiver = Receiving & {
   type: 'webhook';
   format: WebhookFormat;
   /** A secret, because such URLs carry tokens. */
   url: Secret;
-  /** At least one for `standard`; several while rotating. Each `whsec_` or `whsk_` and base64; an `ExpiringSecret` signs until its end. */
+  /** At least one for `standard`: `whsec_` or `whsk_` and base64. An `ExpiringSecret` signs until its end. */
   secrets: Secret[];
-  /** The user's own headers; none that is reserved. */
+  /** The user's own headers; none is reserved. */
   headers: Record<string, Secret>;
   /** `null`: the usual CAs, no client certificate. */
   tls: ReceiverTls | null;
-  /** `subject`: the events of one subject come one after another, by `sequence`. */
+  /** `subject`: events of one subject are delivered one after another, by `sequence`. */
   ordering: 'none' | 'subject';
-  /** The http or https proxy through which the receiver is called, with its user and password; `null`: called directly. */
+  /** The http or https proxy for requests to the receiver, with its user and password; `null`: direct. */
   proxy: Secret | null;
-  /** All private, loopback and reserved addresses; then `allowNetworks` is empty. */
+  /** True for all private, loopback and reserved addresses; then `allowNetworks` is empty. */
   allowPrivateNetwork: boolean;
-  /** The networks (CIDR) whose addresses are allowed although they are private, loopback or reserved. */
+  /** Networks (CIDR) that are allowed although they are private, loopback or reserved. */
   allowNetworks: readonly string[];
   allowInsecure: boolean;
   apiNetworks: ApiNetworks;
@@ -161,7 +156,7 @@ export type WebhookReceiver = Receiving & {
 export type EmailReceiver = Receiving & {
   type: 'email';
   to: string[];
-  /** `subject`: the events of one subject come one after another, by `sequence`. */
+  /** `subject`: events of one subject are delivered one after another, by `sequence`. */
   ordering: 'none' | 'subject';
   batching: BatchingRules;
 };
@@ -171,24 +166,22 @@ export type PostgresReceiver = Receiving & {
   type: 'postgres';
   /** `postgres://user:password@host:port/database`. */
   url: Secret;
-  /** Its name, with a schema or without. */
   table: string;
   /** `null`: the usual CAs, no client certificate. */
   tls: ReceiverTls | null;
-  /** The events of one subject come one after another, by `sequence`. */
+  /** Events of one subject are inserted one after another, by `sequence`. */
   ordering: 'subject';
-  /** True when it is reached without TLS. */
   allowInsecure: boolean;
   apiNetworks: ApiNetworks;
 };
 
-/** The place where notices go. */
+/** A receiver of any type. */
 export type Receiver = WebhookReceiver | EmailReceiver | PostgresReceiver;
 
-/** A gasless job and the endpoint that knows it. */
+/** A gasless job and its endpoint. */
 export type GaslessJob = { id: string; endpoint: 'status' | 'gateway' };
 
-/** A deposit vault on the chain where it is funded; the address is lower-cased. */
+/** A deposit vault on its funding chain; the address is lower-cased. */
 export type Vault = { address: string; chainId: number };
 
 /** A named set of subjects and the receivers of their events. */
@@ -196,42 +189,40 @@ export type Subscription = {
   name: string;
   /** EVM addresses are lower-cased, others as they are. */
   wallets: string[];
-  /** `0x` and 64 hex digits, lower-cased. */
   intents: string[];
-  /** Hashes of the transactions that fund transfers, and of those that deliver them. */
   sourceTxs: string[];
   destinationTxs: string[];
-  /** UUIDs, lower-cased, also of those that were imported. */
+  /** UUIDs, lower-cased, including those of imported quotes. */
   quotes: string[];
   gaslessJobs: GaslessJob[];
   vaults: Vault[];
-  /** Routes that are priced again and again; one name is one route in all subscriptions. */
+  /** Routes that are priced repeatedly; one name is one route in all subscriptions. */
   routes: RouteDefinition[];
   metadata: Record<string, string>;
   receivers: string[];
-  /** True when what happened before the subscription is reported too. */
+  /** `emit`: changes before the subscription are reported too. */
   history: 'skip' | 'emit';
-  /** `learned`: what takes longer than 99 of 100 on its route; `null`: no subject is ever overdue. */
+  /** `learned`: longer than 99 of 100 transfers on its route; `null`: no subject is ever overdue. */
   overdueAfterMs: OverdueAfter | null;
-  /** How long before an unfunded quote or vault expires that is reported; null: never. */
+  /** Lead time of the warning before an unfunded quote or vault expires; null: none. */
   warnBeforeMs: number | null;
-  /** Who may rightly receive what its transfers deliver; empty: it is not said. EVM addresses are lower-cased. */
+  /** Permitted recipients of its transfers; empty: not restricted. EVM addresses are lower-cased. */
   recipients: string[];
 };
 
-/** From when on a block counts: by the endpoint's own word, or once so many blocks are on top of it. */
+/** Finality of a block: by the endpoint's own report, or under so many further blocks. */
 export type ChainFinality = 'finalized' | 'safe' | { confirmations: number };
 
 /** One JSON-RPC endpoint of a chain. */
 export type ChainEndpoint = {
-  /** Once among the endpoints of a chain. */
+  /** Unique among the endpoints of a chain. */
   name: string;
   url: Secret;
   headers: Record<string, Secret>;
   /** Budget of each process. */
   requestsPerSecond: number;
   timeoutMs: number;
-  /** `null`: asked directly. */
+  /** `null`: direct. */
   proxy: Secret | null;
 };
 
@@ -239,27 +230,25 @@ export type ChainEndpoint = {
 export type CheckedChain = {
   chainId: string;
   finality: ChainFinality;
-  /** At least one. */
   endpoints: ChainEndpoint[];
   /** `null`: not pinned. */
   fulfilments: Fulfilments | null;
 };
 
-/** How the books are stored. */
+/** Storage and closing of the books. */
 export type BooksConfig = {
-  /** The Postgres that keeps them; `null`: a file in `dataDir`. */
+  /** The Postgres that stores them; `null`: a file in `dataDir`. */
   url: Secret | null;
   hasTls: boolean;
   retentionMs: number;
-  /** The zone in whose days they are closed. */
   timeZone: string;
-  /** The time that after its end a day waits for what is seen late. */
+  /** Wait after the end of a day for late observations. */
   closeAfterMs: number;
-  /** The mail of every morning: when, in minutes after midnight, and to whom. */
+  /** The daily report: minutes after midnight, and recipients; `null`: none. */
   report: { atMinute: number; to: string[] } | null;
 };
 
-/** A config before its place and its digests are added. */
+/** A config without its file and its digests. */
 export type ConfigContents = {
   upstream: UpstreamConfig;
   redis: RedisConfig;
@@ -272,21 +261,17 @@ export type ConfigContents = {
   reload: ReloadConfig;
   smtp: SmtpConfig | null;
   polling: PollingConfig;
-  /** `null`: none are stored. */
+  /** `null`: no books. */
   books: BooksConfig | null;
-  /** Names and explorers of chains beside the built-in ones. */
   chains: AddedChain[];
-  /** Symbols and decimals of tokens beside the built-in ones. */
   tokens: AddedToken[];
-  /** The chains on which payments are checked. */
   checkedChains: CheckedChain[];
-  /** The tokens whose logs do not say what is received, beside the built-in ones. */
+  /** Tokens, beside the built-in ones, whose logs do not report the received amount. */
   uncheckedTokens: { chainId: string; address: string }[];
   receivers: Receiver[];
-  /** Those of `receivers` that were made through the API, and are in no file. */
+  /** Names of `receivers` that were made through the API, and are in no file. */
   addedReceivers?: readonly string[];
   subscriptions: Subscription[];
-  /** The imported quotes, each once. */
   importedQuotes: ImportedQuote[];
 };
 
@@ -294,10 +279,10 @@ export type ConfigContents = {
 export type Config = ConfigContents & {
   /** Absolute path of the file. */
   file: string;
-  /** SHA-256 in hex over the config without its secrets, the same whatever the order of keys. */
+  /** SHA-256 in hex over the config without its secrets, independent of the order of keys. */
   digest: string;
-  /** Tells two configs apart that differ in anything, secrets included; never shown (see config/digest.ts). */
+  /** Differs between two configs that differ in anything, secrets included; never shown (see config/digest.ts). */
   fingerprint: Secret;
-  /** What is allowed in the file, but probably a mistake; like the problems of a file that is refused. */
+  /** Findings that are allowed in the file, but probably mistakes. */
   warnings: ConfigProblem[];
 };

@@ -4,10 +4,7 @@ import { Secret } from '../secret.ts';
 import type { ConfigContents } from './config.ts';
 import { ExpiringSecret } from './fields/signing-secret.ts';
 
-/**
- * SHA-256 in hex over what processes on one Redis must agree on: the config without its secrets, and without what
- * belongs to a single process (the file's place, `dataDir`, `server`, `log`, `reload`).
- */
+/** SHA-256 in hex over the settings that processes on one Redis must share: without secrets and settings of a single process. */
 export function digestOf({ dataDir, server, log, reload, ...shared }: ConfigContents): string {
   return createHash('sha256')
     .update(canonicalJson(withoutSecrets(shared) ?? null))
@@ -15,10 +12,10 @@ export function digestOf({ dataDir, server, log, reload, ...shared }: ConfigCont
 }
 
 /**
- * SHA-256 over the text of a file, and over the values of its variables and files, secrets included: a confirmation must not
- * apply a file in which a token was exchanged meanwhile. Where processes with one file may differ by their variables (where
- * they are, and what they log), only the text counts. Whoever knew it could try secrets that are easy to guess against it, so
- * it is a secret itself. What is shown is made from it with a key (see ConfirmationStore).
+ * SHA-256 over the text of a file and the values of its variables and files, secrets included: a confirmation must not apply
+ * a file in which a token was exchanged meanwhile. Processes with one file may differ in the variables of `dataDir`, `log`
+ * and `server`; there only the text counts. The digest is a secret itself, because it allows guesses of weak secrets. The
+ * shown value is made from it with a key (see ConfirmationStore).
  */
 export function fingerprintOf(text: string, { dataDir, log, server, ...shared }: ConfigContents): Secret {
   const { host, port, publicUrl, ...access } = server;
@@ -30,7 +27,7 @@ export function fingerprintOf(text: string, { dataDir, log, server, ...shared }:
   );
 }
 
-/** A value with its secrets, to be compared and never shown. */
+/** A value with its secrets, for comparison only; never shown. */
 export function withSecrets(value: unknown): JsonValue {
   if (value instanceof ExpiringSecret) return [value.reveal(), value.untilMs];
   if (value instanceof Secret) return [value.reveal()];

@@ -25,7 +25,7 @@ import { buildServer, checkServer, hasApi, serverSchema } from './sections/serve
 import { buildSubscription, checkSubscription, subscriptionSchema } from './sections/subscription.ts';
 import { buildUpstream, checkUpstream, upstreamSchema } from './sections/upstream.ts';
 
-/** The whole config file. Messages of its issues are what was expected. */
+/** Schema of the whole config file. Messages of its issues are expected values. */
 export const configSchema = mapping({
   upstream: upstreamSchema,
   redis: redisSchema.prefault({}),
@@ -64,13 +64,10 @@ export const configSchema = mapping({
   }),
 });
 
-/** What the schema gives: checked, with defaults, under the names of the file. */
+/** Parsed values with defaults, under the names of the file. */
 export type ParsedConfig = z.output<typeof configSchema>;
 
-/**
- * The config as the rest of the program sees it, but for what depends on the file's place. `quotes` are those by file,
- * `tls` is by the place of the receiver.
- */
+/** Builds the config except for its place. `quotes` are by file, `tls` is by the place of the receiver. */
 export function buildConfig(
   parsed: ParsedConfig,
   { quotes, tls }: { quotes: ReadonlyMap<string, ImportedQuote>; tls: readonly (ReceiverTls | null)[] },
@@ -94,10 +91,7 @@ export function buildConfig(
   };
 }
 
-/**
- * What fields say about each other. It reads the values as they stand in the file, so that it finds what it can even
- * where other fields are wrong. `isShown` tells of a text at a path whether it may be shown.
- */
+/** Checks fields against each other, in the values as written, also beside invalid ones. `isShown`: a text may be shown. */
 export function checkConfig(
   tree: JsonValue,
   {
@@ -134,14 +128,14 @@ export function checkConfig(
   ];
 }
 
-/** A daemon that is given nothing to watch must be one that accepts what to watch. */
+/** A daemon without subjects in its config must be one that accepts them. */
 function checkWatched(tree: JsonValue): Finding[] {
   if (!isEmpty(member(tree, 'subscriptions')) || hasApi(member(tree, 'server'))) return [];
   const expected = 'at least one subscription, or an API to track by (a token in server.tokens)';
   return [{ path: ['subscriptions'], expected }];
 }
 
-/** A daemon that notifies nobody must be one that can be asked. */
+/** A daemon without receivers must have an API. */
 function checkReported(tree: JsonValue): Finding[] {
   if (!isEmpty(member(tree, 'receivers')) || hasApi(member(tree, 'server'))) return [];
   const expected = 'at least one receiver, or an API to pull events from (a token in server.tokens)';
@@ -167,13 +161,13 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
-/** The time that nobody may have looked: a day without the daemon, from the end of one sweep to that of the next. */
+/** Longest time without a poll: a day without the daemon, from the end of one sweep to that of the next. */
 function leastMs(fullSweepEveryMs: number): number {
   const sweepMs = sweepEveryMs({ leastMs: fullSweepEveryMs, pages: MOST_PAGES, newestFirst: true });
   return Math.ceil((DAY_MS + 2 * sweepMs) / DAY_MS) * DAY_MS;
 }
 
-/** What cannot work with so short a `retention`. `tree` is the file as it stands: a default has no place in it. */
+/** Finds settings that need a longer `retention`. `tree` is the file as written: a default has no place in it. */
 export function checkRetention(config: ParsedConfig, tree: JsonValue): Finding[] {
   const { retention, polling, receivers } = config;
   const least = leastMs(polling.fullSweepEvery);
@@ -205,7 +199,7 @@ export function checkRetention(config: ParsedConfig, tree: JsonValue): Finding[]
   return findings;
 }
 
-/** The place where a field is written, or `retention` where it has its default. */
+/** The place of a written field, or `retention` where the field has its default. */
 function place(tree: JsonValue, path: (string | number)[]): Pick<Finding, 'path'> {
   return { path: valueAt(tree, path) === undefined ? ['retention'] : path };
 }
@@ -217,7 +211,7 @@ const UNITS = [
   ['s', 1_000],
 ] as const;
 
-/** A duration as one writes it; a long one to the hour. */
+/** Formats a duration; a long one to the hour. */
 function text(ms: number): string {
   const roundedMs = ms > DAY_MS ? Math.ceil(ms / HOUR_MS) * HOUR_MS : ms;
   const [unit, unitMs] = UNITS.find(([, one]) => roundedMs % one === 0) ?? ['ms', 1];

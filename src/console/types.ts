@@ -1,4 +1,4 @@
-/** What the API answers with, by the names of its schemas: for the types of the console's files. */
+/** Types of the API's answers, by the names of its schemas, for the files of the console. */
 import type { z } from 'zod';
 import type { Corridor } from '../domain/cadence/corridors.ts';
 import type { RenderedEvent } from '../domain/events/event.ts';
@@ -29,13 +29,13 @@ export type Problem = z.infer<typeof PROBLEM>;
 export type SubjectDetails = SubjectState & { next: string | null };
 export type Moment = SubjectDetails['timeline'][number];
 
-/** One page of a list, which stands under a name of its own. */
+/** One page of a list; the list has a name of its own. */
 export type Page<T> = { next: string | null } & { [list in ListName]: T[] };
 
-/** The names of the lists that come in pages. */
+/** Names of the lists with pages. */
 export type ListName = 'subjects' | 'undelivered' | 'unmatched' | 'suspended' | 'dropped';
 
-/** What each thing that a receiver can be instructed to do is answered with. */
+/** Answers of the actions on a receiver. */
 export type ReceiverAnswers = {
   pause: ReceiverView;
   resume: ReceiverView;
@@ -48,16 +48,16 @@ export type ReceiverAnswers = {
 /** A page of the deliveries of a subject's events. */
 export type DeliveryPage = { deliveries: SubjectDelivery[]; next: string | null };
 
-/** What each thing that can be done with a subject is answered with. */
+/** Answers of the actions on a subject. */
 export type SubjectAnswers = { recheck: { subject: string }; resend: z.infer<typeof RESENT_SUBJECT> };
 
-/** True when what the page shows is current. `full`: as many pages as may be follow the events with this token; this one is read anew from time to time. */
+/** `live`: the page is current. `full`: this token has its limit of pages that follow; this one is read at intervals. */
 export type LiveState = 'connecting' | 'live' | 'stale' | 'full';
 
-/** Who looks at the page: whether a token is needed, and what the one that was given allows. */
+/** The user of the page: `signIn` is true where a token is needed, `scope` is that of the given one. */
 export type Session = { signIn: boolean; scope: 'read' | 'consume' | 'admin' | null; version: string };
 
-/** What each view gets: what may be done, a number that grows when something has changed, and where to say what was done. */
+/** Props of each view: its rights, a number that grows with each change, and a function that reports what was done. */
 export type ViewProps = {
   canAct: boolean;
   tick: number;

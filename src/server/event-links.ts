@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { deriveKey, type Secret } from '../secret.ts';
 
-/** The time that a link is good: at least 7 days, until the next midnight (UTC), so that attempts of one day carry the same. */
+/** Lifetime of a link: at least 7 days, until the next midnight (UTC), so that attempts of one day carry the same. */
 const GOOD_MS = 7 * 86_400_000;
 const DAY_MS = 86_400_000;
 
@@ -9,9 +9,9 @@ const DAY_MS = 86_400_000;
 export type LinkedEvent = { id: string; receiver: string };
 
 /**
- * Signs links to single events, and tells whether a link was signed here: whoever has one reads that event as that
- * receiver gets it, and nothing else. The key is made from `server.token`, slowly, so that a link does not help to
- * guess it; all processes with one token take each other's links, and another token ends them.
+ * Signs and checks links to single events. The holder of a link reads that event as that receiver gets it, and nothing else.
+ * The key is derived from `server.token`, slowly, so that a link does not help to guess the token. All processes with one
+ * token accept each other's links; another token ends them.
  */
 export class EventLinks {
   readonly #key: Buffer;
@@ -24,14 +24,13 @@ export class EventLinks {
     return new EventLinks(await deriveKey(token, 'intentwatch event links'));
   }
 
-  /** The query of a link, `nowMs` being when it is made. */
   query(event: LinkedEvent, nowMs: number): string {
     const expires = String((Math.ceil((nowMs + GOOD_MS) / DAY_MS) * DAY_MS) / 1_000);
     const signature = this.#sign(event, expires).toString('base64url');
     return new URLSearchParams({ receiver: event.receiver, expires, signature }).toString();
   }
 
-  /** True when a link is good: `forged` also where a part is missing or is not of its shape. */
+  /** Checks a link; `forged` also where a part is missing or malformed. */
   check(
     event: LinkedEvent,
     { expires, signature, nowMs }: { expires: unknown; signature: unknown; nowMs: number },

@@ -2,20 +2,17 @@ import { type BlockList, isIP, isIPv6 } from 'node:net';
 
 const WINDOW_MS = 60_000;
 
-/** The delay doubles with every failure of an address, from the first to the last of these. */
+/** The delay doubles with every failure of an address, between these bounds. */
 const FIRST_MS = 100;
 const LONGEST_MS = 5_000;
 
-/** The number of wrong sign-ins of one address that wait for their answer at once. */
+/** Number of wrong sign-ins of one address that wait for their answer at once. */
 export const MAX_WAITING = 20;
 
-/**
- * The number of wrong sign-ins of all addresses that wait. Each has a connection: more would take those that probes need. The
- * one that has waited longest is answered early.
- */
+/** Number of wrong sign-ins of all addresses that wait; probes need the other connections. The longest wait ends early. */
 export const MAX_WAITING_OVERALL = 128;
 
-/** The number of addresses that are remembered; the one that failed longest ago is removed first. */
+/** Number of addresses that are remembered; the one that failed longest ago is removed first. */
 const MAX_ADDRESSES = 10_000;
 
 type Failures = { count: number; untilMs: number; waiting: number };
@@ -26,12 +23,12 @@ export class FailedLogins {
   /** Each ends one wait; the longest wait comes first. */
   readonly #waiting = new Set<() => void>();
 
-  /** True when so many wrong sign-ins of an address wait that no further token of it may be looked at. */
+  /** True when too many wrong sign-ins of an address wait: then no further token of it is checked. */
   isFull(address: string): boolean {
     return (this.#byAddress.get(address)?.waiting ?? 0) >= MAX_WAITING;
   }
 
-  /** Counts a wrong sign-in at once and waits as long as its answer has to. */
+  /** Counts a wrong sign-in at once and waits for the delay of its answer. */
   async wait(address: string, nowMs: number): Promise<void> {
     const failures = this.#count(address, nowMs);
     const delayMs = Math.min(LONGEST_MS, FIRST_MS * 2 ** (failures.count - 1));
@@ -54,7 +51,7 @@ export class FailedLogins {
     const failures = this.#byAddress.get(address) ?? { count: 0, untilMs: 0, waiting: 0 };
     failures.count = failures.untilMs > nowMs ? failures.count + 1 : 1;
     failures.untilMs = nowMs + WINDOW_MS;
-    // Put in again, so that the order is that of the last failure.
+    // Inserted again, so that the order is that of the last failure.
     this.#byAddress.delete(address);
     this.#byAddress.set(address, failures);
     const [oldest] = this.#byAddress.keys();
@@ -64,9 +61,9 @@ export class FailedLogins {
 }
 
 /**
- * Finds the address that a request came from, as wrong sign-ins and streams are counted by it. Only a peer in `trusted`
- * may name another: then it is the last address of `X-Forwarded-For` outside `trusted`. What stands before that one was
- * written by the client itself. Of IPv6 only the first 64 bits count, because one client has all addresses behind them.
+ * Finds the client address of a request, by which wrong sign-ins and streams are counted. Only a peer in `trusted` may name
+ * another address: the last one of `X-Forwarded-For` outside `trusted`. The client itself wrote all hops before that one. Of
+ * IPv6 only the first 64 bits count, because one client has all addresses behind them.
  */
 export function clientAddress(peer: string, forwarded: string, trusted: BlockList): string {
   const own = addressOf(peer);
@@ -76,12 +73,12 @@ export function clientAddress(peer: string, forwarded: string, trusted: BlockLis
   return networkOf(isIP(client) === 0 ? own : client);
 }
 
-/** Some proxies add the port of the connection: a client that takes another port must not count as another client. */
+/** Some proxies add the port of the connection. A client that takes another port must not count as another client. */
 function withoutPort(hop: string): string {
   return /^\[([^\]]*)\](?::\d+)?$/.exec(hop)?.[1] ?? /^([^:]*):\d+$/.exec(hop)?.[1] ?? hop;
 }
 
-/** One spelling for each address: an IPv4 address that is written as IPv6 becomes IPv4 again. */
+/** Gives each address one spelling: an IPv4 address that is written as IPv6 becomes IPv4 again. */
 function addressOf(text: string): string {
   if (!isIPv6(text)) return text;
   // `URL` writes an address in one way only.

@@ -3,9 +3,9 @@ const WINDOW_MS = 60_000;
 const LIMIT_MS = 30_000;
 
 /**
- * Knows how long the event loop stood still within the last minute. An answer of the server is itself a sign of life,
- * so what counts is how late a timer was, and of that only the time in which the process computed: one that was
- * suspended, or got no processor, is not stuck.
+ * Measures the stalls of the event loop within the last minute. An answer of the server already proves life. So the delay of
+ * a timer counts, and of that only the time in which the process computed: a process that was suspended, or got no processor,
+ * is not stuck.
  */
 export class LoopWatch {
   readonly #beatMs: number;
@@ -16,7 +16,7 @@ export class LoopWatch {
   #beatAtMs = 0;
   #cpuMs = 0;
 
-  /** The spans are for tests to shorten. */
+  /** Only tests change the spans. */
   constructor({ beatMs = BEAT_MS, windowMs = WINDOW_MS, limitMs = LIMIT_MS } = {}) {
     this.#beatMs = beatMs;
     this.#windowMs = windowMs;
@@ -29,7 +29,6 @@ export class LoopWatch {
     this.#timer = setInterval(() => this.#beat(), this.#beatMs);
   }
 
-  /** For how many ms of the last minute the loop stood still. */
   stalledMs(): number {
     this.#beat();
     return this.#stalls.reduce((sum, { forMs }) => sum + forMs, 0);
@@ -43,7 +42,7 @@ export class LoopWatch {
     clearInterval(this.#timer);
   }
 
-  /** Also taken while a beat is overdue: the request that asks may have come before the timer. */
+  /** Also runs while a beat is overdue: the request may arrive before the timer. */
   #beat(): void {
     const nowMs = performance.now();
     const usedMs = cpuMs();

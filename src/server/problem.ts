@@ -11,7 +11,7 @@ function problemOf(status: number, detail: string) {
   return { type: 'about:blank', title: STATUS_CODES[status] ?? 'Error', status, detail };
 }
 
-/** Answers with a problem (RFC 9457); `detail` says what was found and what was expected, `errors` where. */
+/** Answers with a problem (RFC 9457); `detail` states the found and the expected value, `errors` the places. */
 export function sendProblem(
   reply: FastifyReply,
   status: number,
@@ -24,7 +24,7 @@ export function sendProblem(
     .send({ ...problemOf(status, detail), ...(errors === undefined ? {} : { errors }) });
 }
 
-/** A request that cannot be done, as a problem (RFC 9457): the message says what was found and what was expected. */
+/** A request that cannot be done, as a problem (RFC 9457); the message states the found and the expected value. */
 export class ProblemError extends Error {
   override readonly name = 'ProblemError';
   readonly status: number;
@@ -38,8 +38,8 @@ export class ProblemError extends Error {
 }
 
 /**
- * Answers a request that Node could not read, which no route ever sees, with a problem, and ends its connection: 408 for
- * one that was not complete in time, 431 for a head beyond its limit, else 400.
+ * Answers a request that Node could not read with a problem, and ends its connection: 408 for an incomplete request, 431 for
+ * a head beyond its limit, else 400.
  */
 export function refuseRequest(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code !== 'ECONNRESET' && socket.writable) {

@@ -10,16 +10,16 @@ import { API_BASE } from './api/route.ts';
 import { routeConsole } from './console/console.ts';
 import { refuseRequest, sendProblem } from './problem.ts';
 
-/** What readiness says of one thing. */
+/** One check of readiness. */
 export type ReadinessCheck = { name: string; ok: boolean; detail: string };
 
-/** What the server serves, and where; port 0 takes a free one. */
+/** Options of the server; port 0 takes a free port. */
 export type ServerOptions = {
   host: string;
   port: number;
   metrics: { expose(accept?: string): Promise<{ contentType: string; body: string }> };
   readiness: () => Promise<ReadinessCheck[]>;
-  /** What a restart of the process would mend; it is alive as long as all of it is ok. */
+  /** Checks of faults that a restart of the process would fix. The process is alive while all are ok. */
   health: () => ReadinessCheck[];
   /** Null: there is no API. */
   api: ApiOptions | null;
@@ -27,30 +27,27 @@ export type ServerOptions = {
 
 const READINESS_TIMEOUT_MS = 2_000;
 
-/** Scrapers, probes and a few readers of events; who comes beyond that is hung up on. */
+/** Enough for scrapers, probes and a few readers of events. Further connections are closed at once. */
 const MOST_CONNECTIONS = 256;
 
-/** From so many on, one without a request ends for each new one: the rest is a reserve for probes and scrapes. */
+/** From this number on, each new connection ends an idle one. The rest is a reserve for probes and scrapes. */
 const MANY_CONNECTIONS = 192;
 
-/**
- * The number of requests of one connection whose answers it has not taken yet. A client that sends thousands ahead and
- * reads no answer would fill the memory.
- */
+/** Number of unread answers of one connection. A client that sends ahead and reads no answer would fill the memory. */
 const MOST_AHEAD = 16;
 
-/** Characters of a part of a path: the ids of subjects are such parts. */
+/** Characters of a part of a path, such as a subject's id. */
 const MOST_PART = 500;
 
-/** What a stranger can hold: no request is longer than its headers, and none of them comes slowly. */
+/** Limits for unknown clients: no request is longer than its headers, and none is sent slowly. */
 const LIMITS = {
-  // Scrapers keep connections open; closing must not wait for them.
+  // Scrapers leave connections open; closing must not wait for them.
   forceCloseConnections: true,
   bodyLimit: INPUT_LIMITS.signIn.bytes,
   requestTimeout: 1_000 * INPUT_LIMITS.api.seconds,
-  // Without a byte, also of an answer that nobody reads.
+  // Ends a connection without traffic, also one whose answer nobody reads.
   connectionTimeout: 30_000,
-  // Node waits 1 s longer. Those who scrape every 10 s connect again, and never while their connection ends.
+  // Node waits 1 s longer. A scraper with an interval of 10 s reconnects, and never while its connection ends.
   keepAliveTimeout: 8_000,
   routerOptions: { maxParamLength: MOST_PART },
   http: {
@@ -60,7 +57,7 @@ const LIMITS = {
   },
 } as const;
 
-/** The HTTP server: `/metrics`, `/healthz` and `/readyz`, none of which needs a token, the API, which does, and the console over it. */
+/** The HTTP server: `/metrics`, `/healthz` and `/readyz` without a token, the API with one, and the console. */
 export class Server {
   readonly #options: ServerOptions;
   readonly #app: FastifyInstance;
@@ -85,7 +82,7 @@ export class Server {
     this.#refuseBodies();
   }
 
-  /** Starts to listen. Rejects with a message that names the config's key when it cannot. */
+  /** Starts to listen. Rejects with a message that names the config's key. */
   async start(): Promise<{ url: string }> {
     const { host, port, api } = this.#options;
     this.#access =
@@ -101,28 +98,26 @@ export class Server {
     return { url: `http://${host.includes(':') ? `[${host}]` : host}:${listening}` };
   }
 
-  /** Lets others in from now on, where there is an API. */
   async changeAccess(rules: AccessRules): Promise<void> {
     await this.#access?.change(rules);
   }
 
-  /** Ends requests under way and stops listening. */
   async close(): Promise<void> {
     await this.#app.close();
   }
 
   /**
-   * Keeps a reserve of connections: where there are many, each new one ends the one that nothing has been done for since
-   * the longest time, and answers end theirs. One that sends too many requests ahead ends at once.
+   * Reserves connections. Above the limit, each new connection ends the longest idle one, and answers end theirs. A
+   * connection that sends too many requests ahead ends at once.
    */
   #keepReserve(): void {
     const { server } = this.#app;
-    /** The requests of each connection, with their answers; in the order in which one of them ended last. */
+    /** The requests of each connection, with their answers; ordered by the last end of a request. */
     const requests = new Map<Socket, Map<IncomingMessage, ServerResponse>>();
     this.#app.addHook('onSend', async (_request, reply) => {
       if (requests.size >= MANY_CONNECTIONS) reply.header('connection', 'close');
     });
-    // Before the framework: the parser goes on with what has come of a connection that has ended.
+    // Before the framework: the parser goes on with the data of a connection that has ended.
     const handlers = server.listeners('request');
     server.removeAllListeners('request');
     server.on('request', (request: IncomingMessage, response: ServerResponse) => {
@@ -148,7 +143,6 @@ export class Server {
     });
   }
 
-  /** The place where no body is taken, the headers that announce one are answered, and the connection ends. */
   #refuseBodies(): void {
     this.#app.addHook('onRequest', async (request, reply) => {
       if (takesBody(request.routeOptions.config) || !announcesBody(request)) return;
@@ -191,7 +185,7 @@ export class Server {
   }
 }
 
-/** Ends the first connection for which nothing is done: no request is complete, or its client does not read the answers. */
+/** Ends the first idle connection: no request is complete, or its client does not read the answers. */
 function endLongestIdle(requests: Map<Socket, Map<IncomingMessage, ServerResponse>>): void {
   for (const [socket, own] of requests) {
     if ([...own].some(([request, response]) => request.complete && !response.writableEnded)) continue;
@@ -201,14 +195,14 @@ function endLongestIdle(requests: Map<Socket, Map<IncomingMessage, ServerRespons
   }
 }
 
-/** Asks for the checks; when they fail or take longer than 2 s, that is a check that is not ok. */
+/** Runs the readiness checks. A failure, or more than 2 s, becomes a check that is not ok. */
 async function askReadiness(readiness: ServerOptions['readiness']): Promise<ReadinessCheck[]> {
   const unusable = (detail: string): ReadinessCheck[] => [{ name: 'readiness', ok: false, detail }];
   try {
     const checks = await withTimeout(readiness(), READINESS_TIMEOUT_MS);
     return checks ?? unusable(`the checks gave no answer within ${READINESS_TIMEOUT_MS / 1_000} s`);
   } catch (error) {
-    // Not its message: whoever asks here has no token, and a message may quote anything.
+    // Not its message: this client has no token, and a message may quote any text.
     return unusable(`the checks failed with ${error instanceof Error ? error.name : 'no error'}`);
   }
 }
@@ -217,17 +211,16 @@ function takesBody(config: object): boolean {
   return 'takesBody' in config && config.takesBody === true;
 }
 
-/** The path of a request without its query, which may hold a secret. */
 function pathOf(url: string): string {
   return url.split('?')[0] ?? '';
 }
 
-/** At several addresses of `localhost` the framework listens with a server each, and only the first would have our limits. */
+/** Resolves `localhost` to one address. For several, the framework starts a server each, and only the first has our limits. */
 async function addressToListenOn(host: string): Promise<string> {
   return host === 'localhost' ? (await lookup(host)).address : host;
 }
 
-/** Why a server could not listen, in the words of the config. `cause` is the system's error. */
+/** Explains in the config's terms why a server could not listen. `cause` is the system's error. */
 function listenError(cause: unknown, at: { host: string; port: number }): Error {
   return new Error(reason(codeOf(cause), at), { cause });
 }

@@ -1,7 +1,7 @@
 import type { Consumer } from '../consumer.ts';
 import type { HeadersInput } from '../headers.ts';
 
-/** What is needed of a Fastify instance. */
+/** Required members of a Fastify instance. */
 export type FastifyScope = {
   removeAllContentTypeParsers(): unknown;
   addContentTypeParser(
@@ -22,10 +22,7 @@ export type FastifyScope = {
   ): unknown;
 };
 
-/**
- * A plugin for Fastify: `app.register(fastifyConsumer, { consumer, path: '/hooks' })`. It takes bytes as they come within
- * its own scope; the parsers of the rest of the app stay.
- */
+/** A plugin: `app.register(fastifyConsumer, { consumer, path: '/hooks' })`. Only its own scope reads raw bytes. */
 export async function fastifyConsumer<C>(
   app: FastifyScope,
   { consumer, path }: { consumer: Consumer<C>; path: string },

@@ -3,7 +3,7 @@ import type { Consumer } from '../consumer.ts';
 import { bodyTooLarge, WebhookError } from '../error.ts';
 import { methodNotAllowed } from './node.ts';
 
-/** A handler for whatever speaks the Fetch API: Hono, Next.js route handlers, Remix, SvelteKit, Deno, Bun. */
+/** A handler for frameworks with the Fetch API: Hono, Next.js route handlers, Remix, SvelteKit, Deno, Bun. */
 export function fetchHandler<C>(consumer: Consumer<C>): (request: Request) => Promise<Response> {
   return async (request) => {
     let answer: Answer;

@@ -3,12 +3,12 @@ import type { Answer } from '../answer.ts';
 import type { Consumer } from '../consumer.ts';
 import { bodyTooLarge, WebhookError } from '../error.ts';
 
-/** A request of node:http; Express and others add `body`, and some keep the bytes in `rawBody`. */
+/** A request of node:http; Express and others add `body`, and some store the bytes in `rawBody`. */
 export type NodeRequest = IncomingMessage & { body?: unknown; rawBody?: unknown };
 
 /**
- * A listener for node:http, and a handler for Express: `app.post('/hooks', nodeHandler(consumer))`. In Express it stands
- * before `express.json()`, behind `express.raw({ type: () => true })`, or where something keeps the bytes in `rawBody`.
+ * A listener for node:http, and a handler for Express: `app.post('/hooks', nodeHandler(consumer))`. In Express it goes before
+ * `express.json()`, behind `express.raw({ type: () => true })`, or where a parser stores the bytes in `rawBody`.
  */
 export function nodeHandler<C>(
   consumer: Consumer<C>,
@@ -20,28 +20,28 @@ export function nodeHandler<C>(
       const body = await readBody(request, consumer.maxBodyBytes);
       answer = await consumer.receive({ headers: request.headers, body });
     } catch (error) {
-      // Nobody is left to hear of what was cut off by the sender.
+      // The sender cut the request off and expects no answer.
       if (request.errored !== null && request.errored !== undefined) return;
       answer = consumer.refuse(error);
     }
-    // What was not read would be taken for the next request of this connection.
+    // Unread bytes would be parsed as the next request of this connection.
     const headers = request.complete ? answer.headers : { ...answer.headers, connection: 'close' };
     response.writeHead(answer.status, headers).end(answer.body);
   };
 }
 
-/** The error of a request that is no POST. */
+/** The error of a request with another method than POST. */
 export function methodNotAllowed(method: string | undefined): WebhookError {
   return new WebhookError('method_not_allowed', `found ${method ?? 'no method'}, expected POST`);
 }
 
-/** The bytes of a request, wherever they are by now. */
+/** Reads the bytes of a request from the stream or from a parser's copy. */
 async function readBody(request: NodeRequest, maxBodyBytes: number): Promise<Uint8Array> {
   for (const kept of [request.rawBody, request.body]) if (kept instanceof Uint8Array) return kept;
   if (request.body !== undefined || request.readableEnded) throw bodyParsed(request.body);
   const chunks: Buffer[] = [];
   let length = 0;
-  // Left early, the loop would destroy the connection before it is answered.
+  // A loop that ends early would destroy the connection before the answer.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     const bytes: Buffer = Buffer.from(chunk);
     length += bytes.length;

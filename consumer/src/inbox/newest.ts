@@ -2,13 +2,12 @@ import type { AnyEvent } from '../event.ts';
 import { factOf } from '../facts.ts';
 import type { Claim } from './inbox.ts';
 
-/** The place where an event is among those of its subject. `epoch` counts the restores of the daemon's data. */
+/** Position of an event among those of its subject. `epoch` counts the restores of the daemon's data. */
 type Position = { epoch: number; sequence: number; atMs: number };
 
-/** For each fact of a subject the position of the newest event that was handled, by the name of the fact. */
 type Newest = { [fact: string]: Position };
 
-/** Compares an event with what is stored of its subject, as JSON; null where nothing is. `stored` is what to store now. */
+/** Compares an event with the stored state of its subject, as JSON; null where there is none. `stored` is the new state. */
 export function judgeEvent(event: AnyEvent, before: string | null): { claim: Claim; stored: string } {
   const newest: Newest = before === null ? {} : JSON.parse(before);
   const { kind, name } = factOf(event);
@@ -22,7 +21,7 @@ export function judgeEvent(event: AnyEvent, before: string | null): { claim: Cla
   return { claim, stored: JSON.stringify(isStale ? newest : { ...newest, [name]: position }) };
 }
 
-/** Events about other facts repeat the record that one of these has shown. */
+/** True for facts with a record. Events about other facts repeat the record of one of these. */
 function hasRecord(fact: string): boolean {
   return fact === 'status' || fact.startsWith('update:');
 }
@@ -31,14 +30,14 @@ function positionOf({ timestamp, data }: AnyEvent): Position {
   return { epoch: epochOf(data), sequence: data.sequence, atMs: Date.parse(timestamp) };
 }
 
-/** An event without `epoch` is of the first one. */
+/** The epoch of an event; without `epoch` it is the first. */
 function epochOf(data: AnyEvent['data'] & { epoch?: unknown }): number {
   return typeof data.epoch === 'number' ? data.epoch : 0;
 }
 
 /**
- * A restore begins a new epoch, in which sequences may begin anew. A daemon that sends no epochs does not count its
- * restores: there the time tells, since what comes after a restore has a later one.
+ * Compares positions. A restore begins a new epoch, in which sequences may begin again. A daemon that sends no epochs does
+ * not count its restores: then the time decides, since events after a restore have a later one.
  */
 function isNewer(one: Position, other: Position): boolean {
   if (one.epoch !== other.epoch) return one.epoch > other.epoch;

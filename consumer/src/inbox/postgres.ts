@@ -3,19 +3,19 @@ import { type Claim, DEFAULT_CONSUMER, DEFAULT_PRUNE_MS, type Inbox, PRUNE_BATCH
 import { judgeEvent } from './newest.ts';
 import { POSTGRES_TABLES } from './schema.ts';
 
-/** What is needed of a client of `pg`, or of whatever else runs SQL with `$1` for its values. */
+/** Required members of a client of `pg`, or of another one that runs SQL with `$1` for its values. */
 export type PostgresClient = {
   query(text: string, values?: unknown[]): Promise<PostgresResult>;
 };
 
-/** What is needed of a result. */
+/** Required members of a result. */
 export type PostgresResult = {
   rows: readonly { readonly [column: string]: unknown }[];
   rowCount: number | null;
   command?: string;
 };
 
-/** What is needed of a pool of `pg`. */
+/** Required members of a pool of `pg`. */
 export type PostgresPool<Client extends PostgresClient> = {
   connect(): Promise<Client & PooledClient>;
 };
@@ -27,18 +27,18 @@ type PooledClient = {
 };
 
 /**
- * The place where the transactions come from: a pool of `pg`; or a function that runs work in a transaction, for other clients and
- * for what wraps one. The function commits when the work has ended well and rolls back where it has not.
+ * Source of the transactions: a pool of `pg`, or a function that runs work in a transaction, for other clients and their
+ * wrappers. The function commits when the work has succeeded and rolls back when it has failed.
  */
 export type PostgresInboxOptions<Client extends PostgresClient> = {
-  /** Whose events these are, where several programs share the database. Default: `default`. */
+  /** Owner of these events, where several programs share the database. Default: `default`. */
   consumer?: string;
 } & (
   | { pool: PostgresPool<Client> }
   | { transaction: (work: (client: Client) => Promise<void>) => Promise<void> }
 );
 
-/** Keeps in Postgres which events were handled. It works at every isolation level. */
+/** Stores handled events in Postgres. It works at every isolation level. */
 export function createPostgresInbox<Client extends PostgresClient>(
   options: PostgresInboxOptions<Client>,
 ): Inbox<Client> {
@@ -52,8 +52,8 @@ export function createPostgresInbox<Client extends PostgresClient>(
         isNew = claim !== null;
         if (claim === null) return;
         await handle(client, claim);
-        // Fails where the handler has caught the error of a statement: such a transaction stores nothing, and its COMMIT
-        // does not say so.
+        // Fails where the handler caught a statement's error: such a transaction stores nothing, and COMMIT does not report
+        // it.
         await client.query('SELECT 1');
       });
       return isNew;
@@ -73,7 +73,7 @@ export function createPostgresInbox<Client extends PostgresClient>(
         let removed = 0;
         for (let last = PRUNE_BATCH; last === PRUNE_BATCH; removed += last) {
           await transaction(async (client) => {
-            // Asked of the row too: it may have been handled anew while this waited for it.
+            // Checked for the row again: it may have been handled again while this waited for it.
             const { rowCount } = await client.query(
               `DELETE FROM ${table} WHERE ${old} AND ${key} IN
                  (SELECT ${key} FROM ${table} WHERE ${old} LIMIT ${PRUNE_BATCH})`,
@@ -91,11 +91,11 @@ export function createPostgresInbox<Client extends PostgresClient>(
 }
 
 /**
- * Takes an event within a transaction of the caller's own: what else is written in it is stored together with the event's
- * id. Null where the event was handled before: then there is nothing to do, and the transaction may be rolled back.
+ * Claims an event within a transaction of the caller's own: all its writes are stored together with the event's id.
+ * Null where the event was handled before: then the transaction may be rolled back.
  *
  * The same event in another transaction waits at the unique key until this one ends: after a commit it finds the event
- * handled, after a rollback it takes it. Other events of the subject wait at its row.
+ * handled, after a rollback it claims it. Other events of the subject wait at its row.
  */
 export async function claimEvent(
   client: PostgresClient,
@@ -133,7 +133,7 @@ export async function claimEvent(
 function transactionsOf<Client extends PostgresClient>(pool: PostgresPool<Client>) {
   return async (work: (client: Client) => Promise<void>): Promise<void> => {
     const client = await pool.connect();
-    // A client whose connection fails also says so in an event, which would end the program.
+    // A client whose connection fails also emits an event, which would end the program.
     const listener = (): void => undefined;
     client.on?.('error', listener);
     let broken: Error | undefined;
@@ -151,7 +151,7 @@ function transactionsOf<Client extends PostgresClient>(pool: PostgresPool<Client
   };
 }
 
-/** What went wrong where the transaction could not be rolled back: then its connection is of no more use. */
+/** Rolls back; returns the error of a failed rollback: then its connection is unusable. */
 async function rollBack(client: PostgresClient): Promise<Error | undefined> {
   try {
     await client.query('ROLLBACK');

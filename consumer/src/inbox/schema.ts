@@ -1,4 +1,3 @@
-/** The tables of the inbox in Postgres. */
 export const POSTGRES_TABLES = `CREATE TABLE IF NOT EXISTS intentwatch_inbox (
   consumer text NOT NULL,
   event_id text NOT NULL,

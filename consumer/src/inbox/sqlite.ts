@@ -3,7 +3,7 @@ import { type Claim, DEFAULT_CONSUMER, DEFAULT_PRUNE_MS, type Inbox, PRUNE_BATCH
 import { judgeEvent } from './newest.ts';
 import { SQLITE_TABLES } from './schema.ts';
 
-/** What is needed of a database of `node:sqlite` or `better-sqlite3`. */
+/** Required members of a `node:sqlite` or `better-sqlite3` database. */
 export type SqliteDatabase = {
   exec(sql: string): unknown;
   prepare(sql: string): {
@@ -12,23 +12,20 @@ export type SqliteDatabase = {
   };
 };
 
-/** The database that holds the inbox and what handlers write. */
+/** The database of the inbox and of the handlers' writes. */
 export type SqliteInboxOptions<Database extends SqliteDatabase> = {
-  /**
-   * A connection for the consumer alone: what other parts of the program wrote through it while a handler waits would
-   * belong to the handler's transaction.
-   */
+  /** A connection for the consumer alone: other writes through it would belong to the handler's transaction. */
   database: Database;
-  /** Whose events these are, where several programs share the database. Default: `default`. */
+  /** Owner of these events, where several programs share the database. Default: `default`. */
   consumer?: string;
 };
 
-/** The end of the last transaction of each connection, which several inboxes may share. */
+/** End of the last transaction of each connection, which several inboxes may share. */
 const LAST = new WeakMap<SqliteDatabase, Promise<unknown>>();
 
 /**
- * Keeps in SQLite which events were handled. Events are handled one after another. Another process that writes is waited
- * for as long as the connection's busy timeout says; then the webhook fails, and comes again.
+ * Stores handled events in SQLite. Events are handled one after another. The inbox waits for another writing process for the
+ * connection's busy timeout; then the webhook fails, and is sent again.
  */
 export function createSqliteInbox<Database extends SqliteDatabase>({
   database,
@@ -83,10 +80,7 @@ export function createSqliteInbox<Database extends SqliteDatabase>({
   };
 }
 
-/**
- * Takes an event within a transaction of the caller's own, which has to be one that may write (`BEGIN IMMEDIATE`). Null
- * where the event was handled before.
- */
+/** Claims an event within the caller's transaction, begun with `BEGIN IMMEDIATE`. Null where it was handled before. */
 export function claimEventInSqlite(
   database: SqliteDatabase,
   event: AnyEvent,
@@ -120,20 +114,20 @@ const ENDED =
 
 /**
  * The database as a handler gets it. `ON CONFLICT ROLLBACK` and `RAISE(ROLLBACK)` end the transaction, and a handler that
- * catches such an error would go on outside it: each statement would be stored at once, and again when the webhook comes
- * again. So everything it calls first requires the transaction, of statements that it prepares too.
+ * catches such an error would go on outside it: each statement would be stored at once, and again when the webhook is sent
+ * again. So every call first requires the transaction, also of statements that it prepares.
  */
 function guarded<Database extends SqliteDatabase>(database: Database): Database {
   let hasEnded = false;
   const requireTransaction = (): void => {
-    // Once ended, always ended: a transaction that the handler begins by itself has not got the event's id.
+    // Once ended, always ended: a transaction that the handler begins by itself does not hold the event's id.
     hasEnded ||= !isInTransaction(database);
     if (hasEnded) throw new Error(ENDED);
   };
   const guard = <T extends object>(target: T, wrap: (result: unknown) => unknown): T => {
     const proxy = new Proxy(target, {
       get(_target, key) {
-        // Of the target: its own members are there for no other object.
+        // Of the target: its own members work on no other object.
         const member: unknown = Reflect.get(target, key, target);
         if (typeof member !== 'function') return member;
         return (...values: unknown[]): unknown => {
@@ -156,7 +150,7 @@ function guarded<Database extends SqliteDatabase>(database: Database): Database 
   });
 }
 
-/** True when a transaction is open: none can begin within another. Clients name no member for it that all have. */
+/** True when a transaction is open, since none can begin within another. Clients have no common member for it. */
 function isInTransaction(database: SqliteDatabase): boolean {
   try {
     database.exec('BEGIN');
@@ -167,13 +161,13 @@ function isInTransaction(database: SqliteDatabase): boolean {
   return false;
 }
 
-/** Throws where the event is not claimed any more: then this is another transaction than that of its claim, or none. */
+/** Throws where the event is no longer claimed: then this is another transaction than that of its claim, or none. */
 function requireClaimed(database: SqliteDatabase, event: AnyEvent, { consumer }: { consumer: string }): void {
   const sql = 'SELECT 1 AS claimed FROM intentwatch_inbox WHERE consumer = ? AND event_id = ?';
   if (database.prepare(sql).get(consumer, event.id) === undefined) throw new Error(ENDED);
 }
 
-/** SQLite itself rolls some errors back: then there is nothing left to do. */
+/** Rolls back. SQLite itself rolls some errors back: then there is nothing left to do. */
 function rollBack(database: SqliteDatabase): void {
   try {
     database.exec('ROLLBACK');

@@ -3,7 +3,7 @@ import { base58, createBase58check } from '@scure/base';
 import { getAddress, isHex } from 'viem/utils';
 import { z } from 'zod';
 
-/** An address in the form that subjects use, or what was expected instead. */
+/** An address in the form of subject ids, or the expected form. */
 export type AddressCheck =
   | { ok: true; kind: 'evm' | 'solana' | 'tron'; address: string }
   | { ok: false; expected: string };
@@ -18,14 +18,14 @@ const ANY_KIND = anyKind('wallet');
 const base58check = createBase58check((data: Uint8Array) => createHash('sha256').update(data).digest());
 
 /**
- * Checks a wallet address of any kind: EVM with its EIP-55 checksum where the case is mixed, Solana base58 of 32 bytes,
- * Tron base58check. EVM addresses come back in lower case, others as they are.
+ * Checks a wallet address of any kind: EVM with its EIP-55 checksum where the case is mixed, Solana base58 of 32 bytes, Tron
+ * base58check. EVM addresses are returned in lower case, others unchanged.
  */
 export function checkWallet(text: string): AddressCheck {
   if (/^0x/i.test(text)) return checkEvmAddress(text);
   if (text.length > MAX_LENGTH || !/^[A-Za-z0-9]+$/.test(text)) return { ok: false, expected: ANY_KIND };
   if (/^[0-9a-fA-F]{40}$/.test(text)) return { ok: false, expected: 'an EVM address that begins with 0x' };
-  // A Solana address may begin with T too: only its length tells them apart.
+  // A Solana address may begin with T too; only the length distinguishes them.
   if (text.startsWith('T') && text.length >= 30 && text.length <= 38) return checkTronAddress(text);
   if (text.length < 28 || text.length > 50) return { ok: false, expected: ANY_KIND };
   return checkSolanaAddress(text);
@@ -80,7 +80,7 @@ function decodesTo32Bytes(text: string): boolean {
   return base58.decode(text).length === SOLANA_BYTES;
 }
 
-/** The payload with its version byte; null when the checksum does not hold. */
+/** The payload with its version byte; null when the checksum is wrong. */
 function decodeBase58check(text: string): Uint8Array | null {
   try {
     return base58check.decode(text);
@@ -89,7 +89,7 @@ function decodeBase58check(text: string): Uint8Array | null {
   }
 }
 
-/** A field that holds an address of any kind, read in the form that subjects use; `noun` says whose. */
+/** An address of any kind, read in the form of subject ids; `noun` names its owner. */
 export function addressField(noun: 'wallet' | 'token') {
   const check = (text: string): AddressCheck => {
     const checked = checkWallet(text);
@@ -98,10 +98,8 @@ export function addressField(noun: 'wallet' | 'token') {
   return z.string({ error: anyKind(noun) }).transform(accept(check));
 }
 
-/** A field that holds a wallet address of any kind, read in the form that subjects use. */
 export const walletField = addressField('wallet');
 
-/** A field that holds an EVM address, read in lower case. */
 export const evmAddressField = z
   .string({ error: 'an EVM address (0x and 40 hex digits)' })
   .transform(accept(checkEvmAddress));

@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import { LIMITS } from '../../domain/limits.ts';
 
-// Every message in the schemas is what was expected; what was found is added where positions and secrets are known.
+// Every message in the schemas is the expected value. The found value is added where positions and secrets are known.
 
 /** A mapping with exactly these keys. */
 export function mapping<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.strictObject(shape, { error: 'a mapping' });
 }
 
-/** A number of requests or the like: more than 0, at most `max`, fractions allowed. */
+/** A rate: more than 0, at most `max`, fractions allowed. */
 export function rateField({ max }: { max: number }) {
   const error = `a number above 0, at most ${max}`;
   return z.number({ error }).gt(0, { error }).max(max, { error });
@@ -33,7 +33,6 @@ export function textField({ pattern, expected }: { pattern: RegExp; expected: st
   return z.string({ error: expected }).regex(pattern, { error: expected });
 }
 
-/** A name of a receiver or a subscription. */
 export const nameField = textField({
   pattern: /^[a-z0-9][a-z0-9-]{0,62}$/,
   expected: 'a name of 1 to 63 lower-case letters, digits and hyphens that does not begin with a hyphen',
@@ -52,7 +51,7 @@ export function uuidField({ prefix }: { prefix: string }) {
 const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const DURATION = /^(\d{1,9})(ms|s|m|h|d)$/;
 
-/** Milliseconds of a duration such as `500ms`, `2s`, `15m`, `1h` or `5d`; null for any other text. */
+/** Parses a duration such as `500ms`, `2s`, `15m`, `1h` or `5d` into milliseconds; null for any other text. */
 export function parseDuration(text: string): number | null {
   const [, count, unit] = DURATION.exec(text) ?? [];
   switch (unit) {
@@ -67,7 +66,7 @@ export function parseDuration(text: string): number | null {
   }
 }
 
-/** A field that is written as a duration between two others and read as milliseconds. */
+/** A duration between two others, read as milliseconds. */
 export function durationField({ min, max }: { min: string; max: string }) {
   const expected = `a duration from ${min} to ${max} (a whole number and ms, s, m, h or d)`;
   const [minMs, maxMs] = [parseDuration(min) ?? 0, parseDuration(max) ?? 0];
@@ -82,7 +81,6 @@ export function durationField({ min, max }: { min: string; max: string }) {
     });
 }
 
-/** What is expected of metadata that is too large, in words. */
 export const METADATA_ROOM = `at most ${LIMITS.metadata.bytes} bytes of metadata, as JSON in UTF-8`;
 
 /** True when metadata is within the limit of one subscription or tracked subject. */

@@ -5,16 +5,14 @@ import { Secret } from '../../secret.ts';
 
 const EXPECTED = 'a network in CIDR notation, like 10.0.0.0/8 or fd00::/8';
 
-/** A field that holds networks in CIDR notation, or none. */
 export const networkListField = z.array(
   z.string({ error: EXPECTED }).refine((text) => parseNetwork(text) !== null, { error: EXPECTED }),
   { error: 'a list of networks, like ["10.0.0.0/8"]' },
 );
 
-/** A field that holds at least one network. */
 export const networksField = networkListField.min(1, { error: 'at least one network' });
 
-/** Networks as a list that IP addresses are checked against; an IPv4-mapped IPv6 address counts as the IPv4 one. */
+/** Builds a list that IP addresses are checked against; an IPv4-mapped IPv6 address counts as the IPv4 one. */
 export function networkList(networks: readonly string[]): BlockList {
   const list = new BlockList();
   for (const text of networks) {
@@ -41,18 +39,15 @@ export function isLoopback(url: URL): boolean {
 }
 
 /**
- * True when a URL's host is written as a private, loopback, link-local or otherwise reserved address. What a name resolves
- * to is checked where the connection is made, not here.
+ * True when a URL's host is written as a private, loopback, link-local or reserved address. Names are checked at the
+ * connection.
  */
 export function isPrivateHost(url: URL): boolean {
   const address = literalAddress(url);
   return isLocalhost(url) || (address !== null && isRefusedAddress(address));
 }
 
-/**
- * True when a URL's host is written as an address of these networks (CIDR), or as `localhost` where they hold a loopback
- * address.
- */
+/** True when a URL's host is an address of these networks (CIDR), or `localhost` where they contain a loopback address. */
 export function isInNetworks(url: URL, networks: readonly string[]): boolean {
   const list = networkList(networks);
   if (isLocalhost(url)) return list.check('127.0.0.1', 'ipv4') || list.check('::1', 'ipv6');
@@ -64,16 +59,12 @@ function isLocalhost(url: URL): boolean {
   return /^(.+\.)?localhost\.?$/i.test(url.hostname);
 }
 
-/** The IP address that a URL's host is written as; null for a name. */
 function literalAddress(url: URL): string | null {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
   return isIP(host) === 0 ? null : host;
 }
 
-/**
- * A field that holds the address of a service: http or https, without user, query or fragment; read without a trailing
- * slash. Whether plain http is allowed depends on other fields.
- */
+/** Address of a service: http or https, without user, query, fragment or trailing slash. Other fields may forbid http. */
 export const baseUrlField = z
   .string({ error: 'a URL like https://api.example.com' })
   .transform((text, context) => {
@@ -92,14 +83,14 @@ export const baseUrlField = z
     return z.NEVER;
   });
 
-/** Not by an expression, which would begin anew at each slash. */
+/** Not by a regular expression, which would restart at each slash. */
 function withoutEndingSlashes(text: string): string {
   let end = text.length;
   while (text[end - 1] === '/') end -= 1;
   return text.slice(0, end);
 }
 
-/** A field that holds a URL to call, kept secret because such URLs carry tokens. */
+/** A URL to request, secret because such URLs carry tokens. */
 export function secretUrlField({ example }: { example: string }) {
   const expected = `a URL like ${example}`;
   return z
@@ -114,7 +105,7 @@ export function secretUrlField({ example }: { example: string }) {
     .meta({ writeOnly: true });
 }
 
-/** A field that holds a URL with one of the given schemes, kept secret because it may hold a password. */
+/** A URL with one of the given schemes, secret because it may hold a password. */
 export function secretServerUrlField({ schemes, example }: { schemes: string[]; example: string }) {
   const expected = `a URL like ${example}, beginning with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`;
   return z
@@ -132,7 +123,6 @@ export function secretServerUrlField({ schemes, example }: { schemes: string[]; 
 const PROXY_EXPECTED =
   'a URL of a proxy like http://user:password@proxy.example.com:3128, http or https, without a path';
 
-/** A field that holds the URL of a proxy, kept secret because it may hold a password. */
 export const proxyField = z
   .string({ error: PROXY_EXPECTED })
   .transform((text, context) => {
@@ -147,7 +137,6 @@ export const proxyField = z
 const PROXY_ORIGIN_EXPECTED =
   'a URL of a proxy like http://proxy.example.com:3128, http or https, without a login or a path';
 
-/** A field that holds the origin (scheme, host, port) of a proxy. */
 export const proxyOriginField = z.string({ error: PROXY_ORIGIN_EXPECTED }).transform((text, context) => {
   const url = httpUrl(text);
   if (url !== null && url.pathname === '/' && !/[?#@]/.test(text)) return url.origin;
@@ -155,13 +144,13 @@ export const proxyOriginField = z.string({ error: PROXY_ORIGIN_EXPECTED }).trans
   return z.NEVER;
 });
 
-/** The URL of an http or https address with a host and no spaces; null for anything else. */
+/** Parses an http or https URL with a host and no spaces; null for any other text. */
 export function httpUrl(text: string): URL | null {
   const url = /^https?:\/\/[^\s/]/i.test(text) && !/\s/.test(text) ? URL.parse(text) : null;
   return url !== null && url.hostname !== '' ? url : null;
 }
 
-/** A part of a URL without its escapes; null where a `%` begins none. */
+/** Decodes a part of a URL; null where a `%` begins no escape. */
 export function decoded(part: string): string | null {
   try {
     return decodeURIComponent(part);
@@ -170,7 +159,7 @@ export function decoded(part: string): string | null {
   }
 }
 
-/** Names that are ours, or that say how the request itself is carried. */
+/** Headers of our own, or of the transport of the request. */
 const RESERVED: ReadonlySet<string> = new Set([
   'host',
   'content-length',
@@ -204,7 +193,6 @@ const valueField = z
   .transform((value) => new Secret(value))
   .meta({ writeOnly: true });
 
-/** A field that holds headers of the user's own, their values kept secret. */
 export const headersField = z
   .record(z.string(), valueField, { error: 'a mapping of header names to values' })
   .superRefine((headers, context) => {
@@ -214,7 +202,7 @@ export const headersField = z
       seen.add(name.toLowerCase());
       if (refusal === null) continue;
       const { message, found } = refusal;
-      // A name that is none may be a secret by a slip: it is not shown.
+      // An invalid name may be a secret by a slip: it is not shown.
       const path = NAME.test(name) ? [name] : [];
       context.addIssue({ code: 'custom', path, message, params: { found } });
     }

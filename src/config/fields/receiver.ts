@@ -7,15 +7,14 @@ import { type Finding, member } from '../file/errors.ts';
 import { walletField } from './addresses.ts';
 import { durationField, mapping, nameField, rateField, textField, wholeNumberField } from './fields.ts';
 
-/** The formats of a webhook's body: the event, signed, or a message for people in a chat's channel. */
+/** Formats of a webhook's body: the event, signed, or a message for people in a chat's channel. */
 export const WEBHOOK_FORMATS = ['standard', 'slack', 'discord', 'teams'] as const;
 
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
 
-/** The formats for people: all but the event itself. */
 export const CHAT_FORMATS = WEBHOOK_FORMATS.filter((format) => format !== 'standard');
 
-/** The attempts per second of each format where the config has none; a chat takes about one a second, or 30 a minute. */
+/** Default attempts per second of each format; a chat accepts about one a second, or 30 a minute. */
 export const FORMAT_RATE_LIMITS: Readonly<Record<WebhookFormat, number | null>> = {
   standard: null,
   slack: 1,
@@ -31,12 +30,10 @@ const globField = textField({
   if (corrected !== null) context.addIssue({ code: 'custom', message: JSON.stringify(corrected) });
 });
 
-/** Which event types a receiver gets. */
 export const eventsField = z
   .array(globField, { error: 'a list of patterns, like ["intent.*", "!*.updated"]' })
   .min(1, { error: 'at least one pattern of event types' });
 
-/** When a failed delivery is tried again. */
 export const retriesField = mapping({
   delays: z
     .array(durationField({ min: '1ms', max: '30d' }), { error: 'a list of durations' })
@@ -55,9 +52,7 @@ export const retriesField = mapping({
   .prefault({})
   .meta({ description: 'When a failed delivery is tried again.' });
 
-/** The number of attempts per second, over all processes. */
 export const rateLimitField = rateField({ max: 500 }).optional();
-/** True when events of one subject wait for each other. */
 export const orderingField = z
   .enum(['none', 'subject'], { error: '"none" or "subject"' })
   .prefault('none')
@@ -66,21 +61,19 @@ export const orderingField = z
       '`subject`: the events of one transfer (or other subject) come one after another by `sequence`, those of different ones side by side. `none`: whatever is ready is sent, and `data.sequence` tells the order.',
   });
 
-/** After which span of nothing but failures a receiver is disabled. */
 export const disableAfterField = durationField({ min: '1s', max: '365d' }).prefault('5d').meta({
   description:
     'After this span of nothing but failures the receiver is disabled: no more attempts, its events are stored for `retention`, and other receivers with `receiver.*` in `events` are reported. `intentwatch receivers enable NAME` delivers what was stored. An answer of 410 disables at once.',
   label: 'duration',
 });
 
-/** The name of a receiver. */
 export const receiverNameField = nameField.meta({
   description:
     "The receiver's name, by which subscriptions mean it. Unique; its backlog belongs to the name.",
   label: 'name',
 });
 
-/** The keys of a receiver that hold transfers back. What an event does not say holds nothing back. */
+/** Keys of a receiver that exclude transfers. A field that the event lacks excludes nothing. */
 export const filterFields = {
   wallets: z
     .array(walletField, { error: 'a list of wallet addresses' })
@@ -112,7 +105,7 @@ export const filterFields = {
     }),
 };
 
-/** The filter that the keys mean. */
+/** Builds the filter from its keys. */
 export function buildFilter(keys: {
   wallets?: string[] | undefined;
   chains?: number[] | undefined;
@@ -127,19 +120,16 @@ export function buildFilter(keys: {
 
 const TIME_ZONE = 'a time zone of the IANA database, like Europe/Paris';
 
-/** A time of day, read as minutes after midnight. */
 export const timeOfDayField = textField({
   pattern: /^([01]\d|2[0-3]):[0-5]\d$/,
   expected: 'a time of day from 00:00 to 23:59, like "22:00"',
 }).transform((text) => Number(text.slice(0, 2)) * 60 + Number(text.slice(3)));
 
-/** A time zone by its name. */
 export const timeZoneField = z
   .string({ error: TIME_ZONE })
-  // An offset such as +01:00 knows no summer time, and is no name.
+  // An offset such as +01:00 has no summer time, and is no name.
   .refine((name) => /^[A-Za-z]/.test(name) && isTimeZone(name), { error: TIME_ZONE });
 
-/** The keys of a receiver that make its events wait for each other. */
 export const batchingFields = {
   digest: mapping({
     every: durationField({ min: '1s', max: '7d' }).meta({
@@ -178,7 +168,7 @@ type BatchingFields = {
   quietHours?: { from: number; to: number; timeZone: string } | undefined;
 };
 
-/** The rules as the rest of the program sees them. */
+/** Builds the batching rules from their fields. */
 export function buildBatching({ digest, quietHours }: BatchingFields): BatchingRules {
   return {
     digest: digest === undefined ? null : { everyMs: digest.every, max: digest.max },
@@ -189,7 +179,7 @@ export function buildBatching({ digest, quietHours }: BatchingFields): BatchingR
   };
 }
 
-/** What the times of quiet hours say about each other. */
+/** Checks the times of quiet hours against each other. */
 export function checkQuietHours(item: JsonValue): Finding[] {
   const quiet = member(item, 'quietHours');
   const [from, to] = [member(quiet, 'from'), member(quiet, 'to')];

@@ -11,21 +11,21 @@ const MIN_HMAC_BYTES = 24;
 const MAX_HMAC_BYTES = 64;
 const SEED_BYTES = 32;
 
-/** What stands before the 32 bytes of an ed25519 seed in PKCS #8 (RFC 8410). */
+/** Bytes before the 32 bytes of an ed25519 seed in PKCS #8 (RFC 8410). */
 const PRIVATE_DER = Buffer.from('302e020100300506032b657004220420', 'hex');
 
-/** A signing key behind its prefix: the bytes of an HMAC key, or an ed25519 key pair. */
+/** A parsed signing key: the bytes of an HMAC key, or an ed25519 key pair. */
 export type SigningKey = { type: 'hmac'; key: Buffer } | { type: 'ed25519'; key: KeyObject };
 
-/** A receiver has no more: each signs every request, whose header has a bound. */
+/** Highest number of a receiver's secrets: each signs every request, and the header has a limit. */
 export const MOST_SECRETS = 20;
 
 export const SECRET_EXPECTED =
   'a signing secret: whsec_ and base64 of 24 to 64 random bytes, or whsk_ and base64 of an ed25519 key (keygen makes both)';
 
 /**
- * Reads a signing secret of Standard Webhooks: `whsec_` and base64 of 24 to 64 bytes, or `whsk_` and base64 of an
- * ed25519 seed of 32 bytes, with or without the 32 bytes of its public key behind it. Null for anything else.
+ * Parses a signing secret of Standard Webhooks: `whsec_` and base64 of 24 to 64 bytes, or `whsk_` and base64 of an ed25519
+ * seed of 32 bytes, with or without the 32 bytes of its public key behind it. Null for any other text.
  */
 export function parseSigningSecret(text: string): SigningKey | null {
   if (text.startsWith(HMAC_PREFIX)) {
@@ -36,17 +36,17 @@ export function parseSigningSecret(text: string): SigningKey | null {
   const pair = text.startsWith(PRIVATE_PREFIX) ? canonicalBase64(text.slice(PRIVATE_PREFIX.length)) : null;
   if (pair === null || (pair.length !== SEED_BYTES && pair.length !== 2 * SEED_BYTES)) return null;
   const key = privateKeyOf(pair.subarray(0, SEED_BYTES));
-  // A public half that belongs to another seed is a slip that no receiver could explain.
+  // A public half of another seed is a slip that no receiver could explain.
   if (pair.length > SEED_BYTES && !pair.subarray(SEED_BYTES).equals(publicBytes(key))) return null;
   return { type: 'ed25519', key };
 }
 
-/** An HMAC secret as it is written: `whsec_…`. */
+/** Formats an HMAC secret: `whsec_…`. */
 export function formatHmacSecret(key: Buffer): string {
   return `${HMAC_PREFIX}${key.toString('base64')}`;
 }
 
-/** An ed25519 key pair as it is written: `whsk_…` signs, `whpk_…` verifies. `seed` has 32 bytes. */
+/** Formats an ed25519 key pair: `whsk_…` signs, `whpk_…` verifies. `seed` has 32 bytes. */
 export function formatKeyPair(seed: Buffer): { secret: string; publicKey: string } {
   const bytes = publicBytes(privateKeyOf(seed));
   return {
@@ -63,13 +63,12 @@ function publicBytes(key: KeyObject): Buffer {
   return createPublicKey(key).export({ format: 'der', type: 'spki' }).subarray(-SEED_BYTES);
 }
 
-/** The bytes of base64 that is written as an encoder would; null otherwise. */
+/** Decodes base64 in the form of an encoder; null otherwise. */
 function canonicalBase64(base64: string): Buffer | null {
   const bytes = Buffer.from(base64, 'base64');
   return bytes.toString('base64') === base64 ? bytes : null;
 }
 
-/** A field that holds a signing secret. */
 export const signingSecretField = z
   .string({ error: SECRET_EXPECTED })
   .transform((text, context) => {
@@ -82,7 +81,7 @@ export const signingSecretField = z
 const UNTIL_EXPECTED = 'a time with its zone, like 2026-12-01T00:00:00Z';
 const UNTIL = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/;
 
-/** A signing secret on its way out: from `untilMs` on, milliseconds since 1970, it signs no more. */
+/** A signing secret with an end: from `untilMs` on, milliseconds since 1970, it signs no more. */
 export class ExpiringSecret extends Secret {
   readonly untilMs: number;
 
@@ -92,7 +91,6 @@ export class ExpiringSecret extends Secret {
   }
 }
 
-/** A field that holds a signing secret with the time at which it ends. */
 export const expiringSecretField = mapping({
   secret: signingSecretField.meta({ description: 'A signing secret.', label: 'text', writeOnly: true }),
   until: z

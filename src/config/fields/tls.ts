@@ -13,7 +13,6 @@ import { mapping, textField } from './fields.ts';
 
 const fileField = textField({ pattern: /^[^\0]+$/, expected: 'a path of a file' });
 
-/** The `tls` mapping of a webhook receiver. */
 export const tlsSchema = mapping({
   ca: fileField.optional().meta({
     description:
@@ -30,7 +29,7 @@ export const tlsSchema = mapping({
   }),
 });
 
-/** What the keys of `tls` say about each other and about the URL. */
+/** Checks the keys of `tls` against each other and against the URL. */
 export function checkTls(tls: JsonValue | undefined, { isHttps }: { isHttps: boolean }): Finding[] {
   if (tls === undefined) return [];
   const findings: Finding[] = [];
@@ -49,7 +48,7 @@ export function checkTls(tls: JsonValue | undefined, { isHttps }: { isHttps: boo
   return findings;
 }
 
-/** Reads the files that a `tls` mapping names; what is wrong with them comes as findings. */
+/** Reads the files that a `tls` mapping names; faults are returned as findings. */
 export async function readTlsFiles(
   tls: z.output<typeof tlsSchema>,
   { folder, onFile }: FilePlace,
@@ -88,7 +87,7 @@ const EXPECTED = {
   key: 'a file with a private key in PEM, without a passphrase',
 } as const;
 
-/** A file that is not what the config says; the message says what was found, and nothing of what is in it. */
+/** A file of unexpected content; the message describes it without quoting it. */
 class UnusableFile extends Error {}
 
 async function readText(path: string): Promise<string> {

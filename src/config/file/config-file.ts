@@ -3,16 +3,16 @@ import { ConfigError } from './errors.ts';
 import { readConfigFile, readInThread, stateOf } from './reading-thread.ts';
 import { sizeOf } from './source.ts';
 
-/** A smaller one is read sooner than a thread begins. */
+/** A smaller file is read sooner than a thread starts. */
 const THREAD_FROM_BYTES = 65_536;
 
 /** A config file with all files that it names: secrets, quotes, certificates. */
 export class ConfigFile {
   readonly #file: string;
   readonly #env: NodeJS.ProcessEnv;
-  /** Each file that was read last, as it was before it was read. */
+  /** State of each file before it was last read. */
   #read = new Map<string, string>();
-  /** The state in which a poll found all files changed, to be found once more before that counts. */
+  /** State of the files in which the last poll found them changed; it must be found again before the change counts. */
   #found: string | null = null;
 
   /** `file` is relative to the working directory. */
@@ -21,7 +21,7 @@ export class ConfigFile {
     this.#env = env;
   }
 
-  /** Reads all of it. Throws a ConfigError. A large one that is read again is read in a thread, beside the work that goes on. */
+  /** Reads all files. Throws a ConfigError. A large config that is read again is read in a thread, beside other work. */
   async load(): Promise<Config> {
     const [file, env] = [this.#file, this.#env];
     const isAgain = this.#read.size > 0;
@@ -37,9 +37,8 @@ export class ConfigFile {
   }
 
   /**
-   * Looks at all files. `changed`: they differ from those that were read last, and were the same at the poll before;
-   * `changing`: they were not, and who writes is given the time to end. Links are followed, so that it does not matter how
-   * a file comes into its place.
+   * Polls all files. `changed`: they differ from those read last, and were the same at the poll before. `changing`: they were
+   * not the same, so the writer gets time to finish. Links are followed, so that any way of replacing a file works.
    */
   look(): 'same' | 'changing' | 'changed' {
     const now = [...this.#read.keys()].map(stateOf).join('\n');
@@ -52,7 +51,6 @@ export class ConfigFile {
     return isSettled ? 'changed' : 'changing';
   }
 
-  /** The number of files there that are. */
   get size(): number {
     return this.#read.size;
   }

@@ -4,20 +4,17 @@ import { LIMITS } from '../../domain/limits.ts';
 import { decoded } from '../fields/http.ts';
 import { type ConfigPath, renderPath } from './errors.ts';
 
-/** What a message shows in the place of a secret. */
 const HIDDEN = '…';
 
-/** Shorter ones stand in innocent words: a port, a name of three letters. They are hidden by their place alone. */
+/** Shorter secrets occur in harmless words: a port, a name of three letters. Only their place hides them. */
 const SHORTEST_KNOWN = 6;
 
 /**
- * How secrets are written, wherever they stand. No form begins with a part that repeats and may be found again at each
- * character of itself: a long text would take quadratic time.
+ * Spellings of secrets. No form begins with a repeated part that matches again at each of its characters: that would be
+ * quadratic.
  */
 const SECRET_FORMS: readonly RegExp[] = [
-  // A user and password in a URL.
   /[a-z0-9+.-]:\/\/[^\s/?#]*@/i,
-  // A token in the path of a chat's webhook.
   /hooks\.slack\.com\/|discord(app)?\.com\/api\/webhooks\//i,
   /(^|[^a-z0-9])wh(sec|sk)_/i,
   /(^|[^a-z0-9])(sk|pk|rk|ghp|gho|ghs|glpat|npm|xox[a-z])[-_]\w/i,
@@ -27,7 +24,6 @@ const SECRET_FORMS: readonly RegExp[] = [
   /-----BEGIN /,
 ];
 
-/** How the name of a secret ends in a query, and the longest of these endings. */
 const SECRET_NAME = /(key|token|secret|sig|signature|password|auth|code)$/i;
 const LONGEST_NAME = 'signature'.length;
 
@@ -36,7 +32,6 @@ export function isWrittenAsSecret(text: string): boolean {
   return SECRET_FORMS.some((form) => form.test(text)) || holdsLogin(text) || holdsSecretQuery(text);
 }
 
-/** True when a text holds `user:password@host`. */
 function holdsLogin(text: string): boolean {
   return text.split(/\s/).some((word) => {
     const parts = word.split('@');
@@ -44,7 +39,6 @@ function holdsLogin(text: string): boolean {
   });
 }
 
-/** True when a text holds a token in a query. */
 function holdsSecretQuery(text: string): boolean {
   return text.matchAll(/(?<=^|[=&\s])([^=&\s]*)=/g).some(({ index, 1: name = '' }) => {
     const isInQuery = text[index - 1] === '&' || /[?;]/.test(name);
@@ -52,20 +46,18 @@ function holdsSecretQuery(text: string): boolean {
   });
 }
 
-/** Tells what of a config file may stand in a message. */
+/** Decides which parts of a config file a message may show. */
 export type Hiding = {
-  /** True when a text is a secret, holds one, or is written as one. */
   hides(text: string): boolean;
   /** The text without the secrets that are known by their value. */
   mask(text: string): string;
-  /** A path as a person writes it, without keys that are secrets. */
   renderPath(path: ConfigPath): string;
 };
 
-/** `known` are the values that must not be shown: what came from outside, and what stands where a secret may be. */
+/** `known`: values that must not be shown, from outside the file or from the place of a secret. */
 export function createHiding(known: Iterable<string>): Hiding {
   const texts = [...new Set([...known].flatMap(partsOf))].filter((text) => text.length >= SHORTEST_KNOWN);
-  // The longest first: what is left of one must not show.
+  // The longest first, so that the rest of one never shows.
   texts.sort((a, b) => b.length - a.length);
   const hides = (text: string): boolean =>
     texts.some((secret) => text.includes(secret)) || isWrittenAsSecret(text);
@@ -85,22 +77,21 @@ function partsOf(secret: string): string[] {
   return [secret, secret.trim(), JSON.stringify(secret).slice(1, -1), ...user];
 }
 
-/** The text of a scalar after expansion, the variables and files it came from with their values, and what is wrong with them. */
+/** Text of a scalar after expansion, the variables and files that it used, their values, and problems with them. */
 type Expansion = { text: string; variables: string[]; outside: string[]; problems: string[] };
 
-/** The place where the files of a config are: `folder` is the config file's, and paths are relative to it. `onFile` is notified of each. */
+/** Location of a config's files: paths are relative to `folder`. `onFile` is notified of each file. */
 export type FilePlace = { folder: string; onFile?: (path: string) => void };
 
-/** The place where values that do not stand in the config come from. */
+/** Source of values from outside the config. */
 export type Outside = FilePlace & { env: NodeJS.ProcessEnv };
 
 const REFERENCE = /\$\$\{|\$\{(?:file:([^{}]+)\}|([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\})?/g;
 
 /**
- * Replaces `${VAR}` and `${VAR:-default}` by the environment's values, and `${file:PATH}` by what the file holds, without
- * the line break at its end; `$${` stands for a literal `${`. A default is taken when the variable is unset or empty.
- * Values are taken as they are: what looks like a variable inside a value is not expanded again. A problem names the
- * variable or the file and never its value.
+ * Replaces `${VAR}` and `${VAR:-default}` by the environment's values, and `${file:PATH}` by the content of the file, without
+ * the line break at its end; `$${` is a literal `${`. A default is used when the variable is unset or empty. Values are not
+ * expanded again, whatever they contain. A problem names the variable or the file and never its value.
  */
 export function expandVariables(text: string, { env, folder, onFile }: Outside): Expansion {
   if (!text.includes('$')) return { text, variables: [], outside: [], problems: [] };
@@ -155,12 +146,12 @@ export function expandVariables(text: string, { env, folder, onFile }: Outside):
   return { text: expanded, variables, outside, problems };
 }
 
-/** A longer name in lower or mixed case that holds a digit may be a token that was written between the braces. */
+/** A longer name in lower or mixed case that contains a digit may be a token written between the braces. */
 const LONGEST_MIXED_NAME = 20;
 
-/** Tells a variable's name from a secret that somebody wrote between the braces: `${whsk_…}`. */
+/** Distinguishes a variable's name from a secret written between the braces: `${whsk_…}`. */
 function isShownAsName(name: string): boolean {
-  // `NPM_TOKEN` would be a secret by its form; tokens are never in capitals and underscores alone, but for AWS keys.
+  // `NPM_TOKEN` would be a secret by its form. Apart from AWS keys, no token consists of capitals and underscores alone.
   if (/^[A-Z_][A-Z0-9_]{0,63}$/.test(name)) return !name.includes('AKIA');
   if (isWrittenAsSecret(name)) return false;
   return name.length <= LONGEST_MIXED_NAME || (name.length <= 64 && !/\d/.test(name));
@@ -185,7 +176,7 @@ function readSecretFile(path: string): { value: string } | { problem: string } {
   }
 }
 
-/** A pipe or a device could keep the reader for ever. */
+/** A pipe or a device could block the reader for ever. */
 function statFile(path: string): { size: number } {
   const stat = statSync(path);
   if (!stat.isFile()) throw new Error('neither a file nor a link to one');
@@ -193,8 +184,8 @@ function statFile(path: string): { size: number } {
 }
 
 /**
- * Hides the braces of `${…}` from the YAML parser, which would take them for a mapping inside `{ … }` and `[ … ]`. The
- * text keeps its length, so positions stay true; `unmask` undoes it in each scalar.
+ * Hides the braces of `${…}` from the YAML parser, which would read them as a mapping inside `{ … }` and `[ … ]`. The text
+ * has the same length, so positions stay true; `unmask` undoes it in each scalar.
  */
 export function maskVariables(text: string): { masked: string; unmask(part: string): string } {
   const [open, close] = unusedCharacters(text);
@@ -204,7 +195,7 @@ export function maskVariables(text: string): { masked: string; unmask(part: stri
   };
 }
 
-/** Two characters of the private use area that the text does not hold. */
+/** Two characters of the private use area that the text does not contain. */
 function unusedCharacters(text: string): [string, string] {
   const free: string[] = [];
   for (let code = 0xe000; free.length < 2; code += 1) {

@@ -14,22 +14,19 @@ function isSecret(path: ConfigPath, context: SchemaContext): boolean {
   return path.some((_, index) => schemasAt(path.slice(0, index + 1), context).some(isMarkedSecret));
 }
 
-/**
- * True when a scalar at a path may be a secret: it is marked as one, or it stands in the place of a section in which one is
- * marked, as in `redis: redis://user:password@host`.
- */
+/** True when a scalar may be a secret: it is marked, or replaces a section that has one (`redis: redis://user:password@host`). */
 function mayBeSecret(path: ConfigPath, context: SchemaContext): boolean {
   return isSecret(path, context) || schemasAt(path, context).some(holdsSecret);
 }
 
-/** True when a key at a path may be a secret by a slip, as in `headers: { abc }`: one of the user's own without a value. */
+/** True when a key at a path may be a secret by a slip, as in `headers: { abc }`: a user's own key without a value. */
 function mayBeSecretKey(path: ConfigPath, context: SchemaContext): boolean {
   const around = schemasAt(path.slice(0, -1), context);
   const isOwn = around.some((schema) => schema instanceof z.ZodRecord && holdsSecret(schema.valueType));
   return isOwn && (valueAt(context.tree, path) ?? null) === null;
 }
 
-/** The scalars that stand where a secret may be. */
+/** Scalars at places where a secret may be. */
 export function secretTexts({ schema, tree }: SchemaContext): string[] {
   function texts(schemas: Schema[], value: JsonValue, marked: boolean): string[] {
     const isMarked = marked || schemas.some(isMarkedSecret);
@@ -57,7 +54,6 @@ function isMarkedSecret(schema: Schema): boolean {
 
 const holding = new WeakMap<Schema, boolean>();
 
-/** True when a schema, or anything inside it, is marked as secret. */
 function holdsSecret(schema: Schema): boolean {
   const known = holding.get(schema);
   if (known !== undefined) return known;
@@ -76,14 +72,13 @@ function partsOf(schema: Schema): readonly Schema[] {
   return [];
 }
 
-/** The keys that the mapping at a path may have. */
 function knownKeys(path: ConfigPath, context: SchemaContext): string[] {
   return schemasAt(path, context).flatMap((schema) =>
     schema instanceof z.ZodObject ? Object.keys(schema.shape) : [],
   );
 }
 
-/** The schemas that may apply at a path, with whatever is wrapped around them. */
+/** Schemas that may apply at a path, with their wrappers. */
 function schemasAt(path: ConfigPath, { schema, tree }: SchemaContext): Schema[] {
   return path.reduce<Schema[]>(
     (outer, key, index) => {
@@ -117,7 +112,6 @@ function layers(schema: Schema | undefined, value: JsonValue | undefined): Schem
   return [schema];
 }
 
-/** True when a variant of a union is the one that the value's own `type` names. */
 function fitsType(option: Schema, value: JsonValue | undefined): boolean {
   const type = option instanceof z.ZodObject ? option.shape.type : undefined;
   return type instanceof z.ZodType && type.safeParse(member(value, 'type')).success;
@@ -125,10 +119,10 @@ function fitsType(option: Schema, value: JsonValue | undefined): boolean {
 
 const MAX_SHOWN_CHARACTERS = 80;
 
-/** A schema with the values it was applied to, and what of them is not shown. */
+/** A schema with the values it was applied to, and the rule for hidden text. */
 type FindingContext = SchemaContext & { hiding: Hiding };
 
-/** An issue of a schema, whose message is what was expected, as findings. */
+/** Converts an issue of a schema, whose message is the expected value, to findings. */
 export function findingsOf(issue: z.core.$ZodIssue, context: FindingContext): Finding[] {
   const path = pathOf(issue);
   switch (issue.code) {
@@ -137,7 +131,7 @@ export function findingsOf(issue: z.core.$ZodIssue, context: FindingContext): Fi
       return issue.keys.map((key) => unknownKey([...path, key], { known, ...context }));
     }
     case 'invalid_union': {
-      // The variant that was meant is the one that does not refuse the kind of value altogether.
+      // The intended variant is the one that does not refuse the kind of value altogether.
       const meant = issue.errors.filter((branch) => !branch.some(isWrongKind));
       const [branch] = meant;
       if (branch === undefined || meant.length > 1) return [{ path, expected: issue.message }];
@@ -153,10 +147,7 @@ export function findingsOf(issue: z.core.$ZodIssue, context: FindingContext): Fi
   }
 }
 
-/**
- * In `{ token:abc }` and `{ token: a,bc }` a slip makes a key of a secret: what is no word of letters, or has no value and
- * is like no known key, is not shown.
- */
+/** A slip such as `{ token:abc }` turns a secret into a key: a key that may be one is not shown. */
 function unknownKey(
   path: (string | number)[],
   { known, tree, hiding }: FindingContext & { known: string[] },
@@ -182,7 +173,7 @@ function isWrongKind(issue: z.core.$ZodIssue): boolean {
   return issue.code === 'invalid_type' && issue.path.length === 0;
 }
 
-/** What was found, in words that show neither a secret nor anything from outside the file. */
+/** Describes the found value without any secret and without text from outside the file. */
 export function describeFound(
   finding: Finding,
   { variables, hiding, ...context }: FindingContext & { variables: string[] },
@@ -217,7 +208,6 @@ function describeValue(value: JsonValue | undefined): string {
   return text.length <= MAX_SHOWN_CHARACTERS ? text : `${text.slice(0, MAX_SHOWN_CHARACTERS)}…"`;
 }
 
-/** The known key that is most like an unknown one; null when none is like it. */
 function nearestKey(unknown: string, known: string[]): string | null {
   const distances = known.map((key) => ({
     key,

@@ -22,13 +22,12 @@ import { createHiding, type FilePlace, type Hiding } from './expand.ts';
 import { describeFound, findingsOf, pathOf, secretTexts } from './findings.ts';
 import { readSource, type Source, whyEndless } from './source.ts';
 
-/** The config file of every command that is given no other. */
 export const CONFIG_DEFAULT = './intentwatch.yaml';
 
 /**
- * Reads a config file: YAML, then variables, the schema, the files it names, and what fields say about each other. `file` is relative
- * to the working directory. Throws a ConfigError that holds every problem at once. `onFile` is reported the absolute path of
- * each file before it is read; `isAgain` where it was read before, so that it cannot be a pipe any more.
+ * Reads a config file: YAML, then variables, the schema, the files it names, and checks between fields. `file` is relative to
+ * the working directory. Throws a ConfigError that holds every problem at once. `onFile` is notified of the absolute path of
+ * each file before it is read. `isAgain`: it was read before, so it cannot be a pipe any more.
  */
 export async function loadConfig(
   file: string,
@@ -79,7 +78,7 @@ export async function loadConfig(
   };
 }
 
-/** Patterns that match no type of the catalogue: the upstream may have words of its own, so they are no problems. */
+/** Patterns that match no type of the catalogue. They are no problems, as the upstream may have words of its own. */
 function unknownPatterns({ receivers }: ParsedConfig): Finding[] {
   return receivers.flatMap(({ events }, receiver) =>
     events.flatMap((pattern, index) => {
@@ -92,7 +91,6 @@ function unknownPatterns({ receivers }: ParsedConfig): Finding[] {
   );
 }
 
-/** The files of all receivers, by the place of the receiver. */
 async function readTls(
   { receivers }: ParsedConfig,
   place: FilePlace,
@@ -108,7 +106,7 @@ async function readTls(
   return { tls: read.map((one) => one?.files ?? null), findings };
 }
 
-/** The text of a config file. Throws a ConfigError that says why there is none. Only the first time it can come from a pipe. */
+/** Reads the text of a config file. Throws a ConfigError that explains a missing one. Only the first read can be of a pipe. */
 export async function readConfigText(
   file: string,
   { isAgain = false, expected = 'a config file (name another with --config)' } = {},
@@ -141,10 +139,7 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason';
 }
 
-/**
- * Applies the schema. A variable's value is text until here; where the schema wants a number or a flag instead, text that
- * reads as one becomes one, and the schema is applied again.
- */
+/** Applies the schema. Where it needs a number or a flag, texts of variables that read as one are converted first. */
 function parse(tree: JsonObject, source: Source): z.ZodSafeParseResult<ParsedConfig> {
   const first = configSchema.safeParse(tree);
   if (first.success) return first;
@@ -167,17 +162,16 @@ function coerce(text: string, expected: string): number | boolean | null {
   return /^[+-]?\d+(\.\d+)?$/.test(text) ? Number(text) : null;
 }
 
-/** So many problems are reported one by one. */
 const MOST_PROBLEMS = 100;
 
-/** The problems with their lines, in the order of the file: the first, and how many more there are. */
+/** The first problems with their lines, in the order of the file, and the number of the rest. */
 function placed(
   file: string,
   { source, findings, hiding }: { source: Source; findings: Finding[]; hiding: Hiding },
 ): ConfigProblem[] {
   const unreadable = new Set(source.problems.map(({ path }) => renderPath(path)));
   const tree = source.tree ?? {};
-  // What is wrong with a value that could not be read is already said.
+  // A value that could not be read already has its problem.
   const readable = findings.filter(({ path }) => path.length === 0 || !unreadable.has(renderPath(path)));
   const describe = (finding: Finding): PlacedProblem => {
     const variables = source.variablesAt(finding.path);

@@ -7,10 +7,10 @@ import { ExpiringSecret } from '../fields/signing-secret.ts';
 import { ConfigError, type ConfigPath, type ConfigProblem } from './errors.ts';
 import { loadConfig } from './load.ts';
 
-/** What came of reading a config. `files` are all that were read, each with its state before it was. */
+/** Result of reading a config. `files` maps each read file to its state before it was read. */
 type Reading = { files: Map<string, string>; result: Config | ConfigError };
 
-/** Reads a config file with all that it names. `isAgain` where it was read before. */
+/** Reads a config file with all files that it names. `isAgain` where it was read before. */
 export async function readConfigFile(
   file: string,
   { env, isAgain }: { env: NodeJS.ProcessEnv; isAgain: boolean },
@@ -26,11 +26,11 @@ export async function readConfigFile(
   return { files, result };
 }
 
-/** What changes with a file's content, or with the file that stands behind its path. */
+/** A value that changes with a file's content, or with the file behind its path. */
 export function stateOf(path: string): string {
   try {
     const stat = statSync(path, { bigint: true });
-    // The times of a pipe are those of its writer, and nothing more comes from it.
+    // A pipe has the times of its writer, and can be read only once.
     if (!stat.isFile()) return 'no file';
     const { dev, ino, size, mtimeNs, ctimeNs } = stat;
     return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
@@ -41,19 +41,18 @@ export function stateOf(path: string): string {
 
 type ThreadTask = { file: string; env: NodeJS.ProcessEnv };
 
-/** What comes back from it: as a Reading, of what can be copied from thread to thread. */
+/** Answer of the thread: a Reading in a form that can be copied between threads. */
 type ThreadAnswer = { files: Map<string, string>; outcome: CopiedConfig | ConfigProblem[] };
 
-/** A config, and what of it is lost in a copy: its secrets by their places. */
+/** A config, and the secrets that a copy loses, with their places. */
 type CopiedConfig = { config: Config; secrets: CopiedSecret[] };
 type CopiedSecret = { path: ConfigPath; value: string; untilMs: number | null };
 
-/** Far more than a config of the largest size takes. */
 const MOST_MS = 1_000 * LIMITS.config.seconds;
 
 /**
- * Reads a config in a thread of its own: however large or wrong it is, this one goes on with its work. Throws a ConfigError
- * for one that takes too long, or more memory than there is.
+ * Reads a config in a thread, so that it delays no other work. Throws a ConfigError when it takes too long or too much
+ * memory.
  */
 export async function readInThread(task: ThreadTask): Promise<Reading> {
   const thread = new Thread<ThreadTask, ThreadAnswer>({ module: import.meta.url, mostMs: MOST_MS });
@@ -67,7 +66,7 @@ export async function readInThread(task: ThreadTask): Promise<Reading> {
   }
 }
 
-/** What the thread does: it reads one config that was read before. */
+/** Task of the thread: reads one config that was read before. */
 export async function work({ file, env }: ThreadTask): Promise<ThreadAnswer> {
   return answerOf(await readConfigFile(file, { env, isAgain: true }));
 }

@@ -18,17 +18,16 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type ConfigPath, type PlacedProblem, renderPath } from './errors.ts';
 import { expandVariables, maskVariables, type Outside } from './expand.ts';
 
-/** What is said of a text in which more sections stand in each other than can be read. */
 const TOO_DEEP = 'found YAML that is nested too deeply, expected a config';
 
-/** What is said of a key that stands in its mapping again. `rest` is the text from it on; only its name is taken from it. */
+/** Message for a repeated key. `rest` is the text from that key on; only the key's name is used. */
 function describeRepeatedKey(rest: string): string {
-  // Without a colon, or with digits, it may be a secret that a slip made a key of.
+  // Without a colon, or with digits, the key may be a secret that a slip put there.
   const key = /^([A-Za-z][A-Za-z-]{0,39})\s*:\s/.exec(rest)?.[1];
   return `found ${key === undefined ? 'a key' : `the key "${key}"`} again, expected each key once`;
 }
 
-/** What a YAML error means, in our words: the parser's own messages quote the text, which may be a secret. */
+/** Explains a YAML error in our words: the parser's own messages quote the text, which may be a secret. */
 function describeSyntaxError(error: YAMLError): string {
   switch (error.code) {
     case 'TAB_AS_INDENT':
@@ -60,22 +59,19 @@ function describeSyntaxError(error: YAMLError): string {
   }
 }
 
-/** Storing such a text would change it, and the events would carry another one than the file. */
+/** Storing such a text would change it, and the events would differ from the file. */
 const BROKEN_MESSAGE = `found ${BROKEN_TEXT.found}, expected ${BROKEN_TEXT.expected}`;
 
-/** A YAML document's values. The maps' keys are rendered paths. */
+/** Values of a YAML document. The maps' keys are rendered paths. */
 type Values = {
-  /** Null when the document is no mapping. */
   tree: JsonObject | null;
   problems: PlacedProblem[];
   offsets: Map<string, number>;
   keyOffsets: Map<string, number>;
   variables: Map<string, string[]>;
-  /** The values of all variables and files. */
   outside: Set<string>;
 };
 
-/** Reads a document that has no syntax errors, with the variables in its scalars expanded. */
 function readValues(options: {
   document: Document.Parsed;
   unmask(part: string): string;
@@ -157,7 +153,7 @@ function readValues(options: {
       const offset = (isScalar(pair.key) ? pair.key.range?.[0] : undefined) ?? node.range?.[0] ?? 0;
       if (key.includes('${')) {
         const message = 'found a variable in a key, expected a key that is written out';
-        // The key is not in the path: a slip makes one of a secret.
+        // The path omits the key: a slip may have put a secret there.
         values.problems.push({ path, offset, message });
       } else if (!key.isWellFormed()) {
         values.problems.push({ path, offset, message: BROKEN_MESSAGE });
@@ -183,7 +179,7 @@ function readValues(options: {
   return values;
 }
 
-/** What each alias stands for, found in one pass: the library's own look-up reads the whole document for each of them. */
+/** Resolves all aliases in one pass: the library's own resolution reads the whole document for each. */
 function aliasTargets(document: Document.Parsed): Map<Alias, Node> {
   const targets = new Map<Alias, Node>();
   const anchors = new Map<string, Node>();
@@ -199,30 +195,26 @@ function aliasTargets(document: Document.Parsed): Map<Alias, Node> {
   return targets;
 }
 
-/**
- * A number that JavaScript holds exactly; the text otherwise. An address without quotes is a number to YAML, and none of
- * its digits may be lost.
- */
+/** A number that JavaScript represents exactly, else its text: no digit of an address without quotes may be lost. */
 function exactNumber(value: number, source: string): number | string {
   const isHash = /^0x[0-9a-fA-F]{15,}$/.test(source);
   return isHash || (Number.isInteger(value) && !Number.isSafeInteger(value)) ? source : value;
 }
 
-/** The parser leaves an absent value null; in a parsed document everything else is a node. */
+/** The parser represents an absent value as null; in a parsed document everything else is a node. */
 function asNode(value: unknown): Node | null {
   return isAlias(value) || isMap(value) || isSeq(value) || isScalar(value) ? value : null;
 }
 
-/** A config file's text, read: its values with variables expanded, and where each of them stands. */
+/** The parsed text of a config file: its values with variables expanded, and their places. */
 export type Source = {
   /** Null when the text is no YAML mapping; then there is at least one problem. */
   tree: JsonObject | null;
   problems: PlacedProblem[];
-  /** The names of the variables that the value at a path came from; none for a value that was written out. */
+  /** Variables used by the value at a path; empty for a literal value. */
   variablesAt(path: ConfigPath): string[];
-  /** Whatever came from outside the file. */
   outside: string[];
-  /** The offset of the value at a path, or of what encloses it; of its key if `atKey` is set. */
+  /** Offset of the value at a path, or of the value around it; of its key with `atKey`. */
   offsetOf(path: ConfigPath, options: { atKey: boolean }): number;
   /** Line and column, both from 1. */
   positionOf(offset: number): { line: number; column: number };
@@ -279,12 +271,11 @@ function readDocument(
     offset,
     message: describeRepeatedKey(masked.slice(offset)),
   }));
-  // A repeated key leaves a readable document; after an error the rest would be guesswork.
+  // A repeated key leaves a readable document; after an error the rest would be a guess.
   const values = syntaxErrors.length === 0 ? readValues({ document, ...rest }) : null;
   return { values, syntaxProblems: [...syntaxProblems, ...repeated].sort((a, b) => a.offset - b.offset) };
 }
 
-/** The place where keys begin that their mapping had before. */
 function repeatedKeys(document: Document.Parsed): number[] {
   const offsets: number[] = [];
   visit(document, {
@@ -300,7 +291,7 @@ function repeatedKeys(document: Document.Parsed): number[] {
   return offsets;
 }
 
-/** The parser, which recurses, bounds how deep brackets go, but not lists and mappings without them. */
+/** The parser, which recurses, limits the depth of brackets, but not of lists and mappings without them. */
 function unlessTooDeep(text: string, read: () => Read): Read {
   try {
     return read();
@@ -310,7 +301,6 @@ function unlessTooDeep(text: string, read: () => Read): Read {
   }
 }
 
-/** The place where the line begins that is indented furthest, or opens most. */
 function deepestLine(text: string): number {
   let deepest = { offset: 0, depth: 0 };
   for (const match of text.matchAll(/^[ ?:[{-]*/gm)) {
@@ -319,7 +309,7 @@ function deepestLine(text: string): number {
   return deepest.offset;
 }
 
-/** One slip makes the parser complain several times in a row. */
+/** One slip causes several problems of the parser in a row. */
 function firstOfEachLine(problems: PlacedProblem[], lineCounter: LineCounter): PlacedProblem[] {
   const lines = new Set<number>();
   return problems.filter(({ offset }) => {
@@ -328,12 +318,12 @@ function firstOfEachLine(problems: PlacedProblem[], lineCounter: LineCounter): P
   });
 }
 
-/** What cannot be read whole: a file that is too large, or no file at all. */
+/** A file that cannot be read whole: it is too large, or not a regular file. */
 export type Endless = { isFile: boolean; found: string; expected: string };
 
 /**
- * Why a path cannot be read whole, in words; null where it can, or where reading itself says more. A pipe or a device could
- * keep its reader for ever, and with it the end of the process.
+ * Explains why a path cannot be read whole; null where it can. A pipe or device could block its reader, and the exit, for
+ * ever.
  */
 export function whyEndless(path: string, mostBytes: number): Endless | null {
   const stat = statSync(path, { throwIfNoEntry: false });
@@ -347,7 +337,7 @@ export function whyEndless(path: string, mostBytes: number): Endless | null {
   };
 }
 
-/** The number of bytes a file that has; 0 for what cannot be asked. */
+/** Size of a file in bytes; 0 where it is unknown. */
 export function sizeOf(path: string): number {
   try {
     return statSync(path, { throwIfNoEntry: false })?.size ?? 0;

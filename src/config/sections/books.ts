@@ -8,7 +8,6 @@ import { type Finding, member } from '../file/errors.ts';
 import { WITH_TLS } from './postgres-receiver.ts';
 import { mailAddressField } from './receiver.ts';
 
-/** The `books` section. */
 export const booksSchema = mapping({
   url: secretServerUrlField({
     schemes: ['postgres', 'postgresql'],
@@ -59,7 +58,7 @@ export const booksSchema = mapping({
   ],
 });
 
-/** The books as the rest of the program sees them. */
+/** Builds the book settings from the parsed section. */
 export function buildBooks(section: z.output<typeof booksSchema> | undefined): BooksConfig | null {
   if (section === undefined) return null;
   const { url, allowInsecure, retention, timeZone, closeAfter, report } = section;
@@ -73,7 +72,7 @@ export function buildBooks(section: z.output<typeof booksSchema> | undefined): B
   };
 }
 
-/** Plain where the URL requests it (which only loopback may), or says nothing on loopback. */
+/** Plain where the URL requests it (only loopback may), or is silent about it on loopback. */
 function usesTls(url: URL): boolean {
   const mode = url.searchParams.get('sslmode');
   return mode === null ? !isLoopback(url) : mode !== PLAIN;
@@ -81,7 +80,7 @@ function usesTls(url: URL): boolean {
 
 const PLAIN = 'disable';
 
-/** Parameters that leave the host, and that TLS is used, as they are. */
+/** Parameters that change neither the host nor the use of TLS. */
 const PARAMETERS: ReadonlySet<string> = new Set(['sslmode', 'sslrootcert', 'sslcert', 'sslkey']);
 
 function checkUrl(url: URL, isInsecure: boolean): Finding[] {
@@ -102,7 +101,7 @@ function checkUrl(url: URL, isInsecure: boolean): Finding[] {
   return [{ path: ['books', 'allowInsecure'], found, expected: 'one of them' }];
 }
 
-/** What the books need of other sections. */
+/** Checks the books against the sections that they need. */
 export function checkBooks(tree: JsonValue): Finding[] {
   const books = member(tree, 'books');
   if (books === undefined || books === null) return [];

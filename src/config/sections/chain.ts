@@ -77,7 +77,7 @@ const fulfilmentsSchema = mapping({
   }).meta({ description: "The event's parameter that is the intent's hash.", label: 'text' }),
 });
 
-/** The members of a chain that have its payments checked. */
+/** Members of a chain that turn on the checks of its payments. */
 export const CHAIN_CHECKS = {
   rpc: z
     .array(endpointSchema, { error: 'a list of endpoints' })
@@ -101,7 +101,7 @@ export const CHAIN_CHECKS = {
 
 type ParsedChecks = z.output<z.ZodObject<typeof CHAIN_CHECKS>>;
 
-/** A chain whose payments are checked; none where it has no endpoints. */
+/** Builds a chain whose payments are checked; empty where it has no endpoints. */
 export function buildChecks(chainId: string, { rpc, finality, fulfilments }: ParsedChecks): CheckedChain[] {
   if (rpc === undefined) return [];
   const endpoints = rpc.map(
@@ -118,7 +118,7 @@ export function buildChecks(chainId: string, { rpc, finality, fulfilments }: Par
   return [{ chainId, finality: finality ?? 'finalized', endpoints, fulfilments: pinned }];
 }
 
-/** What the members of a chain say about each other. */
+/** Checks the members of a chain against each other. */
 export function checkChecks(chainId: string, chain: JsonValue): Finding[] {
   const rpc = member(chain, 'rpc');
   if (rpc === undefined) {
@@ -130,7 +130,7 @@ export function checkChecks(chainId: string, chain: JsonValue): Finding[] {
   }
   const family = chainFamily(chainId);
   if (family === null) {
-    // The place names the chain: a secret may have been written there.
+    // The place names the chain; the text may be a secret by a slip.
     const found = 'endpoints of a chain that cannot be checked';
     return [{ path: ['rpc'], found, expected: 'none: only EVM chains and Solana are checked', atKey: true }];
   }

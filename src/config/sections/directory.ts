@@ -27,7 +27,7 @@ function isWebUrl(text: string): boolean {
 
 const chainSchema = mapping({
   name: textField({
-    // No control characters: the name stands in the subject lines of mails.
+    // No control characters: subject lines of mails contain the name.
     pattern: /^[^\s\p{Cc}]([^\p{Cc}]{0,38}[^\s\p{Cc}])?$/u,
     expected: 'a name of 1 to 40 characters',
   })
@@ -90,7 +90,6 @@ const tokenSchema = mapping({
 
 const CHAIN_ID = 'chain ids as the upstream names them, like 8453';
 
-/** The `chains` section: a mapping from chain ids. */
 export const chainsSchema = z
   .record(
     z.string().refine((id) => /^[1-9]\d*$/.test(id) && Number.isSafeInteger(Number(id)), { error: CHAIN_ID }),
@@ -103,13 +102,12 @@ export const chainsSchema = z
     label: 'mapping of chain ids',
   });
 
-/** The `tokens` section. */
 export const tokensSchema = z.array(tokenSchema, { error: 'a list of tokens' }).prefault([]).meta({
   description: 'Symbols and decimals of tokens.',
   label: 'list of mappings',
 });
 
-/** Both sections as the rest of the program sees them. */
+/** Builds the names from the parsed sections. */
 export function buildNames(parsed: {
   chains: z.output<typeof chainsSchema>;
   tokens: z.output<typeof tokensSchema>;
@@ -131,7 +129,7 @@ export function buildNames(parsed: {
   };
 }
 
-/** What the items of both sections say about each other. */
+/** Checks the items of both sections against each other. */
 export function checkNames(tree: JsonValue): Finding[] {
   const chainOf = (item: JsonValue): string | null => {
     const chainId = member(item, 'chainId');

@@ -13,7 +13,6 @@ const statuses = z
 const DEFAULT_SHORTEST = '1s';
 const DEFAULT_LONGEST = '30s';
 
-/** The `polling` section. */
 export const pollingSchema = mapping({
   shortestWait: durationField({ min: '1s', max: '1h' }).prefault(DEFAULT_SHORTEST).meta({
     description:
@@ -57,7 +56,7 @@ export const pollingSchema = mapping({
   ],
 });
 
-/** What the fields of `polling` say about each other. */
+/** Checks the fields of `polling` against each other. */
 export function checkPolling(section: JsonValue | undefined): Finding[] {
   const written = {
     shortestWait: member(section, 'shortestWait'),
@@ -69,7 +68,7 @@ export function checkPolling(section: JsonValue | undefined): Finding[] {
     typeof text === 'string' ? parseDuration(text) : null,
   );
   if (shortestMs == null || longestMs == null || shortestMs <= longestMs) return [];
-  // The one that is written is the one to change.
+  // The written field is the one to change.
   return written.longestWait === undefined
     ? [
         {
@@ -80,7 +79,7 @@ export function checkPolling(section: JsonValue | undefined): Finding[] {
     : [{ path: ['longestWait'], expected: 'no less than shortestWait' }];
 }
 
-/** Polling as the rest of the program sees it. */
+/** Builds the polling settings from the parsed section. */
 export function buildPolling(section: z.output<typeof pollingSchema>): PollingConfig {
   const finished: PollingConfig['finished'] = {};
   for (const kind of ['intent', 'quote', 'gasless', 'vault', 'deposit-address'] as const) {

@@ -15,16 +15,15 @@ import {
 import { checkTls, tlsSchema } from '../fields/tls.ts';
 import { type Finding, member } from '../file/errors.ts';
 
-/** The name of the table unless the config says another. */
 export const DEFAULT_TABLE = 'intentwatch_events';
 
-/** A name with its schema, or without: letters, digits, `_` and `$`. */
+/** A name with or without its schema: letters, digits, `_` and `$`. */
 export const TABLE_NAME = /^[A-Za-z_][\w$]{0,62}(\.[A-Za-z_][\w$]{0,62})?$/;
 
 const URL_EXPECTED =
   'a URL like postgres://user:password@db.example.com:5432/database, with a user and no parameters but sslmode';
 
-/** `sslmode` of a URL: the others say what is done anyway, or more than that. */
+/** Values of `sslmode` in a URL that request TLS. */
 export const WITH_TLS: ReadonlySet<string> = new Set(['require', 'verify-ca', 'verify-full']);
 
 const urlField = z
@@ -36,7 +35,6 @@ const urlField = z
   })
   .meta({ writeOnly: true });
 
-/** A receiver that inserts events into a table. */
 export const postgresSchema = mapping({
   name: receiverNameField,
   type: z.literal('postgres').meta({ description: '`postgres`.' }),
@@ -89,7 +87,7 @@ export const postgresSchema = mapping({
   ],
 });
 
-/** What such a receiver has beside what all receivers have. */
+/** Builds the members that only such a receiver has. */
 export function buildPostgres(
   item: z.output<typeof postgresSchema>,
 ): Pick<PostgresReceiver, 'type' | 'url' | 'table' | 'rateLimit' | 'ordering' | 'allowInsecure'> {
@@ -97,7 +95,7 @@ export function buildPostgres(
   return { type, url, table, rateLimit, ordering: 'subject', allowInsecure };
 }
 
-/** What the URL, `tls` and `allowInsecure` say about each other. */
+/** Checks the URL, `tls` and `allowInsecure` against each other. */
 export function checkPostgres(item: JsonValue): Finding[] {
   const text = member(item, 'url');
   const url = typeof text === 'string' ? postgresUrl(text) : null;
@@ -131,7 +129,6 @@ export function checkPostgres(item: JsonValue): Finding[] {
   return findings;
 }
 
-/** The URL of a database; null for anything else. */
 function postgresUrl(text: string): URL | null {
   const url = /^postgres(ql)?:\/\//i.test(text) && !/\s/.test(text) ? URL.parse(text) : null;
   if (url === null || url.hostname === '' || url.username === '' || url.hash !== '') return null;

@@ -1,13 +1,10 @@
 import { z } from 'zod';
 import { durationField, mapping, textField } from '../fields/fields.ts';
 
-/** The severities of log lines, the least first. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
-/** As JSON, or as lines for people. */
 export const LOG_FORMATS = ['json', 'pretty'] as const;
 
-/** The `log` section. */
 export const logSchema = mapping({
   level: z
     .enum(LOG_LEVELS, { error: LOG_LEVELS.map((level) => `"${level}"`).join(', ') })
@@ -19,31 +16,29 @@ export const logSchema = mapping({
   }),
 }).meta({ description: 'What the log says, and how it looks.' });
 
-/** How the daemon logs. `format` null: lines for people where they go to a terminal, else JSON. */
+/** Log settings of the daemon. `format` null: lines for people on a terminal, else JSON. */
 export type LogConfig = {
   level: (typeof LOG_LEVELS)[number];
   format: (typeof LOG_FORMATS)[number] | null;
 };
 
-/** The section as the rest of the program sees it. */
+/** Builds the log settings from the parsed section. */
 export function buildLog({ level, format }: z.output<typeof logSchema>): LogConfig {
   return { level, format: format ?? null };
 }
 
-/** True when changed files are applied by themselves, or on request only. */
+/** `watch`: changed files are applied by themselves; `manual`: on request only. */
 const RELOAD_MODES = ['watch', 'manual'] as const;
 
-/** What the config file is to the config that runs (see daemon/reloads.ts). */
+/** States of the config file against the running config (see daemon/reloads.ts). */
 export const FILE_STATES = ['running', 'changed', 'held', 'refused'] as const;
 
-/** What a reload removes, by what it is counted by: each kind for itself. */
 export const REMOVED_KINDS = ['wallets', 'subjects', 'receivers'] as const;
 
 export type RemovedKind = (typeof REMOVED_KINDS)[number];
 
 const SHARE_EXPECTED = 'a share from 0% to 100%, like 20%';
 
-/** The `reload` section. */
 export const reloadSchema = mapping({
   mode: z
     .enum(RELOAD_MODES, { error: RELOAD_MODES.map((mode) => `"${mode}"`).join(' or ') })
@@ -65,10 +60,9 @@ export const reloadSchema = mapping({
   example: [{ mode: 'watch', confirmAfter: '20%' }],
 });
 
-/** How the daemon reloads. `confirmAfter` is a share, 0 to 1. */
+/** Reload settings of the daemon. `confirmAfter` is a share, 0 to 1. */
 export type ReloadConfig = { mode: (typeof RELOAD_MODES)[number]; confirmAfter: number };
 
-/** The `removal` section. */
 export const removalSchema = mapping({
   graceSpan: durationField({ min: '0s', max: '3650d' }).prefault('24h').meta({
     description:
@@ -77,10 +71,10 @@ export const removalSchema = mapping({
   }),
 }).meta({ description: 'What becomes of what leaves the config.' });
 
-/** The time that what leaves the config is suspended. */
+/** Time for which subjects and receivers that left the config stay suspended. */
 export type RemovalConfig = { graceSpanMs: number };
 
-/** The section as the rest of the program sees it. */
+/** Builds the removal settings from the parsed section. */
 export function buildRemoval({ graceSpan }: z.output<typeof removalSchema>): RemovalConfig {
   return { graceSpanMs: graceSpan };
 }

@@ -14,7 +14,7 @@ import { type ConfigPath, type Finding, items, member } from '../file/errors.ts'
 import type { FilePlace } from '../file/expand.ts';
 import { whyEndless } from '../file/source.ts';
 
-/** The quotes that a config hands over: what each `file` holds, and what is wrong with those that cannot be read. */
+/** Quotes that a config imports: the content of each `file`, and findings for those that cannot be read. */
 export type QuoteFiles = { quotes: ReadonlyMap<string, ImportedQuote>; findings: Finding[] };
 
 /** Reads every `file` under `quotes` in a config's values. */
@@ -31,7 +31,7 @@ export async function readQuoteFiles(tree: JsonValue, { folder, onFile }: FilePl
   return { quotes, findings };
 }
 
-/** Findings for files that hold one quote with two contents: only one of them can be what the upstream signed. */
+/** Finds files that hold one quote with two contents: the upstream can have signed only one of them. */
 export function checkQuoteFiles(tree: JsonValue, quotes: ReadonlyMap<string, ImportedQuote>): Finding[] {
   const first = new Map<SubjectId, string>();
   return quoteFilesOf(tree).flatMap(({ path, file }) => {
@@ -55,14 +55,13 @@ function quoteFilesOf(tree: JsonValue): { path: ConfigPath; file: string }[] {
   return items(member(tree, 'subscriptions')).flatMap((subscription, at) =>
     items(member(subscription, 'quotes')).flatMap((item, index) => {
       const file = member(item, 'file');
-      // What is no path is a finding of the schema's.
+      // A value that is no path already has its finding.
       if (typeof file !== 'string' || !QUOTE_FILE.test(file)) return [];
       return [{ path: ['subscriptions', at, 'quotes', index, 'file'], file }];
     }),
   );
 }
 
-/** What a path of a quote's file can be. */
 export const QUOTE_FILE = /^[^\0]+$/;
 
 async function readQuote(file: string): Promise<ImportedQuote | Omit<Finding, 'path'>> {
@@ -80,7 +79,7 @@ async function readQuote(file: string): Promise<ImportedQuote | Omit<Finding, 'p
   let json: JsonValue;
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    // A repaired quote would not be the one that was signed.
+    // A repaired quote would differ from the signed one.
     json = parseJson(text, { limits: LIMITS.quoteFile, unstorable: 'refuse' });
   } catch (error) {
     if (error instanceof UnstorableJsonError) {

@@ -40,13 +40,11 @@ import { buildPostgres, checkPostgres, postgresSchema } from './postgres-receive
 
 const ADDRESS = String.raw`[^\s@<>"(),:;\x00-\x1f]+@[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?`;
 
-/** A mail address alone: `transfers@example.com`. */
 export const mailAddressField = textField({
   pattern: new RegExp(`^${ADDRESS}$`),
   expected: 'one mail address, like transfers@example.com',
 });
 
-/** The `smtp` section. */
 export const smtpSchema = mapping({
   url: secretServerUrlField({
     schemes: ['smtp', 'smtps'],
@@ -68,7 +66,7 @@ export const smtpSchema = mapping({
   example: [{ url: 'smtp://127.0.0.1:1025', from: 'Intentwatch <transfers@example.com>' }],
 });
 
-/** Mail as the rest of the program sees it. */
+/** Builds the mail settings from the parsed section. */
 export function buildSmtp(section: z.output<typeof smtpSchema> | undefined): SmtpConfig | null {
   return section === undefined ? null : { url: section.url, from: section.from };
 }
@@ -199,7 +197,6 @@ const emailSchema = mapping({
   ],
 });
 
-/** One item of `receivers`. */
 export const receiverSchema = z.discriminatedUnion('type', [webhookSchema, emailSchema, postgresSchema], {
   error: ({ input }) => (isPlainMapping(input) ? '"webhook", "email" or "postgres"' : 'a mapping'),
 });
@@ -208,7 +205,7 @@ function isPlainMapping(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A receiver as the rest of the program sees it; `tls` is what its files hold. */
+/** Builds a receiver from its parsed section; `tls` is the content of its files. */
 export function buildReceiver(
   item: z.output<typeof receiverSchema>,
   { tls }: { tls: ReceiverTls | null },
@@ -254,7 +251,7 @@ export function buildReceiver(
   }
 }
 
-/** What one receiver's fields say about each other, and about the `smtp` section. */
+/** Checks the fields of one receiver against each other and against the `smtp` section. */
 export function checkReceiver(item: JsonValue, { hasSmtp }: { hasSmtp: boolean }): Finding[] {
   const findings = checkEvents(item);
   if (member(item, 'type') === 'webhook') {
@@ -285,7 +282,7 @@ export function checkReceiver(item: JsonValue, { hasSmtp }: { hasSmtp: boolean }
   return findings;
 }
 
-/** What is for programs is signed; a chat verifies nothing. */
+/** Programs get signed requests; a chat verifies nothing. */
 function checkSecrets(item: JsonValue): Finding[] {
   const format = member(item, 'format') ?? 'standard';
   const secrets = member(item, 'secrets');
@@ -327,7 +324,7 @@ function checkUrl(item: JsonValue): Finding[] {
   return findings;
 }
 
-/** Who allows everything private must not believe to have allowed only some of it. */
+/** A user who allows all private networks must not believe that only some are allowed. */
 function checkNetworks(item: JsonValue): Finding[] {
   if (member(item, 'allowPrivateNetwork') !== true || member(item, 'allowNetworks') === undefined) return [];
   return [

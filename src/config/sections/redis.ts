@@ -5,9 +5,8 @@ import { mapping, textField } from '../fields/fields.ts';
 import { decoded } from '../fields/http.ts';
 
 /**
- * The place where Redis is: one server (by URL or by socket), a Sentinel group, or a Cluster. Written in `redis.url` as
- * `redis://` or `rediss://host:port/db`, `redis+sentinel://host:port,host:port/group`,
- * `redis+cluster://host:port,host:port`.
+ * Location of Redis: one server (by URL or by socket), a Sentinel group, or a Cluster. Written in `redis.url` as `redis://`
+ * or `rediss://host:port/db`, `redis+sentinel://host:port,host:port/group`, `redis+cluster://host:port,host:port`.
  */
 export type RedisTarget =
   | { kind: 'server'; url: string }
@@ -26,11 +25,10 @@ export type Host = { host: string; port: number };
 
 const GROUP_URL = /^(rediss?)\+(sentinel|cluster):\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^/]+)(?:\/(.*))?$/;
 
-/** What `redis.url` may look like, in words. */
 const REDIS_URL_EXPECTED =
   'a URL like redis://127.0.0.1:6379, redis+sentinel://host:26379,host:26379/group or redis+cluster://host:6379,host:6379 (rediss for TLS)';
 
-/** Reads `redis.url`; null when it is none. */
+/** Parses `redis.url`; null for any other text. */
 export function parseRedisUrl(text: string): RedisTarget | null {
   const group = GROUP_URL.exec(text);
   if (group === null) {
@@ -60,7 +58,6 @@ function parseHost(text: string, defaultPort: number): Host | null {
   return { host: match[1].replace(/^\[|\]$/g, ''), port };
 }
 
-/** The `redis` section. */
 export const redisSchema = mapping({
   url: z
     .string({ error: REDIS_URL_EXPECTED })
@@ -84,7 +81,7 @@ export const redisSchema = mapping({
     }),
 }).meta({ description: 'Where the state is stored.', example: [{ url: '${REDIS_URL}' }] });
 
-/** Redis as the rest of the program sees it. */
+/** Builds the Redis settings from the parsed section. */
 export function buildRedis(section: z.output<typeof redisSchema>): RedisConfig {
   return { url: section.url ?? null, prefix: section.prefix };
 }

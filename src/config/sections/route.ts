@@ -17,7 +17,6 @@ function endField(description: string) {
   }).meta({ description });
 }
 
-/** One item of a subscription's `routes`. */
 export const routeSchema = mapping({
   name: nameField.meta({
     description:
@@ -67,16 +66,15 @@ export const routeSchema = mapping({
   }),
 });
 
-/** A route as the rest of the program sees it. */
+/** Builds a route from its parsed section. */
 export function buildRoute({ every, executions, ...same }: z.output<typeof routeSchema>): RouteDefinition {
   const usual = same.service === 'open' ? USUAL_EXECUTIONS : [];
   return { ...same, executions: executions ?? usual, everyMs: every };
 }
 
 /**
- * What routes say about each other and about the upstream: one name is one route, in whichever subscriptions it
- * stands, and the open service is asked only where its address is known, and for executions that it has. Reads the tree
- * of the whole config.
+ * Checks routes against each other and against the upstream. One name is one route, in all subscriptions. The open service is
+ * requested only where its address is known, and for executions that it has. Reads the tree of the whole config.
  */
 export function checkRoutes(tree: JsonValue): Finding[] {
   const routes = items(member(tree, 'subscriptions')).flatMap((subscription, index) =>

@@ -18,7 +18,6 @@ const HOST = '127.0.0.1';
 
 const TYPE_EXPECTED = '"webhook", "email" or "postgres"';
 
-/** The `server` section. */
 export const serverSchema = mapping({
   host: textField({ pattern: /^[A-Za-z0-9.:_-]+$/, expected: 'a host name or an IP address, like 127.0.0.1' })
     .prefault(HOST)
@@ -109,7 +108,7 @@ export const serverSchema = mapping({
   example: [{ host: '127.0.0.1', port: 9464, token: '${INTENTWATCH_TOKEN}' }],
 });
 
-/** The server as the rest of the program sees it. */
+/** Builds the server settings from the parsed section. */
 export function buildServer(section: z.output<typeof serverSchema>): ServerConfig {
   return {
     host: section.host,
@@ -127,17 +126,17 @@ export function buildServer(section: z.output<typeof serverSchema>): ServerConfi
   };
 }
 
-/** True when a server can be reached from this machine alone. */
+/** True when a server can be reached from this machine only. */
 export function isLoopbackHost(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 }
 
-/** True when there is an API: not without a token where it can be reached from elsewhere. */
+/** True when there is an API: a server that other machines can reach needs a token for it. */
 export function isApiOn({ host, tokens }: ServerConfig): boolean {
   return tokens.read !== null || tokens.consume !== null || tokens.admin.length > 0 || isLoopbackHost(host);
 }
 
-/** The same of a section as it stands in the file. */
+/** True when a section, as written in the file, has an API. */
 export function hasApi(tree: JsonValue | undefined): boolean {
   const tokens = member(tree, 'tokens');
   const given = [member(tree, 'token'), ...['read', 'consume', 'admin'].map((name) => member(tokens, name))];
@@ -145,7 +144,7 @@ export function hasApi(tree: JsonValue | undefined): boolean {
   return given.some((token) => token !== undefined) || (typeof host === 'string' && isLoopbackHost(host));
 }
 
-/** Finds tokens that have two rights: the bearer of the lesser one would have the greater one as well. */
+/** Finds tokens that have two rights: a holder of the lesser right would have the greater one as well. */
 export function checkServer(tree: JsonValue | undefined): Finding[] {
   const tokens = member(tree, 'tokens');
   const read = member(tokens, 'read');

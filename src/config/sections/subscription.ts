@@ -28,7 +28,6 @@ import { type Finding, findRepeated, isEmpty, items, member } from '../file/erro
 import { QUOTE_FILE } from './quote-files.ts';
 import { buildRoute, routeSchema } from './route.ts';
 
-/** A transfer by its intent hash. */
 export const intentHashField = textField({
   pattern: /^0x[0-9a-fA-F]{64}$/,
   expected: 'an intent hash without the prefix "intent:" (0x and 64 hex digits)',
@@ -37,7 +36,6 @@ export const intentHashField = textField({
 /** A gasless job that the v1 status endpoint knows. */
 export const statusJobField = uuidField({ prefix: 'gasless:' });
 
-/** A gasless job by its id, wherever it is known. */
 export const jobField = textField({
   pattern: /^[A-Za-z0-9._-]{1,200}$/,
   expected: 'the id of a gasless job without the prefix "gasless:" (letters, digits, dots, _ and -)',
@@ -62,7 +60,6 @@ const gaslessJobField = z.union(
   { error: 'a UUID, or a mapping like { id: …, endpoint: gateway }' },
 );
 
-/** A quote by its id. */
 export const quoteUuidField = uuidField({ prefix: 'quote:' });
 
 const quoteField = z.union(
@@ -93,12 +90,11 @@ function txsField(description: string) {
 
 const OVERDUE = 'a duration from 1s to 365d (a whole number and ms, s, m, h or d) or "learned"';
 
-/** After how long a transfer that is under way is reported as overdue. */
+/** Time after which a transfer under way is reported as overdue. */
 export const overdueField = z.union([z.literal('learned'), durationField({ min: '1s', max: '365d' })], {
   error: OVERDUE,
 });
 
-/** One item of `subscriptions`. */
 export const subscriptionSchema = mapping({
   name: nameField.meta({ description: "The subscription's name. Unique.", label: 'name' }),
   wallets: z.array(walletField, { error: 'a list of wallet addresses' }).prefault([]).meta({
@@ -217,7 +213,7 @@ export const subscriptionSchema = mapping({
   ],
 });
 
-/** Two items are the same when they are the same subject, however they are written. */
+/** Subject of an item: two items are the same when their subjects are, however they are written. */
 const SUBJECT_IDS = {
   wallets: fromText(walletId),
   intents: fromText(intentId),
@@ -248,7 +244,7 @@ function fromText(idOf: (text: string) => string) {
   return (item: JsonValue): string | null => (typeof item === 'string' ? idOf(item) : null);
 }
 
-/** A subscription as the rest of the program sees it. `quotes` are those by file, all of them read. */
+/** Builds a subscription from its parsed section. `quotes` are those by file, all of them read. */
 export function buildSubscription(
   item: z.output<typeof subscriptionSchema>,
   quotes: ReadonlyMap<string, ImportedQuote>,
@@ -263,8 +259,8 @@ export function buildSubscription(
 }
 
 /**
- * What one subscription's fields say about each other, and about the receivers that exist; `shown` are the names to
- * tell, `quotes` those by file; `mayPull`: the API is on.
+ * Checks the fields against each other and the receivers. `shown`: names for messages; `quotes`: by file; `mayPull`: the API
+ * is on.
  */
 export function checkSubscription(
   item: JsonValue,
@@ -293,7 +289,7 @@ export function checkSubscription(
     findings.push(...findRepeated(member(item, key), { at: [key], expected: 'each subject once', keyOf }));
   }
   const names = member(item, 'receivers');
-  // Where there are none at all, that is said once, of the config.
+  // Where the config has no receivers at all, this is reported once, for the config.
   if (receivers.length > 0 && isEmpty(names) && (names === undefined || !mayPull)) {
     const expected = mayPull
       ? 'a list of receiver names ([] where its events are only pulled)'

@@ -8,7 +8,6 @@ import { type Finding, member } from '../file/errors.ts';
 
 const MAX_REQUESTS_PER_SECOND = 10_000;
 
-/** The `upstream` section. */
 export const upstreamSchema = mapping({
   baseUrl: baseUrlField.meta({
     description: 'Where the transfer service is. Plain http only on loopback or with `allowInsecure: true`.',
@@ -96,7 +95,7 @@ export const upstreamSchema = mapping({
   ],
 });
 
-/** The upstream as the rest of the program sees it. */
+/** Builds the upstream settings from the parsed section. */
 export function buildUpstream(section: z.output<typeof upstreamSchema>): UpstreamConfig {
   return {
     baseUrl: section.baseUrl,
@@ -115,7 +114,7 @@ export function buildUpstream(section: z.output<typeof upstreamSchema>): Upstrea
   };
 }
 
-/** Refuses plain http to another machine, because the key would travel in clear. */
+/** Refuses plain http to another machine, because the key would travel in clear text. */
 export function checkUpstream(section: JsonValue | undefined): Finding[] {
   if (member(section, 'allowInsecure') === true) return [];
   return ['baseUrl', 'quotesUrl'].flatMap((key) => {

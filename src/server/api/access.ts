@@ -11,13 +11,13 @@ import { EventLinks } from '../event-links.ts';
 import { clientAddress, FailedLogins, MAX_WAITING } from '../failed-logins.ts';
 import { type ApiRoute, includesScope, type Scope } from './route.ts';
 
-/** Who may use the API: one token to read, one to consume the log as well, several to do all. */
+/** Tokens of the API: one to read, one to consume the log as well, several to do all. */
 export type ApiTokens = { read: Secret | null; consume: Secret | null; admin: readonly Secret[] };
 
-/** `console`: whether a browser may sign in with a token; `publicUrl`: where it finds the page behind a proxy. */
+/** `console`: true when a browser may sign in with a token; `publicUrl`: address of the page behind a proxy. */
 export type AccessRules = {
   tokens: ApiTokens;
-  /** Signs links to events; null where there are none. */
+  /** Signs links to events; null: no links. */
   linkToken: Secret | null;
   console: boolean;
   publicUrl: string | null;
@@ -25,14 +25,14 @@ export type AccessRules = {
   trustProxy: readonly string[];
 };
 
-/** Why a request is refused, as a problem. */
+/** The reason of a refusal, as a problem. */
 export type Denial = {
   status: 400 | 401 | 403 | 429 | 503;
   detail: string;
   headers?: Record<string, string>;
 };
 
-/** The rules as requests are held against them. `sessions` is null where nobody can sign in. */
+/** The rules in the form that checks use. `sessions` is null where nobody can sign in. */
 type Held = {
   tokens: readonly { scope: Scope; token: Secret; digest: Buffer }[];
   links: EventLinks | null;
@@ -42,9 +42,9 @@ type Held = {
 };
 
 /**
- * Who may do what. With tokens, a request needs one. Without any, there is only the loopback, and a request must come from
- * this machine itself: neither from a page of the web that has its name point here (Host), nor from one that sends
- * requests elsewhere (Origin, Sec-Fetch-Site).
+ * Decides about access. With tokens, a request needs one. Without any, the server listens on the loopback only, and a request
+ * must come from this machine itself. It must not come from a page of the web whose name resolves to here (Host), nor from a
+ * page that sends requests elsewhere (Origin, Sec-Fetch-Site).
  */
 export class Access {
   readonly #failures = new FailedLogins();
@@ -61,14 +61,14 @@ export class Access {
     return new Access(await heldOf(rules), endedSessions);
   }
 
-  /** Holds other rules from now on; what was begun with a token that is none any more has ended. */
+  /** Replaces the rules. Sessions and streams that began with a removed token end. */
   async change(rules: AccessRules): Promise<void> {
     this.#held = await heldOf(rules);
   }
 
-  /** Null when a request may be made. Failed logins are answered late. */
+  /** Null when a request may be made. Wrong sign-ins are answered late. */
   async check(request: FastifyRequest, route: ApiRoute): Promise<Denial | null> {
-    // Before anything is awaited: of many requests in one packet each is counted before the token of the next one.
+    // Before any await: of many requests in one packet, each is counted before the token of the next one.
     if (this.#isJudgedByToken(request, route)) {
       if (this.#failures.isFull(this.#addressOf(request))) return TOO_MANY;
       if (this.#tokenOf(request) === undefined) return this.#fail(request);
@@ -77,7 +77,6 @@ export class Access {
     return denial === 'unknown' ? this.#fail(request) : denial;
   }
 
-  /** Names the pair of token and address that a request counts for. */
   callerOf(request: FastifyRequest): string {
     const token = (this.#tokenOf(request) ?? this.#held.sessions?.of(request))?.token;
     const index = this.#held.tokens.findIndex((one) => one.token === token);
@@ -94,7 +93,7 @@ export class Access {
     return clientAddress(socket.remoteAddress ?? '', forwarded, this.#held.trusted);
   }
 
-  /** True when a request that is still being answered might be made now as well. */
+  /** True when a request that is still being answered would be allowed now as well. */
   async stillMay(request: FastifyRequest, route: ApiRoute): Promise<boolean> {
     const denial = await this.#denialOf(request, route);
     return denial === null || denial === UNSURE;
@@ -113,7 +112,7 @@ export class Access {
     return includesScope(scope, route.scope) ? null : tooLittle(scope, route.scope);
   }
 
-  /** Who is signed in: what the session allows, null for none; `signIn` is false where nobody has to. */
+  /** Scope of the session, null for none; `signIn` is false where no sign-in is needed. */
   async session(
     request: FastifyRequest,
   ): Promise<{ signIn: boolean; scope: Scope | null } | { denial: Denial }> {
@@ -126,7 +125,7 @@ export class Access {
     return { signIn: true, scope: typeof scope === 'string' ? scope : null };
   }
 
-  /** Begins a session with a token. Failed logins are answered late. */
+  /** Begins a session with a token. Wrong sign-ins are answered late. */
   async signIn(
     request: FastifyRequest,
     given: string,
@@ -160,7 +159,7 @@ export class Access {
     return UNAUTHORIZED;
   }
 
-  /** What the session of a request allows, or why it allows nothing; undefined where it has none of ours. */
+  /** Scope of a request's session, or the reason why it has none; undefined: no session of this server. */
   async #sessionScope(request: FastifyRequest): Promise<Scope | Denial | undefined> {
     const session = this.#held.sessions?.of(request);
     if (!session) return undefined;
@@ -170,26 +169,26 @@ export class Access {
     return hasEnded ? SESSION_ENDED : session.scope;
   }
 
-  /** Asks for sessions that were ended; null where nobody can tell now. */
+  /** Reads ended sessions; null when the store is absent or does not answer. */
   async #ask(ask: (store: SessionStore) => Promise<boolean>): Promise<boolean | null> {
     const store = this.#endedSessions();
     return store === null ? null : withTimeout(ask(store), SESSION_TIMEOUT_MS).catch(() => null);
   }
 
-  /** The token of a request; undefined where it has none of ours. */
+  /** The token of a request; undefined: none of the config's. */
   #tokenOf({ headers }: FastifyRequest): { scope: Scope; token: Secret } | undefined {
     const [, given = ''] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '') ?? [];
     return this.#find(given);
   }
 
-  /** All are compared, each in constant time. */
+  /** Compares all tokens, each in constant time. */
   #find(given: string): { scope: Scope; token: Secret } | undefined {
     const asked = digest(given);
     const [found] = this.#held.tokens.filter((token) => timingSafeEqual(token.digest, asked));
     return found;
   }
 
-  /** What a signed link is worth; null where the request is none. */
+  /** Verdict on a signed link; null where the request has none. */
   #checkLink({ params, query }: FastifyRequest): 'good' | Denial | null {
     const { signature, expires, receiver } = fieldsOf(query);
     const { id } = fieldsOf(params);
@@ -216,7 +215,6 @@ const UNAUTHORIZED: Denial = {
 
 const SESSION_ENDED: Denial = { status: 401, detail: 'this session has ended; sign in again' };
 
-/** The time that may be asked whether a session was ended. */
 const SESSION_TIMEOUT_MS = 2_000;
 
 const UNSURE: Denial = {
@@ -238,7 +236,6 @@ const TOO_MANY: Denial = {
 
 const ADMIN_NAMES = 'an admin token (server.token or server.tokens.admin)';
 
-/** Names the tokens that have the right that a route needs. */
 function tooLittle(held: Scope, needed: Scope): Denial {
   const expected = needed === 'admin' ? ADMIN_NAMES : `server.tokens.${needed} or ${ADMIN_NAMES}`;
   return { status: 403, detail: `found server.tokens.${held}, expected ${expected}` };
@@ -288,12 +285,12 @@ function fieldsOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? Object.fromEntries(Object.entries(value)) : {};
 }
 
-/** How the browser sees this server, by its own word: behind a proxy nobody else knows. It decides over its own cookie only. */
+/** True when the browser states https: behind a proxy nobody else knows. It affects that browser's cookie only. */
 function cameByHttps({ headers }: FastifyRequest): boolean {
   return headers.origin?.startsWith('https:') ?? false;
 }
 
-/** Digests of equal length are compared, so that the time tells nothing about the token. */
+/** Digests have equal length, so the time of a comparison reveals nothing about the token. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }

@@ -13,23 +13,22 @@ import { onlyOnce } from './idempotency.ts';
 import { type Answer, API_BASE, type ApiContext, type ApiRoute, type RouteContext } from './route.ts';
 import { ROUTES } from './routes.ts';
 
-/** What the API is made from. `parts` is null before the daemon has started. */
+/** Options of the API. `parts` is null before the daemon has started. */
 export type ApiOptions = AccessRules & {
   findEvent: FindEvent;
   parts: () => ApiContext | null;
 };
 
-/** The time that a request may take that waits for nothing but Redis. */
 const TIMEOUT_MS = 5_000;
 
-/** The number of streams and waiting requests there are at once: of all clients, and of one pair of token and address. */
+/** Number of streams and waiting requests at once: of all clients, and of one pair of token and address. */
 const MAX_STREAMS = 64;
 const MAX_STREAMS_OF_CALLER = 16;
 
-/** The interval at which it is checked whether who follows may still do so. */
+/** Interval of checks that a follower may still follow. */
 const CHECK_EVERY_MS = 5_000;
 
-/** The time that nothing may pass on a connection that follows: it says something, or ends, sooner than that by itself. */
+/** Longest silence of a connection that follows. It sends something, or ends, sooner than that. */
 const SILENT_MS = 90_000;
 
 /** Adds every route of the table to the server. */
@@ -39,7 +38,7 @@ export function routeApi(app: FastifyInstance, access: Access, options: ApiOptio
   for (const route of ROUTES) addRoute(app, route, { access, streams, options });
 }
 
-/** Has bodies read as JSON within these limits, and no others accepted. */
+/** Reads bodies as JSON within these limits, and accepts no others. */
 export function readBodies(app: FastifyInstance, limits: JsonLimits): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
@@ -64,7 +63,7 @@ function addRoute(app: FastifyInstance, route: ApiRoute, { access, streams, opti
     exposeHeadRoute: false,
     bodyLimit: LIMITS.api.bytes,
     config: { takesBody: route.takesBody },
-    // Before the body is read: a stranger's is not.
+    // Before the body is read: the body of an unknown client is not read.
     onRequest: async (request, reply) => {
       reply.header('cache-control', 'no-store').header('x-content-type-options', 'nosniff');
       const denial = await access.check(request, route);
@@ -108,7 +107,7 @@ class Streams {
   readonly #byCaller = new Map<string, number>();
   #count = 0;
 
-  /** Counts one more, until the returned function is called. Throws the refusal where there are too many. */
+  /** Counts one more, until the returned function is called. Throws the refusal when there are too many. */
   take(caller: string): () => void {
     const own = this.#byCaller.get(caller) ?? 0;
     if (own >= MAX_STREAMS_OF_CALLER) {
@@ -132,12 +131,11 @@ class Streams {
 
 const RETRY_STREAM = { 'retry-after': '10', connection: 'close' };
 
-/** Ends what follows the log once its token is none any more, or its session was ended. */
+/** Ends a request that follows the log once its token is removed or its session has ended. */
 async function endUnlessAllowed(request: FastifyRequest, route: ApiRoute, access: Access): Promise<void> {
   if (!(await access.stillMay(request, route))) request.raw.destroy();
 }
 
-/** True when a request waits for what comes next in the log. */
 function followsLog({ follows }: ApiRoute, { query }: FastifyRequest): boolean {
   if (follows !== 'waiting') return follows === 'always';
   return typeof query === 'object' && query !== null && 'wait' in query;
@@ -191,7 +189,7 @@ function sendError(reply: FastifyReply, error: unknown): FastifyReply {
   if (status >= 400 && status < 500) {
     return sendProblem(reply, status, `found a request that cannot be read (${STATUS_CODES[status]})`);
   }
-  // Not its message, which may quote anything.
+  // Not its message, which may quote any text.
   return sendProblem(reply, 503, 'what was requested cannot be read or done now; try again later');
 }
 

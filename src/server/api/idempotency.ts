@@ -4,7 +4,6 @@ import type { Encryption } from '../../store/added-receivers.ts';
 import { ProblemError } from '../problem.ts';
 import { type Answer, type ApiRoute, type RouteContext, takesKey } from './route.ts';
 
-/** The header that names a request. */
 const IDEMPOTENCY_KEY = 'idempotency-key';
 
 const KEY = /^[\x21-\x7e]{1,200}$/;
@@ -15,14 +14,11 @@ type Asked = {
   context: RouteContext;
 };
 
-/** So long a request without an answer counts as under way at least; and longer, where it may take longer than that. */
+/** A request without an answer counts as under way for at least this long; longer where its route has a longer timeout. */
 const UNDER_WAY_MS = 60_000;
 const MARGIN_MS = 15_000;
 
-/**
- * Does what is asked. A request that carries an `Idempotency-Key` is done once: when it is made again, its answer is given
- * again. A request that failed for reasons of ours can be made again.
- */
+/** Calls a route. A repeated `Idempotency-Key` gets the stored answer; a request that failed on our side can be made again. */
 export async function onlyOnce(request: FastifyRequest, { route, call, context }: Asked): Promise<Answer> {
   const given = request.headers[IDEMPOTENCY_KEY];
   if (!takesKey(route) || given === undefined) return call(context);
@@ -80,7 +76,6 @@ export async function onlyOnce(request: FastifyRequest, { route, call, context }
   }
 }
 
-/** A kept answer as it was given. */
 function opened(key: string, body: string, encryption: Encryption | null): string {
   const text = encryption === null ? body : encryption.decrypt(key, body);
   if (text !== null) return text;

@@ -6,7 +6,6 @@ import { PROBLEM } from './shapes.ts';
 type Json = z.core.util.JSONType;
 type JsonObject = { [key: string]: Json };
 
-/** The problems that every route can answer with. */
 const USUAL: Readonly<Record<number, string>> = {
   400: 'Something in the request is not as expected; `errors` says where.',
   401: 'There is no token of the config in the request.',
@@ -74,7 +73,7 @@ export function documentOf(routes: readonly ApiRoute[]): JsonObject {
   };
 }
 
-/** Says which token a route needs, by its right; nothing where each token will do. */
+/** The token that a route needs, by right; undefined where each token is enough. */
 export const NEEDED: Readonly<Record<Scope, string | undefined>> = {
   read: undefined,
   consume: 'Needs `server.tokens.consume` or an admin token.',
@@ -149,7 +148,6 @@ function problemsOf(route: ApiRoute): JsonObject {
   );
 }
 
-/** Why a request that may carry a key is refused as things stand. */
 function conflictOf({ problems }: ApiRoute): string {
   const underWay = 'A request with this `Idempotency-Key` is under way';
   const own = problems?.[409];
@@ -162,7 +160,7 @@ function parametersOf(place: 'path' | 'query', schema: JsonObject): JsonObject[]
   const required = Array.isArray(schema.required) ? schema.required : [];
   return Object.entries(objectOf(schema.properties)).map(([name, property]) => {
     const { description, ...rest } = objectOf(property);
-    // A list is left out where it is empty.
+    // An empty list is omitted.
     const isRequired = place === 'path' || (required.includes(name) && rest.type !== 'array');
     return {
       name,
@@ -174,7 +172,7 @@ function parametersOf(place: 'path' | 'query', schema: JsonObject): JsonObject[]
   });
 }
 
-/** A shape as JSON Schema. Those with an `id` are described once, for all routes. */
+/** A shape as JSON Schema. A shape with an `id` is described once, for all routes. */
 function schemaOf(schema: z.ZodType, { io, shared }: Sharing): JsonObject {
   const {
     $schema: _,
@@ -188,7 +186,7 @@ function schemaOf(schema: z.ZodType, { io, shared }: Sharing): JsonObject {
   return { $ref: `#/components/schemas/${id}` };
 }
 
-/** As JSON, with what points to a shared shape pointing to where it stands in the document. */
+/** As JSON; references to shared shapes point to their place in the document. */
 function parsed(schema: object): Json {
   return z.json().parse(JSON.parse(JSON.stringify(schema).replaceAll('#/$defs/', '#/components/schemas/')));
 }
@@ -197,7 +195,7 @@ function objectOf(value: Json | undefined): JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
 }
 
-/** Made once: that takes as long as hundreds of other requests. */
+/** Cached: building it takes as long as hundreds of other requests. */
 const documents = new WeakMap<readonly ApiRoute[], ReturnType<typeof documentOf>>();
 
 function knownDocumentOf(routes: readonly ApiRoute[]): ReturnType<typeof documentOf> {
@@ -208,7 +206,6 @@ function knownDocumentOf(routes: readonly ApiRoute[]): ReturnType<typeof documen
   return document;
 }
 
-/** The document that describes the API, this route included. */
 export const readDocument = defineRoute({
   ...NO_INPUT,
   method: 'GET',

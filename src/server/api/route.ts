@@ -8,10 +8,9 @@ import type { OperationContext } from '../../operations/operation.ts';
 import type { ReceiverSetup } from '../../operations/test-receiver.ts';
 import type { Settled } from '../../store/suspensions.ts';
 
-/** The start of every path of the API. */
 export const API_BASE = '/api/v1';
 
-/** Rights of tokens, each with those before it: `read` changes nothing, `consume` changes consumers of the log. */
+/** Rights of tokens; each includes those before it. `read` changes nothing, `consume` changes consumers of the log. */
 export const SCOPES = ['read', 'consume', 'admin'] as const;
 
 /** The right that a route needs, and that a token has. */
@@ -22,7 +21,7 @@ export function includesScope(held: Scope, needed: Scope): boolean {
   return SCOPES.indexOf(held) >= SCOPES.indexOf(needed);
 }
 
-/** What a route is answered with: a body as JSON, or a text that comes in parts for as long as it is read. */
+/** An answer of a route: a body as JSON, or a text that is sent in parts for as long as it is read. */
 export type Answer =
   | { status: number; body: unknown; headers?: Readonly<Record<string, string>> }
   | { status: number; stream: AsyncIterable<string>; contentType: string };
@@ -30,7 +29,7 @@ export type Answer =
 /** One kind of answer of a route. */
 export type AnswerShape<T = unknown> = { description: string; schema: z.ZodType<T>; contentType?: string };
 
-/** What a running daemon lends the API. `setup`: the receivers of its config, as they are called now. */
+/** Parts of a running daemon that the API uses. `setup`: the receivers of its config under their current names. */
 export type ApiContext = {
   operations: OperationContext;
   tail: LogTail;
@@ -39,25 +38,24 @@ export type ApiContext = {
   /** Null where no books are stored. */
   books: BooksReader | null;
   control: ConfigControl;
-  /** Ends what is suspended at once, of the roots that are meant. */
+  /** Ends at once what is suspended under the roots that `isMeant` selects. */
   endSuspended: (isMeant: (root: string) => boolean) => Promise<Settled[]>;
 };
 
 /**
- * What a route works with. `parts` throws a problem before the daemon has started; `signal` says that whoever asked is
- * gone; `key` names the request, so that one that is made twice is done once (null: it has no name); `routes` are all that there are.
+ * The context of a route. `parts` throws a problem before the daemon has started. `signal` aborts when the client has gone.
+ * `key` names the request, so that a repeated request is done once; null: it has no name. `routes` is the whole table.
  */
 export type RouteContext = {
   parts: () => ApiContext;
   findEvent: FindEvent;
   signal: AbortSignal;
   key: string | null;
-  /** The header `Last-Event-ID`. */
   lastEventId: string | null;
   routes: readonly ApiRoute[];
 };
 
-/** What the document says of a route, and who may use it. */
+/** Description and access rules of a route. */
 export type RouteFacts = {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Below `/api/v1`, with parameters as `{name}`. */
@@ -68,20 +66,17 @@ export type RouteFacts = {
   summary: string;
   description?: string;
   scope: Scope;
-  /** A signed link to the very event may stand for the token. */
+  /** A signed link to this event replaces the token. */
   acceptsLink?: true;
-  /** It follows the log, always or when it is asked to wait: then it may take longer, and holds one of the places for that. */
+  /** The route follows the log, always or when the request waits. It may then take longer, and holds a stream slot. */
   follows?: 'always' | 'waiting';
-  /** Its answer holds a secret: where it is stored for a request that is made twice, it is stored encrypted. */
+  /** The answer holds a secret: it is encrypted where it is stored for a repeated request. */
   answersSecret?: true;
-  /** The time that it may take, where that is longer than Redis needs. */
   timeoutMs?: number;
   answers: Readonly<Record<number, AnswerShape>>;
-  /** The problems that it has beside those that every route has. */
   problems?: Readonly<Record<number, string>>;
 };
 
-/** The shapes of a route's request, and what its answers are read as. */
 type Shapes<P, Q, B, T> = {
   params: P;
   query: Q;
@@ -100,24 +95,24 @@ type RouteSpec<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T>
     ) => Promise<Answer>;
   };
 
-/** A request as it came: nothing of it is believed. */
+/** A request as received, not yet parsed. */
 export type RawInput = { params: unknown; query: unknown; body: unknown };
 
-/** What is wrong with a place of a request: `query.limit` and the like. */
+/** A fault of a request; `place` is like `query.limit`. */
 export type InputIssue = { place: string; found: string; expected: string };
 
-/** A route of the API: declared once, for the server, the document and the tests. */
+/** A route of the API. Server, document and tests use this one declaration. */
 export type ApiRoute = RouteFacts & {
   params: z.ZodType;
   query: z.ZodType;
   body: z.ZodType;
   takesBody: boolean;
-  /** Reads the request; a list says what is wrong with it. */
+  /** Reads the request; returns a list of its faults, or the call. */
   read: (raw: RawInput) => InputIssue[] | ((context: RouteContext) => Promise<Answer>);
 };
 
 /**
- * True when a request of a route may be named by an `Idempotency-Key`: only one that needs an admin token. A consumer that is
+ * True when a request of a route may carry an `Idempotency-Key`: only a route that needs an admin token. A consumer that is
  * moved or removed twice ends up the same. So a token without that right stores no keys, and cannot use up their number.
  */
 export function takesKey({ method, scope }: RouteFacts): boolean {
@@ -126,10 +121,10 @@ export function takesKey({ method, scope }: RouteFacts): boolean {
 
 const NO_BODY = z.undefined({ error: 'no body' });
 
-/** For routes without parameters, query and body: what they have replaces it. */
+/** Shapes of routes without parameters, query and body; each is replaced where a route has one. */
 export const NO_INPUT = { params: z.strictObject({}), query: z.strictObject({}), body: NO_BODY };
 
-/** A route whose shapes are known to whoever calls it. */
+/** A route whose shapes its caller knows. */
 export type TypedRoute<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T> = Omit<
   ApiRoute,
   keyof Shapes<P, Q, B, T>
@@ -187,13 +182,13 @@ function expectedOf(issue: z.core.$ZodIssue): string {
 function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   const [key, ...rest] = path;
   if (key === undefined) return value;
-  // A query that names a list's only value has it without the list.
+  // A query that gives a list's only value gives it without the list.
   if (typeof value === 'string' && key === 0) return value;
   if (typeof value !== 'object' || value === null) return undefined;
   return valueAt(Object.entries(value).find(([name]) => name === String(key))?.[1], rest);
 }
 
-/** What was found, in a line. A text of a body may be a secret, and is not shown. */
+/** The found value, in a line. A text of a body may be a secret, and is not shown. */
 function foundOf(part: keyof RawInput, value: unknown): string {
   switch (typeof value) {
     case 'undefined':

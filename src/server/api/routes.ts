@@ -31,7 +31,6 @@ import {
   replayOfQuarantine,
 } from './routes/undelivered.ts';
 
-/** Every route of the API: what the server serves, what the document describes, and what the tests go through. */
 export const ROUTES: readonly ApiRoute[] = [
   listWatched,
   readSubject,

@@ -5,22 +5,19 @@ import { MAX_GLOB_LENGTH } from '../../domain/events/filter.ts';
 import { readSubjectId } from '../../domain/subjects/subject.ts';
 import { MOMENT_EXPECTED, type Moment, parseMoment } from '../../operations/moment.ts';
 
-/** The id of an event in a path. */
 export const EVENT_ID = z
   .string()
   .regex(/^evt_[0-9a-f]{40}$/, { error: 'an event id: evt_ and 40 hex digits' })
   .describe('The id of an event.');
 
-/** The name of a receiver. */
 export const RECEIVER_NAME = z
   .string({ error: 'the name of a receiver' })
   .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, { error: 'the name of a receiver' })
   .describe('The name of a receiver.');
 
-/** An event as a receiver gets it. */
 export const EVENT = RENDERED_EVENT.meta({ id: 'Event' });
 
-/** What every refused request is answered with (RFC 9457). */
+/** Body of every refused request (RFC 9457). */
 export const PROBLEM = z
   .object({
     type: z.literal('about:blank'),
@@ -34,7 +31,6 @@ export const PROBLEM = z
   })
   .meta({ id: 'Problem' });
 
-/** The id of a subject in a path. */
 export const SUBJECT_ID = z
   .string()
   .min(3, { error: 'the id of a subject, such as intent:0x…' })
@@ -42,7 +38,6 @@ export const SUBJECT_ID = z
   .transform((text): string => readSubjectId(text) ?? text)
   .describe('The id of a subject, with its prefix, such as `intent:0x…`.');
 
-/** A time of a query or a body. */
 export const MOMENT = z.string({ error: MOMENT_EXPECTED }).transform((text, context): Moment => {
   const moment = parseMoment(text);
   if (moment !== null) return moment;
@@ -50,7 +45,7 @@ export const MOMENT = z.string({ error: MOMENT_EXPECTED }).transform((text, cont
   return z.NEVER;
 });
 
-/** A span of time of a query, in ms. */
+/** A span of time in a query, in ms. */
 export function spanField({ most }: { most: string }) {
   const mostMs = parseDuration(most) ?? 0;
   const expected = `a span of at most ${most}, such as 10s`;
@@ -62,7 +57,6 @@ export function spanField({ most }: { most: string }) {
   });
 }
 
-/** `true` or `false` in a query. */
 export const FLAG = z.enum(['true', 'false']).transform((word) => word === 'true');
 
 /** A parameter of a query that may be repeated. */
@@ -73,26 +67,22 @@ export function listField<T>(item: z.ZodType<T>) {
   );
 }
 
-/** The number of a page that may have. */
 export function limitField({ most, preset }: { most: number; preset: number }) {
   const error = `a whole number from 1 to ${most}`;
   return z.coerce.number({ error }).int({ error }).min(1, { error }).max(most, { error }).default(preset);
 }
 
-/** A glob over event types. */
 export const TYPE_GLOB = z
   .string({ error: 'an event type' })
   .regex(new RegExp(`^!?[A-Za-z0-9._*-]{1,${MAX_GLOB_LENGTH}}$`), {
     error: `an event type such as intent.filled, at most ${MAX_GLOB_LENGTH} characters with *, after a leading !`,
   });
 
-/** What a list carries while there is more. */
 export const NEXT = z
   .string()
   .nullable()
   .describe('Where it goes on, to be passed as `cursor`; null at the end.');
 
-/** What is sent once more. */
 export const RESENT = z
   .object({
     replays: z.array(
@@ -105,7 +95,6 @@ export const RESENT = z
   })
   .meta({ id: 'Resent' });
 
-/** As `RESENT`, for the events of a subject. */
 export const RESENT_SUBJECT = RESENT.extend({
   leftOut: z
     .int()
@@ -114,7 +103,6 @@ export const RESENT_SUBJECT = RESENT.extend({
     ),
 }).meta({ id: 'ResentSubject' });
 
-/** What came of delivering dead letters again. */
 export const RETRIED = z
   .object({
     renewed: z.int().describe('How many are delivered again.'),
@@ -123,7 +111,7 @@ export const RETRIED = z
   })
   .meta({ id: 'Retried' });
 
-/** A place in a list as a cursor: opaque to whoever gets it. */
+/** Encodes a place in a list as a cursor, which is opaque to clients. */
 export function writeCursor(place: object | null): string | null {
   return place === null ? null : Buffer.from(JSON.stringify(place)).toString('base64url');
 }

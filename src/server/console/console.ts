@@ -21,11 +21,11 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** The files of the console by name, and `htm.js`: the one library that they import, in one file. */
+/** The files of the console by name, and `htm.js`, the only library that they import. */
 function readAssets(): ReadonlyMap<string, Asset> {
   const own = readdirSync(FOLDER).filter((name) => TYPES[extname(name)] !== undefined);
   const { resolve } = createRequire(import.meta.url);
-  // Found by its folder: for `require`, the package names a file that it does not have.
+  // Found by its folder: for `require`, the package names a file that is absent.
   const library = join(dirname(resolve('htm')), '../preact/standalone.module.js');
   return new Map([
     ...own.map((name) => [name, assetOf(join(FOLDER, name), name)] as const),
@@ -39,7 +39,7 @@ function assetOf(path: string, name: string): Asset {
   return { body, type: TYPES[extname(name)] ?? '', etag };
 }
 
-/** Nothing but what this server serves itself: no script, style, picture or connection from elsewhere, and no frame. */
+/** Allows only files of this server: no foreign script, style, picture or connection, and no frame. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -63,7 +63,7 @@ const HEADERS = {
 
 const SIGN_IN = z.strictObject({ token: z.string().min(1).max(LIMITS.signIn.textCharacters) });
 
-/** Adds the console: the page at `/`, its files, and signing in and out. All that it shows, it asks of the API. */
+/** Adds the console: the page at `/`, its files, sign-in and sign-out. The page reads all its data from the API. */
 export function routeConsole(app: FastifyInstance, access: Access): void {
   const assets = readAssets();
   app.get('/', (request, reply) => sendAsset(request, reply, assets.get('index.html')));
@@ -75,7 +75,7 @@ export function routeConsole(app: FastifyInstance, access: Access): void {
     if ('denial' in found) return deny(reply, found.denial);
     return reply.headers({ ...HEADERS, 'cache-control': 'no-store' }).send({ ...found, version: VERSION });
   });
-  // A scope of its own: whoever signs in has no token yet, and gets the limits of a stranger.
+  // A scope of its own: a client that signs in has no token yet, and gets the limits of an unknown client.
   app.register(async (scope) => {
     readBodies(scope, LIMITS.signIn);
     scope.post('/console/session', { config: { takesBody: true } }, (request, reply) =>

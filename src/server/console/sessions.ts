@@ -3,21 +3,20 @@ import type { FastifyRequest } from 'fastify';
 import { deriveKey, type Secret } from '../../secret.ts';
 import type { Scope } from '../api/route.ts';
 
-/** The time that somebody stays signed in. */
 const GOOD_SECONDS = 12 * 3_600;
 
-/** What a session of ours says: what it allows, the token it began with, its id, and until when it is good. */
+/** Content of a session: its scope, the token it began with, its id, and its end. */
 export type Session = { scope: Scope; token: Secret; id: string; untilMs: number };
 
-/** A token that lets somebody sign in, and what it allows. */
+/** A token that may sign in, with its scope. */
 export type SessionToken = { scope: Scope; token: Secret };
 
 type SessionKey = SessionToken & { key: Buffer };
 
 /**
- * Signs who has signed in to the console, and tells whether a session was signed here. None is stored, but for those that
- * were ended: all processes with one token take each other's sessions, and another token ends those that were begun with it. The key is made from
- * the token, slowly, so that a session does not help to guess it.
+ * Signs and checks sessions of the console. Only ended sessions are stored. All processes with one token accept each other's
+ * sessions; a replaced token ends the sessions that it began. The key is derived from the token, slowly, so that a session
+ * does not help to guess it.
  */
 export class Sessions {
   readonly #keys: readonly SessionKey[];
@@ -26,7 +25,6 @@ export class Sessions {
     this.#keys = keys;
   }
 
-  /** Derives the key of each token. */
   static async create(tokens: readonly SessionToken[]): Promise<Sessions> {
     const keys = tokens.map(async ({ scope, token }) => ({
       scope,
@@ -36,7 +34,7 @@ export class Sessions {
     return new Sessions(await Promise.all(keys));
   }
 
-  /** The header that begins a session with a token of ours. `isSecure`: the browser has come by https. */
+  /** Makes the header that begins a session. `isSecure`: the browser came by https. */
   begin(
     token: Secret,
     { request, nowMs, isSecure }: { request: FastifyRequest; nowMs: number; isSecure: boolean },
@@ -52,7 +50,7 @@ export class Sessions {
     return cookie(request, { value: '', seconds: 0, isSecure });
   }
 
-  /** The session of a request; null where it has none of ours. All keys are compared, each in constant time. */
+  /** The session of a request; null: none of this server. All keys are compared, each in constant time. */
   of(request: FastifyRequest): Session | null {
     const session = sessionOf(request);
     const [, said = '', expires = '', id = '', signature = ''] =
@@ -66,8 +64,8 @@ export class Sessions {
 }
 
 /**
- * True when a request comes from the console itself, and not from a page elsewhere that the browser sends the cookie for.
- * What changes something has to say where it comes from. A proxy may have written Host anew: then it is `publicUrl`.
+ * True when a request comes from the console itself, not from a foreign page for which the browser sends the cookie. A
+ * request that changes something must name its origin. A proxy may have rewritten Host: then `publicUrl` counts.
  */
 export function isOwnPage({ headers, method }: FastifyRequest, publicUrl: string | null): boolean {
   const { origin, host } = headers;
@@ -79,7 +77,7 @@ export function isOwnPage({ headers, method }: FastifyRequest, publicUrl: string
   return from.host === host || (publicUrl !== null && from.origin === new URL(publicUrl).origin);
 }
 
-/** The name tells daemons of one machine apart: a browser keeps cookies by host, whatever the port. */
+/** The port tells daemons of one machine apart: browsers store cookies by host, whatever the port. */
 function nameOf({ socket }: FastifyRequest): string {
   return `intentwatch_${socket.localPort}`;
 }

@@ -30,13 +30,12 @@ const STORED = z
 const MISSING = 'There is no such receiver that was made through the API.';
 const NO_KEY = 'The config has no `server.secretsKey`.';
 
-/** The wait until this process goes on with them. */
+/** Wait until this process uses the changed receivers. */
 const TIMEOUT_MS = 15_000;
 
-/** The time that a secret that is replaced signs beside the new one, unless it is said. */
+/** Default time for which a replaced secret signs beside the new one. */
 const OVERLAP = '1d';
 
-/** Does something, with faults of the receiver as a problem. */
 async function answered(status: number, act: () => Promise<unknown>): Promise<Answer> {
   try {
     return { status, body: await act() };
@@ -46,7 +45,6 @@ async function answered(status: number, act: () => Promise<unknown>): Promise<An
   }
 }
 
-/** Makes a receiver while the daemon runs. */
 export const addOneReceiver = defineRoute({
   ...NO_INPUT,
   method: 'POST',
@@ -68,7 +66,6 @@ export const addOneReceiver = defineRoute({
     }),
 });
 
-/** Puts another in the place of a receiver. */
 export const replaceOneReceiver = defineRoute({
   ...NO_INPUT,
   method: 'PUT',
@@ -90,7 +87,6 @@ export const replaceOneReceiver = defineRoute({
     }),
 });
 
-/** Changes some of a receiver. */
 export const changeOneReceiver = defineRoute({
   ...NO_INPUT,
   method: 'PATCH',
@@ -115,7 +111,6 @@ export const changeOneReceiver = defineRoute({
     }),
 });
 
-/** Removes a receiver. */
 export const removeOneReceiver = defineRoute({
   ...NO_INPUT,
   method: 'DELETE',
@@ -140,7 +135,6 @@ export const removeOneReceiver = defineRoute({
   },
 });
 
-/** Has a receiver sign with another secret. */
 export const rotateOneSecret = defineRoute({
   ...NO_INPUT,
   method: 'POST',

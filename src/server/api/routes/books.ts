@@ -10,7 +10,7 @@ import { type Answer, defineRoute, NO_INPUT } from '../route.ts';
 
 const PIECE_CHARACTERS = 65_536;
 
-/** A long text in pieces of some size, from its rows. Others are served between two of them. */
+/** Joins rows to pieces of some size. Other requests are served between two pieces. */
 async function* inPieces(rows: Iterable<string>): AsyncGenerator<string> {
   let piece = '';
   for (const row of rows) {
@@ -23,7 +23,6 @@ async function* inPieces(rows: Iterable<string>): AsyncGenerator<string> {
   if (piece !== '') yield piece;
 }
 
-/** In which forms a report is had. */
 const BOOK_FORMATS = ['json', 'csv', 'sums-csv', 'html'] as const;
 
 const CONTENT_TYPES = {
@@ -40,7 +39,6 @@ export function reportAs(format: (typeof BOOK_FORMATS)[number], report: Report):
 
 const WRITERS = { json: reportJson, csv: transfersCsv, 'sums-csv': sumsCsv, html: reportHtml };
 
-/** The books of a day. */
 export const readBooks = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -86,7 +84,7 @@ export const readBooks = defineRoute({
   },
 });
 
-/** A report as JSON; what grows with the day a row at a time. */
+/** A report as JSON; lists that grow with the day come one row at a time. */
 function* reportJson({ exceptions, transfers, ...rest }: Report): Generator<string> {
   yield `${JSON.stringify(rest).slice(0, -1)},"exceptions":`;
   yield* list(exceptions);

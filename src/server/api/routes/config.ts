@@ -2,10 +2,8 @@ import { z } from 'zod';
 import { CONFIG_STATE, configStateOf, reloadConfig } from '../../../operations/config-state.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
 
-/** How long is waited for a reload. */
 const WITHIN_MS = 20_000;
 
-/** The config that runs. */
 export const readConfig = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -20,7 +18,6 @@ export const readConfig = defineRoute({
 
 const DIGEST_EXPECTED = 'the digest of a file that is held: 32 hex digits';
 
-/** Has the config read again. */
 export const reload = defineRoute({
   ...NO_INPUT,
   method: 'POST',

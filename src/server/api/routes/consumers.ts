@@ -4,7 +4,6 @@ import { type OperationContext, RefusedError, UnknownError } from '../../../oper
 import { defineRoute, NO_INPUT } from '../route.ts';
 import { cursorField } from '../shapes.ts';
 
-/** The name of a consumer of the log. */
 export const CONSUMER_NAME = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, {
@@ -16,7 +15,6 @@ const NAMED = z.strictObject({ name: CONSUMER_NAME });
 
 const CONSUMER = z.object({ consumer: z.string() }).meta({ id: 'Consumer' });
 
-/** Moves a consumer whose place is stored here. */
 export const acknowledgeEvents = defineRoute({
   ...NO_INPUT,
   method: 'POST',
@@ -45,7 +43,6 @@ export const acknowledgeEvents = defineRoute({
   },
 });
 
-/** Removes a consumer. */
 export const removeConsumer = defineRoute({
   ...NO_INPUT,
   method: 'DELETE',
@@ -66,7 +63,7 @@ export const removeConsumer = defineRoute({
   },
 });
 
-/** Moves a consumer whose place is stored here: what stands up to there, it has taken. Never back. */
+/** Marks all entries up to a place as consumed. A consumer never moves back. */
 async function acknowledge(name: string, place: LogPlace, parts: OperationContext): Promise<void> {
   await entryOf(place, parts);
   const done = await parts.stores.consumers.acknowledge(name, place);

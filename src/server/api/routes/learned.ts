@@ -3,7 +3,6 @@ import { CORRIDOR, corridorsOf } from '../../../domain/cadence/corridors.ts';
 import { forgetLearned, LEARNED, readLearned } from '../../../operations/learned.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
 
-/** What was learned. */
 export const readAllLearned = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -21,7 +20,6 @@ export const readAllLearned = defineRoute({
   }),
 });
 
-/** Removes what was learned. */
 export const forgetAllLearned = defineRoute({
   ...NO_INPUT,
   method: 'DELETE',
@@ -62,7 +60,6 @@ const CORRIDORS = z
   })
   .meta({ id: 'Corridors' });
 
-/** What was learned of each pair of chains. */
 export const listCorridors = defineRoute({
   ...NO_INPUT,
   method: 'GET',

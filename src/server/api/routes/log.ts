@@ -54,7 +54,6 @@ const FILTER = {
 const LOST = 'Behind the cursor events have left the log (`retention`): some would be missing.';
 const NEWER = 'A newer version wrote what comes next, and this one cannot read it.';
 
-/** The event log: by time, type and subject, or from a place on. */
 export const listEvents = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -128,7 +127,7 @@ async function rangeOf(
 ): Promise<Range> {
   const nowMs = await redisTimeMs(redis);
   return {
-    // A place in the future would pass over what comes until then.
+    // A place in the future would skip the entries until then.
     sinceMs: since === undefined ? null : Math.min(nowMs, momentMs(since, nowMs)),
     untilMs: until === undefined ? null : momentMs(until, nowMs),
   };
@@ -157,7 +156,6 @@ function pageAnswer(
   return { status: 200, body: { events: events.map(({ event }) => event), next: writeCursor(next), more } };
 }
 
-/** The event log as it grows. */
 export const streamEvents = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -203,16 +201,15 @@ function placeOf(lastEventId: string): LogPlace {
 }
 
 async function* textOf(events: ReturnType<typeof followEvents>): AsyncGenerator<string> {
-  // How soon to come back.
   yield 'retry: 2000\n';
   for await (const { place, event } of events) {
     const id = `id: ${writeCursor(place)}\n`;
-    // An id alone is no event for a client, which keeps it all the same.
+    // An id alone is no event for a client, but the client stores it.
     yield event === null ? `${id}\n` : `${id}event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
   }
 }
 
-/** An event, whole, as one receiver gets it: also by the link that an event carries that was cut. */
+/** One whole event as one receiver gets it. A link in a shortened event leads here too. */
 export const readEvent = defineRoute({
   ...NO_INPUT,
   method: 'GET',

@@ -18,7 +18,6 @@ const NAMED = z.strictObject({ name: RECEIVER_NAME });
 
 const UNKNOWN = 'There is no such receiver.';
 
-/** Who is notified. */
 export const listOfReceivers = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -41,7 +40,6 @@ export const listOfReceivers = defineRoute({
   },
 });
 
-/** One of them. */
 export const readOneReceiver = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -60,7 +58,6 @@ async function answerOf(name: string, { operations, adding }: ApiContext): Promi
   return { status: 200, body: await readReceiver(name, adding.originOf, operations) };
 }
 
-/** What an operator can have a receiver do, and what it is then. */
 function action(facts: {
   word: string;
   summary: string;
@@ -90,7 +87,6 @@ function action(facts: {
   });
 }
 
-/** The actions that move a receiver from state to state. */
 export const RECEIVER_ACTIONS = {
   pause: action({
     word: 'pause',
@@ -122,7 +118,6 @@ export const RECEIVER_ACTIONS = {
   }),
 };
 
-/** Sends a test event. */
 export const testOneReceiver = defineRoute({
   ...NO_INPUT,
   method: 'POST',
@@ -153,7 +148,6 @@ const RANGE = {
     .describe('Only these types.'),
 };
 
-/** Sends the events of a time once more. */
 export const resendToReceiver = defineRoute({
   ...NO_INPUT,
   method: 'POST',
@@ -181,7 +175,6 @@ export const resendToReceiver = defineRoute({
   },
 });
 
-/** Delivers dead letters again. */
 export const retryOfReceiver = defineRoute({
   ...NO_INPUT,
   method: 'POST',

@@ -20,7 +20,6 @@ const RESEND_BODY = z.strictObject(
   { error: 'an object' },
 );
 
-/** What both ways to send once more have in common. */
 const RESENDING = {
   ...NO_INPUT,
   method: 'POST',
@@ -32,7 +31,6 @@ const RESENDING = {
 const REFUSED =
   'No receiver matches (`detail` says what the event waits for, where it does), or one of them is paused or disabled.';
 
-/** Sends one event once more. */
 export const resendOfEvent = defineRoute({
   ...RESENDING,
   path: '/events/{id}/resend',
@@ -52,7 +50,6 @@ export const resendOfEvent = defineRoute({
   },
 });
 
-/** Sends what was reported of a subject once more. */
 export const resendOfSubject = defineRoute({
   ...RESENDING,
   path: '/subjects/{subject}/resend',
@@ -72,7 +69,6 @@ export const resendOfSubject = defineRoute({
   },
 });
 
-/** How far a replay is. */
 export const readReplay = defineRoute({
   ...NO_INPUT,
   method: 'GET',

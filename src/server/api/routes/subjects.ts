@@ -35,7 +35,6 @@ const SUBJECT_PAGE = z.object({ subjects: z.array(SUBJECT), next: NEXT }).meta({
 
 const RECHECKED = z.object({ subject: z.string() }).meta({ id: 'Rechecked' });
 
-/** What is watched. */
 export const listWatched = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -91,13 +90,11 @@ const SUBJECT_DETAILS = SUBJECT_STATE.extend({ next: NEXT_AFTER }).meta({ id: 'S
 /** A subject with a page of its timeline. */
 export type SubjectDetails = z.infer<typeof SUBJECT_DETAILS>;
 
-/** Of the timelines of one transfer and what led to it, so many events make a page. */
+/** Events per page, over the timelines of one transfer and of the subjects that led to it. */
 export const MOST_EVENTS = 100;
 
-/** So many deliveries make a page. */
 export const MOST_DELIVERIES = 200;
 
-/** One subject, with a page of its timeline. */
 export const readSubject = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -122,7 +119,6 @@ export const readSubject = defineRoute({
   },
 });
 
-/** The deliveries of a subject's events. */
 export const listDeliveriesOfSubject = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -163,7 +159,6 @@ export const listDeliveriesOfSubject = defineRoute({
   },
 });
 
-/** Asks the upstream for a subject now. */
 export const recheckSubject = defineRoute({
   ...NO_INPUT,
   method: 'POST',

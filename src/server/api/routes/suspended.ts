@@ -12,7 +12,6 @@ import {
 import { defineRoute, NO_INPUT } from '../route.ts';
 import { cursorField, limitField, NEXT, writeCursor } from '../shapes.ts';
 
-/** What left the config and may come back. */
 export const listOfSuspended = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -39,7 +38,6 @@ export const listOfSuspended = defineRoute({
   },
 });
 
-/** Events that waited in vain. */
 export const listOfDropped = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -66,7 +64,6 @@ export const listOfDropped = defineRoute({
   },
 });
 
-/** Ends what is suspended. */
 export const removeOfSuspended = defineRoute({
   ...NO_INPUT,
   method: 'POST',

@@ -13,7 +13,7 @@ import {
 import { ProblemError } from '../../problem.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
 
-/** What is stored with every subject that is tracked is bounded. */
+/** Limits of the metadata that is stored with every tracked subject. */
 const MOST_MEMBERS = 50;
 const LONGEST_KEY = 100;
 const LONGEST_VALUE = 1_000;
@@ -38,7 +38,6 @@ const TRACKED = z
   })
   .meta({ id: 'Tracked' });
 
-/** Tracks a subject beside what the config names. */
 export const track = defineRoute({
   ...NO_INPUT,
   method: 'POST',
@@ -141,7 +140,6 @@ export const track = defineRoute({
   },
 });
 
-/** Ends the tracking of a subject. */
 export const untrack = defineRoute({
   ...NO_INPUT,
   method: 'DELETE',

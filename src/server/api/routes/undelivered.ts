@@ -23,7 +23,6 @@ import {
   writeCursor,
 } from '../shapes.ts';
 
-/** What was not delivered. */
 export const listOfUndelivered = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -56,7 +55,7 @@ export const listOfUndelivered = defineRoute({
   },
 });
 
-/** What no receiver gets. */
+/** Lists events that no receiver gets. */
 export const listOfUnmatched = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -83,7 +82,6 @@ export const listOfUnmatched = defineRoute({
   },
 });
 
-/** Entries of the event log that could not be read. */
 export const listOfQuarantine = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -107,7 +105,6 @@ export const listOfQuarantine = defineRoute({
   }),
 });
 
-/** Puts those that can be read by now back. */
 export const replayOfQuarantine = defineRoute({
   ...NO_INPUT,
   method: 'POST',
