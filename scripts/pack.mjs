@@ -1,9 +1,9 @@
-// Makes what a package has in place of its TypeScript: JavaScript with types and source maps, in dist. `npm pack` runs it
-// before it packs and takes dist away afterwards; a clone runs its TypeScript as it is and never looks there.
+// Makes a package's files in place of its TypeScript: JavaScript with types and source maps, in dist. `npm pack` runs it
+// before it packs and removes dist afterwards; a clone runs its TypeScript directly and never reads dist.
 //
 //   node scripts/pack.mjs                      makes dist of the daemon
 //   node scripts/pack.mjs consumer             makes consumer/dist, and puts the license beside it
-//   node scripts/pack.mjs [consumer] --remove  takes it away
+//   node scripts/pack.mjs [consumer] --remove  removes it
 //
 // Plain JavaScript: the npm that packs may run on a Node that cannot read the rest.
 
@@ -23,7 +23,7 @@ function compile(project) {
 function makeDaemon() {
   compile('scripts/tsconfig.pack.json');
   const dist = join(root, 'dist/src');
-  // What is read at run time beside JavaScript: the scripts that Redis runs, and the files of the page.
+  // Files that are read at run time beside JavaScript: the scripts of Redis, and the files of the page.
   const commands = 'store/commands';
   cpSync(join(root, 'src', commands), join(dist, commands), {
     recursive: true,

@@ -1,17 +1,17 @@
-// Installs what this checkout lacks before an npm script runs: redis-server, the dependencies, Node 26.
+// Installs the missing requirements of an npm script: redis-server, the dependencies, Node 26.
 //
-//   node scripts/prepare.mjs                what tests, checks and the demo need
-//   node scripts/prepare.mjs --production   what `npm start` needs
-//   node scripts/prepare.mjs --no-redis     what packing needs; with --production, what most commands need
-//   node scripts/prepare.mjs --chaos        what `npm run chaos` needs: also faketime, where it can be installed
+//   node scripts/prepare.mjs                for tests, checks and the demo
+//   node scripts/prepare.mjs --production   for `npm start`
+//   node scripts/prepare.mjs --no-redis     for packing; with --production, for most commands
+//   node scripts/prepare.mjs --chaos        for `npm run chaos`: also faketime, where it can be installed
 //   node scripts/prepare.mjs --all          `npm run setup:all`: also the optional parts that some tests run against:
 //                                           Postgres, Chromium, Prometheus with its Alertmanager, jsonnet, Go, Python
 //                                           with aiosmtpd, faketime, an EVM node, Node 20 and 26; exit code 1 where one fails
 //
 // It runs on the machine's own Node (20 or newer) while nothing is installed yet, so it is plain JavaScript and uses
-// Node's own modules only. npm puts node_modules/.bin first on PATH for the script that follows: a `node` installed
-// there is the one that script gets. Silent when nothing is missing; otherwise one line per step, and exit code 1
-// with what to type when a step cannot be done here.
+// Node's own modules only. npm puts node_modules/.bin first on PATH for the following script: that script gets a `node`
+// installed there. Silent when nothing is missing; otherwise one line per step, and exit code 1 with the command to type
+// when a step cannot be done here.
 
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -45,7 +45,7 @@ const all = process.argv.includes('--all');
 const chaos = process.argv.includes('--chaos');
 const withoutRedis = process.argv.includes('--no-redis');
 
-/** What stops the script that follows: the message says what to type. */
+/** Stops the following script; the message names the command to type. */
 class Missing extends Error {}
 
 function say(text) {
@@ -92,8 +92,8 @@ function readText(file) {
 }
 
 /**
- * What node_modules holds of package-lock.json: 'all', 'production' or 'none'. npm writes .package-lock.json when an
- * install has ended, so an interrupted one counts as none.
+ * Installed part of package-lock.json: 'all', 'production' or 'none'. npm writes .package-lock.json at the end of an install,
+ * so an interrupted one counts as none.
  */
 function compareWithLock(lockText, installedText) {
   const installed = JSON.parse(installedText).packages ?? {};
@@ -126,14 +126,14 @@ function writeStamp(scope) {
   try {
     writeFileSync(stampFile, `${fingerprint(installedText)} ${scope}\n`);
   } catch (error) {
-    // A read-only node_modules: without the stamp the comparison is made again next time, which is only slower.
+    // A read-only node_modules: without the stamp the comparison is repeated next time, which is only slower.
     if (!NOT_WRITABLE.includes(error.code)) throw error;
   }
 }
 
 /**
- * 'all', 'production' or 'none'. The stamp is believed as long as neither lock file has changed since: it ends the
- * matter on a machine where npm installs something else than the lock names.
+ * 'all', 'production' or 'none'. The stamp counts until a lock file changes: on some machines npm installs other packages
+ * than the lock names.
  */
 function installedScope() {
   const installedText = readText(join(modules, '.package-lock.json'));
@@ -150,7 +150,7 @@ function installedScope() {
   }
 }
 
-/** True when development dependencies are installed: whoever has them does not lose them by starting the daemon. */
+/** True when development dependencies are installed: a start of the daemon does not remove them. */
 function developmentIsInstalled() {
   try {
     const installed = JSON.parse(readText(join(modules, '.package-lock.json')) ?? '{}').packages ?? {};
@@ -166,7 +166,7 @@ function dependenciesAreReady() {
   return scope === 'all' || (production && scope === 'production');
 }
 
-/** PATH without the folders npm put before it: the inner npm must not run on a Node that it is about to remove. */
+/** PATH without the folders of the outer npm: the inner npm must not run on a Node that it is about to remove. */
 function outerPath() {
   const folders = (process.env.PATH ?? '').split(delimiter);
   return folders
@@ -175,8 +175,8 @@ function outerPath() {
 }
 
 /**
- * The environment of the inner npm. An outer `npm run` hands its own settings down as npm_* (`--silent`,
- * `--workspace`, its prefix …); only those that say how to reach the registry are passed on.
+ * The environment of the inner npm. An outer `npm run` passes its own settings as npm_* (`--silent`, `--workspace`, its
+ * prefix …); only those for the registry are passed on.
  */
 function npmEnvironment() {
   const kept =
@@ -207,7 +207,7 @@ function major(version) {
   return Number(/^v(\d+)\./.exec(version.trim())?.[1] ?? 0);
 }
 
-/** The version of the Node that the following npm script will get, e.g. `v26.1.0`; empty when there is none. */
+/** Version of the Node of the following npm script, e.g. `v26.1.0`; empty when there is none. */
 function nextNodeVersion() {
   if (existsSync(localNode)) {
     if (realpathSync(localNode) === process.execPath) return process.version;
@@ -224,7 +224,7 @@ function nodeIsReady() {
   return major(nextNodeVersion()) >= OLDEST_NODE;
 }
 
-/** Node needs a library of the compiler's that a bare Debian lacks: installs it, or says how. False where that is not it. */
+/** Installs the compiler's library that Node needs and a bare Debian lacks, or throws with advice. False for another cause. */
 function nodeRunsWithItsLibrary() {
   const { output } = run(localNode, ['-v']);
   if (!output.includes('libatomic.so.1')) return false;
@@ -247,7 +247,7 @@ function installNode() {
   const advice = `Install Node ${OLDEST_NODE} or newer, see https://nodejs.org/en/download`;
   npm(['i', '--no-save', '--no-package-lock', ...scope, spec], advice);
   if (nodeIsReady() || nodeRunsWithItsLibrary()) return;
-  // The package fetches its binary in an install script, which an npm set to ignore scripts has not run.
+  // The package fetches its binary in an install script, which an npm that ignores scripts has not run.
   const installer = run(process.execPath, ['installArchSpecificPackage.js'], {
     cwd: join(modules, 'node'),
     env: npmEnvironment(),
@@ -263,7 +263,6 @@ function installNode() {
 
 const REDIS_WANTED = `redis-server ${OLDEST_REDIS.join('.')} or newer`;
 
-/** What to type where we cannot install it. */
 function redisAdvice() {
   if (findOnPath('redis-server') !== null) return `Put ${REDIS_WANTED} first on PATH.`;
   if (process.platform === 'darwin') return 'Type: brew install redis';
@@ -271,7 +270,7 @@ function redisAdvice() {
   return `Install ${REDIS_WANTED} with this system's package manager.`;
 }
 
-/** Null when a fit redis-server is on PATH, or none is needed; otherwise what is wrong. */
+/** Problem of redis-server; null when a fit one is on PATH, or none is needed. */
 function redisProblem() {
   if (withoutRedis) return null;
   const file = findOnPath('redis-server');
@@ -287,18 +286,18 @@ function redisProblem() {
   return `${file} has version ${version[1]}, but ${REDIS_WANTED} is needed`;
 }
 
-/** Throws where the system's packages cannot or must not be used for this. */
+/** Throws where the system's packages cannot or must not be used for Redis. */
 function refuseToInstallRedis(problem) {
   if (findOnPath('redis-server') !== null) throw new Missing(`${problem}. ${redisAdvice()}`);
   const reason = findOnPath('apt-get') === null ? 'no apt-get' : process.getuid?.() === 0 ? null : 'not root';
   if (reason !== null)
     throw new Missing(`${problem} and cannot be installed here (${reason}). ${redisAdvice()}`);
-  // Installed before us: its service may be in use, and ours would end it.
+  // Installed earlier: its service may be in use, and our stop would end it.
   const packaged = '/usr/bin/redis-server';
   if (existsSync(packaged)) throw new Missing(`${packaged} exists but is not on PATH: add /usr/bin to PATH.`);
 }
 
-/** Packages start and enable system services; ours are started by who needs them, so those are put to rest. */
+/** Stops a system service: packages enable theirs, but scripts start their own. */
 function endService(name) {
   if (existsSync('/run/systemd/system')) {
     run('systemctl', ['disable', '--now', `${name}.service`]);
@@ -309,16 +308,16 @@ function endService(name) {
   }
 }
 
-/** Installs packages of the system's. Returns what was printed where that failed, else null. */
+/** Installs system packages. Returns the output of a failure, else null. */
 function installPackage(...names) {
   say(`installing ${names.join(' ')} as root (apt-get install ${names.join(' ')}) …`);
-  // In runlevel 1 the package's scripts leave the service alone where there is no systemd.
+  // In runlevel 1 the package's scripts do not start the service where there is no systemd.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1', NEEDRESTART_SUSPEND: '1' };
   const lock = ['-o', 'DPkg::Lock::Timeout=300'];
   // A failed update is no reason to stop: the lists may be good enough.
   const update = run('apt-get', ['update'], { env });
   const install = run('apt-get', ['install', '-y', '--no-install-recommends', ...lock, ...names], { env });
-  // Without a network only the update says so, and it ends with success.
+  // Without a network only the update reports the error, and it ends with success.
   return install.status === 0 ? null : `${update.output}${install.output}`.trimEnd();
 }
 
@@ -334,12 +333,12 @@ function installRedis(problem) {
 
 // ---- Optional parts ---------------------------------------------------------------------------------------------
 
-/** Bends a daemon's clock in `npm run chaos`, which does without it where it cannot be installed, and says so. */
+/** Changes a daemon's clock in `npm run chaos`, which works without it where it cannot be installed, and reports that. */
 const FAKETIME = { name: 'faketime', there: ['faketime'] };
 
 /**
- * What some tests run against beside Redis, as packages of Debian's: where it is looked for (commands, or absolute
- * paths) and the service that comes with it. `test/support/optional-parts.ts` has the tests' side of this list.
+ * Debian packages of services for some tests beside Redis: `there` is their location (commands, or absolute paths), `service`
+ * their service. `test/support/optional-parts.ts` has the tests' side of this list.
  */
 const OPTIONAL_PACKAGES = [
   { name: 'postgresql', there: ['initdb', '/usr/lib/postgresql'], service: 'postgresql' },
@@ -359,7 +358,7 @@ const OPTIONAL_PACKAGES = [
   FAKETIME,
 ];
 
-/** Programs from npm; apart from the dependencies, for they are not built for every system, or exist in two versions. */
+/** Programs from npm, apart from the dependencies: they are not built for every system, or exist in two versions. */
 const OPTIONAL_PROGRAMS = [
   { name: 'an EVM node', spec: '@foundry-rs/anvil@1.7.1', command: 'anvil', folder: '.intentwatch-anvil' },
   { name: 'Node 20', spec: 'node@20', command: 'node', folder: '.intentwatch-node-20', major: 20 },
@@ -370,7 +369,7 @@ function isThere({ there }) {
   return there.some((place) => (place.startsWith('/') ? existsSync(place) : findOnPath(place) !== null));
 }
 
-/** Installs the missing packages where it can. Returns the names of those that are missing still. */
+/** Installs missing packages where possible. Returns the names of those still missing. */
 function installPackages(wanted) {
   const missing = wanted.filter((part) => !isThere(part));
   const names = missing.map(({ name }) => name);
@@ -424,15 +423,15 @@ function installExtras() {
 // ---- One at a time ----------------------------------------------------------------------------------------------
 
 /**
- * Inside the checkout, where only its owner can write: a name in the machine's folder for temporary files could be taken
- * first by any other user. Readable by others, for whoever waits looks up which process holds it.
+ * Inside the checkout, where only its owner can write: another user could create a name in the folder for temporary files
+ * first. Readable by others, because a waiting process reads the holder from it.
  */
 const lockFolder = join(root, '.prepare-lock');
 
-/** The errors of a folder that this user cannot write in. */
+/** Errors of a folder in which this user cannot write. */
 const NOT_WRITABLE = ['EACCES', 'EPERM', 'EROFS'];
 
-/** The process that holds the lock; null while it has not yet said so, or when the lock has just gone. */
+/** The process that holds the lock; null before it has written its pid, or after the lock was released. */
 function lockHolder(folder) {
   const pid = Number(readText(join(folder, 'pid')) ?? 0);
   return Number.isInteger(pid) && pid > 0 ? pid : null;
@@ -447,7 +446,7 @@ function isAlive(pid) {
   }
 }
 
-/** Takes the lock of a dead process away. Another may have done so first: then what was moved is put back. */
+/** Removes the lock of a dead process. Another process may have done so first: then the moved lock is put back. */
 function removeStaleLock(deadPid) {
   const aside = `${lockFolder}.${process.pid}`;
   try {
@@ -483,7 +482,7 @@ async function takeLock() {
     }
     const holder = lockHolder(lockFolder);
     lookedWithoutHolder = holder === null ? lookedWithoutHolder + 1 : 0;
-    // A process that died between making the folder and writing its pid never says who it is.
+    // A process that died between making the folder and writing its pid never identifies itself.
     const isStale = holder === null ? lookedWithoutHolder > 20 : !isAlive(holder);
     if (isStale) {
       removeStaleLock(holder);
@@ -509,7 +508,7 @@ async function main() {
   }
   if ((production || redis === null) && dependenciesAreReady() && nodeIsReady() && extrasAreReady()) return;
   await takeLock();
-  // All of it again: whoever held the lock may have done it.
+  // All of it again: the earlier holder of the lock may have done it.
   const problem = production ? null : redisProblem();
   if (problem !== null) installRedis(problem);
   if (!dependenciesAreReady()) {

@@ -1,6 +1,6 @@
 /** @import { ListName, Page, Problem } from './types.ts' */
 
-/** A request that was refused: its message is the problem's detail. `retryMs`: when to try again; null for not by itself. */
+/** A refused request; its message is the problem's detail. `retryMs`: wait before a retry; null: no automatic retry. */
 export class ApiError extends Error {
   /** @param {number} status @param {string} detail @param {number | null} retryMs */
   constructor(status, detail, retryMs) {
@@ -10,13 +10,13 @@ export class ApiError extends Error {
   }
 }
 
-/** The server ends every request sooner: what takes longer has lost its connection. */
+/** The server ends every request sooner: a longer one has lost its connection. */
 const LONGEST_MS = 30_000;
 const UNANSWERED = 'The daemon gives no answer.';
 const RETRY_MS = 2_000;
 const LONGEST_RETRY_MS = 60_000;
 
-/** The time that an answer asks to wait, in ms. @param {Response} answer */
+/** The wait that an answer requests, in ms. @param {Response} answer */
 export function retryMsOf(answer) {
   const seconds = Number(answer.headers.get('retry-after') ?? 'none');
   return Number.isFinite(seconds)
@@ -24,18 +24,18 @@ export function retryMsOf(answer) {
     : RETRY_MS;
 }
 
-/** The refusal that an answer holds. @param {Response} answer @param {Problem | null} problem */
+/** The refusal in an answer. @param {Response} answer @param {Problem | null} problem */
 function refusal(answer, problem) {
   const passes = answer.status === 429 || answer.status >= 500;
   const detail = problem?.detail ?? `The server answered ${answer.status}.`;
   return new ApiError(answer.status, detail, passes ? retryMsOf(answer) : null);
 }
 
-/** The URLs of the API stand beside the page, also below a path of a proxy. */
+/** Relative to the page, so that it also works below a path of a proxy. */
 export const API = 'api/v1';
 
 /**
- * Asks the server. Rejects with an ApiError when it refuses. What it answers is what the path promises (see types.ts).
+ * Sends a request. Rejects with an ApiError when the server refuses. The answer has the type that types.ts gives the path.
  * @template T
  * @param {string} path
  * @param {{ method?: string, body?: unknown, signal?: AbortSignal }} [options]
@@ -69,14 +69,14 @@ export async function call(path, { method = 'GET', body, signal } = {}) {
 export const read = (path, signal) => call(`${API}${path}`, signal ? { signal } : {});
 
 /**
- * Has the daemon do something: once, though the request be made twice.
+ * Requests an action of the daemon, which is done once even when the request is repeated.
  * @template T @param {string} path @param {unknown} [body] @returns {Promise<T>}
  */
 export const act = (path, body) =>
   call(`${API}${path}`, { method: 'POST', ...(body === undefined ? {} : { body }) });
 
 /**
- * Some of a list that comes in pages, of which some are empty: at most `most` of them, and whether there are more.
+ * Reads at most `most` items of a list with pages, of which some are empty; `more`: there are further items.
  * @template T
  * @param {string} path with its query
  * @param {{ key: ListName, most: number, pages?: number, signal?: AbortSignal }} options

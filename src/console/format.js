@@ -16,7 +16,7 @@ function parts(whole, large, first, small, second) {
   return `${Math.floor(whole / large)} ${first}${rest === 0 ? '' : ` ${rest} ${second}`}`;
 }
 
-/** The time since, or how soon. @param {string | null} at @param {number} nowMs */
+/** The time since, or until. @param {string | null} at @param {number} nowMs */
 export function ago(at, nowMs) {
   if (at === null) return '–';
   const seconds = (nowMs - Date.parse(at)) / 1_000;
@@ -24,7 +24,7 @@ export function ago(at, nowMs) {
   return seconds > 0 ? `${span(Math.round(seconds))} ago` : `in ${span(Math.round(-seconds))}`;
 }
 
-/** A time of the day, with the day where that is not today. @param {string} at @param {number} nowMs */
+/** A time of the day, with the day where it is not today. @param {string} at @param {number} nowMs */
 export function clock(at, nowMs) {
   const time = new Date(at);
   const isToday = new Date(nowMs).toDateString() === time.toDateString();
@@ -93,7 +93,7 @@ const WARN = [
   'unproven',
 ];
 
-/** How a word is coloured; its text says the same. @param {string | null} word */
+/** Colour of a word; its text has the same meaning. @param {string | null} word */
 export function toneOf(word) {
   if (word === null) return 'idle';
   if (GOOD.includes(word)) return 'good';
@@ -101,7 +101,7 @@ export function toneOf(word) {
   return WARN.includes(word) ? 'warn' : 'busy';
 }
 
-/** What a subject is about, in a line. @param {Subject} subject */
+/** Title of a subject, in a line. @param {Subject} subject */
 export function titleOf({ amount: money, source, destination, kind, subject }) {
   const ends =
     source === null && destination === null ? null : [source ?? 'unknown', destination ?? 'unknown'];

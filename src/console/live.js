@@ -1,12 +1,12 @@
 /** @import { LiveState, RenderedEvent } from './types.ts' */
 import { API, retryMsOf } from './api.js';
 
-/** The stream says something at least every 15 s; what is silent for longer than this is cut off. */
+/** The stream sends data at least every 15 s; a stream that is silent for longer than this is cut off. */
 const SILENT_MS = 40_000;
 const RETRY_MS = 2_000;
 
 /**
- * Follows the events of the daemon, and comes back by itself where it was cut off, with all that came since.
+ * Follows the events of the daemon. After a cut it reconnects by itself and gets all events since.
  * @param {{ onState: (state: LiveState) => void, onEvents: (events: RenderedEvent[]) => void, onSignedOut: () => void }} handlers
  * @returns {() => void} ends it
  */
@@ -21,12 +21,12 @@ export function follow({ onState, onEvents, onSignedOut }) {
       try {
         const { status, afterMs } = await listen();
         if (status === 401) return onSignedOut();
-        // The place has left the log: what is shown is read anew anyway.
+        // The place has left the log: the page reads its data again anyway.
         if (status === 410 || status === 400) lastId = '';
         if (status === 429) state = 'full';
         retryMs = afterMs;
       } catch {
-        // Cut off: it is tried again.
+        // Cut off: it is retried.
       }
       if (ended.signal.aborted) return;
       onState(state);
@@ -34,7 +34,7 @@ export function follow({ onState, onEvents, onSignedOut }) {
     }
   };
 
-  /** Reads one connection to its end. Resolves with its status, and after how many ms to connect again. */
+  /** Reads one connection to its end. Resolves with its status, and the wait in ms before the next. */
   async function listen() {
     const cut = new AbortController();
     const abort = () => cut.abort();

@@ -12,12 +12,12 @@ import { SuspendedView } from './suspended.js';
 import { Search, Transfers } from './transfers.js';
 import { UndeliveredView } from './undelivered.js';
 
-/** What is shown is read anew at most once in so many ms, whatever happens. */
+/** Shortest interval between two reads of the shown data. */
 const REFRESH_MS = 1_500;
-/** And at least so often: what is reported as late makes no event here. */
+/** Longest interval: data that is reported late causes no event here. */
 const IDLE_MS = 30_000;
 const TOAST_MS = 6_000;
-/** How soon a page that could not begin tries again. */
+/** Wait before a page that could not begin tries again. */
 const AGAIN_MS = 2_000;
 
 const NAV = /** @type {const} */ ([
@@ -31,14 +31,14 @@ const NAV = /** @type {const} */ ([
 /** @type {readonly string[]} */
 const VIEWS = [...NAV.map(([view]) => view), 'search', 'subject'];
 
-/** What the address requests: a view, and its argument. */
+/** View and argument of the address. */
 function placeOf() {
   const [view = '', ...rest] = location.hash.replace(/^#\/?/, '').split('/');
   let argument = rest.join('/');
   try {
     argument = decodeURIComponent(argument);
   } catch {
-    // As it is: whoever wrote the address by hand sees what was searched for.
+    // Undecoded: an author of the address recognises the searched text.
   }
   return { view: view || 'transfers', argument };
 }
@@ -128,7 +128,7 @@ function Console({ session, onSignedOut }) {
     const moved = () => {
       setPlace(placeOf());
       scrollTo(0, 0);
-      // The reader of a screen is given where it is now.
+      // Tells a screen reader of the new view.
       requestAnimationFrame(() => main.current?.querySelector('h1')?.focus());
     };
     /** @param {KeyboardEvent} event */
@@ -140,7 +140,7 @@ function Console({ session, onSignedOut }) {
     };
     addEventListener('hashchange', moved);
     addEventListener('keydown', pressed);
-    // The address may have changed after it was looked at first, and before anybody listened.
+    // The address may have changed between the first read and the listener.
     setPlace(placeOf());
     return () => {
       removeEventListener('hashchange', moved);
@@ -236,7 +236,7 @@ function Console({ session, onSignedOut }) {
   `;
 }
 
-/** Says why the config file as it is now is not what runs. */
+/** Explains why the present config file is not the running config. */
 function UnappliedConfig() {
   const { data } = useData(
     async (signal) => /** @type {Promise<ConfigState>} */ (read('/config', signal)),
@@ -278,7 +278,7 @@ function Lines({ text }) {
   return lines.map((line) => html`<p class="mono wrap" key=${line}>${line}</p>`);
 }
 
-/** What has happened, in a sentence for those who hear the page. @param {RenderedEvent[]} events */
+/** A sentence about new events for screen readers. @param {RenderedEvent[]} events */
 function tellingOf(events) {
   const [first] = events;
   if (events.length !== 1 || first === undefined) return `${events.length} events`;

@@ -5,12 +5,15 @@ import { ApiError } from './api.js';
 import { ago, clock, short, titleOf, toneOf } from './format.js';
 import { html, useEffect, useRef, useState } from './htm.js';
 
-/** A word of state: its colour says no more than the word. @param {{ word: string | null, children?: ComponentChildren }} props */
+/**
+ * A word of state; its colour means no more than the word.
+ * @param {{ word: string | null, children?: ComponentChildren }} props
+ */
 export function Pill({ word, children }) {
   return html`<span class=${`pill ${toneOf(word)}`}>${children ?? (word ?? 'not seen yet').replaceAll('_', ' ')}</span>`;
 }
 
-/** A time as it is said, and when it was. @param {{ at: string | null }} props */
+/** A time in words, and as a date. @param {{ at: string | null }} props */
 export function Ago({ at }) {
   const nowMs = useNow();
   return at === null
@@ -23,12 +26,15 @@ export function Clock({ at }) {
   return html`<time dateTime=${at} title=${new Date(at).toLocaleString()}>${clock(at, Date.now())}</time>`;
 }
 
-/** Nothing to show, said as such. @param {{ title: string, children?: ComponentChildren }} props */
+/** An empty list. @param {{ title: string, children?: ComponentChildren }} props */
 export function Empty({ title, children }) {
   return html`<div class="empty"><p class="empty-title">${title}</p>${children && html`<p>${children}</p>`}</div>`;
 }
 
-/** A button that is busy until what it does is done. @param {{ onAct: () => Promise<void>, children: ComponentChildren, kind?: string, label?: string, disabled?: boolean }} props */
+/**
+ * A button that is busy until its action is done.
+ * @param {{ onAct: () => Promise<void>, children: ComponentChildren, kind?: string, label?: string, disabled?: boolean }} props
+ */
 export function Action({ onAct, children, kind = '', label, disabled = false }) {
   const [busy, setBusy] = useState(false);
   const run = async () => {
@@ -43,7 +49,7 @@ export function Action({ onAct, children, kind = '', label, disabled = false }) 
   return html`<button type="button" class=${`button ${kind}`} aria-label=${label} aria-busy=${busy} disabled=${disabled} onClick=${run}>${children}</button>`;
 }
 
-/** The chips of the user's own metadata. @param {{ metadata: Record<string, string> }} props */
+/** @param {{ metadata: Record<string, string> }} props */
 export function Metadata({ metadata }) {
   const pairs = Object.entries(metadata);
   if (pairs.length === 0) return null;
@@ -52,7 +58,7 @@ export function Metadata({ metadata }) {
   </ul>`;
 }
 
-/** The place where a subject is shown. @param {string} id */
+/** The address of a subject's view. @param {string} id */
 export const subjectLink = (id) => `#/subject/${encodeURIComponent(id)}`;
 
 /** The name of a subject, as a link. @param {{ subject: Subject }} props */
@@ -63,7 +69,7 @@ export function SubjectName({ subject }) {
   </a>`;
 }
 
-/** The time, anew every second. */
+/** The time, updated every second. */
 export function useNow() {
   const [nowMs, setNowMs] = useState(Date.now());
   useEffect(() => {
@@ -85,7 +91,7 @@ export function useSlowTick() {
   return tick;
 }
 
-/** Waits so many ms, or until it is ended. @param {number} ms @param {AbortSignal} signal @returns {Promise<void>} */
+/** Waits `ms`, or until `signal` aborts. @param {number} ms @param {AbortSignal} signal @returns {Promise<void>} */
 function pause(ms, signal) {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
@@ -97,8 +103,8 @@ function pause(ms, signal) {
 }
 
 /**
- * What a view shows, read when it begins, whenever `key` becomes another, and whenever `tick` grows. What was read
- * before stays until then. A request that may pass is made again after the time that its refusal names.
+ * Data of a view, read when it begins, whenever `key` changes, and whenever `tick` grows. Earlier data stays until then. A
+ * temporary failure is retried after the time that the refusal names.
  * @template T
  * @param {(signal: AbortSignal) => Promise<T>} read
  * @param {string} key
@@ -115,7 +121,7 @@ export function useData(read, key, tick) {
   const ended = useRef(/** @type {AbortController | null} */ (null));
   useEffect(() => () => ended.current?.abort(), []);
   useEffect(() => {
-    // One at a time: a slow daemon is not asked the more often, the more happens.
+    // One at a time: more events do not cause more requests to a slow daemon.
     if (running.current?.key === key) {
       running.current.again = true;
       return;
@@ -148,7 +154,7 @@ export function useData(read, key, tick) {
   return state.key === key ? state : { data: null, error: null };
 }
 
-/** What a view shows while it loads, and when it cannot. @param {{ error: string | null }} props */
+/** A view that loads, or failed to load. @param {{ error: string | null }} props */
 export function Loading({ error }) {
   if (error !== null) return html`<p class="problem" role="alert">${error}</p>`;
   return html`<div class="loading" role="status"><span class="visually-hidden">Loading</span><i></i><i></i><i></i></div>`;

@@ -7,7 +7,7 @@ import { Action, Ago, Empty, Loading, Pill, useData } from './parts.js';
 
 const STATES = /** @type {Record<string, string>} */ ({ ok: 'healthy' });
 
-/** Who is notified, and how it goes. @param {ViewProps} props */
+/** Receivers and their states. @param {ViewProps} props */
 export function Receivers(props) {
   const { data, error } = useData(
     async (signal) => /** @type {Promise<{ receivers: ReceiverView[] }>} */ (read('/receivers', signal)),

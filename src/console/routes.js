@@ -8,7 +8,7 @@ import { Empty, Loading, useData } from './parts.js';
 const TICKS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 21_600, 86_400, 604_800];
 const SHOWN = 30;
 
-/** The time that transfers take between two chains, as a picture and as a table. @param {ViewProps} props */
+/** Durations of transfers between two chains, as a picture and as a table. @param {ViewProps} props */
 export function Routes({ tick }) {
   const { data, error } = useData(
     async (signal) =>
@@ -64,7 +64,7 @@ const shared = (count, share) =>
 
 /**
  * A bar per route on a logarithmic scale: dark to the time within which 9 of 10 are filled, light to 99 of 100, a mark at
- * the median. The table beside it says the same.
+ * the median. The table beside it has the same values.
  * @param {{ corridors: (Corridor & { fill: NonNullable<Corridor['fill']> })[], titleOf: (corridor: Corridor) => string }} props
  */
 function Picture({ corridors, titleOf }) {

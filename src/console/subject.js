@@ -6,7 +6,7 @@ import { html, useState } from './htm.js';
 import { Action, Ago, Clock, Loading, Metadata, Pill, useData } from './parts.js';
 import { readCorridors, Waiting } from './transfers.js';
 
-/** The usual way of a kind, as steps: what each is called, and in which statuses it has been reached. */
+/** Usual steps of a kind: the name of each, and the statuses that have reached it. */
 const WAYS = /** @type {Record<string, [string, string[]][]>} */ ({
   intent: [
     ['Quoted', []],
@@ -27,12 +27,12 @@ const WAYS = /** @type {Record<string, [string, string[]][]>} */ ({
 
 const FAILED = ['failed', 'expired', 'refundable', 'refunded', 'error', 'expired_unfunded'];
 
-/** The number of events one page of the timeline has, and how many pages of deliveries are read for it at first. */
+/** Events per page of the timeline, and pages of deliveries that are read for it at first. */
 const EVENTS_OF_PAGE = 50;
 const PAGES_OF_DELIVERIES = 5;
 
 /**
- * What is shown of a subject: so many pages of its timeline. `partial` are the events whose deliveries are not all here.
+ * Shown data of a subject: some pages of its timeline. `partial`: events with further deliveries.
  * @typedef {{ subject: SubjectDetails, timeline: Moment[], more: boolean, deliveries: Map<string, SubjectDelivery[]>, partial: Set<string> }} Shown
  */
 
@@ -61,7 +61,7 @@ async function readShown(path, { pages, deliveryPages }, signal) {
 }
 
 /**
- * Reads the deliveries of a page of the timeline, a bounded number of them.
+ * Reads the deliveries of a page of the timeline, up to a limit.
  * @param {string} path
  * @param {{ after: string, page: SubjectDetails, deliveryPages: number, shown: Shown, signal: AbortSignal }} options
  */
@@ -153,7 +153,10 @@ export function SubjectView({ id, tick, canAct, say, refresh }) {
   `;
 }
 
-/** How far a subject has come on its usual way. @param {{ subject: SubjectDetails, timeline: Moment[] }} props the oldest event first */
+/**
+ * Progress of a subject on its usual steps.
+ * @param {{ subject: SubjectDetails, timeline: Moment[] }} props the oldest event first
+ */
 function Way({ subject, timeline }) {
   const { kind, status, transfer } = subject;
   const way = WAYS[kind];
@@ -189,11 +192,11 @@ function firstIn(timeline, subject, words, isFirst) {
   const own = timeline.filter((moment) => moment.subject === subject);
   const found = own.find(({ status }) => status === words[0]);
   const [first] = own;
-  // What is further along says only that the step is over, not when it was. A first word that is not known is the first step.
+  // A later step proves only that this one is over, not its time. An unknown first word is the first step.
   return found ?? (isFirst && !words.includes(first?.status ?? '') ? first : undefined);
 }
 
-/** When the upstream says that it was, else when it was seen. @param {Moment} moment */
+/** The upstream's time, else the time of the observation. @param {Moment} moment */
 function timeOf({ upstreamUpdatedAt, at }) {
   return upstreamUpdatedAt === null ? at : new Date(upstreamUpdatedAt * 1_000).toISOString();
 }
@@ -224,7 +227,7 @@ function Timeline({ shown, canAct, say, refresh }) {
   </ol>`;
 }
 
-/** Why there is no event. @param {SubjectDetails} subject */
+/** Explains why there is no event. @param {SubjectDetails} subject */
 function nothingReported({ kind, status }) {
   if (kind === 'wallet') return 'The events are those of its transfers.';
   if (status === null) return 'Nothing has been seen of it yet.';
@@ -255,7 +258,10 @@ function textOf(
   return parts.join(' · ');
 }
 
-/** A delivery with what was tried. @param {{ delivery: SubjectDelivery, event: string, canAct: boolean, say: ViewProps['say'], refresh: () => void }} props */
+/**
+ * A delivery with its attempts.
+ * @param {{ delivery: SubjectDelivery, event: string, canAct: boolean, say: ViewProps['say'], refresh: () => void }} props
+ */
 function DeliveryView({ delivery, event, canAct, say, refresh }) {
   const { receiver, state, attempts, lastAttempts, nextAttemptAt, replay } = delivery;
   const resend = async () => {
@@ -283,7 +289,7 @@ function DeliveryView({ delivery, event, canAct, say, refresh }) {
   </div>`;
 }
 
-/** What was tried, and what was answered. @param {{ attempts: SubjectDelivery['lastAttempts'] }} props */
+/** Attempts with their answers. @param {{ attempts: SubjectDelivery['lastAttempts'] }} props */
 export function Attempts({ attempts }) {
   return html`<ol class="attempt-list">
     ${attempts.map(
@@ -296,7 +302,7 @@ export function Attempts({ attempts }) {
   </ol>`;
 }
 
-/** What is known of the transfer. @param {{ subject: SubjectDetails }} props */
+/** Facts about the transfer. @param {{ subject: SubjectDetails }} props */
 function Facts({ subject }) {
   const { transfer } = subject;
   /** @type {[string, unknown][]} */
@@ -336,7 +342,7 @@ function Facts({ subject }) {
   </dl>`;
 }
 
-/** What the chain says of a payment so far. @param {SubjectDetails['checks'][number]} check @returns {[string, unknown]} */
+/** The chain's verdict on a payment so far. @param {SubjectDetails['checks'][number]} check @returns {[string, unknown]} */
 function checkOf({ payment, state, because, asked, readings }) {
   const why = because === null ? '' : ` (${because})`;
   const times = state === 'waiting' ? `, asked ${asked} ${asked === 1 ? 'time' : 'times'}` : '';
@@ -351,7 +357,7 @@ function endOf(end, name) {
   const { txHash, txUrl } = end ?? {};
   if (txHash === undefined) return chain;
   const text = html`<span class="mono">${short(txHash)}</span>`;
-  // Only to an explorer of the config or the built-in ones, and never by another scheme.
+  // Only to an explorer of the config or the built-in ones, and only by http or https.
   const isLink = txUrl !== undefined && /^https?:\/\//.test(txUrl);
   return html`${chain} ${isLink ? html`<a href=${txUrl} target="_blank" rel="noopener noreferrer">${text}<span class="visually-hidden"> (opens the explorer)</span></a>` : text}`;
 }

@@ -7,7 +7,7 @@ import { Ago, Empty, Loading, Pill, subjectLink, useData } from './parts.js';
 
 const SHOWN = 100;
 
-/** What left the config and may come back, and the events that waited for it in vain. @param {ViewProps} props */
+/** Suspended subjects and receivers, and the events that were dropped with them. @param {ViewProps} props */
 export function SuspendedView({ tick }) {
   const { data, error } = useData(
     async (signal) =>
@@ -49,7 +49,7 @@ function SuspendedRow({ one: { subject, subscription, receivers, state, since, u
   </li>`;
 }
 
-/** The events that waited in vain; nothing where there are none. @param {{ tick: number }} props */
+/** Dropped events; nothing where there are none. @param {{ tick: number }} props */
 function DroppedEvents({ tick }) {
   const { data, error } = useData(
     async (signal) =>
@@ -91,5 +91,5 @@ function DroppedEvents({ tick }) {
   `;
 }
 
-/** The place where all that is known of a named subject is found. @param {string} subject */
+/** The search for a named subject. @param {string} subject */
 const searchLink = (subject) => `#/search/${encodeURIComponent(subject.slice(subject.lastIndexOf(':') + 1))}`;

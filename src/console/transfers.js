@@ -6,13 +6,13 @@ import { html, useState } from './htm.js';
 import { Ago, Empty, Loading, Metadata, Pill, SubjectName, useData, useNow, useSlowTick } from './parts.js';
 
 const SHOWN = 100;
-/** Each page means that the daemon looks at about 500 subjects. */
+/** For each page the daemon reads about 500 subjects. */
 const PAGES = 4;
 const FAILED = ['failed', 'expired', 'refundable', 'error', 'expired_unfunded']
   .map((status) => `status=${status}`)
   .join('&');
 
-/** The lists of the first page: what they are called, and what they say when they are empty. */
+/** Lists of the first page: their names, and their texts when empty. */
 const LISTS = /** @type {const} */ ([
   [
     'in-flight',
@@ -40,7 +40,7 @@ const LISTS = /** @type {const} */ ([
   ],
 ]);
 
-/** The number of them there are is reported on the first page, whichever list is shown. */
+/** Counts of the first page, for all lists. */
 const TILES = [
   ...LISTS.slice(0, 3).map(([name, label]) => [name, label, `#/transfers/${name}`]),
   ['undelivered', 'Undelivered', '#/undelivered'],
@@ -63,11 +63,11 @@ function isSlow(subject, corridors, nowMs) {
 /** @typedef {{ items: Subject[], more: boolean }} Found */
 /** @typedef {Map<string, Corridor>} Corridors */
 
-/** What was learned changes slowly, and is read once in so many ms. */
+/** Interval at which learned values are read, as they change slowly. */
 const LEARNED_MS = 60_000;
 let learned = { atMs: Number.NEGATIVE_INFINITY, corridors: /** @type {Corridors} */ (new Map()) };
 
-/** What was learned of the routes, by corridor. @param {AbortSignal} signal @returns {Promise<Corridors>} */
+/** Learned values of the routes, by corridor. @param {AbortSignal} signal @returns {Promise<Corridors>} */
 export async function readCorridors(signal) {
   if (performance.now() - learned.atMs < LEARNED_MS) return learned.corridors;
   /** @type {{ corridors: Corridor[] }} */
@@ -76,7 +76,7 @@ export async function readCorridors(signal) {
   return learned.corridors;
 }
 
-/** One of the lists. @param {string} name @param {Corridors} corridors @param {AbortSignal} signal @returns {Promise<Found>} */
+/** @param {string} name @param {Corridors} corridors @param {AbortSignal} signal @returns {Promise<Found>} */
 async function readOne(name, corridors, signal) {
   /** @param {string} query @param {number} [pages] @returns {Promise<Found>} */
   const list = (query, pages = PAGES) =>
@@ -95,7 +95,7 @@ async function readOne(name, corridors, signal) {
 }
 
 /**
- * The number of stand in every list: one after the other, for each means looking at many subjects.
+ * Counts every list, one after another, as each reads many subjects.
  * @param {AbortSignal} signal @returns {Promise<Record<string, string>>}
  */
 async function readCounts(signal) {
@@ -108,10 +108,10 @@ async function readCounts(signal) {
   return counts;
 }
 
-/** "0 or more" says nothing: then it is not known. @param {Found} found */
+/** "0 or more" has no meaning: then the count is unknown. @param {Found} found */
 const countOf = ({ items, more }) => (more && items.length === 0 ? '–' : `${items.length}${more ? '+' : ''}`);
 
-/** The first page: how many are in flight, slow, failed, and a list of one of these. @param {ViewProps & { list: string }} props */
+/** The first page: counts of the lists, and one of them. @param {ViewProps & { list: string }} props */
 export function Transfers({ list, tick }) {
   const [name, title, none, hint] = LISTS.find(([one]) => one === list) ?? LISTS[0];
   const { data, error } = useData(
@@ -161,7 +161,10 @@ function SubjectList({ subjects, corridors, title }) {
   </ul>`;
 }
 
-/** The time that a transfer has waited, against what is usual on its route. @param {{ subject: Subject, corridors: Map<string, Corridor> }} props */
+/**
+ * The wait of a transfer, against the usual one on its route.
+ * @param {{ subject: Subject, corridors: Map<string, Corridor> }} props
+ */
 export function Waiting({ subject, corridors }) {
   const nowMs = useNow();
   const { pendingSince, status, changedAt } = subject;
@@ -183,7 +186,7 @@ export function Waiting({ subject, corridors }) {
 
 const STEP = 8;
 
-/** What a search finds: by a hash, an address, or the user's own metadata. @param {ViewProps & { text: string }} props */
+/** Results of a search by a hash, an address, or the user's own metadata. @param {ViewProps & { text: string }} props */
 export function Search({ text, tick }) {
   const [pages, setPages] = useState(STEP);
   const isPair = /^[^=\s]+=.+$/.test(text) && !text.startsWith('0x');

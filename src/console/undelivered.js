@@ -8,7 +8,7 @@ import { Attempts } from './subject.js';
 
 const SHOWN = 100;
 
-/** What was not delivered, over all receivers. @param {ViewProps} props */
+/** Undelivered events of all receivers. @param {ViewProps} props */
 export function UndeliveredView({ tick, canAct, say, refresh }) {
   const { data, error } = useData(
     async (signal) =>
@@ -63,13 +63,13 @@ export function UndeliveredView({ tick, canAct, say, refresh }) {
   `;
 }
 
-/** Why no receiver gets an event, in words. @type {Record<Unmatched['reason'], string>} */
+/** Reasons why no receiver gets an event. @type {Record<Unmatched['reason'], string>} */
 const REASONS = {
   'no-receiver': 'no receiver',
   'not-in-config': 'not in config',
 };
 
-/** The events that no receiver gets; nothing where there are none. @param {{ tick: number }} props */
+/** Events that no receiver gets; nothing where there are none. @param {{ tick: number }} props */
 function NobodysEvents({ tick }) {
   const { data, error } = useData(
     async (signal) =>
