@@ -5,7 +5,7 @@ import { z } from 'zod';
 
 const VIOLATIONS = z.array(z.object({ id: z.string(), nodes: z.array(z.string()) }));
 
-/** Holds a page to what axe finds wrong on it, and to not scrolling sideways. */
+/** Checks a page with axe, and that it does not scroll sideways. */
 export async function expectAccessible(page: Page): Promise<void> {
   await page.evaluate(axe.source);
   const found = await page.evaluate(

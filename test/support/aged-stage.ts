@@ -25,9 +25,7 @@ type Shown = { status: string; updatedAt: number; more: JsonObject };
 class AgedUpstream {
   readonly #transfers = new Map<string, Shown>();
   readonly #quotes = new Map<string, Shown>();
-  /** How far its clock is ahead of the real one. */
   aheadMs = 0;
-  /** True when it fails for wallets. */
   isFailing = false;
   readonly server = new ScriptedUpstream((asked) => this.#answer(asked));
 
@@ -60,29 +58,27 @@ class AgedUpstream {
     return { id, type: 'quote', status, updatedAt, ...more };
   }
 
-  /** Moves a transfer to a status, now. */
   set(hash: string, status: string, more: JsonObject = {}): void {
     this.#transfers.set(hash, { status, updatedAt: this.nowSeconds, more });
   }
 
-  /** Moves a quote to a status, now. */
   setQuote(uuid: string, status: string, more: JsonObject = {}): void {
     this.#quotes.set(`quote:${uuid}`, { status, updatedAt: this.nowSeconds, more });
   }
 
-  /** Resolves when a number of requests have come from now on. */
+  /** Resolves after `count` more requests. */
   async answers(count: number): Promise<void> {
     const until = this.server.asked.length + count;
     while (this.server.asked.length < until) await this.server.asks(() => true);
   }
 }
 
-/** A shipped daemon on a Redis of its own, of which one clock decides, and what it works with. Retention is the default, 30 days. */
+/** A shipped daemon on a Redis of its own, under one clock, and all that it needs. Retention is the default, 30 days. */
 export class AgedStage {
   readonly upstream = new AgedUpstream();
   readonly backend = new Hook();
   readonly operator = new Hook();
-  /** Of a receiver that no subscription names unless a test says so. */
+  /** A receiver that no subscription names unless a test does. */
   readonly late = new Hook();
   readonly clock: ShiftedClock;
   readonly redis: RedisClient;
@@ -116,7 +112,7 @@ export class AgedStage {
     return one;
   }
 
-  /** Writes the config, in one step. */
+  /** Writes the config in one step. */
   async write(subscription: object): Promise<void> {
     const file = join(this.#folder, 'intentwatch.yaml');
     const yaml = configYaml({
@@ -145,14 +141,13 @@ export class AgedStage {
     return this.#daemon;
   }
 
-  /** Ends the daemon, as `kill -9` does, once it has noted what was delivered. */
+  /** Ends the daemon as `kill -9` does, after it has recorded its deliveries. */
   async kill(): Promise<void> {
     await this.drained();
     await this.#daemon?.end('SIGKILL');
     this.#daemon = null;
   }
 
-  /** Resolves when no delivery is open. */
   async drained(): Promise<void> {
     await eventually('no delivery is open', async () => {
       const open = ['backend', 'operator'].map((name) => this.redis.zcard(this.keys.pending(name)));
@@ -160,19 +155,19 @@ export class AgedStage {
     });
   }
 
-  /** Lets days pass: for the daemon, its Redis and the upstream. */
+  /** Advances the clock of the daemon, its Redis and the upstream by some days. */
   pass(days: number): void {
     this.upstream.aheadMs += days * DAY_MS;
     this.clock.shift(this.upstream.aheadMs);
   }
 
-  /** Resolves when so many events of a type have come. */
+  /** Resolves when `count` events of a type have arrived. */
   async came(type: string, count: number): Promise<RenderedEvent[]> {
     await this.backend.until(() => this.of(type).length >= count);
     return this.of(type);
   }
 
-  /** The events of a type that came, each as often as it came. */
+  /** The events of a type that arrived, duplicates included. */
   of(type: string): RenderedEvent[] {
     return this.backend.came.flatMap(({ event }) => (event.type === type ? [event] : []));
   }

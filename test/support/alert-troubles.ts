@@ -38,7 +38,7 @@ import {
   WAITING,
 } from './played-rules.ts';
 
-/** For every alert: how a troubled daemon differs from a healthy one, and after how many minutes that is reported. */
+/** For every alert: how a troubled daemon differs from a healthy one, and the minutes until the alert fires. */
 export const TROUBLES: Record<string, { differs: Series; afterMinutes: number }> = {
   IntentwatchMoneyStuck: { differs: { [transfers('refundable')]: '0x30 1x90' }, afterMinutes: 34 },
   IntentwatchOverdueRising: { differs: { [transfers('overdue')]: '1x60 8x60' }, afterMinutes: 68 },
@@ -118,7 +118,7 @@ export const TROUBLES: Record<string, { differs: Series; afterMinutes: number }>
   IntentwatchRpcFailing: { differs: { [calls('failed')]: '0+20x120' }, afterMinutes: 20 },
 };
 
-/** Plays the trouble of an alert, which is to set it off once; returns what promtool says where it does not. */
+/** Plays the trouble of an alert, which must fire it once; returns the output of promtool where it does not. */
 export async function playTrouble(alert: string): Promise<string> {
   const trouble = TROUBLES[alert];
   if (trouble === undefined) throw new Error(`found no trouble of ${alert}`);

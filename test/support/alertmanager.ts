@@ -22,12 +22,12 @@ const NOTICE = z.object({
   ),
 });
 
-/** What a receiver of an Alertmanager got in one POST. */
+/** One POST of an Alertmanager to a receiver. */
 export type Notice = z.infer<typeof NOTICE>;
 
-/** A real Alertmanager that posts some alerts, by name, to a real HTTP server, and keeps all others to itself. */
+/** A real Alertmanager that posts some alerts, by name, to a real HTTP server, and drops all others. */
 export class Alertmanager {
-  /** Host and port, as Prometheus wants it. */
+  /** Host and port, in the format of Prometheus. */
   address = '';
   readonly notices: Notice[] = [];
   #folder = '';

@@ -3,15 +3,15 @@ import { ROUTE_ITEM } from './routes.ts';
 import { hashOf } from './scripted-upstream.ts';
 import { IN_2100, QUOTE_CHAIN, QUOTE_SIGNER, signQuote } from './signed-quote.ts';
 
-/** How a member of an answer differs from what the interface describes. */
+/** Ways in which a member of an answer differs from the interface. */
 const DEVIATIONS = ['missing', 'null', 'other form', 'other case', 'other type', 'empty', 'extra'] as const;
 
 type Deviation = (typeof DEVIATIONS)[number];
 
-/** One answer: a right one but for one member, or with one member too many. */
+/** One answer: correct except for one member, or with one member too many. */
 export type AnswerCase = { member: string; deviation: Deviation; body: (id: string) => JsonObject };
 
-/** An endpoint that is polled, as the table of answers asks it. */
+/** The polled endpoints, as the table of answers requests them. */
 export const POLLED = ['status', 'wallet page', 'gasless job', 'vault', 'open quotes', 'v1 quotes'] as const;
 
 export type Polled = (typeof POLLED)[number];
@@ -21,10 +21,10 @@ const OTHER = '0x1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a';
 const UUID = '3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
 const INNER = `0x${'abc'.padStart(64, '0')}` as const;
 
-/** What `GET /v1/chains` has to say for the signatures of quotes to hold. */
+/** The answer of `GET /v1/chains` that the signatures of quotes need to hold. */
 export const QUOTED_CHAINS = { chains: [{ chainId: QUOTE_CHAIN, quoteSigner: QUOTE_SIGNER.address }] };
 
-/** A signature covers no price, so that quotes of all amounts have the same. */
+/** A signature covers no price: quotes of all amounts have the same one. */
 const SIGNATURE = await signQuote({
   id: `quote:${UUID}`,
   intentHashes: [INNER],
@@ -50,8 +50,8 @@ const subStatus = {
 };
 
 /**
- * The members of a right answer of each endpoint; those of the open service stand in `quoteResponse`, but for the first three.
- * A dot leads into a member of a v1 quote.
+ * The members of a correct answer of each endpoint. Those of the open service are in `quoteResponse`, except the first
+ * three. A dot leads into a member of a v1 quote.
  */
 const MEMBERS: Readonly<Record<Polled, readonly string[]>> = {
   status: statusMembers(),
@@ -112,7 +112,7 @@ function statusMembers(): string[] {
   ];
 }
 
-/** A right answer about a subject: an intent's hash, a job's id, a vault's address, or a route's amount. */
+/** A correct answer about a subject: an intent's hash, a job's id, a vault's address, or a route's amount. */
 function rightAnswer(endpoint: Polled, id: string): JsonObject {
   switch (endpoint) {
     case 'status':
@@ -199,7 +199,7 @@ function rightAnswer(endpoint: Polled, id: string): JsonObject {
   }
 }
 
-/** A right answer in its envelope, as the endpoint sends it. */
+/** A correct answer in its envelope, as the endpoint sends it. */
 function envelope(endpoint: Polled, record: JsonObject): JsonObject {
   switch (endpoint) {
     case 'status':
@@ -221,7 +221,7 @@ function envelope(endpoint: Polled, record: JsonObject): JsonObject {
   }
 }
 
-/** Members with a dot in their name as members of members. */
+/** Turns members with a dot in their name into members of members. */
 function nested(record: JsonObject): JsonObject {
   const groups = Map.groupBy(Object.entries(record), ([name]) => name.split('.')[0] ?? '');
   return Object.fromEntries(
@@ -244,7 +244,7 @@ export function answerCases(endpoint: Polled): AnswerCase[] {
       }),
     ),
   );
-  // A v1 quote stands in nothing.
+  // A v1 quote is in no envelope.
   if (endpoint === 'v1 quotes') return cases;
   const outer = endpoint === 'status' || endpoint === 'wallet page' ? 'results' : 'data';
   const envelopes = DEVIATIONS.map(
@@ -288,7 +288,7 @@ function deviate(record: JsonObject, member: string, deviation: Deviation): Json
   }
 }
 
-/** Says the same in another way: without or with a prefix, a number as text, one element for a list of one. */
+/** The same value in another form: without or with a prefix, a number as text, one element for a list of one. */
 function inOtherForm(value: JsonValue): JsonValue {
   if (typeof value === 'number') return String(value);
   if (Array.isArray(value)) return value[0] ?? null;

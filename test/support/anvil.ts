@@ -17,7 +17,7 @@ import { z } from 'zod';
 import { PARTS } from './optional-parts.ts';
 import { Program } from './program.ts';
 
-/** The first of the keys that anvil gives money to; everybody knows it. */
+/** The first of the public keys that anvil funds. */
 const DEPLOYER = privateKeyToAccount('0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80');
 
 const SOURCE = `
@@ -44,7 +44,7 @@ const SOURCE = `
     }
   }`;
 
-/** The event of the portal, as it is pinned in a config. */
+/** The event of the portal, as a config pins it. */
 export const FILLED_EVENT = 'event Filled(bytes32 indexed intent, address solver)';
 
 const ABI = parseAbi([
@@ -56,24 +56,23 @@ type Hex = `0x${string}`;
 
 /** An EVM node of its own with an ERC-20 token and a portal that fills intents. */
 export type AnvilChain = {
-  /** `http://127.0.0.1:<port>` */
   url: string;
   port: number;
   chainId: number;
   token: Hex;
   portal: Hex;
   deployer: Hex;
-  /** Pays by the token alone; more than there is fails on the chain. Answers the hash of the transaction. */
+  /** Pays through the token alone; a value above the balance fails on the chain. Returns the hash of the transaction. */
   transfer(to: Hex, value: bigint): Promise<Hex>;
-  /** Pays everybody by the portal, which logs the intent. */
+  /** Pays every recipient through the portal, which logs the intent. */
   fill(intent: Hex, to: Hex[], value: bigint): Promise<Hex>;
   mine(blocks: number): Promise<void>;
-  /** Undoes so many blocks and mines one instead. */
+  /** Removes `depth` blocks and mines one instead. */
   reorganise(depth: number): Promise<void>;
   close(): Promise<void>;
 };
 
-/** Starts a node whose final block is two behind the newest. Only where anvil is installed. */
+/** Starts a node whose final block is two behind the newest. Needs anvil. */
 export async function startAnvil(): Promise<AnvilChain> {
   const anvil = PARTS.anvil.place;
   if (anvil === null) throw new Error('found no anvil, expected what `npm run setup:all` installs');
@@ -100,7 +99,7 @@ export async function startAnvil(): Promise<AnvilChain> {
     await node.waitForTransactionReceipt({ hash });
     return hash;
   };
-  // Given, so that the node is not asked whether it would succeed.
+  // Given, so that the node does not estimate whether the call would succeed.
   const gas = 1_000_000n;
   return {
     url,
@@ -139,7 +138,7 @@ export async function startAnvil(): Promise<AnvilChain> {
       z.object({ result: z.unknown() }).parse(await answer.json());
     },
     close: async () => {
-      // A wrapper was started: it passes this signal on to the node, and SIGKILL would leave the node behind.
+      // The child is a wrapper: it passes this signal on to the node, but SIGKILL would leave the node running.
       await program.end('SIGTERM');
     },
   };
@@ -164,7 +163,7 @@ const OUTPUT = z.object({
   }),
 });
 
-/** The bytecode of the contracts. The compiler is a program of its own here: it listens to errors of its whole process. */
+/** The bytecode of the contracts. The compiler runs as its own program: it listens to errors of its whole process. */
 async function compiled(): Promise<Record<string, Hex>> {
   const input = {
     language: 'Solidity',

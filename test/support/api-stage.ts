@@ -11,34 +11,34 @@ export const READ_TOKEN = 'a-token-that-only-reads';
 export const CONSUME_TOKEN = 'a-token-that-consumes';
 export const ADMIN_TOKEN = 'a-token-that-does-all';
 
-/** A request to the API: what is left out is not sent. */
+/** A request to the API; a member that is left out is not sent. */
 export type Call = {
   method?: string;
   path: string;
   token?: string | null;
   body?: unknown;
   headers?: Record<string, string>;
-  /** The loopback address that it comes from: failed logins of one are answered later and later. */
+  /** The loopback address of the client: answers to failed logins of one address get slower. */
   from?: string;
 };
 
-/** What it is answered with; `body` is null where it is no JSON. */
+/** The answer; `body` is null where it is not JSON. */
 export type Answered = { status: number; headers: Headers; body: JsonObject };
 
-/** A daemon with the API, whose upstream tells of intents what a test has them say. */
+/** A daemon with the API, at an upstream whose intents a test controls. */
 export type ApiStage = {
   url: string;
   config: TestConfig;
-  /** Puts another config into the place of its file. */
+  /** Replaces the config file. */
   write: (config: TestConfig) => Promise<void>;
-  /** Has an intent be in a status from now on. */
+  /** Sets the status of an intent from now on. */
   say: (intent: string, status: string) => void;
   call: (call: Call) => Promise<Answered>;
-  /** Ends polling, so that Redis changes by requests and deliveries only. */
+  /** Ends polling, so that only requests and deliveries change Redis. */
   stopPolling: () => Promise<void>;
 };
 
-/** Sets the stage: two receivers get the events of two intents with metadata, a third one only events for operators. */
+/** Sets the stage: two receivers get the events of two intents with metadata, a third gets only events for operators. */
 export async function apiStage(
   hooks: { backend: Hook; broken: Hook; operator: Hook },
   {
@@ -50,7 +50,7 @@ export async function apiStage(
     later: (close: () => Promise<unknown>) => void;
     more?: object;
     redisUrl?: string;
-    /** Of the second intent. */
+    /** Metadata of the second intent. */
     metadata?: Record<string, string>;
   },
 ): Promise<ApiStage> {
@@ -105,8 +105,8 @@ export async function apiStage(
 }
 
 /**
- * The stage of a test file, set before its first test and closed after its last. `onStage` is given it; what `later` is
- * given is closed with it, in reverse order.
+ * The stage of a test file, set before its first test and closed after its last. `onStage` gets it; closers passed to
+ * `later` run with it, in reverse order.
  */
 export function apiStageOfFile(onStage: (stage: ApiStage) => void) {
   const closers: (() => Promise<unknown>)[] = [];
@@ -125,7 +125,7 @@ export function apiStageOfFile(onStage: (stage: ApiStage) => void) {
   return { hooks, later };
 }
 
-/** Asks the API of a daemon. */
+/** Calls the API of a daemon. */
 export async function callApi(url: string, call: Call): Promise<Answered> {
   const { method = 'GET', path, token, body, headers, from } = call;
   const sent = {
@@ -135,14 +135,14 @@ export async function callApi(url: string, call: Call): Promise<Answered> {
   };
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   const init = { method, headers: sent, ...(body === undefined ? {} : { body: text }) };
-  // A connection of its own: one that was stored may be closed just as it is used, where this machine is held up.
+  // Uses a connection of its own: on a slow machine a reused one may be closed just as it is used.
   const agent = new Agent({ pipelining: 0, ...(from === undefined ? {} : { localAddress: from }) });
   const answer = await fetch(`${url}/api/v1${path}`, { ...init, dispatcher: agent });
   const isJson = /json/.test(answer.headers.get('content-type') ?? '');
   const said: unknown = isJson ? await answer.json() : {};
   if (!isJson) await answer.body?.cancel();
   await agent.destroy();
-  // The daemon gives its Redis up after 5 s: whoever reads asks again, as it says.
+  // The daemon gives up on its Redis after 5 s and reports that; a reader then repeats the request.
   if (method === 'GET' && answer.status === 503 && /no answer in time/.test(JSON.stringify(said)))
     return callApi(url, call);
   return { status: answer.status, headers: answer.headers, body: objectOf(said) };

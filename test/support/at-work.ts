@@ -5,12 +5,15 @@ import type { Program } from './program.ts';
 import type { RedisProcess } from './redis-process.ts';
 import { RECEIVER_NAME, Stage } from './stage.ts';
 
-/** What a daemon waits for that waits for its receiver; the tests end sooner. */
+/** How long the daemon waits for its receiver; the tests end sooner. */
 const RECEIVER_TIMEOUT = '5m';
 
 export const RECEIVER_SECRET = `whsec_${'A'.repeat(32)}`;
 
-/** A daemon in a process of its own that has sent its first webhook, which is answered so, with its Redis. */
+/**
+ * Starts a daemon in a process of its own, with its Redis. Resolves after its first webhook, to which `answer` gives the
+ * status.
+ */
 export async function atWork(
   onTestFinished: (cleanUp: () => Promise<void>) => unknown,
   answer: () => number | null = () => 204,

@@ -7,13 +7,13 @@ import { ShippedDaemon } from './shipped-daemon.ts';
 
 const TOKEN = 'admin-token-0123456789';
 
-/** As many as all clients have at once, from as many addresses as that takes. */
+/** Most streams that all clients may have at once, from as many addresses as that needs. */
 const STREAMS = 64;
 const STREAMS_OF_ADDRESS = 16;
 
 export type Client = { socket: Socket; isClosed: () => boolean; answer: () => string };
 
-/** A connection to a daemon, until the test has ended, that sends some bytes; it reads what comes unless it is `deaf`. */
+/** A connection to a daemon until the test ends. It sends some bytes, and reads the answer unless it is `deaf`. */
 export function client(
   url: string,
   sent: string,
@@ -34,7 +34,7 @@ export function client(
   return { socket, isClosed: () => closed, answer: () => answer };
 }
 
-/** Starts the shipped daemon with an admin token; returns where it serves. */
+/** Starts the shipped daemon with an admin token; returns its URL. */
 export async function serveShipped(later: (close: () => Promise<unknown>) => void): Promise<string> {
   const upstream = upstreamOfStatuses(new Map([[hashOf(1), 'pending']]));
   await upstream.start();
@@ -50,7 +50,7 @@ export async function serveShipped(later: (close: () => Promise<unknown>) => voi
   return daemon.start();
 }
 
-/** What a probe and a scrape are answered, each over a connection of its own. */
+/** The answers to a probe and a scrape, each over a connection of its own. */
 async function probed(url: string): Promise<string[]> {
   const statuses: string[] = [];
   for (const path of ['/healthz', '/readyz', '/metrics']) {
@@ -59,7 +59,7 @@ async function probed(url: string): Promise<string[]> {
       await eventually(`${path} is answered`, () => probe.answer() !== '' || probe.isClosed());
       return probe.answer().slice(9, 12);
     };
-    // A daemon is not ready for a moment where Redis takes long to answer.
+    // A daemon is briefly not ready where Redis answers slowly.
     const isPassing = (found: string): boolean => path === '/readyz' && found === '503';
     const ask = async (): Promise<string | null> => {
       const found = await status();
@@ -73,11 +73,11 @@ async function probed(url: string): Promise<string[]> {
 const FINE = ['200', '200', '200'];
 export const PROBE = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n';
 export const SCRAPE = 'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n';
-/** Lacks its token and its end. */
+/** Without its token and its end. */
 const STREAM = 'GET /api/v1/events/stream HTTP/1.1\r\nHost: x\r\n';
 export const SIGN_IN = 'POST /console/session HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
 
-/** Opens as many streams of events as all clients have at once, and 300 connections; a probe is answered beside them. */
+/** Opens the most streams of events that all clients may have, and 300 connections. A probe must still be answered. */
 export async function expectProbesBeside(url: string, make: (url: string) => Client): Promise<void> {
   const streams = Array.from({ length: STREAMS }, (_each, index) =>
     client(url, `${STREAM}Authorization: Bearer ${TOKEN}\r\n\r\n`, {

@@ -19,12 +19,12 @@ export const FIRST_MS = Date.parse('2026-11-21T00:00:00Z');
 const USDC_BASE = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
 const USDC_ARBITRUM = '0xaf88d065e77c8cc2239327c5edb3a432268e5831';
 
-/** An event of a transfer as the log holds it. */
+/** An event of a transfer as the log stores it. */
 export type Reported = {
   transfer: number;
   sequence: number;
   status: string;
-  /** ms after the first day began, on the upstream's clock; and when it was seen. */
+  /** Both in ms after the first day began: the time of the upstream, and the time of the poll. */
   atMs: number;
   seenMs: number;
   amount: bigint | null;
@@ -33,7 +33,7 @@ export type Reported = {
   more?: object;
 };
 
-/** The event of a made-up transfer from Base to Arbitrum. */
+/** Makes the event of an invented transfer from Base to Arbitrum. */
 export function reportedEvent(reported: Reported): Event {
   const { transfer, sequence, status, atMs, seenMs, amount, type, fundedMs, more } = reported;
   const id = `intent:0x${String(transfer).padStart(64, '0')}`;
@@ -80,7 +80,7 @@ export function reportedEvent(reported: Reported): Event {
   };
 }
 
-/** Books in a file of their own, fed by hand. */
+/** Books in a file of their own, fed by the test. */
 export class BooksStage {
   readonly database: Database;
   readonly store: BookStore;
@@ -96,7 +96,7 @@ export class BooksStage {
     this.place = parts.place;
   }
 
-  /** Opens them in a database, in a new file of SQLite where none is given. */
+  /** Opens books in a database, or in a new SQLite file where none is given. */
   static async open(database: Database | null = null): Promise<BooksStage> {
     const folder = await mkdtemp(join(tmpdir(), 'intentwatch-books-'));
     const place: Place = {
@@ -119,12 +119,12 @@ export class BooksStage {
     return this.#file;
   }
 
-  /** Takes events in, in one step. */
+  /** Ingests events in one step. */
   async tell(...reported: Reported[]): Promise<void> {
     await this.#tell([], reported);
   }
 
-  /** Takes events in that a receiver is to be notified of. */
+  /** Ingests events that a receiver must get. */
   async tellTo(receiver: string, ...reported: Reported[]): Promise<void> {
     await this.#tell([receiver], reported);
   }
@@ -140,7 +140,7 @@ export class BooksStage {
     });
   }
 
-  /** Closes the days up to a moment, in ms after the first began. */
+  /** Closes the days up to a time, in ms after the first began. */
   async close(uptoMs: number, checked: readonly string[] = []): Promise<void> {
     const rules = { closeAfterMs: 3_600_000, checked: new Set(checked) };
     const to = { ...this.place, closedMs: FIRST_MS + uptoMs };
@@ -151,7 +151,7 @@ export class BooksStage {
     this.place = to;
   }
 
-  /** Removes all that had ended before a moment, in ms after the first day began. */
+  /** Removes all that ended before a time, in ms after the first day began. */
   async forget(beforeMs: number): Promise<void> {
     const parts = { nowMs: FIRST_MS + beforeMs, retentionMs: 0, count: 1_000 };
     await this.store.move({ from: this.place, to: this.place }, (writer) => writer.prune(parts));

@@ -3,17 +3,17 @@ import { onTestFailed } from 'vitest';
 import { z } from 'zod';
 import { PARTS } from './optional-parts.ts';
 
-/** Starts Chromium without a screen. Its own sandbox needs rights that a container does not give. */
+/** Starts Chromium without a screen, and without its own sandbox, which needs rights that a container does not give. */
 export async function startBrowser(): Promise<Browser> {
   const executablePath = PARTS.chromium.place;
   if (executablePath === null) throw new Error('found no Chromium, expected one');
   return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] });
 }
 
-/** A page with all that must not happen on it: what it said on the console, and what it asked of other hosts. */
+/** A page with its forbidden acts: messages on the console, and requests to other hosts. */
 export type WatchedPage = { page: Page; complaints: string[] };
 
-/** Opens a page of its own context, and watches it. */
+/** Opens a page in a context of its own, and watches it. */
 export async function watchedPage(
   browser: Browser,
   url: string,
@@ -36,12 +36,12 @@ export async function watchedPage(
   return { page, complaints };
 }
 
-// As a text: these files know nothing of a browser's globals.
+// A text, because these files do not know the globals of a browser.
 const FOCUSED_NAME =
   "document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent?.trim() ?? ''";
 const FOCUSED = z.string();
 
-/** Moves the focus with the Tab key until it is on what has this name, then presses Enter. */
+/** Moves the focus with the Tab key to the element with this name, then presses Enter. */
 export async function pressByKeyboard(page: Page, name: string): Promise<void> {
   const seen: string[] = [];
   for (let presses = 0; presses < 80; presses += 1) {

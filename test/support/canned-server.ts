@@ -1,16 +1,16 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 
-/** A request that came. */
+/** A received request. */
 export type SeenRequest = { method: string; url: string; headers: IncomingHttpHeaders; body: string };
 
-/** What is answered: JSON, or text as it is. */
+/** An answer: JSON, or text as it is. */
 export type CannedAnswer = { status: number; body: unknown };
 
-/** A real HTTP server that answers as it is reported and remembers what it was asked. */
+/** A real HTTP server that answers as the test decides and records its requests. */
 export type CannedServer = { url: string; seen: SeenRequest[]; close(): Promise<void> };
 
-/** Starts a server on a free loopback port; `answer` is requested every request. */
+/** Starts a server on a free loopback port; `answer` is called for every request. */
 export async function cannedServer(answer: (request: SeenRequest) => CannedAnswer): Promise<CannedServer> {
   const seen: SeenRequest[] = [];
   const server = createServer(async (request, response) => {

@@ -4,17 +4,17 @@ import type { ChecksStage } from './checks-stage.ts';
 import { eventually } from './eventually.ts';
 import type { RpcNodes } from './rpc-nodes.ts';
 
-/** Statements are so old that a check which waits for its age waits 15 minutes. */
+/** Statements so old that a check which waits for its age waits 15 minutes. */
 export const OLD = { agoMs: 1_200_000 };
 
-/** The interval at which an endpoint that fails is probed, and a final head that checks wait for is read. */
+/** Interval of probing a failed endpoint, and of reading a final head that checks wait for. */
 export const PROBE_MS = 10_000;
 
 export const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
 
 /**
- * Has all nodes of a chain be down while many checks wait, for longer than the life of a process, and answer again: they are
- * probed meanwhile, and then each check is read once by two processes, within the budget of each.
+ * Takes all nodes of a chain down while many checks wait, for longer than a process lives, and brings them back. They are
+ * probed meanwhile. Then two processes read each check once, within the budget of each.
  */
 export async function underOutage({
   stage,
@@ -33,7 +33,7 @@ export async function underOutage({
   const first = stage.start();
   const waiting = () => stage.waitingFor('own', 'failed');
   await eventually('all wait for the endpoint', async () => (await waiting()) === count);
-  // What they wait for is in Redis: other processes go on.
+  // The waits are stored in Redis: other processes go on.
   await first.close();
   const other = connect({ kind: 'server', url: inject('redisUrl') });
   const verifiers = [stage.start(), stage.start(other)];
@@ -59,7 +59,7 @@ export async function underOutage({
   const seconds = (performance.now() - sinceMs) / 1_000;
   const after = nodes.calls.slice(calls);
   expect(new Set(after.map(({ outcome }) => outcome))).toEqual(new Set(['ok']));
-  // A process may have the budget of one second more.
+  // A process may exceed the budget by one second of it.
   const own = after.filter(({ endpoint }) => endpoint === 'own');
   expect(own.length).toBeLessThanOrEqual(verifiers.length * requestsPerSecond * (seconds + 1));
   expect(nodes.receipts()).toBe(count);

@@ -26,17 +26,17 @@ import { eventually } from './eventually.ts';
 import { logEntries } from './log-entries.ts';
 import { hashOf } from './scripted-upstream.ts';
 
-/** A chain with endpoints, a token that is known on it, and one that pays. */
+/** A chain with endpoints, a token that is known on it, and a payer. */
 export const CHAIN = '8453';
 export const TOKEN = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
-/** Another that is known on it. */
+/** Another token that is known on the chain. */
 export const OTHER_TOKEN = '0xfde4c96c8593536e31f229ea8f37b2ada2699bb2';
 export const SOLVER = '0x52908400098527886e0f7030069857d2e4169ee7';
 export const PAYEE = '0xde709f2102306220921060314715629080e2fb77';
 
 const RETENTION_MS = 3_600_000;
 
-/** What endpoints say of a transaction, one reading each. */
+/** The responses of endpoints about a transaction, one of each. */
 export type Script = (txHash: string, signal: AbortSignal | undefined) => Reading[] | Promise<Reading[]>;
 
 /** The delivery of a transfer, as its record states it. */
@@ -48,7 +48,7 @@ export function txOf(number: number): string {
   return `0x${number.toString(16).padStart(64, '0')}`;
 }
 
-/** That an endpoint found the transaction in a final block, with these amounts moved to the payee: of the token, or of these. */
+/** A response: the transaction is in a final block, and moved these amounts of the token, or these, to the payee. */
 export function found(
   endpoint: string,
   more: {
@@ -98,7 +98,7 @@ export function absent(endpoint: string): Reading {
   return { endpoint, host: `${endpoint}.example`, outcome: 'absent', isSynced: true, head: null };
 }
 
-/** Moves all times back by so many ms: what was due in so long is due now. */
+/** Moves all times back by some ms, so that checks due within that span are due now. */
 const PASS = `
 for _, kind in ipairs({ 'due', 'failed' }) do
   for _, key in ipairs(redis.call('KEYS', KEYS[1] .. ':' .. kind .. ':*')) do
@@ -119,7 +119,7 @@ return 0`;
 /** One process that feeds checks and works on them. */
 export type Verifier = { feed: CheckFeed; checks: Checks; signals: Signals; close(): Promise<void> };
 
-/** Transfers, their checks, and what is reported of them, in a Redis under a prefix of its own. */
+/** Transfers, their checks and their events, in a Redis under a prefix of its own. */
 export class ChecksStage {
   readonly redis: RedisClient;
   readonly prefix = testPrefix();
@@ -127,11 +127,10 @@ export class ChecksStage {
   readonly subjects: SubjectStore;
   readonly store: CheckStore;
   readonly log: EventLog;
-  /** What the endpoints say. */
   script: Script = () => [found('own'), found('other')];
-  /** What reads the chain in each process, in place of the script. */
+  /** Makes the chain reader of each process, in place of the script. */
   newReader: (() => ChainReader) | null = null;
-  /** The transactions that were asked about. */
+  /** The transactions that were requested. */
   readonly asked: string[] = [];
   readonly #open: Verifier[] = [];
 
@@ -182,7 +181,6 @@ export class ChecksStage {
     };
   }
 
-  /** The feed of a process. */
   feed(redis: RedisClient = this.redis, more: { onFed?: () => void; signals?: Signals } = {}): CheckFeed {
     return new CheckFeed({
       stores: {
@@ -197,7 +195,6 @@ export class ChecksStage {
     });
   }
 
-  /** Starts a process. */
   start(redis: RedisClient = this.redis): Verifier {
     const parts = this.parts(redis);
     const checks = new Checks(parts);
@@ -215,7 +212,7 @@ export class ChecksStage {
     await this.feed().begin();
   }
 
-  /** Takes a record of a transfer in, as a poll does that somebody requested. */
+  /** Ingests a record of a transfer, as a requested poll does. */
   async tell(hash: string, status: string, record: JsonObject): Promise<SubjectId> {
     const subject = intentId(hash);
     const { redis, keys, subjects } = this;
@@ -239,7 +236,7 @@ export class ChecksStage {
     return subject;
   }
 
-  /** Makes checks of the deliveries of transfers whose records are gone, stated so long ago. */
+  /** Makes checks of the deliveries of transfers whose records are gone, stated `agoMs` ago. */
   async state(numbers: readonly number[], { agoMs }: { agoMs: number }): Promise<SubjectId[]> {
     const nowMs = await redisTimeMs(this.redis);
     const stated = numbers.map((number) => ({
@@ -265,18 +262,18 @@ export class ChecksStage {
     return stated.map(({ subject }) => subject);
   }
 
-  /** Has time pass for all that is noted of checks and endpoints in Redis. */
+  /** Moves all times of checks and endpoints in Redis back by some ms. */
   async pass(ms: number): Promise<void> {
     await this.redis.eval(PASS, 1, this.keys.checks, String(ms));
   }
 
-  /** The time that until the delivery of a transfer is read again, ms. */
+  /** Ms until the delivery of a transfer is read again. */
   async dueInMs(subject: SubjectId): Promise<number> {
     const due = await this.redis.zscore(`${this.keys.checks}:due:${CHAIN}`, `${subject}|destination`);
     return Number(due) - (await redisTimeMs(this.redis));
   }
 
-  /** The number of checks wait for an endpoint: until it answers, or until its final head has come so far. */
+  /** Number of checks that wait for an endpoint: until it answers, or until its final head has come so far. */
   async waitingFor(endpoint: string, what: 'failed' | 'until'): Promise<number> {
     return this.redis.zcard(`${this.keys.checks}:${what}:${CHAIN}|${endpoint}`);
   }
@@ -286,7 +283,7 @@ export class ChecksStage {
     return (await logEntries(this.redis, this.keys)).flatMap((entry) => eventOf(entry) ?? []);
   }
 
-  /** The events that tell what the chain says. */
+  /** The events that report the result of a chain check. */
   async proofs(): Promise<Event[]> {
     return (await this.events()).filter(({ data }) => data.proof !== undefined);
   }
@@ -300,7 +297,7 @@ export class ChecksStage {
     });
   }
 
-  /** Has all that waits be due now, as if its wait, or the lease of whoever works on it, were over. */
+  /** Makes all waiting checks due now, as if their wait, or the lease of their process, were over. */
   async makeDue(): Promise<void> {
     const due = `${this.keys.checks}:due:${CHAIN}`;
     for (const id of await this.redis.zrange(due, '0', '-1')) await this.redis.zadd(due, '0', id);

@@ -14,7 +14,7 @@ const LINE = z.looseObject({ msg: z.string() });
 /** One line of a daemon's log. */
 export type LogLine = z.infer<typeof LINE>;
 
-/** A daemon in a process of its own, that a test can kill. */
+/** A daemon in a process of its own, which a test can kill. */
 export class ChildDaemon {
   readonly #yaml: string;
   readonly #nodeArgs: readonly string[];
@@ -23,13 +23,13 @@ export class ChildDaemon {
   #child: ChildProcess | null = null;
   #exited: Promise<void> = Promise.resolve();
 
-  /** `nodeArgs` go before the program, such as `--import` of something that bends the clock. */
+  /** `nodeArgs` go before the program, such as `--import` of a module that shifts the clock. */
   constructor(config: TestConfig, nodeArgs: readonly string[] = []) {
     this.#yaml = configYaml(config);
     this.#nodeArgs = nodeArgs;
   }
 
-  /** Starts the daemon; resolves when it says that it has started. */
+  /** Starts the daemon; resolves when it logs that it has started. */
   async start(): Promise<void> {
     const folder = await mkdtemp(join(tmpdir(), 'intentwatch-child-'));
     const file = join(folder, 'intentwatch.yaml');
@@ -62,14 +62,13 @@ export class ChildDaemon {
     await rm(folder, { recursive: true, maxRetries: 5 });
   }
 
-  /** Resolves when the log lines so far satisfy a condition. */
   async until(condition: (lines: LogLine[]) => boolean): Promise<void> {
     while (!condition(this.lines)) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
   }
 
-  /** Has the process stand still, as on a machine that is paused. */
+  /** Pauses the process, as on a paused machine. */
   freeze(): void {
     this.#child?.kill('SIGSTOP');
   }
@@ -78,7 +77,7 @@ export class ChildDaemon {
     this.#child?.kill('SIGCONT');
   }
 
-  /** `kill -9`, the way a machine takes a process away. Resolves when it is gone. */
+  /** Ends it with `kill -9`. Resolves when it is gone. */
   async kill(): Promise<void> {
     this.#child?.kill('SIGKILL');
     await this.#exited;

@@ -1,4 +1,4 @@
-/** Loaded before a program with `--import`: its clock runs 30 s ahead of everybody else's. */
+/** Loaded before a program with `--import`: its clock runs 30 s ahead of all others. */
 const AHEAD_MS = 30_000;
 const RealDate = Date;
 const realNow = Date.now.bind(Date);

@@ -16,14 +16,14 @@ const WALLET = `0x${'a1'.repeat(20)}`;
 
 type Later = (close: () => Promise<unknown>) => void;
 
-/** A Redis whose clock the test sets, and an upstream with one wallet that says for each answer what time it is. */
+/** A Redis whose clock the test sets, and an upstream with one wallet whose answers carry a time that the test sets. */
 export class ClocksStage {
   readonly clock = new ShiftedClock();
   readonly hook = new Hook();
   readonly keys = new Keys(testPrefix());
   readonly #later: Later;
   readonly #transfers: { hash: string; status: string; updatedAt: number }[] = [];
-  /** How far each answer of the status endpoint is ahead with its `Date`, by its number; 0 is the first. */
+  /** How far the `Date` of each answer of the status endpoint is ahead, by the number of the answer; 0 is the first. */
   aheadMs: (answer: number) => number = () => 0;
   #answers = 0;
   readonly upstream = new ScriptedUpstream(({ query: { wallet, intentHash } }) => {
@@ -71,7 +71,7 @@ export class ClocksStage {
     return daemon;
   }
 
-  /** Transfers in a status, each with a time of the upstream's. */
+  /** Adds transfers in a status, each with a time of the upstream. */
   add(count: number, { status, atMs }: { status: string; atMs: (index: number) => number }): string[] {
     const from = this.#transfers.length;
     const hashes = Array.from({ length: count }, (_, index) => hashOf(from + index + 1));
@@ -81,7 +81,6 @@ export class ClocksStage {
     return hashes;
   }
 
-  /** Moves a transfer to a status, now. */
   move(hash: string, status: string): void {
     const transfer = this.#transfers.find((one) => one.hash === hash);
     if (transfer !== undefined)
@@ -105,7 +104,7 @@ export class ClocksStage {
     return entries.flatMap((entry) => ('event' in entry && entry.event !== null ? [entry.event] : []));
   }
 
-  /** Resolves when events about so many different subjects of a kind are in the log, by their types. */
+  /** Resolves with the ids of the subjects when the log has events of a type about `count` of them. */
   async subjects(type: string, count: number): Promise<string[]> {
     return eventually(`${count} subjects with ${type}`, async () => {
       const events = (await this.events()).filter((event) => event.type === type);

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** What starting and packing need of a clone. */
+/** The parts of a clone that starting and packing need. */
 const PARTS = [
   ...['bin', 'config', 'consumer', 'docs', 'examples', 'packaging', 'scripts', 'src', 'sandbox', 'demo'],
   'intentwatch',
@@ -11,9 +11,9 @@ const PARTS = [
 ];
 
 /**
- * Makes a clone of this repository, as it is on disk, in an empty folder. What npm scripts do to it the tests that run
- * beside never see: also what is installed is only pointed at, entry by entry, so that an npm that finds it out of date
- * takes away the pointers.
+ * Makes a clone of this repository, as it is on disk, in an empty folder. Acts of npm scripts on it stay invisible to the
+ * tests that run beside it. Installed packages are links, one for each entry: an npm that finds them out of date removes
+ * only the links.
  */
 export async function makeClone(folder: string): Promise<void> {
   for (const part of PARTS) await cp(join(ROOT, part), join(folder, part), { recursive: true });

@@ -32,13 +32,13 @@ export function commandLines(text: string): string[] {
     .filter((line) => /^(intentwatch|npm|node) /.test(line));
 }
 
-/** What is wrong with a command line, or '' where nothing is. */
+/** The error in a command line, or '' where there is none. */
 export async function complaint(line: string, known: ReadonlyMap<string, Command>): Promise<string> {
   const [program = '', ...words] = line.replace(/ &$/, '').split(' ');
   if (program === 'npm') return npmComplaint(line, words);
   if (program === 'node') return nodeComplaint(line, words);
   const [name = '', ...rest] = words;
-  // `intentwatch COMMAND --help` stands for any of them; the program itself has two flags.
+  // `intentwatch COMMAND --help` means any of them; the program itself has two flags.
   if (name === 'COMMAND' || (rest.length === 0 && /^--(help|version)$/.test(name))) return '';
   const command = known.get(name);
   if (command === undefined) return `${line}: found no command ${name}`;

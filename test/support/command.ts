@@ -1,7 +1,7 @@
 import { COMMANDS } from '../../src/commands/commands.ts';
 import { reportFailure } from '../../src/exit.ts';
 
-/** How a command ended: its exit code, and the lines that it printed. */
+/** The end of a command: its exit code, and the printed lines. */
 export type Ran = { code: number; out: string; err: string };
 
 /** Thrown in place of the end of the process. */
@@ -18,9 +18,9 @@ class Exit extends Error {
 let last: Promise<unknown> = Promise.resolve();
 
 /**
- * Runs a command of the program to its end inside the process of the test, as main.ts does: starting a process costs a
- * thousand times as much. `env` is what it finds in its environment beyond the `PATH`. Calls wait for one another, because
- * a command owns the output, environment and exit code of its process.
+ * Runs a command of the program to its end inside the process of the test, as main.ts does: a process start costs a
+ * thousand times as much. `env` is its environment beyond the `PATH`. Calls run one after another, because a command owns
+ * the output, environment and exit code of its process.
  */
 export function runCommand(args: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
   const running = last.then(() => run(args, env));
@@ -52,7 +52,7 @@ async function run([name = '', ...args]: readonly string[], env: Record<string, 
   }
 }
 
-/** Takes what is written to a stream from now on, until it is released. */
+/** Captures the writes to a stream until it is released. */
 function captured(stream: NodeJS.WriteStream): { text: () => string; release: () => void } {
   const chunks: Buffer[] = [];
   const { write } = stream;

@@ -9,14 +9,14 @@ import { LearnedStore } from '../../src/store/learned.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { AGREEING_CLOCKS } from './agreeing-clocks.ts';
 
-/** What is learned, at the defaults; not started, so that what is known stands still. */
+/** Learning at the defaults; not started, so that the learned values do not change. */
 export function learningOf(redis: RedisClient, keys: Keys): Learning {
   const log = pino({ level: 'silent' });
   const learned = new LearnedStore(redis, keys);
   return new Learning({ learned, rules: WATCH_RULES, arrivals: ARRIVAL_RULE, log });
 }
 
-/** What records are committed with, at the defaults, into the stores of a test. */
+/** Dependencies of a commit of records, at the defaults, on the stores of a test. */
 export function commitParts(
   redis: RedisClient,
   keys: Keys,

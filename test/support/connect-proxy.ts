@@ -1,14 +1,14 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 
-/** What the proxy does with a tunnel that is requested: opens it, refuses it with a status, or says nothing. */
+/** The answer of the proxy to a requested tunnel: it opens it, refuses it with a status, or never answers. */
 export type ProxyAnswer = 'open' | 'nothing' | number;
 
-/** A real proxy for `CONNECT` on loopback; every name leads to loopback, as its name server has it. */
+/** A real proxy for `CONNECT` on loopback; every name resolves to loopback. */
 export class ConnectProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
-  /** The targets that were requested, with the login that came along. */
+  /** The requested targets, with the login of each request. */
   readonly asked: { target: string; login: string | null }[] = [];
   answer: (request: IncomingMessage) => ProxyAnswer;
 

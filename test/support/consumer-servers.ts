@@ -10,7 +10,7 @@ import {
   nodeHandler,
 } from '../../consumer/src/index.ts';
 
-/** A server on loopback that gives a consumer its webhooks. */
+/** A server on loopback that passes its webhooks to a consumer. */
 export type ConsumerServer = { url: string; close: () => Promise<void> };
 
 /** Starts a server for a consumer, in one of the ways that the package offers. */
@@ -33,7 +33,7 @@ export async function listen(listener: RequestListener): Promise<ConsumerServer>
   };
 }
 
-/** An Express app, with what it does before the webhook's route. */
+/** Makes an Express app; `prepare` runs before the route of the webhook. */
 export function expressServer(prepare: (app: express.Express) => void): Serve {
   return (consumer) => {
     const app = express();
@@ -52,7 +52,7 @@ async function serveFastify<C>(consumer: Consumer<C>): Promise<ConsumerServer> {
   return { url: `${origin}/hooks`, close: () => app.close() };
 }
 
-/** What the Fetch API's servers do: a `Request` in, a `Response` out. */
+/** Serves as servers of the Fetch API do: a `Request` in, a `Response` out. */
 function serveFetch<C>(consumer: Consumer<C>): Promise<ConsumerServer> {
   const handle = fetchHandler(consumer);
   return listen(async (request, response) => {
@@ -73,7 +73,7 @@ function serveFetch<C>(consumer: Consumer<C>): Promise<ConsumerServer> {
 /** The plain server of node:http. */
 export const serveNode: Serve = (consumer) => listen(nodeHandler(consumer));
 
-/** Every way to receive a webhook in which its bytes are there to be verified. */
+/** Every way to receive a webhook that leaves its bytes available for verification. */
 export const SERVERS: readonly [name: string, serve: Serve][] = [
   ['node:http', serveNode],
   ['Express', expressServer(() => undefined)],

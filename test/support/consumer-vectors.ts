@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { AnyEvent } from '../../consumer/src/index.ts';
 
-/** What `consumer/vectors.json` holds, for the package itself and for programs in other languages. */
+/** The contents of `consumer/vectors.json`, for the package itself and for programs in other languages. */
 export const VECTORS = z
   .object({
     verification: z.array(

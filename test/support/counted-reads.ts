@@ -1,9 +1,9 @@
-/** A value whose members are read as of the original, and how often anything in it was read. */
+/** A value whose members are read as of the original, and the number of reads in it. */
 export type CountedReads<T> = { value: T; reads: () => number };
 
 /**
- * Counts the reads of members in a value, at any depth. The count depends on the input alone: where a time would depend
- * on the machine, it shows that work grows in proportion.
+ * Counts the reads of members in a value, at any depth. The count depends on the input alone. It shows that work grows in
+ * proportion, where a time would depend on the machine.
  */
 export function countedReads<T extends object>(original: T): CountedReads<T> {
   let reads = 0;

@@ -1,6 +1,6 @@
 import type { RedisClient } from '../../src/store/commands.ts';
 
-/** A client of Redis that is cut off after so many commands (0: never), and how many it has sent. */
+/** Makes a client of Redis that is cut off after some commands (0: never), and counts its commands. */
 export function cutClient(redis: RedisClient, after: number): { client: RedisClient; sent: () => number } {
   let done = 0;
   const client = new Proxy(redis, {

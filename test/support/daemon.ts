@@ -10,13 +10,12 @@ import { Daemon } from '../../src/daemon/daemon.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { Signals } from '../../src/signals.ts';
 
-/** The secret that test receivers share. */
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
-/** Longer than a machine is held up: a request that times out is repeated, and what is counted would come twice. */
+/** Longer than a machine stalls: a request that times out is repeated, and would be counted twice. */
 const PATIENCE = '2m';
 
-/** What of a config a test chooses; the rest is what every test wants. */
+/** The part of a config that a test chooses; the rest is the same for every test. */
 export type TestConfig = {
   baseUrl: string;
   redisUrl: string;
@@ -26,12 +25,12 @@ export type TestConfig = {
   more?: object;
 };
 
-/** A Redis prefix of a test's own. */
+/** Makes a Redis prefix of a test's own. */
 export function testPrefix(): string {
   return `t-${randomUUID()}`;
 }
 
-/** A config file as YAML, for a daemon with an external Redis and any free port. */
+/** Writes a config as YAML, for a daemon with an external Redis and any free port. */
 export function configYaml(config: TestConfig): string {
   return stringify({
     upstream: {
@@ -57,7 +56,10 @@ export function configYaml(config: TestConfig): string {
   });
 }
 
-/** A daemon inside the test's process, on real Redis and real HTTP. `onLine` gets every line of its log; `signals` are its. */
+/**
+ * Starts a daemon inside the test's process, on real Redis and real HTTP. `onLine` gets every line of its log; `signals`
+ * are its.
+ */
 export async function startDaemon(
   config: TestConfig,
   onLine?: (line: string) => void,
@@ -73,7 +75,7 @@ export async function startDaemon(
   return { daemon, signals };
 }
 
-/** A receiver that verifies what it gets, and can be awaited. */
+/** A receiver that verifies its webhooks, and can be awaited. */
 export class TestReceiver {
   readonly #receiver: DemoReceiver;
   #waiting: (() => void)[] = [];

@@ -24,7 +24,7 @@ export const ROOT = `s|intent:${NAMED}`;
 
 export const HOUR_MS = 3_600_000;
 
-/** A Redis prefix with a config on it, and the stores to look into it. No daemon runs on it yet. */
+/** A Redis prefix with a config on it, and stores to read it. No daemon runs on it yet. */
 export type DeliveryStage = {
   config: TestConfig;
   redis: RedisClient;
@@ -37,14 +37,11 @@ export type DeliveryStage = {
   lease: RelayLease;
   /** Starts a daemon in the test's process, closed after the test. */
   start: () => Promise<{ daemon: Daemon; signals: Signals }>;
-  /** Resolves when all that a receiver is owed has ended. */
+  /** Resolves when a receiver has read the whole log and no delivery of it is pending. */
   drained: (receiver: string) => Promise<void>;
 };
 
-/**
- * Sets a stage for deliveries alone: the upstream knows nothing, and the tests write events into the log as a commit
- * writes them.
- */
+/** Sets a stage for deliveries alone: the upstream knows nothing, and the tests write events into the log as a commit does. */
 export async function deliveryStage(
   { later, started }: ReturnType<typeof opening>,
   receivers: Record<string, { hook: Pick<Hook, 'url'>; more?: object }>,
@@ -92,7 +89,7 @@ export async function deliveryStage(
   };
 }
 
-/** So many events of several transfers, one of each in turn, spread over an hour. */
+/** Makes `count` events of several transfers, one of each in turn, spread over an hour. */
 export function hourOfEvents(
   count: number,
   { fromMs, transfers }: { fromMs: number; transfers: number },
@@ -105,7 +102,7 @@ export function hourOfEvents(
   }));
 }
 
-/** Appends so many events of several transfers, from now on over an hour. */
+/** Appends events of several transfers, from now on over an hour. */
 export async function happen(
   { redis, keys }: Pick<DeliveryStage, 'redis' | 'keys'>,
   count: number,
@@ -116,7 +113,7 @@ export async function happen(
   return made;
 }
 
-/** So many events of several transfers in turn, each time the next ones, made now. */
+/** Appends events of several transfers in turn; each call makes the next ones, at the present time. */
 export function happening({ redis, keys }: Pick<DeliveryStage, 'redis' | 'keys'>, transfers: number) {
   let count = 0;
   return async (more: number): Promise<MadeEvent[]> => {

@@ -5,14 +5,14 @@ const TYPES: Readonly<Record<number, 'A' | 'AAAA'>> = { 1: 'A', 28: 'AAAA' };
 /** A question for the addresses of a name, in lower case and without a dot at its end. */
 export type DnsQuestion = { name: string; type: 'A' | 'AAAA' };
 
-/** Addresses of the type that was requested (none: the name has no such address), or what else is said; 'nothing' never answers. */
+/** Addresses of the requested type (none: the name has no such address), or another answer; 'nothing' never answers. */
 export type DnsAnswer = readonly string[] | 'no such name' | 'server failure' | 'nothing';
 
-/** A real name server over UDP on loopback that answers as a test says, and remembers what it was asked. */
+/** A real name server over UDP on loopback that answers as the test decides, and records the questions. */
 export class DnsServer {
   readonly #socket: Socket = createSocket('udp4');
   readonly asked: DnsQuestion[] = [];
-  /** The time that an answer may be reused; with 0, each connection asks again. */
+  /** How long an answer may be reused; with 0, each connection asks again. */
   ttlSeconds = 60;
   answer: (question: DnsQuestion) => DnsAnswer;
 
@@ -32,7 +32,6 @@ export class DnsServer {
     });
   }
 
-  /** As a `resolv.conf` names it. */
   get nameServer(): string {
     const { address, port } = this.#socket.address();
     return port === 53 ? address : `[${address}]:${port}`;
@@ -74,7 +73,7 @@ function readName(query: Buffer): { name: string; end: number } {
   return { name: labels.join('.').toLowerCase(), end: at + 1 };
 }
 
-/** A resource record for the name of the question, which a pointer stands for. */
+/** A resource record; a pointer stands for the name of the question. */
 function record(address: string, ttlSeconds: number): Buffer {
   const data = isIP(address) === 4 ? Buffer.from(address.split('.').map(Number)) : ipv6Bytes(address);
   const head = Buffer.alloc(12);

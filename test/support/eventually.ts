@@ -1,8 +1,8 @@
 const EVERY_MS = 50;
 
 /**
- * Asks again until the answer is neither null nor false, for what cannot be listened to: another process. Throws with
- * what was awaited when it takes longer than `forMs`.
+ * Asks again until the answer is neither null nor false, for a condition without events, such as one of another process.
+ * Throws after `forMs`, and names the awaited condition.
  */
 export async function eventually<T>(
   awaited: string,

@@ -3,7 +3,7 @@ import { Program } from './program.ts';
 
 const RUN = join(import.meta.dirname, '../chaos/facts.ts');
 
-/** Has `npm run facts` run one seed to its end: its exit code, and the last of what it said. */
+/** Runs `npm run facts` with one seed to its end: its exit code, and the end of its output. */
 export async function factsRun(seed: number): Promise<{ code: number | null; said: string }> {
   const run = await Program.start(RUN, ['--seed', String(seed)]);
   const { code } = await run.ending();

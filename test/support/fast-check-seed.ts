@@ -1,10 +1,10 @@
 import { randomInt } from 'node:crypto';
 import fc from 'fast-check';
 
-/** The seed of every property in `npm test`: a stranger's run tries the same cases as ours. */
+/** The seed of every property in `npm test`, so that all runs try the same cases. */
 const FIXED_SEED = 20_261_124;
 
-/** Reads `FUZZ_SEED`: a whole number repeats a run, `fresh` takes a seed that nobody has tried. */
+/** Reads `FUZZ_SEED`: a whole number repeats a run, `fresh` draws a new seed. */
 function chosenSeed(wanted: string | undefined): number {
   if (wanted === undefined) return FIXED_SEED;
   if (wanted === 'fresh') return randomInt(2 ** 31);

@@ -12,8 +12,8 @@ import { subscribedToAll, watchedByAll } from './everything-watched.ts';
 import { HeldUp } from './held-up.ts';
 
 /**
- * A fault as `POST /faults` takes it, and how often it must have struck before the faults are ended. A brief one is ended
- * as soon as it has. An early one is on before the daemon starts: it touches what soon is asked no more.
+ * A fault as `POST /faults` takes it, and how often it must strike before the faults end. A brief one ends as soon as it
+ * has. An early one begins before the daemon starts: it affects endpoints that soon are requested no more.
  */
 export type Spell = { fault: JsonObject; strikes: number; brief?: true; early?: true };
 
@@ -27,22 +27,25 @@ export type FaultRun = {
   pace: number;
   /** How much faster than usual transfers live. */
   timeScale: number;
-  /** The number of intents that must have been born before the faults are ended. */
+  /** The number of intents that must have been born before the faults end. */
   births: number;
-  /** The time that the faults last at least, in ms. */
+  /** The least time that the faults last, in ms. */
   lastsMs: number;
   confirmAfterMs: number;
-  /** True when the faults have shown in what was reported. Until then they last, and transfers are born. */
+  /** True when the faults have shown in the events. Until then they last, and transfers are born. */
   shows?: ((reported: Reported) => boolean) | undefined;
 };
 
-/** What was reported so far, and how it fits what the answers showed. */
+/** The events so far, and how they fit the answers. */
 export type Reported = { account: Account; received: readonly RenderedEvent[] };
 
-/** What came of it. `ends` is the last status of every watched subject. */
+/** The result of a run. `ends` is the last status of every watched subject. */
 export type FaultOutcome = Reported & {
   ends: Map<string, string>;
-  /** For each reported subject that changed, the last record reported and what the sandbox says in the end, without times. */
+  /**
+   * For each reported subject that changed, the last reported record and the record of the sandbox at the end, without
+   * times.
+   */
   records: { subject: string; reported: JsonObject; true: JsonObject }[];
   superseded: number;
 };
@@ -52,10 +55,10 @@ const PAST_TRANSFERS = 400;
 
 const SETTLED_WITHIN_MS = 400_000;
 
-/** So much longer than the time of confirmation a change is looked for at the end, as a share of it. */
+/** How long a change is observed at the end, as a multiple of the time of confirmation. */
 const CONFIRMED_SHARE = 1.5;
 
-/** Statuses after which nothing more can be shown of a subject. */
+/** Statuses after which a subject cannot change any more. */
 const LAST = new Set([
   'settled',
   'refunded',
@@ -71,8 +74,8 @@ const PAGE = z.object({ results: z.array(z.record(z.string(), z.json())) });
 const DATA = z.object({ data: z.record(z.string(), z.json()) });
 
 /**
- * Lets a daemon watch a sandbox whose faults are on from the first birth on, ends the faults, lets all transfers end and
- * waits until the daemon must know everything; then holds what its receiver got against what the answers showed.
+ * Runs a daemon at a sandbox whose faults are on from the first birth on. Ends the faults, lets all transfers end and waits
+ * until the daemon must know everything. Then compares the webhooks with the answers.
  */
 export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
   const sandbox = new Sandbox({
@@ -105,7 +108,7 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
         apiKey: sandbox.apiKey,
         requestsPerSecond: 100,
         gatewayRequestsPerSecond: 50,
-        // Whatever was imported is read: the account could not see that an answer came too late.
+        // Every answer is read: the account could not see that one came too late.
         timeout: '60s',
       },
       polling: { confirmAfter: `${run.confirmAfterMs}ms` },
@@ -174,7 +177,7 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
       last = taken();
       const seen = observationsOf(sandbox.showings(drainedMs + 1));
       if (last.problems.length > 0 || last.unsettled.length > 0) return false;
-      // Details that a fault made look older than what was known are taken once look-ups have confirmed them.
+      // A fault can make details look older than the stored ones; they are stored once polls have confirmed them.
       const isConfirmed = (id: string): boolean => {
         const list = seen.get(id) ?? [];
         return (list.at(-1)?.at ?? 0) - (list[0]?.at ?? 0) >= CONFIRMED_SHARE * run.confirmAfterMs;
@@ -186,13 +189,13 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
     throw new Error(`${String(error)}: ${[...last.problems, ...last.unsettled].join('\n')}`);
   });
   await daemon.stopPolling();
-  // A poll that was under way may have brought something more.
+  // A poll that was under way may have brought another event.
   await hook.until((events) => events.length >= committed.size);
   return {
     account: taken(),
     received: hook.events,
     ends: ends(),
-    // A transfer of the past that a fault made something of is looked at again after a share of its age.
+    // A past transfer that a fault has changed is polled again after a share of its age.
     records: await compareRecords(
       sandbox,
       hook.events.filter(({ data }) => ends().has(data.subject.id)),
@@ -201,7 +204,7 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
   };
 }
 
-/** Lets transfers be born under the faults that are on, and turns them off when they have struck often enough and show. */
+/** Lets transfers be born under the faults. Ends the faults when they have struck often enough and show. */
 async function disturb(
   sandbox: Sandbox,
   run: FaultRun & { on: readonly Begun[]; isShown: () => boolean },
@@ -253,7 +256,7 @@ function births(sandbox: Sandbox): number {
     .length;
 }
 
-/** Asks the sandbox for every subject that was reported of; to be done when nobody else asks any more. */
+/** Requests every reported subject from the sandbox; to be called when nobody else sends requests any more. */
 async function compareRecords(
   sandbox: Sandbox,
   events: readonly RenderedEvent[],

@@ -6,10 +6,10 @@ import { statusMember } from '../../src/domain/subjects/kinds.ts';
 import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.ts';
 import type { SubjectId } from '../../src/domain/subjects/subject.ts';
 
-/** An answer about a subject: its status, its time, and what else it says. */
+/** An answer about a subject: its status, its time, and its other members. */
 export type Answer = { status: string; updatedAt?: number | null; more?: JsonObject; unreadable?: string[] };
 
-/** One subject followed through answers: each is decided and stored as a commit does it. */
+/** One subject over several answers: each is decided and stored as a commit does it. */
 export class Followed {
   readonly subject: SubjectId;
   readonly reported: Transition[] = [];
@@ -20,7 +20,7 @@ export class Followed {
     this.subject = subject;
   }
 
-  /** An exact poll, or a page, so many seconds after the last answer. */
+  /** Applies an exact poll, or a page, some seconds after the last answer. */
   look(answer: Answer, { afterSeconds = 1, exact = true, history = false } = {}): Decision {
     this.nowMs += afterSeconds * 1_000;
     const { nowMs, subject, snapshot } = this;
@@ -42,7 +42,7 @@ export class Followed {
     return decision;
   }
 
-  /** The types that were reported, in order. */
+  /** The emitted types, in order. */
   get types(): string[] {
     return this.reported.map(({ type }) => type);
   }

@@ -1,8 +1,8 @@
 import { onTestFinished, vi } from 'vitest';
 
 /**
- * Keeps every timer of at least `ms` that this process sets from now on from firing until the test ends: what happens
- * meanwhile was not caused by one, however long the machine takes for it.
+ * Stops every timer of at least `ms` that this process sets from now on until the test ends. No event of that time was then
+ * caused by one, however slow the machine is.
  */
 export function holdTimers(ms: number): void {
   const { setTimeout } = globalThis;
@@ -12,5 +12,5 @@ export function holdTimers(ms: number): void {
   onTestFinished(() => held.mockRestore());
 }
 
-/** Longer than any test, and no longer than a timer can be. */
+/** Longer than any test, and the longest span of a timer. */
 const NEVER_MS = 2 ** 31 - 1;

@@ -3,7 +3,7 @@ import { connect, disconnect } from '../../src/store/connection.ts';
 
 const EVERY_MS = 20;
 
-/** Measures how long the machine holds up this process and a Redis; `mostMs` is the longest so far. */
+/** Measures how long the machine delays this process and a Redis; `mostMs` is the longest so far. */
 export class HeldUp {
   readonly #url: string;
   readonly #closed = new AbortController();

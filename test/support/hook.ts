@@ -2,15 +2,14 @@ import { createServer, type IncomingHttpHeaders, type Server, type ServerRespons
 import type { AddressInfo } from 'node:net';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 
-/** A webhook that came: its event, its headers, and its body as it was. */
+/** A received webhook: its event, its headers, and its body as it was. */
 export type Came = { event: RenderedEvent; headers: IncomingHttpHeaders; body: string };
 
-/** A webhook consumer whose every answer the test decides; an answer that is null is never given. */
+/** A webhook consumer whose every answer the test decides; null never answers. */
 export class Hook {
   readonly came: Came[] = [];
   readonly #server: Server;
   #waiting: (() => void)[] = [];
-  /** Sent with every answer. */
   headers: Record<string, string> = {};
   answer: (came: Came) => number | null | Promise<number | null>;
 
@@ -33,17 +32,17 @@ export class Hook {
     this.#wake();
   }
 
-  /** What came counts at once: it may never be answered. */
+  /** A webhook counts on arrival: it may never be answered. */
   #wake(): void {
     for (const wake of this.#waiting.splice(0)) wake();
   }
 
-  /** The ids of the events in the order in which they came. */
+  /** The ids of the events in the order of arrival. */
   get ids(): string[] {
     return this.came.map(({ event }) => event.id);
   }
 
-  /** Resolves when what came so far satisfies a condition. */
+  /** Resolves when the webhooks so far satisfy a condition. */
   async until(condition: (came: Came[]) => boolean): Promise<Came[]> {
     while (!condition(this.came)) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     return this.came;

@@ -2,11 +2,11 @@ import { createServer } from 'node:http';
 import pg from 'pg';
 import { createConsumer, createPostgresInbox, nodeHandler } from '../../consumer/src/index.ts';
 
-// A consumer in a process of its own, with its inbox and its effects in Postgres. Says on stdout when it listens, and for
+// A consumer in a process of its own, with its inbox and its effects in Postgres. Prints a line when it listens. Prints for
 // each webhook: `begun` within its transaction, then `new` or `again` when that has ended and the webhook is not answered
 // yet. POSTGRES_URL, WEBHOOK_SECRET, PORT; WITHOUT_INBOX=1 writes effects in a transaction of its own.
 
-/** The time that each of the two moments lasts in which a crash is most likely to do harm. */
+/** How long each of the two steps lasts in which a crash is most likely to do harm. */
 const MOMENT_MS = 30;
 
 const pool = new pg.Pool({ connectionString: process.env.POSTGRES_URL, max: 20 });
@@ -30,7 +30,7 @@ const inbox: typeof postgres = {
   },
 };
 
-/** What a consumer does that knows nothing of ids. */
+/** Handles a webhook as a consumer does that ignores ids. */
 async function withoutInbox(handle: Parameters<typeof postgres.run>[1]): Promise<boolean> {
   const client = await pool.connect();
   await client.query('BEGIN');

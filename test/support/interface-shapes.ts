@@ -132,7 +132,7 @@ const openEntry = z.strictObject({
   }),
 });
 
-/** What succeeds at each endpoint: the statuses, and the shape of the body. */
+/** A success of each endpoint: the statuses, and the shape of the body. */
 export const SUCCESSES = {
   chains: { statuses: [200], shape: z.object({ chains: z.array(z.looseObject({ quoteSigner: address })) }) },
   tokens: { statuses: [200], shape: z.object({ tokens: z.array(z.looseObject({ address: text })) }) },
@@ -173,7 +173,7 @@ const CODES: Readonly<Record<number, readonly string[]>> = {
   502: ['solver-error'],
 };
 
-/** What is refused before a request reaches the deposit vaults, in the form of v1. */
+/** Refusals before a request reaches the deposit vaults, in the form of v1. */
 const CODES_BEFORE_VAULTS = ['invalid-api-key', 'api-key-expired', 'permission-denied', 'endpoint-not-found'];
 
 const problem = z.strictObject({
@@ -208,8 +208,8 @@ const openError = z.strictObject({
 });
 
 /**
- * What an answer is, by the interface: `<status> ok` or `<status> <code>`. Throws an Error that says why when it is
- * nothing that the interface shows for this endpoint. A crash (500) never is.
+ * Classifies an answer by the interface: `<status> ok` or `<status> <code>`. Throws an Error with the reason when the
+ * interface shows no such answer for this endpoint. A crash (500) never has one.
  */
 export function wordFor(endpoint: ShapeOf, raw: Raw): string {
   const { status, contentType } = raw;

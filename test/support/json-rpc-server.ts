@@ -3,10 +3,10 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
 
-/** What came: a method and what it was asked with. */
+/** A received request: a method and its parameters. */
 export type RpcRequest = { method: string; params: unknown[]; headers: IncomingHttpHeaders; path: string };
 
-/** What is answered: a result, an error, a whole HTTP answer, one whose connection is cut within it, or nothing at all. */
+/** An answer: a result, an error, a whole HTTP answer, one whose connection is cut within it, or nothing at all. */
 export type RpcAnswer =
   | { result: unknown }
   | { error: { code: number; message: string } }
@@ -16,10 +16,9 @@ export type RpcAnswer =
 
 const REQUEST = z.object({ id: z.int(), method: z.string(), params: z.array(z.unknown()) });
 
-/** A JSON-RPC server over HTTP that answers as it is reported and remembers what it was asked. */
+/** A JSON-RPC server over HTTP that answers as the test decides and records its requests. */
 export type RpcServer = { port: number; seen: RpcRequest[]; close(): Promise<void> };
 
-/** Starts one on a free loopback port. */
 export async function rpcServer(answer: (request: RpcRequest) => RpcAnswer): Promise<RpcServer> {
   const seen: RpcRequest[] = [];
   const server = createServer(async (request, response) => {

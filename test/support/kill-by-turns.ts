@@ -6,12 +6,15 @@ import { Keys } from '../../src/store/keys.ts';
 import { eventually } from './eventually.ts';
 import { logEntries } from './log-entries.ts';
 
-/** The time that nothing may arrive, or no transfer end, while something should: a machine may be slow, but not stand still. */
+/**
+ * The longest time without an arriving event, or an ended transfer, while one is due: a machine may be slow, but must not
+ * stop.
+ */
 const STILL_MS = 240_000;
 
 /**
- * Kills so often while so many events arrive, spread over all of them. Resolves when they have arrived and no transfer of
- * the sandbox goes on. `kill` is reported the number of its turn, from 1.
+ * Kills several times while events arrive, spread over all of them. Resolves when they have arrived and no transfer of the
+ * sandbox goes on. `kill` gets the number of its turn, from 1.
  */
 export async function killByTurns({
   sandbox,
@@ -37,7 +40,7 @@ export async function killByTurns({
   await reaching('all transfers have ended', 0, async () => -sandbox.pace().livingTransfers);
 }
 
-/** Waits for a number that grows to be so large. Throws, with where it stood, when it has not grown for STILL_MS. */
+/** Waits for a growing number to reach a goal. Throws, with the number, when it has not grown for STILL_MS. */
 async function reaching(awaited: string, goal: number, ask: () => Promise<number>): Promise<void> {
   for (let found = await ask(); found < goal; ) {
     const before = found;
@@ -52,8 +55,8 @@ async function grown(before: number, ask: () => Promise<number>): Promise<number
 }
 
 /**
- * The ids of the events in the log of a prefix, in its order, but those for operators, and what is found of them: once
- * there are at least so many events, and as much is found as was reported.
+ * Returns the ids of the events in the log of a prefix, in its order, except those for operators, and their records
+ * elsewhere. Waits until there are at least so many events, and as many are found as the log has.
  */
 export async function reportedAndFound<T>(
   prefix: string,
@@ -70,7 +73,7 @@ export async function reportedAndFound<T>(
       await reaching('all that was reported is found', Math.max(events, (await logged()).length), count);
       const reported = await logged();
       const found = await find();
-      // What comes between the two looks is in one of them only.
+      // An event between the two reads is in one of them only.
       if (reported.length === (await logged()).length && found.length >= reported.length)
         return { reported, found };
     }

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { Socket } from 'node:net';
 
 // Loaded before a program (`--import …?text=…&marker=…`), it kills the program before it sends a text for the first time:
-// what the program had sent until then has reached the other side, and the text has not. The marker file says that it did.
+// earlier writes of the program have reached the other side, and the text has not. The marker file records the kill.
 
 const { searchParams } = new URL(import.meta.url);
 const text = searchParams.get('text') ?? '';

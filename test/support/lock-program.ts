@@ -1,6 +1,6 @@
 import { FolderInUse, FolderLock } from '../../src/store/folder-lock.ts';
 
-// Takes the lock of a folder and holds it until it is ended; says `held`, or `in use` and ends.
+// Takes the lock of a folder and holds it until it is ended; prints `held`, or prints `in use` and ends.
 
 try {
   await FolderLock.take(process.argv[2] ?? '');

@@ -4,15 +4,15 @@ import { EventLog } from '../../src/store/event-log.ts';
 import type { Keys } from '../../src/store/keys.ts';
 import type { LogEntry } from '../../src/store/log-entry.ts';
 
-/** An event of a made-up transfer, as the commit script stores one. */
+/** An event of an invented transfer, as the commit script stores one. */
 export type MadeEvent = { subject: string; sequence: number; type?: string; atMs: number; root: string };
 
-/** The id of a made-up event. */
+/** The id of an invented event. */
 export function madeEventId({ subject, sequence }: Pick<MadeEvent, 'subject' | 'sequence'>): string {
   return `evt_${Buffer.from(`${subject} ${sequence}`).toString('hex').slice(-40).padStart(40, '0')}`;
 }
 
-/** Appends events to the log at the times they name, which may lie ahead: that is how a test has time pass. */
+/** Appends events to the log at their times, which may lie in the future: so a test lets time pass. */
 export async function appendEvents(
   redis: RedisClient,
   keys: Keys,
@@ -41,7 +41,6 @@ export async function appendEvents(
   return (await Promise.all(added)).map((entry) => entry ?? '');
 }
 
-/** The whole log, oldest first. */
 export async function logEntries(redis: RedisClient, keys: Keys): Promise<LogEntry[]> {
   const log = new EventLog(redis, keys);
   const found: LogEntry[] = [];

@@ -6,7 +6,7 @@ import { configYaml, testPrefix } from './daemon.ts';
 import { freePort } from './port.ts';
 import { hashOf } from './scripted-upstream.ts';
 
-/** The config file of a daemon whose upstream nobody answers for; `write` gives it another section `log`. */
+/** Writes the config file of a daemon whose upstream never answers; `write` replaces its section `log`. */
 export async function loggingConfig(
   later: (close: () => Promise<unknown>) => void,
 ): Promise<{ file: string; port: number; write: (log: object) => Promise<void> }> {

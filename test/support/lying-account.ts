@@ -5,16 +5,16 @@ import type { Proof } from '../../src/domain/proof/proof.ts';
 import { ENDPOINTS } from './lying-faults.ts';
 import { ONE_HOST, SOLANA, UNPINNED } from './lying-orders.ts';
 
-/** What must be reported of a payment: its outcome, with the reason of a dispute; `open`: nothing. */
+/** The expected event about a payment: its outcome, with the reason of a dispute; `open`: none. */
 export type Expected = 'verified' | 'unproven' | 'open' | `disputed ${string}`;
 
-/** The block in which a transaction stands; on Solana `number` is its slot. */
+/** The block of a transaction; on Solana `number` is its slot. */
 export type Place = { number: string; hash: string };
 
 /**
- * A stated payment, whether two endpoints contradict each other about it, and whether two hosts prove what funded its transfer.
- * `first`: what was stated before of the same transaction, where it states what another got; `isBeside`: more moved in that
- * than to that other.
+ * A stated payment, whether two endpoints contradict each other about it, and whether two hosts prove the funding of its
+ * transfer. `first`: the earlier statement of the same transaction, where this one states the payment of another.
+ * `isBeside`: more moved in that transaction than to that other.
  */
 export type Judged = {
   stated: StatedPayment;
@@ -23,11 +23,11 @@ export type Judged = {
   first: { stated: StatedPayment; isBeside: boolean } | null;
 };
 
-/** What must be reported of a payment, by the rules that the user is promised; tables, and none of the daemon's code. */
+/** The expected event about a payment, by the rules promised to the user; from tables, without code of the daemon. */
 export function expectedOf(judged: Judged): Expected {
   const { stated, isContradicted } = judged;
   const expected = isUnlisted(stated) || isContradicted ? 'open' : expectedOfLie(judged);
-  // One host alone is not enough for a word against anybody.
+  // One host alone is not enough to dispute a payment.
   const isAgainst = expected !== 'verified' && ONE_HOST.has(stated.chainId);
   return isAgainst ? 'open' : expected;
 }
@@ -61,7 +61,7 @@ function expectedOfLie(judged: Judged): Expected {
       return isPinned ? 'open' : 'verified';
     case 'two-logs':
     case 'in-parts':
-      // What an account of Solana gained is one sum.
+      // The gain of an account on Solana is one sum.
       return chainId === SOLANA ? 'verified' : 'open';
     case 'reused':
       return 'disputed other-intent';
@@ -74,12 +74,12 @@ function expectedOfLie(judged: Judged): Expected {
   }
 }
 
-/** A payment is known to be older than its transfer by what funded that. */
+/** Only a proved funding shows that the payment is older than its transfer. */
 function expectedOfStale({ isFundingProved }: Judged): Expected {
   return isFundingProved ? 'disputed other-intent' : 'open';
 }
 
-/** Of a refund neither token nor amount is stated: that nothing of what was sent moved contradicts nothing. */
+/** A refund states neither token nor amount: the absence of a movement of the sent token contradicts nothing. */
 function expectedOfRefund(judged: Judged): Expected {
   switch (judged.stated.lie) {
     case null:
@@ -100,8 +100,8 @@ function expectedOfRefund(judged: Judged): Expected {
 }
 
 /**
- * True when only what was delivered to another could be taken for the refund: nothing else moved, it went to whoever paid, and it
- * is not more than was sent. Who paid is reported on EVM chains alone.
+ * True when only the payment to another could pass for the refund: nothing else moved, it went to the payer, and it is not
+ * more than was sent. The payer is known on EVM chains alone.
  */
 function isLikeOwnRefund({ stated, first, isFundingProved }: Judged): boolean {
   if (first === null || first.isBeside || !isFundingProved || stated.chainId === SOLANA) return false;
@@ -114,13 +114,13 @@ function isUnlisted({ chainId, token }: StatedPayment): boolean {
   return !TOKENS.some((listed) => listed.chainId === chainId && listed.address === token);
 }
 
-/** The name of what is wrong with a payment, for the figures. */
+/** The name of the fault of a payment, for the figures. */
 function kindOf({ stated, isContradicted }: Judged): string {
   if (isUnlisted(stated)) return 'unlisted-token';
   return isContradicted ? 'contradicted' : (stated.lie ?? 'true');
 }
 
-/** What was reported of a payment, in the words of `Expected`. */
+/** The outcome that an event reports, as an `Expected`. */
 function reportedOf({ type, data }: RenderedEvent): Expected | null {
   const { proof } = data;
   if (proof === undefined) return null;
@@ -129,20 +129,20 @@ function reportedOf({ type, data }: RenderedEvent): Expected | null {
   return type === 'intent.unproven' ? 'unproven' : null;
 }
 
-/** The name of a payment of an intent, in what is stated and in what is reported. */
+/** The name of a payment of an intent, in statements and in events. */
 export const paymentKey = (intentHash: string, payment: string): string => `intent:${intentHash} ${payment}`;
 
-/** What comes of an account: what does not fit, in words, and how often each outcome was expected of each lie. */
+/** The result: the mismatches, in words, and how often each outcome was expected of each lie. */
 export type LyingAccount = { problems: string[]; counts: Map<string, number> };
 
-/** What was reported, whether an hour has passed on the chains, and where each transaction stands in the end, by `placeKey`. */
+/** The events, whether an hour has passed on the chains, and the final place of each transaction, by `placeKey`. */
 export type Reported = {
   events: readonly RenderedEvent[];
   passesHour: boolean;
   places: ReadonlyMap<string, Place>;
 };
 
-/** Holds what was reported against what must be, payment by payment. */
+/** Compares the events with the expected ones, payment by payment. */
 export function accountLies(
   judged: readonly Judged[],
   { events, passesHour, places }: Reported,
@@ -184,7 +184,7 @@ export function accountLies(
 export const placeKey = ({ chainId, txHash }: { chainId: number; txHash: string }): string =>
   `${chainId} ${txHash}`;
 
-/** What is wrong with a proof that was reported, whatever it says. */
+/** The faults of a reported proof, whatever its outcome. */
 function proofFaults(
   stated: StatedPayment,
   { proof, says, places }: { proof: Proof; says: Expected | null; places: Reported['places'] },
@@ -214,7 +214,7 @@ function proofFaults(
   return faults;
 }
 
-/** Logs that prove more than one payment to somebody. */
+/** Finds logs that prove more than one payment to somebody. */
 function usedTwice(events: readonly RenderedEvent[]): string[] {
   const proved = new Map<string, string>();
   return events.flatMap(({ type, data: { proof, subject } }) => {

@@ -7,7 +7,7 @@ import { type Place, placeKey } from './lying-account.ts';
 import { ENDPOINTS } from './lying-faults.ts';
 import { SOLANA } from './lying-orders.ts';
 
-/** As many requests as an endpoint of the sandbox answers at once. */
+/** Most requests that an endpoint of the sandbox answers at once. */
 const AT_ONCE = 100;
 
 /** An endpoint of every chain that has no faults, for the test alone. */
@@ -45,7 +45,10 @@ function byChain(payments: readonly StatedPayment[]): [number, StatedPayment[]][
   return [...Map.groupBy(payments, ({ chainId }) => chainId)];
 }
 
-/** Of which payments, by `placeKey`, two endpoints contradict each other: about the block, or what moved of the token. */
+/**
+ * For each payment, by `placeKey`: true when two endpoints contradict each other about its block, or the moved amounts of
+ * the token.
+ */
 export async function contradictedOf(
   sandbox: Sandbox,
   payments: readonly StatedPayment[],
@@ -64,14 +67,14 @@ export async function contradictedOf(
   return found;
 }
 
-/** True when more moves in the transaction of a payment than what is paid. */
+/** True when more moves in the transaction of a payment than the payment. */
 export function isBeside(payment: StatedPayment): boolean {
   const chain = CHAINS.find(({ chainId }) => chainId === payment.chainId);
   if (chain === undefined) throw new Error(`no chain ${payment.chainId}`);
   return outcomeOf({ ...payment, block: 0 }, chain).moves.length > 1;
 }
 
-/** The place where each transaction of these payments stands now, by `placeKey`; without those that stand nowhere. */
+/** The present place of each transaction of these payments, by `placeKey`; without those that are in no block. */
 export async function placesOf(
   sandbox: Sandbox,
   payments: readonly StatedPayment[],
@@ -110,7 +113,7 @@ const HASHED = z.union([
   z.object({ hash: z.string() }).transform(({ hash }) => hash),
 ]);
 
-/** An answer as text: of logs only those of this token, and of balances only how far they changed. */
+/** Turns an answer into text: of logs only those of this token, and of balances only their changes. */
 function ofToken(answer: unknown, token: string): string {
   return JSON.stringify(answer, (_, value: unknown) => {
     const log = LOG.safeParse(value);
@@ -120,7 +123,7 @@ function ofToken(answer: unknown, token: string): string {
   });
 }
 
-/** How much of a token each owner has more or less of, without those who have as much as before. */
+/** The changes of a token's balances by owner, without owners whose balance is as before. */
 function changesOf(
   { preTokenBalances, postTokenBalances }: z.infer<typeof BALANCES>,
   token: string,

@@ -26,7 +26,7 @@ const PASSING: readonly object[] = [
 /** The endpoints of every chain. */
 export const ENDPOINTS = ['own', 'other'] as const;
 
-/** Those that contradict each other, or themselves, about some payments, from the beginning to the end. */
+/** Faults of endpoints that contradict each other, or themselves, about some payments, from the beginning to the end. */
 export const LASTING: readonly object[] = [
   { type: 'amount-disagreement', path: '/chains/10/other', rate: 0.08 },
   { type: 'amount-disagreement', path: '/chains/1399811149/own', rate: 0.08 },
@@ -39,7 +39,7 @@ const FROM_MS = 300;
 const MORE_MS = 1_200;
 const DEEPEST = 2_000;
 
-/** Has endpoints of a sandbox fail by turns, and its chains be reorganised, until it is ended. */
+/** Makes endpoints of a sandbox fail by turns, and reorganises its chains, until it is ended. */
 export class PassingFaults {
   readonly #controlUrl: string;
   readonly #random: Random;
@@ -96,7 +96,7 @@ const LISTED = z.object({
   faults: z.array(z.object({ type: z.string(), path: z.string(), strikes: z.int() })),
 });
 
-/** In words, the faults of a sandbox that touched nothing yet: of these a run shows nothing. */
+/** Lists, in words, the faults of a sandbox that affected nothing yet: a run shows nothing about these. */
 export async function idleFaults(controlUrl: string): Promise<string[]> {
   const { faults } = LISTED.parse(await (await fetch(`${controlUrl}/faults`)).json());
   return faults.filter(({ strikes }) => strikes === 0).map(({ type, path }) => `${type} of ${path} is idle`);

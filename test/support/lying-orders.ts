@@ -8,16 +8,16 @@ export const SOLANA = 1399811149;
 /** All chains on which payments are checked. */
 export const CHECKED_CHAINS = [1, 10, 8453, 42161, SOLANA];
 
-/** Chains of which no fulfilment is pinned: there, what a fulfilment says is not looked at. */
+/** Chains without a pinned fulfilment: a fulfilment there is not checked. */
 export const UNPINNED = new Set([10, SOLANA]);
 
-/** Chains whose endpoints are on one host: what is not so there can never be reported. */
+/** Chains whose endpoints are on one host: a false statement there can never be reported. */
 export const ONE_HOST = new Set([42161]);
 
-/** A lie as the sandbox tells it, or a token that nobody listed: what is stated of that is so, but it is worth nothing. */
+/** A lie as the sandbox states it, or an unlisted token: a statement about that is true, but worth nothing. */
 type Kind = Lie | 'unlisted-token';
 
-/** Kinds of lies about a delivery that are reported while others are; `reused` comes after all others. */
+/** Kinds of lies about a delivery that are stated among true ones; `reused` comes after all others. */
 const KINDS: readonly Kind[] = [
   'reverted',
   'no-log',
@@ -39,21 +39,21 @@ const KINDS: readonly Kind[] = [
 
 const REFUND_LIES: readonly Lie[] = ['reverted', 'no-log', 'funding', 'stale', 'absent', 'moved', 'dropped'];
 
-/** Lies about the fulfilment: wherever none is pinned, nobody looks. */
+/** Lies about the fulfilment: no check finds them where none is pinned. */
 const OF_FULFILMENTS = new Set<Kind | null>(['other-intent', 'forged', 'unlogged']);
 
 /** The chains on which such a lie is found out. */
 const TELLING = CHECKED_CHAINS.filter((chainId) => !UNPINNED.has(chainId) && !ONE_HOST.has(chainId));
 
-/** Of so many transfers one is refunded; of so many transfers and refunds two are lies. */
+/** One of so many transfers is refunded; of so many transfers and refunds two are lies. */
 const REFUND_EVERY = 10;
 const LIES_AMONG = 4;
 
 const SHARE_OF_REUSED = 0.06;
-/** Of so many transfers that state what another got, one does so of its refund. */
+/** One of so many transfers that state the payment of another does so for its refund. */
 const REUSED_REFUND_EVERY = 3;
 
-/** The wallets among which a seed's transfers go. */
+/** The wallets of a seed's transfers. */
 export function walletsOf(seed: number): { evm: string[]; solana: string } {
   const drawn = (index: number, kind: 'evm' | 'solana') =>
     address(randomStream(seed, 'lying', 'wallet', index), kind);
@@ -61,8 +61,8 @@ export function walletsOf(seed: number): { evm: string[]; solana: string } {
 }
 
 /**
- * So many transfers: first those that can be made at any time, then those that state a payment of another. Kinds of lies
- * take turns, so that a run of any length has all of them; chains, wallets and amounts are drawn.
+ * Makes `fills` transfers: first those that can be made at any time, then those that state a payment of another. Kinds of
+ * lies take turns, so that a run of any length has all of them; chains, wallets and amounts are drawn.
  */
 export function ordersOf(seed: number, fills: number): { first: SandboxOrder[]; reused: SandboxOrder[] } {
   const reused = Math.round(fills * SHARE_OF_REUSED);
@@ -85,7 +85,7 @@ function anyOrder(seed: number, index: number): SandboxOrder {
   }
   const place = index - refunds;
   const kind = lieAt(KINDS, place);
-  // Every other time on any chain, so that it is also shown that nobody is accused where none is pinned.
+  // Every other time on any chain: the run also shows that nobody is accused where none is pinned.
   const isFoundOut = OF_FULFILMENTS.has(kind) && roundOf(KINDS, place) % 2 === 0;
   const order = parties(random, seed, isFoundOut ? TELLING : CHECKED_CHAINS);
   const fate = chance(random, 0.2) ? ('late-details' as const) : ('settled' as const);
@@ -95,14 +95,14 @@ function anyOrder(seed: number, index: number): SandboxOrder {
   return { ...order, fate, states };
 }
 
-/** Which lie the one at this place of all is; null for none. Of every few two are lies, one of each kind after the other. */
+/** The lie at this place of all; null for none. Of every few two are lies, one of each kind after the other. */
 function lieAt<K extends Kind>(kinds: readonly K[], place: number): K | null {
   const within = place % LIES_AMONG;
   if (within >= 2) return null;
   return kinds[liesBefore(place) % kinds.length] ?? null;
 }
 
-/** The interval at which all kinds had their turn before this place. */
+/** Number of times that all kinds had their turn before this place. */
 function roundOf(kinds: readonly Kind[], place: number): number {
   return Math.floor(liesBefore(place) / kinds.length);
 }
@@ -111,7 +111,7 @@ function liesBefore(place: number): number {
   return Math.floor(place / LIES_AMONG) * 2 + Math.min(2, place % LIES_AMONG);
 }
 
-/** Between two chains and two wallets that are drawn; to one of these chains. */
+/** Draws two chains and two wallets; the destination is one of these chains. */
 function parties(random: Random, seed: number, destinations: readonly number[] = CHECKED_CHAINS) {
   const { evm, solana } = walletsOf(seed);
   const from = pick(random, CHECKED_CHAINS);

@@ -27,13 +27,13 @@ export type LyingRun = {
   redisUrl: string;
   seed: number;
   fills: number;
-  /** True when an hour passes on the chains in the end: then what is not there is reported as unproven, else it is left open. */
+  /** True when an hour passes on the chains at the end: then an absent payment is reported as unproven, else it stays open. */
   passesHour: boolean;
 };
 
 /**
- * What came of it. `rpcCalls`: how many calls all endpoints got. `reorganised`: how often payments came into another block
- * after the daemon had heard of them; only these show that it waits until a block is final, and reads again then.
+ * The result of a run. `rpcCalls`: calls to all endpoints. `reorganised`: how often a payment came into another block after
+ * the daemon was notified of it. Only these show that it waits until a block is final, and then reads again.
  */
 export type LyingOutcome = LyingAccount & {
   reported: number;
@@ -46,28 +46,27 @@ export type LyingOutcome = LyingAccount & {
 
 const TIME_SCALE = 60;
 /**
- * The time that a block takes to be final, in seconds: while chains are reorganised so long that a daemon has requested each
- * payment before, also on a busy machine; on Solana, where a payment is shown only then and is requested at growing
- * intervals, less.
+ * Seconds until a block is final. While chains are reorganised: long enough that a daemon has requested each payment
+ * before, also on a busy machine. On Solana less, because it shows a payment only then, and it is requested at growing
+ * intervals.
  */
 const FINALITY_SECONDS = { reorganised: 60, solana: 20, quiet: 2 };
 /** More than the blocks of any chain that are not final. */
 const ALL_BLOCKS = 100_000;
-/** A check is asked about again after 15 minutes at the latest: so long, and as long again, what is due may take. */
+/** A check is repeated after 15 minutes at the latest: a due one may take twice that. */
 const DUE_MS = 1_800_000;
 const AT_ONCE = 8;
 /** The shares of transfers at which the daemon is killed, and at which the rest waits until it is back. */
 const KILLED_AT = [0.15, 0.4];
 const BACK_AT = [0.25, 0.5];
-/** The shares at which all that is not final is reorganised, while the daemon is there. */
+/** The shares at which all blocks that are not final are reorganised, while the daemon runs. */
 const REORGANISED_AT = [0.6, 0.7, 0.8, 0.9];
-/** Longer than an hour: by so much the chains run ahead in the end. */
+/** Longer than an hour: the chains run ahead by this at the end. */
 const AHEAD_SECONDS = 3_900;
 
 /**
- * Has transfers made of which some are stated falsely, while endpoints fail, chains are reorganised and the daemon is
- * killed; waits until it has reported of each payment what it must, lets an hour pass on the chains, and holds all that it reported
- * against what must be reported.
+ * Makes transfers, some of them stated falsely, while endpoints fail, chains are reorganised and the daemon is killed.
+ * Waits for all expected events, and lets an hour pass on the chains. Then compares all events with the expected ones.
  */
 export async function underLies(run: LyingRun): Promise<LyingOutcome> {
   const { seed, fills, onTestFinished } = run;
@@ -83,7 +82,7 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
     await part.start();
     onTestFinished(() => part.close());
   }
-  // The second endpoint of Ethereum is behind a proxy, that it can be cut off.
+  // The second endpoint of Ethereum is behind a proxy, so that it can be cut off.
   const proxy = new TcpProxy({ host: '127.0.0.1', port: Number(new URL(sandbox.url).port) });
   await proxy.start();
   onTestFinished(() => proxy.close());
@@ -108,7 +107,7 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
   let kills = 0;
   let reorganisations = 0;
   let reorganised = 0;
-  // Transfers begin and end while the daemon is away, and as many while it is there: it requests these before they are final.
+  // As many transfers begin and end while the daemon is away as while it runs: it requests these before they are final.
   let isBack = Promise.resolve();
   await makeOrders(sandbox, first, async (share) => {
     proxy.onRequest = Math.floor(share * 10) % 3 === 1 ? () => 'cut' : () => 'pass';
@@ -130,12 +129,12 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
   await faults.end();
   reorganised += await reorganiseAll(sandbox, paymentsOf(sandbox, seed));
   const early = hook.events.filter(({ type }) => type === 'intent.unproven');
-  // Checks ask at growing intervals: the hour passes while others are waited for.
+  // Checks poll at growing intervals: the hour passes while others are awaited.
   if (run.passesHour) await passHour(sandbox);
   stamp('reorganised');
 
   const contradictions = new Map<string, boolean>();
-  /** Waits until all is reported that is due, or was checked without a word; what is not reported in the end is a problem. */
+  /** Waits until each due payment has its event, or its check has ended without one; a payment without either is a problem. */
   const settled = async (isDue: (judged: Judged) => boolean): Promise<Judged[]> => {
     const judged = await judge(sandbox, { seed, contradictions });
     const due = judged.filter(isDue).map(({ stated }) => paymentKey(stated.intentHash, stated.payment));
@@ -226,7 +225,7 @@ function configOf({
   };
 }
 
-/** Makes transfers, some at a time; `between` is given which share of them is made. */
+/** Makes transfers in batches; `between` gets the share of them that is made. */
 async function makeOrders(
   sandbox: Sandbox,
   orders: readonly SandboxOrder[],
@@ -238,20 +237,19 @@ async function makeOrders(
   }
 }
 
-/** Every payment that the sandbox stated about the run's own transfers. */
 function paymentsOf(sandbox: Sandbox, seed: number): StatedPayment[] {
   const { evm, solana } = walletsOf(seed);
   const mine = new Set([...evm, solana]);
   return sandbox.payments().filter(({ from, recipient }) => mine.has(from) || mine.has(recipient));
 }
 
-/** The same payments, and whether endpoints contradict each other. */
+/** Adds to each payment whether endpoints contradict each other. */
 async function judge(
   sandbox: Sandbox,
   { seed, contradictions }: { seed: number; contradictions: Map<string, boolean> },
 ): Promise<Judged[]> {
   const stated = paymentsOf(sandbox, seed);
-  // What has moved may not be back in a block yet.
+  // A moved transaction may not be back in a block yet.
   const unknown = stated.filter((one) => one.lie === 'moved' || !contradictions.has(placeKey(one)));
   for (const [key, isContradicted] of await contradictedOf(sandbox, unknown)) {
     contradictions.set(key, isContradicted);
@@ -273,7 +271,7 @@ function firstOf(one: StatedPayment, firsts: ReadonlyMap<string, StatedPayment>)
   return stated === undefined ? null : { stated, isBeside: isBeside(stated) };
 }
 
-/** Has an hour pass on all chains, once what has moved to another block stands again. */
+/** Lets an hour pass on all chains, once every moved transaction is in a block again. */
 async function passHour(sandbox: Sandbox): Promise<void> {
   const moved = sandbox.payments().filter(({ lie }) => lie === 'moved');
   const count = new Set(moved.map(placeKey)).size;
@@ -286,8 +284,8 @@ async function passHour(sandbox: Sandbox): Promise<void> {
 }
 
 /**
- * Has all blocks that are not final be others. Returns how many of these payments are in another one now, where a payment
- * is shown before it is final.
+ * Replaces all blocks that are not final. Returns how many of these payments are in another block now, where a payment is
+ * shown before it is final.
  */
 async function reorganiseAll(sandbox: Sandbox, payments: readonly StatedPayment[]): Promise<number> {
   const shown = payments.filter(({ chainId }) => chainId !== SOLANA);
@@ -299,7 +297,7 @@ async function reorganiseAll(sandbox: Sandbox, payments: readonly StatedPayment[
 
 const isFunding = ({ payment }: StatedPayment): boolean => payment === 'source';
 
-/** The payments whose checks have ended without a word, by the log of the daemon. */
+/** The payments whose checks have ended without an event, by the log of the daemon. */
 function uncheckedBy({ lines }: ChildDaemon): string[] {
   return lines
     .filter(({ msg }) => msg === 'check.ended')
@@ -307,7 +305,6 @@ function uncheckedBy({ lines }: ChildDaemon): string[] {
     .flatMap(({ subject, payment, state }) => (state === 'unchecked' ? [`${subject} ${payment}`] : []));
 }
 
-/** A line about a check that has ended. */
 const ENDED = z.object({ subject: z.string(), payment: z.string(), state: z.string() });
 
 const keyOf = ({ data }: RenderedEvent): string => `${data.subject.id} ${data.proof?.payment}`;
@@ -317,7 +314,7 @@ function once(events: readonly RenderedEvent[]): RenderedEvent[] {
   return [...new Map(events.map((event) => [event.id, event])).values()];
 }
 
-/** What does not fit of the events themselves: numbers that are missing or stand twice, transfers without an end. */
+/** Mismatches of the events themselves: missing or repeated numbers, transfers without an end. */
 function accountStatuses(judged: readonly Judged[], events: readonly RenderedEvent[]): string[] {
   const bySubject = new Map<string, RenderedEvent[]>();
   for (const event of events) {
@@ -334,13 +331,13 @@ function accountStatuses(judged: readonly Judged[], events: readonly RenderedEve
   return problems;
 }
 
-/** The intents of which it was not reported how they ended. */
+/** The intents whose end was not reported. */
 function untold(stated: readonly StatedPayment[], events: readonly RenderedEvent[]): string[] {
   const ended = endedBy(events);
   return stated.map(({ intentHash }) => `intent:${intentHash}`).filter((id) => !ended.has(id));
 }
 
-/** The payments of the intents of which it was given how they ended. */
+/** The payments of the intents whose end was reported. */
 function heardOf(stated: readonly StatedPayment[], events: readonly RenderedEvent[]): StatedPayment[] {
   const ended = endedBy(events);
   return stated.filter(({ intentHash }) => ended.has(`intent:${intentHash}`));

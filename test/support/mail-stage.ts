@@ -5,7 +5,7 @@ import { Mailbox } from './mailbox.ts';
 import type { opening } from './opening.ts';
 import { hashOf } from './scripted-upstream.ts';
 
-/** What every mail receiver of these tests has in its config, and what one test adds. */
+/** The config of every mail receiver of these tests, and the additions of one test. */
 export function mailConfig(url: string, more: object): object {
   return {
     smtp: { url, from: 'Intentwatch <transfers@example.com>' },
@@ -25,7 +25,7 @@ export async function mailStage(
   return { mailbox, stage: await deliveryStage(open, {}, mailConfig(mailbox.url, more)) };
 }
 
-/** Two more events, after those that were made. */
+/** Appends two more events, after the existing ones. */
 export async function happenLater(
   { redis, keys }: DeliveryStage,
   made: readonly MadeEvent[],
@@ -41,7 +41,7 @@ export async function happenLater(
   return more;
 }
 
-/** Resolves when so many events wait for their digest. */
+/** Resolves when `count` events wait for their digest. */
 export async function waiting({ redis, keys }: DeliveryStage, count: number): Promise<void> {
   await eventually(`${count} wait`, async () => (await redis.zcard(keys.waiting('oncall'))) === count);
 }

@@ -1,17 +1,17 @@
 import { type ParsedMail, simpleParser } from 'mailparser';
 import { SMTPServer } from 'smtp-server';
 
-/** What the server says to a mail: null takes it, a refusal does not, 'nothing' never answers. */
+/** The server's answer to a mail: null accepts it, a refusal does not, 'nothing' never answers. */
 export type MailAnswer = { code: number; text: string } | 'nothing' | null;
 
-/** A real SMTP server that keeps every mail it was shown, and answers as a test says. */
+/** A real SMTP server that stores every mail and answers as a test decides. */
 export class Mailbox {
   readonly #server: SMTPServer;
   readonly mails: ParsedMail[] = [];
-  /** Whom each of the mails was sent to, whatever it says itself. */
+  /** The envelope recipients of each mail. */
   readonly recipients: string[][] = [];
   #waiting: (() => void)[] = [];
-  /** What the server says to a recipient: null takes it. */
+  /** The server's answer to a recipient: null accepts it. */
   refuse: (address: string) => { code: number; text: string } | null = () => null;
   answer: (mail: ParsedMail) => MailAnswer;
 

@@ -14,7 +14,6 @@ export function codeBlocks(markdown: string): CodeBlock[] {
   return [...fenced, ...indented];
 }
 
-/** A page without its blocks of code. */
 function withoutBlocks(markdown: string): string {
   return markdown.replaceAll(FENCED, '').replaceAll(INDENTED, '');
 }
@@ -24,7 +23,7 @@ export function codeSpans(markdown: string): string[] {
   return [...withoutBlocks(markdown).matchAll(/`([^`\n]+)`/g)].map(([, code = '']) => code);
 }
 
-/** The place where a page links to, without what is on the web: a path relative to the page ('' for itself), and a heading's anchor. */
+/** The links of a page, except to the web: a path relative to the page ('' for itself), and a heading's anchor. */
 export function links(markdown: string): { path: string; anchor: string }[] {
   return [...withoutBlocks(markdown).matchAll(/\]\(([^)#\s]*)(?:#([^)\s]*))?\)/g)]
     .map(([, path = '', anchor = '']) => ({ path, anchor }))

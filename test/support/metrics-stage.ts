@@ -8,7 +8,7 @@ import {
 import { Signals } from '../../src/signals.ts';
 import { NO_TRANSFERS, STANDING } from './standing.ts';
 
-/** Sources that have nothing to say. */
+/** Sources without values. */
 const NOTHING: MetricSources = {
   transfers: async () => NO_TRANSFERS,
   subjects: async () => [],
@@ -24,11 +24,11 @@ const NOTHING: MetricSources = {
   checks: async () => ({ chains: [], unreadSeconds: null }),
 };
 
-/** What a test says of the metrics that it makes; what it leaves out is quiet. */
+/** The inputs of the metrics that a test sets; the others have no values. */
 type Wanted = Partial<Omit<MetricsOptions, 'sources' | 'standing'>> & {
   sources?: Partial<MetricSources>;
   standing?: Partial<Standing>;
-  /** What is known of tokens, all of them listed. */
+  /** The known tokens, all of them listed. */
   directory?: Directory;
 };
 

@@ -2,27 +2,27 @@ import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
 
-/** A right answer about one subject: its record, which members its reader cannot do without, and how it is wrapped. */
+/** A correct answer about one subject: its record, the members that its reader needs, and its envelope. */
 export type Right = {
   record: JsonObject;
   core: readonly string[];
   /** The body around the JSON texts of records. */
   wrap: (records: readonly string[]) => string;
-  /** A record of another subject that says what never happened. */
+  /** A record of another subject with a change that never happened. */
   stranger: JsonObject;
-  /** More than one record may stand in the body. */
+  /** True when the body may have more than one record. */
   isList: boolean;
 };
 
 /** An answer as it is sent. */
 export type Sent = { status: number; body: string | Uint8Array; headers?: Record<string, string> };
 
-/** What a mutation draws from. */
+/** The random parts of a mutation. */
 type Draw = { at: number; junk: JsonValue };
 
 /**
- * One way to mangle an answer. None of them says anything that is not known: the answer cannot be read, or lacks what its
- * reader needs, or is about another subject, or is older, or leaves something unsaid, or says the same in other letters.
+ * One way to change an answer. None adds a fact: the answer is unreadable, lacks a needed member, is about another subject,
+ * is older, omits something, or states the same in other letters.
  */
 export type Mutation = { name: string; draw: Draw };
 
@@ -43,7 +43,7 @@ const pick = <T>(list: readonly T[], at: number): T => {
 
 const text = (value: JsonValue): string => JSON.stringify(value);
 
-/** A member that can be left out: not the core, and not what says how old the record is. */
+/** A member that can be left out: not the core, and not the age of the record. */
 const optional = ({ record, core }: Right, at: number): string =>
   pick(
     Object.keys(record).filter((key) => !core.includes(key)),
@@ -53,7 +53,7 @@ const optional = ({ record, core }: Right, at: number): string =>
 const without = (record: JsonObject, key: string): JsonObject =>
   Object.fromEntries(Object.entries(record).filter(([name]) => name !== key));
 
-/** A member is put before all others, or after them, as text: so it may be there twice. */
+/** A member is put before all others, or after them, as text: so it may occur twice. */
 const withFirst = (record: JsonObject, member: string): string => `{${member},${text(record).slice(1)}`;
 const withLast = (record: JsonObject, member: string): string => `${text(record).slice(0, -1)},${member}}`;
 
@@ -118,7 +118,7 @@ const OF_RECORDS: Readonly<Record<string, RecordMutation>> = {
   'nothing but junk': (_right, { junk }) => [text(typeof junk === 'object' ? 5 : junk)],
 };
 
-/** Mutations of a record that was requested alone: on a page, what is said of another subject would count. */
+/** Mutations of a record that was requested alone: on a page, a record of another subject would count. */
 const OF_LOOK_UPS: Readonly<Record<string, RecordMutation>> = {
   'record of another subject': ({ stranger }) => [text(stranger)],
   'between strangers': ({ record, stranger, isList }, { junk }) =>
@@ -126,7 +126,6 @@ const OF_LOOK_UPS: Readonly<Record<string, RecordMutation>> = {
   'not known': ({ record }) => [text({ ...record, status: 'unknown', state: 'unknown', updatedAt: null })],
 };
 
-/** Mutations of a whole body. */
 const OF_ANSWERS: Readonly<Record<string, AnswerMutation>> = {
   truncated: (body, { at }) => ok(body.slice(0, at % body.length)),
   HTML: () => ok('<!doctype html><html><body>Back soon</body></html>', 'text/html'),
@@ -181,13 +180,13 @@ const IN_PAGES = [...Object.keys(OF_RECORDS), ...Object.keys(OF_ANSWERS)];
 /** The names of all mutations. */
 export const MUTATIONS: readonly string[] = [...IN_PAGES, ...Object.keys(OF_LOOK_UPS)];
 
-/** Any mutation of a look-up. */
+/** Any mutation of a single poll. */
 export const ofLookUp: fc.Arbitrary<Mutation> = fc.record({ name: fc.constantFrom(...MUTATIONS), draw });
 
 /** Any mutation of a page. */
 export const ofPage: fc.Arbitrary<Mutation> = fc.record({ name: fc.constantFrom(...IN_PAGES), draw });
 
-/** The answer to a look-up, or a page of several records, mangled. Each record of a page is mangled in its own way. */
+/** Changes the answer to a single poll, or a page of several records, each in its own way. */
 export function mangled(rights: readonly Right[], { name, draw: drawn }: Mutation): Sent {
   const [first] = rights;
   if (first === undefined) throw new Error('nothing to mangle');

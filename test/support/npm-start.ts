@@ -11,10 +11,10 @@ import { RECEIVER_NAME, Stage } from './stage.ts';
 
 const LOCK_PROGRAM = join(import.meta.dirname, 'lock-program.ts');
 
-/** `npm start` as typed in a clone, with an embedded Redis in `dataDir`, and the pids that it came to. */
+/** `npm start` as typed in a clone, with an embedded Redis in `dataDir`, and the pids of the daemon and its Redis. */
 type Started = { npm: Program; stage: Stage; dataDir: string; daemon: number; redis: number };
 
-/** Types `npm start` in a clone, and waits until the daemon has started. */
+/** Runs `npm start` in a clone, and waits until the daemon has started. */
 export async function npmStart(onTestFinished: (cleanUp: () => Promise<void>) => unknown): Promise<Started> {
   const stage = new Stage(onTestFinished);
   const upstream = await cannedServer(() => ({ status: 503, body: '' }));
@@ -34,7 +34,7 @@ export async function npmStart(onTestFinished: (cleanUp: () => Promise<void>) =>
   );
   await npm.line(/"msg":"daemon.started"/);
   const daemon = Number(await readFile(join(dataDir, 'daemon.pid'), 'utf8'));
-  // Where it is left behind, it must not outlive the test.
+  // A daemon that npm leaves behind must not outlive the test.
   onTestFinished(async () => {
     if (await isRunning(daemon)) process.kill(daemon, 'SIGKILL');
   });

@@ -21,10 +21,10 @@ import { eventually } from './eventually.ts';
 export const T0 = 1_800_000_000;
 export const T0_MS = T0 * 1_000;
 
-/** As an upstream writes it, in mixed case, and as it is stored. */
+/** A token's address as an upstream writes it, in mixed case, and as it is stored. */
 export const TOKEN = '0x8AC76a51cc950d9822D68b83fE1Ad97B32Cd580d';
 
-/** A record with what its source transaction sent. */
+/** A record with the amount that its source transaction sent. */
 export function sent(amount: string, more: JsonObject = {}): JsonObject {
   return { sourceTx: { chainId: 56, token: TOKEN, amount, txHash: '0xab', ...more } };
 }
@@ -39,7 +39,7 @@ export function record(
   return { subject, status, updatedAt, names: [], raw, unreadable: [] };
 }
 
-/** Transfers that pages of wallets show, in the stores that count those which are open. */
+/** Transfers on pages of wallets, in the stores that count open ones. */
 export class OpenTransfersStage {
   readonly redis: RedisClient;
   readonly keys: Keys;
@@ -64,7 +64,7 @@ export class OpenTransfersStage {
     this.redis.disconnect();
   }
 
-  /** Has another process do something, and loses its connection as soon as it has sent what it wants to commit. */
+  /** Runs an act of another process, which loses its connection as soon as it has sent its commit. */
   async killedWhile(act: (other: OpenTransfersStage) => Promise<void>): Promise<void> {
     const other = new OpenTransfersStage(this.#redisUrl, this.keys);
     const id = String(await other.redis.client('ID'));
@@ -88,7 +88,7 @@ export class OpenTransfersStage {
     return known;
   }
 
-  /** Takes an answer in as a page of a wallet would show it, which tracks the transfer; `nowMs` is when it comes. */
+  /** Ingests an answer as a page of a wallet would show it, which tracks the transfer; `nowMs` is when it comes. */
   async take(raw: UpstreamRecord, { nowMs = T0_MS, wallet = 's' } = {}): Promise<void> {
     const asOf = (await this.redis.get(this.keys.commit)) ?? '0';
     const claim = { root: `${wallet}|wallet:0x01`, atMs: 1, historyBefore: null, served: false };
@@ -98,7 +98,7 @@ export class OpenTransfersStage {
     expect((await commitRecord(this.parts, raw, known, observation)).outcome).not.toBe('superseded');
   }
 
-  /** Tells a transfer as overdue; nothing where it is not known. */
+  /** Emits a transfer as overdue; nothing where it is not known. */
   async tellOverdue(subject: SubjectId, nowMs: number): Promise<void> {
     const { snapshot, claims } = await this.known(subject);
     if (snapshot === null) return;
@@ -126,13 +126,13 @@ export class OpenTransfersStage {
     return readOpenTransfers(this.redis, this.keys);
   }
 
-  /** Since when the oldest of each state is in it; nothing of states that have none. */
+  /** The start of the oldest transfer in each state; without states that have none. */
   async oldest(): Promise<Record<string, number>> {
     const { oldest } = await this.read();
     return Object.fromEntries(oldest.flatMap(({ state, since }) => (since === null ? [] : [[state, since]])));
   }
 
-  /** What is counted of each state, route and token. */
+  /** The sums of each state, route and token. */
   async sums(): Promise<string[]> {
     const { sums } = await this.read();
     return sums
@@ -142,13 +142,13 @@ export class OpenTransfersStage {
       .sort();
   }
 
-  /** All that is stored of open transfers: nothing but this may grow. */
+  /** True when no counts of open transfers are stored; no other data about them may grow. */
   async isEmpty(): Promise<boolean> {
     const found = await this.redis.keys(`${this.keys.counts}:open*`);
     return found.length === 0;
   }
 
-  /** What would have to be counted, by the snapshots of all that is tracked; since when the oldest of a state is so. */
+  /** Computes the correct sums from the snapshots of all tracked transfers, and the start of the oldest one in each state. */
   async truth(): Promise<{ sums: string[]; oldest: Record<string, number> }> {
     const tracked = await this.redis.hkeys(`${this.keys.plan('status')}:items`);
     const subjects = tracked.map((member) => parseMember(member).subject);
@@ -159,7 +159,7 @@ export class OpenTransfersStage {
       const open = snapshot === null ? null : openTransfer(subject, snapshot);
       if (open === null) continue;
       const { state, route, sent: paid, since } = open;
-      // What has no token has no amount either.
+      // Without a token there is no amount either.
       const isKnown = paid.token != null;
       const name = [state, route, isKnown ? paid.chainId : '', isKnown ? 'token' : ''].join(' ');
       const { count, amount } = sums.get(name) ?? { count: 0, amount: 0n };

@@ -2,7 +2,7 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { OpenAPIClientAxios } from 'openapi-client-axios';
 import type { JsonObject } from '../../src/domain/json.ts';
 
-/** Holds a document against OpenAPI 3.1, and makes a client from it that calls operations by their names. */
+/** Validates a document against OpenAPI 3.1, and makes a client from it that calls operations by their names. */
 export async function validator(
   document: JsonObject,
   { url, token }: { url: string; token: string },

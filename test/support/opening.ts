@@ -2,13 +2,13 @@ import { afterEach } from 'vitest';
 import { ChildDaemon } from './child-daemon.ts';
 import type { TestConfig } from './daemon.ts';
 
-/** What a test file opens, closed after each test in reverse order, whatever happens. */
+/** The resources that a test file opens, closed after each test in reverse order, also after a failure. */
 export function opening(): {
   /** Closes something after the test. */
   later: (close: () => Promise<unknown>) => void;
   /** Starts a part and closes it after the test. */
   started: <T extends { start(): Promise<void>; close(): Promise<void> }>(part: T) => Promise<T>;
-  /** A daemon in a process of its own, gone after the test. */
+  /** A daemon in a process of its own, ended after the test. */
   child: (config: TestConfig, nodeArgs?: readonly string[]) => ChildDaemon;
 } {
   const open: (() => Promise<unknown>)[] = [];

@@ -4,14 +4,14 @@ import { delimiter, dirname, join } from 'node:path';
 
 // Programs that only some tests run against. `npm run setup:all` (`scripts/prepare.mjs --all`) installs them.
 
-/** One such program: its name for people, and where it is; null where this machine has none. */
+/** One such program: its name for people, and its place; null where this machine has none. */
 export type OptionalPart = { name: string; place: string | null };
 
 const ROOT = join(import.meta.dirname, '../..');
 const MODULES = join(ROOT, 'node_modules');
 const FOLDERS = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '');
 
-/** Debian keeps the programs of Postgres out of `PATH`, in one folder per version. */
+/** Debian puts the programs of Postgres outside `PATH`, in one folder per version. */
 const POSTGRES_VERSIONS = '/usr/lib/postgresql';
 
 function isProgram(file: string): boolean {
@@ -28,7 +28,6 @@ function onPath(...commands: string[]): string | null {
   return files.find(isProgram) ?? null;
 }
 
-/** The folder of `initdb` and `postgres`. */
 function postgresFolder(): string | null {
   const versions = existsSync(POSTGRES_VERSIONS) ? readdirSync(POSTGRES_VERSIONS) : [];
   const newestFirst = versions.sort((a, b) => Number(b) - Number(a));
@@ -36,7 +35,7 @@ function postgresFolder(): string | null {
   return folders.find((folder) => existsSync(join(folder, 'initdb'))) ?? null;
 }
 
-/** The program in `.bin` only starts anvil, and leaves it behind when it is killed: this is anvil itself. */
+/** The path of anvil itself: the program in `.bin` only starts it, and leaves it running when it is killed. */
 function anvilProgram(): string | null {
   const starter = join(MODULES, '.intentwatch-anvil/node_modules/.bin/anvil');
   if (!existsSync(starter)) return null;
@@ -85,7 +84,7 @@ export const PARTS = {
   node26: { name: 'Node 26', place: nodeOf(26) },
 } satisfies Record<string, OptionalPart>;
 
-/** Ends the name of a test that is skipped; the reporter of skipped tests reads it back. */
+/** Ends the name of a skipped test; the reporter of skipped tests reads it back. */
 export function noteOf(missing: readonly string[]): string {
   return missing.length === 0 ? '' : ` (skipped without ${missing.join(' and ')})`;
 }

@@ -2,8 +2,8 @@ import { DnsServer } from './dns-server.ts';
 import { Program } from './program.ts';
 
 /**
- * What this machine lacks for a process that has a `resolv.conf` of its own, with a name server of ours at `address`; null
- * where it lacks nothing.
+ * The missing parts of this machine for a process with its own `resolv.conf` and our name server at `address`; null where
+ * nothing is missing.
  */
 export async function missingForOwnNames(address: string): Promise<string | null> {
   const program = await Program.run([...UNSHARED, 'mount --bind /dev/null /etc/resolv.conf']).catch(
@@ -22,7 +22,7 @@ export async function missingForOwnNames(address: string): Promise<string | null
 
 const UNSHARED = ['unshare', '--mount', 'sh', '-c'];
 
-/** Starts a command for which the file `resolvConf` stands in the place of the system's. */
+/** Starts a command that sees the file `resolvConf` in place of the system's. */
 export async function runWithOwnNames(resolvConf: string, command: readonly string[]): Promise<Program> {
   return Program.run([
     ...UNSHARED,

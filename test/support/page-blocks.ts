@@ -4,7 +4,7 @@ export type PageBlock = {
   line: number;
   language: string;
   code: string;
-  /** Why it is not run, or not compared, by the comment before it; null where it is. */
+  /** The reason why it is not run, or not compared, from the comment before it; null where it is. */
   exception: { isSyntaxOnly: boolean; reason: string } | null;
 };
 
@@ -28,12 +28,12 @@ export function pageBlocks(markdown: string): PageBlock[] {
   return blocks;
 }
 
-/** True for commands that a reader types: `console` shows what they print as well. */
+/** True for commands that a reader types: `console` shows their output as well. */
 export function isTyped({ language }: PageBlock): boolean {
   return language === 'sh' || language === 'console';
 }
 
-/** The variables that a reader fills in, where a block is made of such only; else none. */
+/** The variables that a reader fills in, where a block has nothing else; else none. */
 export function filledIn({ code }: PageBlock): string[] {
   const lines = code.split('\n');
   const pattern = /^export((?: \w+=[^\s#"]*…[^\s#"]*)+)(?: +#.*)?$/;
@@ -41,7 +41,7 @@ export function filledIn({ code }: PageBlock): string[] {
   return lines.flatMap((line) => [...line.matchAll(/ (\w+)=/g)].map(([, name = '']) => name));
 }
 
-/** The commands of a `console` block, and the lines that they print. */
+/** The commands of a `console` block, and their printed lines. */
 export function consoleOf(code: string): { commands: string[]; printed: string[] } {
   const lines = code.split('\n');
   return {
@@ -51,15 +51,15 @@ export function consoleOf(code: string): { commands: string[]; printed: string[]
 }
 
 /**
- * The shape of a printed line: a pattern that fits the same line with other values. These are the places that vary: times,
- * hashes and ids, numbers, types of events, symbols of tokens, names of chains, and what `…` is in place of.
+ * The shape of a printed line: a pattern that fits the same line with other values. The varying places are times, hashes
+ * and ids, numbers, types of events, symbols of tokens, names of chains, and the text that `…` replaces.
  */
 function shapeOf(line: string): RegExp {
   const escaped = placesOf(line).replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
   return new RegExp(`^${escaped.replaceAll('…', '.*')}$`);
 }
 
-/** A line with the places that vary in it named. */
+/** Names the varying places of a line. */
 function placesOf(line: string): string {
   return line
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z|\b\d\d:\d\d:\d\d\b/g, '<time>')
@@ -74,7 +74,7 @@ function placesOf(line: string): string {
     .trim();
 }
 
-/** The expected lines that no printed line has the shape of. A line of `…` alone is in place of any lines. */
+/** The expected lines whose shape no printed line has. A line of `…` alone stands for any lines. */
 export function notPrinted(expected: readonly string[], printed: readonly string[]): string[] {
   const found = printed.map(placesOf);
   return expected

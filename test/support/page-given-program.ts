@@ -1,4 +1,4 @@
-// Prints `export` lines for what the reader of a page fills in, as found at the daemon and the sandbox beside it. Fails
+// Prints `export` lines for the values that the reader of a page fills in, from the daemon and the sandbox beside it. Fails
 // until there is a settled transfer.
 import { z } from 'zod';
 

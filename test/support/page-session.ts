@@ -9,25 +9,25 @@ import { COMPILED, Program } from './program.ts';
 /** A page, or an example beside it: its path, and its blocks in their order. */
 export type Page = { path: string; blocks: readonly PageBlock[] };
 
-/** Pages to be run one after the other, what their reader has done before, and what he does beside the blocks. */
+/** Pages to run one after the other, the reader's earlier steps, and his steps beside the blocks. */
 export type PageRun = {
   pages: readonly Page[];
-  /** Bash that comes before the first block. */
+  /** Bash before the first block. */
   before: string;
   /** Files in the folder, by name. */
   files: Readonly<Record<string, string>>;
   env: Readonly<Record<string, string>>;
-  /** Texts in place of the reader's own, such as the address of his upstream. */
+  /** Replacements for the reader's own texts, such as the address of his upstream. */
   replaced: Readonly<Record<string, string>>;
   /** The file into which he saves the first config of the page; null where he saves none. */
   saved: string | null;
-  /** Bash for what the page tells him to do before a block that has this text. */
+  /** Bash for the steps that the page describes before a block with this text. */
   steps: Readonly<Record<string, string>>;
-  /** Bash that comes behind the last block. */
+  /** Bash after the last block. */
   after: string;
 };
 
-/** A namespace of network and processes of its own: all ports are free in it, and all ends with it. */
+/** A namespace of network and processes of its own: all ports are free in it, and all its processes end with it. */
 const UNSHARED = [
   'unshare',
   ...(process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']),
@@ -36,7 +36,7 @@ const UNSHARED = [
 
 const ALONE = 'ip link set lo up && exec bash "$@"';
 
-/** The right that this machine lacks for such namespaces; null where it has it. */
+/** The missing right of this machine for such namespaces; null where it has it. */
 export async function missingForPages(): Promise<string | null> {
   const program = await Program.run([...UNSHARED, 'sh', '-c', 'ip link set lo up']).catch(() => null);
   return program !== null && (await program.ending()).code === 0 ? null : 'the right to unshare networks';
@@ -46,7 +46,7 @@ export async function missingForPages(): Promise<string | null> {
 const STAYS =
   /^(?:\.\/)?(?:intentwatch (?:start|sandbox|listen --forward-to|events --follow)|npm start|curl -N)\b/;
 
-/** The line by which one that stays is ready. */
+/** The line by which a lasting command is ready. */
 const READY: readonly [RegExp, string][] = [
   [/ start\b/, 'daemon.started|polling and delivering'],
   [/ sandbox\b/, 'a wallet:'],
@@ -80,10 +80,10 @@ iw_end() { kill "$1" && wait "$1"; }
 exec < <(yes)
 `;
 
-/** The commands that did not end as they should, and the lines that are shown on a page and were not printed. */
+/** The commands that failed, and the lines that a page shows and no command printed. */
 export type PageResult = { failed: string[]; missing: string[] };
 
-/** Runs the blocks of pages in their order, in a clone of their own, and compares what they print. */
+/** Runs the blocks of pages in their order, in a clone of their own, and compares their output. */
 export async function runPages(run: PageRun): Promise<PageResult> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-page-'));
   try {
@@ -108,7 +108,7 @@ function scriptOf(run: PageRun, clone: string): string {
   const { pages, before, after } = run;
   const script = [`cd ${clone}`, PRELUDE, before];
   for (const [index, page] of pages.entries()) {
-    // What a page leaves running would be in the way of the next one. Of the last one it is still to print something.
+    // Processes that a page leaves running would disturb the next page. Those of the last page still have to print.
     const end = index < pages.length - 1 ? ['kill $(jobs -p) 2> /dev/null || :', 'wait || :'] : [];
     script.push('(', ...linesOf(page, run), ...end, ':', ')');
   }
@@ -116,7 +116,7 @@ function scriptOf(run: PageRun, clone: string): string {
   return `${script.join('\n')}\n`;
 }
 
-/** The lines of a page. A reader begins each page with a shell of its own. */
+/** The lines of a page. A reader begins each page in a new shell. */
 function linesOf({ path, blocks }: Page, run: PageRun): string[] {
   const { saved, steps } = run;
   const yaml = blocks.find(({ language }) => language === 'yaml');
@@ -153,7 +153,7 @@ function replaceIn(code: string, { replaced }: PageRun): string {
   return Object.entries(replaced).reduce((text, [from, to]) => text.replaceAll(from, to), code);
 }
 
-/** The lines of a block; those that go on behind a backslash, or within quotes, are one. */
+/** The lines of a block; lines continued behind a backslash, or within quotes, are one. */
 function joined(code: string): string[] {
   const whole: string[] = [];
   let open = '';
@@ -166,7 +166,7 @@ function joined(code: string): string[] {
   return open === '' ? whole : [...whole, open];
 }
 
-/** A page ends when all blocks have run and all that is to be printed was, or nothing more comes of it. */
+/** Ends a page when all blocks have run and all expected lines were printed, or no more lines can come. */
 async function judge(
   { pages }: PageRun,
   {
@@ -187,7 +187,7 @@ async function judge(
         .filter((block) => language === undefined || block.language === language)
         .flatMap((block) => notYet(block, { at: `${path}:${block.line}`, printed })),
     );
-  // Only what programs in the background print can still come once all blocks have run.
+  // Once all blocks have run, only programs in the background can still print.
   const awaited = (): string[] => missing('text');
   const timer = setTimeout(resolve, LONGEST_MS);
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
@@ -219,13 +219,13 @@ async function judge(
   return { failed: [...failed, ...shown], missing: unseen };
 }
 
-/** Of what each block printed, so much is shown where a page fails. */
+/** Most lines of each block's output that a failure shows. */
 const SHOWN_LINES = 15;
 
 /** Only an end, also on a machine that is many times slower than a quiet one. */
 const LONGEST_MS = 850_000;
 
-/** The lines that a block shows and that were not printed: by its own commands, or by any before it. */
+/** The lines that a block shows and that no command of it, or of a block before it, printed. */
 function notYet(
   block: PageBlock,
   { at, printed }: { at: string; printed: ReadonlyMap<string, readonly string[]> },

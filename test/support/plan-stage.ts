@@ -16,22 +16,22 @@ import { testPrefix } from './daemon.ts';
 import { firstEpoch } from './epoch.ts';
 import { hashOf } from './scripted-upstream.ts';
 
-/** Long enough ago that nothing of Redis's own time comes near. */
+/** Long enough ago that Redis's own time does not come near. */
 const BEGIN_MS = 1_000_000_000_000;
 
-/** So many wallets, and intents, always the same ones. */
+/** Makes `count` wallets, or intents, always the same ones. */
 export const wallets = (count: number): SubjectId[] =>
   Array.from({ length: count }, (_, index) => walletId(`0x${String(index).padStart(40, '0')}`));
 export const intents = (count: number): SubjectId[] =>
   Array.from({ length: count }, (_, index) => intentId(hashOf(index)));
 
-/** How a usual poll ends. */
+/** The usual end of a poll. */
 export const SUCCESS = {
   outcome: 'next',
   next: { virtualSeconds: 10, restMs: 1_000, latestMs: 30_000 },
 } as const;
 
-/** How a poll of the stage ended: within what it says, everything else is at its default. */
+/** The end of a poll of the stage; a member that is left out has its default. */
 export type StageEnd = {
   virtualSeconds?: number;
   restMs?: number;
@@ -41,8 +41,8 @@ export type StageEnd = {
 };
 
 /**
- * The plan of the endpoint group `status` in a real Redis, under a clock that the test moves. Polls take no time unless the test
- * says so.
+ * The plan of the endpoint group `status` in a real Redis, under a clock that the test moves. Polls take no time unless the
+ * test sets one.
  */
 export class PlanStage {
   readonly redis: RedisClient;
@@ -71,7 +71,7 @@ export class PlanStage {
     await this.plan.setBudgets({ status: requestsPerSecond });
   }
 
-  /** Names subjects in one subscription, so that somebody wants them, and gives them a place in the plan of this clock. */
+  /** Names subjects in one subscription, so that they are wanted, and gives them a place in the plan of this clock. */
   async name(named: readonly SubjectId[], lane: 'first' | 'fair' = 'fair'): Promise<void> {
     const at = String(Date.now());
     const naming = this.redis.pipeline();
@@ -131,7 +131,7 @@ export class PlanStage {
     );
   }
 
-  /** Tells the endpoint group of an answer to a request that was sent now, or `agoMs` before. */
+  /** Reports to the endpoint group an answer to a request that was sent now, or `agoMs` before. */
   async answer(
     member: string,
     kind: AnswerKind,
@@ -150,8 +150,8 @@ export class PlanStage {
   }
 
   /**
-   * Lets so many seconds pass, claims whatever is allowed, and has `look` say how each poll ends (null: as any success
-   * with a rest of a second). Processes renew nothing: no poll lasts. Returns how often each member was polled.
+   * Lets some seconds pass and claims all allowed polls; `look` decides the end of each (null: a success with a rest of a
+   * second). Processes renew nothing: no poll lasts. Returns the number of polls of each member.
    */
   async run(
     seconds: number,

@@ -13,12 +13,12 @@ const ALERT = z.object({
   annotations: z.object({ summary: z.string(), description: z.string(), runbook_url: z.string() }),
 });
 
-/** A file of rules, as far as tests look at it. */
+/** The part of a file of rules that tests read. */
 export const RULES = z.object({
   groups: z.array(z.object({ rules: z.array(z.union([ALERT, z.object({ record: z.string() })])) })),
 });
 
-/** Every alert that is shipped, in the order of the file. */
+/** Every shipped alert, in the order of the file. */
 export const ALERTS = RULES.parse(parse(await readFile(RULES_FILE, 'utf8'))).groups.flatMap(({ rules }) =>
   rules.flatMap((rule) => ('alert' in rule ? rule : [])),
 );
@@ -107,7 +107,7 @@ export function attempts(outcome: string): string {
 /** Two hours of a daemon without troubles. */
 export const HEALTHY: Series = {
   [`up{${JOB}}`]: '1x120',
-  // A transfer that is refundable for a moment, and some that are overdue for less than a quarter of an hour.
+  // A transfer that is briefly refundable, and some that are overdue for less than a quarter of an hour.
   [transfers('pending')]: '20x120',
   [transfers('overdue')]: '0x40 4x10 0x70',
   [transfers('expired')]: '0x120',
@@ -175,7 +175,7 @@ export const HEALTHY: Series = {
 
 export type Expected = { expr: string; minutes: number; samples: { labels: string; value: number }[] };
 
-/** An alert that is to fire at a time, with all that it says. */
+/** An alert that must fire at a time, with all its texts. */
 export type Spoken = {
   alert: string;
   minutes: number;
@@ -183,7 +183,7 @@ export type Spoken = {
   annotations: Record<string, string>;
 };
 
-/** Lets promtool play series against the rules; returns what it says where something is not as expected. */
+/** Plays series against the rules in promtool; returns its output where a value is not as expected. */
 export async function play(
   series: Series,
   expected: readonly Expected[],

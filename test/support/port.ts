@@ -3,19 +3,19 @@ import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
 
 /**
- * Below the ports that systems hand out by themselves (Linux: from 32768, others: from 49152): no connection and no other
+ * Below the ports that systems assign by themselves (Linux: from 32768, others: from 49152): no connection and no other
  * server of a test can take one of these by chance between its choice and its use.
  */
 const LOWEST = 20_000;
 const HIGHEST = 32_000;
 const COUNT = HIGHEST - LOWEST;
 
-/** Chance keeps most searches of two processes apart. */
+/** Chance separates most searches of two processes. */
 let place = randomInt(COUNT);
 
 /**
- * A loopback port on which nobody listens. It is reserved until this process ends: no other test gets it meanwhile, in
- * this process or in another one, though its server stops and starts again.
+ * Finds a free loopback port. It is reserved until this process ends: no other test gets it meanwhile, in this process or
+ * in another one, even while its server is stopped.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < COUNT; tries += 1) {
@@ -27,8 +27,8 @@ export async function freePort(): Promise<number> {
 }
 
 /**
- * Reserves a port among test processes by its UDP twin, which only one socket can hold; the servers use TCP. Returns
- * false when another one holds it.
+ * Reserves a port among test processes by its UDP twin, which only one socket can hold; the servers use TCP. Returns false
+ * when another one holds it.
  */
 async function reserve(port: number): Promise<boolean> {
   const socket = createSocket('udp4');

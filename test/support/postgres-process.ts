@@ -17,7 +17,7 @@ function owner(): Owner {
   return { uid, gid };
 }
 
-/** What a test's Postgres is to be: with `tls`, it takes connections with TLS and without. */
+/** Options of a test's Postgres: with `tls`, it takes connections with TLS and without. */
 export type PostgresOptions = { tls?: { cert: string; key: string } };
 
 /** A Postgres with a folder and a port of its own. */
@@ -38,7 +38,7 @@ export class PostgresProcess {
 
   /**
    * Makes a cluster and starts it; resolves when it takes connections. It does not wait for the disk: the system outlives
-   * it, also where it is killed.
+   * it, even after a kill.
    */
   static async start({ tls }: PostgresOptions = {}): Promise<PostgresProcess> {
     const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-postgres-'));
@@ -65,7 +65,7 @@ export class PostgresProcess {
     return server;
   }
 
-  /** `kill -9` of the server's first process; the others find out by themselves. Resolves when it is gone. */
+  /** Kills the server's first process with `kill -9`; the others notice by themselves. Resolves when it is gone. */
   async kill(): Promise<void> {
     this.#child?.kill('SIGKILL');
     await this.#exited;
@@ -73,7 +73,7 @@ export class PostgresProcess {
 
   /** Starts it again with its data and its port. */
   async startAgain(): Promise<void> {
-    // The processes of the one before hold its memory until they have found out.
+    // Processes of the previous server hold its memory until they notice its end.
     for (let tries = 1; ; tries++) {
       try {
         return await this.#run();

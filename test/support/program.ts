@@ -6,12 +6,12 @@ import { createInterface } from 'node:readline';
 const CACHE = join(import.meta.dirname, '../../node_modules/.cache/node');
 
 /**
- * Tests start the program hundreds of times: what Node has made of its files is kept from one time to the next. Benchmarks
- * start it as its users do.
+ * Tests start the program hundreds of times: Node's compiled code is stored from one time to the next. Benchmarks start it
+ * as its users do.
  */
 export const COMPILED = process.env.VITEST === undefined ? {} : { NODE_COMPILE_CACHE: CACHE };
 
-/** How a program ended: its exit code, or the signal that ended it. */
+/** The end of a program: its exit code, or the signal that ended it. */
 export type Ending = { code: number | null; signal: NodeJS.Signals | null };
 
 /** Starts a TypeScript file as a program of its own; `env` is what it finds in its environment beyond the `PATH`. */
@@ -44,7 +44,6 @@ export class Program {
     });
   }
 
-  /** Starts a TypeScript file as a program of its own; `env` is what it finds in its environment beyond the `PATH`. */
   static async start(
     file: string,
     args: readonly string[],
@@ -78,7 +77,7 @@ export class Program {
     this.#listeners.add(listener);
   }
 
-  /** Resolves with the match of the first line, past or to come, that a pattern matches. Throws when the program ends without. */
+  /** Resolves with the match of the first line, past or future, that fits a pattern. Throws when the program ends before. */
   async line(pattern: RegExp): Promise<RegExpExecArray> {
     for (const line of [...this.stdout, ...this.stderr]) {
       const match = pattern.exec(line);
@@ -96,7 +95,7 @@ export class Program {
     return promise.finally(() => this.#listeners.delete(listener));
   }
 
-  /** All that it said, for error messages. */
+  /** All its output, for error messages. */
   said(): string {
     return [...this.stdout.slice(-20), ...this.stderr.slice(-20)].join('\n');
   }
@@ -111,7 +110,7 @@ export class Program {
     return this.#ended;
   }
 
-  /** Sends a signal and waits for the end; returns also how long that took, to be shown. */
+  /** Sends a signal and waits for the end; returns also the time that took, to be shown. */
   async end(signal: NodeJS.Signals): Promise<Ending & { tookMs: number }> {
     const startMs = performance.now();
     this.send(signal);

@@ -8,7 +8,7 @@ import { stringify } from 'yaml';
 import { z } from 'zod';
 import { freePort } from './port.ts';
 
-/** The rules that are shipped. */
+/** The shipped rules. */
 export const RULES_FILE = new URL('../../config/prometheus/rules.yml', import.meta.url).pathname;
 
 /** A real Prometheus that scrapes a target every second, as the job `intentwatch`, and evaluates rules. */
@@ -17,7 +17,7 @@ export class Prometheus {
   #folder = '';
   #child: ChildProcess | null = null;
 
-  /** `rulesFile` are the rules that it evaluates; firing alerts go to `alertmanager`, a host with its port. */
+  /** `rulesFile` has the evaluated rules; firing alerts go to `alertmanager`, a host with its port. */
   async start(
     target: string,
     {
@@ -54,7 +54,6 @@ export class Prometheus {
     await this.until('its API to answer', async () => (await fetch(`${this.url}/-/ready`)).ok);
   }
 
-  /** Asks again and again until a condition holds. */
   async until(what: string, condition: () => Promise<boolean>): Promise<void> {
     const holds = async (): Promise<boolean> => condition().catch(() => false);
     await vi.waitUntil(holds, { interval: 100, timeout: 170_000 }).catch((cause: unknown) => {
@@ -68,7 +67,7 @@ export class Prometheus {
     return answer.json();
   }
 
-  /** The number of series of an expression now. Throws with Prometheus' own words when it does not parse. */
+  /** The number of series of an expression now. Throws with the message of Prometheus when it does not parse. */
   async count(expr: string): Promise<number> {
     const answer = await this.get(`query?query=${encodeURIComponent(expr)}`);
     return z.object({ data: z.object({ result: z.array(z.unknown()) }) }).parse(answer).data.result.length;

@@ -11,7 +11,7 @@ export const BOB = `0x${'b0'.repeat(20)}`;
 export const INTENT = `0x${'1e'.repeat(32)}`;
 export const TX = `0x${'7e'.repeat(32)}`;
 
-/** When the upstream stated it. */
+/** The time of the upstream's statement. */
 export const STATED_AT = 1_795_174_224;
 
 /** Alice was paid 1,000. */
@@ -39,7 +39,7 @@ export function block(number: number, parts: { hash?: string; timestamp?: number
   return { number: String(number), hash, timestamp: parts.timestamp ?? STATED_AT + number - 100 };
 }
 
-/** What an endpoint found in block 100, with its final head at 110. */
+/** The response of an endpoint that found it in block 100, with its final head at 110. */
 export function found(endpoint: string, parts: Partial<Found> = {}): Reading {
   return {
     endpoint,
@@ -55,7 +55,7 @@ export function found(endpoint: string, parts: Partial<Found> = {}): Reading {
   };
 }
 
-/** An endpoint that does not have it; its final head is so many seconds past what was stated. */
+/** The response of an endpoint that does not have it; its final head is `secondsPast` after the statement. */
 export function absent(endpoint: string, secondsPast = -10, isSynced = true): Reading {
   const head = block(100 + secondsPast);
   return { endpoint, host: endpoint, outcome: 'absent', isSynced, head };
@@ -65,7 +65,7 @@ export function failed(endpoint: string): Reading {
   return { endpoint, host: endpoint, outcome: 'failed', reason: `${endpoint}: no connection` };
 }
 
-/** The rules a minute after it was stated: the token is listed, and nothing is taken. */
+/** The rules a minute after the statement: the token is listed, and no log is claimed. */
 export function rules(parts: Partial<JudgeRules> = {}): JudgeRules {
   return {
     claimOn: () => null,
@@ -79,7 +79,7 @@ export function rules(parts: Partial<JudgeRules> = {}): JudgeRules {
   };
 }
 
-/** What another transfer claims of a log: all of it, to whom it was known to go. */
+/** The claim of another transfer on all of a log whose recipient is known. */
 export function claim(parts: Partial<Claim> = {}): Claim {
   const subject = intentId(`0x${'22'.repeat(32)}`);
   return { check: `${subject}|destination`, subject, amount: '1000', weight: 3, isOpen: false, ...parts };

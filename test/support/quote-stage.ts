@@ -12,7 +12,7 @@ import type { opening } from './opening.ts';
 import { type Scripted, ScriptedUpstream } from './scripted-upstream.ts';
 import { IN_2100, QUOTE_CHAIN, QUOTE_SIGNER, signQuote } from './signed-quote.ts';
 
-/** The one quote that is imported, and its one intent. */
+/** The one imported quote, and its one intent. */
 export const QUOTE_ID = 'quote:3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
 export const QUOTE_INTENT: Hex = `0x${'ab'.repeat(32)}`;
 
@@ -40,7 +40,7 @@ export async function signedQuote(expiresAt = IN_2100, signer = QUOTE_SIGNER): P
   };
 }
 
-/** What the quote moves, on its two chains. */
+/** The tokens that the quote moves, on its two chains. */
 export const PROMISED_TOKENS = {
   source: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913',
   destination: '0x0b2c639c533813f4aa9d7837caf62653d097ff85',
@@ -53,7 +53,7 @@ export const destinationTx = {
   token: PROMISED_TOKENS.destination,
 };
 
-/** Its funding. */
+/** The funding of the transfer. */
 export const sourceTx = {
   chainId: QUOTE_CHAIN,
   txHash: `0x${'51'.repeat(32)}`,
@@ -61,7 +61,7 @@ export const sourceTx = {
   amount: '1000000',
 };
 
-/** The quote with what it promises: at least 994,000 units of the destination token. */
+/** The quote with its promise: at least 994,000 units of the destination token. */
 export async function promisingQuote(): Promise<JsonObject> {
   return {
     ...(await signedQuote()),
@@ -76,7 +76,7 @@ export async function promisingQuote(): Promise<JsonObject> {
   };
 }
 
-/** The chains, with a signer that signs, none, or what is no signer. */
+/** The chains, with a signer, with none, or with an invalid one. */
 export function chainsWith(signer: string | null): Scripted {
   return { status: 200, body: JSON.stringify([{ chainId: QUOTE_CHAIN, quoteSigner: signer }]) };
 }
@@ -86,29 +86,28 @@ export const UNKNOWN: Scripted = {
   records: [{ id: QUOTE_ID, type: 'quote', status: 'unknown', updatedAt: null }],
 };
 
-/** The types of events in their order. */
 export function typesOf(events: readonly RenderedEvent[]): string[] {
   return events.map(({ type }) => type);
 }
 
-/** How a test watches quotes: `start` can be called again, for a restart. */
+/** Quotes under watch: `start` can be called again, for a restart. */
 export type Watching = {
   hook: TestReceiver;
   config: TestConfig;
   start: () => Promise<{ daemon: Daemon; signals: Signals }>;
 };
 
-/** What tests of imported quotes share: an upstream, files of quotes, and daemons that watch them. */
+/** Shared means of tests of imported quotes: an upstream, files of quotes, and daemons that watch them. */
 export function quoteStage({ later, started }: ReturnType<typeof opening>) {
-  // Recent, for old ones are watched no longer, and the same for every poll.
+  // Recent, because old ones are watched no longer, and the same for every poll.
   const times = { active: now() - 20, submitted: now() - 10 };
   return {
-    /** The upstream shows the quote in a status, into which it has come a moment ago. */
+    /** The upstream shows the quote in a status that it has just reached. */
     shown: (status: keyof typeof times, more: JsonObject = {}): Scripted => ({
       records: [{ id: QUOTE_ID, type: 'quote', status, updatedAt: times[status], steps: [], ...more }],
     }),
 
-    /** An upstream that shows what it is reported to, and publishes the signer unless it is reported other chains. */
+    /** Starts an upstream that answers as the test decides, and publishes the signer unless the test sets other chains. */
     serving: (
       answer: ScriptedUpstream['answer'],
       chains: () => Scripted | Promise<Scripted> = () => chainsWith(QUOTE_SIGNER.address),
@@ -119,7 +118,7 @@ export function quoteStage({ later, started }: ReturnType<typeof opening>) {
         }),
       ),
 
-    /** Writes a quote into a file, gone after the test. */
+    /** Writes a quote into a file, removed after the test. */
     quoteFile: async (quote: JsonObject): Promise<string> => {
       const folder = await mkdtemp(join(tmpdir(), 'intentwatch-quote-'));
       later(() => rm(folder, { recursive: true }));

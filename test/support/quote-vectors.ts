@@ -1,16 +1,16 @@
 import { Wallet } from 'ethers';
 import type { JsonObject } from '../../src/domain/json.ts';
 
-/** A quote that ethers signed, and what its signature covers, written out. */
+/** A quote that ethers signed, and the content of its signature, written out. */
 export type QuoteVector = {
   name: string;
-  /** What the source chain publishes. */
+  /** The signer that the source chain publishes. */
   quoteSigner: string;
   covered: { chainId: number; id: string; intentHashes: string[]; expiresAt: string };
   quote: JsonObject & { signature: string };
 };
 
-/** What a quote's signature covers, as EIP-712 types. */
+/** The content of a quote's signature, as EIP-712 types. */
 export const QUOTE_TYPES = {
   Quote: [
     { name: 'id', type: 'string' },
@@ -22,7 +22,7 @@ export const QUOTE_TYPES = {
 const BASE = 8453;
 const SOLANA = 1399811149;
 
-/** A hash of 32 bytes that all differ, so that no change of one byte can stand for another. */
+/** A hash of 32 bytes that all differ, so that no change of one byte can pass for another. */
 function hash(first: number): string {
   const bytes = Array.from({ length: 32 }, (_, at) => (first + 37 * at) % 256);
   return `0x${Buffer.from(bytes).toString('hex')}`;
@@ -34,7 +34,7 @@ const mixed = (text: string): string =>
 
 const [A, B, C, D] = [hash(0x0a), hash(0x5b), hash(0x9c), hash(0xed)];
 
-/** What each vector is made of: `covered` by hand, the quote as a service could send it. */
+/** The parts of each vector: `covered` by hand, the quote as a service could send it. */
 const CASES: {
   name: string;
   chainId: number;
@@ -92,7 +92,7 @@ const CASES: {
   },
 ];
 
-/** Has ethers sign every case. The signatures are deterministic (RFC 6979). */
+/** Signs every case with ethers. The signatures are deterministic (RFC 6979). */
 export async function makeQuoteVectors(): Promise<QuoteVector[]> {
   return Promise.all(
     CASES.map(async ({ name, chainId, key, id, expiresAt, hashes: [intentHash, steps], covered }) => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 
-/** A TCP server on a free loopback port that speaks as the test says; whatever breaks its sockets is no error. */
+/** A TCP server on a free loopback port with a protocol of the test; a broken socket is no error. */
 export class RawServer {
   readonly #server: Server;
   readonly sockets: Socket[] = [];

@@ -26,7 +26,7 @@ const LINE = z.discriminatedUnion('say', [
   z.object({ say: z.literal('answered'), id: z.string(), atMs: z.number() }),
 ]);
 
-/** A receiver in a process of its own, and what it got. */
+/** A receiver in a process of its own, and its webhooks. */
 export class ReceiverProcess {
   readonly secret: string;
   readonly received: Received[] = [];
@@ -77,7 +77,7 @@ export class ReceiverProcess {
     }
   }
 
-  /** The event ids so far, each with how often it came. */
+  /** The event ids so far, each with its number of arrivals. */
   counts(): Map<string, number> {
     const counts = new Map<string, number>();
     for (const { id } of this.received) counts.set(id, (counts.get(id) ?? 0) + 1);

@@ -2,10 +2,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 
-// A webhook consumer in a process of its own. Says on stdout where it listens, then one JSON line for every webhook
-// that came in whole, before it is answered, and one for every answer that was sent.
-// RECEIVER_SECRET: the whsec_ secret. RECEIVER_MODE: `answer` (204, the default), `hang` (never) or `fail` (500).
-// RECEIVER_DELAY_MS: how long each answer takes.
+// A webhook consumer in a process of its own. Prints its address, then one JSON line for every webhook that arrived whole,
+// before it is answered, and one for every answer that was sent. RECEIVER_SECRET: the whsec_ secret. RECEIVER_MODE:
+// `answer` (204, the default), `hang` (never) or `fail` (500). RECEIVER_DELAY_MS: the delay of each answer.
 
 const webhook = new Webhook(process.env.RECEIVER_SECRET ?? '');
 const mode = process.env.RECEIVER_MODE ?? 'answer';

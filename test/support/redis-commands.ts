@@ -5,7 +5,7 @@ export type ShownCommand = { source: string; name: string; line: string };
 
 const LINE = /^\+[\d.]+ \[\d+ (\S+)\] "([^"]*)"/;
 
-/** Shows all commands that a Redis gets, on a connection of its own. `until` resolves when one of them has a text. */
+/** Records all commands that a Redis gets, on a connection of its own. `until` resolves when one of them has a text. */
 export async function shownCommands(
   redisUrl: string,
 ): Promise<{ commands: ShownCommand[]; until: (text: string) => Promise<void>; close: () => void }> {

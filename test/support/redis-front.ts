@@ -1,7 +1,7 @@
 import { createConnection, createServer, type Socket } from 'node:net';
 import type { RedisProcess } from './redis-process.ts';
 
-/** An address in front of Redis that leads to another server from one moment on, as that of a failover does. */
+/** An address in front of Redis that can be switched to another server, as that of a failover does. */
 export async function redisFront(first: RedisProcess): Promise<{
   url: string;
   lead: (to: RedisProcess) => void;

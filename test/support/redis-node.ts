@@ -50,7 +50,7 @@ export class RedisNode {
     });
   }
 
-  /** Starts a Sentinel that watches a master by itself, and fails it over after so many ms of silence. */
+  /** Starts a Sentinel that watches a master by itself, and fails it over after `downAfterMs` of silence. */
   static async startSentinel(group: string, master: RedisNode, downAfterMs: number): Promise<RedisNode> {
     const [port, folder] = [await freePort(), await newFolder()];
     const lines = [
@@ -70,7 +70,7 @@ export class RedisNode {
     return node;
   }
 
-  /** Has the server stand still: connections stay open, nothing is answered. */
+  /** Pauses the server: connections stay open, nothing is answered. */
   freeze(): void {
     this.#child.kill('SIGSTOP');
   }
@@ -79,14 +79,13 @@ export class RedisNode {
     this.#child.kill('SIGCONT');
   }
 
-  /** Resolves when the server follows another and has all of it. */
+  /** Resolves when the server follows another and has all its data. */
   async followed(): Promise<void> {
     await eventually('the replica is in sync', async () =>
       (await this.client.info('replication')).includes('master_link_status:up'),
     );
   }
 
-  /** Resolves when the server is a master. */
   async promoted(): Promise<void> {
     await eventually('the replica is promoted', async () =>
       (await this.client.info('replication')).includes('role:master'),

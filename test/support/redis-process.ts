@@ -27,7 +27,6 @@ export class RedisProcess {
     this.#env = env;
   }
 
-  /** Starts a server with a folder and a port of its own. */
   static async create({ durable = true, env = {} }: RedisOptions = {}): Promise<RedisProcess> {
     const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-redis-'));
     const server = new RedisProcess(folder, await freePort(), { durable, env });
@@ -39,7 +38,6 @@ export class RedisProcess {
     return `redis://127.0.0.1:${this.#port}`;
   }
 
-  /** Starts the server and waits until it takes connections. */
   async start(): Promise<void> {
     const settings = {
       port: String(this.#port),
@@ -65,7 +63,7 @@ export class RedisProcess {
     });
   }
 
-  /** Ends the server as a system does that shuts down; its data stays. */
+  /** Ends the server as a system shutdown does; its data stays. */
   async stop(): Promise<void> {
     this.#running?.child.kill('SIGCONT');
     this.#running?.child.kill('SIGTERM');
@@ -73,7 +71,7 @@ export class RedisProcess {
     this.#running = null;
   }
 
-  /** `kill -9`; what it had acknowledged is in its append-only file. */
+  /** Ends it with `kill -9`; its append-only file has all that it acknowledged. */
   async kill(): Promise<void> {
     this.#running?.child.kill('SIGKILL');
     await this.#running?.exited;
@@ -83,7 +81,7 @@ export class RedisProcess {
   /** Copies its data as it is on the disk now, as a backup does. Returns the copy's folder, which `restore` takes. */
   async backUp(): Promise<string> {
     const copy = join(this.#folder, `backup-${this.#backups++}`);
-    // Of a file that is being written, a later end would be copied than of one before it.
+    // Of files written meanwhile, the copy could have a later state of one than of an earlier copied one.
     this.freeze();
     try {
       await cp(join(this.#folder, AOF_FOLDER), copy, { recursive: true });
@@ -101,7 +99,7 @@ export class RedisProcess {
     await this.start();
   }
 
-  /** Has the server stand still: connections stay open, nothing is answered. */
+  /** Pauses the server: connections stay open, nothing is answered. */
   freeze(): void {
     this.#running?.child.kill('SIGSTOP');
   }
@@ -110,7 +108,6 @@ export class RedisProcess {
     this.#running?.child.kill('SIGCONT');
   }
 
-  /** Ends the server and removes its data. */
   async close(): Promise<void> {
     await this.stop();
     await rm(this.#folder, { recursive: true, force: true });

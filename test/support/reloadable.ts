@@ -10,22 +10,20 @@ import type { opening } from './opening.ts';
 /** A daemon inside the test's process that reads its config again. */
 export type Reloadable = {
   daemon: Daemon;
-  /** The config file. */
   file: string;
-  /** All that it has logged. */
   lines: { msg: string; [field: string]: unknown }[];
-  /** Writes another config, as a whole, into the place of the file. */
+  /** Replaces the config file as a whole. */
   write: (config: TestConfig | string) => Promise<void>;
 };
 
-/** A folder of the test's own, gone after it. */
+/** Makes a folder of the test's own, removed after it. */
 export async function testFolder({ later }: Pick<ReturnType<typeof opening>, 'later'>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-reload-'));
   later(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** Starts a daemon that can be given another config, closed after the test; the config is `file`, or a file of its own. */
+/** Starts a daemon that can reload its config, closed after the test; the config is `file`, or a file of its own. */
 export async function reloadable(
   config: TestConfig,
   { later, file: named }: Pick<ReturnType<typeof opening>, 'later'> & { file?: string },

@@ -23,23 +23,22 @@ class MovedUpstream {
     return { status: 200, body: JSON.stringify({ results, nextCursor: null }), headers: { date } };
   });
 
-  /** Moves a transfer of a wallet to a status, now. */
   set(wallet: string, hash: string, status: string): void {
     const before = this.#transfers.get(hash)?.updatedAt ?? 0;
     const updatedAt = Math.max(Math.floor(Date.now() / 1_000), before + 1);
     this.#transfers.set(hash, { wallet, status, updatedAt });
   }
 
-  /** Moves a transfer of which no record tells a time. */
+  /** Moves a transfer whose records have no time. */
   setTimeless(hash: string, status: string): void {
     this.#transfers.set(hash, { wallet: '', status, updatedAt: null });
   }
 }
 
-/** What a config of these tests watches. */
+/** The subjects that a config of these tests watches. */
 export type Watched = { wallets?: string[]; intents?: string[] };
 
-/** A shipped daemon with one receiver and one for the operator, and what it works with. */
+/** A shipped daemon with one receiver and one for the operator, and all that it needs. */
 export class RestoredStage {
   readonly upstream = new MovedUpstream();
   readonly backend = new Hook();
@@ -70,7 +69,7 @@ export class RestoredStage {
     return this.#folders[process];
   }
 
-  /** The place where a process stores what it has seen. */
+  /** The folder in which a process stores the last state it saw. */
   async dataDir(process = 0): Promise<string> {
     return join(await this.#folder(process), 'data');
   }
@@ -101,12 +100,11 @@ export class RestoredStage {
     return file;
   }
 
-  /** Starts a process on its config. */
   async daemon(process = 0): Promise<Program> {
     return this.#stage.daemon(join(await this.#folder(process), 'intentwatch.yaml'));
   }
 
-  /** Resolves with the events of a subject that came, once there is one in a status. */
+  /** Resolves with the received events of a subject, once one has this status. */
   async came(hash: string, status: string): Promise<RenderedEvent[]> {
     const of = (): RenderedEvent[] =>
       this.backend.came.flatMap(({ event }) => (event.data.subject.id === `intent:${hash}` ? [event] : []));
@@ -114,7 +112,7 @@ export class RestoredStage {
     return of();
   }
 
-  /** Resolves with the events of the operator that came, once there are so many of a type. */
+  /** Resolves with the operator's received events, once `count` of them have this type. */
   async reports(type: string, count = 1): Promise<RenderedEvent[]> {
     const of = (): RenderedEvent[] =>
       this.operator.came.flatMap(({ event }) => (event.type === type ? [event] : []));
@@ -123,13 +121,13 @@ export class RestoredStage {
     return of();
   }
 
-  /** The events that came to the receiver, in their order. */
+  /** The receiver's events, in their order. */
   get events(): RenderedEvent[] {
     return this.backend.came.map(({ event }) => event);
   }
 }
 
-/** The ids under which each state of a subject came. */
+/** The ids of the events of each state of a subject. */
 export function idsByState(events: readonly RenderedEvent[]): Record<string, string[]> {
   const states = Map.groupBy(events, ({ type, data }) => `${data.subject.id} ${type}`);
   return Object.fromEntries(
@@ -137,7 +135,7 @@ export function idsByState(events: readonly RenderedEvent[]): Record<string, str
   );
 }
 
-/** True when no two events have the same place among those of their subject. */
+/** True when no two different events share a subject, an epoch and a sequence. */
 export function placesAreUnique(events: readonly RenderedEvent[]): boolean {
   const places = new Map<string, string>();
   return events.every(({ id, data: { subject, epoch, sequence } }) => {

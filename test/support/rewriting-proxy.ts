@@ -2,19 +2,19 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { request } from 'undici';
 
-/** A request on its way through; `path` carries the query. */
+/** A request on its way through; `path` has the query. */
 type Passing = { method: string; path: string; headers: Record<string, string>; body: string };
 
 /** An answer on its way back. */
 type Returning = { status: number; headers: Record<string, string>; body: string };
 
-/** What becomes of requests and answers on their way. */
+/** Changes requests and answers on their way. */
 export type Rewriting = {
   request?: (passing: Passing) => Passing;
   answer?: (returning: Returning, passing: Passing) => Returning | Promise<Returning>;
 };
 
-/** An HTTP proxy that rewrites what passes through. The service sees the proxy's own address as its host. */
+/** An HTTP proxy that rewrites its traffic. The service sees the proxy's own address as its host. */
 export class RewritingProxy {
   readonly #server: Server;
   readonly #origin: string;
@@ -49,7 +49,7 @@ export class RewritingProxy {
       headers: passedOn(answered.headers),
       body: await answered.body.text(),
     };
-    // What came in decides, so that a rewriting can tell which request it was.
+    // `answer` gets the original request, so that a rewriting can recognise it.
     const { status, headers, body } = (await this.rewriting.answer?.(returning, came)) ?? returning;
     response.writeHead(status, headers).end(body);
   }
@@ -72,7 +72,7 @@ export class RewritingProxy {
   }
 }
 
-/** The headers that stay what they are when a body changes. */
+/** The headers that a changed body leaves as they are. */
 function passedOn(headers: IncomingMessage['headers']): Record<string, string> {
   const own = new Set(['connection', 'keep-alive', 'transfer-encoding', 'content-length']);
   return Object.fromEntries(

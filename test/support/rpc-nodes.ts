@@ -11,13 +11,13 @@ const hex = (value: number): string => `0x${value.toString(16)}`;
 const word = (text: string): string => `0x${text.padStart(64, '0')}`;
 export const hashOfBlock = (number: number): string => `0x${number.toString(16).padStart(64, 'b')}`;
 
-/** A chain that two nodes serve, each over HTTP on a host of its own. All that is asked about stands in block 100. */
+/** A chain that two nodes serve, each over HTTP on a host of its own. All requested transactions are in block 100. */
 export class RpcNodes {
   isDown = false;
   finalHead = 110;
   /** The block of a transaction that is not in block 100; null: in none. */
   readonly places = new Map<string, number | null>();
-  /** Transactions whose receipts nobody can read. */
+  /** Transactions whose receipts are unreadable. */
   readonly unreadable = new Set<string>();
   readonly calls: EndpointCall[] = [];
   readonly #servers: RpcServer[] = [];
@@ -42,7 +42,6 @@ export class RpcNodes {
     }
   }
 
-  /** The reader of one process. */
   reader(): ChainReader {
     const chain = {
       chainId: CHAIN,
@@ -56,7 +55,7 @@ export class RpcNodes {
     return reader;
   }
 
-  /** The interval at which the first node was asked for the receipt of a transaction, or of any. */
+  /** Number of requests to the first node for the receipt of a transaction, or of any. */
   receipts(txHash?: string): number {
     return this.seen.filter(
       ({ method, params: [tx] }) =>
@@ -64,7 +63,7 @@ export class RpcNodes {
     ).length;
   }
 
-  /** What the first node was asked. */
+  /** The requests to the first node. */
   get seen(): RpcServer['seen'] {
     return this.#servers[0]?.seen ?? [];
   }

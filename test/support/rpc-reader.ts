@@ -4,13 +4,13 @@ import { READING, type Reading } from '../../src/domain/proof/proof.ts';
 import { Secret } from '../../src/secret.ts';
 import { type RpcAnswer, type RpcRequest, type RpcServer, rpcServer } from './json-rpc-server.ts';
 
-/** What a node answers, by method; to any other that it has no such one. */
+/** The answers of a node, by method; any other method is refused as unknown. */
 export type RpcAnswers = Record<string, (request: RpcRequest) => RpcAnswer>;
 
-/** What of the chain and its only endpoint is not as usual. */
+/** The unusual settings of the chain and its only endpoint. */
 export type ReaderParts = Partial<Omit<CheckedChain, 'endpoints'>> & { endpoint?: Partial<ChainEndpoint> };
 
-/** A reader of one node, over HTTP. `read` asks about the transaction that was named. */
+/** A reader of one node, over HTTP. `read` requests the transaction of the test. */
 export type RpcReader = {
   reader: ChainReader;
   server: RpcServer;
@@ -19,7 +19,7 @@ export type RpcReader = {
   close(): Promise<void>;
 };
 
-/** Starts a node that answers so, under a path, and a reader of it, by default of chain 8453. */
+/** Starts a node with these answers, under a path, and a reader of it, by default of chain 8453. */
 export async function rpcReader(
   answers: RpcAnswers,
   { path, txHash, token }: { path: string; txHash: string; token: string },

@@ -12,7 +12,6 @@ const USDC: Readonly<Record<number, string>> = {
 
 const USDT_OPTIMISM = '0x94b008aA00579c1307B0EF2c499aD98a8ce58e58';
 
-/** The address of USDC on a chain of the sandbox. */
 function usdcOn(chainId: number): string {
   const address = USDC[chainId];
   if (address === undefined) throw new Error(`no USDC on chain ${chainId}`);
@@ -39,7 +38,7 @@ const WALLET = '0x52908400098527886E0F7030069857D2E4169EE7';
 const quoteSchema = z.looseObject({ id: z.string() });
 const fundedSchema = z.object({ intentHash: z.string(), sourceTxHash: z.string() });
 
-/** Has a sandbox quote a transfer; the answer as it came. */
+/** Requests a quote of a transfer from a sandbox; returns the answer as it came. */
 export async function quoteAt(
   sandbox: Pick<Sandbox, 'url' | 'apiKey'>,
   order: SandboxOrder = {},
@@ -60,7 +59,7 @@ export async function quoteAt(
   return quoteSchema.parse(await response.json());
 }
 
-/** Has a sandbox see the transaction that funds a quote. */
+/** Makes a sandbox see the transaction that funds a quote. */
 export async function fundAt(
   sandbox: Pick<Sandbox, 'controlUrl'>,
   { quoteId, order = {} }: { quoteId: string; order?: SandboxOrder },
@@ -77,7 +76,7 @@ export async function fundAt(
   return fundedSchema.parse(await response.json());
 }
 
-/** Has a sandbox quote a transfer and see that it is funded. */
+/** Requests a quote of a transfer from a sandbox and funds it. */
 export async function orderAt(
   sandbox: Pick<Sandbox, 'url' | 'apiKey' | 'controlUrl'>,
   order: SandboxOrder = {},
@@ -85,7 +84,7 @@ export async function orderAt(
   for (;;) {
     const { id: quoteId } = await quoteAt(sandbox, order);
     const funded = await fundAt(sandbox, { quoteId, order });
-    // On a machine that is held up a quote expires before it is funded.
+    // On a slow machine a quote expires before it is funded.
     if (funded !== 'expired') return funded;
   }
 }

@@ -62,7 +62,7 @@ export class SandboxProcess {
     this.controlUrl = parts.controlUrl;
   }
 
-  /** Takes over a program that was started as `sandbox` with any free ports. */
+  /** Wraps a program that was started as `sandbox` with any free ports. */
   static async of(program: Program): Promise<SandboxProcess> {
     const [, url = ''] = await program.line(/^upstream: +(http:\S+)/);
     const [, controlUrl = ''] = await program.line(/^control: +(http:\S+)/);
@@ -78,22 +78,22 @@ export class SandboxProcess {
     return this.#get('/subjects', SUBJECTS);
   }
 
-  /** The status changes that really happened, in order. */
+  /** The real status changes, in order. */
   async transitions(): Promise<z.infer<typeof TRANSITIONS>> {
     return this.#get('/transitions', TRANSITIONS);
   }
 
-  /** The answers given since a moment (Unix ms), in order. */
+  /** The answers given since a time (Unix ms), in order. */
   async answers(sinceMs = 0): Promise<z.infer<typeof ANSWERS>> {
     return this.#get(`/answers?since=${sinceMs}`, ANSWERS);
   }
 
-  /** What readable answers showed of subjects, in order. */
+  /** The subjects' states in readable answers, in order. */
   async showings(): Promise<z.infer<typeof SHOWINGS>> {
     return this.#get('/showings', SHOWINGS);
   }
 
-  /** Every request since a moment (Unix ms), in order, whatever became of it. */
+  /** Every request since a time (Unix ms), in order, whatever its answer. */
   async requests(sinceMs = 0): Promise<z.infer<typeof REQUESTS>> {
     return this.#get(`/requests?since=${sinceMs}`, REQUESTS);
   }
@@ -103,7 +103,7 @@ export class SandboxProcess {
     return (await this.#get('/pace', PACE)).livingTransfers;
   }
 
-  /** Changes how many transfers are born per second; 0 lets everything drain. */
+  /** Sets the births of transfers per second; 0 lets everything drain. */
   async setPace(transfersPerSecond: number): Promise<void> {
     const response = await fetch(`${this.controlUrl}/pace`, {
       method: 'POST',
@@ -113,7 +113,7 @@ export class SandboxProcess {
     PACE.parse(await response.json());
   }
 
-  /** Has these faults, and no others, from now on. */
+  /** Sets these faults, and no others, from now on. */
   async setFaults(faults: readonly Fault[]): Promise<void> {
     await fetch(`${this.controlUrl}/faults`, { method: 'DELETE' });
     for (const fault of faults) {

@@ -5,17 +5,17 @@ import type { JsonObject } from '../../src/domain/json.ts';
 /** A request to the scripted upstream: its path without query, and the query. */
 export type Asked = { path: string; query: Record<string, string> };
 
-/** What it answers: records for the status endpoint, or a whole answer. */
+/** An answer: records for the status endpoint, or a whole answer. */
 export type Scripted =
   | { records: JsonObject[]; nextCursor?: string | null }
   | { status: number; body: string | Uint8Array; headers?: Record<string, string> };
 
-/** What a daemon requests of its own accord, whatever it watches. */
+/** Requests that a daemon sends whatever it watches. */
 const LISTS: ReadonlySet<string> = new Set(['/v1/chains', '/v1/tokens']);
 
 /**
- * An upstream over real HTTP whose every answer the test writes, and may hold back. Its lists of chains and tokens are
- * empty, and nobody hears that they were requested, unless the test writes those too (`lists`).
+ * An upstream over real HTTP whose every answer the test writes, and may delay. Its lists of chains and tokens are empty,
+ * and the test is not notified of requests for them, unless it writes those too (`lists`).
  */
 export class ScriptedUpstream {
   readonly asked: Asked[] = [];
@@ -79,12 +79,12 @@ export function intentRecord(
   return { id: `intent:${hash}`, type: 'intent', status, updatedAt, ...more };
 }
 
-/** The hash of a made-up intent. */
+/** The hash of an invented intent. */
 export function hashOf(number: number): string {
   return `0x${number.toString(16).padStart(64, '0')}`;
 }
 
-/** An upstream that says of each intent the status that stands in a map, which a test may change, and knows no other. */
+/** An upstream that answers with the status of each intent in a map, which a test may change, and knows no other. */
 export function upstreamOfStatuses(statuses: ReadonlyMap<string, string>): ScriptedUpstream {
   return new ScriptedUpstream(({ query }) => {
     const hash = query.intentHash ?? '';

@@ -10,7 +10,7 @@ const SOURCE = join(import.meta.dirname, 'shifted-clock.c');
 export class ShiftedClock {
   readonly #folder = mkdtempSync(join(tmpdir(), 'intentwatch-clock-'));
   readonly #file: number;
-  /** Of a program that shall have this clock. Its timers and spans stay true. */
+  /** The environment of a program under this clock. Its timers and spans stay true. */
   readonly env: Readonly<Record<string, string>>;
 
   constructor() {

@@ -9,13 +9,13 @@ import { Program } from './program.ts';
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const SECRET = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;
 
-/** What a config of a user's chooses; all the rest is left at its default. */
+/** The user's choices in a config; all the rest is left at its default. */
 export type ShippedConfig = {
   baseUrl: string;
   requestsPerSecond?: number;
   redisUrl?: string;
   receiver?: { url: string; events?: string[] };
-  /** Others than the one named `backend`. */
+  /** Receivers beside the one named `backend`. */
   receivers?: object[];
   subscription: object;
   more?: object;
@@ -32,7 +32,7 @@ export class ShippedDaemon {
     this.#file = join(folder, 'intentwatch.yaml');
   }
 
-  /** Writes the config. `onFinished` takes what is to be cleaned up at the end of the test. */
+  /** Writes the config. `onFinished` takes the clean-up at the end of the test. */
   static async of(
     config: ShippedConfig,
     onFinished: (cleanUp: () => Promise<void>) => unknown,
@@ -72,7 +72,7 @@ export class ShippedDaemon {
     return daemon;
   }
 
-  /** Starts the program, or starts it again; resolves when it says that it has started. Returns where it serves. */
+  /** Starts the program, or starts it again; resolves when it logs that it has started. Returns its URL. */
   async start(): Promise<string> {
     const program = await Program.start(MAIN, ['start', '--config', this.#file]);
     this.#program = program;
@@ -81,12 +81,11 @@ export class ShippedDaemon {
     return url;
   }
 
-  /** What it has logged since it was started last. */
+  /** Its log since its last start. */
   get said(): readonly string[] {
     return this.#program?.stdout ?? [];
   }
 
-  /** `kill -9`. Resolves when the process is gone. */
   async kill(): Promise<void> {
     await this.#program?.end('SIGKILL');
     this.#program = null;

@@ -8,7 +8,7 @@ import { loadConfig } from '../../src/config/file/load.ts';
 
 const QUOTE = resolve(import.meta.dirname, '../fixtures/config/quotes/quote.json');
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
-/** What the configs on pages and of the examples find in their environment. */
+/** The environment of the configs on pages and in the examples. */
 export const PAGE_ENV = {
   UPSTREAM_API_KEY: 'key-1',
   INTENTWATCH_TOKEN: 'token-of-16-char',
@@ -29,7 +29,7 @@ export const PAGE_ENV = {
 const TREE = z.record(z.string(), z.unknown());
 const NAMED = z.array(z.looseObject({ name: z.string() }));
 
-/** A config that is whole, into which a page's part is put. */
+/** A complete config, into which a page's part is put. */
 const BASE = {
   upstream: { baseUrl: 'https://api.example.com', quotesUrl: 'https://quotes.example.com', apiKey: 'key-1' },
   smtp: { url: 'smtp://127.0.0.1:1025', from: 'transfers@example.com' },
@@ -42,7 +42,7 @@ const BASE = {
   subscriptions: [{ name: 'all', wallets: [PAGE_ENV.WALLET], receivers: ['backend'] }],
 };
 
-/** Loads what a page shows as the daemon does: a whole config as it stands, a part of one within a whole one. */
+/** Loads the config of a page as the daemon does: a complete one as it is, a part within a complete one. */
 export async function loadShown(yaml: string): Promise<Config> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-docs-'));
   try {

@@ -1,17 +1,17 @@
 import type { Hex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 
-/** Who signs the quotes of tests, and a chain that may publish them. */
+/** The signer of the quotes of tests, and a chain that may publish it. */
 export const QUOTE_SIGNER = privateKeyToAccount(`0x${'11'.repeat(32)}`);
 export const QUOTE_CHAIN = 8453;
 
 /** An expiry in the year 2100, Unix seconds. */
 export const IN_2100 = 4_102_444_800;
 
-/** What a signature covers. Written out by each test, not computed by the code under test. */
+/** The content of a signature. Written out by each test, not computed by the code under test. */
 export type Covered = { id: string; intentHashes: readonly Hex[]; expiresAt: bigint; chainId: number };
 
-/** What a quote's signature is over; `name` is that of the domain. */
+/** The data that a quote's signature covers; `name` is that of the domain. */
 export function signedData({ id, intentHashes, expiresAt, chainId, name }: Covered & { name?: string }) {
   return {
     domain: { name: name ?? 'ServiceQuoteV1', version: '1', chainId },

@@ -2,7 +2,7 @@ import type { Reporter, TestModule } from 'vitest/node';
 
 const NOTE = /\(skipped without ([^)]+)\)/g;
 
-/** Says in one line how many tests were skipped for lack of which part; null where none was. */
+/** Reports in one line how many tests were skipped for lack of which part; null where none was. */
 export function skippedLine(names: readonly string[]): string | null {
   const counts = new Map<string, number>();
   let skipped = 0;

@@ -3,16 +3,16 @@ import type { Rules } from '../../demo/story.ts';
 import type { Showing } from '../../sandbox/control/answer-log.ts';
 import type { LogEntry } from '../../src/store/log-entry.ts';
 
-/** The time that a machine with little else to do takes at most from the last byte of an answer to its commit. */
+/** The longest time from the last byte of an answer to its commit on a machine with little other load. */
 const LITTLE_ELSE_MS = 2_000;
 
-/** How much longer than for any answer that was reported it may have taken for one that was not. */
+/** An answer without an event may have taken so many times as long as the slowest one with an event. */
 const MORE = 2;
 
 /**
- * For how long after its last byte an answer may still be on its way to its commit on this machine, in ms, as the event
- * log has it: an event stands there since its commit, and the last answer before it that showed the same is as old as
- * the one that made it, or younger. What was committed around an outage says nothing of the machine.
+ * The longest time in ms from the last byte of an answer to its commit on this machine, by the event log. An event is in
+ * the log since its commit, and the last earlier answer with the same status and time is as old as the one that made it, or
+ * younger. A commit around an outage is no measure of the machine.
  */
 export function slackOf(run: {
   entries: readonly LogEntry[];

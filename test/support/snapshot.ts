@@ -1,6 +1,6 @@
 import type { Snapshot } from '../../src/domain/subjects/record.ts';
 
-/** A subject that was seen for the fourth time just now, in a status, and reported twice. */
+/** A subject that was just polled for the fourth time, in a status, and reported twice. */
 export function snapshotOf(nowMs: number): (status: string, more?: Partial<Snapshot>) => Snapshot {
   return (status, more = {}) => ({
     version: 4,

@@ -1,6 +1,6 @@
 /**
- * Some of many cases, spread evenly from the first to the last: `most` of them in `npm test`, all with `FUZZ_SEED` set, as
- * in the long tier and in `npm run fuzz`.
+ * Selects some of many cases, spread evenly from the first to the last: `most` of them in `npm test`, all with `FUZZ_SEED`
+ * set, as in the long tier and in `npm run fuzz`.
  */
 export function spread<T>(cases: Iterable<T>, most: number): T[] {
   const all = [...cases];

@@ -12,7 +12,7 @@ const MAIN = join(import.meta.dirname, '../../src/main.ts');
 /** The name of the one receiver in the configs of end-to-end tests. */
 export const RECEIVER_NAME = 'backend';
 
-/** What such a config chooses. Without `redisUrl`, the daemon has its embedded Redis in `dataDir`. */
+/** The choices of such a config. Without `redisUrl`, the daemon has its embedded Redis in `dataDir`. */
 export type StageConfig = {
   upstreamUrl: string;
   redisUrl?: string;
@@ -29,10 +29,10 @@ export type StageConfig = {
   subscriptions: object[];
 };
 
-/** What a sandbox is started with beyond its defaults. Nothing but what is announced is born until its pace is set. */
+/** Flags of a sandbox beyond its defaults. Only announced transfers are born until its pace is set. */
 export type SandboxFlags = { seed: number; timeScale: number; wallets: number };
 
-/** The processes and folders of one end-to-end test. Whatever was started here is gone when the test is finished. */
+/** The processes and folders of one end-to-end test. They are gone when the test is finished. */
 export class Stage {
   readonly #onFinished: (cleanUp: () => Promise<void>) => unknown;
 
@@ -41,14 +41,12 @@ export class Stage {
     this.#onFinished = onTestFinished;
   }
 
-  /** A folder of the test's own. */
   async folder(): Promise<string> {
     const folder = await mkdtemp(join(tmpdir(), 'intentwatch-e2e-'));
     this.#onFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
     return folder;
   }
 
-  /** Starts a TypeScript file as a program of its own. */
   async program(file: string, args: readonly string[], env: Record<string, string> = {}): Promise<Program> {
     return this.command([process.execPath, file, ...args], env);
   }
@@ -63,7 +61,6 @@ export class Stage {
     return program;
   }
 
-  /** Starts Intentwatch with a command. */
   async intentwatch(args: readonly string[], env: Record<string, string> = {}): Promise<Program> {
     return this.program(MAIN, args, env);
   }
@@ -88,7 +85,6 @@ export class Stage {
     return ReceiverProcess.start(this.program.bind(this), options);
   }
 
-  /** A Redis outside the daemon. */
   async redis(): Promise<RedisProcess> {
     const redis = await RedisProcess.create();
     this.#onFinished(() => redis.close());

@@ -1,11 +1,11 @@
 import type { Standing } from '../../src/metrics/metrics.ts';
 
-/** A process that is ready, on a Redis that keeps what it is given. */
+/** A process that is ready, on a reachable, persistent Redis. */
 export const STANDING: Standing = {
   ready: async () => true,
   redisReachable: () => true,
   redisPersistent: () => true,
 };
 
-/** No transfer that has not come to an end. */
+/** The counts without any open transfer. */
 export const NO_TRANSFERS = { sums: [], oldest: [], nowMs: 0 };

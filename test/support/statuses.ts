@@ -4,8 +4,8 @@ import type { RenderedEvent } from '../../src/domain/events/event.ts';
 const SECOND_MS = 1_000;
 
 /**
- * The status that each intent came to last, by what really happened. What had ended when the wallets began to be watched
- * (Unix ms), or in the same second, is left out: it is history, of which nothing may be reported.
+ * The last true status of each intent. Left out is an intent that had ended by the time (Unix ms) when the wallets began to
+ * be watched, or in the same second: it is history, of which nothing may be reported.
  */
 export function endsOf(
   transitions: readonly { subject: string; to: string; at: number }[],
@@ -21,7 +21,7 @@ export function endsOf(
   );
 }
 
-/** The status of each subject that was reported last, in whatever order its events came. */
+/** The last reported status of each subject, in whatever order its events came. */
 export function lastReported(events: readonly RenderedEvent[]): Map<string, string | null> {
   return new Map(
     events

@@ -35,7 +35,7 @@ class Wallets {
     this.#transfers.set(hash, { wallet, status, updatedAt: this.#updatedAt });
   }
 
-  /** Resolves when the newest change is history for whoever is named from then on: the upstream tells whole seconds. */
+  /** Resolves when the newest change is history for a subscription made from then on: the upstream reports whole seconds. */
   async past(): Promise<void> {
     await eventually('a later second', () => Date.now() / 1_000 > this.#updatedAt + 2.5);
   }
@@ -49,7 +49,7 @@ export const TREASURY = {
 };
 export const REST = { name: 'rest', receivers: ['desk'], wallets: [OTHER] };
 
-/** A daemon whose subscription `treasury` leaves the config and comes back. `desk` gets what is for the operator too. */
+/** A daemon whose subscription `treasury` leaves the config and returns. `desk` also gets the operator's events. */
 export async function suspensionStage({ later, started }: ReturnType<typeof opening>) {
   const upstream = new Wallets();
   await started(upstream.server);
@@ -98,7 +98,7 @@ export async function suspensionStage({ later, started }: ReturnType<typeof open
   };
 }
 
-/** What a route of the API answers. */
+/** Requests a route of the API. */
 export const ask = async (url: string): Promise<JsonObject> =>
   z.record(z.string(), z.json()).parse(await (await fetch(url)).json());
 

@@ -1,6 +1,6 @@
 import { type AddressInfo, createConnection, createServer, type Server, type Socket } from 'node:net';
 
-/** What to do with bytes on their way: pass them, cut the connection, or swallow all that comes, with or after them. */
+/** The fate of bytes on their way: pass them, cut the connection, or swallow all further bytes, with or after them. */
 export type Verdict = 'pass' | 'cut' | 'swallow' | 'swallow-after';
 
 /** A TCP proxy in front of Redis that a test makes fail at a chosen point. */
@@ -8,7 +8,7 @@ export class TcpProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   #swallowing = false;
-  /** How much later replies arrive. */
+  /** The delay of replies. */
   delayMs = 0;
   onRequest: (bytes: Buffer) => Verdict = () => 'pass';
   onReply: (bytes: Buffer) => Verdict = () => 'pass';
@@ -51,7 +51,7 @@ export class TcpProxy {
     return `redis://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Cuts every connection; others can be made. */
+  /** Cuts every connection; new ones are possible. */
   cut(): void {
     for (const socket of this.#sockets) socket.destroy();
   }

@@ -7,7 +7,7 @@ import { Stage } from './stage.ts';
 
 export const MIB = 1_024 * 1_024;
 
-/** Starts the lone server as a program; returns where it serves, and how much memory it has. */
+/** Starts the lone server as a program; returns its address and a measure of its memory. */
 async function serve(): Promise<{ url: string; port: number; rssMiB: () => Promise<number> }> {
   const stage = new Stage(onTestFinished);
   const program = await stage.program(join(import.meta.dirname, 'server-program.ts'), [], {
@@ -22,7 +22,7 @@ async function serve(): Promise<{ url: string; port: number; rssMiB: () => Promi
   return { url, port: Number(new URL(url).port), rssMiB };
 }
 
-/** A connection, until the test has ended, that sends something; `isClosed` once the other side has hung up. */
+/** A connection, until the test has ended, that sends some bytes; `isClosed` is true once the other side has closed it. */
 export function openTo(
   port: number,
   ...said: (string | Buffer)[]
@@ -42,7 +42,7 @@ export function openTo(
   return { socket, isClosed: () => closed, answer: () => answer };
 }
 
-/** Sends 600 bodies of 1 MiB without their last byte: the server is to end them all, with less than twice its memory. */
+/** Sends 600 bodies of 1 MiB without their last byte: the server must end them all, with less than twice its memory. */
 export async function expectUnfinishedBodiesEnd(head: string): Promise<void> {
   const { url, port, rssMiB } = await serve();
   await (await fetch(`${url}/metrics`)).text();

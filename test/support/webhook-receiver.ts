@@ -1,7 +1,7 @@
 import type { WebhookReceiver } from '../../src/config/config.ts';
 import { Secret } from '../../src/secret.ts';
 
-/** The secret that webhook receivers of tests have unless they choose their own. */
+/** The secret of the webhook receivers of tests, unless they choose their own. */
 export const WEBHOOK_SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
 /** A webhook receiver as a config gives it, on loopback, with one attempt. */

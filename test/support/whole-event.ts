@@ -6,7 +6,7 @@ type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 const SCHEMA = z.toJSONSchema(RENDERED_EVENT, { io: 'input' });
 
-/** An event of a type that has every member that the schema of events names. `number` makes its id. */
+/** An event of a type that has every member of the schema of events. `number` makes its id. */
 export function eventWithEveryMember(type: string, number: number): RenderedEvent {
   const event = RENDERED_EVENT.parse(valueFor(SCHEMA));
   const [kind = ''] = type.split('.');

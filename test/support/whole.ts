@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
 
-/** Texts for the patterns that shapes have; a pattern that none of them fits is to get one here. */
+/** Texts for the patterns of shapes; a pattern that none of them fits needs one here. */
 const TEXTS = ['intent.refunded', `evt_${'ab'.repeat(20)}`, '2026-11-20T10:00:00.123Z', '1700000000', '8453'];
 
 type Shape = {
@@ -16,8 +16,8 @@ type Shape = {
 };
 
 /**
- * A value of a shape with every member set, made from the schema itself: numbers and texts are different ones each time, so
- * that no member can pass for another.
+ * A value of a shape with every member set, made from the schema itself: each number and text is different, so that no
+ * member can pass for another.
  */
 export function wholeOf<T>(schema: z.ZodType<T>): T {
   let count = 41;
