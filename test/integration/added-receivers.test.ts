@@ -61,7 +61,6 @@ async function call(
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-/** True when a webhook was signed with a secret. */
 function isSigned({ body, headers }: Hook['came'][number], secret: string): boolean {
   try {
     const named = Object.entries(headers).map(([name, value]) => [name, String(value)]);
@@ -144,7 +143,7 @@ test('no more receivers can be made than there may be, and none signs with more 
     body: { detail: `body.secrets: expected at most ${MOST_SECRETS} signing secrets` },
   });
 
-  // What other processes made: this one cannot read it, and counts it.
+  // Receivers that other processes made: this one cannot read them, and counts them.
   const others = Array.from({ length: MOST_ADDED - 1 }, (_, index) => [`other-${index}`, 'encrypted']);
   await redis.hset(new Keys(config.prefix).addedReceivers, ...others.flat());
   expect(await call(`${api}/receivers`, 'POST', { ...definition, name: 'more' })).toMatchObject({

@@ -13,21 +13,21 @@ import { hashOf } from '../support/scripted-upstream.ts';
 
 const { later, started } = opening();
 
-/** What becomes of each answer: what docs/answers.md says. `ANSWERS=write` writes it anew. */
+/** The outcome of each answer, as docs/answers.md states it. `ANSWERS=write` writes it anew. */
 const FILE = join(import.meta.dirname, '../support/answers.json');
 const fileSchema = z.record(z.string(), z.record(z.string(), z.string()));
 
 const address = (index: number): string => `0x${String(index + 1).padStart(40, 'a')}`;
 const jobId = (index: number): string => `job-${String(index + 1).padStart(4, '0')}x`;
 
-/** How an endpoint is asked about the nth case: what is subscribed to, and what names the case in a request and in events. */
+/** The nth case of an endpoint: what is subscribed to, and what names the case in a request and in events. */
 type Asked = {
   subscription: (count: number) => object;
-  /** What the right answer is about. */
+  /** The subject of the correct answer. */
   id: (index: number) => string;
   /** The subject that is polled. */
   subject: (index: number) => string;
-  /** What of a request says which case is requested. */
+  /** The part of a request that names its case. */
   named: (request: SeenRequest) => string | null;
 };
 
@@ -98,7 +98,7 @@ const nameOf = (one: AnswerCase | undefined): string => `${one?.member}, ${one?.
 
 const EMPTY_PAGE = 'results around it, empty';
 
-/** What becomes of every case, by its name. */
+/** The outcome of every case, by its name. */
 async function becomes(endpoint: Polled): Promise<{ outcomes: Record<string, string>; operator: string[] }> {
   const cases = answerCases(endpoint);
   const { subscription, id, subject, named } = ASKED[endpoint];
@@ -122,7 +122,7 @@ async function becomes(endpoint: Polled): Promise<{ outcomes: Record<string, str
   const signals = new Signals();
   signals.on('record.unreadable', ({ where, reason }) => {
     const parts = skipped.get(where) ?? new Set();
-    // Whose member it is differs from case to case.
+    // The owner of the member differs from case to case.
     skipped.set(where, parts.add(/^(\w+) of /.exec(reason)?.[1] ?? 'the record'));
   });
   const { daemon } = await startDaemon(
@@ -158,7 +158,8 @@ async function becomes(endpoint: Polled): Promise<{ outcomes: Record<string, str
     );
     const parts = [...(skipped.get(polled) ?? [])].sort().join(', ');
     if (event !== undefined) return parts === '' ? event.type : `${event.type}, without ${parts}`;
-    // A page without transfers is all that a wallet without transfers shows; it was read when it is requested again.
+    // A page without transfers is the whole answer for a wallet without transfers; it was read by the time of the next
+    // request.
     const isEmptyPage = endpoint === 'wallet page' && EMPTY_PAGE === nameOf(cases[index]);
     if (isEmptyPage) return asked(address(index)) > 1 ? 'no transfers' : null;
     if (endpoint === 'wallet page' && parts === 'the record') return 'the record is skipped';

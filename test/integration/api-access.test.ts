@@ -42,7 +42,7 @@ async function serve(host: string, tokens: Tokens): Promise<number> {
   return Number(new URL(url).port);
 }
 
-/** What the document is answered with; headers as no browser's fetch would let them be sent. */
+/** Requests the document; sends headers that a browser's fetch would not allow. */
 async function ask(
   port: number,
   headers: Record<string, string>,

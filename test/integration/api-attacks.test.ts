@@ -21,7 +21,7 @@ const { hooks } = apiStageOfFile((ready) => {
   stage = ready;
 });
 
-/** The number of streams one token that has at once from one address. */
+/** The number of streams that one token may have at once from one address. */
 const PLACES = 16;
 
 describe('who follows and leaves', () => {
@@ -239,7 +239,7 @@ describe('what is asked', () => {
     };
     const first = await stage.call(asked);
     expect(first.status).toBe(202);
-    // What a crash leaves once the request no longer counts as under way: what was done, and no answer.
+    // The state after a crash, once the request no longer counts as under way: the effects, and no answer.
     const redis = connectRedis({ kind: 'server', url: inject('redisUrl') });
     const key = createHash('sha256').update('resend-after-crash').digest('hex');
     await redis.del(new Keys(stage.config.prefix).answer(key));

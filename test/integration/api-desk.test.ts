@@ -41,7 +41,7 @@ describe('a transfer', () => {
       { path: '/undelivered?receiver=broken&state=dead' },
       ({ undelivered }) => Object(undelivered).length === 2,
     );
-    // What came is noted as delivered when it was answered.
+    // A webhook is recorded as delivered after its answer.
     await answered(
       stage,
       { path: '/undelivered?receiver=backend' },
@@ -175,7 +175,7 @@ test('the document that is served is OpenAPI, and a client made from it tracks a
   });
 });
 
-/** All that a list has, over its pages. */
+/** All items of a list, over its pages. */
 async function follow(stage: { call: (call: { path: string }) => Promise<{ body: object }> }, path: string) {
   const all: unknown[] = [];
   for (let cursor = ''; ; ) {

@@ -83,7 +83,7 @@ test('a cursor that no answer has given, of what is still to come, is 400 and mo
   expect(await call(`/events?after=${forged}`)).toMatchObject(refusal);
   expect(await call(`/events/stream?after=${forged}`)).toMatchObject(refusal);
   expect(idsOf(await call('/events?type=intent.*&consumer=ledger'))).toHaveLength(3);
-  // What `since` gives where nothing has come yet is a place between the newest entry and now.
+  // In an empty log, `since` gives a place between the newest entry and now.
   const { body } = await call(`/events?since=${new Date(await redisTimeMs(redis)).toISOString()}`);
   expect(await acknowledge(String(body.next))).toMatchObject({ status: 200 });
 });
@@ -133,7 +133,7 @@ test('a consumer whose place is stored gets again what it has not acknowledged, 
   expect(idsOf(second)).toEqual(ids.slice(2, 4));
   expect(idsOf(await pull())).toEqual(ids.slice(2, 4));
   await call('/consumers/ledger/ack', { method: 'POST', body: { cursor: second.body.next } });
-  // What is acknowledged late moves it not back.
+  // A late acknowledgement does not move the cursor back.
   await call('/consumers/ledger/ack', { method: 'POST', body: { cursor: first.body.next } });
   expect(idsOf(await pull())).toEqual(ids.slice(4));
 });
@@ -164,7 +164,7 @@ test('events are listed by type, subject and time, the newest first as well, a p
 test('no more than 64 follow at once, and a place is free again when one is gone', async () => {
   const { url, call } = await log();
   const headers = { authorization: `Bearer ${TOKEN}` };
-  // One address has 16 places.
+  // One address may have 16 streams.
   const agents = [2, 3, 4, 5].map((last) => new Agent({ localAddress: `127.0.0.${last}`, pipelining: 0 }));
   onTestFinished(async () => {
     await Promise.all(agents.map((agent) => agent.destroy()));

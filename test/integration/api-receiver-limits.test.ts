@@ -25,7 +25,7 @@ const RECEIVERS = z.array(
   z.object({ name: z.string(), leftOut: z.string().nullable(), open: z.number(), removed: z.boolean() }),
 );
 
-/** A webhook whose own members allow all that they can. */
+/** A webhook whose own members allow as much as they can. */
 const webhook = (url: string, more: object = {}) => ({
   name: 'made',
   type: 'webhook',
@@ -149,7 +149,7 @@ test('types, proxies and Postgres outside the limits are refused with the settin
   expect(await detailOf({ ...https, proxy: 'http://user:word@PROXY.example.com:3128/' })).toBe(201);
   expect(await detailOf(webhook('https://10.2.0.1/', { name: 'beside' }))).toContain('body.url: found a URL');
   expect(await detailOf(webhook('https://10.1.0.1/', { name: 'inside' }))).toBe(201);
-  // The own members of a receiver hold as well.
+  // The own members of a receiver apply as well.
   expect(
     await detailOf({ ...webhook('https://10.1.0.1/', { name: 'own' }), allowPrivateNetwork: false }),
   ).toContain('allowPrivateNetwork: true');
@@ -254,7 +254,7 @@ test('a stored receiver outside the limits is reported as left out, and gets wha
     await stageOf.write(configWith({}));
     expect(await daemon.reload()).toMatchObject({ ok: true });
     expect(await shown()).toMatchObject({ leftOut: REASON, removed: false, open: 1 });
-    // Each time that it is left out is reported, with its reason.
+    // Each omission is reported, with its reason.
     expect(leftOutLines()).toMatchObject(Array(turn).fill({ receiver: 'made', reason: REASON }));
     if (turn === 2) break;
     await stageOf.write(config);

@@ -41,8 +41,8 @@ function made(name: string): object {
 }
 
 /**
- * What every route is asked: `path` with what is there, `unknown` with what is not (null: nothing can be unknown), `bad`
- * with something wrong in the query or body.
+ * The requests of every route: `path` with an existing thing, `unknown` with a missing one (null: nothing can be unknown),
+ * `bad` with an error in the query or body.
  */
 type Case = {
   path: () => string;
@@ -243,7 +243,7 @@ beforeAll(async () => {
   replay = /[0-9a-f]{16}/.exec(JSON.stringify(resent.body))?.[0] ?? '';
 });
 
-/** Has subscriptions `left-1`, `left-2` … be such as have left the config. */
+/** Adds subscriptions `left-1`, `left-2` … in the state of removal from the config. */
 async function suspendSome(prefix: string): Promise<void> {
   const [redis, keys] = [connectRedis({ kind: 'server', url: inject('redisUrl') }), new Keys(prefix)];
   const roots = Array.from({ length: 100 }, (_, index) => `left-${index + 1}|intent:${hashOf(1_000)}`);
@@ -285,7 +285,7 @@ describe.each(ROUTES.map((route) => ({ route, name: `${route.method} ${route.pat
   const { method, operation, scope } = route;
   const one = CASES[operation] ?? { path: () => '' };
   const statuses = [one.status ?? 200].flat();
-  // The books of this stage are in Postgres, for its Redis is not embedded.
+  // The books of this stage are in Postgres, because its Redis is not embedded.
   const needed = operation === 'readBooks' ? needs(PARTS.postgres) : needs();
   const sent = (): { method: string; path: string; body?: unknown } => ({
     method,
@@ -308,7 +308,7 @@ describe.each(ROUTES.map((route) => ({ route, name: `${route.method} ${route.pat
     ['no token', null],
     ['the beginning of a token', ADMIN_TOKEN.slice(0, -1)],
   ])('is 401 with %s', async (_, token) => {
-    // Each route from an address of its own: failed logins of one are answered later and later.
+    // Each route from an address of its own: answers to failed logins of one address get slower.
     const from = `127.0.1.${ROUTES.indexOf(route) + 1}`;
     const { status, body, headers } = await stage.call({ ...sent(), token, from });
     expect([status, headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
@@ -378,7 +378,7 @@ describe('rights, where polling has ended', () => {
 
   beforeAll(async () => {
     await stage.stopPolling();
-    // What was under way is still delivered.
+    // Deliveries under way still arrive.
     await eventually('Redis is at rest', async () => {
       const before = await storedIn(redis, stage.config.prefix);
       await stage.call({ path: '/receivers' });
@@ -403,7 +403,7 @@ describe('rights, where polling has ended', () => {
     const body = one.body === undefined ? {} : { body: one.body() };
     const needed = SCOPES.indexOf(scope);
     const kinds = [
-      // Each from an address of its own: failed logins of one are answered later and later.
+      // Each from an address of its own: answers to failed logins of one address get slower.
       { token: null, from: `127.0.2.${index + 1}`, isRefusedBy: 401 },
       { token: 'a-token-that-is-none', from: `127.0.3.${index + 1}`, isRefusedBy: 401 },
       ...[READ_TOKEN, CONSUME_TOKEN, ADMIN_TOKEN].map((token, held) => ({
@@ -415,7 +415,7 @@ describe('rights, where polling has ended', () => {
     for (const { isRefusedBy, ...sent } of kinds) {
       if (isRefusedBy === null && method !== 'GET') continue;
       const { status } = await stage.call({ method, path: one.path(), ...body, ...sent });
-      // Without Postgres this stage keeps no books.
+      // Without Postgres this stage has no books.
       const answered = operation === 'readBooks' && PARTS.postgres.place === null ? 404 : (one.status ?? 200);
       const expected = isRefusedBy === null ? [answered].flat() : [isRefusedBy];
       expect([sent.token, status]).toEqual([sent.token, expect.toBeOneOf(expected)]);
@@ -426,11 +426,11 @@ describe('rights, where polling has ended', () => {
   });
 });
 
-/** Matches what an idle daemon changes by itself: its signs of life, its looks, its queues and what it learns. */
+/** Matches the keys that an idle daemon changes by itself: its signs of life, its polls, its queues and its learning. */
 const OWN_KEYS =
   /^:(senders$|clock$|events:epoch$|q:|learned:|plan:[^:]+:processes$|([^:]+:)*(lease|fence)$)/;
 
-/** What is stored under a prefix, by the rest of each key; without what an idle daemon changes. */
+/** The contents under a prefix, by the rest of each key; without the changes of an idle daemon. */
 async function storedIn(redis: RedisClient, prefix: string): Promise<Map<string, string>> {
   const { root } = new Keys(prefix);
   const names = (await redis.keys(`${root}*`)).map((key) => key.slice(root.length));

@@ -25,7 +25,7 @@ import { opening } from '../support/opening.ts';
 
 const { later } = opening();
 
-/** Books that are fed from a log of the test's own, by as many feeds as it wants. */
+/** Books that are fed from a log of the test's own, by any number of feeds. */
 async function stage({ retentionMs = 400 * DAY_MS } = {}) {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
@@ -47,7 +47,7 @@ async function stage({ retentionMs = 400 * DAY_MS } = {}) {
   const rules = { zone: 'UTC', closeAfterMs: 3_600_000, retentionMs, checked: new Set<string>() };
   const reader = new BooksReader(database, { ...rules, directory: COMMON });
   const feed = (store: Database = database): Feed => new Feed(new BookStore(store), sources, rules);
-  /** Appends events at the times at which they were seen. */
+  /** Appends events at the times of their polls. */
   const append = async (...reported: Reported[]): Promise<void> => {
     for (const one of reported) {
       const fields = { kind: 'event', event: JSON.stringify(reportedEvent(one)), roots: '["s|wallet:0x01"]' };
@@ -159,7 +159,7 @@ test('says that a Redis was set back behind the cursor, and takes in what it mak
   const one = feed();
   await one.round(NOW_MS);
   await redis.xdel(keys.events, await events.newest());
-  // What was made anew stands behind the cursor: only the entry that is missing tells.
+  // The repeated entries are behind the cursor: only the missing entry shows the loss.
   await append(reported(2, 1, 'filled', 95_000), reported(3, 1, 'pending', 96_000));
   expect((await one.round(NOW_MS)).broke?.kind).toBe('lost');
   expect((await one.round(NOW_MS)).broke).toBeNull();
@@ -181,7 +181,7 @@ test('goes on from what it knew of a transfer whose snapshot went back with Redi
   await one.round(NOW_MS + 60_000);
   expect(subject).toBe(reportedEvent(filled).data.subject.id);
   expect((await report('2026-11-23')).balances).toEqual(before.balances);
-  // It is found again under its old id.
+  // A poll finds it again under its old id.
   await append({ ...filled, seenMs: 99_000 });
   await one.round(NOW_MS + 120_000);
   expect(await count('books_events')).toBe(2);
@@ -201,7 +201,7 @@ test('says that events left the log before they were read', async () => {
   );
 });
 
-/** Stores the snapshot of a transfer that was under way when its wallet was subscribed: no event tells of it. */
+/** Stores the snapshot of a transfer that was under way when its wallet was subscribed: it has no event. */
 async function storeHistory(
   { redis, subjects }: { redis: RedisClient; subjects: SubjectStore },
   transfer: number,
@@ -425,7 +425,7 @@ test('says of every receiver when it was reported, at whichever attempt, and nam
     },
     '0-0',
   );
-  // Redis says when something was delivered.
+  // Redis gives the time of a delivery.
   const seenMs = (await redisTimeMs(redis)) - 1_000;
   const filled = { ...reported(1, 1, 'filled', seenMs - FIRST_MS), seenMs: seenMs - FIRST_MS };
   await append(filled);
@@ -455,7 +455,7 @@ test('says of every receiver when it was reported, at whichever attempt, and nam
   await note('ledger', 'delivered');
   await note('mail', 'failed');
   const one = feed();
-  // The first round takes the event in, the next one looks at its deliveries.
+  // The first round ingests the event, the next one reads its deliveries.
   await one.round(seenMs + 60_000);
   await one.round(seenMs + 120_000);
   const day = new Date(seenMs).toISOString().slice(0, 10);

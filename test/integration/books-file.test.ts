@@ -25,7 +25,7 @@ test('serves others while another process holds the file, and goes on when it le
     seenMs: 1_000,
     amount: 7n,
   });
-  // Each is a turn of the loop: were it held, the lock would never be let go.
+  // Each is a turn of the loop: a held loop would never release the lock.
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setTimeout(resolve, 10));
   other.exec('ROLLBACK');
   await reported;

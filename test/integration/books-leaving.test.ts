@@ -27,7 +27,7 @@ import { opening } from '../support/opening.ts';
 
 const { later, started } = opening();
 
-/** Books in a file, with a mail server that never answers. `readMs` is what the metric says last. */
+/** Books in a file, with a mail server that never answers. `readMs` is the last value of the metric. */
 async function stage() {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
@@ -82,7 +82,7 @@ test('says nothing of when the log was read once another process keeps the books
 });
 
 test('ends at once while a mail is under way, and leaves nothing beside the file', async () => {
-  // The server would be waited for 30 s. Where this machine was held up meanwhile, once more.
+  // Waiting for the server would take 30 s. Repeated once where this machine stalled meanwhile.
   await eventually('it ends at once', async () => {
     const { redis, keys, file, mailbox, books } = await stage();
     const dayBeforeMs = (await redisTimeMs(redis)) - 2 * DAY_MS;

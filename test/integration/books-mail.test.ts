@@ -18,7 +18,7 @@ const { later, started } = opening();
 
 const HOUR_MS = 3_600_000;
 
-/** Books of three closed days with a transfer on each, and as many processes as wanted that mail them. */
+/** Books of three closed days with a transfer on each, and any number of processes that mail them. */
 async function stage(to = ['treasury@example.com']) {
   const books = await BooksStage.open();
   later(() => books.discard());

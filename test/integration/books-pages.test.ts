@@ -12,7 +12,7 @@ type Kept = { isOpen: boolean; bookedMs: number };
 async function write(sql: Sql, kept: readonly Kept[]): Promise<void> {
   const state = '{}';
   for (const [index, { isOpen, bookedMs }] of kept.entries()) {
-    // Names in another order than the moments.
+    // Names in another order than the times.
     const subject = `intent:${(index * 7919) % 10_007}`;
     await sql.run('INSERT INTO books_transfers VALUES (?, 1, 1, ?, ?, ?)', [
       subject,
@@ -56,7 +56,7 @@ test('goes through each transfer under way or touched since a moment once, howev
   );
 });
 
-/** The interval at which others were served during some work. */
+/** Number of turns that the event loop gave to others during some work. */
 async function turnsOf(work: () => Promise<unknown>): Promise<number> {
   let turns = 0;
   let next = setImmediate(function count() {

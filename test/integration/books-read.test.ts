@@ -173,7 +173,7 @@ test('reconcile says that a config keeps no books', async () => {
   expect(err).toContain('found no books, expected a section books');
 });
 
-/** A daemon with the API, and what it answers about the books. */
+/** A daemon with the API, and its answers about the books. */
 async function api(more: object) {
   const hooks = {
     backend: await started(new Hook()),
@@ -200,7 +200,7 @@ test.skipIf(OPTIONAL.skip)(
     stage.say(hashOf(1), 'pending');
     const began = today();
     const { day, report } = await eventually('the transfer is in the books', async () => {
-      // It may be seen before midnight, or after it.
+      // It may be polled before midnight, or after it.
       for (const day of new Set([began, today()])) {
         const { status, text } = await ask(day);
         const report = status === 200 ? REPORT.parse(JSON.parse(text)) : null;

@@ -8,7 +8,7 @@ const { later } = opening();
 
 const NOW_MS = FIRST_MS + 3 * DAY_MS;
 
-/** Books of the test's own, and what is reported of a transfer shortly before their first midnight and behind it. */
+/** Books of the test's own, and the events of a transfer shortly before and after their first midnight. */
 async function stage() {
   const books = await BooksStage.open();
   later(() => books.discard());
@@ -52,7 +52,7 @@ test('sums up what was delivered, what was paid back and what went by each route
   }
   await books.close(DAY_MS);
   const { delivered, refunded, routes } = await books.reader().report({ day: '2026-11-21' }, NOW_MS);
-  // A delivery is 10 units less than what was sent.
+  // A delivery is 10 units less than the sent amount.
   const arrived = 111n * 10n ** 18n - 30n;
   expect(delivered).toMatchObject([{ chainId: '42161', count: 3, amount: String(arrived) }]);
   expect(refunded).toMatchObject([{ chainId: '8453', count: 2, amount: String(11n * 10n ** 21n) }]);
@@ -91,7 +91,7 @@ test('serves others again and again while it makes the report of a big day', asy
   const transfers = 2_000;
   const one = reported(1, 'pending', -9_000);
   await books.tell(...Array.from({ length: transfers }, (_, index) => ({ ...one, transfer: index + 1 })));
-  /** The number of rows that were made in one go, between two turns of others. */
+  /** The number of rows that were made between two turns of others. */
   const inOneGo: number[] = [0];
   let isMade = false;
   const others = (): void => {

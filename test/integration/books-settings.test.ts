@@ -40,7 +40,7 @@ test('a closed day is judged by the settings that it was closed with', async () 
       // An embedded Redis, and the books in a file beside it.
       more: { redis: undefined, dataDir, ...more },
     });
-  // Two days ago a transfer was delivered, and its receiver is notified of it only now.
+  // A transfer was delivered two days ago, and its receiver is notified only now.
   const day = new Date(Date.now() - 2 * DAY_MS).toISOString().slice(0, 10);
   const seenMs = Date.parse(day) - FIRST_MS + 2_000;
   const event = reportedEvent({ ...FILLED, atMs: seenMs - 1_000, seenMs });

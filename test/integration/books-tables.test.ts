@@ -12,7 +12,7 @@ const OPTIONAL = needs(PARTS.postgres);
 
 const { later } = opening();
 
-/** Makes the tables those of the first version. */
+/** Changes the tables back to those of the first version. */
 async function setBack(database: Database): Promise<void> {
   await database.write(async (sql) => {
     await sql.run('DROP TABLE books_forgotten');

@@ -14,7 +14,7 @@ const LINE = z.looseObject({ msg: z.string() });
 
 const { later, started } = opening();
 
-/** What follows where the upstream answers look-ups by a transaction so, one after another, the last again and again. */
+/** The events where the upstream answers polls by a transaction with these, one after another, the last one repeatedly. */
 async function watching(answers: readonly Scripted[], named: object) {
   const times: string[] = [];
   const upstream = await started(

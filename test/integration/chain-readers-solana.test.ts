@@ -24,7 +24,7 @@ const SOLVER_PAID: readonly Balance[] = [{ accountIndex: 1, owner: 'solver', amo
 const SOLVER_HAD: readonly Balance[] = [{ accountIndex: 1, owner: 'solver', amount: '5000' }];
 const ALICE_HAS: readonly Balance[] = [...SOLVER_PAID, { accountIndex: 3, owner: 'alice', amount: '1000' }];
 
-/** A transaction of version 0 by which the solver paid Alice 1,000 to an account out of a look-up table. */
+/** A transaction of version 0 by which the solver paid Alice 1,000 to an account from a lookup table. */
 function transaction(meta: Record<string, unknown> = {}, more: Record<string, unknown> = {}) {
   return {
     slot: 300,
@@ -58,7 +58,7 @@ async function reading(answers: RpcAnswers, parts: ReaderParts = {}): Promise<Rp
   return started;
 }
 
-/** What two hosts that say the same let judge of a payment of 1,000 to Alice. */
+/** The verdict about a payment of 1,000 to Alice when two hosts give the same response. */
 async function verdictOf(result: unknown) {
   const { read } = await reading({ getTransaction: () => ({ result }) });
   const said = await read();

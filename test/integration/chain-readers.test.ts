@@ -59,7 +59,6 @@ const NODE: RpcAnswers = {
   eth_getTransactionReceipt: () => ({ result: receipt() }),
 };
 
-/** A reader of one node that answers so. */
 async function reading(answers: RpcAnswers, parts: ReaderParts = {}): Promise<RpcReader> {
   const asked = { path: `/v2/${KEY}`, txHash: TX, token: TOKEN };
   const started = await rpcReader({ ...NODE, ...answers }, asked, parts);
@@ -340,7 +339,7 @@ describe('an endpoint that makes no sense has failed, and nothing else', () => {
       { eth_getTransactionReceipt: () => 'nothing' },
       { endpoint: { timeoutMs: 1_000 } },
     );
-    // What is asked before it is answered; not so, where this machine was held up.
+    // The receipt is the request without an answer; where this machine stalled, an earlier request may time out instead.
     const said = await eventually('the others were answered in time', async () => {
       const reading = await read();
       return reading.outcome === 'failed' && reading.reason.includes('eth_getTransactionReceipt')
@@ -408,7 +407,7 @@ describe('an endpoint that is asked too often', () => {
       Array.from({ length: 15 }, (_, index) => reader.read(`0x${String(index).padStart(64, '0')}`)),
     );
     const tookMs = performance.now() - startedAt;
-    // Of a budget of ten per second ten are free at once.
+    // A budget of ten per second allows ten at once.
     expect(tookMs).toBeGreaterThanOrEqual((server.seen.length - 10) * 100 - 50);
   });
 });

@@ -36,7 +36,7 @@ const WORKS = {
 
 type Checked = { code: number; lines: string[]; stderr: string; upstream: string; lists: string };
 
-/** Writes a config whose upstream gives one answer to all requests; null for one that nobody answers for. */
+/** Writes a config whose upstream gives one answer to all requests; null for one that never answers. */
 async function configOf(answer: CannedAnswer | null, given: Given = {}): Promise<string> {
   const { redisUrl = inject('redisUrl'), path = '', more = {} } = given;
   let baseUrl = `http://127.0.0.1:${await freePort()}`;
@@ -56,8 +56,8 @@ async function configOf(answer: CannedAnswer | null, given: Given = {}): Promise
 type Given = { redisUrl?: string; path?: string; more?: object };
 
 /**
- * Runs `check --live` against an upstream that gives one answer to all requests; null for one that nobody answers for.
- * Where this machine was held up for longer than the command waits for an answer, once more.
+ * Runs `check --live` against an upstream that gives one answer to all requests; null for one that never answers. Repeated
+ * once where this machine stalled for longer than the command waits for an answer.
  */
 async function check(answer: CannedAnswer | null, given: Given = {}): Promise<Checked> {
   return eventually(
@@ -82,7 +82,7 @@ function lineOf(name: string, lines: readonly string[]): string {
   return lines.find((line) => line.includes(`  ${name} `)) ?? '';
 }
 
-/** A server that says something to whoever connects, and answers each line. */
+/** A server that greets each connection, and answers each line. */
 async function talkingServer(greeting: string, reply: (line: string) => string): Promise<RawServer> {
   return open.started(
     new RawServer((socket) => {
@@ -98,7 +98,7 @@ const smtpAt = ({ port }: RawServer, login = '') => ({
   smtp: { url: `smtp://${login}127.0.0.1:${port}`, from: 'transfers@example.com' },
 });
 
-/** What moves the cursor of a terminal, hides text or turns it round. */
+/** Characters that move the cursor of a terminal, hide text or turn it round. */
 const CLEAR = '\u001b[2J\u001b]0;owned\u0007\u009b31m\u202e';
 const UNPRINTABLE = /[\p{Cc}\p{Cf}]/u;
 
@@ -138,7 +138,7 @@ describe('check --live', () => {
   test('ends with 0 where all is well', async () => {
     const { code, upstream, lists } = await check(WORKS);
     expect([code, upstream.startsWith('ok ')]).toEqual([0, true]);
-    // Chains that cannot be read are no fault: those that are built in are used.
+    // Unreadable chains are no fault: the built-in ones are used.
     expect(lists).toMatch(/^ok .*those that are built in: /);
   });
 
@@ -176,7 +176,7 @@ describe('check --live', () => {
       }),
     );
     let checks = 0;
-    // On a machine that is held up the greeting of this server comes too late for a check, again and again.
+    // On a slow machine the greeting of this server may be too late for a check, again and again.
     const greeted = async (): Promise<Checked | null> => {
       checks += 1;
       const checked = await checkOnce(WORKS, { more: smtpAt(mail) });
@@ -214,7 +214,7 @@ describe('check --live', () => {
     for (const name of ['upstream', 'chains and tokens', 'Redis (redis.url)']) {
       expect(lineOf(name, lines).match(/ECONNREFUSED/g), name).toHaveLength(1);
     }
-    // Beside a check that waits for all of its time it would take as long.
+    // Beside a check that waits for its full time it would take as long.
     const silent = await open.started(new RawServer(() => undefined));
     const slowMs = performance.now();
     await checkOnce(null, { redisUrl: `redis://127.0.0.1:${silent.port}` });

@@ -49,7 +49,6 @@ async function read(url: string): Promise<Record<string, unknown>> {
   return z.record(z.string(), z.json()).parse(await answer.json());
 }
 
-/** Has a sandbox do something wrong. */
 async function fault(sandbox: Sandbox, what: object): Promise<void> {
   const added = await fetch(`${sandbox.controlUrl}/faults`, {
     method: 'POST',
@@ -59,7 +58,6 @@ async function fault(sandbox: Sandbox, what: object): Promise<void> {
   expect(await added.text().then((text) => (added.ok ? '' : text))).toBe('');
 }
 
-/** Waits until a check of a transfer is so. */
 async function until(url: string, id: string, wanted: { state: string; because?: string }): Promise<void> {
   const found = z.array(z.object({ state: z.string(), because: z.string().nullable() }));
   await eventually(`${id}: ${JSON.stringify(wanted)}`, async () => {
@@ -202,7 +200,7 @@ describe('endpoints of a chain that are down', () => {
 });
 
 describe('endpoints of a chain that hang', () => {
-  // What hangs hangs for longer than the test may take.
+  // A hanging endpoint hangs for longer than the test may take.
   test('hold up neither the checks of another chain nor the end of the daemon', {
     timeout: 500_000,
   }, async () => {

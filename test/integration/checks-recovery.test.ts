@@ -65,7 +65,7 @@ test('a check that fails where others are answered is read ever more rarely', as
     const good = await one(number + 1);
     checks.wake();
     await stage.until(good, 'verified');
-    // Whatever that made due has been read.
+    // All checks that became due have been read.
     await eventually('it waits', async () => (await stage.waitingFor('own', 'failed')) === 1);
     reads.push(nodes.receipts(txOf(1)));
   }
@@ -75,7 +75,7 @@ test('a check that fails where others are answered is read ever more rarely', as
 });
 
 describe('a payment whose block is not final', () => {
-  /** Has time pass ten times as fast, until something is so. */
+  /** Lets time pass ten times as fast, until a condition holds. */
   async function watched(what: string, isSo: () => Promise<boolean>): Promise<void> {
     await eventually(what, async () => {
       await stage.pass(500);

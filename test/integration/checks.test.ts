@@ -24,7 +24,7 @@ import { eventually } from '../support/eventually.ts';
 import { logEntries } from '../support/log-entries.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
-/** For how long a process that is held up keeps the checks that it works on. */
+/** How long a stalled process keeps the checks that it works on. */
 const LEASE_MS = 10_000;
 
 let redis: RedisClient;
@@ -74,7 +74,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     expect(await stage.store.counts()).toEqual([{ chain: CHAIN, state: 'verified', count: 1 }]);
     const [known] = await stage.subjects.peek([intent]);
     expect(known?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
-    // What comes next goes on behind it.
+    // The next event has the following sequence.
     await stage.tell(hashOf(1), 'settled', { destinationTx: delivery() });
     const last = (await stage.events()).at(-1);
     expect(last).toMatchObject({ type: 'intent.settled', data: { sequence: 3 } });
@@ -103,7 +103,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     stage.script = () => readings;
     const { checks } = stage.start();
     const intent = await filled(1);
-    /** Has time pass until it waits for that. */
+    /** Lets time pass until it waits for this reason. */
     const because = async (word: string): Promise<void> => {
       await eventually(word, async () => {
         if ((await stage.store.of(intent))[0]?.because === word) return true;
@@ -145,7 +145,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     expect(check.because).toBe('token-unlisted');
     expect(await stage.store.of(other)).toEqual([]);
     expect(await stage.proofs()).toEqual([]);
-    // Nobody was asked for what no answer could change.
+    // No endpoint was polled for a result that no answer could change.
     expect(stage.asked).toEqual([]);
   });
 
@@ -207,7 +207,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     stage.start();
     const intent = await filled(1);
     await eventually('it waits', async () => (await stage.store.of(intent))[0]?.because === 'not-final');
-    // What is left out is not said: it is taken back by a null, at a newer time.
+    // A left-out member is not a statement: a null at a newer time takes it back.
     await eventually('it is taken back', async () => {
       await stage.tell(hashOf(1), 'settled', { destinationTx: null });
       const [known] = await stage.subjects.peek([intent]);
@@ -314,7 +314,7 @@ describe('one payment that two transfers claim', () => {
       'the first was requested anew',
       async () => (await stage.store.of(first))[0]?.because === 'not-final',
     );
-    // Whoever of both is asked first: the second waits for the first.
+    // In either order: the second waits for the first.
     stage.script = () => [found('own'), found('other')];
     await stage.makeDue();
     await stage.until(first, 'verified');
@@ -341,7 +341,7 @@ describe('one payment that two transfers claim', () => {
 
   test.each<[string, JsonObject | null, string[]]>([
     ['is taken back', null, []],
-    // The words about what was restated were gone, so that they are notified again.
+    // The events about the restated payment were gone, so that they are emitted again.
     ['is stated on a chain that is not checked', delivery({ chainId: 10 }), ['intent.verified']],
   ])('is given back once that of the first %s, until that states it again', async (_, otherwise, again) => {
     stage.start();
@@ -362,7 +362,7 @@ describe('one payment that two transfers claim', () => {
       return check?.because === 'not-stated' ? check : null;
     });
     expect(withdrawn.state).toBe('waiting');
-    // It says exactly what moved.
+    // It states the exact amount that moved.
     await eventually('it is stated again', async () => {
       await stage.tell(hashOf(1), 'settled', { destinationTx: delivery() });
       return (await stage.store.of(first))[0]?.state === 'verified';
@@ -404,7 +404,7 @@ describe('one payment that two transfers claim', () => {
       destinationTx: delivery({ txHash: txOf(1), amount: '500' }),
     });
     expect((await stage.until(second, 'unchecked')).because).toBe('ambiguous');
-    // This one says exactly what moved.
+    // This one states the exact amount that moved.
     const third = await stage.tell(hashOf(3), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
     await stage.until(third, 'verified');
     await stage.until(first, 'disputed');
@@ -431,7 +431,7 @@ describe('one payment that two transfers claim', () => {
     await eventually('the word has gone', async () => (await word()) === null);
     expect((await stage.store.of(first))[0]?.state).toBe('waiting');
     expect(await stage.proofs()).toHaveLength(2);
-    // The second is restated, and the log is the first's again: the same word is not reported twice.
+    // The second is restated, and the log is the first's again: the same event is not emitted twice.
     await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(3) }) });
     await eventually('the log is free', async () => (await stage.store.of(second))[0]?.state === 'waiting');
     stage.script = (tx) => (tx === txOf(1) ? [found('own'), found('other')] : [absent('own')]);
@@ -503,14 +503,14 @@ describe('one payment that two transfers claim', () => {
       );
       return states.every((state) => state !== undefined && state !== 'waiting');
     });
-    // Nothing on the chain says whose it is: the other is not reported to be wrong.
+    // The chain does not show the owner: the other is not reported as wrong.
     expect((await stage.proofs()).map(({ type }) => type)).toEqual(['intent.verified']);
     expect((await stage.store.counts()).map(({ state }) => state).sort()).toEqual(['unchecked', 'verified']);
   });
 });
 
 describe('a process that is gone', () => {
-  /** A connection that is cut off at its `at`th command: Redis has done it, and the answer does not come back. */
+  /** A connection that is cut off at its `at`th command: Redis has executed it, and the answer does not come back. */
   function dying(at: number): { client: RedisClient; isDead: () => boolean } {
     let count = 0;
     let isDead = false;
@@ -540,7 +540,6 @@ describe('a process that is gone', () => {
       const lost = stage.start(client);
       await eventually('it is done or dead', async () => isDead() || hasEnded());
       await lost.close();
-      // It got to the end.
       isDone = !isDead();
       await redis.del(stage.keys.checksLease);
       const heir = stage.start();
@@ -572,7 +571,7 @@ describe('a process that is gone', () => {
     await stage.makeDue();
     const [check] = (await stage.store.claim('last', new Map([[CHAIN, 10]]))).claimed;
     if (check === undefined) throw new Error('nothing was claimed');
-    // Who works on it keeps its claim, and does not shorten its lease.
+    // The working process keeps its claim, and does not shorten its lease.
     await stage.store.renew([{ id: check.id, token: 'last' }]);
     const renewed = await stage.store.claim('other', new Map([[CHAIN, 10]]));
     expect(renewed.nextInMs).toBeGreaterThan(80_000);
@@ -589,7 +588,7 @@ describe('a process that is gone', () => {
     await feed.close();
     const [slow] = (await stage.store.claim('slow', new Map([[CHAIN, 10]]))).claimed;
     if (slow === undefined) throw new Error('nothing was claimed');
-    // Its lease runs out, and another process is done before it comes back.
+    // Its lease expires, and another process is done before it comes back.
     await stage.makeDue();
     const [fast] = (await stage.store.claim('fast', new Map([[CHAIN, 10]]))).claimed;
     if (fast === undefined) throw new Error('nothing was claimed');
@@ -618,7 +617,7 @@ describe('the feed', () => {
     const feed = stage.feed();
     await feed.begin();
     const reported = await filled(1);
-    // It has not heard of the newer config yet.
+    // It has not been notified of the newer config yet.
     const without = new Checks({ ...stage.parts(), readers: new Map() });
     await without.settleLeft();
     await without.close();
@@ -693,7 +692,7 @@ describe('a check that ends in an error', () => {
     verifier.signals.on('check.failed', () => {
       errors += 1;
     });
-    // An end of another would have it asked again at once.
+    // The end of another check would make it due at once.
     await stage.until(await filled(2), 'verified');
     const poisoned = await filled(1);
     for (const times of [1, 2, 3]) {
@@ -728,7 +727,7 @@ describe('a chain that has left the config', () => {
       (await stage.store.counts()).find((one) => one.state === state)?.count ?? 0;
     await eventually('all were fed', async () => (await inState('waiting')) === many.length);
     await feed.close();
-    // Another works on some of them.
+    // Another process works on some of them.
     const [slow] = (await stage.store.claim('slow', new Map([[CHAIN, 1]]))).claimed;
     if (slow === undefined) throw new Error('nothing was claimed');
 
@@ -773,7 +772,7 @@ describe('very many checks', () => {
     expect(most).toBeLessThanOrEqual(16);
     expect(await stage.proofs()).toHaveLength(intents.length);
     expect(new Set(stage.asked).size).toBe(intents.length);
-    // A claim whose process was held up for as long as its lease is taken over, and asked about once more.
+    // A claim of a process that stalled for its whole lease is taken over, and requested once more.
     if (performance.now() - sinceMs < LEASE_MS) expect(stage.asked).toHaveLength(intents.length);
   });
 });

@@ -16,7 +16,7 @@ describe.skipIf(GCC.skip)(`the clock of Redis is an hour ahead, then right${GCC.
     const hashes = stage.add(19, { status: 'pending', atMs: () => Date.now() });
     await stage.subjects('intent.pending', 19);
     stage.clock.shift(HOUR_MS);
-    // Its alarms have rung: each is polled once.
+    // Their times are due: each is polled once.
     await Promise.all(hashes.map((hash) => stage.asked(({ intentHash }) => intentHash === hash)));
     await eventually('it is noticed, or acted upon', async () =>
       (await stage.events()).some(({ type }) => /overdue|jumped/.test(type)),

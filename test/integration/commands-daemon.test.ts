@@ -25,12 +25,10 @@ const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const NO_RETRIES = { retries: { delays: [] }, concurrency: 1 };
 const ESCAPE = '\u001b';
 
-/** Runs a command to its end, against a daemon. */
 async function run(url: string, args: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
   return runCommand(args, { INTENTWATCH_URL: url, INTENTWATCH_TOKEN: ADMIN_TOKEN, ...env });
 }
 
-/** Starts a command as a program of its own. */
 async function running(
   url: string,
   args: readonly string[],
@@ -75,7 +73,7 @@ async function delivering(hook: Hook, more: object = {}) {
   return { stage, url: daemon.url, happen };
 }
 
-/** An id of each kind, and arguments, for every command that asks a daemon. */
+/** An id of each kind, and arguments, for every command that calls a daemon. */
 const ASKING: readonly (readonly string[])[] = [
   ['ls'],
   ['show', `intent:${hashOf(9)}`],
@@ -118,7 +116,7 @@ describe('every command that asks a daemon', () => {
       expect(none, args.join(' ')).toMatchObject({ code: 75 });
       expect(none.err).toContain(`intentwatch: no daemon answers at ${away}`);
       const token = 'a-token-of-nobody-at-all';
-      // Failed logins of one address are answered later and later.
+      // Answers to failed logins of one address get slower.
       if (args.length > 1 && args[0] !== 'show') continue;
       const wrong = await run(url, args, { ...env, INTENTWATCH_TOKEN: token });
       expect(wrong, args.join(' ')).toMatchObject({ code: 78 });
@@ -145,7 +143,7 @@ describe('every command that asks a daemon', () => {
   test('lets a token that reads see, and change nothing', async () => {
     const { url } = await api();
     const env = { INTENTWATCH_TOKEN: READ_TOKEN };
-    // As programs of their own: what a command prints, and how it ends, is that of its process.
+    // As programs of their own: the output and end of a command are those of its process.
     const listing = await running(url, ['ls', '--json'], env);
     expect(await listing.ending()).toMatchObject({ code: 0 });
     expect(JSON.parse(listing.stdout.join('\n'))).toHaveProperty('subjects');
@@ -409,7 +407,7 @@ describe('listen and events --follow', () => {
     await local.close();
     expect(await first.end('SIGINT')).toMatchObject({ code: 0 });
 
-    // What was made while the listener was away comes when it is back, and waits for the program that it is for.
+    // Events made while the listener was away arrive when it is back, and wait for their program.
     made.push(...(await happen(1)));
     const second = await running(way, args, env);
     await second.line(/connection refused; trying again until it answers/);

@@ -17,7 +17,7 @@ const open = opening();
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const _NO_RETRIES = { retries: { delays: [] }, concurrency: 1 };
 
-/** Writes a config file, gone after the test. */
+/** Writes a config file, removed after the test. */
 async function configFile(yaml: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-commands-'));
   open.later(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
@@ -26,7 +26,6 @@ async function configFile(yaml: string): Promise<string> {
   return file;
 }
 
-/** Runs a command to its end. */
 async function run(...args: string[]): Promise<Ran> {
   return runCommand(args);
 }

@@ -15,7 +15,7 @@ async function reconcile(...args: string[]): Promise<Ran> {
   return runCommand(['reconcile', ...args]);
 }
 
-/** The file of a config with books, which nobody has kept yet. */
+/** The file of a config with books that do not exist yet. */
 async function configWith(more: object): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-reconcile-'));
   later(() => rm(folder, { recursive: true, force: true }));
@@ -33,7 +33,7 @@ async function configWith(more: object): Promise<string> {
   return file;
 }
 
-// 1 means that a check has failed: whoever closes the day by a script must be able to tell.
+// 1 means that a check has failed: a script that closes the day must be able to tell.
 test('ends with 78, not with 1, for a day that the daemon does not have', async () => {
   const detail = 'found "2026-11-33", expected a day of the calendar';
   const server = await cannedServer(() => ({

@@ -46,7 +46,7 @@ beforeEach(() => {
 
 afterEach(() => redis.disconnect());
 
-/** What is known of a subject before a request, and the commit counter then. */
+/** The known state of a subject before a request, and the commit counter then. */
 async function look(subject: SubjectId): Promise<Known & { asOf: string }> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
   const [known] = await subjects.look([subject]);
@@ -59,7 +59,7 @@ function record(status: string, updatedAt: number | null, more: JsonObject = {})
   return { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
 }
 
-/** Has a subscription want a subject, as a config would. */
+/** Adds a subject to a subscription, as a config would. */
 async function want(subscription: string, subject: SubjectId): Promise<Claim> {
   const wanted = { digest: '', graceSpanMs: 0, receivers: [], routes: [], subscriptions: [] };
   const names = await redis.hkeys(keys.subscriptions);
@@ -88,7 +88,7 @@ async function want(subscription: string, subject: SubjectId): Promise<Claim> {
   return claim;
 }
 
-/** Takes a record in, as a poll at a moment would: an exact poll, or a page under some claims. */
+/** Ingests a record as a poll does: an exact poll, or a page under some claims. */
 async function take(
   raw: UpstreamRecord,
   how: { nowMs: number; claims?: readonly Claim[]; asOf?: string },
@@ -121,7 +121,7 @@ describe('what a page and an exact poll say of one state', () => {
       await take(exact, { nowMs: T0_MS + at * MINUTE_MS });
       await take(page, { nowMs: T0_MS + at * MINUTE_MS + 30_000, claims: [] });
     }
-    // What the page adds to the first sight is one change; from then on both say the same.
+    // The page adds members to the first record, which is one change; from then on both have the same.
     expect(await eventTypes()).toEqual(['intent.pending', 'intent.updated']);
     const [, updated] = await log();
     expect(updated?.kind === 'event' && updated.event.data.changes).toEqual(['intentHashes']);
@@ -347,7 +347,7 @@ describe('a first sight after an event that was made for others alone', () => {
   });
 });
 
-/** Tells what the clock has brought about. */
+/** Emits the events that the passage of time has caused. */
 async function pass(
   known: Standing & { snapshot: Snapshot },
   context: Pick<PlanContext, 'nowMs' | 'subscriptions'>,
@@ -359,7 +359,7 @@ async function pass(
 describe('an event of a transfer under way', () => {
   const legs = { sourceTx: { chainId: 1, amount: '1' }, destinationTx: { chainId: 10, amount: '1' } };
 
-  /** Has it learned that stages end after 10 s or so on a pair of chains. */
+  /** Makes it learn that stages end after about 10 s on a pair of chains. */
   async function teach(): Promise<void> {
     const learned = new LearnedStore(redis, keys);
     const increments = [{ bin: binOf(10), ended: 500, watchedSeconds: 500 }];

@@ -16,7 +16,7 @@ const GCC = needs(PARTS.gcc);
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-/** More than a test takes, and far less than the clocks are set off. */
+/** More than a test takes, and far less than the skew of the clocks. */
 const SLACK = 30_000;
 
 /** A Redis whose clock the test sets, and processes whose clocks it sets. */
@@ -60,12 +60,10 @@ async function stage() {
     redis,
     keys,
     process,
-    /** Lets time pass, for all. */
     pass: (ms: number): void => {
       passedMs += ms;
       set();
     },
-    /** Sets Redis' clock ahead of the true time. */
     setAhead: (ms: number): void => {
       aheadMs = ms;
       set();

@@ -108,7 +108,7 @@ test('signing out takes the cookie away, and only from the page itself', async (
     204,
     expect.stringMatching(/^intentwatch_\d+=; Path=\/; Max-Age=0; HttpOnly; SameSite=Strict$/),
   ]);
-  // Whoever has copied the cookie is signed out with it; other sessions of the token go on.
+  // A copied cookie is signed out with it; other sessions of the token go on.
   expect(await statusOf('/receivers', { cookie })).toBe(401);
   expect(await (await fetch(url, { headers: { cookie } })).json()).toMatchObject({ scope: null });
   expect(await statusOf('/receivers', { cookie: other })).toBe(200);

@@ -27,7 +27,7 @@ type Deliver = (
 ) => Promise<AttemptResult>;
 type Stage = { consumer: Consumer<Context>; deliver: Deliver; url: string; reported: Reported[] };
 
-/** A consumer behind a server, what delivers to it as the daemon does, and what it said of failures. */
+/** A consumer behind a server, a sender that delivers as the daemon does, and the consumer's reports of failures. */
 async function withConsumer(
   serve: Serve,
   use: (stage: Stage) => Promise<void>,

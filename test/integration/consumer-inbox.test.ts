@@ -20,13 +20,13 @@ import { renderedEvent } from '../support/rendered-event.ts';
 import { signedRequest } from '../support/signed-request.ts';
 import { WEBHOOK_SECRET } from '../support/webhook-receiver.ts';
 
-/** A database with the inbox and a table of effects, whatever writes to it. */
+/** A database with the inbox and a table of effects. */
 type Stage = {
-  /** Runs a handler that notes its event; `fail` throws after that. */
+  /** Runs a handler that records its event; `fail` throws after that. */
   take: (event: AnyEvent, options?: { consumer?: string; fail?: Error }) => Promise<boolean>;
   inbox: (options?: { consumer?: string }) => Inbox<unknown>;
   effects: () => Promise<string[]>;
-  /** Moves the time at which everything was handled so far. */
+  /** Moves the time of all handled events back. */
   age: (days: number) => Promise<void>;
 };
 
@@ -35,7 +35,7 @@ function eventOf(letter: string, sequence = 1): AnyEvent {
   return { ...event, data: { ...event.data, sequence } };
 }
 
-/** What any inbox has to do. */
+/** The promises of any inbox. */
 function promises(stage: () => Stage): void {
   test('an event is handled once', async () => {
     expect(await stage().take(eventOf('a'))).toBe(true);
@@ -174,7 +174,6 @@ describe.skipIf(POSTGRES.skip)(`the inbox in Postgres${POSTGRES.note}`, () => {
     return rows.map(({ event_id }) => event_id);
   };
 
-  /** Resolves when a transaction waits for another. */
   const somebodyWaits = (): Promise<unknown> =>
     eventually('a transaction waits for another', async () => {
       const { rowCount } = await pool.query(

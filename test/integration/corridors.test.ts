@@ -66,7 +66,7 @@ test('the API shows what was learned of each pair of chains, the most seen first
   ]);
   expect(p50Seconds).toBeGreaterThan(5);
   expect(p50Seconds).toBeLessThan(15);
-  // Too little was seen for times and shares, not for counts.
+  // Too few transfers for times and shares, not for counts.
   expect(mainnet).toMatchObject({ corridor: '1:10', fill: null, filled: 5, unfilledShare: null });
   expect(mainnet?.settlement?.observations).toBe(300);
 });

@@ -85,7 +85,6 @@ const INHIBITION = z.object({
   ),
 });
 
-/** The alerts that a matcher of names means. */
 function named(matchers: readonly string[]): string[] {
   return matchers.flatMap((matcher) => (/^alertname=~?"(.*)"$/.exec(matcher)?.[1] ?? '').split('|'));
 }

@@ -141,7 +141,7 @@ function emitEverything(signals: Signals): void {
   signals.emit('receiver.events-dropped', { receiver: 'backend', count: 2 });
 }
 
-/** Emits what checks of payments say. */
+/** Emits the results of checks of payments. */
 function emitChecks(signals: Signals): void {
   const ended = { chainId: '8453', corridor: '10:8453', lagSeconds: 3 };
   signals.emit('check.ended', { ...ended, state: 'verified' });
@@ -295,7 +295,7 @@ describe.skipIf(installation.skip)(`against a real Prometheus${installation.note
   beforeAll(async () => {
     const { url } = await server.start();
     await prometheus.start(new URL(url).host);
-    // Counters at 0 have to be seen before they move, or nothing has increased.
+    // Counters at 0 must be scraped before they move, or nothing has increased.
     await prometheus.until(
       'a first scrape',
       async () => (await prometheus.count('intentwatch_build_info')) > 0,
@@ -321,14 +321,14 @@ describe.skipIf(installation.skip)(`against a real Prometheus${installation.note
   });
 
   test.each(queries)('the panel "$name" shows something', async ({ expr }) => {
-    // What was emitted once is within an hour, however long this machine is held up.
+    // A single emission is within an hour, however slow this machine is.
     const asked = expr
       .replaceAll('$__rate_interval', '1h')
       .replaceAll('$__range', '1h')
       .replaceAll('$job', 'intentwatch')
       .replaceAll(/\$(instance|receiver|route)\b/g, '.*');
     expect(asked).not.toContain('$');
-    // After a scrape that failed, there is nothing until the next.
+    // After a failed scrape, there is nothing until the next.
     await prometheus.until(`something of ${asked}`, async () => (await prometheus.count(asked)) > 0);
   });
 

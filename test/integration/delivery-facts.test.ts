@@ -66,18 +66,18 @@ test('a clock of Redis that jumps ahead takes nothing from processes that live',
     process: 'p',
   });
   await deliveries.claim('hook', { process: 'q', most: 1, intervalMs: null, held: [] });
-  // What a clock that jumps an hour ahead comes to.
+  // The effect of a clock that jumps an hour ahead.
   for (const process of ['p', 'q']) await redis.zincrby(keys.senders, -3_600_000, process);
   expect(await deliveries.takeOver('hook', 'p')).toBe(0);
   expect((await senders.beat('p', 60_000)).gone).toEqual([]);
   await senders.beat('q', 60_000);
   expect((await senders.beat('p', 60_000)).gone).toEqual([]);
-  // One that really says nothing any more is found out.
+  // A sender without any sign of life is found out.
   await redis.zincrby(keys.senders, -3_600_000, 'q');
   const { gone, nowMs } = await senders.beat('p', 60_000);
   expect(gone).toEqual(['q']);
   expect(await deliveries.takeOver('hook', 'p')).toBe(1);
-  // One that speaks again meanwhile is not forgotten.
+  // A sender with a new sign of life is not removed.
   await senders.beat('q', 60_000);
   await senders.forget(nowMs);
   expect(await redis.zscore(keys.senders, 'q')).not.toBeNull();
@@ -214,7 +214,7 @@ test('times that a clock of Redis noted that was an hour ahead hold up nothing',
       outcome: 'pending',
       restMs,
     });
-  // Whenever it took something last, this speaks against it.
+  // The attempt counts against it, whatever the time of its last success.
   await redis.hset(receiver, { lastSuccessAt: aheadMs, since: aheadMs, recoveredAt: aheadMs });
   await fail('evt_1', null);
   const known = await redis.hmget(receiver, 'failures', 'since');
@@ -225,7 +225,7 @@ test('times that a clock of Redis noted that was an hour ahead hold up nothing',
     const id = (await claimed(null)) ?? '';
     await redis.hset(receiver, { state, notBefore: aheadMs, restedAt: aheadMs, span: 10_000 });
     await fail(id, 600_000);
-    // A wait that it requested holds.
+    // A wait that the receiver requested holds.
     expect(await claimed(null)).toBe(undefined);
     expect(Number(await redis.hget(receiver, 'notBefore'))).toBeLessThan(aheadMs);
     await redis.hset(receiver, { notBefore: aheadMs });
@@ -290,7 +290,7 @@ test('a clock of Redis that jumps over disableAfter does not disable a receiver;
   };
   const jumpMs = 7_200_000;
   const confirmedMs = (await redisTimeMs(redis)) - jumpMs;
-  // Two failures before the jump, as Redis time was then, and the others after it.
+  // Two failures before the jump, by the time of Redis then, and the others after it.
   await redis.hset(keys.clock, { confirmedMs });
   for (let failure = 0; failure < 2; failure += 1) await fail();
   await redis.hset(keys.receiver('hook'), { since: confirmedMs });

@@ -23,23 +23,23 @@ const CHAINS = [
   { chainId: 98_866, name: 'Plume' },
 ];
 
-/** Is watched all the time, and never seen. */
+/** Is watched all the time, and never found. */
 const QUIET = hashOf(999);
 const UNSEEN: Scripted = { records: [intentRecord(QUIET, 'unknown', null)] };
 
-/** What the discovery endpoints answer; `null` has them answer 503. */
+/** The answers of the discovery endpoints; `null` makes them answer 503. */
 type Lists = { chains: JsonValue; tokens: JsonValue };
 
 const json = (body: JsonValue): Scripted => ({ status: 200, body: JSON.stringify(body) });
 
-/** A transfer of a token that somebody names, paid out at once. */
+/** A transfer of a named token, paid out at once. */
 function record(hash: string, token: string, amount = '2500000000'): Scripted {
   const leg = { chainId: 98_866, txHash: `0x${'ab'.repeat(32)}`, token, amount };
   const updatedAt = Math.floor(Date.now() / 1_000);
   return { records: [intentRecord(hash, 'pending', updatedAt, { sourceTx: leg })] };
 }
 
-/** A daemon that watches intents of one token, and tells one receiver of them in words. */
+/** A daemon that watches intents of one token, with one receiver whose messages have texts. */
 async function stage(options: { lists: Lists | null; token?: string; more?: object; receiver?: object }) {
   const held = { lists: options.lists, token: options.token ?? TOKEN };
   const isList = ({ path }: Asked): boolean => path === '/v1/chains' || path === '/v1/tokens';
@@ -129,7 +129,7 @@ describe('chains and tokens of the upstream', () => {
 
   test('are requested again when a record names what they do not have, and once an hour', async () => {
     const run = await stage({ lists: { chains: CHAINS, tokens: [] } });
-    // One at a time: another would go on for some seconds with what it has read itself.
+    // One at a time: another process would use its own read lists for some seconds.
     const first = await run.start([]);
     await run.read();
     await first.close();
@@ -137,7 +137,7 @@ describe('chains and tokens of the upstream', () => {
     const daemon = await run.start([hashOf(1)]);
     const [unknown] = await run.reported();
     expect(unknown).toContain('2500000000 base units');
-    // It was read a moment ago: nothing is requested so soon again.
+    // It was read just now: it is not requested again so soon.
     expect(run.lists()).toHaveLength(2);
     await daemon.close();
     await age(run, 301_000);
@@ -230,7 +230,7 @@ describe('chains and tokens of the upstream', () => {
   });
 });
 
-/** Makes what is stored so old, as if nobody had asked since. */
+/** Makes the stored lists older, as if no request had come since. */
 async function age({ redis, keys }: { redis: Redis; keys: Keys }, byMs: number): Promise<void> {
   const atMs = String(Date.now() - byMs);
   await redis.hset(keys.directory, 'chainsAtMs', atMs, 'tokensAtMs', atMs);

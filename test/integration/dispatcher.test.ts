@@ -15,7 +15,7 @@ import { RedisProcess } from '../support/redis-process.ts';
 
 const WALLETS = [walletId(`0x${'1'.repeat(40)}`), walletId(`0x${'2'.repeat(40)}`)];
 
-/** For so long a claim is on its way to a worker before it is asked about. */
+/** How long a claim may be on its way to a worker before it is checked. */
 const CLAIM_LEASE_MS = 3_000;
 
 let stage: PlanStage;
@@ -36,7 +36,7 @@ function dispatcherOf(plan: PlanStore): Dispatcher {
   return new Dispatcher(parts, { endpointGroup: 'status', process: 'p1', capacity: WALLETS.length });
 }
 
-/** A plan that says when it has claimed as much as the dispatcher takes, and never answers a check; it counts its claims. */
+/** A plan that signals when it has claimed as much as the dispatcher takes, and never answers a check; it counts its claims. */
 class SlowPlan extends PlanStore {
   readonly full = Promise.withResolvers<void>();
   checks = 0;
@@ -66,7 +66,7 @@ describe('a dispatcher', () => {
     dispatcher.start();
     await plan.full.promise;
     dispatcher.wake();
-    // A loop that never lets go of the processor would let no turn of the event loop begin.
+    // A loop that never yields would let no turn of the event loop begin.
     for (let turns = 0; turns < 100; turns += 1) await turn();
     await dispatcher.close();
   });
@@ -120,13 +120,13 @@ describe('a dispatcher', () => {
   });
 
   test('leaves one check of the plan at a time with a Redis that does not answer', async () => {
-    // After 5 s it gives a check up.
+    // It gives up a check after 5 s.
     holdTimers(5_000);
     const plan = new SlowPlan(stage.redis, stage.keys);
     const dispatcher = dispatcherOf(plan);
     dispatcher.start();
     await eventually('a check', () => plan.checks > 0);
-    // It claims twice a second where there is nothing to do, and checks once: these take as long as three checks.
+    // It claims twice a second where nothing is due, and checks once: these take as long as three checks.
     const before = plan.claims;
     await eventually('claims go on beside it', () => plan.claims >= before + 6);
     expect(plan.checks).toBe(1);

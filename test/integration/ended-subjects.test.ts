@@ -42,7 +42,7 @@ beforeEach(() => {
 
 afterEach(() => redis.disconnect());
 
-/** Makes the subscriptions of the config the ones that name these subjects; `receivers` are those of some, the others have `r`. */
+/** Makes the config's subscriptions name these subjects; `receivers` are those of some, the others have `r`. */
 async function sync(
   named: Record<string, SubjectId[]>,
   receivers: Record<string, string[]> = {},
@@ -58,7 +58,7 @@ async function sync(
   await registry.sync({ digest: '', graceSpanMs: 0, receivers: [], routes: [], subscriptions }, '0-0');
 }
 
-/** Has a page show the transfer, under the claims on another subject. */
+/** Ingests the transfer from a page, under the claims on another subject. */
 async function show(status: string, updatedAt: number, root: SubjectId = WALLET): Promise<Taken> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
   const [shown, known] = await subjects.look([root, INTENT]);
@@ -74,7 +74,7 @@ async function settle(days: number): Promise<{ compacted: number; removed: numbe
   return ended.settle({ confirmedMs: Date.now() + days * DAY_MS, retentionMs: RETENTION_MS });
 }
 
-/** Notes that a sweep that began after so many days has read all that the wallet has. */
+/** Records that a sweep that began after so many days has read the whole wallet. */
 async function read(days: number): Promise<void> {
   await redis.hset(keys.wallet(WALLET), 'readAtMs', String(Date.now() + days * DAY_MS));
 }
@@ -118,7 +118,7 @@ describe('a transfer that has ended', () => {
     await read(201);
     await settle(202);
     expect(await state()).toBe('compact');
-    // The time at which that was found is Redis time, which has not moved here.
+    // The time of that finding is Redis time, which has not moved here.
     await redis.zadd(keys.ended, Date.now() + 202 * DAY_MS, INTENT);
     expect(await settle(231)).toEqual({ compacted: 0, removed: 0 });
     expect(await settle(233)).toEqual({ compacted: 0, removed: 1 });

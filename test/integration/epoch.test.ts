@@ -14,7 +14,7 @@ import { operatorEvent } from '../support/operator-event.ts';
 
 const { later } = opening();
 
-/** What is in Redis of one prefix, so that a test can put it back. */
+/** Dumps the Redis data of one prefix, so that a test can restore it. */
 async function dumpOf(redis: RedisClient, keys: Keys): Promise<() => Promise<void>> {
   const names = async (): Promise<string[]> => redis.keys(`${keys.root}:*`);
   const stored = await Promise.all(
@@ -120,7 +120,7 @@ test.each([
     fromMs: what === 'nothing' ? null : expect.any(Number),
     untilMs: expect.any(Number),
   });
-  // A start that ends before it has written what its config wants leaves that to the next one, in the same epoch.
+  // A start that ends before it has written its config's subjects leaves that to the next one, in the same epoch.
   const third = await process(first.dataDir);
   expect(third.epoch.begun.epoch).toBe(2);
   expect(third.epoch.behind).not.toBeNull();
@@ -133,7 +133,7 @@ test('no epoch is used twice by processes with folders of their own', async () =
   await one.epoch.look();
   await restore();
   await one.epoch.look();
-  // It has not looked since, and takes over what the other began.
+  // It has not looked since, and continues the epoch that the other began.
   await other.epoch.look();
   expect(other.epoch.begun.epoch).toBe(2);
   await restore();

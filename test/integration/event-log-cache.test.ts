@@ -5,12 +5,12 @@ import { Keys } from '../../src/store/keys.ts';
 import type { LogEntry } from '../../src/store/log-entry.ts';
 import { testPrefix } from '../support/daemon.ts';
 
-/** An entry with so many bytes, in characters of two bytes. */
+/** An entry of some bytes, in characters of two bytes. */
 function entryOf(number: number, bytes: number): { id: string; fields: string[] } {
   return { id: `${number}-0`, fields: ['text', 'é'.repeat((bytes - 4) / 2)] };
 }
 
-/** The number of some entries, the newest first, a log still holds as they were read. */
+/** The number of entries, from the newest back, that a log still holds as they were read. */
 function held(log: EventLog, read: readonly { id: string; fields: string[]; entry: unknown }[]): number {
   const missing = read.toReversed().findIndex(({ id, fields, entry }) => log.read(id, fields) !== entry);
   return missing === -1 ? read.length : missing;
@@ -31,7 +31,7 @@ test('entries of the log are held up to 8 MiB, and up to 1,500', async () => {
     expect(held(small, readAll(small, { count: 1_600, bytes: 1_000 }))).toBe(1_500);
     const huge = create();
     expect(held(huge, readAll(huge, { count: 1, bytes: MOST_READ_BYTES + 2 }))).toBe(0);
-    // What came before it is removed, and what comes after it is held as ever.
+    // The entries before it are removed, and those after it are held as before.
     expect(held(huge, readAll(huge, { count: 3, bytes: 1_000 }))).toBe(3);
   } finally {
     await disconnect(redis);

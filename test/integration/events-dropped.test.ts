@@ -20,7 +20,7 @@ test('what the retention takes from a disabled receiver is named: open deliverie
     },
     { retention: '5d' },
   );
-  // Disabled for a week: an open delivery, and events behind the cursor, of which one is nothing for it.
+  // Disabled for a week: an open delivery, and events behind the cursor, one of which it does not match.
   const { redis, keys } = stage;
   const fromMs = (await redisTimeMs(redis)) - 7 * 24 * HOUR_MS;
   await redis.hset(keys.receiver('hook'), { state: 'disabled', disabledAt: String(fromMs) });
@@ -43,7 +43,7 @@ test('what the retention takes from a disabled receiver is named: open deliverie
   });
   expect(dropped?.event.data.record.deliveries).toHaveLength(4);
   expect(await stage.backlog.counts('hook')).toEqual({ pending: 0, dead: 0 });
-  // Those that follow within the hour are noted, and reported together after it.
+  // Further drops within the hour are recorded, and reported together after it.
   await redis.hset(keys.receiver('hook'), { reportedDropsAt: String(fromMs) });
   const later = `evt_${'1'.repeat(40)}`;
   await redis.zadd(keys.pending('hook'), fromMs, later);
@@ -85,7 +85,7 @@ test('what expires while a receiver is out of the config is named once it is bac
 });
 
 describe('a delivery that is open when its event expires', () => {
-  /** Four deliveries, of which the first is being sent and is not answered until `release` is called. */
+  /** Four deliveries; the first is being sent and is not answered until `release` is called. */
   async function waiting() {
     const operator = await open.started(new Hook());
     const held = Promise.withResolvers<void>();
@@ -118,7 +118,7 @@ describe('a delivery that is open when its event expires', () => {
   test('is dropped by the check, counted and named, while another is being sent', async () => {
     const { redis, keys, operator, ids, lost, backlog } = await waiting();
     const [expired = '', old = '', waits] = ids;
-    // The fact of one has expired with its event; that of the other stands.
+    // The fact of one has expired with its event; that of the other exists.
     const [gone, past] = [expired, old].map((id) => keys.delivery('hook', id));
     await redis
       .multi()

@@ -103,7 +103,7 @@ describe('a finished subject', () => {
       more: { removal: { graceSpan: '0s' } },
     });
     later(() => second.daemon.close());
-    // Nobody names it any more: from now on its time runs, by no clock of Redis.
+    // No subscription names it any more: from now on its time runs, by no clock of Redis.
     expect(await redis.pttl(`{${prefix}}:subject:intent:${HASH}`)).toBe(-1);
     expect(await redis.zscore(`{${prefix}}:ended`, `intent:${HASH}`)).not.toBe(null);
   });

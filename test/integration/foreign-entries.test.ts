@@ -93,7 +93,7 @@ async function registry(): Promise<{ registry: Registry; subjects: SubjectStore 
   return { registry: made, subjects };
 }
 
-/** Has a worker take the poll of the one subject that is wanted. */
+/** Makes a worker take the poll of the one wanted subject. */
 async function take(parts: { registry: Registry; subjects: SubjectStore }): Promise<PollStart> {
   const plan = new PlanStore(redis, keys);
   await plan.setBudgets({ status: 100 });
@@ -273,7 +273,7 @@ test('a delivery that is none keeps the place of no other', async () => {
   const hook = await open.started(new Hook());
   const stage = await deliveryStage(open, { hook: { hook, more: { concurrency: 1 } } });
   const made = { subject: INTENT, sequence: 1, root: ROOT, atMs: Date.now() + 60_000 };
-  // The receiver is not only polled when nothing was reported of it for 30 s.
+  // The receiver must not wait for the poll after 30 s without a notification.
   holdTimers(30_000);
   await stage.start();
   const queue = stage.keys.queue('hook');

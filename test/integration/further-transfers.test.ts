@@ -9,7 +9,7 @@ import { hashOf } from '../support/scripted-upstream.ts';
 
 const { child, started } = opening();
 
-/** What the shipped daemon reports of subjects at a sandbox. */
+/** The shipped daemon's events about subjects at a sandbox. */
 async function watching(sandbox: Sandbox, named: object): Promise<TestReceiver> {
   const hook = await started(new TestReceiver());
   const daemon = child({
@@ -23,7 +23,6 @@ async function watching(sandbox: Sandbox, named: object): Promise<TestReceiver> 
   return hook;
 }
 
-/** Resolves with the first event of a transfer. */
 async function firstOf(hook: TestReceiver, intentHash: string): Promise<RenderedEvent | undefined> {
   const of = (events: RenderedEvent[]) =>
     events.find(({ data }) => data.subject.id === `intent:${intentHash.toLowerCase()}`);

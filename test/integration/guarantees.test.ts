@@ -16,7 +16,7 @@ function always(status: string): ScriptedUpstream {
   }));
 }
 
-/** All that stands under a key, as text. */
+/** The whole content of a key, as text. */
 async function contents(redis: Redis, key: string): Promise<string> {
   switch (await redis.type(key)) {
     case 'string':
@@ -55,7 +55,7 @@ describe('the budget', () => {
     };
     for (const { daemon } of [await startDaemon(config), await startDaemon(config)])
       later(() => daemon.close());
-    // And it is used: 40 subjects ask for more than 20 requests a second. A machine that is held up does so later.
+    // The budget is used: 40 subjects need more than 20 requests a second. A slow machine reaches it later.
     const perSecond = (): number =>
       (8 * budget * 1_000) / ((times.at(-1) ?? 0) - (times.at(-8 * budget) ?? Number.NEGATIVE_INFINITY));
     while (perSecond() <= budget / 2) await upstream.asks(() => true);
@@ -155,7 +155,7 @@ describe('secrets', () => {
     for (const secret of [apiKey, urlToken, smtpPassword, Buffer.alloc(32, 9).toString('base64')]) {
       expect(seen.filter((text) => text.includes(secret))).toEqual([]);
     }
-    // What is no secret is found that way, so that the search can find something.
+    // A text that is no secret is found that way: the search can find something.
     expect(seen.some((text) => text.includes('intent.filled'))).toBe(true);
     expect(JSON.stringify(daemon.lines)).not.toContain('someone@example.com');
   });

@@ -25,7 +25,6 @@ const { serving, shown, quoteFile, watching } = quoteStage(open);
 
 const OTHER_SIGNER = privateKeyToAccount(`0x${'22'.repeat(32)}`);
 
-/** The order of secp256k1. */
 const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
 /** The same signature with its last byte counted from another number than 27. */
@@ -101,7 +100,7 @@ describe('an imported quote', () => {
     const { daemon } = await start();
     await hook.until((all) => all.length === 1);
     await daemon.close();
-    // It was found out once: a restart neither tells it again nor asks again.
+    // It was found out once: a restart neither emits it again nor polls again.
     const asked = upstream.asked.length;
     status = shown('active');
     await start();
@@ -177,7 +176,7 @@ describe('an imported quote', () => {
     ]);
     const { signals } = await start();
     await hook.until((all) => all.length === 1);
-    // Nothing that it says is believed before it is verified, its expiry neither.
+    // No member of it is trusted before it is verified, not even its expiry.
     await upstream.asks(({ path }) => path === '/v1/intents/status');
     await signalled<{ outcome: string }>((take) => signals.on('poll.ended', take));
     const redis = new Redis(inject('redisUrl'));

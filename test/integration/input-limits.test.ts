@@ -30,10 +30,10 @@ import { WEBHOOK_SECRET, webhookReceiver } from '../support/webhook-receiver.ts'
 
 type Limit = 'bytes' | 'depth' | 'members' | 'numberCharacters' | 'textCharacters';
 
-/** Sends input of a size, and returns whether it was refused for its size. */
+/** Sends input of a size; returns true when it was refused for its size. */
 type Send = (size: number) => Promise<boolean> | boolean;
 
-/** How each limit of a row is tried. `slack`: what cannot be sent to the byte is sent so much smaller, and larger. */
+/** Senders for each limit of a row. `slack`: the margin, on both sides, of input that cannot be sized to the byte. */
 type Tried = Partial<Record<Limit, Send>> & { slack?: Partial<Record<Limit, number>> };
 
 let stage: ApiStage;
@@ -71,7 +71,7 @@ async function serve(listener: RequestListener): Promise<string> {
 const serveBody = (body: string, type = 'application/json'): Promise<string> =>
   serve((_request, response) => response.writeHead(200, { 'content-type': type }).end(body));
 
-/** A server on which each connection is served as a function of the test has it. */
+/** A server on which a function of the test serves each connection. */
 async function rawServer(serve: ConstructorParameters<typeof RawServer>[0]): Promise<number> {
   const server = new RawServer(serve);
   await server.start();
@@ -85,7 +85,7 @@ async function folder(): Promise<string> {
   return made;
 }
 
-/** The message with which something fails; empty where it does not. */
+/** The message with which a promise fails; empty where it does not. */
 const messageOf = (promise: Promise<unknown>): Promise<string> =>
   promise.then(
     () => '',
@@ -215,7 +215,7 @@ function postgresError(bytes: number): Buffer {
 const AUTHENTICATED = Buffer.from('R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I');
 const READY = AUTHENTICATED.subarray(9);
 
-/** A Postgres that lets everybody in, answers the first statement with an error of so many bytes, and ends at the second. */
+/** A Postgres that accepts every login, answers the first statement with an error of so many bytes, and ends at the second. */
 async function postgresAnswers(bytes: number): Promise<string> {
   const answers = [AUTHENTICATED, Buffer.concat([postgresError(bytes), READY])];
   const port = await rawServer((socket) => {
@@ -265,7 +265,7 @@ const posted =
     return isRefused;
   };
 
-/** Loads a config, and returns whether it was refused for its size. */
+/** Loads a config; returns true when it was refused for its size. */
 async function configRefuses(
   yaml: string,
   { env = {}, files = {} }: { env?: NodeJS.ProcessEnv; files?: Record<string, string> } = {},
@@ -288,7 +288,7 @@ const quoted =
     return isRefused;
   };
 
-/** What comes at once is read at once: an answer that ends within the same piece is complete. */
+/** Data that arrives at once is read at once: an answer that ends within the same piece is complete. */
 const CHUNK = 100_000;
 
 const TRIED: Record<keyof typeof LIMITS, Tried> = {
@@ -428,7 +428,7 @@ const ROWS = Object.entries<InputLimits>(LIMITS).flatMap(([name, limits]) => {
   });
 });
 
-/** A long number in a list is dropped as in a page, and no member that is read shows it. */
+/** A long number in a list is dropped as on a page, and no member that is read shows it. */
 const TESTED = ROWS.filter(({ name, limit }) => `${name}.${limit}` !== 'upstreamList.numberCharacters');
 
 describe('each limit of the table is the one that holds', () => {
@@ -454,7 +454,7 @@ describe('a mail server whose replies do not end costs one attempt', () => {
     const result = await delivered(mailReceiver(60_000), `smtp://127.0.0.1:${port}`);
     expect(result).toMatchObject({ outcome: 'failed', retryAfterMs: null });
     expect(result.reason.length).toBeLessThanOrEqual(300);
-    // Nothing of the flood keeps the process busy once the attempt is over.
+    // No part of the flood keeps the process busy once the attempt is over.
     const isBusy = (): boolean => process.getActiveResourcesInfo().includes('Immediate');
     for (let turns = 0; isBusy() && turns < 100; turns += 1)
       await new Promise((resolve) => setTimeout(resolve, 1));

@@ -51,7 +51,7 @@ describe('two processes that hold answers about one subject', () => {
       prefix: testPrefix(),
       receivers: { hook: { url: hook.url } },
       subscriptions: [{ name: 's', wallets: [WALLET_A], intents: [HASH], receivers: ['hook'] }],
-      // The page is waited for however long the rest takes.
+      // The page is awaited however long the rest takes.
       more: { upstream: { baseUrl: server.url, apiKey: 'key', timeout: '5m' } },
     };
     const pageAsked = server.asks(({ query }) => query.wallet !== undefined);
@@ -190,7 +190,7 @@ describe('a process that is cut off at the worst moment', () => {
     const direct = new Redis(inject('redisUrl'));
     later(async () => void (await direct.quit()));
     const cursor = (): Promise<string | null> => direct.hget(`{${prefix}}:cursors`, 'hook');
-    // From the first move of a cursor on, this process neither says nor hears anything: as good as dead.
+    // From the first move of a cursor on, this process neither sends nor receives anything, as if it were dead.
     let moved = false;
     proxy.onRequest = (bytes) => {
       if (

@@ -10,7 +10,7 @@ import { ShippedDaemon } from '../support/shipped-daemon.ts';
 
 const TOKEN = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2lnbmF0dXJl';
 
-/** Statuses that no log line may show, by what of them would give them away. */
+/** Statuses that no log line may show, by the part of them that would reveal them. */
 const STATUSES = {
   'bob@example.com': /bob/i,
   'refund for carol@example.com, quickly': /carol/i,

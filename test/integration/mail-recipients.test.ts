@@ -63,7 +63,7 @@ test('a mail is sent again to whom the server refused for now, and to nobody els
     ...[1, 2, 3].map(() => ({ outcome: 'failed', remaining: [BOB] })),
     { outcome: 'delivered', remaining: undefined },
   ]);
-  // Refused for good: reported, and not asked again.
+  // Refused for good: reported, and not tried again.
   expect(fact?.attempts[0]?.reason).toContain('accepted for 1 of 3 recipients');
   expect(lines.filter((line) => line.includes('no such user')).length).toBe(1);
   expect(lines.join('\n')).not.toContain('@example.com');

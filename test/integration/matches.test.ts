@@ -70,7 +70,7 @@ test('what was logged before a reload that moves its subject is for the receiver
     return found;
   };
   expect(await matchedBy()).toEqual({ backend: [`a|${ONE}`], desk: [] });
-  // The name stands for something else now.
+  // The name is now that of another subscription.
   await registry.sync(
     wantedOf({
       a: { subject: TWO, receivers: [] },
@@ -79,14 +79,14 @@ test('what was logged before a reload that moves its subject is for the receiver
     '0-0',
   );
   expect(await matchedBy()).toEqual({ backend: [`b>backend|${ONE}`], desk: [] });
-  // What goes on with it is suspended: it has what waits for it, and nothing beside.
+  // Its continuation is suspended: it has the waiting events, and no others.
   const suspended = wantedOf({
     a: { subject: TWO, receivers: [] },
     b: { subject: TWO, receivers: ['backend'] },
   });
   await registry.sync({ ...suspended, graceSpanMs: 60_000 }, '0-0');
   expect(await matchedBy()).toEqual({ backend: [], desk: [] });
-  // Nobody goes on with it.
+  // No subscription continues it.
   await registry.sync(wantedOf({ a: { subject: TWO, receivers: [] } }), '0-0');
   expect(await matchedBy()).toEqual({ backend: [], desk: [] });
 });
@@ -112,7 +112,7 @@ test('what was released and is suspended again before it is matched waits again'
   const entry = event?.id ?? '';
   await redis.zadd(keys.withheld, 0, `${'1'.padStart(16, '0')} ${entry} ${madeEventId(made)} ${part}`);
 
-  /** What the relay makes of what is released, and whether that still waits. */
+  /** The relay's matches for released events, and whether those still wait. */
   const released = async (by: Wanted, then?: Wanted) => {
     const from = (await events.newest()) ?? '0-0';
     await registry.sync(by, '0-0');
@@ -128,7 +128,7 @@ test('what was released and is suspended again before it is matched waits again'
     return { facts: facts.length, roots, waits };
   };
   expect(await released(all, without)).toEqual({ facts: 1, roots: [], waits: true });
-  // As it would be for receivers at two places of the log.
+  // As for receivers at two places of the log.
   await registry.suspensions.waitAgain([{ entry, eventId: madeEventId(made), root: part }]);
   expect(await redis.zcard(keys.withheld)).toBe(1);
   expect(await released(all, without)).toEqual({ facts: 1, roots: [], waits: true });
@@ -158,7 +158,7 @@ test('what waited for a receiver is released to none that its subscription got m
     await appendEvents(redis, keys, [made]);
     const entry = await events.newest();
     await redis.zadd(keys.withheld, 0, `${'1'.padStart(16, '0')} ${entry} ${madeEventId(made)} a|${ONE}`);
-    // The subject is back later than the event came.
+    // The subject is back later than the event.
     await eventually('time has passed', async () => (await redisTimeMs(redis)) > made.atMs);
     return entry;
   });

@@ -46,7 +46,7 @@ const EVENT: RenderedEvent = {
 
 type Mail = { parsed: ParsedMail; from: string; to: string[] };
 type Refusal = { code: number; text: string };
-/** What the server refuses, at each command. */
+/** The server's refusals at each command. */
 type Rules = {
   connect?: Refusal;
   auth?: Refusal;
@@ -99,7 +99,7 @@ async function startMailServer(rules: Rules = {}): Promise<MailServer> {
   return { url: `smtp://127.0.0.1:${portOf(server.server)}`, mails };
 }
 
-/** A server that accepts connections and never says a word, or only the first. */
+/** A server that accepts connections and never sends a line, or only the first. */
 async function startSilentServer(onConnection: () => void = () => {}): Promise<string> {
   const server = createTcpServer((socket) => {
     socket.on('error', () => {});

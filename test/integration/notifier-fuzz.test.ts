@@ -8,7 +8,7 @@ import { RawServer } from '../support/raw-server.ts';
 import { renderedEvent } from '../support/rendered-event.ts';
 import { WEBHOOK_SECRET, webhookReceiver } from '../support/webhook-receiver.ts';
 
-/** The number of answers that are made up; `npm run fuzz` makes more. */
+/** The number of random answers; `npm run fuzz` makes more. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 300);
 const AT_ONCE = 20;
 /** Many of the answers never end, and each of those takes the attempt's whole timeout. */
@@ -20,7 +20,7 @@ const TOKEN = 'T0k3n+of/this=hook&rather long';
 const HEADER = 'Bearer 4bcdefghijklmnopqrstuvwx';
 const SECRETS = [TOKEN, HEADER, WEBHOOK_SECRET];
 
-/** What a server may repeat, and how. */
+/** A secret that a server may repeat, and its spelling. */
 const echo = fc.tuple(fc.constantFrom(...SECRETS), fc.nat(6), fc.nat(80)).map(([secret, spelling, end]) => {
   const spelled = [
     secret,
@@ -60,7 +60,7 @@ const answer = fc
   .tuple(statusLine, fc.array(header, { maxLength: 8 }), texts, fc.constantFrom('end', 'reset', 'stay'))
   .map(([start, headers, body, end]) => ({ bytes: `${start}${headers.join('')}\r\n${body}`, end }));
 
-/** Any 14 characters of a secret in a row. */
+/** Finds any 14 consecutive characters of a secret. */
 function shows(said: string): string | null {
   for (const secret of SECRETS) {
     for (const spelled of [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64')]) {

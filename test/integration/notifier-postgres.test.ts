@@ -46,7 +46,6 @@ function receiverAt(url: string, changes: Partial<PostgresReceiver> = {}): Postg
   };
 }
 
-/** A notifier that is closed after the test. */
 function notifierOf(receiver: PostgresReceiver) {
   const notifier = createNotifier(receiver, { smtp: null, version: '0.0.0', eventUrl: null });
   later(() => notifier.close());
@@ -169,7 +168,7 @@ describe.skipIf(POSTGRES.skip)(`a receiver of type postgres${POSTGRES.note}`, ()
   });
 
   test('no row becomes visible before one with a smaller number', async () => {
-    // An insert that has its number is held up before it is committed.
+    // An insert that has its number is delayed before its commit.
     await admin.query(`
       CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN PERFORM pg_advisory_xact_lock(42); RETURN NULL; END $$;
@@ -261,7 +260,7 @@ describe.skipIf(POSTGRES.skip)(`a receiver of type postgres${POSTGRES.note}`, ()
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'intentwatch'`,
     );
     const second = await deliver(renderedEvent('evt_2'));
-    // It may have used the connection before it heard of its end.
+    // It may have used the connection before it noticed its end.
     if (second.outcome === 'failed')
       expect(await deliver(renderedEvent('evt_2'))).toMatchObject({ outcome: 'delivered' });
     expect(await rows()).toHaveLength(2);
@@ -281,7 +280,7 @@ describe.skipIf(POSTGRES.skip)(`a receiver of type postgres${POSTGRES.note}`, ()
     cut.abort(new DOMException('shutdown', 'AbortError'));
     await expect(pending).rejects.toThrow(expect.objectContaining({ name: 'AbortError' }));
     await holder.query('ROLLBACK');
-    // On a machine that is held up for as long as the timeout, one more is given up.
+    // On a machine that stalls for the whole timeout, one more is given up.
     await eventually('it is delivered', async () => {
       const { outcome, reason } = await deliver(renderedEvent());
       if (outcome !== 'delivered') expect(reason).toBe('not inserted within 3000 ms');
@@ -334,7 +333,7 @@ describe.skipIf(POSTGRES.skip)(`a receiver of type postgres${POSTGRES.note}`, ()
       '(25006); expected a server and a user that may write',
     );
     await admin.query('ALTER ROLE writer RESET default_transaction_read_only');
-    // The server may still be ending the connection before.
+    // The server may still be ending the previous connection.
     await eventually('it is delivered', async () => (await deliver(renderedEvent())).outcome === 'delivered');
   });
 
@@ -354,7 +353,7 @@ describe.skipIf(POSTGRES.skip)(`a receiver of type postgres${POSTGRES.note}`, ()
 });
 
 test('does not speak to a server that has no TLS', async () => {
-  // What Postgres answers that has none.
+  // The answer of a Postgres without TLS.
   const server = await started(new RawServer((socket) => void socket.on('data', () => socket.write('N'))));
   const url = `postgres://daemon:${PASSWORD}@127.0.0.1:${server.port}/events`;
   const { deliver } = notifierOf(receiverAt(url, { allowInsecure: false }));

@@ -110,7 +110,10 @@ async function listen(server: Server, host = '127.0.0.1'): Promise<Omit<Receiver
   return { url: `http://127.0.0.1:${port}/hook`, port, sockets };
 }
 
-/** Of an attempt at a receiver whose answers never end; of another one, where this machine was held up before the head came. */
+/**
+ * The result of an attempt at a receiver whose answers never end; of another attempt where this machine stalled before the
+ * head arrived.
+ */
 async function headInTime(url: string): ReturnType<typeof deliver> {
   const notifier = notifierFor(url, { timeoutMs: 1_000 });
   return eventually('the head came in time', async () => {
@@ -301,7 +304,7 @@ describe('a receiver that hangs or breaks', () => {
     const receiver = await startReceiver((response) => response.once('close', closed.resolve));
     const result = await deliver(notifierFor(receiver.url, { timeoutMs: 200 }));
     expect(result).toMatchObject({ outcome: 'failed', httpStatus: null, reason: 'no answer within 200 ms' });
-    // It may still be at work on this one: the next attempt does not come sooner than this one took.
+    // It may still be at work on this one: the next attempt comes no sooner than this one took.
     expect(result.retryAfterMs).toBe(200);
     await closed.promise;
   });

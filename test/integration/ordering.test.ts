@@ -15,7 +15,7 @@ const ORDERED = {
   retries: { delays: ['300ms', '1ms'], jitter: 0 },
 };
 
-/** The sequences of one subject in the order in which they came. */
+/** The sequences of one subject in the order of arrival. */
 function sequencesOf(came: readonly Came[], subject: string): number[] {
   return came
     .filter(({ event }) => event.data.subject.id === subject)
@@ -84,6 +84,6 @@ test('without ordering, one that fails is overtaken', async () => {
   const _made = await happen(stage, 2, 1);
   await stage.drained('hook');
   const sequences = hook.came.map(({ event }) => event.data.sequence);
-  // The two of the beginning are under way at the same time.
+  // The first two are under way at the same time.
   expect([sequences.slice(0, 2).toSorted(), sequences.slice(2)]).toEqual([[1, 2], [1]]);
 });

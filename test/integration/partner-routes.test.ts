@@ -81,7 +81,7 @@ async function offer({
   };
 }
 
-/** An answer of `POST /v1/quotes`: the first is the best by the service's own lights. */
+/** An answer of `POST /v1/quotes`: the first is the best by the service's own ranking. */
 async function answerOf(...offers: Offer[]): Promise<Scripted> {
   const quotes = await Promise.all(offers.map(offer));
   return { status: 200, body: JSON.stringify({ ...quotes[0], quotes }) };
@@ -320,7 +320,7 @@ describe('the endpoint group of these prices', () => {
     ]);
     expect(steps.filter((step) => step.endsWith(' paused'))).toEqual(['partner-quotes paused']);
     await eventually('the transfers are requested', () => steps.indexOf('status', from) > from);
-    // The one that was instructed to wait, where its end is reported after its pause.
+    // The request that was told to wait, if its end is reported after the pause.
     expect(
       meanwhile.filter((endpointGroup) => endpointGroup === 'partner-quotes').length,
     ).toBeLessThanOrEqual(1);

@@ -98,7 +98,7 @@ describe('a plan conserves work', () => {
     await stage.name(old);
     const before = await stage.run(60, async () => SUCCESS);
     await stage.name(intents(2_000), 'first');
-    // What nobody knows yet goes on to be requested, and must not starve the others either.
+    // Unknown subjects are still polled, and must not starve the others either.
     const meanwhile = await stage.run(60, async (member) =>
       member.startsWith('intent:')
         ? { outcome: 'next', next: { virtualSeconds: 5, restMs: 5_000, unseen: true } }
@@ -181,7 +181,7 @@ describe('a plan conserves work', () => {
   });
 
   test('costs a claim the same beside a hundred thousand that rest', async () => {
-    // A server of its own: all that it is asked is counted.
+    // A server of its own: all its requests are counted.
     const server = await RedisProcess.create({ durable: false });
     onTestFinished(() => server.close());
     const stage = new PlanStage(server.url);
@@ -226,7 +226,7 @@ describe('a claim', () => {
     await stage.budget(5);
     await stage.name(wallets(1));
     await stage.plan.renew('status', { process: 'p1', polls: [] });
-    // Redis stood still, and gives to nobody what it is requested then.
+    // Redis stood still, and grants no requests of that time.
     stage.nowMs += 20_000;
     const lost = await stage.next();
     for (let second = 0; second < 4; second++) {
@@ -282,7 +282,7 @@ describe('a claim', () => {
 });
 
 describe('a process that is gone', () => {
-  /** Takes the poll of a subject in a process of that name, and lets the process die. */
+  /** Takes the poll of a subject in a process of that name, and ends the process without a result. */
   async function dieWith(member: SubjectId, process: string): Promise<void> {
     for (let tries = 0; tries < 2_000; tries++) {
       const poll = await stage.next(process);
@@ -296,7 +296,7 @@ describe('a process that is gone', () => {
     throw new Error(`${member} was never claimed`);
   }
 
-  /** The process of that name dies with all five polls. Returns what another is imported within ten seconds. */
+  /** Ends the process of that name without a result for its five polls. Returns the claims of another within ten seconds. */
   async function fiveDieWith(process: string): Promise<Claimed> {
     const { polls } = await stage.claim(5, process, 200);
     for (const poll of polls) await stage.take(poll, process);

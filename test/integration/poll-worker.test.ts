@@ -22,7 +22,7 @@ test('behind a Redis that is far away, polls begin while others are still fetche
     await queue.close();
     redis.disconnect();
   });
-  // How many jobs a worker has fetched and not begun, for every request.
+  // The number of jobs that a worker has fetched and not begun, at every request.
   const waiting: number[] = [];
   const upstream = await started(
     new ScriptedUpstream(async ({ query }) => {

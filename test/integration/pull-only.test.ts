@@ -97,7 +97,7 @@ test('all receivers leave the config and one comes back, while commands track an
   await write(receiving);
   expect(await daemon.reload()).toMatchObject({ ok: true, changes: { receivers: { added: ['backend'] } } });
   statuses.set(LATER, 'filled');
-  // It goes on where it stopped: what was reported meanwhile is owed to its subscription.
+  // It continues where it stopped: its subscription is owed the events of the meantime.
   await hook.until((came) => came.length === 4);
   const filled = hook.came.slice(2).map(({ event }) => [event.type, event.data.subject.id]);
   expect(filled.sort()).toEqual([CONFIGURED, LATER].map((hash) => ['intent.filled', `intent:${hash}`]));

@@ -79,7 +79,7 @@ describe('quotes of the sandbox', () => {
   const FUNDED = z.looseObject({ intentHash: z.string() });
   const QUOTE = z.looseObject({ id: z.string(), source: z.looseObject({ chainId: z.number() }) });
 
-  /** What is reported of them, and who is who; null where this machine was held up until they had expired. */
+  /** Their events, and their ids; null where this machine stalled until they had expired. */
   async function reported(timeScale: number) {
     const sandbox = await started(new Sandbox({ timeScale, transfersPerSecond: 0 }));
     const { url, controlUrl } = sandbox;
@@ -155,7 +155,7 @@ describe('before a quote expires', () => {
     return hook;
   };
 
-  /** What is reported of a quote that can be used for so long; for longer where this machine was held up for much of it. */
+  /** The events of a quote that is usable for so long; for longer where this machine stalled for much of it. */
   const reportedOf = async (
     seconds: number,
     { count, more = () => ({}) }: { count: number; more?: (seconds: number) => object },

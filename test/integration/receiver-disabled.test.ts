@@ -7,7 +7,7 @@ import { opening } from '../support/opening.ts';
 
 const open = opening();
 
-/** The number of entries of the log the relay takes for a receiver at once. */
+/** The number of log entries that the relay takes for a receiver at once. */
 const RELAY_BATCH = 200;
 
 const QUICK = { retries: { delays: ['1ms', '1ms', '1ms', '1ms', '1ms'], jitter: 0 } };
@@ -26,7 +26,7 @@ describe('500 events of an hour in which a receiver is disabled', () => {
     // The other one shows that the relay has passed all of them.
     await other.until((came) => came.length === made.length);
     expect(hook.came).toEqual([]);
-    // At most the batch that the relay was just taking is open; its deliveries wait as well.
+    // Only the batch that the relay was taking is open; its deliveries wait as well.
     const { pending, dead } = await stage.backlog.counts('hook');
     expect(pending).toBeLessThanOrEqual(RELAY_BATCH);
     expect(dead).toBe(0);

@@ -35,7 +35,7 @@ function transfer(number: number, from: keyof typeof USDC, to: keyof typeof USDC
   });
 }
 
-/** Resolves when every receiver has been taken to the end of the log and nothing of it is under way any more. */
+/** Resolves when every receiver is at the end of the log and has no delivery under way. */
 async function drained(redis: RedisClient, keys: Keys, receivers: readonly string[]): Promise<void> {
   await eventually('all deliveries are over', async () => {
     const [newest] = await redis.xrevrange(keys.events, '+', '-', 'COUNT', 1);
@@ -207,7 +207,7 @@ test('an event that was cut is whole behind its link, as its receiver gets it', 
   expect([recordTruncated, cut.record.note]).toEqual([true, undefined]);
   const path = String(recordUrl).replace('https://watch.example.com/a', '');
   expect(path.startsWith(`/api/v1/events/${event.id}?receiver=hook&`)).toBe(true);
-  // It opens this event for this receiver, and what another one is reported stays closed.
+  // It opens this event for this receiver; the events of another stay closed.
   const answer = await fetch(`${daemon.url}${path}`);
   const others = await fetch(`${daemon.url}${path.replace('receiver=hook', 'receiver=other')}`);
   expect(others.status).toBe(403);

@@ -11,7 +11,7 @@ import { opening } from '../support/opening.ts';
 
 const open = opening();
 
-/** Has the time come at which a receiver that rests or fails is tried again, as if that had passed. */
+/** Ends the wait of a receiver that rests or fails, as if its time had passed. */
 async function passWait(stage: DeliveryStage, receiver: string): Promise<void> {
   const { redis, keys, backlog } = stage;
   await eventually('nothing is under way', async () => (await backlog.depth(receiver)).active === 0);
@@ -175,7 +175,7 @@ test('what waits for another try is tried in time by another process when the on
   const hook: Hook = await open.started(new Hook(() => (hook.came.length === 1 ? 500 : 204)));
   const more = { retries: { delays: ['3s', '1m'], jitter: 0 } };
   const stage = await deliveryStage(open, { hook: { hook, more } });
-  // The receiver is not only polled when nothing was reported of it for 30 s.
+  // The receiver must not wait for the poll after 30 s without a notification.
   holdTimers(30_000);
   const daemons = [await stage.start(), await stage.start()];
   const tried = Promise.withResolvers<(typeof daemons)[number]>();

@@ -18,7 +18,7 @@ import { TcpProxy } from '../support/tcp-proxy.ts';
 
 const { later, started } = opening();
 
-/** A tick of the monitor in these tests: what takes a minute takes 3 s. */
+/** A tick of the monitor in these tests: a minute becomes 3 s. */
 const TICK_MS = 50;
 
 async function node(settings: Record<string, string> = {}): Promise<RedisNode> {
@@ -33,7 +33,7 @@ function connected(port: number): RedisClient {
   return redis;
 }
 
-/** A monitor of one connection, and what it has reported. */
+/** A monitor of one connection, and its reports. */
 function monitored(
   redis: RedisClient,
   openFresh: () => RedisClient,

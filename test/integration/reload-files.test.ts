@@ -150,7 +150,7 @@ test('what is no file any more is refused, and read again once it is one', async
   await refused('no such file');
   await mkdir(file);
   await refused('a folder');
-  // To open it waits for a writer, and there is none.
+  // Opening it waits for a writer, and there is none.
   await promisify(execFile)('mkfifo', [file]);
   await refused('a pipe or a device');
   await writeFile(file, '');

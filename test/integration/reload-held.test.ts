@@ -53,7 +53,7 @@ function inMode(config: TestConfig, mode: string): TestConfig {
   return { ...config, more: { ...config.more, reload: { mode } } };
 }
 
-/** Has a daemon read a file that it holds; returns its digest. */
+/** Makes a daemon read a file that it holds; returns its digest. */
 async function heldDigest(reading: Reloadable, config: TestConfig): Promise<string> {
   await reading.write(config);
   const state = await reading.daemon.reload();
@@ -110,7 +110,7 @@ test('a reload that removes much changes nothing until exactly its file is confi
   expect(held.code).toBe(75);
   expect(held.out.split('\n')).toEqual(['subjects: -4 of 5', ...gone.map((id) => `  ${id}`)]);
   expect(held.err).toContain(`intentwatch reload --confirm ${digest}`);
-  // What runs goes on, and nothing of the file is begun.
+  // The running config goes on, and no part of the file is applied.
   statuses.set(ONE, 'filled');
   await backend.until((came) => came.some(({ event }) => event.type === 'intent.filled'));
   expect(upstream.asked.filter(({ query }) => query.intentHash === NEW)).toEqual([]);
@@ -131,7 +131,7 @@ test('a reload that removes much changes nothing until exactly its file is confi
   expect(lines.filter(({ msg }) => msg === 'config.hold_ended')).toMatchObject([
     { digest, state: 'running' },
   ]);
-  // Whoever asks is reported in the log again.
+  // A repeated request is logged again.
   expect(removals(reading)).toHaveLength(2);
   expect(operator.came).toHaveLength(1);
 });
@@ -149,14 +149,14 @@ test('a file that changes again is held anew, and one that is as what runs is no
   await write(before);
   expect(await daemon.reload()).toMatchObject({ state: 'running', removal: null });
   await expect(daemon.reload({ confirm: second })).rejects.toThrow(/as it is now/);
-  // The operator hears of the same file again, by an event of its own.
+  // The operator is notified of the same file again, by another event.
   expect(await heldDigest(reading, naming(before, [ONE]))).toBe(second);
   await operator.until((came) => came.length === 3);
   expect(new Set(operator.ids).size).toBe(3);
   const digests = operator.came.map(({ event }) => event.data.record.digest);
   expect(digests).toEqual([first, second, second]);
 
-  // What removes little is applied from there, too.
+  // A file that removes little is applied from this state, too.
   await write(naming(before, [...FIVE, NEW]));
   expect(await daemon.reload()).toMatchObject({ ok: true, changes: { subjects: { added: 1, removed: 0 } } });
 });
@@ -205,7 +205,7 @@ describe('of two processes', () => {
     expect(removals(two)).toMatchObject([{ held: false, subjects: { removed: 4, of: 5 } }]);
     expect(two.daemon.fileState).toMatchObject({ ok: true, removal: { held: false } });
     expect(await two.daemon.reload()).toMatchObject({ ok: true, removal: null });
-    // What has left the config once is not said again.
+    // A past removal from the config is not reported again.
     expect(removals(await reloadable(cut, { later }))).toEqual([]);
 
     const digest = await heldDigest(one, cut);
@@ -245,16 +245,16 @@ test('secrets that a held file removes or replaces end at once, but the last of 
   const tokens = { read: 'another-token-that-reads', admin: 'another-admin-token' };
   const cut = withTokens(naming({ ...before, receivers: signing([kept, coming]) }, [LAST]), tokens);
   const digest = await heldDigest(reading, cut);
-  // Wrong tokens of one address are answered later and later.
+  // Answers to wrong tokens of one address get slower.
   const statusOf = async (token: string, index: number) =>
     (await callApi(daemon.url, { path: '/config', token, from: `127.0.0.${index + 2}` })).status;
-  // The only admin token stays until it is confirmed, and what is new waits for that as well.
+  // The only admin token stays until it is confirmed, and the new ones wait for that as well.
   const all = [READ_TOKEN, ADMIN_TOKEN, tokens.read, tokens.admin];
   expect(await Promise.all(all.map(statusOf))).toEqual([401, 200, 401, 401]);
   expect(lines.filter(({ msg }) => msg === 'config.secrets_ended')).toMatchObject([
     { places: ['server.tokens.read', 'receivers.backend'] },
   ]);
-  // What is wanted is up to the process that applied a change last.
+  // The last process that applied a change sets the wanted config.
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
   const { digest: wanted } = (await config(newest.daemon.url)).body;
@@ -286,7 +286,7 @@ test('the digest tells two files apart that differ in a secret alone, and says n
   const first = await heldDigest(reading, cut);
   const second = await heldDigest(reading, withTokens(cut, { ...TOKENS, consume: 'a-token-that-consumes' }));
   expect(second).not.toBe(first);
-  // Whoever knows the whole file cannot compute it without the key that is in Redis.
+  // The whole file is not enough to compute it: the key is in Redis.
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
   await redis.del(new Keys(before.prefix).fileDigestKey);
@@ -334,7 +334,7 @@ test('in mode manual a changed file is logged, and applied on request only', asy
   expect(await command()).toMatchObject({ code: 78 });
   expect(daemon.fileState).toMatchObject({ state: 'refused', retryAtMs: null });
 
-  // What is noticed ends no secret and is not held: nobody has requested it.
+  // A noticed file ends no secret and is not held: nobody has requested it.
   await write(withTokens(naming(manual, [LAST]), { admin: ADMIN_TOKEN }));
   await eventually('the removal is logged', () => noticed().length === 3);
   expect((await config(daemon.url, READ_TOKEN)).status).toBe(200);
@@ -343,7 +343,7 @@ test('in mode manual a changed file is logged, and applied on request only', asy
   expect(held.code).toBe(75);
   expect((await config(daemon.url, READ_TOKEN)).status).toBe(401);
   const [, digest = ''] = /--confirm ([0-9a-f]{32})/.exec(held.err) ?? [];
-  // A file that is only touched is held on.
+  // A file that is only touched stays held.
   const moved = new Promise((resolve) => daemon.signals.once('config.moved', resolve));
   await utimes(file, new Date(), new Date());
   expect(await moved).toMatchObject({ state: 'held', removal: { digest } });

@@ -8,7 +8,7 @@ import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upst
 
 const { later, started } = opening();
 
-/** The turns of the loop of this process while each thread worked that an act started: from its start to its answer. */
+/** The loop turns of this process during the work of each thread that an act started: from its start to its answer. */
 async function turnsBesideThreads(act: () => Promise<unknown>): Promise<number[]> {
   const threads: { turns: number; isDone: boolean }[] = [];
   const note = (thread: Worker): void => {
@@ -29,7 +29,7 @@ async function turnsBesideThreads(act: () => Promise<unknown>): Promise<number[]
   return threads.map(({ turns }) => turns);
 }
 
-/** What a loop makes that is held up meanwhile, and more. */
+/** More than the turns of a loop that is blocked meanwhile. */
 const FEW_TURNS = 10;
 
 test('goes on with its work while it reads a config that is large and wrong', async () => {
@@ -46,7 +46,7 @@ test('goes on with its work while it reads a config that is large and wrong', as
   };
   const { daemon, write } = await reloadable(config, { later });
   await hook.until((came) => came.length === 1);
-  // The second key of each pair is one too many, and each is compared with all before it by who does that simply.
+  // The second key of each pair is a duplicate; a simple check compares each with all before it.
   const keys = Array.from({ length: 5_000 }, (_, index) => `  k${index}: 1\n  k${index}: 2\n`);
   await write(`${configYaml(config)}\nextra:\n${keys.join('')}`);
   const turns = await turnsBesideThreads(async () =>

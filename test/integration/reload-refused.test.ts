@@ -42,11 +42,11 @@ test('a reload that Redis refuses amid it leaves all as it was, and the next one
     subscriptions: [{ name: 'orders', receivers: ['backend'], intents: [TWO, BOTH] }],
   };
   await write(next);
-  // What goes out is taken out before this, and what comes in written behind it.
+  // Removed subjects are taken out before this command, and new ones are written after it.
   await redis.acl('SETUSER', 'default', '-hincrby');
-  // Its files are looked at as well: whichever reading it is, it is refused.
+  // The check of its files reads it as well: each reading is refused.
   expect(await daemon.reload()).toMatchObject({ ok: false, error: expect.stringContaining('NOPERM') });
-  // Or what was refused would be tried again.
+  // Otherwise the refused file would be tried again.
   await write(config);
   await redis.acl('SETUSER', 'default', '+hincrby');
   await eventually('Redis holds what the old config wants', async () => {

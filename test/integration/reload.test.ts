@@ -110,7 +110,7 @@ test('a delivery under way ends where it began, once, and the next ones go to th
   const answers = Promise.withResolvers<number>();
   const before = await started(new Hook(() => answers.promise));
   const after = await started(new Hook());
-  // The first attempt is held up for as long as this machine takes for all that happens meanwhile.
+  // The first attempt lasts as long as this machine needs for all the rest.
   const more = { timeout: '5m' };
   const config = configOf(upstream, {
     receivers: { backend: { url: before.url, more } },

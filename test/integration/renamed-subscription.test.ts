@@ -84,7 +84,7 @@ async function stage() {
     await write(configOf(subscriptions, receivers));
     expect(await daemon.reload()).toMatchObject({ ok: true });
   };
-  /** Lets two changes happen that no poll sees before the reload. */
+  /** Makes two changes that no poll sees before the reload. */
   const changeAfter = async (...reloads: object[][]): Promise<void> => {
     upstream.isAway = true;
     upstream.set(ONE, 'filled', upstream.nowSeconds + 30);
@@ -270,9 +270,9 @@ function registryStage() {
         '0-0',
       );
     },
-    /** Has the transfer claimed. Returns whether it has to be looked at for that. */
+    /** Adds a claim to the transfer. Returns true when that needs a poll of it. */
     claim: (claim: Claim): Promise<boolean> => subjects.claim(transfer, [claim]),
-    /** Has the transfer reported to a claim. */
+    /** Reports the transfer to a claim. */
     serve: async (name: string): Promise<Claim> => {
       const claim = await claimOf(name);
       await subjects.claim(transfer, [claim]);

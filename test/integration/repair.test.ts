@@ -106,7 +106,7 @@ describe('the repeating check', () => {
     const keys = await redis.keys(`{${prefix}}:*`);
     await redis.del(...keys);
     const events = await hook.until((all) => all.length >= 2);
-    // First sight again, and under the same id, so that a receiver that knows it can leave it.
+    // The first event again, under the same id: a receiver that knows it can skip it.
     expect(events[1]?.id).toBe(before?.id);
     fill();
     await isFilled();

@@ -35,7 +35,7 @@ beforeEach(() => {
 
 afterEach(() => redis.disconnect());
 
-/** Makes the subscriptions of the config the ones that name these subjects. */
+/** Makes the config's subscriptions name these subjects. */
 async function sync(named: Record<string, SubjectId[]>): Promise<void> {
   const rest = {
     receivers: ['r'],
@@ -49,7 +49,7 @@ async function sync(named: Record<string, SubjectId[]>): Promise<void> {
   await registry.sync({ digest: '', graceSpanMs: 0, receivers: [], routes: [], subscriptions }, '0-0');
 }
 
-/** Has a page of the wallet show the transfer. Returns the commit of its snapshot. */
+/** Ingests the transfer from a page of the wallet. Returns the commit of its snapshot. */
 async function show(status: string, updatedAt: number): Promise<number> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
   const [wallet, known] = await subjects.look([WALLET, INTENT]);
@@ -67,13 +67,12 @@ async function show(status: string, updatedAt: number): Promise<number> {
   return snapshot.commit;
 }
 
-/** Retires the transfer as its snapshot of a commit says. Says whether it was, and whether it is polled on. */
+/** Retires the transfer as of its snapshot's commit. Returns whether it was retired, and whether it is still polled. */
 async function retire(commit: number): Promise<{ retired: boolean; polled: boolean }> {
   const retired = await plan.retire(INTENT, commit);
   return { retired, polled: await plan.isTracked(INTENT) };
 }
 
-/** Claims whatever may be polled now. */
 async function claimed(): Promise<string[]> {
   const { polls } = await plan.claim('status', { process: 'p', most: 10, aheadMs: 10_000, sent: [] });
   return polls.map(({ member }) => member);

@@ -12,7 +12,7 @@ const LONG_AGO = 'Tue, 20 Nov 1990 00:00:00 GMT';
 
 const EVENTS = 8;
 
-/** Receivers that request no time at all, by name. */
+/** Receivers that request no wait, by name. */
 const IMPATIENT = {
   'zero-429': { status: 429, retryAfter: '0' },
   'past-429': { status: 429, retryAfter: LONG_AGO },
@@ -70,7 +70,7 @@ test('a receiver that names a wait of less than a second is left alone for 5 s',
       async () => (await redis.hget(keys.receiver(name), 'state')) === 'resting',
     );
     expect(await redis.hget(keys.receiver(name), 'span'), name).toBe('5000');
-    // After each rest it is asked once.
+    // It gets one request after each rest.
     const rests = (performance.now() - startedMs) / 5_000;
     expect(requests.get(name), name).toBeLessThan(2 * EVENTS + rests);
   }

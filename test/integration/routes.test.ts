@@ -34,7 +34,7 @@ async function startOn({ baseUrl, quotesUrl, prefix = testPrefix(), hook, events
   return { daemon, signals, prefix };
 }
 
-/** An open quoting service whose every answer the test writes; it stands for the keyed upstream as well. */
+/** An open quoting service whose every answer the test writes; it serves as the keyed upstream as well. */
 async function scripted(answer: () => Scripted): Promise<ScriptedUpstream> {
   return started(
     new ScriptedUpstream(({ path }) => (path === '/api/v3/quotes/exactIn' ? answer() : { records: [] })),
@@ -52,7 +52,7 @@ const quotes = (...outputs: string[]): Scripted => ({
 
 const facts = ({ type, data }: RenderedEvent) => [type, data.sequence, data.record.output];
 
-/** Resolves when so many polls of routes have ended as a test wants. */
+/** Resolves when `wanted` polls of routes that match have ended. */
 async function polls(
   signals: Signals,
   wanted: number,
@@ -229,7 +229,7 @@ describe('a quoting service in trouble', () => {
     ]);
     expect(steps.filter((step) => step.endsWith(' paused'))).toEqual(['quotes paused']);
     await eventually('the transfers are requested', () => steps.indexOf('status', from) > from);
-    // The one that was instructed to wait, where its end is reported after its pause.
+    // The request that was told to wait, if its end is reported after the pause.
     expect(meanwhile.filter((endpointGroup) => endpointGroup === 'quotes').length).toBeLessThanOrEqual(1);
   });
 
@@ -272,7 +272,6 @@ describe('a quoting service in trouble', () => {
   });
 });
 
-/** A daemon that watches a route and a transfer. */
 async function startDaemonWithBoth(service: ScriptedUpstream, hook: TestReceiver) {
   const baseUrl = service.url;
   const { daemon, signals } = await startDaemon({

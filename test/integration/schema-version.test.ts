@@ -23,7 +23,7 @@ async function configFile(config: TestConfig): Promise<string> {
   return file;
 }
 
-/** How a command ends that cannot do its work. */
+/** The end of a command that cannot do its work. */
 async function refused(command: string, config: TestConfig): Promise<{ code: number | null; err: string }> {
   if (command !== 'start') return runCommand([command, '--config', await configFile(config)]);
   const daemon = await started(config);

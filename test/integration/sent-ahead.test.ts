@@ -38,6 +38,6 @@ test('what a process claimed ahead for a quick receiver is not kept from others 
   await stage.start();
   await stage.drained('hook');
   expect(new Set(hook.ids).size).toBe(EVENTS);
-  // What a process sends that is held up for longer than its lease is sent again.
+  // Webhooks of a process that stalls for longer than its lease are sent again.
   if (performance.now() - startedMs < LEASE_MS) expect(hook.ids.length).toBe(EVENTS);
 });

@@ -26,7 +26,7 @@ test('a connection that sends more than 16 requests ahead ends', async () => {
   await once(ahead.socket, 'connect');
   ahead.socket.resume();
   await eventually('it has ended', () => ahead.isClosed());
-  // One that is held up for 8 s after its answers ends as any does that is idle: then another.
+  // A connection that stalls for 8 s after its answers ends as any idle one does: then another is opened.
   await eventually('one that sends 16 is answered, and goes on', async () => {
     const few = client(url, SCRAPE.repeat(16));
     await eventually('all are answered', () => few.answer().split('HTTP/1.1 200').length === 17);

@@ -166,7 +166,7 @@ describe('an unknown path', () => {
   });
 });
 
-/** All that is answered to bytes that are sent as they are. */
+/** The whole answer to raw bytes. */
 async function answerTo(url: string, bytes: string): Promise<string> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   socket.setEncoding('utf8');
@@ -417,7 +417,7 @@ describe('closing', () => {
     const ready = ended('/readyz');
     await underWay;
     await server.close();
-    // Had closing waited, the request would have been answered after 2 s.
+    // A waiting close would have let the request be answered after 2 s.
     expect(await ready).toBe('cut off');
     agent.destroy();
   });

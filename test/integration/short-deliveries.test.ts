@@ -24,7 +24,7 @@ const { later } = open;
 const { serving, shown, quoteFile, watching } = quoteStage(open);
 
 describe('a transfer whose quote was imported', () => {
-  /** What follows the funding: the intent as it was last shown, and a change after which nothing else can come. */
+  /** The events after the funding: the intent with these records in turn, and a change after which no other can come. */
   async function followed(shownAs: readonly JsonObject[], quote: JsonObject) {
     let moment = 0;
     const upstream = await serving(({ query }) => {
@@ -40,7 +40,7 @@ describe('a transfer whose quote was imported', () => {
     return { events, running, logged: await loggedTypes(config.prefix) };
   }
 
-  /** The types of all events of the intent, once it is polled no more: from then on none is made. */
+  /** The types of all events of the intent, once it is no longer polled: from then on none is made. */
   async function loggedTypes(prefix: string): Promise<string[]> {
     const [redis, keys] = [connect({ kind: 'server', url: inject('redisUrl') }), new Keys(prefix)];
     later(() => disconnect(redis));

@@ -35,7 +35,7 @@ const DELIVERIES = z.object({
   next: z.string().nullable(),
 });
 
-/** A daemon with so many receivers, and the means to store events of a subject and facts of deliveries. */
+/** A daemon with some receivers, and the means to store events of a subject and facts of deliveries. */
 async function desk(receiverCount: number) {
   const hook = await started(new Hook());
   const upstream = await started(
@@ -62,7 +62,7 @@ async function desk(receiverCount: number) {
     redis,
     receivers,
     get,
-    /** Commits an event of the subject, to which no receiver is matched. Returns its id. */
+    /** Commits an event of the subject, which no receiver matches. Returns its id. */
     commit: async (sequence: number, subject: SubjectId = INTENT, note = ''): Promise<string> => {
       const id = eventId(sequence);
       const record = { id: subject, type: 'intent', status: 'pending', step: sequence, note };
@@ -98,7 +98,7 @@ async function desk(receiverCount: number) {
       expect(committed.outcome).toBe('committed');
       return id;
     },
-    /** Stores deliveries of an event as they are once they have succeeded: its own, and those of replays. */
+    /** Stores deliveries of an event as they are after success: its own, and those of replays. */
     deliver: async (event: string, receiver: string, replays: readonly string[] = []): Promise<void> => {
       const fact = { outcome: 'delivered', entry: '1-0', roots: '[]', tries: '1' };
       for (const replay of [null, ...replays]) {
@@ -133,7 +133,7 @@ async function commandsOf({ keys, redis, get }: Desk, path: string): Promise<str
     const ours = commands.filter((one) =>
       one.source === 'lua'
         ? one.line.includes(keys.root) && one.line.includes(INTENT)
-        : // The daemon asks this by itself, as often as it likes, whether the connection answers.
+        : // The daemon sends this by itself at any time, to check the connection.
           one.source === source && one.name !== 'exists',
     );
     return ours.map(({ name }) => name);
@@ -160,7 +160,7 @@ test('a page takes as many Redis commands for 400 events × 20 receivers as for 
     counts.push({
       first: await commandsOf(one, `/subjects/${INTENT}?limit=5`),
       second: await commandsOf(one, `/subjects/${INTENT}?limit=5&after=${next}`),
-      // The events that are read for a page of deliveries are the fewer, the more receivers there are.
+      // More receivers mean fewer reads of events for a page of deliveries.
       facts: deliveries.filter((command) => command !== 'xrange').length,
     });
   }
@@ -231,7 +231,7 @@ describe('the deliveries of a subject', () => {
     for (let sequence = 1; sequence <= 4; sequence += 1) {
       const event = await one.commit(sequence);
       const of = one.receivers.flatMap((receiver, n) => {
-        // The second receiver gets only the even ones, and those again and again.
+        // The second receiver gets only the even ones, and those repeatedly.
         if (n === 1 && sequence % 2 === 1) return [];
         return [null, ...(n === 1 ? replays : [])].map(
           (replay) => `${receiver} ${deliveryId(event, replay)}`,

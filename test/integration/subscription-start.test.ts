@@ -28,7 +28,7 @@ async function stage() {
     const hours = [earliest, latest].map((seconds) => Math.round((seconds * 1_000 - atMs) / HOUR_MS) + 0);
     return [...hours, news];
   };
-  /** Several responses say how far the upstream is ahead. */
+  /** Several responses with the same lead of the upstream's clock. */
   const agree = async (aheadMs: number): Promise<void> => {
     await redis.hset(keys.clock, 'upstreamMs', String(aheadMs), 'state', 'steady');
   };

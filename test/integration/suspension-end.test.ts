@@ -31,7 +31,7 @@ test('at the end of the span what waited is named, and can be sent again', async
   const gauges = await (await fetch(`${url()}/metrics`)).text();
   expect(gauges).toMatch(/^intentwatch_suspended_subjects 1$/m);
   expect(gauges).toMatch(/^intentwatch_suspended_events 2$/m);
-  // Changed while it is out: by the config that runs now its time is over.
+  // Changed while it is out of the config: the span of the running config is over.
   await reload([REST], { removal: { graceSpan: '0s' } });
   await desk.until((came) => came.length >= 1);
   const ended = eventOf(desk, 'intentwatch.suspension_ended');
@@ -61,7 +61,7 @@ test('at the end of the span what waited is named, and can be sent again', async
     { dropped: [{ type: 'intent.filled', subject: `intent:${ONE}` }], next: null },
   ]);
   await upstream.past();
-  // It begins anew: only what happens from now on is reported, and what was dropped on demand.
+  // It begins anew: it gets later events, and on demand the dropped ones.
   await reload([REST, TREASURY], { removal: { graceSpan: '0s' } });
   await change(TWO, 'filled');
   await backend.until((came) => came.length >= 2);

@@ -11,7 +11,7 @@ beforeEach(() => {
 
 afterEach(() => stage.close());
 
-/** Makes subjects such that have left the config, or are on their way back. */
+/** Moves subjects into the state of having left the config, or of coming back. */
 async function suspend(state: 'out' | 'back', subjects: readonly SubjectId[]): Promise<void> {
   const { redis, keys } = stage;
   await redis.zadd(keys.suspensions, '1', `${state}:1`);
@@ -28,7 +28,7 @@ test('what left the config is polled with what the others leave over', async () 
   await suspend('out', out);
   await stage.run(5, async () => SUCCESS);
   const polled = await stage.run(40, async () => SUCCESS);
-  // The others are polled each second, as their shortest wait allows, and so is what has left.
+  // The others are polled each second, as their shortest wait allows, and so are the removed ones.
   expect(pollsOf(polled, live)).toBeGreaterThan(180);
   expect(pollsOf(polled, out)).toBeGreaterThan(100);
 });
@@ -46,7 +46,7 @@ test('what left the config takes a twentieth of the budget at most where the oth
   expect(pollsOf(polled, [...out, ...others]) / all).toBeLessThan(0.06);
   expect(pollsOf(polled, out)).toBeGreaterThan(0);
   expect(pollsOf(polled, others)).toBeGreaterThan(0);
-  // What is requested of it waits like all of it.
+  // A requested poll of a suspended subject waits like all its polls.
   await stage.plan.ask(out);
   const asked = await stage.run(10, async () => AT_ONCE);
   expect(pollsOf(asked, out)).toBeLessThan(20);

@@ -16,7 +16,7 @@ const open = opening();
 
 const BOTH = { ...TREASURY, receivers: ['backend', 'desk'], wallets: [WALLET, OTHER] };
 
-/** The subscription stays, with another wallet; what it named is suspended. */
+/** The subscription stays, with another wallet; its former subjects are suspended. */
 const WITHOUT = { ...BOTH, wallets: [OTHER] };
 
 // Events of different transfers are sent at once: they arrive in any order.
@@ -45,7 +45,7 @@ test('what waits for a receiver that leaves meanwhile comes when both are back',
     ['intent.filled', `intent:${TWO}`, false],
     ['intent.pending', `intent:${TWO}`, true],
   ]);
-  // What came by the subscription for another receiver stands before what waited.
+  // Events that the other receiver's subscription brought come before the waiting ones.
   expect(
     shown(backend, 1)
       .map((one) => one.slice(0, 2))

@@ -51,7 +51,7 @@ function stageOn(redis: RedisClient) {
     );
   };
   let updatedAt = 1_800_000_000;
-  /** Has a page of the wallet show a state of the transfer, to all who want the wallet. */
+  /** Ingests a state of the transfer from a page of the wallet, for all that want the wallet. */
   const show = async (status: string): Promise<void> => {
     updatedAt += 1;
     const raw = { id: INTENT, type: 'intent', status, updatedAt };
@@ -69,7 +69,7 @@ function stageOn(redis: RedisClient) {
       claims,
     });
   };
-  /** What the log says, in a word each. */
+  /** The log, in one word for each entry. */
   const log = async (): Promise<string[]> => {
     const entries = await logEntries(redis, keys);
     const statuses = new Map(entries.map((entry) => [entry.id, eventOf(entry)?.data.status]));
@@ -90,9 +90,7 @@ function namesOf(roots: readonly string[]): string {
   return roots.map((root) => root.slice(0, root.indexOf('|'))).join('+') || 'nobody';
 }
 
-/**
- * Cuts off some work at each of its commands in turn, and does it again. Returns what came of it each time, each kind once.
- */
+/** Cuts off some work at each of its commands in turn, and repeats it. Returns the different results, each once. */
 async function cutEverywhere(
   play: (
     work: (does: (registry: Registry) => Promise<unknown>) => Promise<void>,
@@ -209,7 +207,7 @@ test('what leaves again before all of it was released waits on, behind what came
   await sync([]);
   await show('filled');
   await sync(['a']);
-  // Nothing was released yet: it waits behind what does.
+  // Nothing was released yet: it waits behind the events that do.
   await show('settled');
   await sync([]);
   await registry.suspensions.settle({ spanMs: HOUR_MS, confirmedMs: Date.now(), trimMs: 0 });

@@ -17,7 +17,7 @@ const open = opening();
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const ESCAPE = '\u001b';
 
-/** Runs a shell's program to its end; what it prints. */
+/** Runs a program of a shell to its end; returns its output. */
 function shell(file: string, args: readonly string[], env: Record<string, string> = {}): Promise<string> {
   return new Promise((resolve, reject) => {
     const options = { env: { ...process.env, ...env }, encoding: 'utf8', timeout: 600_000 } as const;
@@ -45,7 +45,7 @@ async function stage() {
 }
 
 describe('completion in bash', () => {
-  /** What bash offers for the last of some words, with the script loaded as a user loads it. */
+  /** The completions of bash for the last of some words, with the script loaded as a user loads it. */
   async function offered(script: string, ...words: string[]): Promise<string[]> {
     const ask =
       'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _intentwatch; printf "%s\\n" "${COMPREPLY[@]}"';
@@ -95,7 +95,7 @@ describe('a terminal of 60 columns', () => {
 test('log lines are for people on a terminal, and a daemon whose terminal goes ends as it should', async () => {
   const { file } = await loggingConfig(open.later);
   const ended = `${file}.ended`;
-  // As a shell does whose terminal goes: it tells its jobs, and waits for them.
+  // As a shell does whose terminal goes: it signals its jobs, and waits for them.
   const line = [
     `trap 'kill -HUP $daemon' HUP`,
     `${process.execPath} ${MAIN} start --config ${file} & daemon=$!`,

@@ -15,7 +15,6 @@ const INTENT = intentId(hashOf(1));
 const QUOTE = quoteId('3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41');
 const IMPORTED = { subject: QUOTE, raw: { id: QUOTE, expiresAt: 1 } };
 
-/** A store on a prefix of its own. */
 function stage() {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
@@ -101,7 +100,7 @@ test('what a quote promises is stored though it is found valid while another pro
     await quotes.promise(imported);
     await quotes.decide(imported, 'valid');
   };
-  // It comes between what the sync reads of quotes and what it reads of promises.
+  // It comes between the sync's read of quotes and its read of promises.
   const syncing = new Proxy(redis, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name, target);

@@ -62,7 +62,7 @@ describe('a transfer that is tracked right after its quote', () => {
       redisUrl: inject('redisUrl'),
       prefix: testPrefix(),
       receivers: { hook: { url: hook.url } },
-      // All that is watched is tracked through the API.
+      // All watched subjects are tracked through the API.
       subscriptions: [],
     });
     later(() => daemon.close());
@@ -191,7 +191,7 @@ describe('POST /subjects', () => {
         body: { detail: expect.stringContaining(detail) },
       });
     }
-    // Not dropped without a word: JSON.parse makes a member of that name.
+    // Not dropped silently: JSON.parse makes a member of that name.
     const named: unknown = JSON.parse('{ "__proto__": "1042" }');
     expect(
       await call(`${daemon.url}/api/v1/subjects`, {
@@ -236,7 +236,7 @@ describe('what is tracked by itself', () => {
     later(() => daemon.close());
     await hook.until((came) => came.length === 1);
     const url = `${daemon.url}/api/v1/subjects`;
-    // Known already: it is reported what is known, as the first sight of it.
+    // Known already: its known state is reported as if it were the first poll.
     const wish = { kind: 'intent', id: ONE, receivers: ['oncall'], metadata: { desk: 'b', order: '1' } };
     await call(url, { ...wish, overdueAfter: '1s' });
     await other.until((came) => came.length === 2);
@@ -301,7 +301,7 @@ describe('what is tracked by itself', () => {
     await hook.until((came) => came.length === 1);
     await call(`${first.daemon.url}/api/v1/subjects`, { kind: 'intent', id: TWO, receivers: ['backend'] });
     await first.daemon.close();
-    // Its first check sees it.
+    // Its first check finds it.
     const { lines } = await reloadable(config, { later });
     const redis = connect({ kind: 'server', url: server.url });
     later(() => disconnect(redis));
@@ -325,7 +325,7 @@ describe('what is tracked by itself', () => {
     const keys = new Keys(config.prefix);
     const plan = await redis.keys(`${keys.plan('status')}*`);
     await redis.del(keys.wanted, ...(withPlan ? plan : []));
-    // Something is wanted again before the loss is noticed.
+    // A subject is wanted again before the loss is noticed.
     await call(`${daemon.url}/api/v1/subjects`, { kind: 'intent', id: hashOf(3), receivers: ['backend'] });
     await eventually('all is wanted again', async () => (await redis.hlen(keys.wanted)) === 3);
     statuses.set(ONE, 'filled');

@@ -28,7 +28,7 @@ const CONFIG = {
   },
 };
 
-/** A Redis with dead letters of one receiver, which died all in the same ms, and open deliveries without an attempt. */
+/** A Redis with dead letters of one receiver, all from the same ms, and open deliveries without an attempt. */
 async function stage({ dead, waiting = 0 }: { dead: number; waiting?: number }) {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
@@ -68,7 +68,7 @@ test('a list that grows shorter while it is read skips nothing of what stays', a
     const page = await listUndelivered({ filter: ALL, from, limit: 7 }, parts);
     seen.push(...page.undelivered.map(({ event }) => event));
     from = page.next;
-    // All but the first of a page are delivered meanwhile, also that at which the page ended.
+    // All but the first of a page are delivered meanwhile, including the one at which the page ended.
     for (const { event } of page.undelivered.slice(1)) await gone(event);
   } while (from !== null);
   expect(seen).toEqual(Array.from({ length: 40 }, (_, index) => idOf(index)));

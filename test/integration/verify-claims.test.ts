@@ -109,7 +109,7 @@ test('a log that the daemon knows to have proved another transfer proves no seco
 
   const looked = await verify(inject('redisUrl'), ['--json']);
   const reported = VERIFIED_PAYMENTS.strict().parse(JSON.parse(looked.out));
-  // The first says exactly what moved.
+  // The first states the exact amount that moved.
   expect(reported).toMatchObject({
     outcome: 'disputed',
     otherTransfers: { looked: true },

@@ -45,7 +45,7 @@ const EVENT: RenderedEvent = {
   },
 };
 
-/** How requests are signed, and what the program that verifies them finds in its environment. */
+/** Keys of the signed requests, and the environment of the program that verifies them. */
 type Keys = { secret: string; otherSecret: string; env: Record<string, string> };
 
 const HMAC: Keys = { secret: SECRET, otherSecret: OTHER_SECRET, env: { WEBHOOK_SECRET: SECRET } };
@@ -55,7 +55,7 @@ const ED25519: Keys = {
   env: { WEBHOOK_PUBLIC_KEY: PAIR.publicKey },
 };
 
-/** A program of the examples: `needed` is whether it can run here, `build` comes before `command`. */
+/** A program of the examples: `needed` is true where it can run here, `build` comes before `command`. */
 type Example = {
   keys: Keys;
   name: string;
@@ -101,7 +101,7 @@ const EXAMPLES: readonly Example[] = [
 
 type Program = { url: string; end: () => Promise<void> };
 
-/** Starts an example on a free port and waits until it says that it listens. */
+/** Starts an example on a free port and waits until it reports that it listens. */
 async function start(
   { command: [file = '', ...args], keys }: Example,
   env: Record<string, string> = keys.env,
@@ -131,7 +131,6 @@ async function start(
   return { url: `http://127.0.0.1:${port}/hooks/transfers`, end };
 }
 
-/** Sends the event as the daemon does. */
 async function deliver(url: string, secrets: string[], nowMs = Date.now()): Promise<AttemptResult> {
   const receiver = webhookReceiver(url, { secrets: secrets.map((secret) => new Secret(secret)) });
   const notifier = createNotifier(receiver, { smtp: null, version: '0.0.0', eventUrl: null });

@@ -18,7 +18,7 @@ const SEEN_MS = Date.parse('2026-11-20T12:00:00Z');
 const DAY_MS = 86_400_000;
 const WISHES = { overdueAfterMs: 1_800_000, warnBeforeMs: null };
 
-/** The plan of a subject that was seen in a status long ago by the clock, where the clocks agree or not. */
+/** The plan of a subject that reached a status long ago by the clock, where the clocks agree or not. */
 function planned(id: string, status: string, { agree }: { agree: boolean }) {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));

@@ -33,7 +33,7 @@ async function watching(
 
 describe('a transfer that every page of its wallet shows', () => {
   test('is reported as overdue', async () => {
-    // What is older than the watch is history: it begins when the first page is requested.
+    // A change older than the watch is history: the watch begins when the first page is requested.
     let updatedAt: number | null = null;
     const upstream = await started(
       new ScriptedUpstream(() => {
@@ -54,7 +54,7 @@ describe('a transfer that every page of its wallet shows', () => {
     );
     const hook = await watching(upstream, {
       more: {
-        // So few requests that the look-up waits for its turn.
+        // So few requests that the poll waits for its turn.
         upstream: { baseUrl: upstream.url, apiKey: 'sandbox-key', requestsPerSecond: 2 },
       },
     });
@@ -70,7 +70,8 @@ describe('a listing that cannot be read', () => {
   const isHead = ({ query }: { query: Record<string, string> }): boolean =>
     query.status === undefined && query.cursor === undefined;
 
-  // One that fails slowly is due again before the others are: it is all that the endpoint group is probed with, unless it waits.
+  // A page that fails slowly is due again before the others are. Without a wait it would be the only probe of the endpoint
+  // group.
   test.concurrent.for([
     { name: 'pending', fails: isPending, works: isHead, ms: 0 },
     { name: 'pending', fails: isPending, works: isHead, ms: 4_000 },
@@ -97,7 +98,7 @@ describe('a listing that cannot be read', () => {
 describe('the listing of one status', () => {
   test('goes on being requested where it shows for a moment what has moved on', async () => {
     const updatedAt = Math.floor(Date.now() / 1_000) + 60;
-    // Enough of them that a page costs less than look-ups, also when one has moved on.
+    // Enough of them that a page costs less than single polls, even when one has moved on.
     const hashes = [HASH, hashOf(5), hashOf(6), hashOf(7), hashOf(8)];
     const pending = hashes.map((hash) => intentRecord(hash, 'pending', updatedAt));
     let heads = 0;
@@ -178,7 +179,7 @@ describe('what stands behind the first page of a wallet, long before the next sw
     );
     const hook = await watching(upstream, { more: SELDOM });
     await hook.until((events) => events.length === 10);
-    // Only now all of the first poll is known: that it showed all pages, with the newest first.
+    // Only now the first poll is complete: it showed all pages, with the newest first.
     await upstream.asks(({ query }) => query.wallet !== undefined);
     head.splice(
       0,

@@ -49,7 +49,7 @@ describe('a first connection whose TLS handshake hangs', () => {
     const server = createHttpsServer({ ...(cert && key ? { cert, key } : {}) }, (_, response) =>
       response.end(),
     );
-    // Where this machine is held up for longer than the timeout, others fail too: tried again, with more time.
+    // Where this machine stalls for longer than the timeout, others fail too: repeated, with more time.
     let timeoutMs = 1_000;
     await eventually('the others are delivered', async () => {
       timeoutMs *= 2;
@@ -66,7 +66,7 @@ describe('a first connection whose TLS handshake hangs', () => {
       const results = await Promise.all([1, 2, 3, 4, 5].map(() => deliver(notifier)));
       const delivered = results.filter(({ outcome }) => outcome === 'delivered');
       expect(delivered.length).toBeLessThan(5);
-      // What hung does not count against the next ones.
+      // An attempt that hung does not count against the next ones.
       const next = await Promise.all([1, 2, 3, 4, 5].map(() => deliver(notifier)));
       return delivered.length === 4 && next.every(({ outcome }) => outcome === 'delivered');
     });
@@ -114,7 +114,7 @@ describe('informational answers before the real one', () => {
   const HINTS = 'HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n';
   const DONE = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
 
-  /** Answers every request in pieces that go one by one, whatever the network makes of them. */
+  /** Answers every request in pieces that are sent one by one, whatever the network makes of them. */
   const inPieces = (pieces: readonly string[]): RawServer =>
     new RawServer((socket) => {
       socket.setNoDelay(true);

@@ -46,7 +46,7 @@ describe('a receiver behind a proxy', () => {
     }
     expect(hook.came).toHaveLength(6);
     const login = `Basic ${Buffer.from('user:p@ss').toString('base64')}`;
-    // Tunnels are used again; there are no more of them than deliveries at once (2).
+    // Tunnels are reused; there are no more of them than deliveries at once (2).
     expect(proxy.asked.length).toBeLessThanOrEqual(2);
     expect(new Set(proxy.asked.map((asked) => JSON.stringify(asked)))).toEqual(
       new Set([JSON.stringify({ target: new URL(url).host, login })]),
@@ -81,7 +81,7 @@ describe('a receiver behind a proxy', () => {
 
   test('that hangs costs its own attempt only', async () => {
     const hook = await started(new Hook());
-    // Where this machine is held up for longer than the timeout, others fail too: tried again, with more time.
+    // Where this machine stalls for longer than the timeout, others fail too: repeated, with more time.
     let timeoutMs = 1_000;
     await eventually('the others are delivered', async () => {
       timeoutMs *= 2;

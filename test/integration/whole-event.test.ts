@@ -15,7 +15,6 @@ import { wholeOf } from '../support/whole.ts';
 
 const open = opening();
 
-/** An event with every member that its schema has. */
 const MADE = wholeOf(EVENT);
 
 const USDC = {
@@ -23,7 +22,7 @@ const USDC = {
   optimism: '0x0b2c639c533813f4aa9d7837caf62653d097ff85',
 };
 
-/** A transfer of which everything is known that an event can tell; nothing is left to send. */
+/** A transfer of which every fact of an event is known; nothing is left to send. */
 const SENT = {
   sourceTx: { chainId: 8453, txHash: `0x${'51'.repeat(32)}`, token: USDC.base, amount: '1250000000' },
   destinationTx: { chainId: 10, txHash: `0x${'d7'.repeat(32)}`, token: USDC.optimism, amount: '1200000000' },
@@ -54,12 +53,12 @@ const PROMISED = {
 };
 const WHOLE: Event = {
   ...MADE,
-  // Its words are reported in the way of its kind.
+  // Its texts are those of its kind.
   data: {
     ...MADE.data,
     record: { ...MADE.data.record, ...SENT },
     changes: ['status', 'changed-member', 'error'],
-    // Nothing is committed in another epoch than that of the data.
+    // Every commit is in the epoch of the data.
     epoch: 1,
     afterRestore: true,
     before: { 'changed-member': 'what it was' },
@@ -78,13 +77,13 @@ const WHOLE: Event = {
   },
 };
 
-/** Members that only a body that was cut has. */
+/** Members that only a cut body has. */
 const ONLY_CUT = ['recordTruncated', 'recordUrl', 'truncated'];
 
-/** What is said `everywhere` of a member, or in `mails` alone; null for what has no words of its own. */
+/** The text for a member `everywhere`, or in `mails` alone; null for a member without a text of its own. */
 type Reported = { everywhere: string } | { mails: string } | null;
 
-/** What mails and messages to a chat say of each member. One that is added to the event needs a line here. */
+/** The texts of mails and chat messages for each member. A new member of the event needs a line here. */
 const REPORTED: Readonly<Record<keyof RenderedEvent | keyof RenderedEvent['data'], Reported>> = {
   id: { mails: WHOLE.id },
   type: { everywhere: 'Back to refunded' },
@@ -118,7 +117,7 @@ const REPORTED: Readonly<Record<keyof RenderedEvent | keyof RenderedEvent['data'
   detectionDelaySeconds: { mails: `${WHOLE.data.detectionDelaySeconds} s later` },
 };
 
-/** What is said everywhere of each member of `data.transfer`; null for what has no words of its own. */
+/** The text everywhere for each member of `data.transfer`; null for a member without a text of its own. */
 const REPORTED_OF_TRANSFER: Readonly<Record<keyof TransferFacts, string | null>> = {
   source: 'Base',
   destination: 'Optimism',
@@ -134,9 +133,9 @@ const REPORTED_OF_TRANSFER: Readonly<Record<keyof TransferFacts, string | null>>
   quote: null,
   funder: '0xfunder',
   recipient: '0xrecipient',
-  // No record of a transfer says it; that of a route does.
+  // No record of a transfer has it; that of a route does.
   refundRecipient: null,
-  // What it took is reported.
+  // The time that it took is reported.
   secondsSinceFunding: null,
   failed: 'steps[0] FAILED: no route left',
   error: 'went wrong',
@@ -180,7 +179,7 @@ test('an event with every member of its schema goes through commit, log and rela
   const attempted: (string | null)[] = [];
   signals.on('delivery.attempted', ({ subject }) => attempted.push(subject));
 
-  // It waits for what has left the config, and comes when that is back.
+  // It waits for the return of its subscription to the config.
   await redis.hset(keys.wanted, ROOT, '1');
   await redis.zadd(keys.suspensions, Date.now(), 'out:1');
   await redis.hset(keys.suspended, ROOT, 'out:1');
@@ -228,7 +227,7 @@ test('an event with every member of its schema goes through commit, log and rela
   const messages = await Promise.all(
     chats.map(async ({ format, hook }) => {
       const [message] = await hook.until((all) => all.length > 0);
-      // What could be markup may have a backslash before it.
+      // A character of markup may have a backslash before it.
       return { where: format, said: (message?.body ?? '').replaceAll('\\', ''), texts: everywhere };
     }),
   );
