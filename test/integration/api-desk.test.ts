@@ -175,7 +175,6 @@ test('the document that is served is OpenAPI, and a client made from it tracks a
   });
 });
 
-/** All items of a list, over its pages. */
 async function follow(stage: { call: (call: { path: string }) => Promise<{ body: object }> }, path: string) {
   const all: unknown[] = [];
   for (let cursor = ''; ; ) {

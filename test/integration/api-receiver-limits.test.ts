@@ -25,7 +25,6 @@ const RECEIVERS = z.array(
   z.object({ name: z.string(), leftOut: z.string().nullable(), open: z.number(), removed: z.boolean() }),
 );
 
-/** A webhook whose own members allow as much as they can. */
 const webhook = (url: string, more: object = {}) => ({
   name: 'made',
   type: 'webhook',

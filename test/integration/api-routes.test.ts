@@ -34,7 +34,6 @@ let replay = '';
 let cursor = '';
 let count = 0;
 
-/** A receiver that is made while the daemon runs, to which nothing is sent. */
 function made(name: string): object {
   const secrets = [`whsec_${Buffer.alloc(32, 5).toString('base64')}`];
   return { name, type: 'webhook', url: 'https://example.com/hook', secrets };

@@ -24,7 +24,6 @@ const reported = (sequence: number, status: string, atMs: number, more: object =
   more,
 });
 
-/** An event that a check of the chain led to. */
 const checkedEvent = (sequence: number, outcome: string, atMs: number, proof: object): Reported => ({
   ...reported(sequence, 'filled', atMs, { proof }),
   type: `intent.${outcome}`,

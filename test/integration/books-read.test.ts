@@ -29,7 +29,6 @@ async function reconcile(args: readonly string[], env: Record<string, string> = 
   return runCommand(['reconcile', ...args], env);
 }
 
-/** The same as a program of its own. */
 async function reconcileAsProgram(args: readonly string[]) {
   const program = await Program.start(MAIN, ['reconcile', ...args]);
   const { code } = await program.ending();

@@ -12,7 +12,6 @@ const OPTIONAL = needs(PARTS.postgres);
 
 const { later } = opening();
 
-/** Changes the tables back to those of the first version. */
 async function setBack(database: Database): Promise<void> {
   await database.write(async (sql) => {
     await sql.run('DROP TABLE books_forgotten');

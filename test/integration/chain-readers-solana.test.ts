@@ -42,7 +42,6 @@ function transaction(meta: Record<string, unknown> = {}, more: Record<string, un
   };
 }
 
-/** A node of Solana whose newest finalized slot is 310. */
 const NODE: RpcAnswers = {
   getGenesisHash: () => ({ result: GENESIS }),
   getSlot: () => ({ result: 310 }),

@@ -47,7 +47,6 @@ function receipt(parts: Record<string, unknown> = {}) {
   };
 }
 
-/** A node of chain 8453 whose final block is 110. */
 const NODE: RpcAnswers = {
   eth_chainId: () => ({ result: '0x2105' }),
   eth_syncing: () => ({ result: false }),

@@ -82,7 +82,6 @@ function lineOf(name: string, lines: readonly string[]): string {
   return lines.find((line) => line.includes(`  ${name} `)) ?? '';
 }
 
-/** A server that greets each connection, and answers each line. */
 async function talkingServer(greeting: string, reply: (line: string) => string): Promise<RawServer> {
   return open.started(
     new RawServer((socket) => {

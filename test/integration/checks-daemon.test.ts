@@ -19,7 +19,6 @@ async function newSandbox(): Promise<Sandbox> {
   return started(new Sandbox({ seed: 5, transfersPerSecond: 0, timeScale: 100, finalitySeconds: 200 }));
 }
 
-/** Two endpoints of a chain of a sandbox, on two hosts. */
 function endpointsOf(sandbox: Sandbox, chainId: number): object {
   const own = sandbox.rpcUrl(chainId, 'own');
   const rpc = [

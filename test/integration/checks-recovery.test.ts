@@ -129,7 +129,6 @@ describe('a payment whose block is not final', () => {
 });
 
 describe('a check that waits for another', () => {
-  /** Two claimed checks of one transfer. */
   async function claimedTwo(payments: readonly ('source' | 'destination' | 'refund')[]) {
     await one(1);
     const [claimed] = (await stage.store.claim('token', new Map([[CHAIN, 10]]))).claimed;

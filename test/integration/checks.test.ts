@@ -24,7 +24,7 @@ import { eventually } from '../support/eventually.ts';
 import { logEntries } from '../support/log-entries.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
-/** How long a stalled process keeps the checks that it works on. */
+/** The time for which a stalled process holds the checks that it works on. */
 const LEASE_MS = 10_000;
 
 let redis: RedisClient;
@@ -41,7 +41,6 @@ afterEach(async () => {
   redis.disconnect();
 });
 
-/** A transfer whose delivery was stated. */
 async function filled(number: number, more: Parameters<typeof delivery>[0] = {}) {
   return stage.tell(hashOf(number), 'filled', { destinationTx: delivery({ txHash: txOf(number), ...more }) });
 }
@@ -571,7 +570,7 @@ describe('a process that is gone', () => {
     await stage.makeDue();
     const [check] = (await stage.store.claim('last', new Map([[CHAIN, 10]]))).claimed;
     if (check === undefined) throw new Error('nothing was claimed');
-    // The working process keeps its claim, and does not shorten its lease.
+    // The working process holds its claim, and does not shorten its lease.
     await stage.store.renew([{ id: check.id, token: 'last' }]);
     const renewed = await stage.store.claim('other', new Map([[CHAIN, 10]]));
     expect(renewed.nextInMs).toBeGreaterThan(80_000);

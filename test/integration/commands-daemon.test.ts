@@ -49,7 +49,6 @@ async function folder(): Promise<string> {
   return made;
 }
 
-/** A daemon with tokens that watches two intents. */
 async function api(answer: () => number = () => 204): Promise<ApiStage> {
   const hooks = { backend: new Hook(), broken: new Hook(answer), operator: new Hook() };
   for (const hook of Object.values(hooks)) await open.started(hook);

@@ -17,7 +17,6 @@ const open = opening();
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const _NO_RETRIES = { retries: { delays: [] }, concurrency: 1 };
 
-/** Writes a config file, removed after the test. */
 async function configFile(yaml: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-commands-'));
   open.later(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));

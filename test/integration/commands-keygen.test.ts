@@ -11,7 +11,6 @@ async function keygen(...args: string[]): Promise<{ code: number; lines: string[
   return { code, lines: out.split('\n') };
 }
 
-/** The secret in the line that sets the variable which the config names. */
 function secretIn(lines: string[]): string {
   expect(lines).toContain('# In the config: secrets: ["${WEBHOOK_SECRET}"]');
   return lines.flatMap((line) => /^WEBHOOK_SECRET=(.+)$/.exec(line)?.[1] ?? [])[0] ?? '';

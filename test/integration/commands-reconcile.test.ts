@@ -15,7 +15,6 @@ async function reconcile(...args: string[]): Promise<Ran> {
   return runCommand(['reconcile', ...args]);
 }
 
-/** The file of a config with books that do not exist yet. */
 async function configWith(more: object): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-reconcile-'));
   later(() => rm(folder, { recursive: true, force: true }));

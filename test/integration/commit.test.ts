@@ -59,7 +59,6 @@ function record(status: string, updatedAt: number | null, more: JsonObject = {})
   return { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
 }
 
-/** Adds a subject to a subscription, as a config would. */
 async function want(subscription: string, subject: SubjectId): Promise<Claim> {
   const wanted = { digest: '', graceSpanMs: 0, receivers: [], routes: [], subscriptions: [] };
   const names = await redis.hkeys(keys.subscriptions);

@@ -141,7 +141,6 @@ function emitEverything(signals: Signals): void {
   signals.emit('receiver.events-dropped', { receiver: 'backend', count: 2 });
 }
 
-/** Emits the results of checks of payments. */
 function emitChecks(signals: Signals): void {
   const ended = { chainId: '8453', corridor: '10:8453', lagSeconds: 3 };
   signals.emit('check.ended', { ...ended, state: 'verified' });

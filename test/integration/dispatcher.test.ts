@@ -15,7 +15,7 @@ import { RedisProcess } from '../support/redis-process.ts';
 
 const WALLETS = [walletId(`0x${'1'.repeat(40)}`), walletId(`0x${'2'.repeat(40)}`)];
 
-/** How long a claim may be on its way to a worker before it is checked. */
+/** The time that a claim may be on its way to a worker before it is checked. */
 const CLAIM_LEASE_MS = 3_000;
 
 let stage: PlanStage;

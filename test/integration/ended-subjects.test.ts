@@ -112,7 +112,7 @@ describe('a transfer that has ended', () => {
     expect(await state()).toBe('whole');
     expect(await settle(31)).toEqual({ compacted: 1, removed: 0 });
     expect(await state()).toBe('compact');
-    // No sweep has read the wallet since: it may still be shown.
+    // No sweep has read the wallet since: a page may still have it.
     await settle(200);
     expect(await state()).toBe('compact');
     await read(201);

@@ -133,7 +133,7 @@ test('no epoch is used twice by processes with folders of their own', async () =
   await one.epoch.look();
   await restore();
   await one.epoch.look();
-  // It has not looked since, and continues the epoch that the other began.
+  // It has not called `look` since, and continues the epoch that the other began.
   await other.epoch.look();
   expect(other.epoch.begun.epoch).toBe(2);
   await restore();

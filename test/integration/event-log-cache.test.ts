@@ -5,7 +5,6 @@ import { Keys } from '../../src/store/keys.ts';
 import type { LogEntry } from '../../src/store/log-entry.ts';
 import { testPrefix } from '../support/daemon.ts';
 
-/** An entry of some bytes, in characters of two bytes. */
 function entryOf(number: number, bytes: number): { id: string; fields: string[] } {
   return { id: `${number}-0`, fields: ['text', 'é'.repeat((bytes - 4) / 2)] };
 }

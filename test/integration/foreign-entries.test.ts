@@ -84,7 +84,6 @@ const WANTED: Wanted = {
   subscriptions: [subscription('one'), subscription('two')],
 };
 
-/** A registry that has synced the config, with the subjects it names. */
 async function registry(): Promise<{ registry: Registry; subjects: SubjectStore }> {
   const { onForeign } = options();
   const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), ...options() });
@@ -93,7 +92,6 @@ async function registry(): Promise<{ registry: Registry; subjects: SubjectStore 
   return { registry: made, subjects };
 }
 
-/** Makes a worker take the poll of the one wanted subject. */
 async function take(parts: { registry: Registry; subjects: SubjectStore }): Promise<PollStart> {
   const plan = new PlanStore(redis, keys);
   await plan.setBudgets({ status: 100 });

@@ -9,7 +9,6 @@ import { hashOf } from '../support/scripted-upstream.ts';
 
 const { child, started } = opening();
 
-/** The shipped daemon's events about subjects at a sandbox. */
 async function watching(sandbox: Sandbox, named: object): Promise<TestReceiver> {
   const hook = await started(new TestReceiver());
   const daemon = child({

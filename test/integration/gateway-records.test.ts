@@ -11,7 +11,6 @@ const JOB = '3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
 const VAULT = '0x52908400098527886e0f7030069857d2e4169ee7';
 const ERROR = 'the permit was refused: allowance 0';
 
-/** A daemon that watches one gateway job and one vault, at a gateway whose every answer the test writes. */
 async function watching(answer: (path: string) => Scripted) {
   const upstream = await started(new ScriptedUpstream(({ path }) => answer(path)));
   const hook = await started(new TestReceiver());

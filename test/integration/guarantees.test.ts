@@ -16,7 +16,6 @@ function always(status: string): ScriptedUpstream {
   }));
 }
 
-/** The whole content of a key, as text. */
 async function contents(redis: Redis, key: string): Promise<string> {
   switch (await redis.type(key)) {
     case 'string':

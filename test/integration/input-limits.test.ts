@@ -181,7 +181,6 @@ const COMMON = {
   disableAfterMs: 432_000_000,
 };
 
-/** An SMTP server whose greeting has lines before its last one. */
 async function mailed(greeting: string): Promise<AttemptResult> {
   const port = await rawServer((socket) => {
     socket.write(`${greeting}220 ok\r\n`);
@@ -202,7 +201,6 @@ function mailReceiver(timeoutMs: number): Receiver {
   return { ...COMMON, type: 'email', to: ['b@example.com'], ordering: 'none', batching, timeoutMs };
 }
 
-/** An error of Postgres, as its protocol has it, of so many bytes. */
 function postgresError(bytes: number): Buffer {
   const fields = Buffer.from('SERROR\0C28000\0M');
   const length = bytes - 1;
@@ -265,7 +263,6 @@ const posted =
     return isRefused;
   };
 
-/** Loads a config; returns true when it was refused for its size. */
 async function configRefuses(
   yaml: string,
   { env = {}, files = {} }: { env?: NodeJS.ProcessEnv; files?: Record<string, string> } = {},

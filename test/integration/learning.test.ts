@@ -49,7 +49,6 @@ function process(): Learning {
   return new Learning({ learned, rules: WATCH_RULES, arrivals: ARRIVAL_RULE, log });
 }
 
-/** Makes a process observe transfers that fill after 9 to 10 s. */
 function seeFills(learning: Learning, count: number): void {
   for (let index = 0; index < count; index++) {
     const seenAtMs = NOW_MS - 1_000;

@@ -4,7 +4,6 @@ import { pino } from 'pino';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { LOG_OPTIONS, loggedError } from '../../src/log.ts';
 
-/** The log line of a command that Redis refuses. */
 async function logged(run: (redis: Redis) => Promise<unknown>): Promise<string> {
   const redis = new Redis(inject('redisUrl'));
   onTestFinished(() => redis.disconnect());

@@ -73,7 +73,6 @@ test('words of the upstream that are mail addresses or look like secrets are in 
   expect(said).toContain('"eventType":"intent.pending"');
 });
 
-/** A server that answers every request with 500 and some words. */
 async function refusing(words: string): Promise<string> {
   const server = createServer((request, response) => {
     request.resume().once('end', () => response.writeHead(500).end(words));
@@ -129,7 +128,7 @@ test('words of receivers, mail servers and RPC endpoints that look like secrets 
   await eventually('the endpoint has refused', () => reported('rpc.failed', /error -32000/));
   const said = daemon.said.join('\n');
   expect(said).not.toMatch(/frank|grace|heidi|ivan|HOOKHOOK|MAILMAIL|RPCRPC/);
-  // Their other words are there.
+  // Their other texts are there.
   expect(said).toMatch(/is no user/);
   expect(said).toContain('error -32000, ask [address] for [secret]');
 });

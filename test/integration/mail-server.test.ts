@@ -20,7 +20,6 @@ const open = opening();
 const python = PARTS.pythonWithSmtp.place;
 const PYTHON = needs(PARTS.pythonWithSmtp);
 
-/** Starts it with a Maildir of its own. */
 async function startServer(): Promise<{ url: string; mails: () => Promise<ParsedMail[]> }> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-mail-'));
   const port = await freePort();

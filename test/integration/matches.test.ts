@@ -19,7 +19,6 @@ const { later } = opening();
 
 const [ONE, TWO] = [1, 2].map((number) => asSubjectId(`intent:${hashOf(number)}`));
 
-/** A config with some subscriptions, each of one subject, for some receivers. */
 function wantedOf(subscriptions: Record<string, { subject: typeof ONE; receivers: string[] }>): Wanted {
   return {
     digest: JSON.stringify(subscriptions),

@@ -46,7 +46,6 @@ const EVENT: RenderedEvent = {
 
 type Mail = { parsed: ParsedMail; from: string; to: string[] };
 type Refusal = { code: number; text: string };
-/** The server's refusals at each command. */
 type Rules = {
   connect?: Refusal;
   auth?: Refusal;

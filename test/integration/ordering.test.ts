@@ -15,7 +15,6 @@ const ORDERED = {
   retries: { delays: ['300ms', '1ms'], jitter: 0 },
 };
 
-/** The sequences of one subject in the order of arrival. */
 function sequencesOf(came: readonly Came[], subject: string): number[] {
   return came
     .filter(({ event }) => event.data.subject.id === subject)

@@ -55,7 +55,6 @@ type Offer = { output: string; more?: JsonObject; expiresAt?: number; by?: typeo
 
 let made = 0;
 
-/** A v1 quote of the route, signed. */
 async function offer({
   output,
   more = {},
@@ -320,7 +319,7 @@ describe('the endpoint group of these prices', () => {
     ]);
     expect(steps.filter((step) => step.endsWith(' paused'))).toEqual(['partner-quotes paused']);
     await eventually('the transfers are requested', () => steps.indexOf('status', from) > from);
-    // The request that was told to wait, if its end is reported after the pause.
+    // The request that was answered with a wait, if its end is reported after the pause.
     expect(
       meanwhile.filter((endpointGroup) => endpointGroup === 'partner-quotes').length,
     ).toBeLessThanOrEqual(1);

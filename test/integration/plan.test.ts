@@ -462,7 +462,7 @@ describe('what fails', () => {
     };
     expect((await failed()).isAsked).toBe(false);
     await failed();
-    // Among the failing ones, where it keeps its time.
+    // It stays among the failing ones, with its time.
     await stage.plan.ask(intents(1));
     for (let fails = 2; fails < 5; fails += 1) expect(await failed()).toMatchObject({ isAsked: true, fails });
     await stage.end(await look(), 'next', { restMs: 1_000 });

@@ -33,7 +33,6 @@ function connected(port: number): RedisClient {
   return redis;
 }
 
-/** A monitor of one connection, and its reports. */
 function monitored(
   redis: RedisClient,
   openFresh: () => RedisClient,

@@ -7,7 +7,6 @@ import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upst
 
 const { later, started } = opening();
 
-/** Runs a daemon on a Redis and returns the type of an intent's first event. */
 async function firstEvent(redisUrl: string): Promise<string | undefined> {
   const upstream = new ScriptedUpstream(({ query }) => ({
     records: query.intentHash ? [intentRecord(query.intentHash, 'filled', 1_700_000_000)] : [],

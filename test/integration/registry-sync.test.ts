@@ -12,7 +12,6 @@ import { hashOf } from '../support/scripted-upstream.ts';
 
 const { later } = opening();
 
-/** A config with one subscription to an intent, and these receivers. */
 function wantedOf(receivers: string[]): Wanted {
   return {
     digest: receivers.join(),

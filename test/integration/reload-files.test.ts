@@ -16,7 +16,6 @@ const { later, started } = opening();
 const [ONE, TWO] = [hashOf(1), hashOf(2)];
 const BROKEN = join(import.meta.dirname, '../fixtures/config/broken');
 
-/** A config on an upstream where all is pending, for one receiver. */
 async function stage(): Promise<{ config: TestConfig; hook: Hook; statuses: Map<string, string> }> {
   const statuses = new Map([ONE, TWO].map((hash) => [hash, 'pending']));
   const upstream = await started(

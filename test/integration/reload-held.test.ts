@@ -53,7 +53,6 @@ function inMode(config: TestConfig, mode: string): TestConfig {
   return { ...config, more: { ...config.more, reload: { mode } } };
 }
 
-/** Makes a daemon read a file that it holds; returns its digest. */
 async function heldDigest(reading: Reloadable, config: TestConfig): Promise<string> {
   await reading.write(config);
   const state = await reading.daemon.reload();

@@ -12,7 +12,6 @@ import { hashOf, type ScriptedUpstream, upstreamOfStatuses } from '../support/sc
 
 const { later, started } = opening();
 
-/** An upstream that knows the status of transfers. */
 async function upstreamOf(statuses: Map<string, string>): Promise<ScriptedUpstream> {
   return started(upstreamOfStatuses(statuses));
 }

@@ -272,7 +272,6 @@ function registryStage() {
     },
     /** Adds a claim to the transfer. Returns true when that needs a poll of it. */
     claim: (claim: Claim): Promise<boolean> => subjects.claim(transfer, [claim]),
-    /** Reports the transfer to a claim. */
     serve: async (name: string): Promise<Claim> => {
       const claim = await claimOf(name);
       await subjects.claim(transfer, [claim]);

@@ -53,7 +53,6 @@ async function takeAway(): Promise<void> {
   await eventually('it rests', async () => (await redis.zrem(`${plan}:resting`, `intent:${HASH}`)) > 0);
 }
 
-/** Resolves when the check has put the subject back into the plan. */
 async function repaired(): Promise<void> {
   await signalled(
     (take: (repair: { what: string; subject: string }) => void) => signals.on('repair.done', take),

@@ -35,7 +35,6 @@ beforeEach(() => {
 
 afterEach(() => redis.disconnect());
 
-/** Makes the config's subscriptions name these subjects. */
 async function sync(named: Record<string, SubjectId[]>): Promise<void> {
   const rest = {
     receivers: ['r'],

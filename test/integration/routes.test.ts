@@ -229,7 +229,7 @@ describe('a quoting service in trouble', () => {
     ]);
     expect(steps.filter((step) => step.endsWith(' paused'))).toEqual(['quotes paused']);
     await eventually('the transfers are requested', () => steps.indexOf('status', from) > from);
-    // The request that was told to wait, if its end is reported after the pause.
+    // The request that was answered with a wait, if its end is reported after the pause.
     expect(meanwhile.filter((endpointGroup) => endpointGroup === 'quotes').length).toBeLessThanOrEqual(1);
   });
 

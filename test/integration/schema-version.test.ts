@@ -23,7 +23,6 @@ async function configFile(config: TestConfig): Promise<string> {
   return file;
 }
 
-/** The end of a command that cannot do its work. */
 async function refused(command: string, config: TestConfig): Promise<{ code: number | null; err: string }> {
   if (command !== 'start') return runCommand([command, '--config', await configFile(config)]);
   const daemon = await started(config);
@@ -31,7 +30,6 @@ async function refused(command: string, config: TestConfig): Promise<{ code: num
   return { code, err: daemon.stderr.join('\n') };
 }
 
-/** The daemon as a process of its own. */
 async function started(config: TestConfig): Promise<Program> {
   const running = await Program.start(MAIN, ['start', '--config', await configFile(config)]);
   open.later(() => running.end('SIGKILL'));

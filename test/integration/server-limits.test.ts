@@ -8,7 +8,6 @@ import { expectUnfinishedBodiesEnd, MIB, openTo } from '../support/unfinished-bo
 const TOKEN = 'a-token-of-some-length';
 const EVENT = `/api/v1/events/evt_${'0'.repeat(40)}?receiver=backend`;
 
-/** The server in the process of the test, until the test has ended. */
 async function serve(): Promise<{ url: string; port: number }> {
   const server = loneServer(TOKEN);
   const { url } = await server.start();

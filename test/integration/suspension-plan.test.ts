@@ -18,7 +18,6 @@ async function suspend(state: 'out' | 'back', subjects: readonly SubjectId[]): P
   await redis.hset(keys.suspended, ...subjects.flatMap((subject) => [`s|${subject}`, `${state}:1`]));
 }
 
-/** A poll that is worth another at once. */
 const AT_ONCE = { outcome: 'next', next: { virtualSeconds: 10, restMs: 0 } } as const;
 
 test('what left the config is polled with what the others leave over', async () => {

@@ -32,7 +32,6 @@ test('what waits for a receiver that leaves meanwhile comes when both are back',
   await change(TWO, 'pending');
   await upstream.past();
   await restart();
-  // The wallet is back for one of them.
   await reload([{ ...BOTH, receivers: ['desk'] }], {}, ['desk']);
   await desk.until((came) => came.length >= 3);
   await change(TWO, 'filled');
@@ -112,7 +111,6 @@ test('what waits for a receiver that is given up as its subject leaves, or comes
   await desk.until((came) => came.length >= 2);
   expect(shown(desk, 1)).toEqual([['intent.filled', `intent:${ONE}`, true]]);
   const [, { event: filled } = { event: null }] = desk.came;
-  // Its time is over.
   await reload([{ ...BOTH, receivers: ['desk'] }, REST], { removal: { graceSpan: '0s' } });
   await desk.until((came) => came.length >= 3);
   expect(eventOf(desk, 'intentwatch.suspension_ended')?.data.record).toMatchObject({

@@ -34,7 +34,6 @@ test('what happens while a subscription is out waits, and comes in order when it
   expect(pulled).toMatchObject({
     events: [{ data: { subscriptions: ['treasury'], metadata: { desk: 'one' } } }],
   });
-  // Out and in again.
   await reload([REST, TREASURY]);
   await reload([REST]);
   await change(TWO, 'filled');
@@ -60,7 +59,6 @@ test('what comes back under another name has all that waited for it, as its rece
   const { backend, desk, reload, change, upstream } = await suspensionStage(open);
   await change(ONE, 'pending');
   await backend.until((came) => came.length === 1);
-  // The receiver is gone too.
   await reload([REST], {}, ['desk']);
   await change(ONE, 'filled');
   await change(TWO, 'pending');

@@ -27,7 +27,6 @@ beforeEach(() => {
 
 afterEach(() => redis.disconnect());
 
-/** True when another sweep on the scope might begin a minute later. */
 async function mayBegin(): Promise<boolean> {
   return sweeps.mayBegin(WHERE, T0_MS + 60_000);
 }

@@ -17,7 +17,6 @@ const open = opening();
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const ESCAPE = '\u001b';
 
-/** Runs a program of a shell to its end; returns its output. */
 function shell(file: string, args: readonly string[], env: Record<string, string> = {}): Promise<string> {
   return new Promise((resolve, reject) => {
     const options = { env: { ...process.env, ...env }, encoding: 'utf8', timeout: 600_000 } as const;
@@ -27,7 +26,6 @@ function shell(file: string, args: readonly string[], env: Record<string, string
   });
 }
 
-/** Runs a line of a shell on a terminal of so many columns. */
 function onTerminal(columns: number, line: string, env: Record<string, string> = {}): Promise<string> {
   return shell('script', ['-qec', `stty cols ${columns}; ${line}`, '/dev/null'], { TERM: 'xterm', ...env });
 }

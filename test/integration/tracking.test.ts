@@ -37,7 +37,6 @@ const TOO_LARGE = { a: 'é'.repeat(1_000), b: 'é'.repeat(1_000), c: 'x'.repeat(
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-/** An upstream of transfers, and a config that names only the first of them. */
 async function stage(changes: Partial<TestConfig> = {}) {
   const statuses = new Map([[ONE, 'pending']]);
   const upstream = await started(upstreamOfStatuses(statuses));

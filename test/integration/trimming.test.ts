@@ -20,7 +20,6 @@ beforeEach(() => {
 
 afterEach(() => redis.disconnect());
 
-/** Stores an event at a time (ms), with its delivery to a receiver in an outcome. */
 async function store(atMs: number, outcome: 'delivered' | 'dead' | 'pending', replay = ''): Promise<string> {
   const id = `evt_${atMs}`;
   const event = JSON.stringify({

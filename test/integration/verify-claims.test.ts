@@ -79,7 +79,6 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Runs the command on a config whose Redis is at this URL. */
 async function verify(redisUrl: string, args: string[] = []) {
   const rpc = ['127.0.0.1', 'localhost'].map((host, index) => ({
     name: `rpc-${index}`,

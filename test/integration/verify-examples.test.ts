@@ -101,7 +101,6 @@ const EXAMPLES: readonly Example[] = [
 
 type Program = { url: string; end: () => Promise<void> };
 
-/** Starts an example on a free port and waits until it reports that it listens. */
 async function start(
   { command: [file = '', ...args], keys }: Example,
   env: Record<string, string> = keys.env,

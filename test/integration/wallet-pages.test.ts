@@ -10,7 +10,6 @@ const { later, started } = opening();
 const WALLET = '0x1111111111111111111111111111111111111111';
 const HASH = hashOf(4);
 
-/** A daemon that watches the wallet at an upstream until a test has ended. Returns its receiver. */
 async function watching(
   upstream: ScriptedUpstream,
   options: { subscription?: object; more?: object },

@@ -122,7 +122,6 @@ const REPORTED_OF_TRANSFER: Readonly<Record<keyof TransferFacts, string | null>>
   source: 'Base',
   destination: 'Optimism',
   refund: `0x${'ef'.repeat(32)}`,
-  // It has been sent.
   toSend: null,
   sent: '1,250.00 USDC',
   promised: '1,249.00 USDC',

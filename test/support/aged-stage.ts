@@ -18,7 +18,6 @@ type OnTestFinished = (cleanUp: () => Promise<void>) => unknown;
 
 export const DAY_MS = 86_400_000;
 
-/** A transfer, a quote or another subject of the status endpoint, as the upstream shows it. */
 type Shown = { status: string; updatedAt: number; more: JsonObject };
 
 /** An upstream whose clock the test sets, with one wallet that has all transfers. */
@@ -112,7 +111,6 @@ export class AgedStage {
     return one;
   }
 
-  /** Writes the config in one step. */
   async write(subscription: object): Promise<void> {
     const file = join(this.#folder, 'intentwatch.yaml');
     const yaml = configYaml({
@@ -161,7 +159,6 @@ export class AgedStage {
     this.clock.shift(this.upstream.aheadMs);
   }
 
-  /** Resolves when `count` events of a type have arrived. */
   async came(type: string, count: number): Promise<RenderedEvent[]> {
     await this.backend.until(() => this.of(type).length >= count);
     return this.of(type);

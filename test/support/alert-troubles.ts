@@ -38,7 +38,7 @@ import {
   WAITING,
 } from './played-rules.ts';
 
-/** For every alert: how a troubled daemon differs from a healthy one, and the minutes until the alert fires. */
+/** The difference of a troubled daemon from a healthy one for every alert, and the minutes until the alert fires. */
 export const TROUBLES: Record<string, { differs: Series; afterMinutes: number }> = {
   IntentwatchMoneyStuck: { differs: { [transfers('refundable')]: '0x30 1x90' }, afterMinutes: 34 },
   IntentwatchOverdueRising: { differs: { [transfers('overdue')]: '1x60 8x60' }, afterMinutes: 68 },

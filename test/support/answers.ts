@@ -3,7 +3,6 @@ import { ROUTE_ITEM } from './routes.ts';
 import { hashOf } from './scripted-upstream.ts';
 import { IN_2100, QUOTE_CHAIN, QUOTE_SIGNER, signQuote } from './signed-quote.ts';
 
-/** Ways in which a member of an answer differs from the interface. */
 const DEVIATIONS = ['missing', 'null', 'other form', 'other case', 'other type', 'empty', 'extra'] as const;
 
 type Deviation = (typeof DEVIATIONS)[number];
@@ -221,7 +220,6 @@ function envelope(endpoint: Polled, record: JsonObject): JsonObject {
   }
 }
 
-/** Turns members with a dot in their name into members of members. */
 function nested(record: JsonObject): JsonObject {
   const groups = Map.groupBy(Object.entries(record), ([name]) => name.split('.')[0] ?? '');
   return Object.fromEntries(

@@ -64,7 +64,6 @@ export type AnvilChain = {
   deployer: Hex;
   /** Pays through the token alone; a value above the balance fails on the chain. Returns the hash of the transaction. */
   transfer(to: Hex, value: bigint): Promise<Hex>;
-  /** Pays every recipient through the portal, which logs the intent. */
   fill(intent: Hex, to: Hex[], value: bigint): Promise<Hex>;
   mine(blocks: number): Promise<void>;
   /** Removes `depth` blocks and mines one instead. */

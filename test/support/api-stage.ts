@@ -29,9 +29,7 @@ export type Answered = { status: number; headers: Headers; body: JsonObject };
 export type ApiStage = {
   url: string;
   config: TestConfig;
-  /** Replaces the config file. */
   write: (config: TestConfig) => Promise<void>;
-  /** Sets the status of an intent from now on. */
   say: (intent: string, status: string) => void;
   call: (call: Call) => Promise<Answered>;
   /** Ends polling, so that only requests and deliveries change Redis. */

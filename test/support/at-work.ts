@@ -5,15 +5,12 @@ import type { Program } from './program.ts';
 import type { RedisProcess } from './redis-process.ts';
 import { RECEIVER_NAME, Stage } from './stage.ts';
 
-/** How long the daemon waits for its receiver; the tests end sooner. */
+/** The daemon's wait for its receiver; the tests end sooner. */
 const RECEIVER_TIMEOUT = '5m';
 
 export const RECEIVER_SECRET = `whsec_${'A'.repeat(32)}`;
 
-/**
- * Starts a daemon in a process of its own, with its Redis. Resolves after its first webhook, to which `answer` gives the
- * status.
- */
+/** Starts a daemon in a process of its own; resolves after its first webhook, to which `answer` gives the status. */
 export async function atWork(
   onTestFinished: (cleanUp: () => Promise<void>) => unknown,
   answer: () => number | null = () => 204,

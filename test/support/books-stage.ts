@@ -119,7 +119,6 @@ export class BooksStage {
     return this.#file;
   }
 
-  /** Ingests events in one step. */
   async tell(...reported: Reported[]): Promise<void> {
     await this.#tell([], reported);
   }

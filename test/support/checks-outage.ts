@@ -44,7 +44,7 @@ export async function underOutage({
     for (const { checks } of verifiers) checks.wake();
     await eventually(`probe ${times}`, async () => nodes.seen.length > before && (await waiting()) === count);
   }
-  // One check for each of the two endpoints, and one call for each; real time passes as well.
+  // One check and one call for each of the two endpoints; real time passes as well.
   const passed = Math.ceil((performance.now() - failingMs) / PROBE_MS);
   expect(nodes.seen.length - failing).toBeLessThanOrEqual(2 * (5 + passed));
   expect(nodes.receipts()).toBe(0);

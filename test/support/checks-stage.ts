@@ -130,7 +130,6 @@ export class ChecksStage {
   script: Script = () => [found('own'), found('other')];
   /** Makes the chain reader of each process, in place of the script. */
   newReader: (() => ChainReader) | null = null;
-  /** The transactions that were requested. */
   readonly asked: string[] = [];
   readonly #open: Verifier[] = [];
 
@@ -262,7 +261,6 @@ export class ChecksStage {
     return stated.map(({ subject }) => subject);
   }
 
-  /** Moves all times of checks and endpoints in Redis back by some ms. */
   async pass(ms: number): Promise<void> {
     await this.redis.eval(PASS, 1, this.keys.checks, String(ms));
   }
@@ -278,17 +276,14 @@ export class ChecksStage {
     return this.redis.zcard(`${this.keys.checks}:${what}:${CHAIN}|${endpoint}`);
   }
 
-  /** All events, in the order of the log. */
   async events(): Promise<Event[]> {
     return (await logEntries(this.redis, this.keys)).flatMap((entry) => eventOf(entry) ?? []);
   }
 
-  /** The events that report the result of a chain check. */
   async proofs(): Promise<Event[]> {
     return (await this.events()).filter(({ data }) => data.proof !== undefined);
   }
 
-  /** Waits until the delivery of a transfer is in a state. */
   async until(subject: SubjectId, state: Check['state']): Promise<Check> {
     return eventually(`${subject} is ${state}`, async () => {
       const checks = await this.store.of(subject);

@@ -68,7 +68,6 @@ export class ChildDaemon {
     }
   }
 
-  /** Pauses the process, as on a paused machine. */
   freeze(): void {
     this.#child?.kill('SIGSTOP');
   }

@@ -23,7 +23,7 @@ export class ClocksStage {
   readonly keys = new Keys(testPrefix());
   readonly #later: Later;
   readonly #transfers: { hash: string; status: string; updatedAt: number }[] = [];
-  /** How far the `Date` of each answer of the status endpoint is ahead, by the number of the answer; 0 is the first. */
+  /** The lead of the `Date` of each answer of the status endpoint, by the number of the answer; 0 is the first. */
   aheadMs: (answer: number) => number = () => 0;
   #answers = 0;
   readonly upstream = new ScriptedUpstream(({ query: { wallet, intentHash } }) => {
@@ -56,7 +56,6 @@ export class ClocksStage {
     return this.#server?.url ?? '';
   }
 
-  /** Starts a daemon that watches the wallet. */
   async start(subscription: object = {}, more: object = {}): Promise<Daemon> {
     const { daemon } = await startDaemon({
       baseUrl: this.upstream.url,
@@ -96,7 +95,6 @@ export class ClocksStage {
     });
   }
 
-  /** The events of the log in their order. */
   async events(): Promise<Event[]> {
     const redis = connect({ kind: 'server', url: this.redisUrl });
     const { entries } = await new EventLog(redis, this.keys).after('0-0', 1_000);

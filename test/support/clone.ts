@@ -3,7 +3,6 @@ import { join, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** The parts of a clone that starting and packing need. */
 const PARTS = [
   ...['bin', 'config', 'consumer', 'docs', 'examples', 'packaging', 'scripts', 'src', 'sandbox', 'demo'],
   'intentwatch',

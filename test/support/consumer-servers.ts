@@ -46,7 +46,6 @@ export function expressServer(prepare: (app: express.Express) => void): Serve {
 async function serveFastify<C>(consumer: Consumer<C>): Promise<ConsumerServer> {
   const app = fastify();
   await app.register(fastifyConsumer, { consumer, path: '/hooks' });
-  // The rest of the app goes on parsing.
   app.post('/echo', async (request) => request.body);
   const origin = await app.listen({ host: '127.0.0.1', port: 0 });
   return { url: `${origin}/hooks`, close: () => app.close() };

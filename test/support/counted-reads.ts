@@ -1,10 +1,7 @@
 /** A value whose members are read as of the original, and the number of reads in it. */
 export type CountedReads<T> = { value: T; reads: () => number };
 
-/**
- * Counts the reads of members in a value, at any depth. The count depends on the input alone. It shows that work grows in
- * proportion, where a time would depend on the machine.
- */
+/** Counts reads of members at any depth: unlike a time, the count shows proportional growth on any machine. */
 export function countedReads<T extends object>(original: T): CountedReads<T> {
   let reads = 0;
   const proxies = new WeakMap<object, object>();

@@ -56,10 +56,7 @@ export function configYaml(config: TestConfig): string {
   });
 }
 
-/**
- * Starts a daemon inside the test's process, on real Redis and real HTTP. `onLine` gets every line of its log; `signals`
- * are its.
- */
+/** Starts a daemon inside the test's process, on real Redis and HTTP. `onLine` gets every line of its log. */
 export async function startDaemon(
   config: TestConfig,
   onLine?: (line: string) => void,
@@ -103,7 +100,6 @@ export class TestReceiver {
     });
   }
 
-  /** Resolves when the events so far satisfy a condition. */
   async until(condition: (events: RenderedEvent[]) => boolean): Promise<RenderedEvent[]> {
     while (!condition(this.events)) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));

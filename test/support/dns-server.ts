@@ -12,7 +12,7 @@ export type DnsAnswer = readonly string[] | 'no such name' | 'server failure' | 
 export class DnsServer {
   readonly #socket: Socket = createSocket('udp4');
   readonly asked: DnsQuestion[] = [];
-  /** How long an answer may be reused; with 0, each connection asks again. */
+  /** The time for which an answer may be reused; with 0, each connection resolves again. */
   ttlSeconds = 60;
   answer: (question: DnsQuestion) => DnsAnswer;
 

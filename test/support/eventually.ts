@@ -1,9 +1,6 @@
 const EVERY_MS = 50;
 
-/**
- * Asks again until the answer is neither null nor false, for a condition without events, such as one of another process.
- * Throws after `forMs`, and names the awaited condition.
- */
+/** Polls for a condition without events until it is neither null nor false. Throws after `forMs` with its name. */
 export async function eventually<T>(
   awaited: string,
   ask: () => Promise<T | null | false> | T | null | false,

@@ -25,9 +25,7 @@ export type FaultRun = {
   spells: readonly Spell[];
   /** Births per second while the faults are on. */
   pace: number;
-  /** How much faster than usual transfers live. */
   timeScale: number;
-  /** The number of intents that must have been born before the faults end. */
   births: number;
   /** The least time that the faults last, in ms. */
   lastsMs: number;
@@ -42,10 +40,7 @@ export type Reported = { account: Account; received: readonly RenderedEvent[] };
 /** The result of a run. `ends` is the last status of every watched subject. */
 export type FaultOutcome = Reported & {
   ends: Map<string, string>;
-  /**
-   * For each reported subject that changed, the last reported record and the record of the sandbox at the end, without
-   * times.
-   */
+  /** The last reported and the sandbox's final record of each reported subject that changed, without times. */
   records: { subject: string; reported: JsonObject; true: JsonObject }[];
   superseded: number;
 };
@@ -55,7 +50,7 @@ const PAST_TRANSFERS = 400;
 
 const SETTLED_WITHIN_MS = 400_000;
 
-/** How long a change is observed at the end, as a multiple of the time of confirmation. */
+/** The time for which a change is observed at the end, as a multiple of the time of confirmation. */
 const CONFIRMED_SHARE = 1.5;
 
 /** Statuses after which a subject cannot change any more. */

@@ -42,7 +42,6 @@ export class Followed {
     return decision;
   }
 
-  /** The emitted types, in order. */
   get types(): string[] {
     return this.reported.map(({ type }) => type);
   }

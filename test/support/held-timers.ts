@@ -1,9 +1,6 @@
 import { onTestFinished, vi } from 'vitest';
 
-/**
- * Stops every timer of at least `ms` that this process sets from now on until the test ends. No event of that time was then
- * caused by one, however slow the machine is.
- */
+/** Stops every timer of at least `ms` set from now on until the test ends, so that no later event was caused by one. */
 export function holdTimers(ms: number): void {
   const { setTimeout } = globalThis;
   const held = vi.spyOn(globalThis, 'setTimeout').mockImplementation((run, delayMs = 0, ...given) => {

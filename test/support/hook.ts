@@ -37,12 +37,10 @@ export class Hook {
     for (const wake of this.#waiting.splice(0)) wake();
   }
 
-  /** The ids of the events in the order of arrival. */
   get ids(): string[] {
     return this.came.map(({ event }) => event.id);
   }
 
-  /** Resolves when the webhooks so far satisfy a condition. */
   async until(condition: (came: Came[]) => boolean): Promise<Came[]> {
     while (!condition(this.came)) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     return this.came;

@@ -2,11 +2,11 @@ import { createServer } from 'node:http';
 import pg from 'pg';
 import { createConsumer, createPostgresInbox, nodeHandler } from '../../consumer/src/index.ts';
 
-// A consumer in a process of its own, with its inbox and its effects in Postgres. Prints a line when it listens. Prints for
-// each webhook: `begun` within its transaction, then `new` or `again` when that has ended and the webhook is not answered
-// yet. POSTGRES_URL, WEBHOOK_SECRET, PORT; WITHOUT_INBOX=1 writes effects in a transaction of its own.
+// A consumer in a process of its own, with its inbox and its effects in Postgres. Prints a line when it listens, and for
+// each webhook `begun` within its transaction, then `new` or `again` when that has ended and before the answer.
+// POSTGRES_URL, WEBHOOK_SECRET, PORT; WITHOUT_INBOX=1 writes effects in a transaction of its own.
 
-/** How long each of the two steps lasts in which a crash is most likely to do harm. */
+/** Length of each of the two steps in which a crash is most likely to do harm. */
 const MOMENT_MS = 30;
 
 const pool = new pg.Pool({ connectionString: process.env.POSTGRES_URL, max: 20 });

@@ -152,7 +152,6 @@ export const SUCCESSES = {
 /** An endpoint of the interface, by the shape of its success. */
 export type ShapeOf = keyof typeof SUCCESSES;
 
-/** The interface's table of codes, by status. */
 const CODES: Readonly<Record<number, readonly string[]>> = {
   400: ['invalid-request', 'invalid-parameter', 'missing-parameter', 'slippage-out-of-bounds'],
   401: ['invalid-api-key', 'api-key-expired', 'invalid-signature', 'authorization-expired'],

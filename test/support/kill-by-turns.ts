@@ -6,10 +6,7 @@ import { Keys } from '../../src/store/keys.ts';
 import { eventually } from './eventually.ts';
 import { logEntries } from './log-entries.ts';
 
-/**
- * The longest time without an arriving event, or an ended transfer, while one is due: a machine may be slow, but must not
- * stop.
- */
+/** The longest time in which no due event may arrive, or no due transfer end: a slow machine must not stop. */
 const STILL_MS = 240_000;
 
 /**

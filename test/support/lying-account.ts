@@ -114,7 +114,6 @@ function isUnlisted({ chainId, token }: StatedPayment): boolean {
   return !TOKENS.some((listed) => listed.chainId === chainId && listed.address === token);
 }
 
-/** The name of the fault of a payment, for the figures. */
 function kindOf({ stated, isContradicted }: Judged): string {
   if (isUnlisted(stated)) return 'unlisted-token';
   return isContradicted ? 'contradicted' : (stated.lie ?? 'true');
@@ -132,7 +131,7 @@ function reportedOf({ type, data }: RenderedEvent): Expected | null {
 /** The name of a payment of an intent, in statements and in events. */
 export const paymentKey = (intentHash: string, payment: string): string => `intent:${intentHash} ${payment}`;
 
-/** The result: the mismatches, in words, and how often each outcome was expected of each lie. */
+/** The result: the mismatches, in words, and the number of times that each outcome was expected of each lie. */
 export type LyingAccount = { problems: string[]; counts: Map<string, number> };
 
 /** The events, whether an hour has passed on the chains, and the final place of each transaction, by `placeKey`. */
@@ -214,7 +213,6 @@ function proofFaults(
   return faults;
 }
 
-/** Finds logs that prove more than one payment to somebody. */
 function usedTwice(events: readonly RenderedEvent[]): string[] {
   const proved = new Map<string, string>();
   return events.flatMap(({ type, data: { proof, subject } }) => {

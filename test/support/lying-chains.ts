@@ -45,10 +45,7 @@ function byChain(payments: readonly StatedPayment[]): [number, StatedPayment[]][
   return [...Map.groupBy(payments, ({ chainId }) => chainId)];
 }
 
-/**
- * For each payment, by `placeKey`: true when two endpoints contradict each other about its block, or the moved amounts of
- * the token.
- */
+/** The payments by `placeKey`, true when two endpoints contradict each other about the block or the amounts. */
 export async function contradictedOf(
   sandbox: Sandbox,
   payments: readonly StatedPayment[],

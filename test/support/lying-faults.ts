@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { chance, integer, pick, type Random } from '../../sandbox/world/random.ts';
 import { CHECKED_CHAINS } from './lying-orders.ts';
 
-/** Faults of single endpoints that pass again. */
 const PASSING: readonly object[] = [
   { type: 'bare-error', status: 503 },
   { type: 'bare-error', status: 502, rate: 0.5 },

@@ -42,7 +42,6 @@ const REFUND_LIES: readonly Lie[] = ['reverted', 'no-log', 'funding', 'stale', '
 /** Lies about the fulfilment: no check finds them where none is pinned. */
 const OF_FULFILMENTS = new Set<Kind | null>(['other-intent', 'forged', 'unlogged']);
 
-/** The chains on which such a lie is found out. */
 const TELLING = CHECKED_CHAINS.filter((chainId) => !UNPINNED.has(chainId) && !ONE_HOST.has(chainId));
 
 /** One of so many transfers is refunded; of so many transfers and refunds two are lies. */

@@ -243,7 +243,6 @@ function paymentsOf(sandbox: Sandbox, seed: number): StatedPayment[] {
   return sandbox.payments().filter(({ from, recipient }) => mine.has(from) || mine.has(recipient));
 }
 
-/** Adds to each payment whether endpoints contradict each other. */
 async function judge(
   sandbox: Sandbox,
   { seed, contradictions }: { seed: number; contradictions: Map<string, boolean> },
@@ -309,7 +308,6 @@ const ENDED = z.object({ subject: z.string(), payment: z.string(), state: z.stri
 
 const keyOf = ({ data }: RenderedEvent): string => `${data.subject.id} ${data.proof?.payment}`;
 
-/** Each event once, however often it was delivered. */
 function once(events: readonly RenderedEvent[]): RenderedEvent[] {
   return [...new Map(events.map((event) => [event.id, event])).values()];
 }
@@ -331,13 +329,11 @@ function accountStatuses(judged: readonly Judged[], events: readonly RenderedEve
   return problems;
 }
 
-/** The intents whose end was not reported. */
 function untold(stated: readonly StatedPayment[], events: readonly RenderedEvent[]): string[] {
   const ended = endedBy(events);
   return stated.map(({ intentHash }) => `intent:${intentHash}`).filter((id) => !ended.has(id));
 }
 
-/** The payments of the intents whose end was reported. */
 function heardOf(stated: readonly StatedPayment[], events: readonly RenderedEvent[]): StatedPayment[] {
   const ended = endedBy(events);
   return stated.filter(({ intentHash }) => ended.has(`intent:${intentHash}`));

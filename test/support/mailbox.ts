@@ -50,7 +50,6 @@ export class Mailbox {
     return `smtp://127.0.0.1:${address.port}`;
   }
 
-  /** Resolves when the mails so far satisfy a condition. */
   async until(condition: (mails: ParsedMail[]) => boolean): Promise<ParsedMail[]> {
     while (!condition(this.mails)) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));

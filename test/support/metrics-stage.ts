@@ -8,7 +8,6 @@ import {
 import { Signals } from '../../src/signals.ts';
 import { NO_TRANSFERS, STANDING } from './standing.ts';
 
-/** Sources without values. */
 const NOTHING: MetricSources = {
   transfers: async () => NO_TRANSFERS,
   subjects: async () => [],

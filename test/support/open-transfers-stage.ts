@@ -132,7 +132,6 @@ export class OpenTransfersStage {
     return Object.fromEntries(oldest.flatMap(({ state, since }) => (since === null ? [] : [[state, since]])));
   }
 
-  /** The sums of each state, route and token. */
   async sums(): Promise<string[]> {
     const { sums } = await this.read();
     return sums

@@ -1,9 +1,6 @@
 import { type Event, eventId } from '../../src/domain/events/event.ts';
 
-/**
- * An event for the operator as the log stores it, such as the `index`th `upstream.unreachable`; only its type selects its
- * receivers.
- */
+/** An event for the operator as the log stores it, the `index`th of its type; only the type selects its receivers. */
 export function operatorEvent(type: string, index: number): Event {
   const status = type.slice(type.indexOf('.') + 1);
   return {

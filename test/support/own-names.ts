@@ -1,10 +1,7 @@
 import { DnsServer } from './dns-server.ts';
 import { Program } from './program.ts';
 
-/**
- * The missing parts of this machine for a process with its own `resolv.conf` and our name server at `address`; null where
- * nothing is missing.
- */
+/** The parts that a process with its own `resolv.conf` and our name server at `address` needs and this machine lacks, or null. */
 export async function missingForOwnNames(address: string): Promise<string | null> {
   const program = await Program.run([...UNSHARED, 'mount --bind /dev/null /etc/resolv.conf']).catch(
     () => null,

@@ -9,12 +9,10 @@ import { COMPILED, Program } from './program.ts';
 /** A page, or an example beside it: its path, and its blocks in their order. */
 export type Page = { path: string; blocks: readonly PageBlock[] };
 
-/** Pages to run one after the other, the reader's earlier steps, and his steps beside the blocks. */
+/** Pages to run in turn, with Bash `before` the first and `after` the last block, and `steps` beside the blocks. */
 export type PageRun = {
   pages: readonly Page[];
-  /** Bash before the first block. */
   before: string;
-  /** Files in the folder, by name. */
   files: Readonly<Record<string, string>>;
   env: Readonly<Record<string, string>>;
   /** Replacements for the reader's own texts, such as the address of his upstream. */
@@ -23,7 +21,6 @@ export type PageRun = {
   saved: string | null;
   /** Bash for the steps that the page describes before a block with this text. */
   steps: Readonly<Record<string, string>>;
-  /** Bash after the last block. */
   after: string;
 };
 

@@ -40,10 +40,7 @@ export type StageEnd = {
   unseen?: boolean;
 };
 
-/**
- * The plan of the endpoint group `status` in a real Redis, under a clock that the test moves. Polls take no time unless the
- * test sets one.
- */
+/** The plan of the group `status` in a real Redis, under a clock of the test. Polls take no time unless the test sets one. */
 export class PlanStage {
   readonly redis: RedisClient;
   readonly keys = new Keys(testPrefix());

@@ -26,10 +26,7 @@ export async function freePort(): Promise<number> {
   throw new Error(`found ${COUNT} ports in use from ${LOWEST} on, expected a free one`);
 }
 
-/**
- * Reserves a port among test processes by its UDP twin, which only one socket can hold; the servers use TCP. Returns false
- * when another one holds it.
- */
+/** Reserves a port among test processes by its UDP twin, which only one socket can hold. False when another holds it. */
 async function reserve(port: number): Promise<boolean> {
   const socket = createSocket('udp4');
   return new Promise((resolve) => {

@@ -36,10 +36,7 @@ export class PostgresProcess {
     this.url = `postgres://postgres@127.0.0.1:${parts.port}/postgres`;
   }
 
-  /**
-   * Makes a cluster and starts it; resolves when it takes connections. It does not wait for the disk: the system outlives
-   * it, even after a kill.
-   */
+  /** Makes and starts a cluster; resolves when it takes connections. It does not wait for the disk: the system outlives it. */
   static async start({ tls }: PostgresOptions = {}): Promise<PostgresProcess> {
     const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-postgres-'));
     const user = owner();
@@ -71,7 +68,6 @@ export class PostgresProcess {
     await this.#exited;
   }
 
-  /** Starts it again with its data and its port. */
   async startAgain(): Promise<void> {
     // Processes of the previous server hold its memory until they notice its end.
     for (let tries = 1; ; tries++) {
@@ -111,7 +107,6 @@ export class PostgresProcess {
     });
   }
 
-  /** Ends the server when the last client has gone, and removes its data. */
   async close(): Promise<void> {
     this.#child?.kill('SIGTERM');
     await this.#exited;

@@ -5,10 +5,7 @@ import { createInterface } from 'node:readline';
 
 const CACHE = join(import.meta.dirname, '../../node_modules/.cache/node');
 
-/**
- * Tests start the program hundreds of times: Node's compiled code is stored from one time to the next. Benchmarks start it
- * as its users do.
- */
+/** Tests start the program hundreds of times and reuse Node's compiled code. Benchmarks start it as users do. */
 export const COMPILED = process.env.VITEST === undefined ? {} : { NODE_COMPILE_CACHE: CACHE };
 
 /** The end of a program: its exit code, or the signal that ended it. */
@@ -52,7 +49,6 @@ export class Program {
     return Program.run([process.execPath, file, ...args], env);
   }
 
-  /** Starts any command: its program and its arguments. */
   static async run(
     [command = '', ...args]: readonly string[],
     env: Record<string, string> = {},
@@ -95,12 +91,10 @@ export class Program {
     return promise.finally(() => this.#listeners.delete(listener));
   }
 
-  /** All its output, for error messages. */
   said(): string {
     return [...this.stdout.slice(-20), ...this.stderr.slice(-20)].join('\n');
   }
 
-  /** Sends a signal, unless the program has ended. */
   send(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
   }
@@ -110,7 +104,7 @@ export class Program {
     return this.#ended;
   }
 
-  /** Sends a signal and waits for the end; returns also the time that took, to be shown. */
+  /** Sends a signal and waits for the end; returns also the time that took, for output. */
   async end(signal: NodeJS.Signals): Promise<Ending & { tookMs: number }> {
     const startMs = performance.now();
     this.send(signal);

@@ -118,7 +118,6 @@ export function quoteStage({ later, started }: ReturnType<typeof opening>) {
         }),
       ),
 
-    /** Writes a quote into a file, removed after the test. */
     quoteFile: async (quote: JsonObject): Promise<string> => {
       const folder = await mkdtemp(join(tmpdir(), 'intentwatch-quote-'));
       later(() => rm(folder, { recursive: true }));

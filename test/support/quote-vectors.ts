@@ -4,7 +4,6 @@ import type { JsonObject } from '../../src/domain/json.ts';
 /** A quote that ethers signed, and the content of its signature, written out. */
 export type QuoteVector = {
   name: string;
-  /** The signer that the source chain publishes. */
   quoteSigner: string;
   covered: { chainId: number; id: string; intentHashes: string[]; expiresAt: string };
   quote: JsonObject & { signature: string };

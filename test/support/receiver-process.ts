@@ -77,7 +77,6 @@ export class ReceiverProcess {
     }
   }
 
-  /** The event ids so far, each with its number of arrivals. */
   counts(): Map<string, number> {
     const counts = new Map<string, number>();
     for (const { id } of this.received) counts.set(id, (counts.get(id) ?? 0) + 1);

@@ -3,8 +3,9 @@ import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 
 // A webhook consumer in a process of its own. Prints its address, then one JSON line for every webhook that arrived whole,
-// before it is answered, and one for every answer that was sent. RECEIVER_SECRET: the whsec_ secret. RECEIVER_MODE:
-// `answer` (204, the default), `hang` (never) or `fail` (500). RECEIVER_DELAY_MS: the delay of each answer.
+// before it is answered, and one for every answer that was sent.
+// RECEIVER_SECRET: the whsec_ secret. RECEIVER_MODE: `answer` (204, the default), `hang` (never) or `fail` (500).
+// RECEIVER_DELAY_MS: the delay of each answer.
 
 const webhook = new Webhook(process.env.RECEIVER_SECRET ?? '');
 const mode = process.env.RECEIVER_MODE ?? 'answer';

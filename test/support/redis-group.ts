@@ -2,7 +2,7 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
 
 type Process = { pid: number; parent: number; group: number; cwd: string | null; name: string };
 
-/** The processes of this machine that /proc shows, except ended ones that were not yet waited for. */
+/** The processes of this machine, except ended ones that were not yet waited for. */
 async function processes(): Promise<Process[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const found = await Promise.all(

@@ -39,7 +39,6 @@ export class RedisNode {
     return RedisNode.#answering(new RedisNode(port, folder, args));
   }
 
-  /** Starts a node of a Cluster, which takes a second port. */
   static async startClusterNode(): Promise<RedisNode> {
     return RedisNode.start({
       'cluster-enabled': 'yes',

@@ -63,7 +63,6 @@ export class RedisProcess {
     });
   }
 
-  /** Ends the server as a system shutdown does; its data stays. */
   async stop(): Promise<void> {
     this.#running?.child.kill('SIGCONT');
     this.#running?.child.kill('SIGTERM');
@@ -81,7 +80,7 @@ export class RedisProcess {
   /** Copies its data as it is on the disk now, as a backup does. Returns the copy's folder, which `restore` takes. */
   async backUp(): Promise<string> {
     const copy = join(this.#folder, `backup-${this.#backups++}`);
-    // Of files written meanwhile, the copy could have a later state of one than of an earlier copied one.
+    // The copy could have a later state of one file than of a file that was copied before it.
     this.freeze();
     try {
       await cp(join(this.#folder, AOF_FOLDER), copy, { recursive: true });
@@ -99,7 +98,6 @@ export class RedisProcess {
     await this.start();
   }
 
-  /** Pauses the server: connections stay open, nothing is answered. */
   freeze(): void {
     this.#running?.child.kill('SIGSTOP');
   }

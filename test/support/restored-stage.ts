@@ -63,18 +63,15 @@ export class RestoredStage {
     return one;
   }
 
-  /** The folder of a process: its config, and its data. */
   async #folder(process: number): Promise<string> {
     this.#folders[process] ??= await this.#stage.folder();
     return this.#folders[process];
   }
 
-  /** The folder in which a process stores the last state it saw. */
   async dataDir(process = 0): Promise<string> {
     return join(await this.#folder(process), 'data');
   }
 
-  /** Writes the config of a process, in one step. */
   async write({ wallets, intents }: Watched, process = 0): Promise<string> {
     const file = join(await this.#folder(process), 'intentwatch.yaml');
     const yaml = configYaml({
@@ -104,7 +101,6 @@ export class RestoredStage {
     return this.#stage.daemon(join(await this.#folder(process), 'intentwatch.yaml'));
   }
 
-  /** Resolves with the received events of a subject, once one has this status. */
   async came(hash: string, status: string): Promise<RenderedEvent[]> {
     const of = (): RenderedEvent[] =>
       this.backend.came.flatMap(({ event }) => (event.data.subject.id === `intent:${hash}` ? [event] : []));
@@ -112,7 +108,6 @@ export class RestoredStage {
     return of();
   }
 
-  /** Resolves with the operator's received events, once `count` of them have this type. */
   async reports(type: string, count = 1): Promise<RenderedEvent[]> {
     const of = (): RenderedEvent[] =>
       this.operator.came.flatMap(({ event }) => (event.type === type ? [event] : []));
@@ -121,7 +116,6 @@ export class RestoredStage {
     return of();
   }
 
-  /** The receiver's events, in their order. */
   get events(): RenderedEvent[] {
     return this.backend.came.map(({ event }) => event);
   }

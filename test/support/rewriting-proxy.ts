@@ -5,7 +5,6 @@ import { request } from 'undici';
 /** A request on its way through; `path` has the query. */
 type Passing = { method: string; path: string; headers: Record<string, string>; body: string };
 
-/** An answer on its way back. */
 type Returning = { status: number; headers: Record<string, string>; body: string };
 
 /** Changes requests and answers on their way. */
@@ -72,7 +71,6 @@ export class RewritingProxy {
   }
 }
 
-/** The headers that a changed body leaves as they are. */
 function passedOn(headers: IncomingMessage['headers']): Record<string, string> {
   const own = new Set(['connection', 'keep-alive', 'transfer-encoding', 'content-length']);
   return Object.fromEntries(

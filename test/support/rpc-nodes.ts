@@ -17,7 +17,6 @@ export class RpcNodes {
   finalHead = 110;
   /** The block of a transaction that is not in block 100; null: in none. */
   readonly places = new Map<string, number | null>();
-  /** Transactions whose receipts are unreadable. */
   readonly unreadable = new Set<string>();
   readonly calls: EndpointCall[] = [];
   readonly #servers: RpcServer[] = [];
@@ -63,7 +62,6 @@ export class RpcNodes {
     ).length;
   }
 
-  /** The requests to the first node. */
   get seen(): RpcServer['seen'] {
     return this.#servers[0]?.seen ?? [];
   }

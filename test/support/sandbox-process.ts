@@ -78,7 +78,6 @@ export class SandboxProcess {
     return this.#get('/subjects', SUBJECTS);
   }
 
-  /** The real status changes, in order. */
   async transitions(): Promise<z.infer<typeof TRANSITIONS>> {
     return this.#get('/transitions', TRANSITIONS);
   }
@@ -98,7 +97,6 @@ export class SandboxProcess {
     return this.#get(`/requests?since=${sinceMs}`, REQUESTS);
   }
 
-  /** The number of transfers that have a change still to come. */
   async living(): Promise<number> {
     return (await this.#get('/pace', PACE)).livingTransfers;
   }

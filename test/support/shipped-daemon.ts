@@ -81,7 +81,6 @@ export class ShippedDaemon {
     return url;
   }
 
-  /** Its log since its last start. */
   get said(): readonly string[] {
     return this.#program?.stdout ?? [];
   }

@@ -29,7 +29,6 @@ export const PAGE_ENV = {
 const TREE = z.record(z.string(), z.unknown());
 const NAMED = z.array(z.looseObject({ name: z.string() }));
 
-/** A complete config, into which a page's part is put. */
 const BASE = {
   upstream: { baseUrl: 'https://api.example.com', quotesUrl: 'https://quotes.example.com', apiKey: 'key-1' },
   smtp: { url: 'smtp://127.0.0.1:1025', from: 'transfers@example.com' },

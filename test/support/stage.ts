@@ -24,7 +24,6 @@ export type StageConfig = {
   receiverEvents?: string[];
   /** The time that an attempt may take, as the config has it. */
   receiverTimeout?: string;
-  /** Receivers beside the one. */
   others?: { name: string; url: string; secret: string }[];
   subscriptions: object[];
 };
@@ -51,7 +50,6 @@ export class Stage {
     return this.command([process.execPath, file, ...args], env);
   }
 
-  /** Starts any command: its program and its arguments. */
   async command(command: readonly string[], env: Record<string, string> = {}): Promise<Program> {
     const program = await Program.run(command, env);
     this.#onFinished(async () => {

@@ -12,7 +12,6 @@ export const WALLET = '0x52908400098527886e0f7030069857d2e4169ee7';
 export const OTHER = '0x8617e340b3d01fa5f11f306f4090fd50e238070d';
 export const [ONE, TWO, THREE] = [hashOf(1), hashOf(2), hashOf(3)];
 
-/** An upstream of wallets with transfers whose states a test sets. */
 class Wallets {
   readonly #transfers = new Map<string, { wallet: string; status: string; updatedAt: number }>();
   #updatedAt = 0;

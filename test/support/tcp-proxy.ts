@@ -8,7 +8,6 @@ export class TcpProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   #swallowing = false;
-  /** The delay of replies. */
   delayMs = 0;
   onRequest: (bytes: Buffer) => Verdict = () => 'pass';
   onReply: (bytes: Buffer) => Verdict = () => 'pass';

@@ -7,7 +7,6 @@ import { Stage } from './stage.ts';
 
 export const MIB = 1_024 * 1_024;
 
-/** Starts the lone server as a program; returns its address and a measure of its memory. */
 async function serve(): Promise<{ url: string; port: number; rssMiB: () => Promise<number> }> {
   const stage = new Stage(onTestFinished);
   const program = await stage.program(join(import.meta.dirname, 'server-program.ts'), [], {

@@ -15,10 +15,7 @@ type Shape = {
   maximum?: number;
 };
 
-/**
- * A value of a shape with every member set, made from the schema itself: each number and text is different, so that no
- * member can pass for another.
- */
+/** A value of a shape with every member set. Each number and text is different, so that none can pass for another. */
 export function wholeOf<T>(schema: z.ZodType<T>): T {
   let count = 41;
   const make = (shape: Shape, name: string): JsonValue => {
