@@ -25,7 +25,6 @@ type Asked = {
   subscription: (count: number) => object;
   /** The subject of the correct answer. */
   id: (index: number) => string;
-  /** The subject that is polled. */
   subject: (index: number) => string;
   /** The part of a request that names its case. */
   named: (request: SeenRequest) => string | null;

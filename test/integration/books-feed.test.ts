@@ -47,7 +47,6 @@ async function stage({ retentionMs = 400 * DAY_MS } = {}) {
   const rules = { zone: 'UTC', closeAfterMs: 3_600_000, retentionMs, checked: new Set<string>() };
   const reader = new BooksReader(database, { ...rules, directory: COMMON });
   const feed = (store: Database = database): Feed => new Feed(new BookStore(store), sources, rules);
-  /** Appends events at the times of their polls. */
   const append = async (...reported: Reported[]): Promise<void> => {
     for (const one of reported) {
       const fields = { kind: 'event', event: JSON.stringify(reportedEvent(one)), roots: '["s|wallet:0x01"]' };

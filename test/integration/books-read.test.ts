@@ -172,7 +172,6 @@ test('reconcile says that a config keeps no books', async () => {
   expect(err).toContain('found no books, expected a section books');
 });
 
-/** A daemon with the API, and its answers about the books. */
 async function api(more: object) {
   const hooks = {
     backend: await started(new Hook()),

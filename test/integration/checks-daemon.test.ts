@@ -129,7 +129,6 @@ describe('a daemon that is given endpoints of a chain while it runs', () => {
 });
 
 describe('a chain that leaves the config while payments on it are checked', () => {
-  /** A transfer whose delivery is checked at endpoints that hang. */
   async function checking() {
     const sandbox = await newSandbox();
     const hook = await started(new TestReceiver());

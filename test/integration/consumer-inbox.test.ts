@@ -20,7 +20,6 @@ import { renderedEvent } from '../support/rendered-event.ts';
 import { signedRequest } from '../support/signed-request.ts';
 import { WEBHOOK_SECRET } from '../support/webhook-receiver.ts';
 
-/** A database with the inbox and a table of effects. */
 type Stage = {
   /** Runs a handler that records its event; `fail` throws after that. */
   take: (event: AnyEvent, options?: { consumer?: string; fail?: Error }) => Promise<boolean>;
@@ -35,7 +34,6 @@ function eventOf(letter: string, sequence = 1): AnyEvent {
   return { ...event, data: { ...event.data, sequence } };
 }
 
-/** The promises of any inbox. */
 function promises(stage: () => Stage): void {
   test('an event is handled once', async () => {
     expect(await stage().take(eventOf('a'))).toBe(true);

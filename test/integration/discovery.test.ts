@@ -32,7 +32,6 @@ type Lists = { chains: JsonValue; tokens: JsonValue };
 
 const json = (body: JsonValue): Scripted => ({ status: 200, body: JSON.stringify(body) });
 
-/** A transfer of a named token, paid out at once. */
 function record(hash: string, token: string, amount = '2500000000'): Scripted {
   const leg = { chainId: 98_866, txHash: `0x${'ab'.repeat(32)}`, token, amount };
   const updatedAt = Math.floor(Date.now() / 1_000);

@@ -71,7 +71,6 @@ async function serve(listener: RequestListener): Promise<string> {
 const serveBody = (body: string, type = 'application/json'): Promise<string> =>
   serve((_request, response) => response.writeHead(200, { 'content-type': type }).end(body));
 
-/** A server on which a function of the test serves each connection. */
 async function rawServer(serve: ConstructorParameters<typeof RawServer>[0]): Promise<number> {
   const server = new RawServer(serve);
   await server.start();

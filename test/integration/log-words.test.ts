@@ -128,7 +128,6 @@ test('words of receivers, mail servers and RPC endpoints that look like secrets 
   await eventually('the endpoint has refused', () => reported('rpc.failed', /error -32000/));
   const said = daemon.said.join('\n');
   expect(said).not.toMatch(/frank|grace|heidi|ivan|HOOKHOOK|MAILMAIL|RPCRPC/);
-  // Their other texts are there.
   expect(said).toMatch(/is no user/);
   expect(said).toContain('error -32000, ask [address] for [secret]');
 });

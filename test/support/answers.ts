@@ -242,7 +242,7 @@ export function answerCases(endpoint: Polled): AnswerCase[] {
       }),
     ),
   );
-  // A v1 quote is in no envelope.
+  // A v1 quote is in no other object.
   if (endpoint === 'v1 quotes') return cases;
   const outer = endpoint === 'status' || endpoint === 'wallet page' ? 'results' : 'data';
   const envelopes = DEVIATIONS.map(

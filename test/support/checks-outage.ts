@@ -59,7 +59,7 @@ export async function underOutage({
   const seconds = (performance.now() - sinceMs) / 1_000;
   const after = nodes.calls.slice(calls);
   expect(new Set(after.map(({ outcome }) => outcome))).toEqual(new Set(['ok']));
-  // A process may exceed the budget by one second of it.
+  // A process may use the budget of one second more.
   const own = after.filter(({ endpoint }) => endpoint === 'own');
   expect(own.length).toBeLessThanOrEqual(verifiers.length * requestsPerSecond * (seconds + 1));
   expect(nodes.receipts()).toBe(count);

@@ -70,7 +70,6 @@ export class ClocksStage {
     return daemon;
   }
 
-  /** Adds transfers in a status, each with a time of the upstream. */
   add(count: number, { status, atMs }: { status: string; atMs: (index: number) => number }): string[] {
     const from = this.#transfers.length;
     const hashes = Array.from({ length: count }, (_, index) => hashOf(from + index + 1));

@@ -35,7 +35,6 @@ export type DeliveryStage = {
   replays: ReplayStore;
   events: EventLog;
   lease: RelayLease;
-  /** Starts a daemon in the test's process, closed after the test. */
   start: () => Promise<{ daemon: Daemon; signals: Signals }>;
   /** Resolves when a receiver has read the whole log and no delivery of it is pending. */
   drained: (receiver: string) => Promise<void>;

@@ -6,7 +6,7 @@ import { Keys } from '../../src/store/keys.ts';
 import { eventually } from './eventually.ts';
 import { logEntries } from './log-entries.ts';
 
-/** The longest time in which no due event may arrive, or no due transfer end: a slow machine must not stop. */
+/** The longest wait for a due event, or the end of a due transfer: a machine may be slow, but must not stop. */
 const STILL_MS = 240_000;
 
 /**

@@ -17,7 +17,7 @@ export const ONE_HOST = new Set([42161]);
 /** A lie as the sandbox states it, or an unlisted token: a statement about that is true, but worth nothing. */
 type Kind = Lie | 'unlisted-token';
 
-/** Kinds of lies about a delivery that are stated among true ones; `reused` comes after all others. */
+/** Kinds of lies about a delivery that are stated alongside others; `reused` comes after all others. */
 const KINDS: readonly Kind[] = [
   'reverted',
   'no-log',

@@ -69,7 +69,6 @@ export class RedisNode {
     return node;
   }
 
-  /** Pauses the server: connections stay open, nothing is answered. */
   freeze(): void {
     this.#child.kill('SIGSTOP');
   }

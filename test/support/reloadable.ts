@@ -12,7 +12,6 @@ export type Reloadable = {
   daemon: Daemon;
   file: string;
   lines: { msg: string; [field: string]: unknown }[];
-  /** Replaces the config file as a whole. */
   write: (config: TestConfig | string) => Promise<void>;
 };
 

@@ -9,7 +9,6 @@ import { Stage } from './stage.ts';
 
 type OnTestFinished = (cleanUp: () => Promise<void>) => unknown;
 
-/** An upstream of wallets whose transfers a test moves, on the machine's clock. */
 class MovedUpstream {
   readonly #transfers = new Map<string, { wallet: string; status: string; updatedAt: number | null }>();
   readonly server = new ScriptedUpstream(({ query: { wallet, intentHash } }) => {

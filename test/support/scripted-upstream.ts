@@ -50,7 +50,6 @@ export class ScriptedUpstream {
     response.end(JSON.stringify({ results: scripted.records, nextCursor: scripted.nextCursor ?? null }));
   }
 
-  /** Resolves when the next request that matches comes in. */
   async asks(matches: (asked: Asked) => boolean): Promise<void> {
     await new Promise<void>((resolve) => this.#waiting.push({ matches, resolve }));
   }

@@ -22,7 +22,6 @@ export type StageConfig = {
   receiver: { url: string; secret: string };
   /** The event types that the receiver gets; left out: the default. */
   receiverEvents?: string[];
-  /** The time that an attempt may take, as the config has it. */
   receiverTimeout?: string;
   others?: { name: string; url: string; secret: string }[];
   subscriptions: object[];
