@@ -7,7 +7,7 @@ import { createChainReaders, hostOf } from '../chains/chain-readers.ts';
 import type { ChainEndpoint, CheckedChain, Config, PostgresReceiver } from '../config/config.ts';
 import { parseRedisUrl, type RedisTarget } from '../config/sections/redis.ts';
 import { makeTestEvent } from '../domain/events/make-event.ts';
-import type { Reading } from '../domain/proof/proof.ts';
+import type { TxState } from '../domain/proof/proof.ts';
 import { chainFamily } from '../domain/proof/statement.ts';
 import { chainName, extendDirectory } from '../domain/transfers/chains.ts';
 import { makeFolder } from '../make-folder.ts';
@@ -323,7 +323,7 @@ function limitOf({ endpoints }: CheckedChain): string {
     : '; nothing is disputed without an endpoint on another host';
 }
 
-function finalityOf(reading: Exclude<Reading, { outcome: 'failed' }>): string {
+function finalityOf(reading: Exclude<TxState, { outcome: 'failed' }>): string {
   if (reading.head === null) return 'where no block is final yet';
   const { number, timestamp } = reading.head;
   const isBehind = reading.outcome === 'absent' && !reading.isSynced;

@@ -4,8 +4,8 @@ import { daemonAddress } from '../client/address.ts';
 import { ApiClient, ProblemReply } from '../client/api-client.ts';
 import type { Config } from '../config/config.ts';
 import type { JsonObject } from '../domain/json.ts';
-import type { Claim, Funding } from '../domain/proof/claim.ts';
-import { PAYMENTS, PROOF, READING, type Reading } from '../domain/proof/proof.ts';
+import type { LogClaim, Funding } from '../domain/proof/claim.ts';
+import { PAYMENTS, PROOF, READING, type TxState } from '../domain/proof/proof.ts';
 import type { Statement } from '../domain/proof/statement.ts';
 import {
   type JudgeRules,
@@ -189,7 +189,7 @@ export async function lookBeside(
 
 async function knownBeside(statement: Statement, { stores }: Deliveries): Promise<KnownBeside> {
   const [known = NOTHING_KNOWN] = await stores.subjects.peek([statement.subject]);
-  const [claims, funding]: [Map<number, Claim>, Funding] = await Promise.all([
+  const [claims, funding]: [Map<number, LogClaim>, Funding] = await Promise.all([
     stores.checks.claimsOn(statement),
     fundingOf(statement, known, stores.checks),
   ]);
@@ -197,7 +197,7 @@ async function knownBeside(statement: Statement, { stores }: Deliveries): Promis
 }
 
 /** A payment and its verdict; `readings` is null where the config has no endpoints of its chain. */
-export type CheckedPayment = { statement: Statement; verdict: Verdict; readings: Reading[] | null };
+export type CheckedPayment = { statement: Statement; verdict: Verdict; readings: TxState[] | null };
 
 /** Requests the payment from every endpoint of its chain once, and judges the answers. */
 export async function checkPayment(

@@ -5,7 +5,7 @@ import { createChainReaders, type EndpointCall } from '../chains/chain-readers.t
 import type { Config } from '../config/config.ts';
 import { walletField } from '../config/fields/addresses.ts';
 import { CONFIG_DEFAULT, loadConfig } from '../config/file/load.ts';
-import type { DisputeReason, Move, Reading } from '../domain/proof/proof.ts';
+import type { DisputeReason, Move, TxState } from '../domain/proof/proof.ts';
 import { type Statement, statementsOf } from '../domain/proof/statement.ts';
 import type { UncheckedReason, Verdict, WaitingReason } from '../domain/proof/verdict.ts';
 import { chainName, type Directory, extendDirectory } from '../domain/transfers/chains.ts';
@@ -131,7 +131,7 @@ function moveText(
   return `${describeAmount({ amount, token, chainId }, directory)}${sender} to ${to} (${from === null ? 'account' : 'log'} ${index})`;
 }
 
-function readingText(reading: Reading): string {
+function readingText(reading: TxState): string {
   switch (reading.outcome) {
     case 'found': {
       const { block, head, isFinal, succeeded } = reading;

@@ -1,7 +1,7 @@
 import type { OverdueAfter } from '../domain/cadence/timed.ts';
 import type { PollingLimits } from '../domain/cadence/watch-rules.ts';
 import type { BatchingRules } from '../domain/events/batching.ts';
-import type { EventFilter } from '../domain/events/filter.ts';
+import type { TransferFilter } from '../domain/events/filter.ts';
 import type { Fulfilments } from '../domain/proof/moves.ts';
 import type { ImportedQuote } from '../domain/quotes/promised.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
@@ -112,7 +112,7 @@ type Receiving = {
   name: string;
   /** Globs over event types, `!` negates. */
   events: string[];
-  filter: EventFilter;
+  filter: TransferFilter;
   /** Deliveries per second over all processes: requests, mails or inserts; `null`: no limit. */
   rateLimit: number | null;
   timeoutMs: number;

@@ -1,5 +1,5 @@
 import { tokenKey } from '../domain/transfers/chains.ts';
-import { OPEN_STATES, type OpenState, type OpenTransfer } from '../domain/transfers/transfer-move.ts';
+import { OPEN_STATES, type OpenState, type OpenAmount } from '../domain/transfers/transfer-move.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
@@ -27,7 +27,7 @@ export type OpenSum = {
 export type OpenTransfers = { sums: OpenSum[]; oldest: { state: OpenState; since: number | null }[] };
 
 /** Formats a transfer for the counts of a commit: `<state>|<route>|<token>|<ones>,<10^12>,…|<since>`; `""` for none. */
-export function openText(open: OpenTransfer | null): string {
+export function openText(open: OpenAmount | null): string {
   if (open === null) return '';
   const { state, route, sent, since } = open;
   const key = tokenKey(sent.chainId ?? '', sent.token ?? '');

@@ -5,7 +5,7 @@ import { asSubjectId, routeId, type SubjectId } from '../domain/subjects/subject
 import { claimRoot, isTrackedRoot, parseClaimRoot, trackedRoot } from '../domain/subjects/subscription.ts';
 import {
   type ContinuedRoot,
-  type NamedSubject,
+  type SubscribedSubject,
   partRoots,
   planRoots,
   planSuspensions,
@@ -157,7 +157,7 @@ export class Registry {
    * Splits the roots whose subscription has lost some of their receivers (see `partRoots`), by the definitions that still have
    * them: a crash between any two steps leaves roots that count for the same receivers.
    */
-  async #partRoots(wanted: Wanted, named: readonly NamedSubject[]): Promise<void> {
+  async #partRoots(wanted: Wanted, named: readonly SubscribedSubject[]): Promise<void> {
     const { storedRoots, suspended, known } = await this.#stored();
     const receivers = new Map(wanted.subscriptions.map((one) => [one.name, one.receivers]));
     const isGraced = wanted.graceSpanMs > 0;
@@ -543,7 +543,7 @@ export type SubscribedAt = Awaited<ReturnType<typeof scripts.since>>;
 /** A root to be wanted: its start (ms as text, empty for now), and the root that it continues (empty for none). */
 type WantedRoot = { root: string; subject: SubjectId; at: string; from: string };
 
-function namedSubjects({ subscriptions }: Wanted): NamedSubject[] {
+function namedSubjects({ subscriptions }: Wanted): SubscribedSubject[] {
   return subscriptions.flatMap(({ name, receivers, subjects }) =>
     subjects.map((subject) => ({ subscription: name, receivers, subject })),
   );

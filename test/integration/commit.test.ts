@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { binOf } from '../../src/domain/cadence/hazard.ts';
-import type { PlanContext, Standing } from '../../src/domain/cadence/subject-plan.ts';
+import type { PlanContext, PlanInput } from '../../src/domain/cadence/subject-plan.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { routeRecord } from '../../src/domain/quotes/route.ts';
 import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.ts';
@@ -349,7 +349,7 @@ describe('a first sight after an event that was made for others alone', () => {
 
 /** Tells what the clock has brought about. */
 async function pass(
-  known: Standing & { snapshot: Snapshot },
+  known: PlanInput & { snapshot: Snapshot },
   context: Pick<PlanContext, 'nowMs' | 'subscriptions'>,
 ): Promise<void> {
   const { due } = planOf(parts, known, { ...context, price: 1, imported: null, route: null });

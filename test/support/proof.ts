@@ -1,5 +1,5 @@
-import type { Claim } from '../../src/domain/proof/claim.ts';
-import type { Found, Move, Reading } from '../../src/domain/proof/proof.ts';
+import type { LogClaim } from '../../src/domain/proof/claim.ts';
+import type { Found, Move, TxState } from '../../src/domain/proof/proof.ts';
 import type { Statement } from '../../src/domain/proof/statement.ts';
 import type { JudgeRules } from '../../src/domain/proof/verdict.ts';
 import { intentId } from '../../src/domain/subjects/subject.ts';
@@ -40,7 +40,7 @@ export function block(number: number, parts: { hash?: string; timestamp?: number
 }
 
 /** What an endpoint found in block 100, with its final head at 110. */
-export function found(endpoint: string, parts: Partial<Found> = {}): Reading {
+export function found(endpoint: string, parts: Partial<Found> = {}): TxState {
   return {
     endpoint,
     host: endpoint,
@@ -56,12 +56,12 @@ export function found(endpoint: string, parts: Partial<Found> = {}): Reading {
 }
 
 /** An endpoint that does not have it; its final head is so many seconds past what was stated. */
-export function absent(endpoint: string, secondsPast = -10, isSynced = true): Reading {
+export function absent(endpoint: string, secondsPast = -10, isSynced = true): TxState {
   const head = block(100 + secondsPast);
   return { endpoint, host: endpoint, outcome: 'absent', isSynced, head };
 }
 
-export function failed(endpoint: string): Reading {
+export function failed(endpoint: string): TxState {
   return { endpoint, host: endpoint, outcome: 'failed', reason: `${endpoint}: no connection` };
 }
 
@@ -80,7 +80,7 @@ export function rules(parts: Partial<JudgeRules> = {}): JudgeRules {
 }
 
 /** What another transfer claims of a log: all of it, to whom it was known to go. */
-export function claim(parts: Partial<Claim> = {}): Claim {
+export function claim(parts: Partial<LogClaim> = {}): LogClaim {
   const subject = intentId(`0x${'22'.repeat(32)}`);
   return { check: `${subject}|destination`, subject, amount: '1000', weight: 3, isOpen: false, ...parts };
 }

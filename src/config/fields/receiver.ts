@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type BatchingRules, isTimeZone, MOST_IN_DIGEST } from '../../domain/events/batching.ts';
 import { correctedPattern } from '../../domain/events/event-types.ts';
-import { type EventFilter, MAX_GLOB_LENGTH } from '../../domain/events/filter.ts';
+import { type TransferFilter, MAX_GLOB_LENGTH } from '../../domain/events/filter.ts';
 import type { JsonValue } from '../../domain/json.ts';
 import { type Finding, member } from '../file/errors.ts';
 import { walletField } from './addresses.ts';
@@ -110,7 +110,7 @@ export function buildFilter(keys: {
   wallets?: string[] | undefined;
   chains?: number[] | undefined;
   minAmount?: string | undefined;
-}): EventFilter {
+}): TransferFilter {
   return {
     wallets: keys.wallets ?? null,
     chains: keys.chains?.map(String) ?? null,

@@ -1,4 +1,4 @@
-import type { Standing } from '../../domain/cadence/subject-plan.ts';
+import type { PlanInput } from '../../domain/cadence/subject-plan.ts';
 import { decide, withStatus } from '../../domain/changes/decide.ts';
 import { type Decision, unreachedRoots } from '../../domain/changes/decision.ts';
 import {
@@ -62,7 +62,7 @@ export async function commitRecord(
 /** Emits a delivery below the quote's minimum, once. Returns the current snapshot; null: nothing to emit, or lost a race. */
 export async function commitShort(
   parts: CommitContext,
-  known: Standing & { promised: Promised | null },
+  known: PlanInput & { promised: Promised | null },
   { nowMs }: { nowMs: number },
 ): Promise<Snapshot | null> {
   const { subject, snapshot, promised } = known;

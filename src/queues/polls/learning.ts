@@ -7,7 +7,7 @@ import {
   increments,
   isRefund,
   type Look,
-  type Observed,
+  type StageObservation,
   observed,
 } from '../../domain/cadence/learning.ts';
 import type { OpenTransfer } from '../../domain/cadence/wallet.ts';
@@ -118,7 +118,7 @@ export class Learning {
     if (route !== ANY_ROUTE) this.#add({ route, watch, interval, failed: false }, ANY_ROUTE);
   }
 
-  #add({ watch, interval, failed, route: seenOn }: Observed, route: string): void {
+  #add({ watch, interval, failed, route: seenOn }: StageObservation, route: string): void {
     for (const increment of increments(this.#knowledge.curve(seenOn, watch), interval)) {
       this.#count({ route, statistic: watch }, increment);
     }

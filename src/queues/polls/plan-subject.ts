@@ -1,7 +1,7 @@
 import {
   type PlanContext,
   planSubject,
-  type Standing,
+  type PlanInput,
   type SubjectPlan,
 } from '../../domain/cadence/subject-plan.ts';
 import { isPollable } from '../../domain/subjects/kinds.ts';
@@ -28,7 +28,7 @@ const CLOCKS_RETRY_MS = 30_000;
 /** Plans a subject by config and statistics. While clocks disagree nothing is due by time; only a certain time ends tracking. */
 export function planOf(
   { rules: { finished }, learning, clocks }: CommitContext,
-  standing: Standing,
+  standing: PlanInput,
   context: Omit<PlanContext, 'model' | 'finished' | 'learnedMs'>,
 ): SubjectPlan {
   const { subject, snapshot } = standing;
