@@ -5,7 +5,7 @@ import {
   VOLUME_OUTCOMES,
 } from '../domain/transfers/transfer-move.ts';
 import { HEALTH_STATES } from '../store/health.ts';
-import type { OpenTransfers } from '../store/open-transfers.ts';
+import type { OpenSums } from '../store/open-transfers.ts';
 import { RECEIVER_STATES } from '../store/receivers.ts';
 import type { Instruments } from './instruments.ts';
 import {
@@ -182,7 +182,7 @@ export function showRoutes(metrics: Instruments, answer: SourceAnswer<'routes'>)
 /** Shows the open transfers by route, their amounts by token, and the age of the oldest; null omits all. */
 export function showTransfers(
   metrics: Instruments,
-  answer: (OpenTransfers & { nowMs: number }) | null,
+  answer: (OpenSums & { nowMs: number }) | null,
   { known, named }: { known: KnownTokens; named: Named },
 ): void {
   const sums = answer?.sums ?? [];

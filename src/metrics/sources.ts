@@ -1,5 +1,5 @@
 import type { HealthState } from '../store/health.ts';
-import type { OpenTransfers } from '../store/open-transfers.ts';
+import type { OpenSums } from '../store/open-transfers.ts';
 import type { ReceiverState } from '../store/receivers.ts';
 import type { UnsweptState } from '../store/wallets.ts';
 
@@ -27,7 +27,7 @@ export type Source = (typeof SOURCES)[number];
  * of this config with a response; null is a value that the quote does not state.
  */
 export type MetricSources = {
-  transfers(): Promise<OpenTransfers & { nowMs: number }>;
+  transfers(): Promise<OpenSums & { nowMs: number }>;
   subjects(): Promise<{ kind: string; status: string; count: number }[]>;
   queues(): Promise<{ queue: string; state: 'waiting' | 'delayed' | 'active'; count: number }[]>;
   deliveries(): Promise<{ receiver: string; pending: number; dead: number; removed: boolean }[]>;

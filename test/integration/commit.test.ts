@@ -7,7 +7,7 @@ import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.
 import { intentId, routeId, type SubjectId, vaultId } from '../../src/domain/subjects/subject.ts';
 import type { Claim } from '../../src/domain/subjects/subscription.ts';
 import { commitDue } from '../../src/queues/polls/commit-flagged.ts';
-import { commitRecord, type Taken } from '../../src/queues/polls/commit-record.ts';
+import { commitRecord, type IngestedRecord } from '../../src/queues/polls/commit-record.ts';
 import { planOf } from '../../src/queues/polls/plan-subject.ts';
 import type { CommitContext } from '../../src/queues/polls/poll-context.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
@@ -92,7 +92,7 @@ async function want(subscription: string, subject: SubjectId): Promise<Claim> {
 async function take(
   raw: UpstreamRecord,
   how: { nowMs: number; claims?: readonly Claim[]; asOf?: string },
-): Promise<Taken> {
+): Promise<IngestedRecord> {
   const start = await look(raw.subject);
   return commitRecord(parts, raw, start, {
     asOf: how.asOf ?? start.asOf,
