@@ -179,7 +179,7 @@ export type PostgresReceiver = Receiving & {
 export type Receiver = WebhookReceiver | EmailReceiver | PostgresReceiver;
 
 /** A gasless job and its endpoint. */
-export type GaslessJob = { id: string; endpoint: 'status' | 'gateway' };
+export type ConfiguredJob = { id: string; endpoint: 'status' | 'gateway' };
 
 /** A deposit vault on its funding chain; the address is lower-cased. */
 export type Vault = { address: string; chainId: number };
@@ -194,7 +194,7 @@ export type Subscription = {
   destinationTxs: string[];
   /** UUIDs, lower-cased, including those of imported quotes. */
   quotes: string[];
-  gaslessJobs: GaslessJob[];
+  gaslessJobs: ConfiguredJob[];
   vaults: Vault[];
   /** Routes that are priced repeatedly; one name is one route in all subscriptions. */
   routes: RouteDefinition[];

@@ -19,7 +19,7 @@ export const SOURCES = [
   'checks',
 ] as const;
 
-export type Source = (typeof SOURCES)[number];
+export type SourceName = (typeof SOURCES)[number];
 
 /**
  * The sources of gauges, read at scrape time. Each may fail or hang: the scrape then omits its gauges. `removed`: the receiver

@@ -1,10 +1,5 @@
 import { COMMON, type Directory } from '../../src/domain/transfers/chains.ts';
-import {
-  type MetricSources,
-  Metrics,
-  type MetricsOptions,
-  type Standing,
-} from '../../src/metrics/metrics.ts';
+import { type Health, type MetricSources, Metrics, type MetricsOptions } from '../../src/metrics/metrics.ts';
 import { Signals } from '../../src/signals.ts';
 import { NO_TRANSFERS, STANDING } from './standing.ts';
 
@@ -27,7 +22,7 @@ const NOTHING: MetricSources = {
 /** What a test says of the metrics that it makes; what it leaves out is quiet. */
 type Wanted = Partial<Omit<MetricsOptions, 'sources' | 'standing'>> & {
   sources?: Partial<MetricSources>;
-  standing?: Partial<Standing>;
+  standing?: Partial<Health>;
   /** What is known of tokens, all of them listed. */
   directory?: Directory;
 };
