@@ -113,7 +113,7 @@ function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
 
-type Options = DaemonOptions & {
+type ListenOptions = DaemonOptions & {
   forwardTo?: string;
   type?: string[];
   subject?: string;
@@ -140,7 +140,7 @@ export function listenCommand(): Command {
         '--state <file>',
         'where secret and place are stored (default: intentwatch/listen.json in $XDG_STATE_HOME or ~/.local/state)',
       ),
-  ).action(async (options: Options) => {
+  ).action(async (options: ListenOptions) => {
     const state = await ListenState.open(options.state ?? listenFile(process.env));
     const secret = secretOf(process.env) ?? state.secret;
     if (options.printSecret === true) say(secret.reveal());
@@ -169,7 +169,7 @@ function targetOf(text: string | undefined): string {
 
 type Forwarding = { client: ApiClient; state: ListenState; secret: Secret; target: string };
 
-async function forward({ client, state, secret, target }: Forwarding, options: Options): Promise<void> {
+async function forward({ client, state, secret, target }: Forwarding, options: ListenOptions): Promise<void> {
   const stop = new AbortController();
   const signals = interrupted();
   void signals.wait.then(() => stop.abort());
@@ -230,7 +230,7 @@ async function attempt(
   return null;
 }
 
-function show({ event, raw }: Followed, result: AttemptResult, { json }: Options): void {
+function show({ event, raw }: Followed, result: AttemptResult, { json }: ListenOptions): void {
   const { outcome, httpStatus, reason, answer, durationMs } = result;
   if (json === true) {
     say(JSON.stringify({ event: raw, outcome, httpStatus, reason, answer, durationMs }));

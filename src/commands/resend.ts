@@ -7,7 +7,7 @@ import { readReplay, resendOfEvent, resendOfSubject } from '../server/api/routes
 import { clientOf, type DaemonOptions, moment, remark, say, withDaemon } from './daemon.ts';
 import { findSubject } from './find-subject.ts';
 
-type Options = DaemonOptions & {
+type ResendInput = DaemonOptions & {
   to?: string[];
   since?: string;
   until?: string;
@@ -32,7 +32,7 @@ export function resendCommand(): Command {
       .option('--until <time>', 'up to when, in the same way (default: the newest)', moment)
       .addOption(new Option('--type <glob...>', 'with --since: only these types, with * and a leading !'))
       .option('--no-wait', 'do not wait until all are delivered'),
-  ).action(async (id: string | undefined, options: Options) => {
+  ).action(async (id: string | undefined, options: ResendInput) => {
     const client = await clientOf(options);
     const replays = await ask(client, id, options);
     if (options.wait) await watch(client, replays, options);
@@ -43,7 +43,7 @@ export function resendCommand(): Command {
 /** `log`: span of the event log, where the events of a period are sent. */
 type Asked = { receiver: string; replay: string; log?: { from: string; until: string } | null };
 
-async function ask(client: ApiClient, id: string | undefined, options: Options): Promise<Asked[]> {
+async function ask(client: ApiClient, id: string | undefined, options: ResendInput): Promise<Asked[]> {
   const { to: receivers, since, until, type: types } = options;
   if (id !== undefined) {
     if ([since, until, types].some((one) => one !== undefined))
@@ -67,13 +67,13 @@ async function ask(client: ApiClient, id: string | undefined, options: Options):
   return asked;
 }
 
-function show({ json }: Options, { replays }: { replays: readonly Asked[] }): void {
+function show({ json }: ResendInput, { replays }: { replays: readonly Asked[] }): void {
   if (json === true) say(JSON.stringify({ replays }, null, 2));
   else for (const { receiver, replay } of replays) say(`replay ${replay} to ${receiver} was requested`);
 }
 
 /** Waits until all deliveries have ended. They continue without this command. */
-async function watch(client: ApiClient, asked: readonly Asked[], options: Options): Promise<void> {
+async function watch(client: ApiClient, asked: readonly Asked[], options: ResendInput): Promise<void> {
   const stop = interrupted();
   let isStopped = false;
   void stop.wait.then(() => {

@@ -150,7 +150,7 @@ function line(text: string): string {
   return printableLine(text, 500);
 }
 
-type Options = DaemonOptions & { recipient?: string[] };
+type VerifyOptions = DaemonOptions & { recipient?: string[] };
 
 /** `verify`: checks the upstream's statements about a transfer on its chains, now. */
 export function verifyCommand(): Command {
@@ -177,7 +177,7 @@ function recipient(text: string, before: readonly string[] = []): string[] {
 }
 
 /** Other errors do not exit with 1, which states that the chain disputes the transfer. */
-async function verifyOrSay(id: string, options: Options): Promise<void> {
+async function verifyOrSay(id: string, options: VerifyOptions): Promise<void> {
   try {
     await verify(id, options);
   } catch (error) {
@@ -186,7 +186,7 @@ async function verifyOrSay(id: string, options: Options): Promise<void> {
   }
 }
 
-async function verify(id: string, options: Options): Promise<void> {
+async function verify(id: string, options: VerifyOptions): Promise<void> {
   const config = await loadConfig(resolve(options.config ?? CONFIG_DEFAULT), process.env);
   if (config.checkedChains.length === 0) {
     throw new BadSettingError(
