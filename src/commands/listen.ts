@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { z } from 'zod';
 import type { ApiClient } from '../client/api-client.ts';
-import { type Followed, followDaemon } from '../client/follow.ts';
+import { type FollowedEvent, followDaemon } from '../client/follow.ts';
 import { isLoopback } from '../config/fields/http.ts';
 import { formatHmacSecret, parseSigningSecret, SECRET_EXPECTED } from '../config/fields/signing-secret.ts';
 import { buildReceiver, receiverSchema } from '../config/sections/receiver.ts';
@@ -215,7 +215,7 @@ function notifierOf(url: string, secret: Secret): Notifier {
 
 /** Retries until the program answers, with any status; null when it was stopped. */
 async function attempt(
-  { event }: Followed,
+  { event }: FollowedEvent,
   { notifier, target, signal }: { notifier: Notifier; target: string; signal: AbortSignal },
 ): Promise<AttemptResult | null> {
   for (let isFirst = true; !signal.aborted; isFirst = false) {
@@ -230,7 +230,7 @@ async function attempt(
   return null;
 }
 
-function show({ event, raw }: Followed, result: AttemptResult, { json }: ListenOptions): void {
+function show({ event, raw }: FollowedEvent, result: AttemptResult, { json }: ListenOptions): void {
   const { outcome, httpStatus, reason, answer, durationMs } = result;
   if (json === true) {
     say(JSON.stringify({ event: raw, outcome, httpStatus, reason, answer, durationMs }));

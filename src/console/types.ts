@@ -24,13 +24,13 @@ export type {
   Undelivered,
   Unmatched,
 };
-export type Problem = z.infer<typeof PROBLEM>;
+export type ApiProblem = z.infer<typeof PROBLEM>;
 /** A subject with a page of its timeline. */
 export type SubjectDetails = SubjectState & { next: string | null };
 export type Moment = SubjectDetails['timeline'][number];
 
 /** One page of a list; the list has a name of its own. */
-export type Page<T> = { next: string | null } & { [list in ListName]: T[] };
+export type ListPage<T> = { next: string | null } & { [list in ListName]: T[] };
 
 /** Names of the lists with pages. */
 export type ListName = 'subjects' | 'undelivered' | 'unmatched' | 'suspended' | 'dropped';
@@ -55,7 +55,7 @@ export type SubjectAnswers = { recheck: { subject: string }; resend: z.infer<typ
 export type LiveState = 'connecting' | 'live' | 'stale' | 'full';
 
 /** The user of the page: `signIn` is true where a token is needed, `scope` is that of the given one. */
-export type Session = { signIn: boolean; scope: 'read' | 'consume' | 'admin' | null; version: string };
+export type ConsoleUser = { signIn: boolean; scope: 'read' | 'consume' | 'admin' | null; version: string };
 
 /** Props of each view: its rights, a number that grows with each change, and a function that reports what was done. */
 export type ViewProps = {

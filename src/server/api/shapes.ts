@@ -3,7 +3,7 @@ import { parseDuration } from '../../config/fields/fields.ts';
 import { RENDERED_EVENT } from '../../domain/events/event-schema.ts';
 import { MAX_GLOB_LENGTH } from '../../domain/events/filter.ts';
 import { readSubjectId } from '../../domain/subjects/subject.ts';
-import { MOMENT_EXPECTED, type Moment, parseMoment } from '../../operations/moment.ts';
+import { MOMENT_EXPECTED, type TimeInput, parseMoment } from '../../operations/moment.ts';
 
 export const EVENT_ID = z
   .string()
@@ -38,7 +38,7 @@ export const SUBJECT_ID = z
   .transform((text): string => readSubjectId(text) ?? text)
   .describe('The id of a subject, with its prefix, such as `intent:0x…`.');
 
-export const MOMENT = z.string({ error: MOMENT_EXPECTED }).transform((text, context): Moment => {
+export const MOMENT = z.string({ error: MOMENT_EXPECTED }).transform((text, context): TimeInput => {
   const moment = parseMoment(text);
   if (moment !== null) return moment;
   context.addIssue({ code: 'custom', message: MOMENT_EXPECTED });

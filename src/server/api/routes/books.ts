@@ -4,9 +4,9 @@ import { sumsCsv, transfersCsv } from '../../../books/formats/csv.ts';
 import { reportHtml } from '../../../books/formats/html.ts';
 import { NoBooksError } from '../../../books/reader.ts';
 import { NoSuchDayError } from '../../../domain/books/day.ts';
-import { REPORT, type BooksReport } from '../../../domain/books/report-schema.ts';
+import { type BooksReport, REPORT } from '../../../domain/books/report-schema.ts';
 import { RefusedError, UnknownError } from '../../../operations/operation.ts';
-import { type Answer, defineRoute, NO_INPUT } from '../route.ts';
+import { defineRoute, NO_INPUT, type RouteAnswer } from '../route.ts';
 
 const PIECE_CHARACTERS = 65_536;
 
@@ -72,7 +72,7 @@ export const readBooks = defineRoute({
     404: 'No books are stored, or not of this day.',
     409: 'The day or the zone does not exist.',
   },
-  handle: async ({ params: { day }, query: { zone, format } }, { parts }): Promise<Answer> => {
+  handle: async ({ params: { day }, query: { zone, format } }, { parts }): Promise<RouteAnswer> => {
     const { books } = parts();
     if (books === null) throw new UnknownError('no books are stored: expected a section books in the config');
     const report = await books.report({ day, zone }, Date.now()).catch((error: unknown) => {
