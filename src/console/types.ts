@@ -1,33 +1,21 @@
 /** Types of the API's answers, by the names of its schemas, for the files of the console. */
 import type { z } from 'zod';
-import type { Corridor } from '../domain/cadence/corridors.ts';
-import type { RenderedEvent } from '../domain/events/event.ts';
-import type { ConfigState } from '../operations/config-state.ts';
 import type { TESTED } from '../operations/deliveries.ts';
 import type { ReceiverView } from '../operations/receivers.ts';
 import type { SubjectDelivery } from '../operations/subject-deliveries.ts';
-import type { Subject } from '../operations/subjects.ts';
-import type { Dropped, Suspended } from '../operations/suspended.ts';
-import type { SubjectState } from '../operations/timeline.ts';
-import type { Undelivered, Unmatched } from '../operations/undelivered.ts';
 import type { PROBLEM, RESENT_SUBJECT, RETRIED } from '../server/api/shapes.ts';
 
-export type {
-  ConfigState,
-  Corridor,
-  Dropped,
-  ReceiverView,
-  RenderedEvent,
-  Subject,
-  SubjectDelivery,
-  Suspended,
-  Undelivered,
-  Unmatched,
-};
+export type { Corridor } from '../domain/cadence/corridors.ts';
+export type { RenderedEvent } from '../domain/events/event.ts';
+export type { ConfigState } from '../operations/config-state.ts';
+export type { Subject } from '../operations/subjects.ts';
+export type { Dropped, Suspended } from '../operations/suspended.ts';
+export type { TimelineEntry } from '../operations/timeline.ts';
+export type { Undelivered, Unmatched } from '../operations/undelivered.ts';
+export type { SubjectDetails } from '../server/api/shapes.ts';
+export type { ReceiverView, SubjectDelivery };
+
 export type ApiProblem = z.infer<typeof PROBLEM>;
-/** A subject with a page of its timeline. */
-export type SubjectDetails = SubjectState & { next: string | null };
-export type Moment = SubjectDetails['timeline'][number];
 
 /** One page of a list; the list has a name of its own. */
 export type ListPage<T> = { next: string | null } & { [list in ListName]: T[] };
