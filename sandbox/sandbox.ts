@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { type Chains, createChains, type StatedPayment } from './chains/chains.ts';
 import { createRpcPort, type RpcPort } from './chains/rpc-port.ts';
-import { type Answer, type Answering, createAnswering, type Showing } from './control/answer-log.ts';
+import { type Answering, createAnswering, type LoggedAnswer, type Showing } from './control/answer-log.ts';
 import { type ChainState, type ChainsChange, createControl, type Pace } from './control/control.ts';
 import { type CameRequest, createRequestLog, type RequestLog } from './control/request-log.ts';
 import { createOpenService } from './endpoints/open-service.ts';
@@ -246,7 +246,7 @@ export class Sandbox {
   }
 
   /** Answers of the main port with status 200, in order; at most the last 500,000. `sinceMs` is inclusive. */
-  answers(sinceMs?: number): Answer[] {
+  answers(sinceMs?: number): LoggedAnswer[] {
     return this.#answering.log.read(sinceMs);
   }
 

@@ -11,7 +11,7 @@ import type { TransferMove } from './domain/transfers/transfer-move.ts';
 import { loggedStatus, loggedType } from './log.ts';
 import type { ReceiverMove } from './store/receivers.ts';
 import type { ForeignEntry } from './store/stored.ts';
-import type { DropReason } from './store/suspensions.ts';
+import type { SuspendedDropReason } from './store/suspensions.ts';
 
 /**
  * How a poll ended: with records, with a failure of the upstream, without a request as no subject is left, or aborted.
@@ -76,7 +76,7 @@ export type SignalMap = {
   'receiver.moved': [{ receiver: string; move: ReceiverMove; reason: string }];
   'relay.moved': [{ holding: boolean }];
   'event.unmatched': [{ reason: UnmatchedReason }];
-  'suspension.ended': [{ reason: DropReason; events: number }];
+  'suspension.ended': [{ reason: SuspendedDropReason; events: number }];
   'relay.stopped': [{ stopped: boolean }];
   'store.foreign': [ForeignEntry];
   'relay.quarantined': [{ entry: string }];

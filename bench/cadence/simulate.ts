@@ -16,7 +16,7 @@ import {
 } from '../../src/queues/polls/wallet-plan.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { NOTHING_OBSERVED, type Observed } from '../../src/store/observed.ts';
+import { NOTHING_OBSERVED, type PageFacts } from '../../src/store/observed.ts';
 import { type ClaimedPoll, PlanStore } from '../../src/store/plan.ts';
 import { pageMember, parseMember } from '../../src/store/plan-members.ts';
 import { priceOf } from '../../src/store/plan-state.ts';
@@ -53,7 +53,7 @@ type Wallet = {
 };
 
 /** Result of a poll: the next one, null when there is none, and the facts noted at its end. */
-type Polled = { next: PlannedPoll | null; observed: Observed };
+type Polled = { next: PlannedPoll | null; observed: PageFacts };
 
 /** One cold start of the daemon's planner and dispatcher under a virtual clock. Only pages show births; answers come at once. */
 export class Simulation {
@@ -286,7 +286,7 @@ export class Simulation {
     arrived: number;
     allMoved: boolean;
     shown: SubjectId[];
-    covered: Observed['covered'][number][];
+    covered: PageFacts['covered'][number][];
     isLast: boolean;
     oldest: number;
   } {
@@ -298,7 +298,7 @@ export class Simulation {
       arrived: 0,
       allMoved: shown.length > 0,
       shown: [] as SubjectId[],
-      covered: [] as Observed['covered'][number][],
+      covered: [] as PageFacts['covered'][number][],
       isLast,
       oldest,
     };

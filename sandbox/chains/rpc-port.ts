@@ -26,7 +26,7 @@ const paramsSchema = z.object({
   endpoint: z.string().regex(/^[a-zA-Z0-9._-]{1,50}$/),
 });
 
-type Answer = Record<string, unknown>;
+type RpcResponse = Record<string, unknown>;
 
 /** True when a path belongs to a chain. */
 export function isOfChains(path: string): boolean {
@@ -68,7 +68,7 @@ export function createRpcPort(parts: { chains: Chains; faults: Faults; nowMs: ()
     };
   }
 
-  function answer(request: unknown, where: { chainId: number; path: string; methods: Methods }): Answer {
+  function answer(request: unknown, where: { chainId: number; path: string; methods: Methods }): RpcResponse {
     const parsed = rpcRequestSchema.safeParse(request);
     if (!parsed.success) return failed(null, new RpcError(-32600, 'invalid request'));
     const { id, method, params } = parsed.data;
@@ -107,7 +107,7 @@ export function createRpcPort(parts: { chains: Chains; faults: Faults; nowMs: ()
           const message = `found a batch of ${body.length}, expected 1 to ${LARGEST_BATCH}`;
           return reply.send(failed(null, new RpcError(-32600, message)));
         }
-        const answers: Answer[] = [];
+        const answers: RpcResponse[] = [];
         for (const one of body) {
           answers.push(answer(one, where));
           await turn();
@@ -126,6 +126,6 @@ export function createRpcPort(parts: { chains: Chains; faults: Faults; nowMs: ()
   };
 }
 
-function failed(id: unknown, { code, message }: RpcError): Answer {
+function failed(id: unknown, { code, message }: RpcError): RpcResponse {
   return { jsonrpc: '2.0', id, error: { code, message } };
 }

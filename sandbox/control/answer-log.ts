@@ -11,7 +11,7 @@ export type Quoted = { request: unknown; outputs: readonly string[] };
  * An answer with status 200 to 202: its time (Unix milliseconds), its request, and the subjects with their statuses. Only
  * readable answers of the open quoting service have `quoted`.
  */
-export type Answer = {
+export type LoggedAnswer = {
   at: number;
   path: string;
   query: unknown;
@@ -45,7 +45,7 @@ export type Showing = {
 
 /** Answers requests that succeed and logs the answers. */
 export type Answering = {
-  readonly log: BoundedLog<Answer>;
+  readonly log: BoundedLog<LoggedAnswer>;
   readonly showings: BoundedLog<Showing>;
   /** Notes the arrival of a request; call it before all other work on the request. */
   came(request: FastifyRequest): void;
@@ -72,7 +72,7 @@ export function createAnswering({
   /** True when the answer to a request will not be readable: it is logged without subjects. */
   isLost: (request: FastifyRequest) => boolean;
 }): Answering {
-  const log = createBoundedLog<Answer>(LOG_CAPACITY);
+  const log = createBoundedLog<LoggedAnswer>(LOG_CAPACITY);
   const showings = createBoundedLog<Showing>(LOG_CAPACITY);
   const cameAt = new WeakMap<FastifyRequest, number>();
 

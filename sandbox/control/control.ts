@@ -12,7 +12,7 @@ import { CHAINS } from '../world/chains.ts';
 import { type FundResult, fundSchema } from '../world/funding.ts';
 import { type Market, marketSchema } from '../world/market.ts';
 import type { Subjects, Transition } from '../world/world.ts';
-import type { Answer, Showing } from './answer-log.ts';
+import type { LoggedAnswer, Showing } from './answer-log.ts';
 import type { CameRequest } from './request-log.ts';
 
 /** Births per second now, and the number of transfers with a change still to come. */
@@ -33,7 +33,7 @@ export type Controls = {
   subjects(): Subjects;
   logs: {
     transitions: BoundedLog<Transition>;
-    answers: BoundedLog<Answer>;
+    answers: BoundedLog<LoggedAnswer>;
     showings: BoundedLog<Showing>;
     requests: BoundedLog<CameRequest>;
     payments: BoundedLog<StatedPayment>;

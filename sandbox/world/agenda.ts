@@ -1,4 +1,4 @@
-type Entry = { dueMs: number; order: number; run: Work };
+type AgendaEntry = { dueMs: number; order: number; run: Work };
 
 /** Work of the agenda; `nowMs` is the time of execution, which can be later than the due time. */
 export type Work = (nowMs: number) => void;
@@ -16,13 +16,13 @@ export type Agenda = {
 
 export function createAgenda(): Agenda {
   // Invariant: no entry comes before the one at half its index. Equal times stay in the order of addition.
-  const heap: Entry[] = [];
+  const heap: AgendaEntry[] = [];
   let added = 0;
 
-  const before = (left: Entry, right: Entry): boolean =>
+  const before = (left: AgendaEntry, right: AgendaEntry): boolean =>
     left.dueMs < right.dueMs || (left.dueMs === right.dueMs && left.order < right.order);
 
-  function siftUp(entry: Entry): void {
+  function siftUp(entry: AgendaEntry): void {
     let index = heap.length;
     while (index > 0) {
       const parentIndex = (index - 1) >> 1;
@@ -34,7 +34,7 @@ export function createAgenda(): Agenda {
     heap[index] = entry;
   }
 
-  function siftDown(entry: Entry): void {
+  function siftDown(entry: AgendaEntry): void {
     let index = 0;
     for (;;) {
       const left = heap[2 * index + 1];

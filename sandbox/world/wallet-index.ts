@@ -2,7 +2,7 @@ import { lookupKey } from './identifiers.ts';
 import type { IntentStatus } from './record.ts';
 
 /** Position of an intent in the lists of its wallets; only the index writes `order`. */
-type Place<T> = { entry: T; wallets: string[]; status: IntentStatus; order: number };
+type IndexPosition<T> = { entry: T; wallets: string[]; status: IntentStatus; order: number };
 
 /** One page. `before` is the place of the next page; null when there is none. */
 export type Page<T> = { entries: T[]; before: number | null };
@@ -25,19 +25,19 @@ export type WalletIndex<T> = {
 
 export function createWalletIndex<T>(): WalletIndex<T> {
   // Invariant: every list ascends by `order`, which is unique and grows with every change; so the end is the newest.
-  const lists = new Map<string, Place<T>[]>();
-  const places = new Map<string, Place<T>>();
+  const lists = new Map<string, IndexPosition<T>[]>();
+  const places = new Map<string, IndexPosition<T>>();
   let changes = 0;
 
   const listKey = (wallet: string, status: IntentStatus | null): string => `${status ?? 'all'} ${wallet}`;
 
-  function append(key: string, place: Place<T>): void {
+  function append(key: string, place: IndexPosition<T>): void {
     const list = lists.get(key);
     if (list === undefined) lists.set(key, [place]);
     else list.push(place);
   }
 
-  function remove(key: string, place: Place<T>): void {
+  function remove(key: string, place: IndexPosition<T>): void {
     const list = lists.get(key);
     list?.splice(firstNotBefore(list, place.order), 1);
   }

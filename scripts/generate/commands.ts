@@ -1,5 +1,5 @@
 import type { Argument, Command, Option } from 'commander';
-import { COMMANDS, type Group } from '../../src/commands/commands.ts';
+import { COMMANDS, type CommandGroup } from '../../src/commands/commands.ts';
 
 /** Generates the page of all commands from the output of `--help`. Paths are relative to the repository. */
 export async function generateCommandFiles(): Promise<{ path: string; content: string }[]> {
@@ -30,7 +30,7 @@ becomes blocks of lines.`;
 const ASKS =
   'They ask a running daemon by its [API](api.md): the one of `--url` or `INTENTWATCH_URL`, else of `server` in the config. The token is read from `INTENTWATCH_TOKEN`, and is never an argument. `--json` prints what the API answered.';
 
-const GROUPS: Readonly<Record<Group, { title: string; about: string }>> = {
+const GROUPS: Readonly<Record<CommandGroup, { title: string; about: string }>> = {
   run: { title: 'Run', about: 'They need no daemon. More: [running.md](running.md).' },
   see: { title: 'See what happened', about: `${ASKS} More: [transfers.md](transfers.md).` },
   act: {

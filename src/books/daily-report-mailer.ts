@@ -2,7 +2,7 @@ import { domainToASCII } from 'node:url';
 import type { Logger } from 'pino';
 import type { SmtpConfig } from '../config/config.ts';
 import { type Day, dayAt, dayOf, previousDay } from '../domain/books/day.ts';
-import type { Report } from '../domain/books/report-schema.ts';
+import type { BooksReport } from '../domain/books/report-schema.ts';
 import { offsetMs } from '../domain/events/batching.ts';
 import { NameResolver } from '../network/resolver.ts';
 import { type Refusal, refusalsBeside, refusalsOf } from '../notifiers/email/classify.ts';
@@ -229,7 +229,7 @@ function addressKey(address: string): string {
 
 /** Builds the mail about a day, with its files; that of a very big day omits the files that grow with it. */
 export function mailOf(
-  report: Report,
+  report: BooksReport,
   isLate: boolean,
 ): { subject: string; text: string; attachments: File[] } {
   const { day, zone, transfers, exceptions } = report;

@@ -12,7 +12,7 @@ import { compareEntries } from '../store/log-entry.ts';
 import type { Registry } from '../store/registry.ts';
 import type { SubjectStore } from '../store/subjects.ts';
 import type { BookStore, FollowedDelivery, Place } from './book-store.ts';
-import { observationOf, type Seen, snapshotsSince, subjectOf, takeIn } from './observations.ts';
+import { type FeedItem, observationOf, snapshotsSince, subjectOf, takeIn } from './observations.ts';
 
 type Break = { kind: BreakKind; detail: string; log: string; entry: string };
 
@@ -249,7 +249,7 @@ export class Feed {
   }
 
   /** Renders the events of transfers for a reader of everything, each with its matching receivers. */
-  async #seen(facts: readonly Fact[]): Promise<(Seen & { isLate: boolean })[]> {
+  async #seen(facts: readonly Fact[]): Promise<(FeedItem & { isLate: boolean })[]> {
     const { registry, directory } = this.#sources;
     const wanted = facts.filter(({ event, roots }) => roots !== null && isTransfer(event));
     const subscriptions = await registry.subscriptions(

@@ -20,7 +20,7 @@ import type { ChangedSubject, Known, SubjectStore } from '../store/subjects.ts';
 import type { BookedEvent, BookedTransfer, BookWriter, Intake, Place } from './book-store.ts';
 
 /** An observation to ingest, with its entry in the log and its receivers. */
-export type Seen = { observation: Observation; entry: string; receivers: readonly string[] };
+export type FeedItem = { observation: Observation; entry: string; receivers: readonly string[] };
 
 /** Builds the observation of an event, with the facts of its rendering for a reader of everything. */
 export function observationOf(rendered: RenderedEvent, event: Event): Observation {
@@ -36,7 +36,7 @@ export function observationOf(rendered: RenderedEvent, event: Event): Observatio
 export async function takeIn(
   books: BookWriter,
   { place, directory }: { place: Place; directory: Directory },
-  seen: readonly Seen[],
+  seen: readonly FeedItem[],
 ): Promise<{ taken: number; forgotten: string[] }> {
   const known = await books.knownEvents(seen.map(({ observation }) => observation.event.id));
   const subjects = [...new Set(seen.map(subjectOf))];
@@ -80,7 +80,7 @@ export async function takeIn(
 const LONGEST_SUBJECT = 300;
 
 /** Returns the name of a transfer in the books. */
-export function subjectOf({ observation }: Seen): string {
+export function subjectOf({ observation }: FeedItem): string {
   return asKey(observation.event.data.subject.id);
 }
 
@@ -92,7 +92,7 @@ function asKey(id: string): string {
 
 /** Books an event by the known state of its transfer and the closed days; null where its money is counted with another. */
 function booked(
-  seen: Seen,
+  seen: FeedItem,
   place: Place,
   before: BookedTransfer | null,
 ): { event: BookedEvent; postings: Posting[]; touchedMs: number } | null {
@@ -142,7 +142,7 @@ function tokensOf(states: readonly BookState[], directory: Directory): Intake['t
 const CHUNK = 200;
 
 /** A transfer as in its snapshot. `lastEntry` is the place of its newest event in the log; null for none. */
-type SnapshotSeen = Seen & { lastEntry: string | null };
+type SnapshotSeen = FeedItem & { lastEntry: string | null };
 
 /**
  * Returns open transfers whose snapshot was first stored, or got an event, since a time (Redis time, ms). Those that were open

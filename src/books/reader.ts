@@ -11,7 +11,7 @@ import {
 } from '../domain/books/day.ts';
 import { type BookNames, SIDES } from '../domain/books/postings.ts';
 import { type DayRules, makeReport } from '../domain/books/report.ts';
-import type { Report } from '../domain/books/report-schema.ts';
+import type { BooksReport } from '../domain/books/report-schema.ts';
 import { foldHex } from '../domain/subjects/subject.ts';
 import { type Directory, tokenKey } from '../domain/transfers/chains.ts';
 import { chunks } from '../store/chunks.ts';
@@ -51,7 +51,7 @@ export class BooksReader {
   async report(
     { day: name, zone }: { day: string; zone?: string | undefined },
     nowMs: number,
-  ): Promise<Report> {
+  ): Promise<BooksReport> {
     const { retentionMs } = this.#options;
     const where = zone ?? this.#options.zone;
     const day =

@@ -1,8 +1,8 @@
 import type { ChainEndpoint, CheckedChain } from '../config/config.ts';
 import { readFulfilmentEvent } from '../domain/proof/moves.ts';
-import type { Block, Reading } from '../domain/proof/proof.ts';
+import type { Block, TxState } from '../domain/proof/proof.ts';
 import { chainFamily } from '../domain/proof/statement.ts';
-import { Endpoint, type EndpointCall, EndpointError } from './endpoint.ts';
+import { type EndpointCall, EndpointError, RpcEndpoint } from './endpoint.ts';
 import { EvmSource, type PinnedFulfilments } from './evm-endpoint.ts';
 import { SolanaSource } from './solana-endpoint.ts';
 import { type ChainSource, Refreshed } from './source.ts';
@@ -18,7 +18,7 @@ export type ChainReader = {
    * One reading per endpoint, each requested by itself, never through a failover. Never throws for an endpoint's
    * failure; rejects only with the reason of `signal`. With `token`, only moves of this token are read.
    */
-  read(txHash: string, options?: { token?: string | null; signal?: AbortSignal }): Promise<Reading[]>;
+  read(txHash: string, options?: { token?: string | null; signal?: AbortSignal }): Promise<TxState[]>;
   /** Newest final block of one endpoint; null when it has not answered. */
   finalHead(endpoint: string): Promise<Block | null>;
   close(): Promise<void>;
@@ -57,19 +57,19 @@ function createReader(chain: CheckedChain, onCall: (call: EndpointCall) => void)
   };
 }
 
-type Asked = {
+type EndpointReader = {
   name: string;
   finalHead(): Promise<Block | null>;
-  read(txHash: string, options: { token: string | null; signal?: AbortSignal }): Promise<Reading>;
+  read(txHash: string, options: { token: string | null; signal?: AbortSignal }): Promise<TxState>;
   close(): Promise<void>;
 };
 
 function askedEndpoint(
   config: ChainEndpoint,
   { chain, onCall }: { chain: CheckedChain; onCall: (call: EndpointCall) => void },
-): Asked {
+): EndpointReader {
   const { chainId } = chain;
-  const endpoint = new Endpoint(config, { chainId, onCall });
+  const endpoint = new RpcEndpoint(config, { chainId, onCall });
   const source = sourceOf(endpoint, chain);
   const who = { endpoint: config.name, host: hostName(config, chain.endpoints) };
   // A shared request continues when its first caller gives up.
@@ -79,7 +79,7 @@ function askedEndpoint(
   const readOnce = async (
     txHash: string,
     options: { token: string | null; signal?: AbortSignal },
-  ): Promise<Reading> => {
+  ): Promise<TxState> => {
     await identity.get();
     const final: Block = await head.get();
     const found = await source.find(txHash, { head: final, ...options });
@@ -113,14 +113,14 @@ function askedEndpoint(
 /** Throws an EndpointError when the endpoint is of another chain. */
 async function identify(
   source: ChainSource,
-  { endpoint, chainId }: { endpoint: Endpoint; chainId: string },
+  { endpoint, chainId }: { endpoint: RpcEndpoint; chainId: string },
 ): Promise<void> {
   const said = await source.identity();
   if (said === chainId) return;
   throw endpoint.error('wrong-chain', `found an endpoint of chain ${said}, expected one of chain ${chainId}`);
 }
 
-function sourceOf(endpoint: Endpoint, { chainId, finality, fulfilments }: CheckedChain): ChainSource {
+function sourceOf(endpoint: RpcEndpoint, { chainId, finality, fulfilments }: CheckedChain): ChainSource {
   if (chainFamily(chainId) === 'solana') return new SolanaSource(endpoint);
   return new EvmSource(endpoint, { finality, fulfilments: pinned(fulfilments) });
 }

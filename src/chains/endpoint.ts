@@ -66,7 +66,7 @@ export class EndpointError extends Error {
   }
 }
 
-type Question<Name extends ResultName> = { method: string; params: readonly unknown[]; result: Name };
+type RpcCall<Name extends ResultName> = { method: string; params: readonly unknown[]; result: Name };
 
 const LIMIT_CODES: ReadonlySet<number> = new Set([-32005, -32029, 429]);
 
@@ -82,7 +82,7 @@ const THREAD_FROM_CHARS = 262_144;
 const READ_MS = 60_000;
 
 /** One JSON-RPC endpoint with its own budget. A call is one request without a retry; a large answer is parsed in a thread. */
-export class Endpoint {
+export class RpcEndpoint {
   readonly name: string;
   readonly #chainId: string;
   readonly #url: URL;
@@ -124,7 +124,7 @@ export class Endpoint {
   }
 
   /** Sends one request within the budget. Throws an EndpointError, or the reason of `signal` when the caller gave up. */
-  async call<Name extends ResultName>(question: Question<Name>, signal?: AbortSignal): Promise<Result<Name>> {
+  async call<Name extends ResultName>(question: RpcCall<Name>, signal?: AbortSignal): Promise<Result<Name>> {
     const { method } = question;
     const waits = await this.#pace.take(signal);
     if (!waits) {
@@ -160,7 +160,7 @@ export class Endpoint {
   }
 
   async #ask<Name extends ResultName>(
-    { method, params, result }: Question<Name>,
+    { method, params, result }: RpcCall<Name>,
     signal: AbortSignal | undefined,
   ): Promise<Result<Name>> {
     const body = JSON.stringify({ jsonrpc: '2.0', id: CALL_ID, method, params });

@@ -2,21 +2,21 @@ import type { AbiEvent } from 'viem';
 import type { ChainFinality } from '../config/config.ts';
 import { type EvmReceipt, evmMoves, fulfilledBy, receiptFault } from '../domain/proof/moves.ts';
 import type { Block } from '../domain/proof/proof.ts';
-import { type Endpoint, EndpointError } from './endpoint.ts';
-import { type ChainSource, Kept, type Observation } from './source.ts';
+import { EndpointError, type RpcEndpoint } from './endpoint.ts';
+import { BoundedMap, type ChainSource, type TxFacts } from './source.ts';
 
 /** Pinned contract event of a chain's fulfilments. */
 export type PinnedFulfilments = { address: string; abi: AbiEvent; hash: string };
 
 /** Reads transactions of an EVM chain at one endpoint. */
 export class EvmSource implements ChainSource {
-  readonly #endpoint: Endpoint;
+  readonly #endpoint: RpcEndpoint;
   readonly #finality: ChainFinality;
   readonly #fulfilments: PinnedFulfilments | null;
-  readonly #blocks = new Kept<Block>(256);
+  readonly #blocks = new BoundedMap<Block>(256);
 
   constructor(
-    endpoint: Endpoint,
+    endpoint: RpcEndpoint,
     { finality, fulfilments }: { finality: ChainFinality; fulfilments: PinnedFulfilments | null },
   ) {
     this.#endpoint = endpoint;
@@ -58,7 +58,7 @@ export class EvmSource implements ChainSource {
   async find(
     txHash: string,
     { head, token, signal }: { head: Block; token: string | null; signal?: AbortSignal },
-  ): Promise<Observation | null> {
+  ): Promise<TxFacts | null> {
     const receipt = await this.#endpoint.call(
       { method: 'eth_getTransactionReceipt', params: [txHash], result: 'evmReceipt' },
       signal,

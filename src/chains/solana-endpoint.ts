@@ -1,17 +1,17 @@
 import { solanaMoves, transactionFault } from '../domain/proof/moves.ts';
 import type { Block } from '../domain/proof/proof.ts';
 import { SOLANA_GENESIS } from '../domain/proof/statement.ts';
-import type { Endpoint } from './endpoint.ts';
-import { type ChainSource, Kept, type Observation } from './source.ts';
+import type { RpcEndpoint } from './endpoint.ts';
+import { BoundedMap, type ChainSource, type TxFacts } from './source.ts';
 
 const FINALIZED = { commitment: 'finalized' } as const;
 
 /** Reads finalized transactions of Solana at one endpoint: others count as absent. */
 export class SolanaSource implements ChainSource {
-  readonly #endpoint: Endpoint;
-  readonly #blocks = new Kept<Block>(256);
+  readonly #endpoint: RpcEndpoint;
+  readonly #blocks = new BoundedMap<Block>(256);
 
-  constructor(endpoint: Endpoint) {
+  constructor(endpoint: RpcEndpoint) {
     this.#endpoint = endpoint;
   }
 
@@ -39,7 +39,7 @@ export class SolanaSource implements ChainSource {
   async find(
     txHash: string,
     { token, signal }: { head: Block; token: string | null; signal?: AbortSignal },
-  ): Promise<Observation | null> {
+  ): Promise<TxFacts | null> {
     const options = { ...FINALIZED, encoding: 'json', maxSupportedTransactionVersion: 0 };
     const found = await this.#endpoint.call(
       { method: 'getTransaction', params: [txHash, options], result: 'solanaTransaction' },

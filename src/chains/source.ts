@@ -1,10 +1,7 @@
 import type { Block, Found } from '../domain/proof/proof.ts';
 
 /** The part of an endpoint's answer about a transaction that it has. */
-export type Observation = Pick<
-  Found,
-  'block' | 'isFinal' | 'succeeded' | 'moves' | 'fulfilled' | 'isPartial'
->;
+export type TxFacts = Pick<Found, 'block' | 'isFinal' | 'succeeded' | 'moves' | 'fulfilled' | 'isPartial'>;
 
 /** Reader of one kind of chain at one endpoint. All methods throw EndpointErrors. */
 export interface ChainSource {
@@ -15,11 +12,11 @@ export interface ChainSource {
   find(
     txHash: string,
     options: { head: Block; token: string | null; signal?: AbortSignal },
-  ): Promise<Observation | null>;
+  ): Promise<TxFacts | null>;
 }
 
 /** A map of limited size; the values set first are removed. */
-export class Kept<T> {
+export class BoundedMap<T> {
   readonly #most: number;
   readonly #values = new Map<string, T>();
 

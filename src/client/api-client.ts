@@ -10,7 +10,7 @@ import type { DaemonAddress } from './address.ts';
 type Loose<T> = { [K in keyof T]?: T[K] | undefined };
 
 /** A request to a route: the values of its path, its query and its body. */
-export type Asked<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> = {
+export type RequestInput<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> = {
   params?: z.input<P>;
   query?: Loose<z.input<Q>>;
   body?: Loose<z.input<B>>;
@@ -52,7 +52,7 @@ export class ApiClient {
    */
   async ask<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T>(
     route: TypedRoute<P, Q, B, T>,
-    asked: Asked<P, Q, B> = {},
+    asked: RequestInput<P, Q, B> = {},
   ): Promise<Reply<T>> {
     const signal = AbortSignal.timeout(
       route.timeoutMs === undefined ? ANSWER_MS : route.timeoutMs + MARGIN_MS,
@@ -72,7 +72,7 @@ export class ApiClient {
   /** Makes a request and returns the unread answer. Throws as `ask` does. */
   async send<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T>(
     { method, path, takesBody }: TypedRoute<P, Q, B, T>,
-    { params, query, body }: Asked<P, Q, B>,
+    { params, query, body }: RequestInput<P, Q, B>,
     { signal, headers = {} }: { signal: AbortSignal; headers?: Readonly<Record<string, string>> },
   ): Promise<Response> {
     const { url, token } = this.#address;

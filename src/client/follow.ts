@@ -8,10 +8,10 @@ import { EVENT } from '../server/api/shapes.ts';
 import type { ApiClient } from './api-client.ts';
 
 /** Filter of the followed events and their start: after a cursor, since a time, or (neither) from now on. */
-export type Wanted = { type?: string[]; subject?: string; since?: string; cursor?: string | null };
+export type EventQuery = { type?: string[]; subject?: string; since?: string; cursor?: string | null };
 
 /** An event as it came, and the cursor after it. */
-export type Followed = { event: RenderedEvent; raw: unknown; cursor: string };
+export type FollowedEvent = { event: RenderedEvent; raw: unknown; cursor: string };
 
 /** Callbacks of the connection's state, and `signal`, which ends it. */
 export type FollowOptions = {
@@ -35,9 +35,9 @@ const MOST_CHARACTERS = LIMITS.daemonEvent.bytes;
  */
 export async function* followDaemon(
   client: ApiClient,
-  wanted: Wanted,
+  wanted: EventQuery,
   { signal, onStart, onCut, onBack }: FollowOptions,
-): AsyncGenerator<Followed> {
+): AsyncGenerator<FollowedEvent> {
   const filter = { type: wanted.type, subject: wanted.subject };
   let cursor = wanted.cursor ?? null;
   if (cursor === null) {
@@ -77,7 +77,7 @@ async function* streamOnce(
   client: ApiClient,
   query: { type: string[] | undefined; subject: string | undefined; after: string },
   signal: AbortSignal,
-): AsyncGenerator<Followed | null> {
+): AsyncGenerator<FollowedEvent | null> {
   const silent = new AbortController();
   let timer = setTimeout(() => silent.abort(), SILENT_MS);
   const response = await client
@@ -107,7 +107,7 @@ async function* streamOnce(
   throw new CutError(silent.signal.aborted ? 'nothing came any more' : 'the connection was cut');
 }
 
-function eventOf({ id, data }: EventSourceMessage): Followed {
+function eventOf({ id, data }: EventSourceMessage): FollowedEvent {
   const raw: unknown = JSON.parse(data);
   const event = EVENT.safeParse(raw);
   if (event.success && id !== undefined) return { event: event.data, raw, cursor: id };

@@ -7,7 +7,7 @@ import { createChainReaders, hostOf } from '../chains/chain-readers.ts';
 import type { ChainEndpoint, CheckedChain, Config, PostgresReceiver } from '../config/config.ts';
 import { parseRedisUrl, type RedisTarget } from '../config/sections/redis.ts';
 import { makeTestEvent } from '../domain/events/make-event.ts';
-import type { Reading } from '../domain/proof/proof.ts';
+import type { TxState } from '../domain/proof/proof.ts';
 import { chainFamily } from '../domain/proof/statement.ts';
 import { chainName, extendDirectory } from '../domain/transfers/chains.ts';
 import { makeFolder } from '../make-folder.ts';
@@ -29,10 +29,10 @@ import { withTimeout } from '../with-timeout.ts';
 /** Result of one check. `refused`: a retry does not help, the config has to change. */
 type CheckOutcome = { ok: boolean; detail: string; refused?: true };
 
-type Finding = CheckOutcome & { name: string };
+type NamedOutcome = CheckOutcome & { name: string };
 
 /** A check of an outside service. `probe` stops and releases its resources when `signal` aborts. */
-export type Check = {
+export type LiveCheck = {
   name: string;
   probe(signal: AbortSignal): Promise<CheckOutcome>;
   /** Explains an error; default: the check failed. */
@@ -43,7 +43,7 @@ export type Check = {
 const LIMIT_MS = 12_000;
 
 /** Runs a check for at most 12 s. */
-export async function runCheck({ name, probe, explain = failed }: Check): Promise<Finding> {
+export async function runCheck({ name, probe, explain = failed }: LiveCheck): Promise<NamedOutcome> {
   const ending = new AbortController();
   const asked = probe(ending.signal).catch(explain);
   const found = await withTimeout(asked, LIMIT_MS);
@@ -74,13 +74,13 @@ export function count(number: number, noun: string): string {
 }
 
 /** Checks the Redis that the config names; of the embedded one, that it can be started. */
-export function redisCheck(config: Config): Check {
+export function redisCheck(config: Config): LiveCheck {
   const target = parseRedisUrl(config.redis.url?.reveal() ?? '');
   return target === null ? embeddedCheck(config) : externalCheck(target);
 }
 
 /** Reports the first error. The daemon waits for an absent Redis instead. */
-function externalCheck(target: RedisTarget): Check {
+function externalCheck(target: RedisTarget): LiveCheck {
   const wordsOf = redisWords(target);
   return {
     name: 'Redis (redis.url)',
@@ -131,7 +131,7 @@ async function asksForPassword(redis: RedisClient, password: string): Promise<bo
   }
 }
 
-function embeddedCheck({ dataDir }: Config): Check {
+function embeddedCheck({ dataDir }: Config): LiveCheck {
   return {
     name: 'Redis (embedded)',
     probe: async (signal) => {
@@ -174,7 +174,7 @@ async function redisServerVersion(signal: AbortSignal): Promise<string> {
 const PHASE_MS = 10_000;
 
 /** Checks that the mail server answers, and accepts the login where there is one. No mail is sent. */
-export function smtpCheck({ smtp }: Config): Check {
+export function smtpCheck({ smtp }: Config): LiveCheck {
   const name = 'SMTP';
   if (smtp === null)
     return { name, probe: async () => ({ ok: true, detail: 'not asked: the config has no smtp' }) };
@@ -208,11 +208,11 @@ function withoutLogin(url: Secret): string {
 }
 
 /** Checks that each receiver of type `postgres` can insert an event: inserts one and rolls back. */
-export function postgresChecks({ receivers }: Config): Check[] {
+export function postgresChecks({ receivers }: Config): LiveCheck[] {
   return receivers.flatMap((receiver) => (receiver.type === 'postgres' ? [postgresCheck(receiver)] : []));
 }
 
-function postgresCheck(receiver: PostgresReceiver): Check {
+function postgresCheck(receiver: PostgresReceiver): LiveCheck {
   const { name, table, url, timeoutMs } = receiver;
   return {
     name: `Postgres (receiver ${name})`,
@@ -250,7 +250,7 @@ class RolledBack extends Error {
 }
 
 /** Checks the Postgres of the books: creates its tables as at the start, and rolls back. */
-export function booksChecks({ books, dataDir }: Config): Check[] {
+export function booksChecks({ books, dataDir }: Config): LiveCheck[] {
   // A file needs only its folder, which the check of the embedded Redis covers.
   if (books === null || books.url === null) return [];
   return [
@@ -288,7 +288,7 @@ const NOBODYS_EVM_TX = `0x${'0'.repeat(64)}`;
 const NOBODYS_SOLANA_TX = '1'.repeat(64);
 
 /** Checks that each RPC endpoint is of its chain, knows its finality, and answers about a transaction. */
-export function chainChecks(config: Config): Check[] {
+export function chainChecks(config: Config): LiveCheck[] {
   const directory = extendDirectory(config);
   return config.checkedChains.flatMap((chain) =>
     chain.endpoints.map((endpoint) => ({
@@ -323,7 +323,7 @@ function limitOf({ endpoints }: CheckedChain): string {
     : '; nothing is disputed without an endpoint on another host';
 }
 
-function finalityOf(reading: Exclude<Reading, { outcome: 'failed' }>): string {
+function finalityOf(reading: Exclude<TxState, { outcome: 'failed' }>): string {
   if (reading.head === null) return 'where no block is final yet';
   const { number, timestamp } = reading.head;
   const isBehind = reading.outcome === 'absent' && !reading.isSynced;

@@ -10,13 +10,13 @@ import { UpstreamClient } from '../upstream/client/client.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
 import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
 import { QuoteSigners } from '../upstream/client/quote-signers.ts';
-import { type Check, count, failed, messageOf, seconds } from './check-live.ts';
+import { count, failed, type LiveCheck, messageOf, seconds } from './check-live.ts';
 
 /** An id that no transfer has: a key that works gets `unknown` for it. */
 const NOBODYS_HASH = `0x${'0'.repeat(64)}`;
 
 /** Checks of the upstream and of its other services. */
-export function upstreamChecks(config: Config): Check[] {
+export function upstreamChecks(config: Config): LiveCheck[] {
   return [
     statusCheck(config),
     discoveryCheck(config),
@@ -26,7 +26,7 @@ export function upstreamChecks(config: Config): Check[] {
   ];
 }
 
-function statusCheck(config: Config): Check {
+function statusCheck(config: Config): LiveCheck {
   return {
     name: `upstream ${config.upstream.baseUrl}`,
     probe: (signal) =>
@@ -42,7 +42,7 @@ function statusCheck(config: Config): Check {
 }
 
 /** Reports the upstream's list. An incomplete list is no fault, as built-in values fill it; a refused key is one. */
-function discoveryCheck(config: Config): Check {
+function discoveryCheck(config: Config): LiveCheck {
   return {
     name: 'chains and tokens',
     probe: (signal) =>
@@ -68,7 +68,7 @@ function discoveryCheck(config: Config): Check {
   };
 }
 
-function gatewayCheck(config: Config): Check {
+function gatewayCheck(config: Config): LiveCheck {
   const name = `deposit gateway ${config.upstream.vaultPath}`;
   const vault = config.subscriptions.flatMap((subscription) => subscription.vaults)[0];
   const job = config.subscriptions
@@ -95,7 +95,7 @@ function gatewayCheck(config: Config): Check {
 }
 
 /** Prices the first route of the config that the open service prices; nothing where there is none. */
-function quotingChecks(config: Config): Check[] {
+function quotingChecks(config: Config): LiveCheck[] {
   const { quotesUrl, dAppId, proxy } = config.upstream;
   const route = firstRoute(config, 'open');
   if (quotesUrl === null || route === undefined) return [];
@@ -118,7 +118,7 @@ function quotingChecks(config: Config): Check[] {
 }
 
 /** Prices the first route of the config that is priced with the key; nothing where there is none. */
-function partnerChecks(config: Config): Check[] {
+function partnerChecks(config: Config): LiveCheck[] {
   const route = firstRoute(config, 'v1');
   if (route === undefined) return [];
   return [

@@ -2,10 +2,10 @@ import type { Command } from 'commander';
 import { interrupted } from '../exit.ts';
 
 /** Purpose of a command, in the order in which they are listed. */
-export type Group = 'run' | 'see' | 'act' | 'data' | 'upstream';
+export type CommandGroup = 'run' | 'see' | 'act' | 'data' | 'upstream';
 
 /** A command that is loaded when it is called: the daemon does not need the sandbox. `staysResident`: it runs for days. */
-type Listed = { group: Group; staysResident?: true; load: () => Promise<Command> };
+type Listed = { group: CommandGroup; staysResident?: true; load: () => Promise<Command> };
 
 export const COMMANDS: Readonly<Record<string, Listed>> = {
   start: { group: 'run', staysResident: true, load: async () => (await import('./start.ts')).startCommand() },

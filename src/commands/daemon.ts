@@ -58,7 +58,7 @@ export function pair(text: string, before: readonly string[] = []): string[] {
   return [...before, text];
 }
 
-type Page<T> = { items: readonly T[]; next: string | null };
+type ItemPage<T> = { items: readonly T[]; next: string | null };
 
 /** Reads up to `limit` items of a list, over several pages. */
 export async function pagesOf<T>(
@@ -67,12 +67,12 @@ export async function pagesOf<T>(
     most,
     from,
     ask,
-  }: { most: number; from?: string; ask: (limit: number, cursor?: string) => Promise<Page<T>> },
+  }: { most: number; from?: string; ask: (limit: number, cursor?: string) => Promise<ItemPage<T>> },
 ): Promise<{ items: T[]; next: string | null }> {
   const items: T[] = [];
   let next: string | null = from ?? null;
   do {
-    const page: Page<T> = await ask(Math.min(most, limit - items.length), next ?? undefined);
+    const page: ItemPage<T> = await ask(Math.min(most, limit - items.length), next ?? undefined);
     items.push(...page.items);
     next = page.next;
   } while (next !== null && items.length < limit);

@@ -15,16 +15,16 @@ import { SchemaVersion } from '../store/schema-version.ts';
 import { SeenFile } from '../store/seen-file.ts';
 import { withTimeout } from '../with-timeout.ts';
 
-/** Context of commands about deliveries, on the Redis of their config. */
-export type Deliveries = OperationContext;
-
 const REDIS_TIMEOUT_MS = 10_000;
 
 /**
  * Runs a task with the deliveries of a config's Redis and releases them afterwards. An embedded Redis is that of the running
  * daemon. Throws a ConfigError for a bad file, and a retryable error where Redis does not answer.
  */
-export async function withDeliveries<T>(file: string, use: (parts: Deliveries) => Promise<T>): Promise<T> {
+export async function withDeliveries<T>(
+  file: string,
+  use: (parts: OperationContext) => Promise<T>,
+): Promise<T> {
   const config = await loadConfig(resolve(file), process.env);
   const target = parseRedisUrl(config.redis.url?.reveal() ?? '') ?? (await findEmbedded(config.dataDir));
   let reason = `no answer within ${REDIS_TIMEOUT_MS / 1_000} s`;
@@ -61,6 +61,6 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
 }
 
 /** A remark for the case that no process relays: only the relay does the requested work. */
-export async function unlessRelayed({ stores: { lease } }: Deliveries): Promise<string> {
+export async function unlessRelayed({ stores: { lease } }: OperationContext): Promise<string> {
   return (await lease.isHeld()) ? '' : '; no daemon relays now, one will take it up when it runs';
 }

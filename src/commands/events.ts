@@ -18,7 +18,7 @@ import {
 } from './daemon.ts';
 import { screenOf, tinted, utcTimeOfIso } from './table.ts';
 
-type Options = DaemonOptions & {
+type EventsOptions = DaemonOptions & {
   type?: string[];
   subject?: string;
   since?: string;
@@ -46,10 +46,10 @@ export function eventsCommand(): Command {
           .argParser(count)
           .conflicts('follow'),
       ),
-  ).action(async (options: Options) => (options.follow === true ? follow(options) : list(options)));
+  ).action(async (options: EventsOptions) => (options.follow === true ? follow(options) : list(options)));
 }
 
-async function list(options: Options): Promise<void> {
+async function list(options: EventsOptions): Promise<void> {
   const { type, subject, since, until, limit = MOST } = options;
   const client = await clientOf(options);
   const { items, next } = await pagesOf(limit, {
@@ -69,7 +69,7 @@ async function list(options: Options): Promise<void> {
   if (next !== null && options.json !== true) remark(`there may be earlier ones: --limit ${limit * 2}`);
 }
 
-async function follow(options: Options): Promise<void> {
+async function follow(options: EventsOptions): Promise<void> {
   const client = await clientOf(options);
   const stop = new AbortController();
   const signals = interrupted();

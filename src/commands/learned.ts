@@ -10,7 +10,7 @@ import { clientOf, type DaemonOptions, isRemote, print, say, withDaemon } from '
 import { unlessRelayed, withDeliveries } from './deliveries-of.ts';
 import { table, utcTimeOfIso } from './table.ts';
 
-type Options = DaemonOptions & { reset?: string | true };
+type LearnedOptions = DaemonOptions & { reset?: string | true };
 
 /** `learned`: prints stage durations and outcomes of each route and the rate of new transfers, or removes them. */
 export function learnedCommand(): Command {
@@ -28,7 +28,7 @@ export function learnedCommand(): Command {
     .action(learned);
 }
 
-async function learned(options: Options): Promise<void> {
+async function learned(options: LearnedOptions): Promise<void> {
   const { reset } = options;
   if (reset !== undefined) {
     const gone = await forget(options, reset === true ? null : reset);
@@ -40,13 +40,16 @@ async function learned(options: Options): Promise<void> {
   print(options, { raw, text: () => textOf(raw) });
 }
 
-async function forget(options: Options, route: string | null): Promise<number> {
+async function forget(options: LearnedOptions, route: string | null): Promise<number> {
   if (!isRemote(options)) return locally(options, (parts) => forgetLearned(route, parts));
   const query = route === null ? {} : { route };
   return (await (await clientOf(options)).ask(forgetAllLearned, { query })).body.forgotten;
 }
 
-async function locally<T>({ config }: Options, use: (parts: OperationContext) => Promise<T>): Promise<T> {
+async function locally<T>(
+  { config }: LearnedOptions,
+  use: (parts: OperationContext) => Promise<T>,
+): Promise<T> {
   return withDeliveries(config ?? CONFIG_DEFAULT, use);
 }
 

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { z } from 'zod';
 import type { ApiClient } from '../client/api-client.ts';
-import { type Followed, followDaemon } from '../client/follow.ts';
+import { type FollowedEvent, followDaemon } from '../client/follow.ts';
 import { isLoopback } from '../config/fields/http.ts';
 import { formatHmacSecret, parseSigningSecret, SECRET_EXPECTED } from '../config/fields/signing-secret.ts';
 import { buildReceiver, receiverSchema } from '../config/sections/receiver.ts';
@@ -113,7 +113,7 @@ function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
 
-type Options = DaemonOptions & {
+type ListenOptions = DaemonOptions & {
   forwardTo?: string;
   type?: string[];
   subject?: string;
@@ -140,7 +140,7 @@ export function listenCommand(): Command {
         '--state <file>',
         'where secret and place are stored (default: intentwatch/listen.json in $XDG_STATE_HOME or ~/.local/state)',
       ),
-  ).action(async (options: Options) => {
+  ).action(async (options: ListenOptions) => {
     const state = await ListenState.open(options.state ?? listenFile(process.env));
     const secret = secretOf(process.env) ?? state.secret;
     if (options.printSecret === true) say(secret.reveal());
@@ -169,7 +169,7 @@ function targetOf(text: string | undefined): string {
 
 type Forwarding = { client: ApiClient; state: ListenState; secret: Secret; target: string };
 
-async function forward({ client, state, secret, target }: Forwarding, options: Options): Promise<void> {
+async function forward({ client, state, secret, target }: Forwarding, options: ListenOptions): Promise<void> {
   const stop = new AbortController();
   const signals = interrupted();
   void signals.wait.then(() => stop.abort());
@@ -215,7 +215,7 @@ function notifierOf(url: string, secret: Secret): Notifier {
 
 /** Retries until the program answers, with any status; null when it was stopped. */
 async function attempt(
-  { event }: Followed,
+  { event }: FollowedEvent,
   { notifier, target, signal }: { notifier: Notifier; target: string; signal: AbortSignal },
 ): Promise<AttemptResult | null> {
   for (let isFirst = true; !signal.aborted; isFirst = false) {
@@ -230,7 +230,7 @@ async function attempt(
   return null;
 }
 
-function show({ event, raw }: Followed, result: AttemptResult, { json }: Options): void {
+function show({ event, raw }: FollowedEvent, result: AttemptResult, { json }: ListenOptions): void {
   const { outcome, httpStatus, reason, answer, durationMs } = result;
   if (json === true) {
     say(JSON.stringify({ event: raw, outcome, httpStatus, reason, answer, durationMs }));

@@ -26,7 +26,7 @@ type Route = {
   dappId: string;
 };
 
-type Options = ConnectionOptions & Route & { quotesUrl?: string; all?: true; open?: true; json?: true };
+type QuoteOptions = ConnectionOptions & Route & { quotesUrl?: string; all?: true; open?: true; json?: true };
 
 /** `quote`: prices a route, and verifies the returned quote. */
 export function quoteCommand(): Command {
@@ -65,7 +65,7 @@ function chainId(text: string): number {
   return Number(text);
 }
 
-async function quote(options: Options): Promise<void> {
+async function quote(options: QuoteOptions): Promise<void> {
   if (options.open) return openQuote(options);
   const request = quoteRequest(options);
   await withClient(await upstreamOf(options, process.env), async (client) => {
@@ -81,7 +81,7 @@ async function quote(options: Options): Promise<void> {
   });
 }
 
-function quoteRequest(route: Options): QuoteRequest {
+function quoteRequest(route: QuoteOptions): QuoteRequest {
   const { type, dappId, fromChain, fromToken, toChain, toToken, funder, recipient = funder } = route;
   const common = {
     dappId,
@@ -138,7 +138,7 @@ function refuse(route: Route, name: keyof typeof AMOUNT_FLAGS): void {
   throw new Error(`found ${AMOUNT_FLAGS[name]}, expected none with --type ${route.type}`);
 }
 
-async function openQuote(options: Options): Promise<void> {
+async function openQuote(options: QuoteOptions): Promise<void> {
   if (options.type !== 'exact-in')
     throw new Error(`found --open with --type ${options.type}, expected exact-in`);
   const { funder, recipient = funder } = options;

@@ -9,7 +9,7 @@ import { BooksDatabaseError, type Database } from '../books/sql/database.ts';
 import { ProblemReply } from '../client/api-client.ts';
 import { CONFIG_DEFAULT, loadConfig } from '../config/file/load.ts';
 import { NoSuchDayError } from '../domain/books/day.ts';
-import { REPORT, type Report } from '../domain/books/report-schema.ts';
+import { type BooksReport, REPORT } from '../domain/books/report-schema.ts';
 import { extendDirectory } from '../domain/transfers/chains.ts';
 import { BadSettingError, EXIT, TryAgainError } from '../exit.ts';
 import { readBooks, reportAs } from '../server/api/routes/books.ts';
@@ -20,7 +20,7 @@ const FORMATS = ['text', 'json', 'csv', 'sums-csv', 'html'] as const;
 /** Statuses of the route for an unknown day or zone, or absent books. */
 const NO_SUCH: ReadonlySet<number> = new Set([400, 404, 409]);
 
-type Options = DaemonOptions & {
+type ReconcileOptions = DaemonOptions & {
   day?: string;
   zone?: string;
   format?: (typeof FORMATS)[number];
@@ -38,7 +38,7 @@ export function reconcileCommand(): Command {
       .option('--zone <zone>', 'the time zone whose day it is (default: that of the books)')
       .addOption(new Option('--format <format>', 'how it is printed (default: text)').choices(FORMATS))
       .option('--store', 'read the store of the config, without a daemon'),
-  ).action(async (options: Options) => {
+  ).action(async (options: ReconcileOptions) => {
     const report = await reportOf(options);
     const format = options.json === true ? 'json' : (options.format ?? 'text');
     await print(format, report);
@@ -48,14 +48,14 @@ export function reconcileCommand(): Command {
   });
 }
 
-async function print(format: (typeof FORMATS)[number], report: Report): Promise<void> {
+async function print(format: (typeof FORMATS)[number], report: BooksReport): Promise<void> {
   if (format === 'json') process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
   else if (format === 'text') process.stdout.write(`${reportText(report)}\n`);
   else await pipeline(reportAs(format, report), process.stdout, { end: false });
 }
 
 /** Report of the daemon; where none answers and no URL was given, of the config's store. */
-async function reportOf(options: Options): Promise<Report> {
+async function reportOf(options: ReconcileOptions): Promise<BooksReport> {
   const { zone, store, url } = options;
   const day = options.day ?? 'yesterday';
   checkOption('--day', day, readBooks.params.shape.day);
@@ -81,7 +81,7 @@ function checkOption(name: string, value: string | undefined, schema: z.ZodType)
   throw new BadSettingError(`${name}: found ${JSON.stringify(value.slice(0, 80))}, expected ${expected}`);
 }
 
-async function storedReport({ config: file, zone }: Options, day: string): Promise<Report> {
+async function storedReport({ config: file, zone }: ReconcileOptions, day: string): Promise<BooksReport> {
   const config = await loadConfig(resolve(file ?? CONFIG_DEFAULT), process.env);
   const { books, dataDir, checkedChains } = config;
   if (books === null) throw new BadSettingError(`${config.file}: found no books, expected a section books`);

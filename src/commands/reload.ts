@@ -6,7 +6,7 @@ import type { ConfigChanges, ConfigRemoval } from '../operations/config-state.ts
 import { reload } from '../server/api/routes/config.ts';
 import { clientOf, type DaemonOptions, print, withDaemon } from './daemon.ts';
 
-type Options = DaemonOptions & { confirm?: string };
+type ReloadOptions = DaemonOptions & { confirm?: string };
 
 /** `reload`: makes a running daemon read its config again, now. */
 export function reloadCommand(): Command {
@@ -22,7 +22,7 @@ function readDigest(text: string): string {
   throw new InvalidArgumentError('expected the digest of a file that is held: 32 hex digits');
 }
 
-async function run({ confirm, ...options }: Options): Promise<void> {
+async function run({ confirm, ...options }: ReloadOptions): Promise<void> {
   const client = await clientOf(options);
   const { status, body, raw } = await client.ask(reload, { query: { confirm } }).catch((error: unknown) => {
     // Refused: the file is wrong, or another file was confirmed. A retry does not help.

@@ -7,7 +7,7 @@ import { readReplay, resendOfEvent, resendOfSubject } from '../server/api/routes
 import { clientOf, type DaemonOptions, moment, remark, say, withDaemon } from './daemon.ts';
 import { findSubject } from './find-subject.ts';
 
-type Options = DaemonOptions & {
+type ResendInput = DaemonOptions & {
   to?: string[];
   since?: string;
   until?: string;
@@ -32,7 +32,7 @@ export function resendCommand(): Command {
       .option('--until <time>', 'up to when, in the same way (default: the newest)', moment)
       .addOption(new Option('--type <glob...>', 'with --since: only these types, with * and a leading !'))
       .option('--no-wait', 'do not wait until all are delivered'),
-  ).action(async (id: string | undefined, options: Options) => {
+  ).action(async (id: string | undefined, options: ResendInput) => {
     const client = await clientOf(options);
     const replays = await ask(client, id, options);
     if (options.wait) await watch(client, replays, options);
@@ -41,9 +41,9 @@ export function resendCommand(): Command {
 }
 
 /** `log`: span of the event log, where the events of a period are sent. */
-type Asked = { receiver: string; replay: string; log?: { from: string; until: string } | null };
+type Resend = { receiver: string; replay: string; log?: { from: string; until: string } | null };
 
-async function ask(client: ApiClient, id: string | undefined, options: Options): Promise<Asked[]> {
+async function ask(client: ApiClient, id: string | undefined, options: ResendInput): Promise<Resend[]> {
   const { to: receivers, since, until, type: types } = options;
   if (id !== undefined) {
     if ([since, until, types].some((one) => one !== undefined))
@@ -59,7 +59,7 @@ async function ask(client: ApiClient, id: string | undefined, options: Options):
   }
   if (since === undefined || receivers === undefined)
     throw new Error('found no id, expected one, or --since and --to');
-  const asked: Asked[] = [];
+  const asked: Resend[] = [];
   for (const name of receivers) {
     const { body } = await client.ask(resendToReceiver, { params: { name }, body: { since, until, types } });
     asked.push(body);
@@ -67,13 +67,13 @@ async function ask(client: ApiClient, id: string | undefined, options: Options):
   return asked;
 }
 
-function show({ json }: Options, { replays }: { replays: readonly Asked[] }): void {
+function show({ json }: ResendInput, { replays }: { replays: readonly Resend[] }): void {
   if (json === true) say(JSON.stringify({ replays }, null, 2));
   else for (const { receiver, replay } of replays) say(`replay ${replay} to ${receiver} was requested`);
 }
 
 /** Waits until all deliveries have ended. They continue without this command. */
-async function watch(client: ApiClient, asked: readonly Asked[], options: Options): Promise<void> {
+async function watch(client: ApiClient, asked: readonly Resend[], options: ResendInput): Promise<void> {
   const stop = interrupted();
   let isStopped = false;
   void stop.wait.then(() => {
@@ -104,7 +104,7 @@ async function watch(client: ApiClient, asked: readonly Asked[], options: Option
 }
 
 /** Explains why nothing may have been sent: most often the log does not cover the period. */
-function nothingSelected(receiver: string, log: Asked['log']): string {
+function nothingSelected(receiver: string, log: Resend['log']): string {
   const held = log == null ? 'nothing' : `events from ${log.from} to ${log.until}`;
   return `no event was selected for ${receiver}: the log holds ${held}; see --since, --until and --type, and the events that the receiver takes`;
 }

@@ -2,13 +2,14 @@ import { Command } from 'commander';
 import type { ApiClient } from '../client/api-client.ts';
 import { printableLine } from '../notifiers/printable.ts';
 import type { SubjectDelivery } from '../operations/subject-deliveries.ts';
+import type { TimelineEntry } from '../operations/timeline.ts';
 import {
   listDeliveriesOfSubject,
   MOST_DELIVERIES,
   MOST_EVENTS,
   readSubject,
-  type SubjectDetails,
 } from '../server/api/routes/subjects.ts';
+import type { SubjectDetails } from '../server/api/shapes.ts';
 import { clientOf, count, type DaemonOptions, pagesOf, print, remark, withDaemon } from './daemon.ts';
 import { findSubject } from './find-subject.ts';
 import { type Screen, screenOf, tinted, utcTimeOfIso } from './table.ts';
@@ -136,10 +137,8 @@ function transactionsLine({ transfer }: SubjectDetails): string {
   return ends.flatMap((end) => end?.txUrl ?? end?.txHash ?? []).join(' ');
 }
 
-type Moment = SubjectDetails['timeline'][number];
-
 function momentLines(
-  moment: Moment,
+  moment: TimelineEntry,
   { deliveries, own, screen }: { deliveries: readonly SubjectDelivery[]; own: string; screen: Screen },
 ): string[] {
   const { at, subject, type, sequence, status, changes, event } = moment;

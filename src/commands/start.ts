@@ -33,9 +33,9 @@ export function startCommand(): Command {
     .action(start);
 }
 
-type Options = { config: string; logLevel?: LogConfig['level']; logFormat?: LogConfig['format'] };
+type StartOptions = { config: string; logLevel?: LogConfig['level']; logFormat?: LogConfig['format'] };
 
-async function start(options: Options): Promise<void> {
+async function start(options: StartOptions): Promise<void> {
   // Set before anything else: without a listener the signal ends the process.
   let reload = (): void => undefined;
   process.on('SIGHUP', () => reload());

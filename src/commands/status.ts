@@ -16,7 +16,7 @@ type Filters = Partial<Record<(typeof FILTERS)[number], string>>;
 
 type Paging = { status?: string; limit?: number; cursor?: string };
 
-type Options = ConnectionOptions & Filters & Paging & { json?: true };
+type StatusOptions = ConnectionOptions & Filters & Paging & { json?: true };
 
 /** `status`: prints the upstream's answer about one subject, or a page of a wallet's transfers. */
 export function statusCommand(): Command {
@@ -39,14 +39,14 @@ function pageSize(text: string): number {
   return Number(text);
 }
 
-async function status(options: Options): Promise<void> {
+async function status(options: StatusOptions): Promise<void> {
   const queries = queriesOf(options);
   const page = await withClient(await upstreamOf(options, process.env), (client) => lookUp(client, queries));
   process.stdout.write(options.json ? renderJson(page) : renderTable(page));
 }
 
 /** Queries in order, until the upstream knows one. */
-function queriesOf(options: Options): StatusQuery[] {
+function queriesOf(options: StatusOptions): StatusQuery[] {
   const given = FILTERS.filter((name) => options[name] !== undefined);
   if (given.length !== 1) {
     const found = given.length === 0 ? 'none' : given.map((name) => `--${name}`).join(' and ');

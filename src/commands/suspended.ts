@@ -4,7 +4,7 @@ import { listOfDropped, listOfSuspended, removeOfSuspended } from '../server/api
 import { clientOf, count, type DaemonOptions, pagesOf, print, remark, withDaemon } from './daemon.ts';
 import { screenOf, table, utcTimeOfIso } from './table.ts';
 
-type Options = DaemonOptions & { dropped?: true; limit: number };
+type SuspendedOptions = DaemonOptions & { dropped?: true; limit: number };
 
 /** `suspended`: lists suspended subjects and receivers, or events that were dropped. */
 export function suspendedCommand(): Command {
@@ -13,7 +13,7 @@ export function suspendedCommand(): Command {
       .description('List what left the config and may come back, with the events that wait for it.')
       .option('--dropped', 'the events that waited in vain, what was dropped last first')
       .option('--limit <number>', 'how many', count, 100),
-  ).action(async (options: Options) => {
+  ).action(async (options: SuspendedOptions) => {
     const { limit, dropped } = options;
     const client = await clientOf(options);
     const page = { most: 200 };

@@ -6,7 +6,7 @@ import { listOfUndelivered, listOfUnmatched } from '../server/api/routes/undeliv
 import { clientOf, count, type DaemonOptions, moment, pagesOf, print, remark, withDaemon } from './daemon.ts';
 import { screenOf, table, utcTimeOfIso } from './table.ts';
 
-type Options = DaemonOptions & {
+type UndeliveredOptions = DaemonOptions & {
   state?: 'retrying' | 'dead';
   type?: string[];
   subject?: string;
@@ -29,7 +29,7 @@ export function undeliveredCommand(): Command {
       .option('--attempts', 'show what each of the last attempts was answered')
       .option('--limit <number>', 'how many', count, 100)
       .option('--cursor <cursor>', 'goes on where a list before ended'),
-  ).action(async (receivers: string[], options: Options) => {
+  ).action(async (receivers: string[], options: UndeliveredOptions) => {
     const { state, type, subject, attempts, limit, cursor } = options;
     const client = await clientOf(options);
     const { items, next } = await pagesOf(limit, {

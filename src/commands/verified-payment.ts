@@ -4,8 +4,8 @@ import { daemonAddress } from '../client/address.ts';
 import { ApiClient, ProblemReply } from '../client/api-client.ts';
 import type { Config } from '../config/config.ts';
 import type { JsonObject } from '../domain/json.ts';
-import type { Claim, Funding } from '../domain/proof/claim.ts';
-import { PAYMENTS, PROOF, READING, type Reading } from '../domain/proof/proof.ts';
+import type { Funding, LogClaim } from '../domain/proof/claim.ts';
+import { PAYMENTS, PROOF, READING, type TxState } from '../domain/proof/proof.ts';
 import type { Statement } from '../domain/proof/statement.ts';
 import {
   type JudgeRules,
@@ -19,6 +19,7 @@ import { promisedBy } from '../domain/quotes/promised.ts';
 import { asSubjectId, parseSubjectId, type SubjectId, subjectOfRecord } from '../domain/subjects/subject.ts';
 import { BadInputError, BadSettingError, TryAgainError } from '../exit.ts';
 import { printableLine } from '../notifiers/printable.ts';
+import type { OperationContext } from '../operations/operation.ts';
 import { fundingOf } from '../queues/checks/run-check.ts';
 import { readSubject } from '../server/api/routes/subjects.ts';
 import { NOTHING_KNOWN } from '../store/subjects.ts';
@@ -26,7 +27,7 @@ import { askAgain } from '../upstream/client/again.ts';
 import type { StatusQuery } from '../upstream/wire/status-page.ts';
 import { withClient } from './connection.ts';
 import type { DaemonOptions } from './daemon.ts';
-import { type Deliveries, withDeliveries } from './deliveries-of.ts';
+import { withDeliveries } from './deliveries-of.ts';
 import { findSubject, NotWatchedError, SeveralWatchedError } from './find-subject.ts';
 
 /** A transfer as the daemon or the upstream reported it. */
@@ -187,9 +188,9 @@ export async function lookBeside(
   }
 }
 
-async function knownBeside(statement: Statement, { stores }: Deliveries): Promise<KnownBeside> {
+async function knownBeside(statement: Statement, { stores }: OperationContext): Promise<KnownBeside> {
   const [known = NOTHING_KNOWN] = await stores.subjects.peek([statement.subject]);
-  const [claims, funding]: [Map<number, Claim>, Funding] = await Promise.all([
+  const [claims, funding]: [Map<number, LogClaim>, Funding] = await Promise.all([
     stores.checks.claimsOn(statement),
     fundingOf(statement, known, stores.checks),
   ]);
@@ -197,7 +198,7 @@ async function knownBeside(statement: Statement, { stores }: Deliveries): Promis
 }
 
 /** A payment and its verdict; `readings` is null where the config has no endpoints of its chain. */
-export type CheckedPayment = { statement: Statement; verdict: Verdict; readings: Reading[] | null };
+export type CheckedPayment = { statement: Statement; verdict: Verdict; readings: TxState[] | null };
 
 /** Requests the payment from every endpoint of its chain once, and judges the answers. */
 export async function checkPayment(

@@ -62,7 +62,7 @@ const WORDS: ReadonlyMap<string, string> = new Map([
   ['EISDIR', 'a folder'],
 ]);
 
-type Options = ConnectionOptions & { signer?: string };
+type VerifyQuoteOptions = ConnectionOptions & { signer?: string };
 
 type Verify = (quote: JsonValue) => Promise<QuoteVerdict>;
 
@@ -77,7 +77,7 @@ export function verifyQuoteCommand(): Command {
   return withConnection(command).action(verifyQuote);
 }
 
-async function verifyQuote(file: string, options: Options): Promise<void> {
+async function verifyQuote(file: string, options: VerifyQuoteOptions): Promise<void> {
   const quote = await readQuoteFile(file);
   const { signer } = options;
   const verdicts =

@@ -5,7 +5,7 @@ import { createChainReaders, type EndpointCall } from '../chains/chain-readers.t
 import type { Config } from '../config/config.ts';
 import { walletField } from '../config/fields/addresses.ts';
 import { CONFIG_DEFAULT, loadConfig } from '../config/file/load.ts';
-import type { DisputeReason, Move, Reading } from '../domain/proof/proof.ts';
+import type { DisputeReason, Move, TxState } from '../domain/proof/proof.ts';
 import { type Statement, statementsOf } from '../domain/proof/statement.ts';
 import type { UncheckedReason, Verdict, WaitingReason } from '../domain/proof/verdict.ts';
 import { chainName, type Directory, extendDirectory } from '../domain/transfers/chains.ts';
@@ -131,7 +131,7 @@ function moveText(
   return `${describeAmount({ amount, token, chainId }, directory)}${sender} to ${to} (${from === null ? 'account' : 'log'} ${index})`;
 }
 
-function readingText(reading: Reading): string {
+function readingText(reading: TxState): string {
   switch (reading.outcome) {
     case 'found': {
       const { block, head, isFinal, succeeded } = reading;
@@ -150,7 +150,7 @@ function line(text: string): string {
   return printableLine(text, 500);
 }
 
-type Options = DaemonOptions & { recipient?: string[] };
+type VerifyOptions = DaemonOptions & { recipient?: string[] };
 
 /** `verify`: checks the upstream's statements about a transfer on its chains, now. */
 export function verifyCommand(): Command {
@@ -177,7 +177,7 @@ function recipient(text: string, before: readonly string[] = []): string[] {
 }
 
 /** Other errors do not exit with 1, which states that the chain disputes the transfer. */
-async function verifyOrSay(id: string, options: Options): Promise<void> {
+async function verifyOrSay(id: string, options: VerifyOptions): Promise<void> {
   try {
     await verify(id, options);
   } catch (error) {
@@ -186,7 +186,7 @@ async function verifyOrSay(id: string, options: Options): Promise<void> {
   }
 }
 
-async function verify(id: string, options: Options): Promise<void> {
+async function verify(id: string, options: VerifyOptions): Promise<void> {
   const config = await loadConfig(resolve(options.config ?? CONFIG_DEFAULT), process.env);
   if (config.checkedChains.length === 0) {
     throw new BadSettingError(

@@ -1,7 +1,7 @@
 import type { OverdueAfter } from '../domain/cadence/timed.ts';
 import type { PollingLimits } from '../domain/cadence/watch-rules.ts';
 import type { BatchingRules } from '../domain/events/batching.ts';
-import type { EventFilter } from '../domain/events/filter.ts';
+import type { TransferFilter } from '../domain/events/filter.ts';
 import type { Fulfilments } from '../domain/proof/moves.ts';
 import type { ImportedQuote } from '../domain/quotes/promised.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
@@ -112,7 +112,7 @@ type Receiving = {
   name: string;
   /** Globs over event types, `!` negates. */
   events: string[];
-  filter: EventFilter;
+  filter: TransferFilter;
   /** Deliveries per second over all processes: requests, mails or inserts; `null`: no limit. */
   rateLimit: number | null;
   timeoutMs: number;
@@ -179,7 +179,7 @@ export type PostgresReceiver = Receiving & {
 export type Receiver = WebhookReceiver | EmailReceiver | PostgresReceiver;
 
 /** A gasless job and its endpoint. */
-export type GaslessJob = { id: string; endpoint: 'status' | 'gateway' };
+export type ConfiguredJob = { id: string; endpoint: 'status' | 'gateway' };
 
 /** A deposit vault on its funding chain; the address is lower-cased. */
 export type Vault = { address: string; chainId: number };
@@ -194,7 +194,7 @@ export type Subscription = {
   destinationTxs: string[];
   /** UUIDs, lower-cased, including those of imported quotes. */
   quotes: string[];
-  gaslessJobs: GaslessJob[];
+  gaslessJobs: ConfiguredJob[];
   vaults: Vault[];
   /** Routes that are priced repeatedly; one name is one route in all subscriptions. */
   routes: RouteDefinition[];

@@ -4,15 +4,7 @@ import type { JsonValue } from '../domain/json.ts';
 import type { ImportedQuote } from '../domain/quotes/promised.ts';
 import type { ConfigContents, ReceiverTls } from './config.ts';
 import { durationField, mapping } from './fields/fields.ts';
-import {
-  type ConfigPath,
-  type Finding,
-  findRepeated,
-  isEmpty,
-  items,
-  member,
-  valueAt,
-} from './file/errors.ts';
+import { type ConfigPath, type Fault, findRepeated, isEmpty, items, member, valueAt } from './file/errors.ts';
 import { booksSchema, buildBooks, checkBooks } from './sections/books.ts';
 import { buildNames, chainsSchema, checkNames, tokensSchema } from './sections/directory.ts';
 import { buildPolling, checkPolling, pollingSchema } from './sections/polling.ts';
@@ -98,7 +90,7 @@ export function checkConfig(
     isShown,
     quotes,
   }: { isShown(path: ConfigPath, text: string): boolean; quotes: ReadonlyMap<string, ImportedQuote> },
-): Finding[] {
+): Fault[] {
   const receivers = items(member(tree, 'receivers'));
   const subscriptions = items(member(tree, 'subscriptions'));
   const hasSmtp = member(tree, 'smtp') !== undefined;
@@ -129,20 +121,20 @@ export function checkConfig(
 }
 
 /** A daemon without subjects in its config must be one that accepts them. */
-function checkWatched(tree: JsonValue): Finding[] {
+function checkWatched(tree: JsonValue): Fault[] {
   if (!isEmpty(member(tree, 'subscriptions')) || hasApi(member(tree, 'server'))) return [];
   const expected = 'at least one subscription, or an API to track by (a token in server.tokens)';
   return [{ path: ['subscriptions'], expected }];
 }
 
 /** A daemon without receivers must have an API. */
-function checkReported(tree: JsonValue): Finding[] {
+function checkReported(tree: JsonValue): Fault[] {
   if (!isEmpty(member(tree, 'receivers')) || hasApi(member(tree, 'server'))) return [];
   const expected = 'at least one receiver, or an API to pull events from (a token in server.tokens)';
   return [{ path: ['receivers'], expected }];
 }
 
-function repeatedNames(list: JsonValue[], key: string): Finding[] {
+function repeatedNames(list: JsonValue[], key: string): Fault[] {
   const expected = `each name once among the ${key}`;
   const repeated = findRepeated(list, { at: [key], expected, keyOf: nameOf });
   return repeated.map((finding) => ({ ...finding, path: [...finding.path, 'name'] }));
@@ -153,7 +145,7 @@ function nameOf(item: JsonValue): string | null {
   return typeof name === 'string' ? name : null;
 }
 
-function under(at: ConfigPath, findings: Finding[]): Finding[] {
+function under(at: ConfigPath, findings: Fault[]): Fault[] {
   return findings.map((finding) => ({ ...finding, path: [...at, ...finding.path] }));
 }
 
@@ -168,10 +160,10 @@ function leastMs(fullSweepEveryMs: number): number {
 }
 
 /** Finds settings that need a longer `retention`. `tree` is the file as written: a default has no place in it. */
-export function checkRetention(config: ParsedConfig, tree: JsonValue): Finding[] {
+export function checkRetention(config: ParsedConfig, tree: JsonValue): Fault[] {
   const { retention, polling, receivers } = config;
   const least = leastMs(polling.fullSweepEvery);
-  const findings: Finding[] = [];
+  const findings: Fault[] = [];
   if (retention < least) {
     const why =
       'a day without the daemon and two sweeps of a wallet of many pages, or what a sweep still shows is removed';
@@ -200,7 +192,7 @@ export function checkRetention(config: ParsedConfig, tree: JsonValue): Finding[]
 }
 
 /** The place of a written field, or `retention` where the field has its default. */
-function place(tree: JsonValue, path: (string | number)[]): Pick<Finding, 'path'> {
+function place(tree: JsonValue, path: (string | number)[]): Pick<Fault, 'path'> {
   return { path: valueAt(tree, path) === undefined ? ['retention'] : path };
 }
 

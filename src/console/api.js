@@ -1,4 +1,4 @@
-/** @import { ListName, Page, Problem } from './types.ts' */
+/** @import { ApiProblem, ListName, ListPage } from './types.ts' */
 
 /** A refused request; its message is the problem's detail. `retryMs`: wait before a retry; null: no automatic retry. */
 export class ApiError extends Error {
@@ -24,7 +24,7 @@ export function retryMsOf(answer) {
     : RETRY_MS;
 }
 
-/** The refusal in an answer. @param {Response} answer @param {Problem | null} problem */
+/** The refusal in an answer. @param {Response} answer @param {ApiProblem | null} problem */
 function refusal(answer, problem) {
   const passes = answer.status === 429 || answer.status >= 500;
   const detail = problem?.detail ?? `The server answered ${answer.status}.`;
@@ -87,7 +87,7 @@ export async function readList(path, { key, most, pages = 8, signal }) {
   const items = [];
   let cursor = '';
   for (let page = 0; page < pages && items.length < most; page += 1) {
-    /** @type {Page<T>} */
+    /** @type {ListPage<T>} */
     const said = await read(`${path}${cursor}`, signal);
     items.push(...said[key]);
     if (said.next === null) return { items, more: false };

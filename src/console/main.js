@@ -1,4 +1,4 @@
-/** @import { ConfigState, LiveState, RenderedEvent, Session } from './types.ts' */
+/** @import { ConfigState, ConsoleUser, LiveState, RenderedEvent } from './types.ts' */
 
 import { call, read } from './api.js';
 import { short } from './format.js';
@@ -44,7 +44,7 @@ function placeOf() {
 }
 
 function App() {
-  const [session, setSession] = useState(/** @type {Session | null} */ (null));
+  const [session, setSession] = useState(/** @type {ConsoleUser | null} */ (null));
   const [error, setError] = useState(/** @type {string | null} */ (null));
   const load = useCallback(async () => {
     try {
@@ -106,7 +106,7 @@ function SignIn({ onSignedIn }) {
   </main>`;
 }
 
-/** @param {{ session: Session, onSignedOut: () => void }} props */
+/** @param {{ session: ConsoleUser, onSignedOut: () => void }} props */
 function Console({ session, onSignedOut }) {
   const [place, setPlace] = useState(placeOf());
   const [live, setLive] = useState(/** @type {LiveState} */ ('connecting'));

@@ -1,4 +1,4 @@
-/** @import { DeliveryPage, Moment, SubjectAnswers, SubjectDelivery, SubjectDetails, ViewProps } from './types.ts' */
+/** @import { DeliveryPage, SubjectAnswers, SubjectDelivery, SubjectDetails, TimelineEntry, ViewProps } from './types.ts' */
 
 import { act, read } from './api.js';
 import { amount, sentence, short, span, titleOf } from './format.js';
@@ -33,7 +33,7 @@ const PAGES_OF_DELIVERIES = 5;
 
 /**
  * Shown data of a subject: some pages of its timeline. `partial`: events with further deliveries.
- * @typedef {{ subject: SubjectDetails, timeline: Moment[], more: boolean, deliveries: Map<string, SubjectDelivery[]>, partial: Set<string> }} Shown
+ * @typedef {{ subject: SubjectDetails, timeline: TimelineEntry[], more: boolean, deliveries: Map<string, SubjectDelivery[]>, partial: Set<string> }} Shown
  */
 
 /** @param {string} path @param {{ pages: number, deliveryPages: number }} wanted @param {AbortSignal} signal @returns {Promise<Shown>} */
@@ -155,7 +155,7 @@ export function SubjectView({ id, tick, canAct, say, refresh }) {
 
 /**
  * Progress of a subject on its usual steps.
- * @param {{ subject: SubjectDetails, timeline: Moment[] }} props the oldest event first
+ * @param {{ subject: SubjectDetails, timeline: TimelineEntry[] }} props the oldest event first
  */
 function Way({ subject, timeline }) {
   const { kind, status, transfer } = subject;
@@ -187,7 +187,7 @@ function Way({ subject, timeline }) {
   </ol>`;
 }
 
-/** @param {Moment[]} timeline @param {string} subject @param {string[]} words @param {boolean} isFirst */
+/** @param {TimelineEntry[]} timeline @param {string} subject @param {string[]} words @param {boolean} isFirst */
 function firstIn(timeline, subject, words, isFirst) {
   const own = timeline.filter((moment) => moment.subject === subject);
   const found = own.find(({ status }) => status === words[0]);
@@ -196,7 +196,7 @@ function firstIn(timeline, subject, words, isFirst) {
   return found ?? (isFirst && !words.includes(first?.status ?? '') ? first : undefined);
 }
 
-/** The upstream's time, else the time of the observation. @param {Moment} moment */
+/** The upstream's time, else the time of the observation. @param {TimelineEntry} moment */
 function timeOf({ upstreamUpdatedAt, at }) {
   return upstreamUpdatedAt === null ? at : new Date(upstreamUpdatedAt * 1_000).toISOString();
 }
@@ -234,12 +234,12 @@ function nothingReported({ kind, status }) {
   return 'The log has no event of it: it was so when it was first seen, or its events are older than the retention.';
 }
 
-/** @param {Moment} moment */
+/** @param {TimelineEntry} moment */
 function wordOf({ type }) {
   return type.slice(type.indexOf('.') + 1);
 }
 
-/** @param {Moment} moment @param {string} subject */
+/** @param {TimelineEntry} moment @param {string} subject */
 function textOf(
   { previousStatus, status, changes, subject: of, detectionDelaySeconds, skipped, regression, proof },
   subject,

@@ -1,36 +1,24 @@
 /** Types of the API's answers, by the names of its schemas, for the files of the console. */
 import type { z } from 'zod';
-import type { Corridor } from '../domain/cadence/corridors.ts';
-import type { RenderedEvent } from '../domain/events/event.ts';
-import type { ConfigState } from '../operations/config-state.ts';
 import type { TESTED } from '../operations/deliveries.ts';
 import type { ReceiverView } from '../operations/receivers.ts';
 import type { SubjectDelivery } from '../operations/subject-deliveries.ts';
-import type { Subject } from '../operations/subjects.ts';
-import type { Dropped, Suspended } from '../operations/suspended.ts';
-import type { SubjectState } from '../operations/timeline.ts';
-import type { Undelivered, Unmatched } from '../operations/undelivered.ts';
 import type { PROBLEM, RESENT_SUBJECT, RETRIED } from '../server/api/shapes.ts';
 
-export type {
-  ConfigState,
-  Corridor,
-  Dropped,
-  ReceiverView,
-  RenderedEvent,
-  Subject,
-  SubjectDelivery,
-  Suspended,
-  Undelivered,
-  Unmatched,
-};
-export type Problem = z.infer<typeof PROBLEM>;
-/** A subject with a page of its timeline. */
-export type SubjectDetails = SubjectState & { next: string | null };
-export type Moment = SubjectDetails['timeline'][number];
+export type { Corridor } from '../domain/cadence/corridors.ts';
+export type { RenderedEvent } from '../domain/events/event.ts';
+export type { ConfigState } from '../operations/config-state.ts';
+export type { Subject } from '../operations/subjects.ts';
+export type { Dropped, Suspended } from '../operations/suspended.ts';
+export type { TimelineEntry } from '../operations/timeline.ts';
+export type { Undelivered, Unmatched } from '../operations/undelivered.ts';
+export type { SubjectDetails } from '../server/api/shapes.ts';
+export type { ReceiverView, SubjectDelivery };
+
+export type ApiProblem = z.infer<typeof PROBLEM>;
 
 /** One page of a list; the list has a name of its own. */
-export type Page<T> = { next: string | null } & { [list in ListName]: T[] };
+export type ListPage<T> = { next: string | null } & { [list in ListName]: T[] };
 
 /** Names of the lists with pages. */
 export type ListName = 'subjects' | 'undelivered' | 'unmatched' | 'suspended' | 'dropped';
@@ -55,7 +43,7 @@ export type SubjectAnswers = { recheck: { subject: string }; resend: z.infer<typ
 export type LiveState = 'connecting' | 'live' | 'stale' | 'full';
 
 /** The user of the page: `signIn` is true where a token is needed, `scope` is that of the given one. */
-export type Session = { signIn: boolean; scope: 'read' | 'consume' | 'admin' | null; version: string };
+export type ConsoleUser = { signIn: boolean; scope: 'read' | 'consume' | 'admin' | null; version: string };
 
 /** Props of each view: its rights, a number that grows with each change, and a function that reports what was done. */
 export type ViewProps = {

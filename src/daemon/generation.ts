@@ -4,7 +4,7 @@ import { routesOf, subjectsOf } from '../domain/subjects/subscription.ts';
 import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
 import { FencedLease } from '../store/lease.ts';
-import type { Wanted } from '../store/registry.ts';
+import type { Desired } from '../store/registry.ts';
 import type { SchemaVersion } from '../store/schema-version.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { type Assembly, assemble, type DaemonContext } from './assemble.ts';
@@ -241,7 +241,7 @@ async function settledOrCut(work: readonly Promise<unknown>[], cut: AbortSignal)
   cut.removeEventListener('abort', begin);
 }
 
-function wantedOf(config: Config): Wanted {
+function wantedOf(config: Config): Desired {
   return {
     digest: config.digest,
     graceSpanMs: config.removal.graceSpanMs,

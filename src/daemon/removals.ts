@@ -12,12 +12,12 @@ const LEAST = 3;
 
 const MOST_IDS = 100;
 
-type Named = Readonly<Record<RemovedKind, ReadonlySet<string>>>;
+type Names = Readonly<Record<RemovedKind, ReadonlySet<string>>>;
 
 type Removal = Pick<ConfigRemoval, RemovedKind>;
 
 /** Collects the names in a config. No file names entries that were added or tracked through the API. */
-export function namedBy({ subscriptions, receivers }: Pick<Config, 'subscriptions' | 'receivers'>): Named {
+export function namedBy({ subscriptions, receivers }: Pick<Config, 'subscriptions' | 'receivers'>): Names {
   return named(
     subscriptions.flatMap(subjectsOf),
     receivers.map(({ name }) => name),
@@ -25,7 +25,7 @@ export function namedBy({ subscriptions, receivers }: Pick<Config, 'subscription
 }
 
 /** Groups ids of subjects and names of receivers by kind. */
-export function named(subjects: readonly string[], receivers: readonly string[]): Named {
+export function named(subjects: readonly string[], receivers: readonly string[]): Names {
   const isWallet = (id: string): boolean => id.startsWith('wallet:');
   return {
     wallets: new Set(subjects.filter(isWallet)),
@@ -36,8 +36,8 @@ export function named(subjects: readonly string[], receivers: readonly string[])
 
 /** The names that `before` has and `after` lacks, where they exceed the share in any kind; null otherwise. */
 export function largeRemoval(
-  before: Named,
-  after: Named,
+  before: Names,
+  after: Names,
   { confirmAfter }: { confirmAfter: number },
 ): Removal | null {
   const gone = (kind: RemovedKind) => before[kind].difference(after[kind]);

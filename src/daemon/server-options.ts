@@ -1,6 +1,6 @@
 import type { ServerConfig } from '../config/config.ts';
 import { isApiOn } from '../config/sections/server.ts';
-import type { Standing } from '../metrics/metrics.ts';
+import type { Health } from '../metrics/metrics.ts';
 import type { EventUrl } from '../notifiers/notifier.ts';
 import type { FileState } from '../operations/config-state.ts';
 import { findEvent } from '../operations/events.ts';
@@ -85,7 +85,7 @@ export function daemonHealth(monitor: RedisMonitor, loop: LoopWatch): () => Read
 }
 
 /** The process's state of itself and of Redis, without a request. */
-export function daemonStanding(readiness: () => Promise<ReadinessCheck[]>, monitor: RedisMonitor): Standing {
+export function daemonStanding(readiness: () => Promise<ReadinessCheck[]>, monitor: RedisMonitor): Health {
   return {
     ready: async () => (await readiness()).every(({ ok }) => ok),
     redisReachable: () => monitor.isReachable(),

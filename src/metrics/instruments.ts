@@ -35,14 +35,14 @@ type LabelsOf<Key extends MetricKey> = { [Label in keyof Table[Key]['labels']]: 
 
 type Labels = { [label: string]: string };
 
-type Named = {
+type LabelNames = {
   receivers: readonly string[];
   routes: readonly string[];
   chains: readonly string[];
   endpoints: readonly string[];
 };
 
-type Reading<Key extends GaugeKey> = { labels: LabelsOf<Key>; value: number };
+type Sample<Key extends GaugeKey> = { labels: LabelsOf<Key>; value: number };
 
 /**
  * The metrics of the table as counters, gauges and histograms. Series of closed label sets exist from the start, and a word
@@ -84,7 +84,7 @@ export class Instruments {
   }
 
   /** Makes missing series of some receivers and routes, and of closed sets. Other counts stay, and no longer change. */
-  name({ receivers, routes, chains, endpoints }: Named): void {
+  name({ receivers, routes, chains, endpoints }: LabelNames): void {
     const isFirst = !this.#isNamed;
     this.#isNamed = true;
     this.#receivers = receivers;
@@ -168,7 +168,7 @@ export class Instruments {
   /** Replaces all values of a gauge; those of one series add up. Null removes the gauge. */
   show<Key extends GaugeKey>(
     key: Key,
-    readings: readonly Reading<Key>[] | null,
+    readings: readonly Sample<Key>[] | null,
     extra: readonly string[] = [],
   ): void {
     const gauge = this.#gauge(key);

@@ -112,7 +112,7 @@ class FirstWords {
 }
 
 /** The pairs of chains and the tokens that have their own series in a process's counts. */
-export class Named {
+export class CountedSeries {
   readonly routes = new FirstWords(MOST_ROUTES);
   readonly tokens = new FirstWords(MOST_TOKENS);
   /** True when payments of transfers are checked on the chain, and so the upstream's lag is measured. */

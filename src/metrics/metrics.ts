@@ -2,7 +2,7 @@ import { collectDefaultMetrics, type Metric, type OpenMetricsContentType, Regist
 import type { Signals } from '../signals.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { Instruments } from './instruments.ts';
-import { type KnownTokens, Named, RPC_OUTCOMES } from './label-values.ts';
+import { CountedSeries, type KnownTokens, RPC_OUTCOMES } from './label-values.ts';
 import { recordSignals } from './record-signals.ts';
 import {
   showChecks,
@@ -27,7 +27,7 @@ const EVERY_MS = 2_000;
 const TIMEOUT_MS = 800;
 
 /** A source with its request, and with the function that shows its response, or null for none. */
-type Read<T> = {
+type SourceQuery<T> = {
   source: keyof MetricSources;
   ask: () => Promise<T>;
   show: (metrics: Instruments, value: T | null) => void;
@@ -40,12 +40,12 @@ class Collection {
   readonly #asking = new Set<keyof MetricSources>();
   #last: { startedMs: number; done: Promise<unknown> } | null = null;
 
-  readonly #showTransfers: Read<Awaited<ReturnType<MetricSources['transfers']>>>['show'];
+  readonly #showTransfers: SourceQuery<Awaited<ReturnType<MetricSources['transfers']>>>['show'];
 
   constructor(
     sources: MetricSources,
     metrics: Instruments,
-    { known, named }: { known: KnownTokens; named: Named },
+    { known, named }: { known: KnownTokens; named: CountedSeries },
   ) {
     this.#sources = sources;
     this.#metrics = metrics;
@@ -83,7 +83,7 @@ class Collection {
     ]);
   }
 
-  async #read<T>({ source, ask, show }: Read<T>): Promise<void> {
+  async #read<T>({ source, ask, show }: SourceQuery<T>): Promise<void> {
     const value = await this.#answer(source, ask);
     if (value === null) this.#metrics.count('scrapeErrors', { source });
     show(this.#metrics, value);
@@ -169,7 +169,7 @@ function qualityOf(accept: string | undefined, type: string): number {
 export type { MetricSources } from './sources.ts';
 
 /** The state of a process without Redis. Null: it is not known, and the gauge is omitted. */
-export type Standing = {
+export type Health = {
   ready(): Promise<boolean>;
   redisReachable(): boolean;
   redisPersistent(): boolean | null;
@@ -189,7 +189,7 @@ export type MetricNames = {
 export type MetricsOptions = MetricNames & {
   signals: Signals;
   sources: MetricSources;
-  standing: Standing;
+  standing: Health;
   version: string;
   nodeVersion: string;
   tokens: KnownTokens;
@@ -199,9 +199,9 @@ export type MetricsOptions = MetricNames & {
 export class Metrics {
   readonly #exposition = new Exposition();
   readonly #instruments: Instruments;
-  readonly #named = new Named();
+  readonly #named = new CountedSeries();
   readonly #collection: Collection;
-  readonly #standing: Standing;
+  readonly #standing: Health;
   readonly #stopRecording: () => void;
   /** The texts in progress, by whether they are in OpenMetrics. */
   readonly #exposing = new Map<boolean, Promise<Exposed>>();

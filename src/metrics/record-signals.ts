@@ -3,13 +3,13 @@ import type { Event } from '../domain/events/event.ts';
 import { parseSubjectId } from '../domain/subjects/subject.ts';
 import type { SignalMap, Signals } from '../signals.ts';
 import type { Instruments } from './instruments.ts';
-import { type KnownTokens, type Named, OTHER, tokenValue } from './label-values.ts';
+import { type CountedSeries, type KnownTokens, OTHER, tokenValue } from './label-values.ts';
 
 /** Updates the metrics by the signals. Returns a function that stops it. */
 export function recordSignals(
   signals: Signals,
   metrics: Instruments,
-  { known, named: { routes, tokens } }: { known: KnownTokens; named: Named },
+  { known, named: { routes, tokens } }: { known: KnownTokens; named: CountedSeries },
 ): () => void {
   const ends: (() => void)[] = [];
   const on = <Name extends keyof SignalMap>(

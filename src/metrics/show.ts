@@ -5,14 +5,14 @@ import {
   VOLUME_OUTCOMES,
 } from '../domain/transfers/transfer-move.ts';
 import { HEALTH_STATES } from '../store/health.ts';
-import type { OpenTransfers } from '../store/open-transfers.ts';
+import type { OpenSums } from '../store/open-transfers.ts';
 import { RECEIVER_STATES } from '../store/receivers.ts';
 import type { Instruments } from './instruments.ts';
 import {
+  type CountedSeries,
   type KnownTokens,
   MOST_ROUTES,
   MOST_TOKENS,
-  type Named,
   OTHER,
   statusLabel,
   tokenValue,
@@ -182,8 +182,8 @@ export function showRoutes(metrics: Instruments, answer: SourceAnswer<'routes'>)
 /** Shows the open transfers by route, their amounts by token, and the age of the oldest; null omits all. */
 export function showTransfers(
   metrics: Instruments,
-  answer: (OpenTransfers & { nowMs: number }) | null,
-  { known, named }: { known: KnownTokens; named: Named },
+  answer: (OpenSums & { nowMs: number }) | null,
+  { known, named }: { known: KnownTokens; named: CountedSeries },
 ): void {
   const sums = answer?.sums ?? [];
   const routes = largest(
@@ -224,7 +224,7 @@ export function showTransfers(
 function expectEnds(
   metrics: Instruments,
   { route, token }: { route: string; token: string | null },
-  { routes, tokens, areChecked }: Named,
+  { routes, tokens, areChecked }: CountedSeries,
 ): void {
   const extra = [...routes.add(route), ...(token === null ? [] : tokens.add(token))];
   for (const outcome of FILL_OUTCOMES) metrics.expect('fillTime', { route, outcome }, extra);

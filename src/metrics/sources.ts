@@ -1,5 +1,5 @@
 import type { HealthState } from '../store/health.ts';
-import type { OpenTransfers } from '../store/open-transfers.ts';
+import type { OpenSums } from '../store/open-transfers.ts';
 import type { ReceiverState } from '../store/receivers.ts';
 import type { UnsweptState } from '../store/wallets.ts';
 
@@ -19,7 +19,7 @@ export const SOURCES = [
   'checks',
 ] as const;
 
-export type Source = (typeof SOURCES)[number];
+export type SourceName = (typeof SOURCES)[number];
 
 /**
  * The sources of gauges, read at scrape time. Each may fail or hang: the scrape then omits its gauges. `removed`: the receiver
@@ -27,7 +27,7 @@ export type Source = (typeof SOURCES)[number];
  * of this config with a response; null is a value that the quote does not state.
  */
 export type MetricSources = {
-  transfers(): Promise<OpenTransfers & { nowMs: number }>;
+  transfers(): Promise<OpenSums & { nowMs: number }>;
   subjects(): Promise<{ kind: string; status: string; count: number }[]>;
   queues(): Promise<{ queue: string; state: 'waiting' | 'delayed' | 'active'; count: number }[]>;
   deliveries(): Promise<{ receiver: string; pending: number; dead: number; removed: boolean }[]>;

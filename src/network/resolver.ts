@@ -134,8 +134,8 @@ const OTHER_FAMILY_MS = 50;
 /** Codes of a name server for a missing name, or a missing address of this family. */
 const NOTHING_THERE: ReadonlySet<string> = new Set(['ENOTFOUND', 'ENODATA']);
 
-type Found = { addresses: LookupAddress[]; goodMs: number };
-type Kept = { untilMs: number; outcome: LookupAddress[] | NameError };
+type ResolvedAddresses = { addresses: LookupAddress[]; goodMs: number };
+type CachedLookup = { untilMs: number; outcome: LookupAddress[] | NameError };
 
 /**
  * Resolves names for one party, so that its dead name servers delay nobody else: `dns.lookup` has four threads for
@@ -145,7 +145,7 @@ type Kept = { untilMs: number; outcome: LookupAddress[] | NameError };
 export class NameResolver {
   readonly #timeoutMs: number;
   readonly #names: SystemNames;
-  readonly #kept = new Map<string, Kept>();
+  readonly #kept = new Map<string, CachedLookup>();
   readonly #underWay = new Map<string, Promise<LookupAddress[]>>();
   #asked: { conf: ResolvConf; resolver: Resolver } | null = null;
   #closed = false;
@@ -197,7 +197,7 @@ export class NameResolver {
     return outcomeOf(kept);
   }
 
-  async #inTime(name: string): Promise<Kept> {
+  async #inTime(name: string): Promise<CachedLookup> {
     const { promise: late, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(() => reject(new NameError('EAI_AGAIN', 'no answer in time')), this.#timeoutMs);
     try {
@@ -211,7 +211,7 @@ export class NameResolver {
     }
   }
 
-  async #ask(name: string): Promise<Found> {
+  async #ask(name: string): Promise<ResolvedAddresses> {
     const conf = this.#names.resolvConf;
     for (const candidate of candidates(name, conf)) {
       if (this.#closed) throw new NameError('EAI_AGAIN', 'given up');
@@ -234,7 +234,7 @@ export class NameResolver {
   }
 
   /** Null when the name has no address of either family. */
-  async #bothFamilies(name: string, resolver: Resolver): Promise<Found | null> {
+  async #bothFamilies(name: string, resolver: Resolver): Promise<ResolvedAddresses | null> {
     const answers: FamilyAnswer[] = [];
     const keep = (answer: FamilyAnswer): void => void answers.push(answer);
     const both = [
@@ -281,7 +281,7 @@ function addressOf(address: string): LookupAddress {
   return { address, family: isIP(address) };
 }
 
-function outcomeOf({ outcome }: Kept): LookupAddress[] {
+function outcomeOf({ outcome }: CachedLookup): LookupAddress[] {
   if (outcome instanceof NameError) throw outcome;
   return outcome;
 }

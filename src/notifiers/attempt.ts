@@ -1,7 +1,7 @@
 import type { AttemptOptions } from './notifier.ts';
 
 /** The clock of an attempt, and the two ways in which it ends early. */
-export type Attempt = {
+export type AttemptClock = {
   /** Aborts when the time is over or the attempt is cut off. */
   signal: AbortSignal;
   elapsedMs(): number;
@@ -13,7 +13,7 @@ export type Attempt = {
 };
 
 /** Begins an attempt of at most `timeoutMs`. It has its own signal and timer: combining signals costs a multiple. */
-export function beginAttempt(options: AttemptOptions, timeoutMs: number): Attempt {
+export function beginAttempt(options: AttemptOptions, timeoutMs: number): AttemptClock {
   const startedAt = performance.now();
   const controller = new AbortController();
   let timedOut = false;

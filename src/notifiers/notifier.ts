@@ -35,7 +35,7 @@ export type AttemptOptions = {
 export type Digest = { id: string; events: readonly RenderedEvent[] };
 
 /** An event with its place in the event log; null for an event outside it. */
-export type LoggedEvent = { event: RenderedEvent; entry: string | null };
+export type NotifiedEvent = { event: RenderedEvent; entry: string | null };
 
 /**
  * Delivers events to one receiver. `deliver` makes one attempt and reports whatever the receiver did; it throws only an
@@ -46,7 +46,7 @@ export type LoggedEvent = { event: RenderedEvent; entry: string | null };
 export type Notifier = {
   deliver(event: RenderedEvent, options: AttemptOptions): Promise<AttemptResult>;
   deliverDigest?(digest: Digest, options: AttemptOptions): Promise<AttemptResult>;
-  deliverTogether?(events: readonly LoggedEvent[], options: AttemptOptions): Promise<AttemptResult>;
+  deliverTogether?(events: readonly NotifiedEvent[], options: AttemptOptions): Promise<AttemptResult>;
   close(): Promise<void>;
 };
 

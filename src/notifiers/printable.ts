@@ -30,7 +30,7 @@ export const MAX_READ = 4_096;
  * Limits the stored and logged text of a receiver's answers, and of errors that quote it or us: one printable line, without
  * secrets, and cut only after that. `cut`: the text may have ended within a secret.
  */
-export type Kept = {
+export type TextLimiter = {
   /** At most 1 KiB. */
   answer(text: string, options?: { cut?: boolean }): string;
   /** At most 300 UTF-16 units, and no mail addresses: reasons are logged. */
@@ -38,7 +38,7 @@ export type Kept = {
 };
 
 /** Builds the limits that remove these secrets. */
-export function keptWithout(secrets: readonly string[]): Kept {
+export function keptWithout(secrets: readonly string[]): TextLimiter {
   const redact = redactor(secrets);
   const shown = (text: string, cut: boolean): string =>
     text === ''

@@ -6,7 +6,7 @@ import { redisTimeMs } from '../store/connection.ts';
 import type { Attempt, DeliveryFact } from '../store/deliveries.ts';
 import { compareEntries, eventOf } from '../store/log-entry.ts';
 import { isHeld } from '../store/receivers.ts';
-import { isoTime, isoTimeOrNull, type Moment, momentMs } from './moment.ts';
+import { isoTime, isoTimeOrNull, momentMs, type TimeInput } from './moment.ts';
 import { type OperationContext, UnknownError } from './operation.ts';
 import { receiverNamed } from './resend.ts';
 
@@ -97,8 +97,8 @@ const RENEWED_AT_ONCE = 500;
 
 type WantedLetters = {
   events: readonly string[];
-  since?: Moment;
-  until?: Moment;
+  since?: TimeInput;
+  until?: TimeInput;
   type?: readonly string[];
   status?: readonly string[];
 };

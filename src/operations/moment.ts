@@ -1,13 +1,13 @@
 import { parseDuration } from '../config/fields/fields.ts';
 
 /** A time in the user's input: a time, or a span before now. */
-export type Moment = { atMs: number } | { agoMs: number };
+export type TimeInput = { atMs: number } | { agoMs: number };
 
 /** The accepted forms of such a time, for error messages. */
 export const MOMENT_EXPECTED = 'a time with its zone like 2026-11-20T10:00:00Z, or a span like 2h';
 
 /** Parses such a time; null for any other text. */
-export function parseMoment(text: string): Moment | null {
+export function parseMoment(text: string): TimeInput | null {
   const agoMs = parseDuration(text);
   if (agoMs !== null) return { agoMs };
   const atMs = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text)
@@ -17,7 +17,7 @@ export function parseMoment(text: string): Moment | null {
 }
 
 /** Converts it to ms since 1970, on the clock that reads `nowMs`. */
-export function momentMs(written: Moment, nowMs: number): number {
+export function momentMs(written: TimeInput, nowMs: number): number {
   return 'atMs' in written ? written.atMs : nowMs - written.agoMs;
 }
 

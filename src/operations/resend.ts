@@ -7,7 +7,7 @@ import type { StoredReceiver } from '../store/definitions.ts';
 import { eventOf } from '../store/log-entry.ts';
 import { isHeld } from '../store/receivers.ts';
 import { newReplayId, type Replay } from '../store/replays.ts';
-import { isoTime, type Moment, momentMs } from './moment.ts';
+import { isoTime, momentMs, type TimeInput } from './moment.ts';
 import { knownSubject, type OperationContext, RefusedError, UnknownError } from './operation.ts';
 
 /** Progress of a replay. */
@@ -48,8 +48,8 @@ export async function resendTime(
     key,
   }: Pick<ResendOptions, 'key'> & {
     name: string;
-    since: Moment;
-    until: Moment | null;
+    since: TimeInput;
+    until: TimeInput | null;
     types: readonly string[] | null;
   },
   parts: OperationContext,

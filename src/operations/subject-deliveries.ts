@@ -123,9 +123,9 @@ async function deliveriesOf(
   return { deliveries: read.flat(), rest: restOf(shown.at(-1), wanted[limit]) };
 }
 
-type Wanted = { slot: Slot; replay: string | null };
+type SlotReplay = { slot: Slot; replay: string | null };
 
-function restOf(last: Wanted | undefined, leftOut: Wanted | undefined): Slot | undefined {
+function restOf(last: SlotReplay | undefined, leftOut: SlotReplay | undefined): Slot | undefined {
   if (leftOut === undefined) return undefined;
   if (leftOut.slot !== last?.slot) return leftOut.slot;
   return { ...leftOut.slot, replay: last.replay ?? '' };

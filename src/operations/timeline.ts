@@ -92,7 +92,10 @@ export const SUBJECT_STATE = SUBJECT.omit({}).extend({
     ),
 });
 
-export type SubjectState = z.infer<typeof SUBJECT_STATE>;
+type SubjectState = z.infer<typeof SUBJECT_STATE>;
+
+/** An event of a timeline. */
+export type TimelineEntry = SubjectState['timeline'][number];
 
 /** The place in a timeline before an event: a page goes on with the next older one. */
 export const TIMELINE_PLACE = z.strictObject({ before: ENTRY });

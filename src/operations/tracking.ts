@@ -35,7 +35,7 @@ export const TRACKED_KINDS = [
 ] as const;
 
 /** The user's name for a subject to track: kind and id, or a whole quote as it was answered. */
-export type NamedSubject = {
+export type SubjectInput = {
   kind?: (typeof TRACKED_KINDS)[number] | undefined;
   id?: string | undefined;
   endpoint?: 'status' | 'gateway' | undefined;
@@ -44,13 +44,13 @@ export type NamedSubject = {
 };
 
 /** A fault in such a name: the member, the found value where that is not the member itself, and the expected one. */
-export type NamingFault = { member: keyof NamedSubject; found?: string; expected: string };
+export type NamingFault = { member: keyof SubjectInput; found?: string; expected: string };
 
 const CHAIN_ID = wholeNumberField({ min: 1, max: Number.MAX_SAFE_INTEGER });
 
 /** Parses which subject the user names, and the quote itself where that was imported. */
 export function readNamed(
-  named: NamedSubject,
+  named: SubjectInput,
 ): { subject: SubjectId; quote: ImportedQuote | null } | NamingFault {
   const { kind, quote, id, endpoint, chainId } = named;
   if (quote !== undefined) {

@@ -204,7 +204,7 @@ export const QUARANTINE_REPLAYED = z.object({
   quarantined: z.int().describe('How many there were.'),
 });
 
-type Kept = { entry: RawEntry; shown: z.infer<typeof QUARANTINED_ENTRY> };
+type ShownEntry = { entry: RawEntry; shown: z.infer<typeof QUARANTINED_ENTRY> };
 
 /** Lists the quarantined entries, the oldest first. */
 export async function listQuarantined(parts: OperationContext): Promise<z.infer<typeof QUARANTINED_ENTRY>[]> {
@@ -223,8 +223,8 @@ export async function replayQuarantined(
   return { returned, quarantined: kept.length };
 }
 
-async function readKept({ stores: { quarantine, events } }: OperationContext): Promise<Kept[]> {
-  const kept: Kept[] = [];
+async function readKept({ stores: { quarantine, events } }: OperationContext): Promise<ShownEntry[]> {
+  const kept: ShownEntry[] = [];
   for (const entry of await quarantine.list()) {
     const { unreadable, stoppedBy } = await readBatch([entry], events);
     const reason = stoppedBy?.reason ?? unreadable[0]?.reason ?? null;

@@ -8,7 +8,7 @@ import { UpstreamFailure } from '../upstream/client/failure.ts';
 import type { QuoteSigners } from '../upstream/client/quote-signers.ts';
 import type { Quote, QuoteAnswer } from '../upstream/wire/quote.ts';
 import { integerOrNull } from '../upstream/wire/wire.ts';
-import type { Reading } from './reading.ts';
+import type { PollResponse } from './reading.ts';
 import type { AskedRoute } from './route.ts';
 
 /** The v1 API for prices, and the sources to check them. `slot` resolves when these prices' budget allows a request. */
@@ -49,7 +49,7 @@ export async function pollPartnerRoute(
   pricing: PartnerPricing,
   { route, nowMs }: AskedRoute,
   signal: AbortSignal,
-): Promise<Reading> {
+): Promise<PollResponse> {
   const { directory } = pricing;
   const answer = await askForQuotes(pricing, route, signal);
   if (answer === null) {

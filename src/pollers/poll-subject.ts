@@ -12,7 +12,7 @@ import {
 import type { UpstreamClient } from '../upstream/client/client.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
 import { textOrNull } from '../upstream/wire/wire.ts';
-import { type Reading, readPage, strangerFailure } from './reading.ts';
+import { type PollResponse, readPage, strangerFailure } from './reading.ts';
 import type { AskedRoute } from './route.ts';
 import { pollIntent, pollQuote, pollTx } from './status.ts';
 
@@ -21,7 +21,7 @@ export type PollTarget = { subject: SubjectId; route: RouteDefinition | null; no
 
 /** The pricing functions by service; a service that the config does not use is missing. */
 export type Pricing = Readonly<
-  Partial<Record<RouteService, (asked: AskedRoute, signal: AbortSignal) => Promise<Reading>>>
+  Partial<Record<RouteService, (asked: AskedRoute, signal: AbortSignal) => Promise<PollResponse>>>
 >;
 
 /** Requests a subject that has one record. Throws UpstreamFailure, or the signal's reason. */
@@ -29,7 +29,7 @@ export async function pollRecord(
   client: UpstreamClient,
   subject: SubjectId,
   signal: AbortSignal,
-): Promise<Reading> {
+): Promise<PollResponse> {
   const key = parseSubjectId(subject);
   switch (key?.kind) {
     case 'intent':
@@ -52,7 +52,7 @@ export async function pollPrice(
   pricing: Pricing,
   { subject, route, nowMs }: PollTarget,
   signal: AbortSignal,
-): Promise<Reading> {
+): Promise<PollResponse> {
   const key = parseSubjectId(subject);
   const service = key?.kind === 'route' ? key.service : null;
   const price = route?.service === service && service !== null ? pricing[service] : undefined;
@@ -64,7 +64,7 @@ async function pollVault(
   client: UpstreamClient,
   vault: { address: string; chainId: number },
   signal: AbortSignal,
-): Promise<Reading> {
+): Promise<PollResponse> {
   const subject = vaultId(vault);
   return orUnknown(subject, async () => {
     const { value, dateMs, httpStatus } = await client.vault(vault, { signal });
@@ -93,7 +93,7 @@ async function pollVault(
 function reservedReading(
   raw: JsonObject,
   { id, dateMs }: { id: string | null; dateMs: number | null },
-): Reading | null {
+): PollResponse | null {
   const named = textOrNull(raw.id) ?? id ?? '';
   const kind = reservedKindOf({ id: named, type: textOrNull(raw.type) ?? '' });
   if (kind === null) return null;
@@ -120,7 +120,7 @@ function bareId(id: string): string {
  * id has not been seen, which is no failure. A page, or an unknown endpoint, is no statement about the id: the path is wrong,
  * or an intermediary answered.
  */
-async function orUnknown(subject: SubjectId, ask: () => Promise<Reading>): Promise<Reading> {
+async function orUnknown(subject: SubjectId, ask: () => Promise<PollResponse>): Promise<PollResponse> {
   try {
     return await ask();
   } catch (error) {
@@ -142,7 +142,7 @@ async function pollGasless(
   client: UpstreamClient,
   job: { endpoint: 'status' | 'gateway'; id: string },
   signal: AbortSignal,
-): Promise<Reading> {
+): Promise<PollResponse> {
   if (job.endpoint === 'status') return readPage(await client.status({ jobId: job.id }, { signal }));
   const subject = gatewayJobId(job.id);
   return orUnknown(subject, async () => {

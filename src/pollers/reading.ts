@@ -15,7 +15,7 @@ import type { StatusPage, StatusRecord } from '../upstream/wire/status-page.ts';
  * subject, `reserved` the records of kinds that are the daemon's own. `useless`: the failure of an answer without a usable
  * part.
  */
-export type Reading = {
+export type PollResponse = {
   records: UpstreamRecord[];
   nextCursor: string | null;
   dateMs: number | null;
@@ -25,10 +25,10 @@ export type Reading = {
 };
 
 /** Reads the records of a page of the status endpoint that name a subject. */
-export function readPage(answer: Answer<StatusPage>): Reading {
+export function readPage(answer: Answer<StatusPage>): PollResponse {
   const { records, unreadable, nextCursor } = answer.value;
   const reserved: { kind: ReservedKind; id: string }[] = [];
-  const reading: Reading = {
+  const reading: PollResponse = {
     records: [],
     reserved,
     nextCursor,

@@ -12,7 +12,7 @@ import type { Directory } from '../domain/transfers/chains.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
 import type { OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
 import type { ExactInRequest, OpenQuote } from '../upstream/wire/open-quote.ts';
-import type { Reading } from './reading.ts';
+import type { PollResponse } from './reading.ts';
 
 /** The open quoting service, the dApp id of requests to it, and the known tokens. */
 export type QuotingService = { client: OpenQuotesClient; dAppId: string; directory: Directory };
@@ -28,7 +28,7 @@ export async function pollRoute(
   { client, dAppId, directory }: QuotingService,
   { route, nowMs }: AskedRoute,
   signal: AbortSignal,
-): Promise<Reading> {
+): Promise<PollResponse> {
   const request: ExactInRequest = {
     dAppID: dAppId,
     intentExecutionTypes: OPEN_EXECUTIONS.filter((one) => route.executions.includes(one)),

@@ -3,14 +3,14 @@ import { UNKNOWN } from '../domain/subjects/kinds.ts';
 import { foldHex, reservedKindOf, type TxSide, txId } from '../domain/subjects/subject.ts';
 import { readLeg } from '../domain/transfers/transfer.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
-import { type Reading, readPage, strangerFailure } from './reading.ts';
+import { type PollResponse, readPage, strangerFailure } from './reading.ts';
 
 /** Requests a page of a wallet, of all transfers or one status: the first, or a cursor's; with at most `limit` records. */
 export async function pollWallet(
   client: UpstreamClient,
   page: { address: string; status: string | null; cursor: string | null; limit: number },
   signal: AbortSignal,
-): Promise<Reading> {
+): Promise<PollResponse> {
   const { address: wallet, status, cursor, limit } = page;
   const query = {
     wallet,
@@ -26,7 +26,7 @@ export async function pollIntent(
   client: UpstreamClient,
   intent: { hash: string },
   signal: AbortSignal,
-): Promise<Reading> {
+): Promise<PollResponse> {
   return readPage(await client.status({ intentHash: intent.hash }, { signal }));
 }
 
@@ -35,7 +35,7 @@ export async function pollQuote(
   client: UpstreamClient,
   quote: { uuid: string },
   signal: AbortSignal,
-): Promise<Reading> {
+): Promise<PollResponse> {
   return readPage(await client.status({ quoteId: quote.uuid }, { signal }));
 }
 
@@ -44,7 +44,7 @@ export async function pollTx(
   client: UpstreamClient,
   { side, hash }: { side: TxSide; hash: string },
   signal: AbortSignal,
-): Promise<Reading> {
+): Promise<PollResponse> {
   const query = side === 'source' ? { sourceTxHash: hash } : { destinationTxHash: hash };
   const answer = await client.status(query, { signal });
   // The record of an unknown transaction has an id of any form. Records of reserved kinds are counted, whatever they state.

@@ -23,7 +23,7 @@ import type { Answer } from '../upstream/client/ask.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
 import type { PublishedSigners } from '../upstream/client/quote-signers.ts';
-import type { ChainEntry, Listing } from '../upstream/wire/chain-list.ts';
+import type { ChainEntry, ParsedList } from '../upstream/wire/chain-list.ts';
 
 /** Dependencies of discovery, and the chains and tokens of the config. */
 export type DiscoveryDeps = {
@@ -96,7 +96,7 @@ export class Discovery {
   }
 
   /** Reads the upstream's chains now, for a caller that has a slot of the budget, and stores them for all. */
-  async chains(): Promise<Answer<Listing<ChainEntry>>> {
+  async chains(): Promise<Answer<ParsedList<ChainEntry>>> {
     const atMs = await redisTimeMs(this.#parts.redis);
     const answer = await this.#parts.client.chains();
     await this.#keepChains(answer.value, atMs);
@@ -173,7 +173,7 @@ export class Discovery {
     }
   }
 
-  async #keepChains({ entries: listed, unreadable }: Listing<ChainEntry>, atMs: number): Promise<void> {
+  async #keepChains({ entries: listed, unreadable }: ParsedList<ChainEntry>, atMs: number): Promise<void> {
     const { entries, skipped } = takeChains(listed);
     this.#report('chains', entries.length, skipped + unreadable.length);
     await this.#parts.store.writeChains(entries, atMs);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { EndpointState } from '../domain/proof/ask-times.ts';
-import { type Claim, FORGOTTEN_WEIGHT, weightOf } from '../domain/proof/claim.ts';
+import { FORGOTTEN_WEIGHT, type LogClaim, weightOf } from '../domain/proof/claim.ts';
 import { PAYMENTS, PROOF, type Proof } from '../domain/proof/proof.ts';
 import { type Stated, statementPrint } from '../domain/proof/statement.ts';
 import type { WaitingReason } from '../domain/proof/verdict.ts';
@@ -301,12 +301,12 @@ export class CheckStore {
   }
 
   /** Returns the claims on logs of a statement's transaction by other statements: index of the log -> claim. */
-  async claimsOn(statement: Stated): Promise<Map<number, Claim>> {
+  async claimsOn(statement: Stated): Promise<Map<number, LogClaim>> {
     const base = this.#keys.checks;
     const owners = await this.#redis.hgetall(`${base}:logs:${txOf(statement)}`);
     const others = Object.entries(owners).filter(([, id]) => id !== checkId(statement));
     const claims = await Promise.all(
-      others.map(async ([index, id]): Promise<[number, Claim]> => {
+      others.map(async ([index, id]): Promise<[number, LogClaim]> => {
         const fields = await this.#redis.hgetall(`${base}:of:${id}`);
         return [Number(index), claimOf(id, Object.keys(fields).length === 0 ? null : this.#read(id, fields))];
       }),
@@ -387,7 +387,7 @@ function checkId({ subject, payment }: Pick<Stated, 'subject' | 'payment'>): str
 }
 
 /** The claim of a check on a log. Nothing is known of a check that is removed or cannot be read. */
-function claimOf(id: string, check: Check | null): Claim {
+function claimOf(id: string, check: Check | null): LogClaim {
   const subject = asSubjectId(id.slice(0, id.lastIndexOf('|')));
   if (check === null) return { check: id, subject, amount: null, weight: FORGOTTEN_WEIGHT, isOpen: false };
   const { statement, state, proof } = check;

@@ -31,7 +31,7 @@ export type OpeningOrder = {
 export type Opened = 'opened' | 'open' | 'opened-waiting' | 'waiting' | 'done';
 
 /** A delivery that this process claimed, with the log entry of its event; null when that has left the log. */
-export type Claimed = { id: string; fact: DeliveryFact; entry: readonly string[] | null };
+export type ClaimedDelivery = { id: string; fact: DeliveryFact; entry: readonly string[] | null };
 
 /**
  * Deliveries that were claimed at `nowMs` (Redis time). `waitMs`: wait until more may be claimed; null when something else has
@@ -41,7 +41,7 @@ export type Claims = {
   nowMs: number;
   waitMs: number | null;
   subscriptions: [name: string, text: string][];
-  claimed: Claimed[];
+  claimed: ClaimedDelivery[];
 };
 
 /**
@@ -132,7 +132,7 @@ export class DeliveryStore {
       },
       args: { ...args, deliveryPrefix: keys.delivery(receiver, ''), tracked: keys.tracked, isTogether },
     });
-    const claimed: Claimed[] = [];
+    const claimed: ClaimedDelivery[] = [];
     for (const { id, fact: fields, entry } of found.claimed) {
       const fact = await this.#read(receiver, id, fields);
       if (fact !== null) claimed.push({ id, fact, entry: entry.length === 0 ? null : entry });

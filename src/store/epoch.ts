@@ -54,7 +54,7 @@ export type EpochDeps = {
   onFile: (error: unknown) => void;
 };
 
-type Found = Awaited<ReturnType<typeof scripts.lookEpoch>>;
+type EpochResponse = Awaited<ReturnType<typeof scripts.lookEpoch>>;
 
 /** The known state of the epoch and of the data in this process. */
 export class Epoch {
@@ -154,12 +154,12 @@ export class Epoch {
     }
   }
 
-  async #ask(isTruncated: boolean): Promise<Found> {
+  async #ask(isTruncated: boolean): Promise<EpochResponse> {
     const { redis, keys } = this.#parts;
     return scripts.lookEpoch(redis, { keys, args: { ...this.#seen, isTruncated } });
   }
 
-  async #begin(found: Found, isTruncated: boolean): Promise<void> {
+  async #begin(found: EpochResponse, isTruncated: boolean): Promise<void> {
     const { redis, keys } = this.#parts;
     const seen = this.#seen;
     const epoch = Math.max(found.epoch, seen.epoch) + 1;
@@ -187,7 +187,7 @@ export class Epoch {
     this.#seen = { ...seen, epoch, revision: 0, commits: 0, ticks: 0, entry: '0-0' };
   }
 
-  async #take(found: Found): Promise<EpochLook> {
+  async #take(found: EpochResponse): Promise<EpochLook> {
     const { state, epoch, revision, commits, ticks, digest, entry, reason } = found;
     const seen: Seen = { epoch, revision, commits, ticks, digest, entry, atMs: storedMs(found.tickMs) };
     const [fromMs, untilMs] = [storedMs(found.lostFromMs), storedMs(found.lostUntilMs)];

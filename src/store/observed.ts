@@ -1,5 +1,5 @@
 /** The observations of a page's poll, stored with the end of the poll. */
-export type Observed = {
+export type PageFacts = {
   facts: { readonly [field: string]: number | string };
   open: { readonly [subject: string]: string };
   ended: readonly string[];
@@ -16,7 +16,7 @@ export type Observed = {
   coverMs: number;
 };
 
-export const NOTHING_OBSERVED: Observed = {
+export const NOTHING_OBSERVED: PageFacts = {
   facts: {},
   open: {},
   ended: [],
@@ -26,7 +26,7 @@ export const NOTHING_OBSERVED: Observed = {
 };
 
 /** Observations in the shape of the script that ends a poll. */
-export function flatObserved(observed: Observed): object {
+export function flatObserved(observed: PageFacts): object {
   return {
     facts: flat(observed.facts),
     open: flat(observed.open),

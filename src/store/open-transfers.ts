@@ -1,5 +1,5 @@
 import { tokenKey } from '../domain/transfers/chains.ts';
-import { OPEN_STATES, type OpenState, type OpenTransfer } from '../domain/transfers/transfer-move.ts';
+import { OPEN_STATES, type OpenAmount, type OpenState } from '../domain/transfers/transfer-move.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
@@ -24,10 +24,10 @@ export type OpenSum = {
 };
 
 /** Sums of all processes by state, route and token, and the start of the oldest transfer in each state (Unix seconds). */
-export type OpenTransfers = { sums: OpenSum[]; oldest: { state: OpenState; since: number | null }[] };
+export type OpenSums = { sums: OpenSum[]; oldest: { state: OpenState; since: number | null }[] };
 
 /** Formats a transfer for the counts of a commit: `<state>|<route>|<token>|<ones>,<10^12>,…|<since>`; `""` for none. */
-export function openText(open: OpenTransfer | null): string {
+export function openText(open: OpenAmount | null): string {
   if (open === null) return '';
   const { state, route, sent, since } = open;
   const key = tokenKey(sent.chainId ?? '', sent.token ?? '');
@@ -46,7 +46,7 @@ function partsOf(amount: string): string {
 }
 
 /** Reads the open transfers: a bounded number of fields and one entry per state, however many there are. */
-export async function readOpenTransfers(redis: RedisClient, keys: Keys): Promise<OpenTransfers> {
+export async function readOpenTransfers(redis: RedisClient, keys: Keys): Promise<OpenSums> {
   const root = `${keys.counts}:open`;
   const [stored, ...firsts] = await Promise.all([
     redis.hgetall(root),

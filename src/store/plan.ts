@@ -9,7 +9,7 @@ import type { SubjectId, SubjectKind } from '../domain/subjects/subject.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
-import { flatObserved, type Observed } from './observed.ts';
+import { flatObserved, type PageFacts } from './observed.ts';
 import { byEndpointGroup, type PlanMember, parseMember } from './plan-members.ts';
 import { scripts } from './scripts.ts';
 
@@ -25,7 +25,7 @@ export type ClaimedPoll = { member: string; token: string; inMs: number };
  * The result of a claim. `waitMs`: time until another claim is useful, null when nothing is known to come. `arrived`: tokens
  * of sent polls that no longer wait for a worker.
  */
-export type Claimed = {
+export type ClaimResult = {
   polls: ClaimedPoll[];
   waitMs: number | null;
   crashed: { member: string; crashes: number }[];
@@ -88,7 +88,7 @@ export class PlanStore {
       aheadMs: number;
       sent: readonly { member: string; token: string }[];
     },
-  ): Promise<Claimed> {
+  ): Promise<ClaimResult> {
     const sent = by.sent.flatMap(({ member, token }) => [member, token]);
     const claimed = await scripts.claimPolls(this.#redis, {
       keys: this.#keysOf(endpointGroup),
@@ -110,7 +110,7 @@ export class PlanStore {
     look: { member: string; subject: SubjectId; token: string; endpointGroup: EndpointGroup },
     outcome: PollEnd,
     next: PlannedPoll,
-    observed: Observed,
+    observed: PageFacts,
   ): Promise<boolean | null> {
     const keys = this.#keys;
     const { member, subject, token, endpointGroup } = look;

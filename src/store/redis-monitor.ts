@@ -31,7 +31,7 @@ export type MonitorOptions = {
   tickMs?: number;
 };
 
-type Watched = {
+type MonitoredConnection = {
   role: string;
   redis: RedisClient;
   state: 'new' | 'answering' | 'away';
@@ -43,7 +43,7 @@ type Watched = {
 export class RedisMonitor {
   readonly #options: MonitorOptions;
   readonly #tickMs: number;
-  readonly #watched: Watched[] = [];
+  readonly #watched: MonitoredConnection[] = [];
   #timer: NodeJS.Timeout | undefined;
   #ticks = 0;
   #freshSince: number | null = null;
@@ -62,7 +62,7 @@ export class RedisMonitor {
   }
 
   watch(role: string, redis: RedisClient): void {
-    const watched: Watched = { role, redis, state: 'new', isAsked: false, silentTicks: 0 };
+    const watched: MonitoredConnection = { role, redis, state: 'new', isAsked: false, silentTicks: 0 };
     this.#watched.push(watched);
     this.#ask(watched);
   }
@@ -130,7 +130,7 @@ export class RedisMonitor {
   }
 
   /** One command at a time: while Redis is away, it waits with the others. */
-  #ask(watched: Watched): void {
+  #ask(watched: MonitoredConnection): void {
     watched.isAsked = true;
     watched.redis.exists(this.#options.key).then(
       () => {
@@ -147,7 +147,7 @@ export class RedisMonitor {
     );
   }
 
-  #leave(watched: Watched, reason: string): void {
+  #leave(watched: MonitoredConnection, reason: string): void {
     if (watched.state === 'away' || !this.#watched.includes(watched)) return;
     watched.state = 'away';
     this.#options.onAway(watched.role, reason);

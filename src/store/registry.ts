@@ -5,11 +5,11 @@ import { asSubjectId, routeId, type SubjectId } from '../domain/subjects/subject
 import { claimRoot, isTrackedRoot, parseClaimRoot, trackedRoot } from '../domain/subjects/subscription.ts';
 import {
   type ContinuedRoot,
-  type NamedSubject,
   partRoots,
   planRoots,
   planSuspensions,
   type StoredRoot,
+  type SubscribedSubject,
   type SuspendedState,
 } from '../domain/subjects/suspended-roots.ts';
 import { chunks } from './chunks.ts';
@@ -26,7 +26,7 @@ import { Suspensions } from './suspensions.ts';
  * The content of a config: its subscriptions with their subjects, its routes, each once, and its receivers, of which
  * `addedReceivers` names those that were made through the API. `graceSpanMs`: length of a suspension.
  */
-export type Wanted = {
+export type Desired = {
   digest: string;
   graceSpanMs: number;
   receivers: Omit<StoredReceiver, 'removed'>[];
@@ -45,7 +45,7 @@ export class Registry {
   readonly #subjects: SubjectStore;
   readonly #definitions: Definitions;
   /** The definitions of this process's last sync: a stored entry of another shape is rewritten from them. */
-  #own: Pick<Wanted, 'receivers' | 'routes'> & {
+  #own: Pick<Desired, 'receivers' | 'routes'> & {
     addedReceivers: ReadonlySet<string>;
     subscriptions: Map<string, StoredSubscription>;
   } = {
@@ -80,7 +80,7 @@ export class Registry {
    * The order is safe for a crash between any two steps: roots are continued while their predecessors are still wanted, and by
    * definitions that still have their receivers.
    */
-  async sync(wanted: Wanted, newestEntry: string): Promise<void> {
+  async sync(wanted: Desired, newestEntry: string): Promise<void> {
     this.#take(wanted);
     const returning = await this.#syncReceivers(wanted.receivers, newestEntry);
     const roots = new Map<string, SubjectId>();
@@ -157,7 +157,7 @@ export class Registry {
    * Splits the roots whose subscription has lost some of their receivers (see `partRoots`), by the definitions that still have
    * them: a crash between any two steps leaves roots that count for the same receivers.
    */
-  async #partRoots(wanted: Wanted, named: readonly NamedSubject[]): Promise<void> {
+  async #partRoots(wanted: Desired, named: readonly SubscribedSubject[]): Promise<void> {
     const { storedRoots, suspended, known } = await this.#stored();
     const receivers = new Map(wanted.subscriptions.map((one) => [one.name, one.receivers]));
     const isGraced = wanted.graceSpanMs > 0;
@@ -244,12 +244,12 @@ export class Registry {
    * Sets this process's definitions without writing them. Only the API's receivers are written: every process writes those it
    * read last, and so the newest is stored in the end.
    */
-  async adopt(wanted: Wanted): Promise<void> {
+  async adopt(wanted: Desired): Promise<void> {
     this.#take(wanted);
     await this.#syncAdded();
   }
 
-  #take({ receivers, addedReceivers = new Set(), routes, subscriptions }: Wanted): void {
+  #take({ receivers, addedReceivers = new Set(), routes, subscriptions }: Desired): void {
     this.#own = { receivers, addedReceivers, routes, subscriptions: definitionsOf(subscriptions) };
   }
 
@@ -263,7 +263,7 @@ export class Registry {
   }
 
   /** Writes all receivers but those that had left the config and come back; returns these. */
-  async #syncReceivers(receivers: Wanted['receivers'], newestEntry: string): Promise<Wanted['receivers']> {
+  async #syncReceivers(receivers: Desired['receivers'], newestEntry: string): Promise<Desired['receivers']> {
     const names = new Set(receivers.map((receiver) => receiver.name));
     await this.#syncAdded();
     const stored = await this.receivers();
@@ -281,14 +281,14 @@ export class Registry {
     return own.filter(({ name }) => left.has(name));
   }
 
-  async #writeReceivers(receivers: Wanted['receivers']): Promise<void> {
+  async #writeReceivers(receivers: Desired['receivers']): Promise<void> {
     for (const receiver of receivers) {
       await this.#redis.hset(this.#keys.receivers, receiver.name, receiverText(receiver));
     }
   }
 
   /** Stores the definitions of new subscriptions, before their roots. */
-  async #addSubscriptions(wanted: Wanted['subscriptions']): Promise<void> {
+  async #addSubscriptions(wanted: Desired['subscriptions']): Promise<void> {
     for (const [name, definition] of definitionsOf(wanted)) {
       await this.#redis.hsetnx(this.#keys.subscriptions, name, JSON.stringify(definition));
     }
@@ -299,7 +299,7 @@ export class Registry {
    * that left the config stays noted with its subscriptions until it is back: one of them may be renamed meanwhile, and its
    * receivers still get its earlier events.
    */
-  async #syncSubscriptions({ subscriptions, receivers }: Wanted): Promise<void> {
+  async #syncSubscriptions({ subscriptions, receivers }: Desired): Promise<void> {
     const definitions = definitionsOf(subscriptions);
     const present = new Set(receivers.map(({ name }) => name));
     const nowMs = await readStamp(this.#redis, this.#keys);
@@ -543,7 +543,7 @@ export type SubscribedAt = Awaited<ReturnType<typeof scripts.since>>;
 /** A root to be wanted: its start (ms as text, empty for now), and the root that it continues (empty for none). */
 type WantedRoot = { root: string; subject: SubjectId; at: string; from: string };
 
-function namedSubjects({ subscriptions }: Wanted): NamedSubject[] {
+function namedSubjects({ subscriptions }: Desired): SubscribedSubject[] {
   return subscriptions.flatMap(({ name, receivers, subjects }) =>
     subjects.map((subject) => ({ subscription: name, receivers, subject })),
   );
@@ -559,7 +559,7 @@ function isNarrowed(root: string): boolean {
 
 const CHUNK = 200;
 
-function definitionsOf(wanted: Wanted['subscriptions']): Map<string, StoredSubscription> {
+function definitionsOf(wanted: Desired['subscriptions']): Map<string, StoredSubscription> {
   return new Map(
     wanted.map(({ subjects: _, ...definition }, order) => [
       definition.name,

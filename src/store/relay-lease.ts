@@ -12,7 +12,7 @@ const CHUNK = 500;
 const STATE = z.enum(RECEIVER_STATES).catch('ok');
 
 /** The cursor of a receiver, up to which its deliveries are opened, its state, and the number of open deliveries. */
-export type Standing = { name: string; cursor: string; state: ReceiverState; open: number };
+export type ReceiverProgress = { name: string; cursor: string; state: ReceiverState; open: number };
 
 /** The lease of the relay, and the cursors that only its holder moves. */
 export class RelayLease {
@@ -54,9 +54,9 @@ export class RelayLease {
     return null;
   }
 
-  async standing(receivers: readonly string[]): Promise<Standing[]> {
+  async standing(receivers: readonly string[]): Promise<ReceiverProgress[]> {
     const keys = this.#keys;
-    const found: Standing[] = [];
+    const found: ReceiverProgress[] = [];
     for (const names of chunks(receivers, CHUNK)) {
       const [receiverPrefix, pendingPrefix] = [keys.receiver(''), keys.pending('')];
       const args = { receiverPrefix, pendingPrefix, receivers: names };

@@ -50,7 +50,7 @@ const MOST_NAMED = 100;
 /** The reasons for dropping waiting events. */
 export const DROP_REASONS = ['span-over', 'removed', 'retention'] as const;
 
-export type DropReason = (typeof DROP_REASONS)[number];
+export type SuspendedDropReason = (typeof DROP_REASONS)[number];
 
 /** `sinceMs` is Redis time. */
 export type SuspendedRoot = { root: string; state: SuspendedState['state']; sinceMs: number };
@@ -58,7 +58,7 @@ export type SuspendedRoot = { root: string; state: SuspendedState['state']; sinc
 /** The result of a move: events that were released to their receivers, or those that were dropped. */
 export type Settled =
   | { move: 'released'; suspension: string; events: number }
-  | { move: 'ended'; reason: DropReason; roots: number; events: number; dropped: WaitingEvent[] };
+  | { move: 'ended'; reason: SuspendedDropReason; roots: number; events: number; dropped: WaitingEvent[] };
 
 /** The suspensions of one sync, before it is complete. */
 type Making = { out: string; back: string };
@@ -276,7 +276,7 @@ export class Suspensions {
   /** Reports events that wait in vain to the operator, then drops them. */
   async #drop(what: {
     suspension: string;
-    reason: DropReason;
+    reason: SuspendedDropReason;
     roots: readonly string[];
     trimMs?: number;
   }): Promise<Settled> {
@@ -304,7 +304,7 @@ export class Suspensions {
 
   async #report(ended: {
     suspension: string;
-    reason: DropReason;
+    reason: SuspendedDropReason;
     roots: readonly string[];
     ids: readonly string[];
   }): Promise<void> {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ArrivalTally } from '../domain/cadence/arrivals.ts';
 import { PAGE_LIMIT, type PageLimit } from '../domain/cadence/pages.ts';
 import { LISTINGS, type Listing } from '../domain/cadence/wait.ts';
-import type { OpenTransfer, Polled } from '../domain/cadence/wallet.ts';
+import type { LastPolls, OpenTransfer } from '../domain/cadence/wallet.ts';
 import { asSubjectId, parseSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
@@ -25,7 +25,7 @@ export type OpenTransfers = readonly OpenTransfer[];
  * time, 0 for never. These are hints: they save requests, and no event depends on them.
  */
 export type WalletFacts = {
-  polled: Polled;
+  polled: LastPolls;
   takenAtMs: { readonly [listing in Listing]?: number };
   same: { readonly [listing in Listing]?: string };
   sweptAtMs: number;

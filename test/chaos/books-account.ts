@@ -1,4 +1,4 @@
-import type { Report } from '../../src/domain/books/report-schema.ts';
+import type { BooksReport } from '../../src/domain/books/report-schema.ts';
 import { exceptionDifferences } from './books-exceptions.ts';
 import { livesOf, rowsOf } from './books-lives.ts';
 import { proofDifferences } from './books-proofs.ts';
@@ -10,7 +10,7 @@ import type { BooksTruth, TrueTransfer } from './books-truth.ts';
  * What the books of two days in a row say otherwise than what was made and reported; nothing where they agree. Which day
  * something is in follows from when it happened, and from whether it was reported before the first day was closed.
  */
-export function differencesOf(reports: readonly [Report, Report], truth: BooksTruth): string[] {
+export function differencesOf(reports: readonly [BooksReport, BooksReport], truth: BooksTruth): string[] {
   const [first, second] = reports;
   const found = reports.flatMap(ownProblems);
   if (first.to !== second.from)
@@ -36,7 +36,7 @@ export function differencesOf(reports: readonly [Report, Report], truth: BooksTr
 }
 
 /** What a report itself says is wrong. No log was lost here, and none was set back. */
-function ownProblems({ day, from, checks, notes }: Report): string[] {
+function ownProblems({ day, from, checks, notes }: BooksReport): string[] {
   return [
     ...(from === `${day}T00:00:00.000Z` ? [] : [`${day} begins at ${from}`]),
     ...checks.filter(({ ok }) => !ok).map(({ text }) => `${day}: ${text}`),

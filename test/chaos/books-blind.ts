@@ -1,4 +1,4 @@
-import type { Report } from '../../src/domain/books/report-schema.ts';
+import type { BooksReport } from '../../src/domain/books/report-schema.ts';
 import { differencesOf } from './books-account.ts';
 import { expectedExceptions, keyOfException } from './books-exceptions.ts';
 import { type Account, livesOf } from './books-lives.ts';
@@ -9,13 +9,13 @@ import type { BooksTruth } from './books-truth.ts';
 const MOST_TRIED = 2_000;
 
 /** Something that is left out of the report of a day, or made wrong in it. */
-type Alteration = { what: string; alter: (report: Report) => Report };
+type Alteration = { what: string; alter: (report: BooksReport) => BooksReport };
 
 type DayAccount = Account & { truth: BooksTruth };
 
 /** What is left out or altered of right books without being noticed: the account would be blind to it. */
 export function blindSpots(
-  reports: readonly [Report, Report],
+  reports: readonly [BooksReport, BooksReport],
   truth: BooksTruth,
 ): { tried: number; unnoticed: string[] } {
   const { lives, dayOf } = livesOf(reports, truth);
@@ -28,7 +28,8 @@ export function blindSpots(
   const tried = all.filter((_, at) => at % every === 0);
   const [first, second] = reports;
   const unnoticed = tried.flatMap(({ what, day, alter }) => {
-    const altered: readonly [Report, Report] = day === 1 ? [alter(first), second] : [first, alter(second)];
+    const altered: readonly [BooksReport, BooksReport] =
+      day === 1 ? [alter(first), second] : [first, alter(second)];
     return differencesOf(altered, truth).length === 0 ? [`${day}: ${what}`] : [];
   });
   return { tried: tried.length, unnoticed };

@@ -1,4 +1,4 @@
-import type { BookException, Report } from '../../src/domain/books/report-schema.ts';
+import type { BookException, BooksReport } from '../../src/domain/books/report-schema.ts';
 import { type Account, endOf, type Life, NEVER } from './books-lives.ts';
 import { proofWords } from './books-proofs.ts';
 import type { Accepted, BooksTruth, ToldEvent } from './books-truth.ts';
@@ -103,7 +103,7 @@ function proofExceptions(
 /** True when a receiver had accepted an event when the report of its day looked; null where that cannot be known. */
 function wasAccepted(
   accepted: Accepted | undefined,
-  { report, closeAfterMs, kills }: { report: Report } & Pick<BooksTruth, 'closeAfterMs' | 'kills'>,
+  { report, closeAfterMs, kills }: { report: BooksReport } & Pick<BooksTruth, 'closeAfterMs' | 'kills'>,
 ): boolean | null {
   const byMs = Math.min(Date.parse(report.madeAt), Date.parse(report.to) + closeAfterMs);
   if (accepted === undefined || accepted.firstMs > byMs) return false;

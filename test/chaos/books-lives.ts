@@ -1,4 +1,4 @@
-import type { Report, ReportRow } from '../../src/domain/books/report-schema.ts';
+import type { BooksReport, ReportRow } from '../../src/domain/books/report-schema.ts';
 import { type BooksTruth, ENDED, type ToldEvent, type TrueTransfer } from './books-truth.ts';
 
 /** On which of two days something is in the books; `null`: it was appended while the first one was being closed. */
@@ -13,10 +13,10 @@ export const NEVER = 3;
 export type DayOf = (event: ToldEvent) => DayNumber;
 
 /** A day of two, and in which days all transfers are. */
-export type Account = { report: Report; day: number; lives: readonly Life[]; dayOf: DayOf };
+export type Account = { report: BooksReport; day: number; lives: readonly Life[]; dayOf: DayOf };
 
 /** The rows of a day by their transfers. */
-export function rowsOf(report: Report): Map<string, ReportRow> {
+export function rowsOf(report: BooksReport): Map<string, ReportRow> {
   return new Map(report.transfers.map((row) => [row.subject.toLowerCase(), row]));
 }
 
@@ -30,7 +30,7 @@ export function endOf({ reported }: TrueTransfer): ToldEvent | undefined {
  * was closed, and whatever was reported later than that must be booked there too.
  */
 export function livesOf(
-  [first, second]: readonly [Report, Report],
+  [first, second]: readonly [BooksReport, BooksReport],
   { transfers, closeAfterMs }: BooksTruth,
 ): { lives: Life[]; dayOf: DayOf; problems: string[] } {
   const midnightMs = Date.parse(first.to);

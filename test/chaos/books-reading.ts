@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { REPORT, type Report } from '../../src/domain/books/report-schema.ts';
+import { type BooksReport, REPORT } from '../../src/domain/books/report-schema.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import type { LogEntry } from '../../src/store/log-entry.ts';
@@ -11,7 +11,7 @@ import type { BooksTruth } from './books-truth.ts';
 import { keepEvidence } from './evidence.ts';
 import type { Disruption } from './reckoning.ts';
 
-export type Reports = readonly [Report, Report];
+export type Reports = readonly [BooksReport, BooksReport];
 
 type Say = (line: string) => void;
 
@@ -31,7 +31,7 @@ export async function readReports(
   configFile: string,
   say: Say,
 ): Promise<Reports | null> {
-  const read = async (name: string): Promise<Report | null> => {
+  const read = async (name: string): Promise<BooksReport | null> => {
     const args = ['reconcile', '--config', configFile, '--store', '--day', name, '--format', 'json'];
     const program = await Program.start(MAIN, args, ENV);
     await program.ending();

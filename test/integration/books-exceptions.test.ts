@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { reportText } from '../../src/books/formats/text.ts';
-import type { Report } from '../../src/domain/books/report-schema.ts';
+import type { BooksReport } from '../../src/domain/books/report-schema.ts';
 import { BooksStage, DAY_MS, FIRST_MS, type Reported, reportedEvent } from '../support/books-stage.ts';
 import { opening } from '../support/opening.ts';
 
@@ -9,7 +9,7 @@ const { later } = opening();
 async function stage(checked: readonly string[] = []) {
   const books = await BooksStage.open();
   later(() => books.discard());
-  const report = (day = '2026-11-21'): Promise<Report> =>
+  const report = (day = '2026-11-21'): Promise<BooksReport> =>
     books.reader(checked).report({ day }, FIRST_MS + 3 * DAY_MS);
   return { books, report };
 }
@@ -29,7 +29,7 @@ const checkedEvent = (sequence: number, outcome: string, atMs: number, proof: ob
   type: `intent.${outcome}`,
 });
 
-const kindsOf = ({ exceptions }: Report): string[] => exceptions.map(({ kind }) => kind);
+const kindsOf = ({ exceptions }: BooksReport): string[] => exceptions.map(({ kind }) => kind);
 
 const overdue: Reported = { ...reported(2, 'pending', 60_000), type: 'intent.overdue' };
 

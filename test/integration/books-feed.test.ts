@@ -7,7 +7,7 @@ import { Feed } from '../../src/books/feed.ts';
 import { BooksReader } from '../../src/books/reader.ts';
 import { type Database, prepareTables } from '../../src/books/sql/database.ts';
 import { openSqlite } from '../../src/books/sql/sqlite.ts';
-import type { Report } from '../../src/domain/books/report-schema.ts';
+import type { BooksReport } from '../../src/domain/books/report-schema.ts';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
@@ -55,7 +55,7 @@ async function stage({ retentionMs = 400 * DAY_MS } = {}) {
   };
   const count = async (table: string): Promise<number> =>
     Number((await database.read((sql) => sql.all(`SELECT count(*) AS n FROM ${table}`)))[0]?.n);
-  const report = (day: string, nowMs = NOW_MS): Promise<Report> => reader.report({ day }, nowMs);
+  const report = (day: string, nowMs = NOW_MS): Promise<BooksReport> => reader.report({ day }, nowMs);
   return { ...sources, redis, keys, database, feed, append, count, report };
 }
 

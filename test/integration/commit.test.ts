@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { binOf } from '../../src/domain/cadence/hazard.ts';
-import type { PlanContext, Standing } from '../../src/domain/cadence/subject-plan.ts';
+import type { PlanContext, PlanInput } from '../../src/domain/cadence/subject-plan.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { routeRecord } from '../../src/domain/quotes/route.ts';
 import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.ts';
 import { intentId, routeId, type SubjectId, vaultId } from '../../src/domain/subjects/subject.ts';
 import type { Claim } from '../../src/domain/subjects/subscription.ts';
 import { commitDue } from '../../src/queues/polls/commit-flagged.ts';
-import { commitRecord, type Taken } from '../../src/queues/polls/commit-record.ts';
+import { commitRecord, type IngestedRecord } from '../../src/queues/polls/commit-record.ts';
 import { planOf } from '../../src/queues/polls/plan-subject.ts';
 import type { CommitContext } from '../../src/queues/polls/poll-context.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
@@ -91,7 +91,7 @@ async function want(subscription: string, subject: SubjectId): Promise<Claim> {
 async function take(
   raw: UpstreamRecord,
   how: { nowMs: number; claims?: readonly Claim[]; asOf?: string },
-): Promise<Taken> {
+): Promise<IngestedRecord> {
   const start = await look(raw.subject);
   return commitRecord(parts, raw, start, {
     asOf: how.asOf ?? start.asOf,
@@ -348,7 +348,7 @@ describe('a first sight after an event that was made for others alone', () => {
 
 /** Emits the events that the passage of time has caused. */
 async function pass(
-  known: Standing & { snapshot: Snapshot },
+  known: PlanInput & { snapshot: Snapshot },
   context: Pick<PlanContext, 'nowMs' | 'subscriptions'>,
 ): Promise<void> {
   const { due } = planOf(parts, known, { ...context, price: 1, imported: null, route: null });

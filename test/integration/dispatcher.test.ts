@@ -6,7 +6,7 @@ import { walletId } from '../../src/domain/subjects/subject.ts';
 import { Dispatcher } from '../../src/queues/polls/dispatcher.ts';
 import { PollQueues } from '../../src/queues/polls/poll-queues.ts';
 import { Signals } from '../../src/signals.ts';
-import { type Claimed, PlanStore, REDIS_TIME } from '../../src/store/plan.ts';
+import { type ClaimResult, PlanStore, REDIS_TIME } from '../../src/store/plan.ts';
 import { takePoll } from '../../src/store/poll-start.ts';
 import { eventually } from '../support/eventually.ts';
 import { holdTimers } from '../support/held-timers.ts';
@@ -43,7 +43,7 @@ class SlowPlan extends PlanStore {
   claims = 0;
   #polls = 0;
 
-  override async claim(...args: Parameters<PlanStore['claim']>): Promise<Claimed> {
+  override async claim(...args: Parameters<PlanStore['claim']>): Promise<ClaimResult> {
     this.claims += 1;
     const claimed = await super.claim(...args);
     this.#polls += claimed.polls.length;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import { intentId, quoteId, type SubjectId, walletId } from '../../src/domain/subjects/subject.ts';
-import { commitRecord, type Taken } from '../../src/queues/polls/commit-record.ts';
+import { commitRecord, type IngestedRecord } from '../../src/queues/polls/commit-record.ts';
 import type { CommitContext } from '../../src/queues/polls/poll-context.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
@@ -59,7 +59,7 @@ async function sync(
 }
 
 /** Ingests the transfer from a page, under the claims on another subject. */
-async function show(status: string, updatedAt: number, root: SubjectId = WALLET): Promise<Taken> {
+async function show(status: string, updatedAt: number, root: SubjectId = WALLET): Promise<IngestedRecord> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
   const [shown, known] = await subjects.look([root, INTENT]);
   if (shown === undefined || known === undefined) throw new Error('nothing was looked up');

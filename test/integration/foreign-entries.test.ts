@@ -12,7 +12,7 @@ import { LearnedStore } from '../../src/store/learned.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { type PollStart, takePoll } from '../../src/store/poll-start.ts';
 import { ReceiverStore } from '../../src/store/receivers.ts';
-import { Registry, type Wanted } from '../../src/store/registry.ts';
+import { type Desired, Registry } from '../../src/store/registry.ts';
 import { ReplayStore } from '../../src/store/replays.ts';
 import type { ForeignEntry } from '../../src/store/stored.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
@@ -59,7 +59,7 @@ const ROUTE = {
   everyMs: 60_000,
 };
 
-function subscription(name: string): Wanted['subscriptions'][number] {
+function subscription(name: string): Desired['subscriptions'][number] {
   const rest = {
     receivers: ['a', 'b'],
     metadata: {},
@@ -71,12 +71,12 @@ function subscription(name: string): Wanted['subscriptions'][number] {
   return { name, ...rest, subjects: [INTENT] };
 }
 
-function receiver(name: string): Wanted['receivers'][number] {
+function receiver(name: string): Desired['receivers'][number] {
   const filter = { wallets: null, chains: null, minAmount: null };
   return { name, type: 'webhook', events: ['*'], filter, ordering: 'none' };
 }
 
-const WANTED: Wanted = {
+const WANTED: Desired = {
   digest: 'x',
   graceSpanMs: 0,
   receivers: [receiver('a'), receiver('b')],

@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { createConsumer } from '../../consumer/src/index.ts';
 import { openPostgres } from '../../src/books/sql/postgres.ts';
 import { work } from '../../src/chains/answer.ts';
-import { Endpoint } from '../../src/chains/endpoint.ts';
+import { RpcEndpoint } from '../../src/chains/endpoint.ts';
 import { ApiClient } from '../../src/client/api-client.ts';
 import { followDaemon } from '../../src/client/follow.ts';
 import { readQuoteFile } from '../../src/commands/verify-quote.ts';
@@ -136,7 +136,7 @@ const rpc = (limit: Limit): Send => {
 };
 
 const rpcBytes: Send = async (size) => {
-  const endpoint = new Endpoint(
+  const endpoint = new RpcEndpoint(
     {
       name: 'node',
       url: new Secret(await serveBody(jsonOf('bytes', size, { head: RPC_HEAD }))),

@@ -6,7 +6,7 @@ import { goneFor, matchesOf, matchFacts, unledBy } from '../../src/queues/delive
 import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { Registry, type Wanted } from '../../src/store/registry.ts';
+import { type Desired, Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
@@ -19,7 +19,7 @@ const { later } = opening();
 
 const [ONE, TWO] = [1, 2].map((number) => asSubjectId(`intent:${hashOf(number)}`));
 
-function wantedOf(subscriptions: Record<string, { subject: typeof ONE; receivers: string[] }>): Wanted {
+function wantedOf(subscriptions: Record<string, { subject: typeof ONE; receivers: string[] }>): Desired {
   return {
     digest: JSON.stringify(subscriptions),
     graceSpanMs: 0,
@@ -112,7 +112,7 @@ test('what was released and is suspended again before it is matched waits again'
   await redis.zadd(keys.withheld, 0, `${'1'.padStart(16, '0')} ${entry} ${madeEventId(made)} ${part}`);
 
   /** The relay's matches for released events, and whether those still wait. */
-  const released = async (by: Wanted, then?: Wanted) => {
+  const released = async (by: Desired, then?: Desired) => {
     const from = (await events.newest()) ?? '0-0';
     await registry.sync(by, '0-0');
     await registry.suspensions.settle({ spanMs: null, confirmedMs: 0, trimMs: 0 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import { intentId } from '../../src/domain/subjects/subject.ts';
-import type { OpenTransfers } from '../../src/store/open-transfers.ts';
+import type { OpenSums } from '../../src/store/open-transfers.ts';
 import { OpenTransfersStage, record, sent, T0, T0_MS, TOKEN } from '../support/open-transfers-stage.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
@@ -12,7 +12,7 @@ beforeEach(() => {
 
 afterEach(() => stage.close());
 
-async function oldest(state: OpenTransfers['oldest'][number]['state']): Promise<number | null | undefined> {
+async function oldest(state: OpenSums['oldest'][number]['state']): Promise<number | null | undefined> {
   return (await stage.read()).oldest.find((one) => one.state === state)?.since;
 }
 

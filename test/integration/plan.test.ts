@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { intentId, type SubjectId, walletId } from '../../src/domain/subjects/subject.ts';
 import { backoffMs } from '../../src/queues/polls/poll-failures.ts';
-import type { Claimed, ClaimedPoll } from '../../src/store/plan.ts';
+import type { ClaimedPoll, ClaimResult } from '../../src/store/plan.ts';
 import type { PollStart } from '../../src/store/poll-start.ts';
 import { intents, PlanStage, pollsOf, SUCCESS, wallets } from '../support/plan-stage.ts';
 import { RedisProcess } from '../support/redis-process.ts';
@@ -297,7 +297,7 @@ describe('a process that is gone', () => {
   }
 
   /** Ends the process of that name without a result for its five polls. Returns the claims of another within ten seconds. */
-  async function fiveDieWith(process: string): Promise<Claimed> {
+  async function fiveDieWith(process: string): Promise<ClaimResult> {
     const { polls } = await stage.claim(5, process, 200);
     for (const poll of polls) await stage.take(poll, process);
     expect(polls).toHaveLength(5);

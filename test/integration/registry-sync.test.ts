@@ -2,7 +2,7 @@ import { expect, inject, test } from 'vitest';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { Registry, type Wanted } from '../../src/store/registry.ts';
+import { type Desired, Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { cutClient } from '../support/cut-client.ts';
 import { testPrefix } from '../support/daemon.ts';
@@ -12,7 +12,7 @@ import { hashOf } from '../support/scripted-upstream.ts';
 
 const { later } = opening();
 
-function wantedOf(receivers: string[]): Wanted {
+function wantedOf(receivers: string[]): Desired {
   return {
     digest: receivers.join(),
     graceSpanMs: 0,

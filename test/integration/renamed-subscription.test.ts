@@ -5,7 +5,7 @@ import type { Claim } from '../../src/domain/subjects/subscription.ts';
 import { planRoots } from '../../src/domain/subjects/suspended-roots.ts';
 import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { Registry, type Wanted } from '../../src/store/registry.ts';
+import { type Desired, Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { cutClient } from '../support/cut-client.ts';
 import { type TestConfig, testPrefix } from '../support/daemon.ts';
@@ -180,14 +180,14 @@ test('transfers that are polled by themselves before the next page keep their re
 
 test('a sync that is cut off at any command and done again ends like one that was not', async () => {
   const wallet = asSubjectId(`wallet:${WALLET}`);
-  const receiver = (name: string): Wanted['receivers'][number] => ({
+  const receiver = (name: string): Desired['receivers'][number] => ({
     name,
     type: 'webhook',
     events: [],
     filter: { wallets: null, chains: null, minAmount: null },
     ordering: 'none',
   });
-  const wantedOf = (name: string, receivers: string[]): Wanted => ({
+  const wantedOf = (name: string, receivers: string[]): Desired => ({
     digest: name,
     graceSpanMs: 86_400_000,
     receivers: [receiver('backend'), receiver('desk')],

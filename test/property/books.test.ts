@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { nextDay } from '../../src/domain/books/day.ts';
-import type { Report } from '../../src/domain/books/report-schema.ts';
+import type { BooksReport } from '../../src/domain/books/report-schema.ts';
 import { BooksStage, DAY_MS, FIRST_MS, type Reported } from '../support/books-stage.ts';
 
 const STATUSES = [
@@ -68,7 +68,7 @@ function modelOf(steps: readonly (Reported | 'close')[]): { closing: Sum; refund
   };
 }
 
-function closingOf({ balances }: Report): Sum {
+function closingOf({ balances }: BooksReport): Sum {
   return {
     count: balances.reduce((sum, { closing }) => sum + closing.count, 0),
     amount: balances.reduce((sum, { closing }) => sum + BigInt(closing.amount), 0n),
@@ -76,7 +76,7 @@ function closingOf({ balances }: Report): Sum {
 }
 
 /** A report without the time at which it was made, and what it says of that. */
-function lasting({ madeAt: _, readUntil: __, notes: ___, ...report }: Report): unknown {
+function lasting({ madeAt: _, readUntil: __, notes: ___, ...report }: BooksReport): unknown {
   return report;
 }
 
@@ -100,7 +100,7 @@ test('opening + started - ended is closing, closing is the next opening, and a c
           closed.set(day, lasting(await reportOf(day)));
         }
         for (const zone of ['UTC', 'Pacific/Auckland']) {
-          let before: Report | null = null;
+          let before: BooksReport | null = null;
           const refunded: Sum = { count: 0, amount: 0n };
           // All that is booked lies at most as many days on as were closed.
           for (
@@ -108,7 +108,7 @@ test('opening + started - ended is closing, closing is the next opening, and a c
             index < 28 && index < days + 7;
             index += 1, day = nextDay(day)
           ) {
-            const report: Report = await reportOf(day, zone);
+            const report: BooksReport = await reportOf(day, zone);
             expect(report.checks.filter(({ ok }) => !ok)).toEqual([]);
             for (const { opening, started, ended, closing } of report.balances) {
               expect(BigInt(opening.amount) + BigInt(started.amount) - BigInt(ended.amount)).toBe(

@@ -34,8 +34,8 @@ import {
   waitSeconds,
 } from '../../src/domain/cadence/wait.ts';
 import {
+  type LastPolls,
   type OpenTransfer,
-  type Polled,
   planWallet,
   type WalletView,
 } from '../../src/domain/cadence/wallet.ts';
@@ -306,7 +306,7 @@ describe('the plan of a wallet', () => {
   test('asks in turn for each listing in which new transfers appear, also where all of them are always overdue', () => {
     fc.assert(
       fc.property(views, (view) => {
-        let polled: Polled = { ...view.polled, head: { atMs: NOW_MS, virtual: view.virtual } };
+        let polled: LastPolls = { ...view.polled, head: { atMs: NOW_MS, virtual: view.virtual } };
         let nowMs = NOW_MS;
         const asked = LISTINGS.map(() => {
           nowMs += 100 * 86_400_000;

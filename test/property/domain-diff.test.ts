@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { diffRecords, type Reading } from '../../src/domain/changes/diff.ts';
+import { type Completeness, diffRecords } from '../../src/domain/changes/diff.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../../src/domain/json.ts';
 
-const BOTH: Reading[] = ['grows', 'replaces'];
+const BOTH: Completeness[] = ['grows', 'replaces'];
 const SETS = ['intentHashes', 'quoteIds', 'wallets', 'subStatuses'];
 
 const member = fc.constantFrom(

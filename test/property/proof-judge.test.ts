@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Funding } from '../../src/domain/proof/claim.ts';
-import type { Move, Reading } from '../../src/domain/proof/proof.ts';
+import type { Move, TxState } from '../../src/domain/proof/proof.ts';
 import type { Statement } from '../../src/domain/proof/statement.ts';
 import { judge } from '../../src/domain/proof/verdict.ts';
 import { intentId, type SubjectId } from '../../src/domain/subjects/subject.ts';
@@ -38,7 +38,7 @@ const mostly = fc.constantFrom(true, true, true, true, false);
 const hash = fc.constantFrom(INTENT, OTHER_INTENT);
 
 /** Endpoints 0 and 1 are of one host. */
-function readings(): fc.Arbitrary<Reading[]> {
+function readings(): fc.Arbitrary<TxState[]> {
   const outcome = fc.oneof(
     fc.record({
       outcome: fc.constant('found' as const),
@@ -107,7 +107,7 @@ const anyRules = fc
     }),
   );
 
-function finalHosts(all: readonly Reading[]): Set<string> {
+function finalHosts(all: readonly TxState[]): Set<string> {
   return new Set(all.flatMap((one) => (one.outcome === 'found' && one.isFinal ? [one.host] : [])));
 }
 
@@ -165,7 +165,7 @@ test('endpoints that fail make no dispute, and take none away', () => {
     fc.property(anyStatement, readings(), anyRules, broken, (stated, said, known, indexes) => {
       const before = judge(stated, said, known);
       const fewer = said.map(
-        (one, index): Reading =>
+        (one, index): TxState =>
           indexes.includes(index)
             ? { endpoint: one.endpoint, host: one.host, outcome: 'failed', reason: 'timeout' }
             : one,
@@ -175,7 +175,7 @@ test('endpoints that fail make no dispute, and take none away', () => {
       if (after.outcome === 'disputed') expect(finalHosts(said).size).toBeGreaterThanOrEqual(2);
       if (before.outcome !== 'disputed' && before.outcome !== 'waiting')
         expect(after.outcome).not.toBe('disputed');
-      const more: Reading[] = [
+      const more: TxState[] = [
         ...said,
         { endpoint: 'another', host: 'another', outcome: 'failed', reason: 'timeout' },
       ];
@@ -212,7 +212,7 @@ test('a truth is never disputed, whatever moved beside it and whoever answers', 
         moves: [...beside, paid],
         fulfilled: [INTENT, ...others],
       };
-      const said = states.map((state, at): Reading => {
+      const said = states.map((state, at): TxState => {
         const who = { endpoint: `endpoint-${at}`, host: `host-${at}` };
         switch (state) {
           case 'failed':

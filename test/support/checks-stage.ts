@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import type { ChainReader } from '../../src/chains/chain-readers.ts';
 import type { Event } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { Reading } from '../../src/domain/proof/proof.ts';
+import type { TxState } from '../../src/domain/proof/proof.ts';
 import { intentId, type SubjectId } from '../../src/domain/subjects/subject.ts';
 import { Checks } from '../../src/queues/checks/checks.ts';
 import { CheckFeed } from '../../src/queues/checks/feed.ts';
@@ -37,7 +37,7 @@ export const PAYEE = '0xde709f2102306220921060314715629080e2fb77';
 const RETENTION_MS = 3_600_000;
 
 /** The responses of endpoints about a transaction, one of each. */
-export type Script = (txHash: string, signal: AbortSignal | undefined) => Reading[] | Promise<Reading[]>;
+export type Script = (txHash: string, signal: AbortSignal | undefined) => TxState[] | Promise<TxState[]>;
 
 /** The delivery of a transfer, as its record states it. */
 export function delivery(more: JsonObject = {}): JsonObject {
@@ -59,7 +59,7 @@ export function found(
     timestamp?: number;
     tokens?: readonly string[];
   } = {},
-): Reading {
+): TxState {
   const {
     isFinal = true,
     succeeded = true,
@@ -90,11 +90,11 @@ export function found(
   };
 }
 
-export function failed(endpoint: string, reason = 'timed out'): Reading {
+export function failed(endpoint: string, reason = 'timed out'): TxState {
   return { endpoint, host: `${endpoint}.example`, outcome: 'failed', reason };
 }
 
-export function absent(endpoint: string): Reading {
+export function absent(endpoint: string): TxState {
   return { endpoint, host: `${endpoint}.example`, outcome: 'absent', isSynced: true, head: null };
 }
 

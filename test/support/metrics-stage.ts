@@ -1,10 +1,5 @@
 import { COMMON, type Directory } from '../../src/domain/transfers/chains.ts';
-import {
-  type MetricSources,
-  Metrics,
-  type MetricsOptions,
-  type Standing,
-} from '../../src/metrics/metrics.ts';
+import { type Health, type MetricSources, Metrics, type MetricsOptions } from '../../src/metrics/metrics.ts';
 import { Signals } from '../../src/signals.ts';
 import { NO_TRANSFERS, STANDING } from './standing.ts';
 
@@ -26,7 +21,7 @@ const NOTHING: MetricSources = {
 /** The inputs of the metrics that a test sets; the others have no values. */
 type Wanted = Partial<Omit<MetricsOptions, 'sources' | 'standing'>> & {
   sources?: Partial<MetricSources>;
-  standing?: Partial<Standing>;
+  standing?: Partial<Health>;
   /** The known tokens, all of them listed. */
   directory?: Directory;
 };

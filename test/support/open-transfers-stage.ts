@@ -9,7 +9,7 @@ import type { CommitContext } from '../../src/queues/polls/poll-context.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { type OpenTransfers, readOpenTransfers } from '../../src/store/open-transfers.ts';
+import { type OpenSums, readOpenTransfers } from '../../src/store/open-transfers.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { parseMember } from '../../src/store/plan-members.ts';
 import { type Known, SubjectStore } from '../../src/store/subjects.ts';
@@ -122,7 +122,7 @@ export class OpenTransfersStage {
     await this.plan.retire(subject, snapshot?.commit ?? 0);
   }
 
-  read(): Promise<OpenTransfers> {
+  read(): Promise<OpenSums> {
     return readOpenTransfers(this.redis, this.keys);
   }
 

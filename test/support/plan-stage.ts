@@ -5,8 +5,8 @@ import { connect } from '../../src/store/connection.ts';
 import { type AnswerKind, HealthStore } from '../../src/store/health.ts';
 import { ImportedQuotes } from '../../src/store/imported-quotes.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { NOTHING_OBSERVED, type Observed } from '../../src/store/observed.ts';
-import { type Claimed, type ClaimedPoll, PlanStore, type PollEnd } from '../../src/store/plan.ts';
+import { NOTHING_OBSERVED, type PageFacts } from '../../src/store/observed.ts';
+import { type ClaimedPoll, type ClaimResult, PlanStore, type PollEnd } from '../../src/store/plan.ts';
 import { parseMember } from '../../src/store/plan-members.ts';
 import { type PollStart, takePoll } from '../../src/store/poll-start.ts';
 import { Registry } from '../../src/store/registry.ts';
@@ -98,7 +98,12 @@ export class PlanStage {
     });
   }
 
-  async claim(most = 1, process = 'p1', aheadMs = 0, sent: readonly ClaimedPoll[] = []): Promise<Claimed> {
+  async claim(
+    most = 1,
+    process = 'p1',
+    aheadMs = 0,
+    sent: readonly ClaimedPoll[] = [],
+  ): Promise<ClaimResult> {
     return this.plan.claim('status', { process, most, aheadMs, sent });
   }
 
@@ -116,7 +121,7 @@ export class PlanStage {
     poll: { member: string; token: string },
     outcome: PollEnd = 'next',
     next: StageEnd = {},
-    observed: Partial<Observed> = {},
+    observed: Partial<PageFacts> = {},
   ): Promise<boolean | null> {
     const { virtualSeconds = 1, restMs = 0, latestMs = null, alarmMs = null, unseen = false } = next;
     const { subject } = parseMember(poll.member);

@@ -1,5 +1,5 @@
-import type { Claim } from '../../src/domain/proof/claim.ts';
-import type { Found, Move, Reading } from '../../src/domain/proof/proof.ts';
+import type { LogClaim } from '../../src/domain/proof/claim.ts';
+import type { Found, Move, TxState } from '../../src/domain/proof/proof.ts';
 import type { Statement } from '../../src/domain/proof/statement.ts';
 import type { JudgeRules } from '../../src/domain/proof/verdict.ts';
 import { intentId } from '../../src/domain/subjects/subject.ts';
@@ -40,7 +40,7 @@ export function block(number: number, parts: { hash?: string; timestamp?: number
 }
 
 /** The response of an endpoint that found it in block 100, with its final head at 110. */
-export function found(endpoint: string, parts: Partial<Found> = {}): Reading {
+export function found(endpoint: string, parts: Partial<Found> = {}): TxState {
   return {
     endpoint,
     host: endpoint,
@@ -56,12 +56,12 @@ export function found(endpoint: string, parts: Partial<Found> = {}): Reading {
 }
 
 /** The response of an endpoint that does not have it; its final head is `secondsPast` after the statement. */
-export function absent(endpoint: string, secondsPast = -10, isSynced = true): Reading {
+export function absent(endpoint: string, secondsPast = -10, isSynced = true): TxState {
   const head = block(100 + secondsPast);
   return { endpoint, host: endpoint, outcome: 'absent', isSynced, head };
 }
 
-export function failed(endpoint: string): Reading {
+export function failed(endpoint: string): TxState {
   return { endpoint, host: endpoint, outcome: 'failed', reason: `${endpoint}: no connection` };
 }
 
@@ -80,7 +80,7 @@ export function rules(parts: Partial<JudgeRules> = {}): JudgeRules {
 }
 
 /** The claim of another transfer on all of a log whose recipient is known. */
-export function claim(parts: Partial<Claim> = {}): Claim {
+export function claim(parts: Partial<LogClaim> = {}): LogClaim {
   const subject = intentId(`0x${'22'.repeat(32)}`);
   return { check: `${subject}|destination`, subject, amount: '1000', weight: 3, isOpen: false, ...parts };
 }

@@ -1,6 +1,6 @@
 import { type ChainReader, createChainReaders, type EndpointCall } from '../../src/chains/chain-readers.ts';
 import type { ChainEndpoint, CheckedChain } from '../../src/config/config.ts';
-import { READING, type Reading } from '../../src/domain/proof/proof.ts';
+import { READING, type TxState } from '../../src/domain/proof/proof.ts';
 import { Secret } from '../../src/secret.ts';
 import { type RpcAnswer, type RpcRequest, type RpcServer, rpcServer } from './json-rpc-server.ts';
 
@@ -15,7 +15,7 @@ export type RpcReader = {
   reader: ChainReader;
   server: RpcServer;
   calls: EndpointCall[];
-  read(): Promise<Reading>;
+  read(): Promise<TxState>;
   close(): Promise<void>;
 };
 

@@ -1,7 +1,7 @@
-import type { Standing } from '../../src/metrics/metrics.ts';
+import type { Health } from '../../src/metrics/metrics.ts';
 
 /** A process that is ready, on a reachable, persistent Redis. */
-export const STANDING: Standing = {
+export const STANDING: Health = {
   ready: async () => true,
   redisReachable: () => true,
   redisPersistent: () => true,

@@ -1,20 +1,20 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { diffRecords, type Reading } from '../../src/domain/changes/diff.ts';
+import { type Completeness, diffRecords } from '../../src/domain/changes/diff.ts';
 import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
 import { countedReads } from '../support/counted-reads.ts';
 
-const BOTH: Reading[] = ['grows', 'replaces'];
+const BOTH: Completeness[] = ['grows', 'replaces'];
 
 function changes(
   stored: JsonObject,
   said: JsonObject,
-  reading: Reading,
+  reading: Completeness,
   unreadable: string[] = [],
 ): string[] {
   return diffRecords(stored, said, { reading, unreadable }).changes;
 }
 
-function merged(stored: JsonObject, said: JsonObject, reading: Reading): JsonObject {
+function merged(stored: JsonObject, said: JsonObject, reading: Completeness): JsonObject {
   return diffRecords(stored, said, { reading, unreadable: [] }).merged;
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type EventFilter, passesFilter } from '../../src/domain/events/filter.ts';
+import { passesFilter, type TransferFilter } from '../../src/domain/events/filter.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
 
@@ -11,14 +11,18 @@ const UNKNOWN_TOKEN = `0x${'12'.repeat(20)}`;
 const ALICE = '0x52908400098527886e0f7030069857d2e4169ee7';
 const BOB = '0xde709f2102306220921060314715629080e2fb77';
 
-const ALL: EventFilter = { wallets: null, chains: null, minAmount: null };
+const ALL: TransferFilter = { wallets: null, chains: null, minAmount: null };
 const ROOTS = [`treasury|wallet:${ALICE}`];
 
 function tx(chainId: number, token: string, amount: string): JsonObject {
   return { chainId, token, amount, txHash: '0xab' };
 }
 
-function passes(filter: Partial<EventFilter>, record: JsonObject, roots: readonly string[] = ROOTS): boolean {
+function passes(
+  filter: Partial<TransferFilter>,
+  record: JsonObject,
+  roots: readonly string[] = ROOTS,
+): boolean {
   return passesFilter({ ...ALL, ...filter }, { record, roots }, COMMON);
 }
 

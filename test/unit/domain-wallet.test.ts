@@ -2,9 +2,9 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LISTINGS, type Listing } from '../../src/domain/cadence/wait.ts';
 import {
+  type LastPolls,
   type OpenTransfer,
   orderOf,
-  type Polled,
   planWallet,
   sweepEveryMs,
   type WalletView,
@@ -32,7 +32,7 @@ function open(count: number, more: Partial<OpenTransfer> = {}): OpenTransfer[] {
 const VIRTUAL = 500;
 
 /** When listings were polled last, reported by how many seconds ago that was, in both times. */
-function ago(seconds: { readonly [listing in Listing]?: number }): Polled {
+function ago(seconds: { readonly [listing in Listing]?: number }): LastPolls {
   const polled: { [listing in Listing]?: { atMs: number; virtual: number } } = {};
   for (const listing of LISTINGS) {
     const past = seconds[listing];
@@ -165,7 +165,7 @@ describe('what is asked for a wallet next', () => {
   test('is the listing that is overdue longest where several are, so that each has its turn under any budget', () => {
     const view = { ...base, headFinds: false };
     const turns = new Set<Listing>();
-    let polled: Polled = ago({ head: 1_000, filled: 1_000, pending: 1_000 });
+    let polled: LastPolls = ago({ head: 1_000, filled: 1_000, pending: 1_000 });
     let nowMs = NOW;
     // One poll in five minutes: by then everything is overdue.
     for (let poll = 0; poll < 12; poll++) {

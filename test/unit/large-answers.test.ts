@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { Endpoint } from '../../src/chains/endpoint.ts';
+import { RpcEndpoint } from '../../src/chains/endpoint.ts';
 import { Secret } from '../../src/secret.ts';
 import { Thread } from '../../src/thread.ts';
 import { UpstreamClient } from '../../src/upstream/client/client.ts';
@@ -89,7 +89,7 @@ test('a large answer of an RPC endpoint is read in a thread, and what is no part
     transactions: Array.from({ length: 5_000 }, () => `0x${'cd'.repeat(32)}`),
   };
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, result: block });
-  const endpoint = new Endpoint(
+  const endpoint = new RpcEndpoint(
     {
       name: 'node',
       url: new Secret(await serve(body)),

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import type { MetricSources, Metrics, Standing } from '../../src/metrics/metrics.ts';
+import type { Health, MetricSources, Metrics } from '../../src/metrics/metrics.ts';
 import type { EndpointGroupState } from '../../src/metrics/sources.ts';
 import { metricsOf } from '../support/metrics-stage.ts';
 
@@ -24,7 +24,7 @@ const GATEWAY: EndpointGroupState = {
   overdueSeconds: 0,
 };
 
-function create(sources: Partial<MetricSources>, standing: Partial<Standing> = {}): Metrics {
+function create(sources: Partial<MetricSources>, standing: Partial<Health> = {}): Metrics {
   return metricsOf({
     standing,
     sources: {
@@ -188,7 +188,7 @@ test('what a source no longer says is gone at the next reading', async () => {
 
 test('a process says of itself whether it is ready and has Redis, while all sources hang', async () => {
   const never = (): Promise<never> => new Promise(() => undefined);
-  const standings: { standing: Partial<Standing>; lines: string[] }[] = [
+  const standings: { standing: Partial<Health>; lines: string[] }[] = [
     { standing: {}, lines: ['ready 1', 'redis_persistent 1', 'redis_reachable 1'] },
     {
       standing: { ready: async () => false, redisReachable: () => false, redisPersistent: () => false },

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type PostponeReason, planAsk } from '../../src/domain/proof/ask-times.ts';
-import type { Found, Reading } from '../../src/domain/proof/proof.ts';
+import type { Found, TxState } from '../../src/domain/proof/proof.ts';
 import { WAITING_REASONS } from '../../src/domain/proof/verdict.ts';
 
 const MINUTE_MS = 60_000;
@@ -25,14 +25,14 @@ function found(endpoint: string, { number = 100, head = 110 } = {}): Found {
   };
 }
 
-const failed = (endpoint: string): Reading => ({
+const failed = (endpoint: string): TxState => ({
   endpoint,
   host: endpoint,
   outcome: 'failed',
   reason: 'down',
 });
 
-function absent(endpoint: string, head: number | null = 110): Reading {
+function absent(endpoint: string, head: number | null = 110): TxState {
   return {
     endpoint,
     host: endpoint,
@@ -44,14 +44,14 @@ function absent(endpoint: string, head: number | null = 110): Reading {
 
 function planned(
   because: PostponeReason,
-  readings: Reading[],
+  readings: TxState[],
   { ageMs = 20 * MINUTE_MS, sinceSeenMs = null }: { ageMs?: number; sinceSeenMs?: number | null } = {},
 ) {
   return planAsk({ because, readings, ageMs, sinceSeenMs });
 }
 
 describe('the state of an endpoint', () => {
-  const cases: [string, Reading, Reading, object][] = [
+  const cases: [string, TxState, TxState, object][] = [
     ['that fails', failed('own'), found('other'), { outcome: 'failed', head: null, until: null }],
     ['that has it final', found('own'), failed('other'), { outcome: 'answered', head: '110', until: null }],
     [
@@ -88,7 +88,7 @@ describe('the time of the next reading', () => {
   const cases: [
     string,
     PostponeReason,
-    Reading[],
+    TxState[],
     { ageMs?: number; sinceSeenMs?: number | null },
     number,
   ][] = [

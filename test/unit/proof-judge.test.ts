@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type Claim, FORGOTTEN_WEIGHT, type Funding } from '../../src/domain/proof/claim.ts';
-import { type Found, PROOF, type Reading } from '../../src/domain/proof/proof.ts';
+import { FORGOTTEN_WEIGHT, type Funding, type LogClaim } from '../../src/domain/proof/claim.ts';
+import { type Found, PROOF, type TxState } from '../../src/domain/proof/proof.ts';
 import type { Statement } from '../../src/domain/proof/statement.ts';
 import { type JudgeRules, judge } from '../../src/domain/proof/verdict.ts';
 import { intentId } from '../../src/domain/subjects/subject.ts';
@@ -25,13 +25,13 @@ const HOUR = 3_600;
 const LATER = { nowMs: (STATED_AT + HOUR) * 1_000 };
 
 /** Both endpoints found the same. */
-function both(parts: Partial<Found> = {}): Reading[] {
+function both(parts: Partial<Found> = {}): TxState[] {
   return [found('own', parts), found('other', parts)];
 }
 
 /** A verdict in a word or two. */
 function verdictOf(
-  readings: readonly Reading[],
+  readings: readonly TxState[],
   { stated = {}, known = {} }: { stated?: Partial<Statement>; known?: Partial<JudgeRules> } = {},
 ): string {
   const verdict = judge(statement(stated), readings, rules(known));
@@ -72,7 +72,7 @@ describe('what the endpoints say', () => {
   const short = { moves: [move({ amount: '999' })] };
   const elsewhere = { block: block(101) };
   const at = (account: string) => ({ moves: [move({ from: null, account })] });
-  test.each<[string, Reading[], string]>([
+  test.each<[string, TxState[], string]>([
     ['nobody was asked yet', [], 'waiting unreachable'],
     ['all fail', [failed('own'), failed('other')], 'waiting unreachable'],
     ['one does not have it and one fails', [absent('own'), failed('other')], 'waiting not-found'],
@@ -256,12 +256,12 @@ describe('what moved', () => {
 
 describe('one log proves one transfer', () => {
   const onThird =
-    (parts: Partial<Claim> = {}) =>
+    (parts: Partial<LogClaim> = {}) =>
     (index: number) =>
       index === 3 ? claim(parts) : null;
 
   // What is stated is of 1,000 to Alice, who is known: a weight of 2, and 3 where exactly so much moved.
-  test.each<[string, Partial<Found>, string, Partial<Statement>?, Partial<Claim>?]>([
+  test.each<[string, Partial<Found>, string, Partial<Statement>?, Partial<LogClaim>?]>([
     [
       'it is taken, and nothing on the chain ties it to this one any more than to the other',
       {},

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import {
-  type NamedSubject,
   partRoots,
   planRoots,
   planSuspensions,
   type StoredRoot,
+  type SubscribedSubject,
   type SuspendedState,
 } from '../../src/domain/subjects/suspended-roots.ts';
 
@@ -19,7 +19,7 @@ const root = (name: string, atMs: number, ...receivers: string[]): StoredRoot =>
   receivers,
 });
 
-const named = (subscription: string, ...receivers: string[]): NamedSubject => ({
+const named = (subscription: string, ...receivers: string[]): SubscribedSubject => ({
   subscription,
   receivers,
   subject: W,
@@ -28,7 +28,7 @@ const named = (subscription: string, ...receivers: string[]): NamedSubject => ({
 type Case = {
   what: string;
   stored: StoredRoot[];
-  named: NamedSubject[];
+  named: SubscribedSubject[];
   suspended?: Record<string, SuspendedState>;
   isGraced?: boolean;
   /** Receivers that nothing names are not in the config. */

@@ -3,7 +3,7 @@ import { type JsonValue, parseJson } from '../../src/domain/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { readGatewayJob, readVault } from '../../src/upstream/wire/gateway-record.ts';
 import { readStatusPage, type StatusPage } from '../../src/upstream/wire/status-page.ts';
-import type { Reading } from '../../src/upstream/wire/wire.ts';
+import type { Parsed } from '../../src/upstream/wire/wire.ts';
 
 const hash = (digit: string): string => `0x${digit.repeat(64)}`;
 
@@ -27,7 +27,7 @@ const filled = {
   ],
 };
 
-function read<T>(reading: Reading<T>): T {
+function read<T>(reading: Parsed<T>): T {
   if ('mismatch' in reading) throw new Error(reading.mismatch);
   return reading.value;
 }

@@ -5,7 +5,12 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import type { Answer } from '../../src/upstream/client/ask.ts';
 import { UpstreamFailure } from '../../src/upstream/client/failure.ts';
 import { QuoteSigners } from '../../src/upstream/client/quote-signers.ts';
-import { type ChainEntry, type Listing, readChains, readTokens } from '../../src/upstream/wire/chain-list.ts';
+import {
+  type ChainEntry,
+  type ParsedList,
+  readChains,
+  readTokens,
+} from '../../src/upstream/wire/chain-list.ts';
 import { QUOTE_CHAIN, QUOTE_SIGNER, signQuote } from '../support/signed-quote.ts';
 
 const old = QUOTE_SIGNER;
@@ -24,7 +29,7 @@ async function quoteBy(account: typeof old, chainId = QUOTE_CHAIN): Promise<Json
 /** A chains endpoint whose signer can be rotated, and that counts how often it is read. */
 function chains() {
   const state = { signer: old.address, reads: 0, down: false, pending: [] as (() => void)[], held: false };
-  const answer = async (): Promise<Answer<Listing<ChainEntry>>> => {
+  const answer = async (): Promise<Answer<ParsedList<ChainEntry>>> => {
     state.reads++;
     if (state.down) {
       throw new UpstreamFailure({

@@ -5,7 +5,7 @@ import type { Database } from '../../src/books/sql/database.ts';
 import { prepareTables } from '../../src/books/sql/database.ts';
 import { openSqlite } from '../../src/books/sql/sqlite.ts';
 import type { DayRules } from '../../src/domain/books/report.ts';
-import type { Report } from '../../src/domain/books/report-schema.ts';
+import type { BooksReport } from '../../src/domain/books/report-schema.ts';
 
 /** More rounds than any step of a life has to read. */
 const MOST_ROUNDS = 100;
@@ -66,6 +66,6 @@ export class VirtualBooks {
 }
 
 /** What of a closed day stays: how a state was reported is as it is now (docs/books.md). */
-function unchanging({ madeAt: _, readUntil: __, transfers, ...report }: Report): string {
+function unchanging({ madeAt: _, readUntil: __, transfers, ...report }: BooksReport): string {
   return JSON.stringify({ ...report, transfers: transfers.map(({ reported: ___, ...row }) => row) });
 }

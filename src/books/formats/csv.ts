@@ -1,4 +1,4 @@
-import type { BookAmount, BookSum, Report, ReportRow } from '../../domain/books/report-schema.ts';
+import type { BookAmount, BookSum, BooksReport, ReportRow } from '../../domain/books/report-schema.ts';
 
 /** The beginning of a formula, also in the wide characters that some spreadsheets read as the plain ones. */
 const FORMULA = /^\s*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]|^[\t\r\n]/;
@@ -64,7 +64,7 @@ const TRANSFER_COLUMNS = [
 ];
 
 /** Yields the transfers of a day as RFC 4180, one row each. */
-export function transfersCsv({ transfers, exceptions }: Report): Generator<string> {
+export function transfersCsv({ transfers, exceptions }: BooksReport): Generator<string> {
   const named = Map.groupBy(exceptions, ({ subject }) => subject);
   const rows = Iterator.from(transfers).map((row) => [
     ...transferCells(row),
@@ -118,7 +118,7 @@ const SUM_COLUMNS = [
 ];
 
 /** Yields the balances and sums of a day in the same way. */
-export function sumsCsv({ balances, delivered, refunded, fees, routes }: Report): Generator<string> {
+export function sumsCsv({ balances, delivered, refunded, fees, routes }: BooksReport): Generator<string> {
   const sumCells = (name: string, sum: BookSum, ends: readonly [string, string] = ['', '']) => [
     name,
     ...ends,

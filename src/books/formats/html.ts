@@ -1,4 +1,4 @@
-import type { BookAmount, Report, ReportRow } from '../../domain/books/report-schema.ts';
+import type { BookAmount, BooksReport, ReportRow } from '../../domain/books/report-schema.ts';
 import { groupUnits } from '../../domain/transfers/money.ts';
 import { count, titleOf } from './text.ts';
 
@@ -42,7 +42,7 @@ td.number, code, time { white-space: nowrap; } .text { overflow-wrap: anywhere; 
 `;
 
 /** Yields a report as one HTML file without external parts, a row at a time. */
-export function* reportHtml(report: Report): Generator<string> {
+export function* reportHtml(report: BooksReport): Generator<string> {
   const { balances, delivered, refunded, fees, routes, checks, exceptions, transfers, notes, from, to } =
     report;
   const title = titleOf(report);
@@ -146,7 +146,7 @@ function transferCells(row: ReportRow): string[] {
   ];
 }
 
-function sums(title: string, list: Report['delivered']): Generator<string> {
+function sums(title: string, list: BooksReport['delivered']): Generator<string> {
   return section(title, SUM_COLUMNS, list, (sum) => [escaped(nameOf(sum)), shown(sum), String(sum.count)]);
 }
 

@@ -1,11 +1,11 @@
-import type { Report } from '../../domain/books/report-schema.ts';
+import type { BooksReport } from '../../domain/books/report-schema.ts';
 import { printableLine } from '../../notifiers/printable.ts';
 
 /** Most exceptions, tokens and sums in a text; the files list all. */
 const MOST_LISTED = 50;
 
 /** Returns a report's summary in one line. */
-export function titleOf({ day, zone, transfers, exceptions, checks, state }: Report): string {
+export function titleOf({ day, zone, transfers, exceptions, checks, state }: BooksReport): string {
   const named = new Set(exceptions.map(({ subject }) => subject)).size;
   const isWrong = checks.some(({ ok }) => !ok);
   const open = state === 'open' ? ', not closed' : '';
@@ -17,7 +17,7 @@ export function titleOf({ day, zone, transfers, exceptions, checks, state }: Rep
 const LONGEST_LINE = 20_000;
 
 /** Formats a report for a mail or a terminal, without the rows. Quoted text adds no lines. */
-export function reportText(report: Report): string {
+export function reportText(report: BooksReport): string {
   const { balances, delivered, refunded, fees, checks, exceptions, notes } = report;
   const shown = ({ units, amount }: { units: string | null; amount: string }): string =>
     units ?? `${amount} base units`;
@@ -30,7 +30,7 @@ export function reportText(report: Report): string {
     printableLine(
       `${place.symbol ?? (place.token || 'unknown token')} on ${place.chain ?? (place.chainId || 'an unknown chain')}`,
     );
-  const sums = (title: string, list: Report['delivered']): string[] =>
+  const sums = (title: string, list: BooksReport['delivered']): string[] =>
     list.length === 0
       ? []
       : [

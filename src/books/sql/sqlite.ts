@@ -18,8 +18,8 @@ const MOST_PREPARED = 100;
  * failed: an unusable file fails the request.
  */
 export function openSqlite(file: string, { isReadOnly = false } = {}): Database {
-  const writer = isReadOnly ? null : new Connection(file, false);
-  const reader = new Connection(file, true);
+  const writer = isReadOnly ? null : new SqliteConnection(file, false);
+  const reader = new SqliteConnection(file, true);
   return {
     kind: 'sqlite',
     write: (work) => (writer ?? reader).run('BEGIN IMMEDIATE', work),
@@ -61,7 +61,7 @@ function makeWherePossible(file: string): void {
   }
 }
 
-class Connection {
+class SqliteConnection {
   readonly #file: string;
   readonly #readOnly: boolean;
   #opened: { database: DatabaseSync; sql: Sql } | null = null;

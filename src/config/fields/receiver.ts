@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { type BatchingRules, isTimeZone, MOST_IN_DIGEST } from '../../domain/events/batching.ts';
 import { correctedPattern } from '../../domain/events/event-types.ts';
-import { type EventFilter, MAX_GLOB_LENGTH } from '../../domain/events/filter.ts';
+import { MAX_GLOB_LENGTH, type TransferFilter } from '../../domain/events/filter.ts';
 import type { JsonValue } from '../../domain/json.ts';
-import { type Finding, member } from '../file/errors.ts';
+import { type Fault, member } from '../file/errors.ts';
 import { walletField } from './addresses.ts';
 import { durationField, mapping, nameField, rateField, textField, wholeNumberField } from './fields.ts';
 
@@ -110,7 +110,7 @@ export function buildFilter(keys: {
   wallets?: string[] | undefined;
   chains?: number[] | undefined;
   minAmount?: string | undefined;
-}): EventFilter {
+}): TransferFilter {
   return {
     wallets: keys.wallets ?? null,
     chains: keys.chains?.map(String) ?? null,
@@ -180,7 +180,7 @@ export function buildBatching({ digest, quietHours }: BatchingFields): BatchingR
 }
 
 /** Checks the times of quiet hours against each other. */
-export function checkQuietHours(item: JsonValue): Finding[] {
+export function checkQuietHours(item: JsonValue): Fault[] {
   const quiet = member(item, 'quietHours');
   const [from, to] = [member(quiet, 'from'), member(quiet, 'to')];
   if (typeof from !== 'string' || from !== to) return [];

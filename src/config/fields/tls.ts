@@ -6,7 +6,7 @@ import type { JsonValue } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { Secret } from '../../secret.ts';
 import type { ReceiverTls } from '../config.ts';
-import { type Finding, member } from '../file/errors.ts';
+import { type Fault, member } from '../file/errors.ts';
 import type { FilePlace } from '../file/expand.ts';
 import { whyEndless } from '../file/source.ts';
 import { mapping, textField } from './fields.ts';
@@ -30,9 +30,9 @@ export const tlsSchema = mapping({
 });
 
 /** Checks the keys of `tls` against each other and against the URL. */
-export function checkTls(tls: JsonValue | undefined, { isHttps }: { isHttps: boolean }): Finding[] {
+export function checkTls(tls: JsonValue | undefined, { isHttps }: { isHttps: boolean }): Fault[] {
   if (tls === undefined) return [];
-  const findings: Finding[] = [];
+  const findings: Fault[] = [];
   const has = (key: string): boolean => member(tls, key) !== undefined;
   if (!isHttps)
     findings.push({
@@ -52,8 +52,8 @@ export function checkTls(tls: JsonValue | undefined, { isHttps }: { isHttps: boo
 export async function readTlsFiles(
   tls: z.output<typeof tlsSchema>,
   { folder, onFile }: FilePlace,
-): Promise<{ files: ReceiverTls; findings: Finding[] }> {
-  const findings: Finding[] = [];
+): Promise<{ files: ReceiverTls; findings: Fault[] }> {
+  const findings: Fault[] = [];
   async function read<T>(key: 'ca' | 'cert' | 'key', parse: (text: string) => T): Promise<T | null> {
     const file = tls[key];
     if (file === undefined) return null;

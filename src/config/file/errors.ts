@@ -47,7 +47,7 @@ export function renderPath(path: ConfigPath): string {
 }
 
 /** A problem at a place of the config, before it has a line. Paths of a section's own findings begin at that section. */
-export type Finding = {
+export type Fault = {
   path: ConfigPath;
   /** Omitted: the value at the path is described, unless it is secret. Never the value of a secret. */
   found?: string;
@@ -94,7 +94,7 @@ export function replaceAt(tree: JsonValue, { path, value }: { path: ConfigPath; 
 export function findRepeated(
   list: JsonValue | undefined,
   { at, expected, keyOf }: { at: ConfigPath; expected: string; keyOf(item: JsonValue): string | null },
-): Finding[] {
+): Fault[] {
   const seen = new Set<string>();
   return items(list).flatMap((item, index) => {
     const key = keyOf(item);

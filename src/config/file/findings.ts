@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { editDistance } from '../../domain/edit-distance.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
-import { type ConfigPath, type Finding, member, valueAt } from './errors.ts';
+import { type ConfigPath, type Fault, member, valueAt } from './errors.ts';
 import type { Hiding } from './expand.ts';
 
 type Schema = z.core.$ZodType;
@@ -123,7 +123,7 @@ const MAX_SHOWN_CHARACTERS = 80;
 type FindingContext = SchemaContext & { hiding: Hiding };
 
 /** Converts an issue of a schema, whose message is the expected value, to findings. */
-export function findingsOf(issue: z.core.$ZodIssue, context: FindingContext): Finding[] {
+export function findingsOf(issue: z.core.$ZodIssue, context: FindingContext): Fault[] {
   const path = pathOf(issue);
   switch (issue.code) {
     case 'unrecognized_keys': {
@@ -151,7 +151,7 @@ export function findingsOf(issue: z.core.$ZodIssue, context: FindingContext): Fi
 function unknownKey(
   path: (string | number)[],
   { known, tree, hiding }: FindingContext & { known: string[] },
-): Finding {
+): Fault {
   const key = String(path.at(-1));
   const nearest = nearestKey(key, known);
   const isWord = /^[A-Za-z][A-Za-z_-]{0,39}$/.test(key);
@@ -175,7 +175,7 @@ function isWrongKind(issue: z.core.$ZodIssue): boolean {
 
 /** Describes the found value without any secret and without text from outside the file. */
 export function describeFound(
-  finding: Finding,
+  finding: Fault,
   { variables, hiding, ...context }: FindingContext & { variables: string[] },
 ): string {
   if (finding.atKey === true && finding.found !== undefined) return hiding.mask(finding.found);

@@ -12,7 +12,7 @@ import { readQuoteFiles } from '../sections/quote-files.ts';
 import {
   ConfigError,
   type ConfigProblem,
-  type Finding,
+  type Fault,
   type PlacedProblem,
   renderPath,
   replaceAt,
@@ -20,7 +20,7 @@ import {
 } from './errors.ts';
 import { createHiding, type FilePlace, type Hiding } from './expand.ts';
 import { describeFound, findingsOf, pathOf, secretTexts } from './findings.ts';
-import { readSource, type Source, whyEndless } from './source.ts';
+import { type ConfigSource, readSource, whyEndless } from './source.ts';
 
 export const CONFIG_DEFAULT = './intentwatch.yaml';
 
@@ -79,7 +79,7 @@ export async function loadConfig(
 }
 
 /** Patterns that match no type of the catalogue. They are no problems, as the upstream may have words of its own. */
-function unknownPatterns({ receivers }: ParsedConfig): Finding[] {
+function unknownPatterns({ receivers }: ParsedConfig): Fault[] {
   return receivers.flatMap(({ events }, receiver) =>
     events.flatMap((pattern, index) => {
       if (isKnownPattern(pattern)) return [];
@@ -94,7 +94,7 @@ function unknownPatterns({ receivers }: ParsedConfig): Finding[] {
 async function readTls(
   { receivers }: ParsedConfig,
   place: FilePlace,
-): Promise<{ tls: (ReceiverTls | null)[]; findings: Finding[] }> {
+): Promise<{ tls: (ReceiverTls | null)[]; findings: Fault[] }> {
   const read = await Promise.all(
     receivers.map((item) =>
       item.type !== 'email' && item.tls !== undefined ? readTlsFiles(item.tls, place) : null,
@@ -140,7 +140,7 @@ function codeOf(error: unknown): string {
 }
 
 /** Applies the schema. Where it needs a number or a flag, texts of variables that read as one are converted first. */
-function parse(tree: JsonObject, source: Source): z.ZodSafeParseResult<ParsedConfig> {
+function parse(tree: JsonObject, source: ConfigSource): z.ZodSafeParseResult<ParsedConfig> {
   const first = configSchema.safeParse(tree);
   if (first.success) return first;
   const coerced = first.error.issues.filter((issue) => {
@@ -167,19 +167,19 @@ const MOST_PROBLEMS = 100;
 /** The first problems with their lines, in the order of the file, and the number of the rest. */
 function placed(
   file: string,
-  { source, findings, hiding }: { source: Source; findings: Finding[]; hiding: Hiding },
+  { source, findings, hiding }: { source: ConfigSource; findings: Fault[]; hiding: Hiding },
 ): ConfigProblem[] {
   const unreadable = new Set(source.problems.map(({ path }) => renderPath(path)));
   const tree = source.tree ?? {};
   // A value that could not be read already has its problem.
   const readable = findings.filter(({ path }) => path.length === 0 || !unreadable.has(renderPath(path)));
-  const describe = (finding: Finding): PlacedProblem => {
+  const describe = (finding: Fault): PlacedProblem => {
     const variables = source.variablesAt(finding.path);
     const found = describeFound(finding, { schema: configSchema, tree, variables, hiding });
     const path = finding.hidesKey === true ? finding.path.slice(0, -1) : finding.path;
     return { path, offset: offsetOf(finding), message: `found ${found}, expected ${finding.expected}` };
   };
-  const offsetOf = (finding: Finding): number =>
+  const offsetOf = (finding: Fault): number =>
     source.offsetOf(finding.path, { atKey: finding.atKey === true });
   const all = [
     ...source.problems.map((problem) => ({ offset: problem.offset, problem: () => problem })),

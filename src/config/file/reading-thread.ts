@@ -8,13 +8,13 @@ import { ConfigError, type ConfigPath, type ConfigProblem } from './errors.ts';
 import { loadConfig } from './load.ts';
 
 /** Result of reading a config. `files` maps each read file to its state before it was read. */
-type Reading = { files: Map<string, string>; result: Config | ConfigError };
+type LoadResult = { files: Map<string, string>; result: Config | ConfigError };
 
 /** Reads a config file with all files that it names. `isAgain` where it was read before. */
 export async function readConfigFile(
   file: string,
   { env, isAgain }: { env: NodeJS.ProcessEnv; isAgain: boolean },
-): Promise<Reading> {
+): Promise<LoadResult> {
   const files = new Map<string, string>();
   const onFile = (path: string): void => {
     if (!files.has(path)) files.set(path, stateOf(path));
@@ -41,7 +41,7 @@ export function stateOf(path: string): string {
 
 type ThreadTask = { file: string; env: NodeJS.ProcessEnv };
 
-/** Answer of the thread: a Reading in a form that can be copied between threads. */
+/** Answer of the thread: a LoadResult in a form that can be copied between threads. */
 type ThreadAnswer = { files: Map<string, string>; outcome: CopiedConfig | ConfigProblem[] };
 
 /** A config, and the secrets that a copy loses, with their places. */
@@ -54,7 +54,7 @@ const MOST_MS = 1_000 * LIMITS.config.seconds;
  * Reads a config in a thread, so that it delays no other work. Throws a ConfigError when it takes too long or too much
  * memory.
  */
-export async function readInThread(task: ThreadTask): Promise<Reading> {
+export async function readInThread(task: ThreadTask): Promise<LoadResult> {
   const thread = new Thread<ThreadTask, ThreadAnswer>({ module: import.meta.url, mostMs: MOST_MS });
   try {
     const { files, outcome } = await thread.run({ ...task, env: { ...task.env } });
@@ -76,7 +76,7 @@ function tooLarge(file: string, found: string): ConfigError {
   return new ConfigError([{ file, line: 1, column: 1, path: '', message }]);
 }
 
-function answerOf({ files, result }: Reading): ThreadAnswer {
+function answerOf({ files, result }: LoadResult): ThreadAnswer {
   if (result instanceof ConfigError) return { files, outcome: result.problems };
   return { files, outcome: { config: result, secrets: secretsIn(result, []) } };
 }

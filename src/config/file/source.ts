@@ -207,7 +207,7 @@ function asNode(value: unknown): Node | null {
 }
 
 /** The parsed text of a config file: its values with variables expanded, and their places. */
-export type Source = {
+export type ConfigSource = {
   /** Null when the text is no YAML mapping; then there is at least one problem. */
   tree: JsonObject | null;
   problems: PlacedProblem[];
@@ -221,7 +221,7 @@ export type Source = {
 };
 
 /** Reads YAML and expands `${…}` in its scalars, never in keys, so that a variable cannot change the structure. */
-export function readSource(text: string, outside: Outside): Source {
+export function readSource(text: string, outside: Outside): ConfigSource {
   const lineCounter = new LineCounter();
   const { masked, unmask } = maskVariables(text);
   const { values, syntaxProblems } = unlessTooDeep(masked, () => {
@@ -254,12 +254,12 @@ export function readSource(text: string, outside: Outside): Source {
   };
 }
 
-type Read = { values: Values | null; syntaxProblems: PlacedProblem[] };
+type ParsedText = { values: Values | null; syntaxProblems: PlacedProblem[] };
 
 function readDocument(
   document: Document.Parsed,
   { masked, ...rest }: { masked: string; unmask(part: string): string; outside: Outside },
-): Read {
+): ParsedText {
   const syntaxErrors = [...document.errors, ...document.warnings];
   const syntaxProblems = syntaxErrors.map((error) => ({
     path: [],
@@ -292,7 +292,7 @@ function repeatedKeys(document: Document.Parsed): number[] {
 }
 
 /** The parser, which recurses, limits the depth of brackets, but not of lists and mappings without them. */
-function unlessTooDeep(text: string, read: () => Read): Read {
+function unlessTooDeep(text: string, read: () => ParsedText): ParsedText {
   try {
     return read();
   } catch (error) {

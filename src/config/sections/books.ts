@@ -4,7 +4,7 @@ import type { BooksConfig } from '../config.ts';
 import { durationField, flagField, mapping } from '../fields/fields.ts';
 import { isLoopback, secretServerUrlField } from '../fields/http.ts';
 import { timeOfDayField, timeZoneField } from '../fields/receiver.ts';
-import { type Finding, member } from '../file/errors.ts';
+import { type Fault, member } from '../file/errors.ts';
 import { WITH_TLS } from './postgres-receiver.ts';
 import { mailAddressField } from './receiver.ts';
 
@@ -83,7 +83,7 @@ const PLAIN = 'disable';
 /** Parameters that change neither the host nor the use of TLS. */
 const PARAMETERS: ReadonlySet<string> = new Set(['sslmode', 'sslrootcert', 'sslcert', 'sslkey']);
 
-function checkUrl(url: URL, isInsecure: boolean): Finding[] {
+function checkUrl(url: URL, isInsecure: boolean): Fault[] {
   const path = ['books', 'url'];
   const other = [...url.searchParams.keys()].find((key) => !PARAMETERS.has(key));
   if (other !== undefined) {
@@ -102,10 +102,10 @@ function checkUrl(url: URL, isInsecure: boolean): Finding[] {
 }
 
 /** Checks the books against the sections that they need. */
-export function checkBooks(tree: JsonValue): Finding[] {
+export function checkBooks(tree: JsonValue): Fault[] {
   const books = member(tree, 'books');
   if (books === undefined || books === null) return [];
-  const findings: Finding[] = [];
+  const findings: Fault[] = [];
   const hasRedis = member(member(tree, 'redis'), 'url') !== undefined;
   if (hasRedis && member(books, 'url') === undefined) {
     const expected =

@@ -14,7 +14,7 @@ import {
   wholeNumberField,
 } from '../fields/fields.ts';
 import { headersField, httpUrl, isLoopback, proxyField, secretUrlField } from '../fields/http.ts';
-import { type Finding, findRepeated, items, member } from '../file/errors.ts';
+import { type Fault, findRepeated, items, member } from '../file/errors.ts';
 
 const endpointSchema = mapping({
   name: nameField.meta({
@@ -119,7 +119,7 @@ export function buildChecks(chainId: string, { rpc, finality, fulfilments }: Par
 }
 
 /** Checks the members of a chain against each other. */
-export function checkChecks(chainId: string, chain: JsonValue): Finding[] {
+export function checkChecks(chainId: string, chain: JsonValue): Fault[] {
   const rpc = member(chain, 'rpc');
   if (rpc === undefined) {
     return ['finality', 'fulfilments'].flatMap((key) =>
@@ -140,7 +140,7 @@ export function checkChecks(chainId: string, chain: JsonValue): Finding[] {
   ];
 }
 
-function checkEndpoints(rpc: JsonValue): Finding[] {
+function checkEndpoints(rpc: JsonValue): Fault[] {
   const nameOf = (item: JsonValue): string | null => {
     const name = member(item, 'name');
     return typeof name === 'string' ? name : null;
@@ -165,7 +165,7 @@ function checkEndpoints(rpc: JsonValue): Finding[] {
   return [...repeated.map((finding) => ({ ...finding, path: [...finding.path, 'name'] })), ...open];
 }
 
-function checkSolana(chain: JsonValue): Finding[] {
+function checkSolana(chain: JsonValue): Fault[] {
   const finality = member(chain, 'finality');
   return [
     ...(finality === undefined || finality === 'finalized'
@@ -177,7 +177,7 @@ function checkSolana(chain: JsonValue): Finding[] {
   ];
 }
 
-function checkFulfilments(fulfilments: JsonValue | undefined): Finding[] {
+function checkFulfilments(fulfilments: JsonValue | undefined): Fault[] {
   const [event, hash] = [member(fulfilments, 'event'), member(fulfilments, 'hash')];
   if (typeof event !== 'string' || typeof hash !== 'string') return [];
   const read = readFulfilmentEvent({ event, hash });

@@ -5,7 +5,7 @@ import type { AddedChain, AddedToken } from '../../domain/transfers/chains.ts';
 import type { CheckedChain } from '../config.ts';
 import { flagField, mapping, textField, wholeNumberField } from '../fields/fields.ts';
 import { httpUrl } from '../fields/http.ts';
-import { type Finding, findRepeated, member } from '../file/errors.ts';
+import { type Fault, findRepeated, member } from '../file/errors.ts';
 import { buildChecks, CHAIN_CHECKS, checkChecks } from './chain.ts';
 
 const EXPLORER = 'an http(s) URL with {txHash}, like https://explorer.example.com/tx/{txHash}';
@@ -130,7 +130,7 @@ export function buildNames(parsed: {
 }
 
 /** Checks the items of both sections against each other. */
-export function checkNames(tree: JsonValue): Finding[] {
+export function checkNames(tree: JsonValue): Fault[] {
   const chainOf = (item: JsonValue): string | null => {
     const chainId = member(item, 'chainId');
     return typeof chainId === 'number' ? String(chainId) : null;

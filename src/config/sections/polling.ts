@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
 import type { PollingConfig } from '../config.ts';
 import { durationField, mapping, parseDuration, textField } from '../fields/fields.ts';
-import { type Finding, member } from '../file/errors.ts';
+import { type Fault, member } from '../file/errors.ts';
 
 const statuses = z
   .array(textField({ pattern: /^\S+$/, expected: 'a status, one word as the upstream writes it' }), {
@@ -57,7 +57,7 @@ export const pollingSchema = mapping({
 });
 
 /** Checks the fields of `polling` against each other. */
-export function checkPolling(section: JsonValue | undefined): Finding[] {
+export function checkPolling(section: JsonValue | undefined): Fault[] {
   const written = {
     shortestWait: member(section, 'shortestWait'),
     longestWait: member(section, 'longestWait'),

@@ -13,7 +13,7 @@ import {
   retriesField,
 } from '../fields/receiver.ts';
 import { checkTls, tlsSchema } from '../fields/tls.ts';
-import { type Finding, member } from '../file/errors.ts';
+import { type Fault, member } from '../file/errors.ts';
 
 export const DEFAULT_TABLE = 'intentwatch_events';
 
@@ -96,7 +96,7 @@ export function buildPostgres(
 }
 
 /** Checks the URL, `tls` and `allowInsecure` against each other. */
-export function checkPostgres(item: JsonValue): Finding[] {
+export function checkPostgres(item: JsonValue): Fault[] {
   const text = member(item, 'url');
   const url = typeof text === 'string' ? postgresUrl(text) : null;
   if (url === null) return [];

@@ -10,17 +10,17 @@ import {
 import { LIMITS } from '../../domain/limits.ts';
 import { type ImportedQuote, readImportedQuote } from '../../domain/quotes/promised.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
-import { type ConfigPath, type Finding, items, member } from '../file/errors.ts';
+import { type ConfigPath, type Fault, items, member } from '../file/errors.ts';
 import type { FilePlace } from '../file/expand.ts';
 import { whyEndless } from '../file/source.ts';
 
 /** Quotes that a config imports: the content of each `file`, and findings for those that cannot be read. */
-export type QuoteFiles = { quotes: ReadonlyMap<string, ImportedQuote>; findings: Finding[] };
+export type QuoteFiles = { quotes: ReadonlyMap<string, ImportedQuote>; findings: Fault[] };
 
 /** Reads every `file` under `quotes` in a config's values. */
 export async function readQuoteFiles(tree: JsonValue, { folder, onFile }: FilePlace): Promise<QuoteFiles> {
   const quotes = new Map<string, ImportedQuote>();
-  const findings: Finding[] = [];
+  const findings: Fault[] = [];
   for (const { path, file } of quoteFilesOf(tree)) {
     const at = resolve(folder, file);
     onFile?.(at);
@@ -32,7 +32,7 @@ export async function readQuoteFiles(tree: JsonValue, { folder, onFile }: FilePl
 }
 
 /** Finds files that hold one quote with two contents: the upstream can have signed only one of them. */
-export function checkQuoteFiles(tree: JsonValue, quotes: ReadonlyMap<string, ImportedQuote>): Finding[] {
+export function checkQuoteFiles(tree: JsonValue, quotes: ReadonlyMap<string, ImportedQuote>): Fault[] {
   const first = new Map<SubjectId, string>();
   return quoteFilesOf(tree).flatMap(({ path, file }) => {
     const quote = quotes.get(file);
@@ -64,7 +64,7 @@ function quoteFilesOf(tree: JsonValue): { path: ConfigPath; file: string }[] {
 
 export const QUOTE_FILE = /^[^\0]+$/;
 
-async function readQuote(file: string): Promise<ImportedQuote | Omit<Finding, 'path'>> {
+async function readQuote(file: string): Promise<ImportedQuote | Omit<Fault, 'path'>> {
   const endless = whyEndless(file, LIMITS.quoteFile.bytes);
   if (endless !== null) return { found: endless.found, expected: `${endless.expected} with a quote as JSON` };
   let bytes: Buffer;

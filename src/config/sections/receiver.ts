@@ -35,7 +35,7 @@ import {
   signingSecretField,
 } from '../fields/signing-secret.ts';
 import { checkTls, tlsSchema } from '../fields/tls.ts';
-import { type Finding, findRepeated, items, member } from '../file/errors.ts';
+import { type Fault, findRepeated, items, member } from '../file/errors.ts';
 import { buildPostgres, checkPostgres, postgresSchema } from './postgres-receiver.ts';
 
 const ADDRESS = String.raw`[^\s@<>"(),:;\x00-\x1f]+@[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?`;
@@ -252,7 +252,7 @@ export function buildReceiver(
 }
 
 /** Checks the fields of one receiver against each other and against the `smtp` section. */
-export function checkReceiver(item: JsonValue, { hasSmtp }: { hasSmtp: boolean }): Finding[] {
+export function checkReceiver(item: JsonValue, { hasSmtp }: { hasSmtp: boolean }): Fault[] {
   const findings = checkEvents(item);
   if (member(item, 'type') === 'webhook') {
     findings.push(
@@ -283,7 +283,7 @@ export function checkReceiver(item: JsonValue, { hasSmtp }: { hasSmtp: boolean }
 }
 
 /** Programs get signed requests; a chat verifies nothing. */
-function checkSecrets(item: JsonValue): Finding[] {
+function checkSecrets(item: JsonValue): Fault[] {
   const format = member(item, 'format') ?? 'standard';
   const secrets = member(item, 'secrets');
   const isEnding = (secret: JsonValue): boolean => member(secret, 'until') !== undefined;
@@ -300,7 +300,7 @@ function checkSecrets(item: JsonValue): Finding[] {
   ];
 }
 
-function checkUrl(item: JsonValue): Finding[] {
+function checkUrl(item: JsonValue): Fault[] {
   const text = member(item, 'url');
   const url = typeof text === 'string' ? httpUrl(text) : null;
   if (url === null) return [];
@@ -325,7 +325,7 @@ function checkUrl(item: JsonValue): Finding[] {
 }
 
 /** A user who allows all private networks must not believe that only some are allowed. */
-function checkNetworks(item: JsonValue): Finding[] {
+function checkNetworks(item: JsonValue): Fault[] {
   if (member(item, 'allowPrivateNetwork') !== true || member(item, 'allowNetworks') === undefined) return [];
   return [
     {
@@ -337,7 +337,7 @@ function checkNetworks(item: JsonValue): Finding[] {
   ];
 }
 
-function checkEvents(item: JsonValue): Finding[] {
+function checkEvents(item: JsonValue): Fault[] {
   const patterns = items(member(item, 'events'));
   const onlyTakesAway =
     patterns.length > 0 && patterns.every((glob) => typeof glob === 'string' && glob.startsWith('!'));

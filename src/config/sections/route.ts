@@ -4,7 +4,7 @@ import { OPEN_EXECUTIONS, type RouteDefinition, USUAL_EXECUTIONS } from '../../d
 import { ROUTE_SERVICES } from '../../domain/subjects/subject.ts';
 import { addressField } from '../fields/addresses.ts';
 import { durationField, mapping, nameField, textField, wholeNumberField } from '../fields/fields.ts';
-import { type ConfigPath, type Finding, items, member } from '../file/errors.ts';
+import { type ConfigPath, type Fault, items, member } from '../file/errors.ts';
 
 const LEAST_SHARE = 0.000_001;
 
@@ -76,14 +76,14 @@ export function buildRoute({ every, executions, ...same }: z.output<typeof route
  * Checks routes against each other and against the upstream. One name is one route, in all subscriptions. The open service is
  * requested only where its address is known, and for executions that it has. Reads the tree of the whole config.
  */
-export function checkRoutes(tree: JsonValue): Finding[] {
+export function checkRoutes(tree: JsonValue): Fault[] {
   const routes = items(member(tree, 'subscriptions')).flatMap((subscription, index) =>
     items(member(subscription, 'routes')).map((route, place) => ({
       path: ['subscriptions', index, 'routes', place] satisfies ConfigPath,
       route,
     })),
   );
-  const findings: Finding[] = [];
+  const findings: Fault[] = [];
   const first = new Map<string, string>();
   for (const { path, route } of routes) {
     findings.push(...foreignExecutions(route, path));
@@ -118,7 +118,7 @@ function isOpen(route: JsonValue): boolean {
 }
 
 /** Executions that the open service does not have: it would refuse every request. */
-function foreignExecutions(route: JsonValue, path: ConfigPath): Finding[] {
+function foreignExecutions(route: JsonValue, path: ConfigPath): Fault[] {
   if (!isOpen(route)) return [];
   return items(member(route, 'executions')).flatMap((name, index) =>
     typeof name !== 'string' || OPEN_EXECUTIONS.some((one) => one === name)

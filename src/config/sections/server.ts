@@ -5,7 +5,7 @@ import { Secret } from '../../secret.ts';
 import type { ServerConfig } from '../config.ts';
 import { flagField, mapping, textField, wholeNumberField } from '../fields/fields.ts';
 import { baseUrlField, networkListField, networksField, proxyOriginField } from '../fields/http.ts';
-import { type Finding, member } from '../file/errors.ts';
+import { type Fault, member } from '../file/errors.ts';
 
 const tokenField = textField({
   pattern: /^[\x21-\x7e]{16,}$/,
@@ -145,12 +145,12 @@ export function hasApi(tree: JsonValue | undefined): boolean {
 }
 
 /** Finds tokens that have two rights: a holder of the lesser right would have the greater one as well. */
-export function checkServer(tree: JsonValue | undefined): Finding[] {
+export function checkServer(tree: JsonValue | undefined): Fault[] {
   const tokens = member(tree, 'tokens');
   const read = member(tokens, 'read');
   const consume = member(tokens, 'consume');
   const admins = [member(tree, 'token'), member(tokens, 'admin')];
-  const findings: Finding[] = [];
+  const findings: Fault[] = [];
   for (const [name, token] of Object.entries({ read, consume })) {
     if (typeof token !== 'string' || !admins.includes(token)) continue;
     findings.push({ path: ['tokens', name], expected: 'another token than an admin token' });

@@ -12,7 +12,7 @@ import {
   vaultId,
   walletId,
 } from '../../domain/subjects/subject.ts';
-import type { GaslessJob, Subscription } from '../config.ts';
+import type { ConfiguredJob, Subscription } from '../config.ts';
 import { evmAddressField, walletField } from '../fields/addresses.ts';
 import {
   durationField,
@@ -24,7 +24,7 @@ import {
   uuidField,
   wholeNumberField,
 } from '../fields/fields.ts';
-import { type Finding, findRepeated, isEmpty, items, member } from '../file/errors.ts';
+import { type Fault, findRepeated, isEmpty, items, member } from '../file/errors.ts';
 import { QUOTE_FILE } from './quote-files.ts';
 import { buildRoute, routeSchema } from './route.ts';
 
@@ -43,13 +43,13 @@ export const jobField = textField({
 
 const gaslessJobField = z.union(
   [
-    statusJobField.transform((id): GaslessJob => ({ id, endpoint: 'status' })),
+    statusJobField.transform((id): ConfiguredJob => ({ id, endpoint: 'status' })),
     mapping({
       id: jobField.meta({ description: 'The id of the job; at the status endpoint a UUID.', label: 'text' }),
       endpoint: z.enum(['status', 'gateway'], { error: '"status" or "gateway"' }).prefault('status').meta({
         description: 'Who knows the job: the v1 status endpoint or the deposit gateway.',
       }),
-    }).transform(({ id, endpoint }, context): GaslessJob => {
+    }).transform(({ id, endpoint }, context): ConfiguredJob => {
       if (endpoint === 'gateway') return { id, endpoint };
       const uuid = statusJobField.safeParse(id);
       if (uuid.success) return { id: uuid.data, endpoint };
@@ -275,8 +275,8 @@ export function checkSubscription(
     quotes: ReadonlyMap<string, ImportedQuote>;
     mayPull: boolean;
   },
-): Finding[] {
-  const findings: Finding[] = [];
+): Fault[] {
+  const findings: Fault[] = [];
   if (isJsonObject(item) && Object.keys(SUBJECT_IDS).every((key) => isEmpty(member(item, key)))) {
     findings.push({
       path: [],

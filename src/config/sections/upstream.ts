@@ -4,7 +4,7 @@ import { Secret } from '../../secret.ts';
 import type { UpstreamConfig } from '../config.ts';
 import { durationField, flagField, mapping, rateField, textField } from '../fields/fields.ts';
 import { baseUrlField, httpUrl, isLoopback, proxyField } from '../fields/http.ts';
-import { type Finding, member } from '../file/errors.ts';
+import { type Fault, member } from '../file/errors.ts';
 
 const MAX_REQUESTS_PER_SECOND = 10_000;
 
@@ -115,7 +115,7 @@ export function buildUpstream(section: z.output<typeof upstreamSchema>): Upstrea
 }
 
 /** Refuses plain http to another machine, because the key would travel in clear text. */
-export function checkUpstream(section: JsonValue | undefined): Finding[] {
+export function checkUpstream(section: JsonValue | undefined): Fault[] {
   if (member(section, 'allowInsecure') === true) return [];
   return ['baseUrl', 'quotesUrl'].flatMap((key) => {
     const text = member(section, key);

@@ -22,7 +22,7 @@ export type Posting = Line & { bookedMs: number; happenedMs: number; isLate: boo
 export function linesOf({ phase, transfer, isCountedElsewhere }: BookState): Line[] {
   if (isCountedElsewhere) return [];
   const source = transfer.sent ?? transfer.toSend;
-  const line = (side: Side, money: Partial<Money> | undefined): Line => ({
+  const line = (side: Side, money: Partial<PostedAmount> | undefined): Line => ({
     side,
     chainId: storableText(money?.chainId ?? (side === 'fee' ? '' : (transfer.source?.chainId ?? ''))),
     token: storableText(foldHex(money?.token ?? '')),
@@ -39,7 +39,7 @@ export function linesOf({ phase, transfer, isCountedElsewhere }: BookState): Lin
   return lines;
 }
 
-type Money = { chainId?: string | undefined; token?: string | undefined; amount: string };
+type PostedAmount = { chainId?: string | undefined; token?: string | undefined; amount: string };
 
 /** Bounds of a booking: not before `closedMs` (earlier days are closed), nor before the transfer's last one. */
 type BookTimes = { openedMs: number; closedMs: number; lastBookedMs: number | null };

@@ -129,7 +129,7 @@ export const REPORT = z
   })
   .meta({ id: 'Books' });
 
-export type Report = z.infer<typeof REPORT>;
+export type BooksReport = z.infer<typeof REPORT>;
 
 /**
  * Breaks between the log and the books. `other-log`: the log was lost with its Redis. `trimmed`: entries left the log

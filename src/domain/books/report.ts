@@ -4,9 +4,9 @@ import { type Day, type DayTransfer, deliveriesBy, type ReportEvent, type Report
 import { amountOf, type BookNames, linesOf, Sums, sumsOf, type TokenPlace } from './postings.ts';
 import {
   type BookException,
+  type BooksReport,
   EXCEPTION_KINDS,
   type ExceptionKind,
-  type Report,
   type ReportRow,
 } from './report-schema.ts';
 import { proofOf, rowOf } from './row.ts';
@@ -33,7 +33,7 @@ type ReportData = {
 const USUAL_DELIVERY_MS = 60_000;
 
 /** Makes the books of a day from the rows alone. Works on the transfers as they come, and keeps only their rows. */
-export async function makeReport(data: ReportData): Promise<Report> {
+export async function makeReport(data: ReportData): Promise<BooksReport> {
   const { day, nowMs, names } = data;
   // Transfers under way when the books began are booked right before that, and are the opening of the first day of any zone.
   const counted = { ...day, fromMs: Math.max(day.fromMs, data.openedMs) };

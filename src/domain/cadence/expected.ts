@@ -75,7 +75,7 @@ function piecesFrom(ends: StageEnds, ageSeconds: number): Piece[] {
  * is awaited, and when the end is more likely not to come.
  */
 export function expectedBy(
-  { subject, snapshot, nowMs }: { subject: SubjectId; snapshot: Stage; nowMs: number },
+  { subject, snapshot, nowMs }: { subject: SubjectId; snapshot: CurrentStage; nowMs: number },
   ends: (route: string, watch: Watch) => StageEnds | null,
 ): ExpectedBy | null {
   const { watch } = stageOf(subject, snapshot.status);
@@ -98,7 +98,7 @@ export function expectedBy(
   };
 }
 
-type Stage = Pick<Snapshot, 'status' | 'record' | 'updatedAt' | 'changedAtMs'>;
+type CurrentStage = Pick<Snapshot, 'status' | 'record' | 'updatedAt' | 'changedAtMs'>;
 
 /** The next status when all goes well, from the table of the subject's kind; null for none. */
 function usualNext(subject: SubjectId, status: string): string | null {

@@ -113,7 +113,7 @@ export function updatedHazard({ curve, reached, transfers }: Prior, tally: Tally
 }
 
 /** Observation of a stage's timing by a poll. `failed`: the stage failed within the interval. */
-export type Observed = { route: string; watch: Watch; interval: Interval; failed: boolean };
+export type StageObservation = { route: string; watch: Watch; interval: Interval; failed: boolean };
 
 /** A poll that found a subject in `status`. `seenAtMs`: the last poll that stored nothing, null for none. */
 export type Look = {
@@ -133,7 +133,7 @@ export function isRefund({ subject, before, status }: Look): boolean {
 const REFUNDED = 'refunded';
 
 /** Observation of a stage's timing by a poll; null when nothing can be learned. */
-export function observed(look: Look): Observed | null {
+export function observed(look: Look): StageObservation | null {
   const { subject, before, status, nowMs } = look;
   const { watch } = stageOf(subject, before.status);
   if (watch === null || before.unconfirmed !== null) return null;

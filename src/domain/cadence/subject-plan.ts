@@ -15,7 +15,7 @@ import { type OverdueAfter, type TimedEvent, timedMoments } from './timed.ts';
 import type { CadenceModel } from './watched.ts';
 
 /** A subject, its snapshot and its claims. `snapshot` is null until the upstream has shown the subject. */
-export type Standing = { subject: SubjectId; snapshot: Snapshot | null; claims: readonly Claim[] };
+export type PlanInput = { subject: SubjectId; snapshot: Snapshot | null; claims: readonly Claim[] };
 
 type Wishes = { overdueAfterMs: OverdueAfter | null; warnBeforeMs: number | null };
 
@@ -46,7 +46,7 @@ export type SubjectPlan = {
 };
 
 /** Plans a subject from its present state. */
-export function planSubject(standing: Standing, context: PlanContext): SubjectPlan {
+export function planSubject(standing: PlanInput, context: PlanContext): SubjectPlan {
   const { subject, snapshot, claims } = standing;
   const { nowMs, price, model, finished, route } = context;
   const moments = momentsOf(standing, context);
@@ -67,7 +67,7 @@ export function planSubject(standing: Standing, context: PlanContext): SubjectPl
 
 /** Times of the clock's events of a subject. Warnings of past events are skipped. */
 function momentsOf(
-  { subject, snapshot, claims }: Standing,
+  { subject, snapshot, claims }: PlanInput,
   { nowMs, learnedMs, subscriptions, imported }: PlanContext,
 ): { atMs: number; event: TimedEvent }[] {
   // An imported quote expires by the clock even before the upstream has shown it.

@@ -70,13 +70,13 @@ export function isOverdue(flag: string): boolean {
 
 const FOR_ALL = { overdueAfter: null, warnBeforeMs: null, untilMs: null };
 
-type Moment = { atMs: number; event: TimedEvent };
+type ScheduledEvent = { atMs: number; event: TimedEvent };
 
 /** Expiry of an unfunded subject, and the warnings before it. `prefix` marks flags that last for the subject's life. */
 function expiry(
   { atMs, prefix, raw }: { atMs: number; prefix: string; raw: JsonObject },
   of: { subject: SubjectId; snapshot: Snapshot; warnBeforeMs: readonly number[] },
-): Moment[] {
+): ScheduledEvent[] {
   const { subject, snapshot } = of;
   const moment = (word: string, flag: string): FlaggedEvent => ({
     flag: `${prefix}${flag}`,

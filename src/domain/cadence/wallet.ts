@@ -27,7 +27,7 @@ export type OpenTransfer = {
 };
 
 /** Last poll of each listing of a wallet: Redis time, ms, and the plan's virtual time, seconds. */
-export type Polled = { readonly [listing in Listing]?: { atMs: number; virtual: number } };
+export type LastPolls = { readonly [listing in Listing]?: { atMs: number; virtual: number } };
 
 /** Next listing of a wallet to poll, and its time. */
 export type WalletPlan = PlannedPoll & { listing: Listing };
@@ -70,7 +70,7 @@ const MOST_AHEAD_MS = 300_000;
 /** Input of a wallet's plan. */
 export type WalletView = {
   open: readonly OpenTransfer[];
-  polled: Polled;
+  polled: LastPolls;
   /** Last ingested poll of the head: the head shows what that poll showed. */
   headTakenAtMs: number;
   nowMs: number;

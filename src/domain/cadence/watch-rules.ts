@@ -106,36 +106,36 @@ const DAY = 86_400 * SECOND;
  * price of 1, no sooner than `leastFactor` shortest waits. Tracking ends `finishAfterMs` after the stage began; null
  * means never. `waiting`: a transfer is under way, for which `overdue` exists.
  */
-export type Stage = { finishAfterMs: number | null; waiting: boolean } & (
+export type StageRule = { finishAfterMs: number | null; waiting: boolean } & (
   | { watch: Watch }
   | { watch: null; everyMs: number; leastFactor: number }
 );
 
 /** Stage of a transfer under way, until the awaited change comes. */
-export function underWay(watch: Watch): Stage {
+export function underWay(watch: Watch): StageRule {
   return { watch, finishAfterMs: null, waiting: true };
 }
 
 /** Stage without a model. */
-export function idle(everySeconds: number, finishAfterMs: number | null, leastFactor = 1): Stage {
+export function idle(everySeconds: number, finishAfterMs: number | null, leastFactor = 1): StageRule {
   return { watch: null, everyMs: everySeconds * SECOND, finishAfterMs, leastFactor, waiting: false };
 }
 
 /** Stage that changes slowly and needs action by somebody else. */
-export function trouble(finishAfterMs: number): Stage {
+export function trouble(finishAfterMs: number): StageRule {
   return idle(60, finishAfterMs, TROUBLE_FACTOR);
 }
 
-export const FINISHED: Stage = idle(60, 0);
+export const FINISHED: StageRule = idle(60, 0);
 
 /** Stage that lasts as long as the config names the subject. The wallet's plan sets the times (see `planWallet`). */
-export const WATCHED: Stage = idle(5, null);
+export const WATCHED: StageRule = idle(5, null);
 
 /** Stage of an unknown status: polled slowly, and not for ever. */
-export const UNNAMED: Stage = idle(30, 30 * DAY, 5);
+export const UNNAMED: StageRule = idle(30, 30 * DAY, 5);
 
 /** Stage before the upstream knows the subject: polled soon, since it may be indexed at any time. */
-export const UNSEEN: Stage = idle(5, null, 2);
+export const UNSEEN: StageRule = idle(5, null, 2);
 
 /** A stage without a model is polled every thirtieth of its age, up to this. */
 const IDLE_SHARE = 30;

@@ -21,7 +21,7 @@ export type StageSeen = { subject: SubjectId; status: string | null; route: stri
  * Possible changes that a poll may find. `hazard`: present chance of a change per second. `term` makes the term for
  * the time of the last poll; null without a model, when `constant` is the weighted rate of changes.
  */
-export type Watched = {
+export type ExpectedChanges = {
   hazard: number;
   weight: number;
   limits: Limits;
@@ -52,7 +52,7 @@ export function coveredWait(
  * Possible changes that a poll of a stage may find. A stage with an interval but no model gets the constant hazard
  * for which the interval is right at a price of 1. So all waits scale with the square root of the price.
  */
-export function watched(stage: StageSeen, now: { nowMs: number; model: CadenceModel }): Watched {
+export function watched(stage: StageSeen, now: { nowMs: number; model: CadenceModel }): ExpectedChanges {
   const { subject, status, route, sinceMs } = stage;
   const { nowMs, model } = now;
   const ageSeconds = Math.max(0, nowMs - sinceMs) / 1_000;

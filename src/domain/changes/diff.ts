@@ -73,7 +73,7 @@ function pairOpen(
 
 type Leafy = { name: string; leaves: ReadonlySet<string> };
 
-type Element = Leafy & { element: JsonValue; at: number };
+type UnpairedElement = Leafy & { element: JsonValue; at: number };
 
 function equalKey({ name, leaves }: Leafy): string {
   return `${name} ${[...leaves].sort().join()}`;
@@ -85,12 +85,12 @@ function quotesKey(name: string, element: JsonValue): string {
 
 /** Elements by a key, each returned while it is free. An element never becomes free again. */
 class FreeElements {
-  readonly #queues: Map<string, { elements: Element[]; next: number }>;
+  readonly #queues: Map<string, { elements: UnpairedElement[]; next: number }>;
   readonly #isFree: (element: JsonValue) => boolean;
 
   constructor(
-    elements: readonly Element[],
-    key: (element: Element) => string,
+    elements: readonly UnpairedElement[],
+    key: (element: UnpairedElement) => string,
     isFree: (element: JsonValue) => boolean,
   ) {
     const groups = Map.groupBy(elements, key);
@@ -111,9 +111,9 @@ class FreeElements {
 
 /** Elements of a set, indexed by their leaves, so that not every pair is compared. */
 class Elements {
-  readonly all: readonly Element[];
-  readonly #byLeaf = new Map<string, Element[]>();
-  #byRarest: Map<string, Element[]> | null = null;
+  readonly all: readonly UnpairedElement[];
+  readonly #byLeaf = new Map<string, UnpairedElement[]>();
+  #byRarest: Map<string, UnpairedElement[]> | null = null;
   #comparisons = 0;
 
   constructor(elements: readonly JsonValue[], nameElement: NameElement) {
@@ -127,8 +127,8 @@ class Elements {
   }
 
   /** Elements of the same name that have all leaves of one, in order. */
-  *showing({ name, leaves }: Leafy): Generator<Element> {
-    let rarest: readonly Element[] = this.all;
+  *showing({ name, leaves }: Leafy): Generator<UnpairedElement> {
+    let rarest: readonly UnpairedElement[] = this.all;
     for (const leaf of leaves) {
       const having = this.#byLeaf.get(leaf) ?? [];
       if (having.length < rarest.length) rarest = having;
@@ -140,9 +140,9 @@ class Elements {
   }
 
   /** Elements of the same name whose leaves one all has, in order. */
-  shownBy({ name, leaves }: Leafy): Element[] {
+  shownBy({ name, leaves }: Leafy): UnpairedElement[] {
     this.#byRarest ??= this.#indexByRarest();
-    const found: Element[] = [];
+    const found: UnpairedElement[] = [];
     for (const leaf of leaves) {
       for (const candidate of this.#byRarest.get(leaf) ?? []) {
         if (!this.#mayCompare()) break;
@@ -153,8 +153,8 @@ class Elements {
   }
 
   /** Indexes each element by its rarest leaf: whatever contains the element has this leaf. */
-  #indexByRarest(): Map<string, Element[]> {
-    const byRarest = new Map<string, Element[]>();
+  #indexByRarest(): Map<string, UnpairedElement[]> {
+    const byRarest = new Map<string, UnpairedElement[]>();
     const count = (leaf: string): number => this.#byLeaf.get(leaf)?.length ?? 0;
     for (const one of this.all) {
       const [first, ...rest] = one.leaves;
@@ -190,7 +190,7 @@ function push<V>(lists: Map<string, V[]>, key: string, value: V): void {
  *
  * In both, a missing member is omitted, not removed: an omission is not a transition.
  */
-export type Reading = 'grows' | 'replaces';
+export type Completeness = 'grows' | 'replaces';
 
 type Difference = { changes: string[]; merged: JsonObject };
 
@@ -201,7 +201,7 @@ const IGNORED = new Set(['updatedAt', 'id']);
 export function diffRecords(
   stored: JsonObject,
   answered: JsonObject,
-  options: { reading: Reading; unreadable: readonly string[] },
+  options: { reading: Completeness; unreadable: readonly string[] },
 ): Difference {
   const readable = Object.fromEntries(
     Object.entries(answered).filter(
@@ -214,7 +214,7 @@ export function diffRecords(
   return { changes: changes.filter((path) => !IGNORED.has(path) && !unreadable.has(path)), merged };
 }
 
-type Walk = { path: string; reading: Reading; changes: string[] };
+type Walk = { path: string; reading: Completeness; changes: string[] };
 
 function mergeObject(stored: JsonObject, answered: JsonObject, walk: Walk): JsonObject {
   const merged: JsonObject = { ...stored };

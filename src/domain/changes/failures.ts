@@ -27,9 +27,9 @@ function allFailures(record: JsonObject): Failure[] {
   return ['steps', 'intents', 'subStatuses'].flatMap((list) => elements(record, list)).flatMap(failureOf);
 }
 
-type Element = { list: string; path: string; index: number; value: JsonObject };
+type RecordElement = { list: string; path: string; index: number; value: JsonObject };
 
-function elements(record: JsonObject, list: string, prefix = ''): Element[] {
+function elements(record: JsonObject, list: string, prefix = ''): RecordElement[] {
   const values = record[list];
   if (!Array.isArray(values)) return [];
   return values.flatMap((value, index) => {
@@ -40,7 +40,7 @@ function elements(record: JsonObject, list: string, prefix = ''): Element[] {
   });
 }
 
-function failureOf({ list, path, index, value }: Element): Failure[] {
+function failureOf({ list, path, index, value }: RecordElement): Failure[] {
   const status = [value.status, value.state].map(wordOf).find((word) => word !== null && FAILED.test(word));
   if (status == null) return [];
   const chainId = wordOf(value.chainId);

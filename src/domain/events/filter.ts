@@ -4,7 +4,7 @@ import type { Directory } from '../transfers/chains.ts';
 import { type Leg, readTransfer, type Transfer } from '../transfers/transfer.ts';
 
 /** Filter of transfers; null passes all. `wallets` as in subjects, `chains` as ids in text, `minAmount` in token units. */
-export type EventFilter = {
+export type TransferFilter = {
   wallets: string[] | null;
   chains: string[] | null;
   minAmount: string | null;
@@ -20,7 +20,7 @@ export type FilteredEvent = { record: JsonObject; roots: readonly string[] };
  * `minAmount`: no amount of a token of the directory is known, or one reaches it.
  */
 export function passesFilter(
-  filter: EventFilter,
+  filter: TransferFilter,
   { record, roots }: FilteredEvent,
   directory: Directory,
 ): boolean {

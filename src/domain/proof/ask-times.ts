@@ -1,4 +1,4 @@
-import type { Found, Reading } from './proof.ts';
+import type { Found, TxState } from './proof.ts';
 import type { WaitingReason } from './verdict.ts';
 
 /** Reason why a check waits: that of its verdict, or the transfer no longer states the payment. */
@@ -59,7 +59,7 @@ export function planAsk({
   sinceSeenMs,
 }: {
   because: PostponeReason;
-  readings: readonly Reading[];
+  readings: readonly TxState[];
   ageMs: number;
   /** Time since an endpoint had it in a block; null when none ever had. */
   sinceSeenMs: number | null;
@@ -93,11 +93,11 @@ export function planAsk({
 }
 
 /** State of the endpoint of each reading, in the order of the readings. */
-export function endpointStates(readings: readonly Reading[]): EndpointState[] {
+export function endpointStates(readings: readonly TxState[]): EndpointState[] {
   return readings.map((reading) => endpointState(reading, readings));
 }
 
-function endpointState(reading: Reading, all: readonly Reading[]): EndpointState {
+function endpointState(reading: TxState, all: readonly TxState[]): EndpointState {
   const name = reading.endpoint;
   switch (reading.outcome) {
     case 'failed':
@@ -135,7 +135,7 @@ function growingMs(ageMs: number): number {
  * Ms until every found block is final, at a second per second of the chain's clock; null without an open block. A far
  * or late block is left to the watch of the final head: on some chains finality comes in leaps.
  */
-function untilFinalMs(readings: readonly Reading[], ageMs: number): number | null {
+function untilFinalMs(readings: readonly TxState[], ageMs: number): number | null {
   const waits = readings
     .filter((reading) => reading.outcome === 'found')
     .flatMap(({ isFinal, block, head }) => (isFinal ? [] : [(block.timestamp - head.timestamp) * 1_000]));

@@ -4,7 +4,7 @@ import type { SubjectId } from '../subjects/subject.ts';
  * A payment that a log has proved. `weight`: sum of the facts on the chain that tie the log to it. The pinned
  * contract named the intent (4), it went to a known recipient (2), it moved exactly the stated amount (1).
  */
-export type Claim = {
+export type LogClaim = {
   check: string;
   subject: SubjectId;
   /** Stated base units; null when none were stated, or when it is removed. */
@@ -25,7 +25,7 @@ export function weightOf(tied: { isNamed: boolean; isToKnown: boolean; isExact: 
   return (tied.isNamed ? NAMED : 0) + (tied.isToKnown ? KNOWN_RECIPIENT : 0) + (tied.isExact ? EXACT : 0);
 }
 
-type Claimed = { moved: string; amount: string | null; weight: number };
+type Claimant = { moved: string; amount: string | null; weight: number };
 
 /**
  * Decides between two payments that claim one log.
@@ -39,8 +39,8 @@ type Claimed = { moved: string; amount: string | null; weight: number };
  * | as much, and by neither: nothing on the chain decides                     | undecided: `unclear`         |
  */
 export function holderOf(
-  mine: Claimed & { subject: SubjectId },
-  theirs: Claim,
+  mine: Claimant & { subject: SubjectId },
+  theirs: LogClaim,
 ): 'open' | 'unclear' | 'mine' | 'theirs' {
   if (theirs.isOpen) return 'open';
   const both = BigInt(mine.amount ?? '1') + BigInt(theirs.amount ?? '1');

@@ -1,4 +1,4 @@
-import { ageOf, type Claim, type Funding, holderOf, weightOf } from './claim.ts';
+import { ageOf, type Funding, holderOf, type LogClaim, weightOf } from './claim.ts';
 import type { DisputeReason, Found, Move, Proof } from './proof.ts';
 import type { Statement } from './statement.ts';
 
@@ -23,7 +23,7 @@ type UncheckedFinding = 'ambiguous' | 'not-stated' | 'token-not-checkable' | 'no
 /** Facts beside the reading. */
 export type FindRules = {
   /** Returns the payment that a move already proved, by `Move.index`; null for none, and for this payment. */
-  claimOn(index: number): Claim | null;
+  claimOn(index: number): LogClaim | null;
   funding: Funding;
   statedAtMs: number;
   nowMs: number;
@@ -133,7 +133,7 @@ export function findIn(statement: Statement, reading: Found, rules: FindRules): 
     );
   }
 
-  function holder({ move, isToKnown }: Candidate, claim: Claim): ReturnType<typeof holderOf> {
+  function holder({ move, isToKnown }: Candidate, claim: LogClaim): ReturnType<typeof holderOf> {
     const stated = amount ?? statement.sent;
     const weight = weightOf({ isNamed, isToKnown, isExact: move.amount === stated });
     return holderOf({ moved: move.amount, amount, weight, subject: statement.subject }, claim);

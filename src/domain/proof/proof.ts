@@ -61,9 +61,9 @@ export const READING = z.discriminatedUnion('outcome', [
   z.object({ ...WHO, outcome: z.literal('failed'), reason: z.string() }),
 ]);
 
-export type Reading = z.infer<typeof READING>;
+export type TxState = z.infer<typeof READING>;
 
-export type Found = Extract<Reading, { outcome: 'found' }>;
+export type Found = Extract<TxState, { outcome: 'found' }>;
 
 const DISPUTE_REASONS = ['reverted', 'no-transfer', 'short', 'other-recipient', 'other-intent'] as const;
 

@@ -1,6 +1,6 @@
 import { type AddedToken, COMMON, extendDirectory, tokenKey } from '../transfers/chains.ts';
 import { type Finding, type FindRules, findIn } from './finding.ts';
-import type { Found, Proof, Reading } from './proof.ts';
+import type { Found, Proof, TxState } from './proof.ts';
 import { chainFamily, isNativeToken, type Statement } from './statement.ts';
 
 // | what the endpoints report                                                    | verdict                     |
@@ -72,7 +72,7 @@ const PATIENCE_MS = 3_600_000;
 const MOST_MOVES = 20;
 
 /** Judges a statement by each endpoint's last reading. Without readings, it decides whether a check is of any use. */
-export function judge(statement: Statement, readings: readonly Reading[], rules: JudgeRules): Verdict {
+export function judge(statement: Statement, readings: readonly TxState[], rules: JudgeRules): Verdict {
   const useless = neverChecked(statement, rules);
   if (useless !== null) return { outcome: 'unchecked', because: useless, isHeld: false };
   const found = readings.filter((reading) => reading.outcome === 'found');
@@ -106,7 +106,7 @@ function neverChecked(
 
 function notFinal(
   statement: Statement,
-  { readings, isFound }: { readings: readonly Reading[]; isFound: boolean },
+  { readings, isFound }: { readings: readonly TxState[]; isFound: boolean },
   { statedAtMs }: JudgeRules,
 ): Verdict {
   if (isFound) return { outcome: 'waiting', because: 'not-final' };
@@ -124,7 +124,7 @@ function notFinal(
 /** True when any endpoint reports something else that is as final. */
 function contradicts(
   first: Found,
-  { readings, final, token }: { readings: readonly Reading[]; final: Found[]; token: string | null },
+  { readings, final, token }: { readings: readonly TxState[]; final: Found[]; token: string | null },
 ): boolean {
   const said = evidenceOf(first, token);
   if (final.some((other) => evidenceOf(other, token) !== said)) return true;
@@ -174,7 +174,7 @@ function concluded(
 
 function proofOf(
   { payment, chainId, txHash, token, amount }: Statement,
-  { checked, endpoints }: { checked: Proof['checked']; endpoints: readonly Reading[] },
+  { checked, endpoints }: { checked: Proof['checked']; endpoints: readonly TxState[] },
 ): Proof {
   return {
     payment,
@@ -187,7 +187,7 @@ function proofOf(
   };
 }
 
-function hostsOf(readings: readonly Reading[]): number {
+function hostsOf(readings: readonly TxState[]): number {
   return new Set(readings.map(({ host }) => host)).size;
 }
 

@@ -1,4 +1,4 @@
-import { FINISHED, idle, type Stage, trouble, underWay } from '../cadence/watch-rules.ts';
+import { FINISHED, idle, type StageRule, trouble, underWay } from '../cadence/watch-rules.ts';
 import { parseSubjectId, SUBJECT_KINDS, type SubjectId, type SubjectKind } from './subject.ts';
 
 /** The upstream's endpoint groups, each with its own budget, plan and queue. */
@@ -24,7 +24,7 @@ export type Telling = { says: string | null; title: string | null; isTrouble: bo
  */
 export type Status = Telling & {
   next: readonly string[];
-  stage: Stage;
+  stage: StageRule;
   isFailure: boolean;
   isUnfunded: boolean;
 };
@@ -48,7 +48,7 @@ export function telling({ says, title, isTrouble }: Wording): Telling {
 }
 
 function status(
-  stage: Stage,
+  stage: StageRule,
   next: readonly string[],
   more: Wording & { isFailure?: true; isUnfunded?: true } = {},
 ): Status {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Stage, UNNAMED, UNSEEN, WATCHED } from '../cadence/watch-rules.ts';
+import { type StageRule, UNNAMED, UNSEEN, WATCHED } from '../cadence/watch-rules.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 import { type Kind, kindOf, statusOf } from './kinds.ts';
 import { type SubjectId, subjectKind } from './subject.ts';
@@ -113,7 +113,7 @@ function parsed(text: string): JsonValue | undefined {
 export type Step = 'same' | 'forward' | 'skipped' | 'backward' | 'other';
 
 /** Stage of a subject in a status; null as status means that the upstream has not shown the subject yet. */
-export function stageOf(subject: SubjectId, status: string | null): Stage {
+export function stageOf(subject: SubjectId, status: string | null): StageRule {
   if (subjectKind(subject) === 'wallet') return WATCHED;
   if (status === null) return UNSEEN;
   return statusOf(subject, status)?.stage ?? UNNAMED;

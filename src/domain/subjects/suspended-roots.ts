@@ -5,7 +5,7 @@ import { claimRoot, parseClaimRoot } from './subscription.ts';
 export type StoredRoot = { root: string; atMs: number; receivers: readonly string[] };
 
 /** A subject that a subscription of the new config names, and the receivers of that subscription. */
-export type NamedSubject = { subscription: string; receivers: readonly string[]; subject: SubjectId };
+export type SubscribedSubject = { subscription: string; receivers: readonly string[]; subject: SubjectId };
 
 /** A root of the new config that continues others, which leave the config: it has their start. */
 export type ContinuedRoot = { root: string; subject: SubjectId; atMs: number; from: readonly string[] };
@@ -27,7 +27,7 @@ const LOG = '';
  *                                       | it is new and every receiver has a start; else one for these receivers alone
  *   under none                          | the root of the subscription, from the reload on
  */
-export function planRoots(stored: readonly StoredRoot[], named: readonly NamedSubject[]): RootPlan {
+export function planRoots(stored: readonly StoredRoot[], named: readonly SubscribedSubject[]): RootPlan {
   const before = Map.groupBy(stored, ({ root }) => parseClaimRoot(root).subject);
   const receiversNow = new Map(named.map((one) => [claimRoot(one.subscription, one.subject), one.receivers]));
   const stays = new Set(stored.map(({ root }) => root).filter((root) => isStillWanted(root, receiversNow)));
@@ -49,7 +49,7 @@ function isStillWanted(root: string, receiversNow: ReadonlyMap<string, readonly 
 }
 
 function continuedFor(
-  { subscription, receivers, subject }: NamedSubject,
+  { subscription, receivers, subject }: SubscribedSubject,
   { leaving, staying }: { leaving: readonly StoredRoot[]; staying: readonly StoredRoot[] },
 ): ContinuedRoot[] {
   const whole = claimRoot(subscription, subject);
@@ -92,7 +92,7 @@ export type SuspensionPlan = { narrowed: ContinuedRoot[]; out: string[]; back: s
 /** Input of a reload; `continued` and `stays` as in `planRoots`. `present`: receivers of the next config. */
 type Reload = {
   stored: readonly StoredRoot[];
-  named: readonly NamedSubject[];
+  named: readonly SubscribedSubject[];
   continued: readonly ContinuedRoot[];
   stays: ReadonlySet<string>;
   suspended: ReadonlyMap<string, SuspendedState>;

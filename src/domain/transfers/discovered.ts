@@ -43,10 +43,10 @@ type ListedChain = { chainId: number; name: string | null; quoteSigner: string |
 type ListedToken = { chainId: number; address: string; symbol: string | null; decimals: number | null };
 
 /** Valid entries of a list, and the number of incomplete or invalid ones. */
-export type Taken<T> = { entries: T[]; skipped: number };
+export type ValidEntries<T> = { entries: T[]; skipped: number };
 
 /** Reads a list of chains. It replaces the known one: a signer that is no longer published is no longer valid. */
-export function takeChains(listed: readonly ListedChain[]): Taken<DiscoveredChain> {
+export function takeChains(listed: readonly ListedChain[]): ValidEntries<DiscoveredChain> {
   const chains = new Map<string, DiscoveredChain>();
   let skipped = 0;
   for (const { chainId, name, quoteSigner } of listed) {
@@ -65,7 +65,7 @@ export function takeChains(listed: readonly ListedChain[]): Taken<DiscoveredChai
 export function takeTokens(
   known: readonly DiscoveredToken[],
   listed: readonly ListedToken[],
-): Taken<DiscoveredToken> {
+): ValidEntries<DiscoveredToken> {
   const before = new Map(known.map((token) => [tokenKey(token.chainId, token.address), token]));
   const tokens = new Map<string, DiscoveredToken>();
   let skipped = 0;

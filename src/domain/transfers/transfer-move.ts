@@ -69,7 +69,7 @@ export const OPEN_STATES = ['pending', 'overdue', 'expired', 'failed', 'refundab
 export type OpenState = (typeof OPEN_STATES)[number];
 
 /** An unfinished transfer: its sent amount, its pair of chains, and the start of its state (Unix seconds). */
-export type OpenTransfer = { state: OpenState; route: string; sent: RawAmount; since: number };
+export type OpenAmount = { state: OpenState; route: string; sent: RawAmount; since: number };
 
 type OpenSnapshot = Pick<
   SnapshotDraft,
@@ -77,7 +77,7 @@ type OpenSnapshot = Pick<
 >;
 
 /** Returns the open state of a transfer; null for a finished one or another kind. */
-export function openTransfer(subject: SubjectId, snapshot: OpenSnapshot): OpenTransfer | null {
+export function openTransfer(subject: SubjectId, snapshot: OpenSnapshot): OpenAmount | null {
   const state = openState(subject, snapshot);
   if (state === null) return null;
   const { record, updatedAt, changedAtMs, pendingSince } = snapshot;

@@ -1,4 +1,4 @@
-import type { Source } from '../sources.ts';
+import type { SourceName } from '../sources.ts';
 
 /**
  * The values that a label can have: a closed set, the receivers of the config (`receivers`), the queues that follow
@@ -29,7 +29,7 @@ export type Definition = {
   labels: { readonly [label: string]: LabelValues };
   buckets?: readonly number[];
   series?: readonly { readonly [label: string]: string }[];
-  source?: Source;
+  source?: SourceName;
   exemplars?: true;
 };
 

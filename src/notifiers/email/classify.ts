@@ -1,9 +1,9 @@
 import type { SMTPSentMessageInfo } from 'nodemailer';
 import type { AttemptResult } from '../notifier.ts';
-import type { Kept } from '../printable.ts';
+import type { TextLimiter } from '../printable.ts';
 
 /** The part of an attempt's result that follows from the server's reply. */
-export type Verdict = Pick<AttemptResult, 'outcome' | 'smtpCode' | 'reason' | 'answer' | 'remaining'>;
+export type SmtpOutcome = Pick<AttemptResult, 'outcome' | 'smtpCode' | 'reason' | 'answer' | 'remaining'>;
 
 /** Commands that carry the message. A refusal of any other is about the connection or our login. */
 const MESSAGE_COMMANDS: ReadonlySet<string> = new Set(['MAIL FROM', 'RCPT TO', 'DATA']);
@@ -15,7 +15,7 @@ const NOT_ABOUT_THE_MESSAGE: ReadonlySet<number> = new Set([503, 530, 534, 535, 
  * Classifies a message that the server accepted. A recipient refused for now makes the attempt fail, and the next one is for
  * those alone. A recipient refused for good is only reported.
  */
-export function classifyAccepted(info: SMTPSentMessageInfo, kept: Kept): Verdict {
+export function classifyAccepted(info: SMTPSentMessageInfo, kept: TextLimiter): SmtpOutcome {
   const refusals = (info.rejectedErrors ?? []).map(readSmtpError);
   const total = info.accepted.length + info.rejected.length;
   const [deferred] = refusals.filter(isForNow);
@@ -37,7 +37,7 @@ export function classifyAccepted(info: SMTPSentMessageInfo, kept: Kept): Verdict
 }
 
 /** Classifies an error of the sending: a refusal of the message itself with a 5xx code is for good. */
-export function classifyError(error: unknown, kept: Kept): Verdict {
+export function classifyError(error: unknown, kept: TextLimiter): SmtpOutcome {
   const refusals = rejectedOf(error).map(readSmtpError);
   const { code, command, isEnvelope, response, words } = refusals.find(isForNow) ?? readSmtpError(error);
   const isRefused =

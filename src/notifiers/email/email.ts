@@ -7,7 +7,7 @@ import type { Secret } from '../../secret.ts';
 import { beginAttempt } from '../attempt.ts';
 import type { AttemptOptions, AttemptResult, Notifier } from '../notifier.ts';
 import { keptWithout } from '../printable.ts';
-import { classifyAccepted, classifyError, type Verdict } from './classify.ts';
+import { classifyAccepted, classifyError, type SmtpOutcome } from './classify.ts';
 import { type Envelope, makeDigestMessage, makeMessage } from './message.ts';
 import { openMailTransport } from './transport.ts';
 
@@ -33,7 +33,7 @@ export function createEmailNotifier(
     const { nowMs } = options;
     const remaining = stillWanted(options.remaining ?? [], to);
     const message = make({ receiverName, from: smtp.from, to, remaining, nowMs, directory });
-    let verdict: Verdict;
+    let verdict: SmtpOutcome;
     try {
       verdict = classifyAccepted(await transport.sendMail({ ...message, signal: attempt.signal }), kept);
     } catch (error) {
@@ -69,7 +69,7 @@ function stillWanted(recipients: readonly string[], to: readonly string[]): stri
   return recipients.filter((recipient) => wanted.has(recipient.toLowerCase()));
 }
 
-function tooSlow(timeoutMs: number): Verdict {
+function tooSlow(timeoutMs: number): SmtpOutcome {
   return { outcome: 'failed', smtpCode: null, reason: `not sent within ${timeoutMs} ms`, answer: '' };
 }
 

@@ -5,12 +5,12 @@ import type { RenderedEvent } from '../../domain/events/event.ts';
 import { isTrouble } from '../../domain/events/event-types.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import { briefRows, makeNotice, type Notice } from '../notice/notice.ts';
-import { formatTime, type Row, shownTransfer } from '../notice/rows.ts';
+import { formatTime, type NoticeRow, shownTransfer } from '../notice/rows.ts';
 import { renderAbout, renderElapsed, renderHappening, renderTitle } from '../notice/title.ts';
 import type { Digest } from '../notifier.ts';
 import { printableLine } from '../printable.ts';
 
-type DigestGroup = { heading: string; lines: string[]; rows: Row[] };
+type DigestGroup = { heading: string; lines: string[]; rows: NoticeRow[] };
 
 type DigestNotice = { title: string; summary: string; groups: DigestGroup[] };
 
@@ -115,7 +115,7 @@ function timeOf(event: RenderedEvent | undefined): number {
 /** Renders a mail as plain text; links are on lines of their own. */
 export function renderText({ title, summary, sections }: Notice): string {
   const width = Math.max(0, ...sections.flat().map(({ label }) => label.length)) + 2;
-  const line = ({ label, value, url }: Row) => {
+  const line = ({ label, value, url }: NoticeRow) => {
     const fact = `${`${label}:`.padEnd(width)}${value}`;
     return url === null ? fact : `${fact}\n${' '.repeat(width)}${url}`;
   };
@@ -139,7 +139,7 @@ const LINE = 'border-top:1px solid #e4e7eb;';
 /** Renders a mail as HTML: one table, inline styles only, since mail programs drop style sheets. */
 export function renderHtml({ title, summary, sections }: Notice): string {
   const cell = `padding:6px 12px 6px 0;vertical-align:top;${LINE}`;
-  const row = ({ label, value, url }: Row) =>
+  const row = ({ label, value, url }: NoticeRow) =>
     `<tr><td style="${cell}color:#5c6670;">${escapeHtml(label)}</td>` +
     `<td style="${cell}color:#1c2126;word-break:break-word;">${linked(value, url)}</td></tr>`;
   const gap = '<tr><td colspan="2" style="height:16px;font-size:0;line-height:0;">&nbsp;</td></tr>';

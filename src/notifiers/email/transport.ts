@@ -12,7 +12,7 @@ import type { NameResolver } from '../../network/resolver.ts';
 import type { Secret } from '../../secret.ts';
 
 /** Private members of a nodemailer connection. Its version is fixed, and tests check that they exist. */
-type Connection = {
+type SmtpConnection = {
   _responseQueue: string[];
   _destroyed: boolean;
   _onData(chunk: Buffer): void;
@@ -22,7 +22,7 @@ type Connection = {
 
 const MOST_REPLY_BYTES = LIMITS.mailReplies.bytes;
 
-const received = new WeakMap<Connection, number>();
+const received = new WeakMap<SmtpConnection, number>();
 
 let isLimited = false;
 
@@ -37,7 +37,7 @@ function tooLong(): Error {
  */
 function limitReplies(): void {
   if (isLimited) return;
-  const connection = SMTPConnection.prototype as unknown as Connection;
+  const connection = SMTPConnection.prototype as unknown as SmtpConnection;
   const { _onData: take, _processResponse: go } = connection;
   connection._onData = function (chunk) {
     const bytes = (received.get(this) ?? 0) + chunk.length;

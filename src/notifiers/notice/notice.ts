@@ -10,11 +10,11 @@ import {
   describeValue,
   formatTime,
   formatUnixSeconds,
+  type NoticeRow,
   promiseMembers,
   promiseRows,
   proofRows,
   proofSentence,
-  type Row,
   rowIf,
   shownTransfer,
   sinceFunding,
@@ -23,7 +23,7 @@ import {
 import { isOperatorEvent, kindName, renderElapsed, renderTitle } from './title.ts';
 
 /** The content of a mail, before it becomes text or HTML. Every string is one printable line. */
-export type Notice = { title: string; summary: string; sections: Row[][] };
+export type Notice = { title: string; summary: string; sections: NoticeRow[][] };
 
 const MAX_OTHER_ROWS = 30;
 
@@ -63,7 +63,7 @@ export function makeNotice(event: RenderedEvent, directory: Directory = COMMON):
 }
 
 /** Further facts of a subject in a digest: its transactions, the reasons of a failure, and its metadata. */
-export function briefRows(event: RenderedEvent, directory: Directory): Row[] {
+export function briefRows(event: RenderedEvent, directory: Directory): NoticeRow[] {
   const { data } = event;
   const transfer = shownTransfer(event);
   const transactions = transferRows(transfer, directory).filter(({ label }) => label.endsWith('transaction'));
@@ -79,7 +79,7 @@ export function briefRows(event: RenderedEvent, directory: Directory): Row[] {
   ];
 }
 
-function statusRows(event: RenderedEvent): Row[] {
+function statusRows(event: RenderedEvent): NoticeRow[] {
   const { data } = event;
   const { status, previousStatus } = data;
   const change = [previousStatus, status].filter((word) => word !== null && word !== '').join(' → ');
@@ -93,14 +93,14 @@ function statusRows(event: RenderedEvent): Row[] {
 }
 
 /** A row such as `filled by 2026-11-20 11:31:00 UTC (83 %)`: the expected status, its time, and its probability. */
-function expectedRows({ data: { expectedBy } }: RenderedEvent): Row[] {
+function expectedRows({ data: { expectedBy } }: RenderedEvent): NoticeRow[] {
   if (expectedBy === undefined) return [];
   const { status, at, probability } = expectedBy;
   const time = formatTime(Date.parse(at)) ?? at;
   return rowIf('Expected', `${status} by ${time} (${Math.round(probability * 100)} %)`);
 }
 
-function transferRows({ source, destination, refund }: Transfer, directory: Directory): Row[] {
+function transferRows({ source, destination, refund }: Transfer, directory: Directory): NoticeRow[] {
   return [
     ...legRows(source, { directory, amount: sourceLabel(source), transaction: 'Source transaction' }),
     ...legRows(destination, {
@@ -121,7 +121,7 @@ function sourceLabel(source: Leg | null): string {
 function legRows(
   leg: Leg | null,
   { directory, ...labels }: { directory: Directory; amount: string; transaction: string },
-): Row[] {
+): NoticeRow[] {
   if (leg === null) return [];
   const { chainId, token, amount, txHash } = leg;
   const chain = chainId === null ? '' : chainName(chainId, directory);
@@ -134,7 +134,7 @@ function legRows(
   return [...rowIf(labels.amount, what), ...transaction];
 }
 
-function recordRows(event: RenderedEvent, transfer: Transfer): Row[] {
+function recordRows(event: RenderedEvent, transfer: Transfer): NoticeRow[] {
   const { record } = event.data;
   const reported = new Set([...shownMembers(record, transfer), ...promiseMembers(event)]);
   const rest = Object.keys(record).filter((key) => !reported.has(key));
@@ -157,7 +157,7 @@ function shownMembers(record: JsonObject, { source, destination, refund }: Trans
   return reported;
 }
 
-function subscriptionRows(event: RenderedEvent): Row[] {
+function subscriptionRows(event: RenderedEvent): NoticeRow[] {
   const { data } = event;
   return [
     ...rowIf('Subscriptions', data.subscriptions.join(', ')),
@@ -166,11 +166,11 @@ function subscriptionRows(event: RenderedEvent): Row[] {
   ];
 }
 
-function metadataRows({ data }: RenderedEvent): Row[] {
+function metadataRows({ data }: RenderedEvent): NoticeRow[] {
   return Object.entries(data.metadata).flatMap(([key, value]) => rowIf(key, value));
 }
 
-function eventRows({ id, timestamp, data }: RenderedEvent): Row[] {
+function eventRows({ id, timestamp, data }: RenderedEvent): NoticeRow[] {
   const { upstreamUpdatedAt, detectionDelaySeconds: delay } = data;
   const updated = upstreamUpdatedAt === null ? null : formatUnixSeconds(String(upstreamUpdatedAt));
   const noticed = formatTime(Date.parse(timestamp)) ?? timestamp;

@@ -8,12 +8,12 @@ import { type Leg, readTransfer, type Transfer } from '../../domain/transfers/tr
 import { printableLine } from '../printable.ts';
 
 /** A fact with its name, and its link. */
-export type Row = { label: string; value: string; url: string | null };
+export type NoticeRow = { label: string; value: string; url: string | null };
 
 const MAX_VALUE_LENGTH = 500;
 
 /** One row, or none for an empty value. */
-export function rowIf(label: string, value: string): Row[] {
+export function rowIf(label: string, value: string): NoticeRow[] {
   const line = printableLine(value, MAX_VALUE_LENGTH);
   return line === '' ? [] : [{ label: printableLine(label, 60) || 'unnamed', value: line, url: null }];
 }
@@ -84,7 +84,7 @@ export function proofSentence({ payment, reason, singleSource }: Proof): string 
 }
 
 /** Rows for the result of the endpoints about a payment. */
-export function proofRows({ data: { proof } }: RenderedEvent, directory: Directory): Row[] {
+export function proofRows({ data: { proof } }: RenderedEvent, directory: Directory): NoticeRow[] {
   if (proof === undefined) return [];
   const { payment, chainId, txHash, token = null, stated, checked, block, moved = [], endpoints } = proof;
   const chain = chainName(chainId, directory);
@@ -126,14 +126,14 @@ export function shownTransfer({ data }: RenderedEvent): Transfer {
   return { source: source ?? legOf(toSend), destination: destination ?? legOf(promised), refund };
 }
 
-function legOf(money: Money | undefined): Leg | null {
+function legOf(money: TransferAmount | undefined): Leg | null {
   if (money === undefined) return null;
   const { amount: units, token = null, chainId = null } = money;
   return { chainId, token, amount: units, txHash: null, done: false, members: [] };
 }
 
 /** Faults of a transfer: its shortfall, and its failed parts. */
-export function troubleRows({ data: { transfer } }: RenderedEvent): Row[] {
+export function troubleRows({ data: { transfer } }: RenderedEvent): NoticeRow[] {
   const { shortfall, failed = [] } = transfer ?? {};
   return [
     ...rowIf('Short by', shortfall === undefined ? '' : `${amount(shortfall)}, ${percent(shortfall.share)}`),
@@ -142,7 +142,7 @@ export function troubleRows({ data: { transfer } }: RenderedEvent): Row[] {
 }
 
 /** The promise of a transfer, beside its record: amounts, fees and recipients. */
-export function promiseRows({ data }: RenderedEvent, { destination }: Transfer): Row[] {
+export function promiseRows({ data }: RenderedEvent, { destination }: Transfer): NoticeRow[] {
   const { promised, minimum, fees = [], funder, recipient, refundRecipient, delivered } = data.transfer ?? {};
   const isReported = delivered === undefined && destination?.amount === promised?.amount;
   return [
@@ -170,10 +170,10 @@ function describeFailure({ path, status, reason }: NonNullable<TransferFacts['fa
   return [`${path} ${status}`, reason].filter(Boolean).join(': ');
 }
 
-type Money = NonNullable<TransferFacts['sent']>;
+type TransferAmount = NonNullable<TransferFacts['sent']>;
 
 /** Formats an amount as `1,250.00 USDC`, else in base units of the token. */
-function amount({ amount: baseUnits, units, symbol, token }: Money): string {
+function amount({ amount: baseUnits, units, symbol, token }: TransferAmount): string {
   if (units !== undefined && symbol !== undefined) return printableLine(`${groupUnits(units)} ${symbol}`);
   return printableLine(
     token === undefined ? `${baseUnits} base units` : `${baseUnits} base units of ${token}`,

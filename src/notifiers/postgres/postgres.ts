@@ -2,7 +2,7 @@ import pg from 'pg';
 import type { PostgresReceiver } from '../../config/config.ts';
 import { NameResolver } from '../../network/resolver.ts';
 import { beginAttempt } from '../attempt.ts';
-import type { AttemptOptions, AttemptResult, LoggedEvent, Notifier } from '../notifier.ts';
+import type { AttemptOptions, AttemptResult, NotifiedEvent, Notifier } from '../notifier.ts';
 import { keptWithout } from '../printable.ts';
 import { describeConnectionError } from '../webhook/classify.ts';
 import {
@@ -83,7 +83,7 @@ export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
     one.destroy();
   }
 
-  async function insert(events: readonly LoggedEvent[], signal: AbortSignal): Promise<number> {
+  async function insert(events: readonly NotifiedEvent[], signal: AbortSignal): Promise<number> {
     const used = await connection(signal);
     try {
       const { rowCount } = await untilAborted(used.client.query(text, insertValues(events)), signal);
@@ -97,7 +97,7 @@ export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
   }
 
   async function deliverTogether(
-    events: readonly LoggedEvent[],
+    events: readonly NotifiedEvent[],
     options: AttemptOptions,
   ): Promise<AttemptResult> {
     const attempt = beginAttempt(options, timeoutMs);

@@ -1,5 +1,5 @@
 import { storableText } from '../../domain/json.ts';
-import type { LoggedEvent } from '../notifier.ts';
+import type { NotifiedEvent } from '../notifier.ts';
 
 /**
  * SQL that makes the table where it is missing. `number` is assigned while the insert holds a lock, so rows become visible in
@@ -42,7 +42,7 @@ ON CONFLICT (id) DO NOTHING`;
 }
 
 /** The values of the statement: a list for each column. */
-export function insertValues(events: readonly LoggedEvent[]): Cell[][] {
+export function insertValues(events: readonly NotifiedEvent[]): Cell[][] {
   const rows = events.map(rowOf);
   return COLUMNS.map((_, column) => rows.map((row) => row[column] ?? null));
 }
@@ -50,7 +50,7 @@ export function insertValues(events: readonly LoggedEvent[]): Cell[][] {
 type Cell = string | number | null;
 
 /** Builds a row, in the order of the columns. */
-export function rowOf({ event, entry }: LoggedEvent): Cell[] {
+export function rowOf({ event, entry }: NotifiedEvent): Cell[] {
   const clean = storable(event);
   const { id, type, timestamp, data } = clean;
   const position = entry === null ? null : positionOf(entry);

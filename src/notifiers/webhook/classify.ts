@@ -13,7 +13,7 @@ export type AnswerFacts = {
 };
 
 /** The part of an attempt's result that follows from the answer alone. */
-export type Verdict = Pick<AttemptResult, 'outcome' | 'reason' | 'retryAfterMs'>;
+export type WebhookOutcome = Pick<AttemptResult, 'outcome' | 'reason' | 'retryAfterMs'>;
 
 const WAITING_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
@@ -28,7 +28,7 @@ export function classifyAnswer({
   ended,
   timedOutAfterMs,
   nowMs,
-}: AnswerFacts): Verdict {
+}: AnswerFacts): WebhookOutcome {
   const name = [httpStatus, STATUS_CODES[httpStatus]].filter(Boolean).join(' ');
   if (httpStatus >= 200 && httpStatus < 300) {
     if (ended) return { outcome: 'delivered', reason: name, retryAfterMs: null };

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../domain/json.ts';
 import type { Notice } from '../notice/notice.ts';
-import type { Row } from '../notice/rows.ts';
+import type { NoticeRow } from '../notice/rows.ts';
 import { printableLine } from '../printable.ts';
 
 /** Within Discord's limits (25 fields, 256 and 1,024 characters, 6,000 in all), also when every character is escaped. */
@@ -42,7 +42,7 @@ function withinLimit(fields: readonly Field[]): Field[] {
   return fields.slice(0, first === -1 ? fields.length : first);
 }
 
-function field({ label, value, url }: Row): Field {
+function field({ label, value, url }: NoticeRow): Field {
   const shown = escapeDiscord(printableLine(value, MAX_VALUE_LENGTH));
   const linked = `[${shown}](${url})`;
   return {

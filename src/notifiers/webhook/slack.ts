@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../../domain/json.ts';
 import type { Notice } from '../notice/notice.ts';
-import type { Row } from '../notice/rows.ts';
+import type { NoticeRow } from '../notice/rows.ts';
 import { printableLine } from '../printable.ts';
 
 /** Slack's own limits: characters of a header, fields of a section, characters of a field's text. Two sections of them. */
@@ -24,7 +24,7 @@ export function slackMessage({ title, summary, sections: [first = []] }: Notice)
   return { text: escapeSlack(title), blocks };
 }
 
-function field({ label, value, url }: Row): JsonObject {
+function field({ label, value, url }: NoticeRow): JsonObject {
   const shown = printableLine(value, MAX_VALUE_LENGTH);
   const linked = `${escapeSlack(label)}: <${url}|${escapeSlack(shown)}>`;
   if (url === null || linked.length > MAX_FIELD_LENGTH) return plainText(`${label}: ${shown}`);

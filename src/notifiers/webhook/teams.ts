@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../../domain/json.ts';
 import type { Notice } from '../notice/notice.ts';
-import type { Row } from '../notice/rows.ts';
+import type { NoticeRow } from '../notice/rows.ts';
 import { printableLine } from '../printable.ts';
 
 /**
@@ -48,7 +48,7 @@ function withinLimit(rows: readonly JsonObject[]): JsonObject[] {
   return rows.slice(0, first === -1 ? rows.length : first);
 }
 
-function row({ label, value, url }: Row): JsonObject {
+function row({ label, value, url }: NoticeRow): JsonObject {
   const link = url === null ? {} : { selectAction: { type: 'Action.OpenUrl', url } };
   const name = textRun(label, MAX_LABEL_LENGTH, { weight: 'Bolder' });
   return { ...line(name, ': ', textRun(value, MAX_VALUE_LENGTH, link)), spacing: 'Small' };

@@ -11,7 +11,7 @@ import { NameResolver } from '../../network/resolver.ts';
 import { secretsOfHeader, secretsOfUrl } from '../../redact.ts';
 import type { Secret } from '../../secret.ts';
 import { apiRules, ownRules } from '../address-rules.ts';
-import { type Attempt, beginAttempt } from '../attempt.ts';
+import { type AttemptClock, beginAttempt } from '../attempt.ts';
 import type { AttemptOptions, AttemptResult, EventUrl, Notifier } from '../notifier.ts';
 import { keptWithout } from '../printable.ts';
 import { classifyAnswer, describeConnectionError, readAnswerStart } from './classify.ts';
@@ -94,7 +94,7 @@ export function createWebhookNotifier(
 
   async function send(
     request: Dispatcher.RequestOptions,
-    { attempt, nowMs }: { attempt: Attempt; nowMs: number },
+    { attempt, nowMs }: { attempt: AttemptClock; nowMs: number },
   ): Promise<AttemptResult> {
     let response: Dispatcher.ResponseData;
     try {

@@ -4,7 +4,7 @@ import type { ChainReader } from '../../chains/chain-readers.ts';
 import { fundedAt } from '../../domain/changes/next-snapshot.ts';
 import { endpointStates, type PostponeReason, planAsk } from '../../domain/proof/ask-times.ts';
 import type { Funding } from '../../domain/proof/claim.ts';
-import type { Reading } from '../../domain/proof/proof.ts';
+import type { TxState } from '../../domain/proof/proof.ts';
 import { isProofReported, withProofFlag, withProofWithdrawn } from '../../domain/proof/proof-flags.ts';
 import {
   recipientsOf,
@@ -45,7 +45,7 @@ export class FailureLog {
     this.#log = log;
   }
 
-  note(chainId: string, readings: readonly Reading[]): void {
+  note(chainId: string, readings: readonly TxState[]): void {
     for (const reading of readings) {
       if (reading.outcome !== 'failed') continue;
       const { endpoint } = reading;
@@ -172,7 +172,7 @@ async function endUnasked(check: ClaimedCheck, because: string, parts: CheckCont
 
 async function verdictOf(
   check: ClaimedCheck,
-  { known, readings, nowMs }: { known: Known; readings: readonly Reading[]; nowMs: number },
+  { known, readings, nowMs }: { known: Known; readings: readonly TxState[]; nowMs: number },
   { stores, tokens }: CheckContext,
 ): Promise<Verdict> {
   const { statement } = check;
@@ -198,7 +198,7 @@ async function postpone(
     nowMs,
   }: {
     because: PostponeReason;
-    readings: readonly Reading[];
+    readings: readonly TxState[];
     nowMs: number;
   },
   parts: CheckContext,
@@ -241,7 +241,7 @@ function isStated({ statement }: ClaimedCheck, { snapshot }: Known): boolean {
   );
 }
 
-function endingOf(verdict: Exclude<Verdict, { outcome: 'waiting' }>, readings: readonly Reading[]): Ending {
+function endingOf(verdict: Exclude<Verdict, { outcome: 'waiting' }>, readings: readonly TxState[]): Ending {
   const read = { readings: lastReadings(readings), endpoints: endpointStates(readings) };
   if (verdict.outcome === 'unchecked') {
     const { because, isHeld } = verdict;
@@ -314,7 +314,7 @@ function ended(outcome: CommitResult['outcome']): 'ended' | 'gone' | 'again' {
 
 function report(
   check: ClaimedCheck,
-  { ending, readings, isReported }: { ending: Ending; readings: readonly Reading[]; isReported: boolean },
+  { ending, readings, isReported }: { ending: Ending; readings: readonly TxState[]; isReported: boolean },
   { signals, log }: CheckContext,
 ): void {
   const { subject, payment, chainId, txHash } = check.statement;
@@ -329,7 +329,7 @@ function report(
   log[level]({ ...line, ...(because === '' ? {} : { because }), isReported }, 'check.ended');
 }
 
-function lastReadings(readings: readonly Reading[]): LastReading[] {
+function lastReadings(readings: readonly TxState[]): LastReading[] {
   return readings.map((reading) => {
     const { endpoint, outcome } = reading;
     return outcome === 'failed'

@@ -4,9 +4,9 @@ import type { PendingDelivery } from './pending-delivery.ts';
 export type Clock = { redisMs: number; ownMs: number };
 
 /** Deliveries that are sent at once, the leading one first. Mostly it is the only one. */
-export type Deliveries = readonly [PendingDelivery, ...PendingDelivery[]];
+export type MessageDeliveries = readonly [PendingDelivery, ...PendingDelivery[]];
 
-type Claimed = { deliveries: Deliveries; clock: Clock };
+type ClaimedMessage = { deliveries: MessageDeliveries; clock: Clock };
 
 const QUICK_MS = 200;
 
@@ -16,9 +16,9 @@ const FRESH_MS = 500;
  * Deliveries claimed before the process has a place for them, so that an attempt begins in the turn in which another ends. Used
  * only while the receiver accepts quickly: a delivery that waits here is open to no other process.
  */
-export class Ahead {
+export class PrefetchBuffer {
   readonly #most: number;
-  #waiting: Claimed[] = [];
+  #waiting: ClaimedMessage[] = [];
   #isQuick = false;
 
   /** `most`: how many may wait here; 0 for a receiver that gets nothing before its turn is requested. */
@@ -44,11 +44,11 @@ export class Ahead {
     return this.ids.includes(id);
   }
 
-  add(claimed: Claimed): void {
+  add(claimed: ClaimedMessage): void {
     this.#waiting.push(claimed);
   }
 
-  next(): Claimed | null {
+  next(): ClaimedMessage | null {
     const [first] = this.#waiting;
     if (first === undefined || performance.now() - first.clock.ownMs > FRESH_MS) return null;
     return this.#waiting.shift() ?? null;
@@ -105,7 +105,7 @@ export class Together {
 
 /** Splits deliveries claimed together into those sent in one step and the rest. One without event, or of a batch, goes alone. */
 export function splitTogether(claimed: readonly PendingDelivery[]): {
-  first: Deliveries | null;
+  first: MessageDeliveries | null;
   rest: readonly PendingDelivery[];
 } {
   const [lead, ...others] = claimed;

@@ -36,7 +36,7 @@ type JudgedAttempt = {
  * Result of an attempt. `counts`: it uses up one of the delivery's tries. `nextAtMs`: time of the next try, null where that
  * does not change. `restMs`: rest that the receiver requests.
  */
-type Verdict = {
+type AttemptOutcome = {
   outcome: DeliveryOutcome;
   counts: boolean;
   nextAtMs: number | null;
@@ -47,7 +47,7 @@ type Verdict = {
  * Decides what an attempt means for its deliveries. It uses up no try when the receiver requested time, or when it came before
  * their own time: then it only tested whether the receiver is back.
  */
-export function judge({ result, facts, retries, claimedMs, nowMs }: JudgedAttempt): Verdict {
+export function judge({ result, facts, retries, claimedMs, nowMs }: JudgedAttempt): AttemptOutcome {
   if (result.outcome === 'delivered') {
     return { outcome: 'delivered', counts: true, nextAtMs: null, restMs: null };
   }

@@ -1,6 +1,6 @@
 import type { Receiver } from '../../config/config.ts';
 import type { Notifier } from '../../notifiers/notifier.ts';
-import { Ahead, type Clock, type Deliveries, splitTogether, Together } from './ahead.ts';
+import { type Clock, type MessageDeliveries, PrefetchBuffer, splitTogether, Together } from './ahead.ts';
 import { type PendingDelivery, pendingDelivery } from './pending-delivery.ts';
 import { type DeliveryContext, type DeliveryRunner, type Places, runDelivery } from './run-delivery.ts';
 
@@ -21,7 +21,7 @@ export class DeliveryWorker {
   /** Those of them that have a place among the deliveries sent at once, until their end is on its way to Redis. */
   readonly #placed = new Set<string>();
   readonly #dueAgain = new Set<string>();
-  readonly #ahead: Ahead;
+  readonly #ahead: PrefetchBuffer;
   readonly #together: Together;
   readonly #cut = new AbortController();
   #timer: NodeJS.Timeout | undefined;
@@ -35,7 +35,7 @@ export class DeliveryWorker {
     this.#runner = { receiver, notifier, parts, places: this.#heard(), cut: this.#cut.signal };
     // Under a rate limit each delivery has its time, and a batch has rules of its own.
     const goesAhead = receiver.type === 'webhook' && receiver.rateLimit === null && receiver.concurrency > 1;
-    this.#ahead = new Ahead(goesAhead ? receiver.concurrency : 0);
+    this.#ahead = new PrefetchBuffer(goesAhead ? receiver.concurrency : 0);
     this.#together = new Together({
       isPossible: notifier.deliverTogether !== undefined && receiver.rateLimit === null,
     });
@@ -224,7 +224,7 @@ export class DeliveryWorker {
     this.#timer.unref();
   }
 
-  async #take(claimed: Deliveries, clock: Clock): Promise<void> {
+  async #take(claimed: MessageDeliveries, clock: Clock): Promise<void> {
     const ids = claimed.map(({ id }) => id);
     try {
       const afterMs = await runDelivery(claimed, clock, this.#runner);

@@ -3,7 +3,7 @@ import { MOST_OPEN } from '../../store/backlog.ts';
 import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
 import type { LogPiece } from '../../store/event-log.ts';
 import { compareEntries } from '../../store/log-entry.ts';
-import type { Standing } from '../../store/relay-lease.ts';
+import type { ReceiverProgress } from '../../store/relay-lease.ts';
 import { type GoneEvent, type LogBatch, NewerEntryError, readBatch } from './log-batch.ts';
 import { goneFor, type Match, type MatchesOf, matchFacts, unledBy } from './matches.ts';
 import type { RelayContext } from './relay-context.ts';
@@ -31,16 +31,16 @@ export type Ahead = {
   subscriptions: ReadonlyMap<string, StoredSubscription>;
 };
 
-type Group = {
+type CursorGroup = {
   cursor: string;
   ahead: Ahead | null;
   receivers: readonly { receiver: StoredReceiver; open: number }[];
 };
 
-type Followed = { reached: string; more: boolean };
+type FollowResult = { reached: string; more: boolean };
 
 /** True when a receiver may advance. With the most open deliveries it does not, and its cursor does not move. */
-export function hasRoom({ open }: Pick<Standing, 'open'>): boolean {
+export function hasRoom({ open }: Pick<ReceiverProgress, 'open'>): boolean {
   return MOST_OPEN - open >= LEAST_ROOM;
 }
 
@@ -50,10 +50,10 @@ export function hasRoom({ open }: Pick<Standing, 'open'>): boolean {
  * when another process relays now.
  */
 export async function follow(
-  { cursor, ahead, receivers }: Group,
+  { cursor, ahead, receivers }: CursorGroup,
   { token, isHeld, failed }: HeldLease,
   parts: RelayContext,
-): Promise<Followed | 'fenced' | NewerEntryError> {
+): Promise<FollowResult | 'fenced' | NewerEntryError> {
   const { events, lease } = parts.stores;
   const { entries, more } = ahead?.piece ?? (await events.after(cursor, BATCH));
   const batch = await readBatch(entries, events);
@@ -149,7 +149,7 @@ async function quarantine({ unreadable }: LogBatch, { stores, signals, log }: Re
 }
 
 /** Deliveries to open: their receiver, fencing token and replay (null: none), and the receiver's new cursor (null: unchanged). */
-type OpeningOrder = {
+type OpeningPlan = {
   token: string;
   receiver: StoredReceiver;
   matched: readonly Match[];
@@ -162,7 +162,7 @@ type OpeningOrder = {
  * so it can be repeated. False when another process relays now.
  */
 export async function openDeliveries(
-  { token, receiver, matched, replay, cursor }: OpeningOrder,
+  { token, receiver, matched, replay, cursor }: OpeningPlan,
   { stores: { deliveries }, sender, signals }: RelayContext,
 ): Promise<boolean> {
   const { name, ordering } = receiver;

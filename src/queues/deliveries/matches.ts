@@ -40,7 +40,7 @@ export async function matchFacts(
     return { own: roots.map(claimOf), next: next.map(claimOf) };
   });
   return (receiver) => {
-    const leading = (claims: readonly Claim[]): string[] =>
+    const leading = (claims: readonly ParsedClaim[]): string[] =>
       claims.flatMap(({ root, has }) => (has(receiver) ? [root] : []));
     return facts.flatMap((fact, index) => {
       const claims = claimed[index] ?? null;
@@ -51,10 +51,10 @@ export async function matchFacts(
   };
 }
 
-type Claim = { root: string; has: (receiver: StoredReceiver) => boolean };
+type ParsedClaim = { root: string; has: (receiver: StoredReceiver) => boolean };
 
 /** Maps a root to its claim. Few claims name most events of a batch: each is parsed once. */
-function claimsBy(subscriptions: ReadonlyMap<string, StoredSubscription>): (root: string) => Claim {
+function claimsBy(subscriptions: ReadonlyMap<string, StoredSubscription>): (root: string) => ParsedClaim {
   const receivers = new Map(
     [...subscriptions].map(([name, subscription]) => {
       const all = new Set([...subscription.receivers, ...subscription.awayReceivers]);

@@ -2,7 +2,7 @@ import type { RenderedEvent } from '../../domain/events/event.ts';
 import { renderEvent, withSuspended } from '../../domain/events/make-event.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import type { StoredSubscription } from '../../store/definitions.ts';
-import type { Claimed, DeliveryFact, DeliveryStore } from '../../store/deliveries.ts';
+import type { ClaimedDelivery, DeliveryFact, DeliveryStore } from '../../store/deliveries.ts';
 import type { EventLog } from '../../store/event-log.ts';
 import { compareEntries, eventOf, isOfNewerVersion, type LogEntry } from '../../store/log-entry.ts';
 import type { Registry } from '../../store/registry.ts';
@@ -29,7 +29,7 @@ type DeliverySources = {
 
 /** Builds a pending delivery from a claimed one and its log entry. */
 export function pendingDelivery(
-  { id, fact, entry }: Claimed,
+  { id, fact, entry }: ClaimedDelivery,
   subscriptions: ReadonlyMap<string, StoredSubscription>,
   { events, directory }: DeliverySources,
 ): PendingDelivery {

@@ -6,7 +6,7 @@ import { loggedType } from '../../log.ts';
 import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
 import { compareEntries } from '../../store/log-entry.ts';
 import { isHeld } from '../../store/receivers.ts';
-import type { Standing } from '../../store/relay-lease.ts';
+import type { ReceiverProgress } from '../../store/relay-lease.ts';
 import { type Ahead, BATCH, follow, type HeldLease, hasRoom } from './follow.ts';
 import { type Fact, NewerEntryError, readBatch } from './log-batch.ts';
 import { matchFact, receiversOf } from './matches.ts';
@@ -42,7 +42,7 @@ export async function resume(
 export type RoundView = {
   known: ReadonlyMap<string, StoredReceiver>;
   all: readonly StoredReceiver[];
-  standings: readonly Standing[];
+  standings: readonly ReceiverProgress[];
   replays: ReadonlyMap<string, string>;
   ahead: Ahead | null;
 };

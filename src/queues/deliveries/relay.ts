@@ -21,9 +21,9 @@ const RENEW_MS = 1_000;
 const NEWER_WAIT_MS = 30_000;
 
 /** Input of a round, requested at once: a round trip to Redis is slow under load. */
-type View = { newest: string; token: string | null; round: RoundView };
+type RoundInput = { newest: string; token: string | null; round: RoundView };
 
-type Waiting = { blocking: RedisClient };
+type RelayConnections = { blocking: RedisClient };
 
 /**
  * Moves the cursor of every receiver along the event log and opens the deliveries that follow from it. One process relays at a
@@ -46,7 +46,7 @@ export class Relay {
   #names: readonly string[] = [];
   #came: Pick<Ahead, 'after' | 'piece'> | null = null;
 
-  constructor(parts: RelayContext, { blocking }: Waiting) {
+  constructor(parts: RelayContext, { blocking }: RelayConnections) {
     this.#parts = parts;
     this.#blocking = blocking;
   }
@@ -122,7 +122,7 @@ export class Relay {
     return relayRound(view, lease, this.#parts);
   }
 
-  async #look(): Promise<View> {
+  async #look(): Promise<RoundInput> {
     const { events, registry, lease, replays } = this.#parts.stores;
     const [names, before, came] = [this.#names, this.#token, this.#came];
     this.#came = null;

@@ -10,7 +10,7 @@ import type { DeliveryStore, Noting } from '../../store/deliveries.ts';
 import type { DroppedStore } from '../../store/dropped.ts';
 import type { EventLog } from '../../store/event-log.ts';
 import type { Registry } from '../../store/registry.ts';
-import type { Clock, Deliveries } from './ahead.ts';
+import type { Clock, MessageDeliveries } from './ahead.ts';
 import { cutAnswer, judge, reportNoted } from './attempts.ts';
 import { type PendingDelivery, readPending } from './pending-delivery.ts';
 import type { Sender } from './sender.ts';
@@ -108,7 +108,7 @@ const NEWER_RETRY_MS = 30_000;
  * is noted, or they were released.
  */
 export async function runDelivery(
-  claimed: Deliveries,
+  claimed: MessageDeliveries,
   clock: Clock,
   runner: DeliveryRunner,
 ): Promise<number | null> {
@@ -132,7 +132,7 @@ export async function runDelivery(
 
 /** Builds the message about some deliveries. Returns null when there is nothing to send, or ms until they are due again. */
 async function prepare(
-  claimed: Deliveries,
+  claimed: MessageDeliveries,
   clock: Clock,
   runner: DeliveryRunner,
 ): Promise<Message | number | null> {
@@ -176,7 +176,7 @@ function messageOf(
 }
 
 /** An attempt, and its time (own clock, ms). */
-type Attempt = { result: AttemptResult; atMs: number };
+type TimedAttempt = { result: AttemptResult; atMs: number };
 
 /**
  * Sends a message. Where several were to be accepted together and were not, the first is sent by itself and the others are
@@ -185,7 +185,7 @@ type Attempt = { result: AttemptResult; atMs: number };
 async function makeAttempts(
   message: Message,
   runner: DeliveryRunner,
-): Promise<{ sent: Message; attempt: Attempt }> {
+): Promise<{ sent: Message; attempt: TimedAttempt }> {
   const attempt = await makeAttempt(message, runner);
   const isTogether = message.batch === null && message.deliveries.length > 1;
   if (!isTogether || attempt.result.outcome === 'delivered') return { sent: message, attempt };
@@ -198,7 +198,7 @@ async function makeAttempts(
 async function makeAttempt(
   { lead, deliveries, batch }: Message,
   { receiver, notifier, cut }: DeliveryRunner,
-): Promise<Attempt> {
+): Promise<TimedAttempt> {
   const atMs = Date.now();
   const replay = lead.fact.replay !== null;
   const { entry } = lead.fact;
@@ -225,7 +225,7 @@ function takesOne(receiver: string): string {
 
 function notingOf(
   { deliveries, process }: Message,
-  { result, atMs }: Attempt,
+  { result, atMs }: TimedAttempt,
   { clock, receiver }: { clock: Clock; receiver: Receiver },
 ): Omit<Noting, 'ids'> {
   const verdict = judge({

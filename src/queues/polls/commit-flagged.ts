@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { DueEvent, Standing } from '../../domain/cadence/subject-plan.ts';
+import type { DueEvent, PlanInput } from '../../domain/cadence/subject-plan.ts';
 import { isOverdue } from '../../domain/cadence/timed.ts';
 import type { FlaggedEvent } from '../../domain/changes/decision.ts';
 import { fundedAt, type SnapshotDraft, waitingSince } from '../../domain/changes/next-snapshot.ts';
@@ -18,7 +18,7 @@ import type { Learning } from './learning.ts';
 export type FlaggedContext = { stores: { subjects: SubjectStore }; learning: Learning; signals: Signals };
 
 /** An affected subject, with its quote's promise, where that is known. */
-export type Affected = Standing & { snapshot: Snapshot; promised: Promised | null };
+export type Affected = PlanInput & { snapshot: Snapshot; promised: Promised | null };
 
 /** Commits the events that are due by the clock, each once. Returns the current snapshot. */
 export async function commitDue(

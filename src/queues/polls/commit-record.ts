@@ -1,4 +1,4 @@
-import type { Standing } from '../../domain/cadence/subject-plan.ts';
+import type { PlanInput } from '../../domain/cadence/subject-plan.ts';
 import { decide, withStatus } from '../../domain/changes/decide.ts';
 import { type Decision, unreachedRoots } from '../../domain/changes/decision.ts';
 import {
@@ -23,11 +23,11 @@ import type { Signals } from '../../signals.ts';
 import type { BegunEpoch } from '../../store/epoch.ts';
 import type { Commit, Known } from '../../store/subjects.ts';
 import { commitFlagged } from './commit-flagged.ts';
-import { firstPoll, type Observation } from './plan-subject.ts';
+import { firstPoll, type RecordContext } from './plan-subject.ts';
 import type { CommitContext } from './poll-context.ts';
 
 /** Result of a record: the outcome, the current snapshot as far as this process knows it, and whether anything was stored. */
-export type Taken = {
+export type IngestedRecord = {
   outcome: Decision['outcome'] | 'superseded';
   snapshot: Snapshot | null;
   stored: boolean;
@@ -41,8 +41,8 @@ export async function commitRecord(
   parts: CommitContext,
   record: UpstreamRecord,
   known: Known,
-  observation: Observation,
-): Promise<Taken> {
+  observation: RecordContext,
+): Promise<IngestedRecord> {
   const taken = await takeRecord(parts, record, known, observation);
   noteEstimate(parts, record, known.promised);
   const { outcome, snapshot } = taken;
@@ -62,7 +62,7 @@ export async function commitRecord(
 /** Emits a delivery below the quote's minimum, once. Returns the current snapshot; null: nothing to emit, or lost a race. */
 export async function commitShort(
   parts: CommitContext,
-  known: Standing & { promised: Promised | null },
+  known: PlanInput & { promised: Promised | null },
   { nowMs }: { nowMs: number },
 ): Promise<Snapshot | null> {
   const { subject, snapshot, promised } = known;
@@ -89,8 +89,8 @@ async function takeRecord(
   parts: CommitContext,
   raw: UpstreamRecord,
   known: Known,
-  observation: Observation,
-): Promise<Taken> {
+  observation: RecordContext,
+): Promise<IngestedRecord> {
   const record = withStatus(raw, known.snapshot);
   const { subject } = record;
   const fresh = observation.claims.filter((claim) => !isNotified(known, claim, record));
@@ -153,7 +153,7 @@ function decideRecord(
   record: UpstreamRecord,
   known: Known,
   fresh: readonly Claim[],
-  observation: Observation,
+  observation: RecordContext,
 ): Decision {
   const seenAt = known.snapshot === null ? record.updatedAt : known.snapshot.updatedAt;
   return decide(known.snapshot, record, {
@@ -175,7 +175,7 @@ async function decideFor(
   parts: CommitContext,
   record: UpstreamRecord,
   known: Known,
-  { fresh, ...observation }: Observation & { fresh: readonly Claim[] },
+  { fresh, ...observation }: RecordContext & { fresh: readonly Claim[] },
 ): Promise<{ decision: Decision; roots: string[] | null }> {
   const decision = decideRecord(parts, record, known, fresh, observation);
   const { snapshot, claims } = known;
@@ -194,7 +194,7 @@ function commitOf(
   { learning, stores }: CommitContext,
   record: UpstreamRecord,
   { known, decision, roots }: { known: Known; decision: Decision; roots: string[] | null },
-  context: Observation & { fresh: readonly Claim[] },
+  context: RecordContext & { fresh: readonly Claim[] },
 ): Commit | null {
   const { subject } = record;
   const { nowMs, asOf, fresh } = context;

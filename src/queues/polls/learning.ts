@@ -7,8 +7,8 @@ import {
   increments,
   isRefund,
   type Look,
-  type Observed,
   observed,
+  type StageObservation,
 } from '../../domain/cadence/learning.ts';
 import type { OpenTransfer } from '../../domain/cadence/wallet.ts';
 import {
@@ -39,12 +39,12 @@ const LONGEST_ESTIMATE = 7 * 86_400;
 
 const READ_EVERY = 5;
 
-type Batch = { route: string; statistic: Statistic; bins: Map<number, Increment> };
+type PendingIncrements = { route: string; statistic: Statistic; bins: Map<number, Increment> };
 
 /** Learns stage durations from polls: adds up and writes them each second, and reads all processes' sums every few seconds. */
 export class Learning {
   readonly #parts: LearningDeps;
-  readonly #batches = new Map<string, Batch>();
+  readonly #batches = new Map<string, PendingIncrements>();
   /** Quote estimates that are not written yet: route -> seconds. */
   readonly #unwritten = new Map<string, number>();
   #knowledge: Knowledge;
@@ -118,7 +118,7 @@ export class Learning {
     if (route !== ANY_ROUTE) this.#add({ route, watch, interval, failed: false }, ANY_ROUTE);
   }
 
-  #add({ watch, interval, failed, route: seenOn }: Observed, route: string): void {
+  #add({ watch, interval, failed, route: seenOn }: StageObservation, route: string): void {
     for (const increment of increments(this.#knowledge.curve(seenOn, watch), interval)) {
       this.#count({ route, statistic: watch }, increment);
     }

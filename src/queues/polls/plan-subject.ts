@@ -1,7 +1,7 @@
 import {
   type PlanContext,
+  type PlanInput,
   planSubject,
-  type Standing,
   type SubjectPlan,
 } from '../../domain/cadence/subject-plan.ts';
 import { isPollable } from '../../domain/subjects/kinds.ts';
@@ -15,7 +15,7 @@ import type { CommitContext } from './poll-context.ts';
  * request then; `exact` is false for a page; `claims` are those that the record serves: the subject's own, or those of the
  * wallet whose page showed it.
  */
-export type Observation = {
+export type RecordContext = {
   asOf: string;
   nowMs: number;
   price: number;
@@ -28,7 +28,7 @@ const CLOCKS_RETRY_MS = 30_000;
 /** Plans a subject by config and statistics. While clocks disagree nothing is due by time; only a certain time ends tracking. */
 export function planOf(
   { rules: { finished }, learning, clocks }: CommitContext,
-  standing: Standing,
+  standing: PlanInput,
   context: Omit<PlanContext, 'model' | 'finished' | 'learnedMs'>,
 ): SubjectPlan {
   const { subject, snapshot } = standing;
@@ -62,7 +62,7 @@ export function firstPoll(
   parts: CommitContext,
   record: UpstreamRecord,
   after: Snapshot | null,
-  observation: Observation,
+  observation: RecordContext,
 ): NonNullable<Commit['track']> | null {
   const { subject } = record;
   if (observation.exact || !isPollable(subject)) return null;

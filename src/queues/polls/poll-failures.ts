@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
-import type { Reading } from '../../pollers/reading.ts';
+import type { PollResponse } from '../../pollers/reading.ts';
 import type { Signals } from '../../signals.ts';
 import type { AnswerKind, HealthStore } from '../../store/health.ts';
 import type { PollStart } from '../../store/poll-start.ts';
@@ -38,7 +38,7 @@ const LONGEST_RETRY_AFTER_MS = 60_000;
 const KEY_REFUSED: readonly (string | null)[] = ['invalid-api-key', 'api-key-expired'];
 
 /** Failure of an exact poll whose answer lacks the requested subject: it changes nothing. */
-export function missingRecord(subject: SubjectId, reading: Reading): UpstreamFailure {
+export function missingRecord(subject: SubjectId, reading: PollResponse): UpstreamFailure {
   const found = reading.records.map((record) => record.subject).slice(0, 3);
   return new UpstreamFailure({
     endpoint: 'status',

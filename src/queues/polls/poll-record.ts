@@ -6,7 +6,7 @@ import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import { asSubjectId, intentId, type SubjectId } from '../../domain/subjects/subject.ts';
 import { type Claim, parseClaimRoot } from '../../domain/subjects/subscription.ts';
 import type { PollTarget } from '../../pollers/poll-subject.ts';
-import type { Reading } from '../../pollers/reading.ts';
+import type { PollResponse } from '../../pollers/reading.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { commitDue } from './commit-flagged.ts';
 import { commitRecord, commitShort } from './commit-record.ts';
@@ -17,7 +17,7 @@ import { type Adapter, AFTER_SUPERSEDED, answered, failed } from './polled.ts';
 import { namesFurther, openTransfer, planForMore, reportUnreadable } from './take-page.ts';
 
 /** Requests a subject from the upstream. Throws UpstreamFailure, or the signal's reason. */
-export type Ask = (target: PollTarget, signal: AbortSignal) => Promise<Reading>;
+export type Ask = (target: PollTarget, signal: AbortSignal) => Promise<PollResponse>;
 
 /** Polls subjects with a record of their own: requests and ingests it, commits events due by the clock, and plans. */
 export function recordAdapter(parts: PollContext, ask: Ask): Adapter {

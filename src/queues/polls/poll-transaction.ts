@@ -5,7 +5,7 @@ import type { UpstreamRecord } from '../../domain/subjects/record.ts';
 import { intentId, type SubjectId } from '../../domain/subjects/subject.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
-import { commitRecord, type Taken } from './commit-record.ts';
+import { commitRecord, type IngestedRecord } from './commit-record.ts';
 import { planOf } from './plan-subject.ts';
 import type { PollContext } from './poll-context.ts';
 import { type Ask, isOver, noteTransfer } from './poll-record.ts';
@@ -82,7 +82,7 @@ async function storeOne(
   parts: PollContext,
   { asOf, price, claims, ...start }: PollStart,
   { record, known, nowMs }: { record: UpstreamRecord; known: Known; nowMs: number },
-): Promise<Taken['outcome']> {
+): Promise<IngestedRecord['outcome']> {
   const { subject } = record;
   const observation = { asOf, nowMs, price, exact: false, claims };
   const { outcome, snapshot, stored } = await commitRecord(parts, record, known, observation);

@@ -3,8 +3,8 @@ import { withArrivals } from '../../domain/cadence/arrivals.ts';
 import { afterFitting, afterTooLarge, BLOCKED_MS, effectiveLimit } from '../../domain/cadence/pages.ts';
 import type { Listing } from '../../domain/cadence/wait.ts';
 import { type OpenTransfer, sweepEveryMs } from '../../domain/cadence/wallet.ts';
-import type { Reading } from '../../pollers/reading.ts';
-import type { Observed } from '../../store/observed.ts';
+import type { PollResponse } from '../../pollers/reading.ts';
+import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { WalletFacts } from '../../store/wallets.ts';
 import type { TooLarge } from '../../upstream/client/failure.ts';
@@ -93,7 +93,7 @@ async function pollListing(parts: PollContext, run: Run): Promise<Polled> {
  * Observation of a failed poll of a wallet. Its listing counts as polled. Where the failure is its own the listing also waits,
  * so that the others are requested when the wallet itself is.
  */
-function failedListing(parts: PollContext, start: PollStart, { own, afterMs }: PollFailure): Observed {
+function failedListing(parts: PollContext, start: PollStart, { own, afterMs }: PollFailure): PageFacts {
   const { open, facts, nowMs, virtual } = start;
   const listing = listingOf(start, planListing(parts.learning.model, start, { facts, open }).plan);
   return {
@@ -125,7 +125,7 @@ async function shrinkListing(
 }
 
 /** Hash that tells one answer from another: its content in its order, and its subscribers. */
-function fingerprint(reading: Reading, { claims, subscribedAt }: PollStart): string {
+function fingerprint(reading: PollResponse, { claims, subscribedAt }: PollStart): string {
   const raw = JSON.stringify([
     reading.records.map((record) => record.raw),
     reading.nextCursor,
@@ -162,7 +162,7 @@ async function followHead(
   parts: PollContext,
   head: {
     start: PollStart;
-    reading: Reading;
+    reading: PollResponse;
     limit: number;
     taken: PageTaken | null;
     findings: PollFindings;
@@ -225,7 +225,7 @@ function noteArrivals(
 /** Reads on behind the first page of the transfers in one status. At its end, polls the transfers that left it. */
 async function followNarrowed(
   parts: PollContext,
-  first: { listing: Listing; start: PollStart; reading: Reading; limit: number; findings: PollFindings },
+  first: { listing: Listing; start: PollStart; reading: PollResponse; limit: number; findings: PollFindings },
 ): Promise<void> {
   const { listing, start, reading, limit, findings } = first;
   const { subject: wallet, nowMs } = start;

@@ -1,12 +1,12 @@
 import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
 import type { PollOutcome } from '../../signals.ts';
-import { NOTHING_OBSERVED, type Observed } from '../../store/observed.ts';
+import { NOTHING_OBSERVED, type PageFacts } from '../../store/observed.ts';
 import type { PollEnd } from '../../store/plan.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { PollFailure } from './poll-failures.ts';
 
 /** End of a poll: the move of its subject, the next poll, the observation, and the counted outcome. */
-export type Polled = { end: PollEnd; next: PlannedPoll; observed: Observed; outcome: PollOutcome };
+export type Polled = { end: PollEnd; next: PlannedPoll; observed: PageFacts; outcome: PollOutcome };
 
 /** The way in which a kind of subject is polled. */
 export type Adapter = {
@@ -40,13 +40,13 @@ export function over(outcome: PollOutcome): Polled {
 }
 
 /** A poll that was answered; `next` is null where nothing is left to do. */
-export function answered(next: PlannedPoll | null, observed: Observed = NOTHING_OBSERVED): Polled {
+export function answered(next: PlannedPoll | null, observed: PageFacts = NOTHING_OBSERVED): Polled {
   if (next === null) return { ...over('answered'), observed };
   return { end: 'next', next, observed, outcome: 'answered' };
 }
 
 /** A poll that failed: its subject waits alone, or the endpoint group is at fault. */
-export function failed(failure: PollFailure, observed: Observed = NOTHING_OBSERVED): Polled {
+export function failed(failure: PollFailure, observed: PageFacts = NOTHING_OBSERVED): Polled {
   return {
     end: failure.own ? 'failed' : 'back',
     next: { ...AT_ONCE, restMs: failure.afterMs },

@@ -13,9 +13,9 @@ import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import { type SubjectId, subjectKind } from '../../domain/subjects/subject.ts';
 import { type Claim, parseClaimRoot } from '../../domain/subjects/subscription.ts';
 import { routeName } from '../../domain/transfers/transfer.ts';
-import type { Reading } from '../../pollers/reading.ts';
+import type { PollResponse } from '../../pollers/reading.ts';
 import { readConfirmedTime } from '../../store/confirmed-time.ts';
-import type { Observed } from '../../store/observed.ts';
+import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
 import type { TooLarge } from '../../upstream/client/failure.ts';
@@ -35,12 +35,12 @@ export type PageTaken = {
   order: Order;
   allMoved: boolean;
   arrived: number;
-  covered: Observed['covered'][number][];
+  covered: PageFacts['covered'][number][];
   quiet: boolean;
 };
 
 /** A page, the time of its answer (Redis time, ms), the state before its request, and the time after which changes are new. */
-type Page = { reading: Reading; answeredMs: number; start: PollStart; sinceMs: number };
+type Page = { reading: PollResponse; answeredMs: number; start: PollStart; sinceMs: number };
 
 /** The start of a subscription that later responses no longer change, see commands/since-2.lua. */
 const SETTLED = /^(\d+):(-?\d+)$/;
@@ -231,7 +231,7 @@ const REASON_CHARS = 300;
 export function reportUnreadable(
   { client, signals, log }: PollContext,
   subject: SubjectId,
-  reading: Reading,
+  reading: PollResponse,
 ): void {
   for (const [kind, [first, ...others]] of Map.groupBy(reading.reserved ?? [], (record) => record.kind)) {
     const id = client.loggable(first?.id ?? '', ID_CHARS);

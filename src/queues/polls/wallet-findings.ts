@@ -4,9 +4,9 @@ import type { Listing } from '../../domain/cadence/wait.ts';
 import { type OpenTransfer, sweepEveryMs } from '../../domain/cadence/wallet.ts';
 import { coveredWait } from '../../domain/cadence/watched.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
-import type { Reading } from '../../pollers/reading.ts';
+import type { PollResponse } from '../../pollers/reading.ts';
 import { pollWallet } from '../../pollers/status.ts';
-import type { Observed } from '../../store/observed.ts';
+import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type NotedFacts, openText } from '../../store/wallets.ts';
 import { type TooLarge, UpstreamFailure } from '../../upstream/client/failure.ts';
@@ -21,10 +21,10 @@ const FORGOTTEN_AFTER_MS = 3_600_000;
 /** Age at which an unchanged answer is ingested again, to note its transfers as shown. */
 export const TAKEN_EVERY_MS = 600_000;
 
-type Page = { wallet: SubjectId; status: string | null; cursor: string | null; limit: number };
+type PageRequest = { wallet: SubjectId; status: string | null; cursor: string | null; limit: number };
 
 /** A page with the time of its answer (`answeredMs`, Redis time). */
-type ReadPage = { reading: Reading; answeredMs: number };
+type ReadPage = { reading: PollResponse; answeredMs: number };
 
 export type Run = { start: PollStart; signal: AbortSignal };
 
@@ -89,7 +89,7 @@ export function openFindings({ open, nowMs }: PollStart): PollFindings {
 /** Requests a page. Returns the size fault instead where the answer was beyond its limits. */
 export async function readPage(
   parts: PollContext,
-  { wallet, ...page }: Page,
+  { wallet, ...page }: PageRequest,
   run: Run,
 ): Promise<ReadPage | TooLarge> {
   const address = wallet.slice('wallet:'.length);
@@ -106,7 +106,7 @@ export async function readPage(
 /** Ingests a page, and notes its transfers. Returns null for a page that waits. */
 export async function takeIn(
   parts: PollContext,
-  page: { reading: Reading; answeredMs: number; atHead: boolean; sinceMs: number },
+  page: { reading: PollResponse; answeredMs: number; atHead: boolean; sinceMs: number },
   { run, findings }: { run: Run; findings: PollFindings },
 ): Promise<PageTaken | null> {
   const { start } = run;
@@ -150,7 +150,7 @@ export function observedOf(
   start: PollStart,
   findings: PollFindings,
   taken: PageTaken | null,
-): Observed {
+): PageFacts {
   const { nowMs } = start;
   const changed = taken?.open ?? [];
   return {

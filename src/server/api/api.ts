@@ -10,7 +10,7 @@ import { withTimeout } from '../../with-timeout.ts';
 import { ProblemError, sendProblem } from '../problem.ts';
 import type { Access, AccessRules } from './access.ts';
 import { onlyOnce } from './idempotency.ts';
-import { type Answer, API_BASE, type ApiContext, type ApiRoute, type RouteContext } from './route.ts';
+import { API_BASE, type ApiContext, type ApiRoute, type RouteAnswer, type RouteContext } from './route.ts';
 import { ROUTES } from './routes.ts';
 
 /** Options of the API. `parts` is null before the daemon has started. */
@@ -152,13 +152,16 @@ function partsOf({ parts }: ApiOptions): ApiContext {
   throw new ProblemError(503, 'the daemon has not started yet; try again later', { 'retry-after': '2' });
 }
 
-async function timed(call: () => Promise<Answer>, { timeoutMs = TIMEOUT_MS }: ApiRoute): Promise<Answer> {
+async function timed(
+  call: () => Promise<RouteAnswer>,
+  { timeoutMs = TIMEOUT_MS }: ApiRoute,
+): Promise<RouteAnswer> {
   const answer = await withTimeout(call(), timeoutMs);
   if (answer !== null) return answer;
   throw new ProblemError(503, 'Redis gave no answer in time; try again later', { 'retry-after': '5' });
 }
 
-function send(reply: FastifyReply, answer: Answer): FastifyReply {
+function send(reply: FastifyReply, answer: RouteAnswer): FastifyReply {
   if ('stream' in answer)
     return reply.code(answer.status).type(answer.contentType).send(Readable.from(answer.stream));
   const { status, body, headers = {} } = answer;

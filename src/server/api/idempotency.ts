@@ -2,15 +2,15 @@ import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { Encryption } from '../../store/added-receivers.ts';
 import { ProblemError } from '../problem.ts';
-import { type Answer, type ApiRoute, type RouteContext, takesKey } from './route.ts';
+import { type ApiRoute, type RouteAnswer, type RouteContext, takesKey } from './route.ts';
 
 const IDEMPOTENCY_KEY = 'idempotency-key';
 
 const KEY = /^[\x21-\x7e]{1,200}$/;
 
-type Asked = {
+type KeyedCall = {
   route: ApiRoute;
-  call: (context: RouteContext) => Promise<Answer>;
+  call: (context: RouteContext) => Promise<RouteAnswer>;
   context: RouteContext;
 };
 
@@ -19,7 +19,10 @@ const UNDER_WAY_MS = 60_000;
 const MARGIN_MS = 15_000;
 
 /** Calls a route. A repeated `Idempotency-Key` gets the stored answer; a request that failed on our side can be made again. */
-export async function onlyOnce(request: FastifyRequest, { route, call, context }: Asked): Promise<Answer> {
+export async function onlyOnce(
+  request: FastifyRequest,
+  { route, call, context }: KeyedCall,
+): Promise<RouteAnswer> {
   const given = request.headers[IDEMPOTENCY_KEY];
   if (!takesKey(route) || given === undefined) return call(context);
   if (typeof given !== 'string' || !KEY.test(given)) {

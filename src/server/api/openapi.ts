@@ -1,10 +1,8 @@
 import { z } from 'zod';
+import type { JsonObject, JsonValue } from '../../domain/json.ts';
 import { VERSION } from '../../version.ts';
 import { type ApiRoute, defineRoute, NO_INPUT, type Scope, takesKey } from './route.ts';
 import { PROBLEM } from './shapes.ts';
-
-type Json = z.core.util.JSONType;
-type JsonObject = { [key: string]: Json };
 
 const USUAL: Readonly<Record<number, string>> = {
   400: 'Something in the request is not as expected; `errors` says where.',
@@ -87,7 +85,7 @@ function operationOf(route: ApiRoute, shared: JsonObject): JsonObject {
   const inputs: Sharing = { io: 'input', shared };
   const about = [description, NEEDED[scope]].filter((text) => text !== undefined);
   const responses = Object.entries(answers).map(
-    ([status, { description, schema, contentType }]): [string, Json] => [
+    ([status, { description, schema, contentType }]): [string, JsonValue] => [
       status,
       {
         description,
@@ -187,11 +185,11 @@ function schemaOf(schema: z.ZodType, { io, shared }: Sharing): JsonObject {
 }
 
 /** As JSON; references to shared shapes point to their place in the document. */
-function parsed(schema: object): Json {
+function parsed(schema: object): JsonValue {
   return z.json().parse(JSON.parse(JSON.stringify(schema).replaceAll('#/$defs/', '#/components/schemas/')));
 }
 
-function objectOf(value: Json | undefined): JsonObject {
+function objectOf(value: JsonValue | undefined): JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
 }
 

@@ -22,7 +22,7 @@ export function includesScope(held: Scope, needed: Scope): boolean {
 }
 
 /** An answer of a route: a body as JSON, or a text that is sent in parts for as long as it is read. */
-export type Answer =
+export type RouteAnswer =
   | { status: number; body: unknown; headers?: Readonly<Record<string, string>> }
   | { status: number; stream: AsyncIterable<string>; contentType: string };
 
@@ -92,7 +92,7 @@ type RouteSpec<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T>
     handle: (
       input: { params: z.output<P>; query: z.output<Q>; body: z.output<B> },
       context: RouteContext,
-    ) => Promise<Answer>;
+    ) => Promise<RouteAnswer>;
   };
 
 /** A request as received, not yet parsed. */
@@ -108,7 +108,7 @@ export type ApiRoute = RouteFacts & {
   body: z.ZodType;
   takesBody: boolean;
   /** Reads the request; returns a list of its faults, or the call. */
-  read: (raw: RawInput) => InputIssue[] | ((context: RouteContext) => Promise<Answer>);
+  read: (raw: RawInput) => InputIssue[] | ((context: RouteContext) => Promise<RouteAnswer>);
 };
 
 /**

@@ -3,7 +3,8 @@ import { parseDuration } from '../../config/fields/fields.ts';
 import { RENDERED_EVENT } from '../../domain/events/event-schema.ts';
 import { MAX_GLOB_LENGTH } from '../../domain/events/filter.ts';
 import { readSubjectId } from '../../domain/subjects/subject.ts';
-import { MOMENT_EXPECTED, type Moment, parseMoment } from '../../operations/moment.ts';
+import { MOMENT_EXPECTED, parseMoment, type TimeInput } from '../../operations/moment.ts';
+import { SUBJECT_STATE } from '../../operations/timeline.ts';
 
 export const EVENT_ID = z
   .string()
@@ -38,7 +39,7 @@ export const SUBJECT_ID = z
   .transform((text): string => readSubjectId(text) ?? text)
   .describe('The id of a subject, with its prefix, such as `intent:0x…`.');
 
-export const MOMENT = z.string({ error: MOMENT_EXPECTED }).transform((text, context): Moment => {
+export const MOMENT = z.string({ error: MOMENT_EXPECTED }).transform((text, context): TimeInput => {
   const moment = parseMoment(text);
   if (moment !== null) return moment;
   context.addIssue({ code: 'custom', message: MOMENT_EXPECTED });
@@ -82,6 +83,13 @@ export const NEXT = z
   .string()
   .nullable()
   .describe('Where it goes on, to be passed as `cursor`; null at the end.');
+
+export const NEXT_AFTER = NEXT.describe('Where it goes on, to be passed as `after`; null at the end.');
+
+export const SUBJECT_DETAILS = SUBJECT_STATE.extend({ next: NEXT_AFTER }).meta({ id: 'SubjectDetails' });
+
+/** A subject with a page of its timeline. */
+export type SubjectDetails = z.infer<typeof SUBJECT_DETAILS>;
 
 export const RESENT = z
   .object({

@@ -3,7 +3,7 @@ import type { JsonValue } from '../../domain/json.ts';
 import { Thread, ThreadError } from '../../thread.ts';
 import type { Excerpt, HttpAnswer, HttpRequest, NoAnswer, Transport } from '../http/transport.ts';
 import { describeSupport, readProblem, type SupportDetails } from '../wire/problem.ts';
-import type { Reading } from '../wire/wire.ts';
+import type { Parsed } from '../wire/wire.ts';
 import { type Endpoint, isList, limitsOf } from './endpoint.ts';
 import { type FailureCode, failureOfCode, type TooLarge, UpstreamFailure } from './failure.ts';
 import { type BodyReading, LIST_MODULE, type ListTask, readText } from './read-list.ts';
@@ -41,7 +41,7 @@ export type Question<T> = {
   endpoint: Endpoint;
   request: Omit<HttpRequest, 'maxBodyBytes'>;
   expected: string;
-  read: (body: JsonValue) => Reading<T>;
+  read: (body: JsonValue) => Parsed<T>;
 };
 
 /** Context of requests. `lists`: the thread that parses large lists. */
@@ -81,12 +81,12 @@ export async function ask<T>(asking: Asking, question: Question<T>): Promise<Ans
   return { ...result, durationMs };
 }
 
-type Read<T> = { value: T; httpStatus: number; dateMs: number | null };
+type ParsedResponse<T> = { value: T; httpStatus: number; dateMs: number | null };
 
 async function interpret<T>(
   question: Question<T>,
   got: { answer: HttpAnswer; excerpt: Excerpt; lists: Asking['lists'] },
-): Promise<Read<T> | UpstreamFailure> {
+): Promise<ParsedResponse<T> | UpstreamFailure> {
   const { answer } = got;
   if (answer.httpStatus < 200 || answer.httpStatus > 299) return refused(question, got);
   if (answer.cut === 'timeout')

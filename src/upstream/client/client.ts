@@ -3,7 +3,7 @@ import { excerptWithout, Transport } from '../http/transport.ts';
 import {
   CHAINS_EXPECTED,
   type ChainEntry,
-  type Listing,
+  type ParsedList,
   readChains,
   readTokens,
   TOKENS_EXPECTED,
@@ -80,7 +80,7 @@ export type UpstreamClientOptions = {
   onAnswer?: (answer: Outcome) => void;
 };
 
-type Asked<T> = Omit<Question<T>, 'request'> & { path: string; body?: string };
+type UpstreamCall<T> = Omit<Question<T>, 'request'> & { path: string; body?: string };
 
 type Sent = { endpoint: SubmitEndpoint; path: string; body: string };
 
@@ -157,14 +157,14 @@ export class UpstreamClient {
     return this.#ask({ endpoint: 'vault', expected: VAULT_EXPECTED, read: readVault, path }, options);
   }
 
-  async chains(options: RequestOptions = {}): Promise<Answer<Listing<ChainEntry>>> {
+  async chains(options: RequestOptions = {}): Promise<Answer<ParsedList<ChainEntry>>> {
     return this.#ask(
       { endpoint: 'chains', expected: CHAINS_EXPECTED, read: readChains, path: '/v1/chains' },
       options,
     );
   }
 
-  async tokens(options: RequestOptions = {}): Promise<Answer<Listing<TokenEntry>>> {
+  async tokens(options: RequestOptions = {}): Promise<Answer<ParsedList<TokenEntry>>> {
     return this.#ask(
       { endpoint: 'tokens', expected: TOKENS_EXPECTED, read: readTokens, path: '/v1/tokens' },
       options,
@@ -281,11 +281,11 @@ export class UpstreamClient {
   }
 
   /** The body is one text, so every attempt sends the same bytes. */
-  #submit<T>(question: Asked<T> & { body: string }, options: SubmitOptions): Promise<Answer<T>> {
+  #submit<T>(question: UpstreamCall<T> & { body: string }, options: SubmitOptions): Promise<Answer<T>> {
     return askAgain(() => this.#ask(question, options), options);
   }
 
-  #ask<T>(question: Asked<T>, options: RequestOptions): Promise<Answer<T>> {
+  #ask<T>(question: UpstreamCall<T>, options: RequestOptions): Promise<Answer<T>> {
     const { path, body, ...rest } = question;
     const url = endpointUrl(this.#base, path);
     const headers: Record<string, string> = { accept: 'application/json', 'accept-encoding': 'identity' };

@@ -2,13 +2,13 @@ import { JsonLimitError, type JsonValue, parseJson } from '../../domain/json.ts'
 import { readChains, readTokens } from '../wire/chain-list.ts';
 import { readOpenQuotes } from '../wire/open-quote.ts';
 import { readQuoteAnswer } from '../wire/quote.ts';
-import type { Reading } from '../wire/wire.ts';
+import type { Parsed } from '../wire/wire.ts';
 import { type Endpoint, type ListEndpoint, limitsOf } from './endpoint.ts';
 
 /** A parsed body; `beyond`: it exceeds its limits. */
-export type BodyReading<T> = Reading<T> | { beyond: string };
+export type BodyReading<T> = Parsed<T> | { beyond: string };
 
-const READERS: { readonly [list in ListEndpoint]: (body: JsonValue) => Reading<unknown> } = {
+const READERS: { readonly [list in ListEndpoint]: (body: JsonValue) => Parsed<unknown> } = {
   chains: readChains,
   tokens: readTokens,
   quotes: readQuoteAnswer,
@@ -29,7 +29,7 @@ export function work({ endpoint, text }: ListTask): BodyReading<unknown> {
 /** Reads a body. A parser's message quotes the body, so it is not passed on; that of a limit does not. */
 export function readText<T>(
   text: string,
-  { endpoint, read }: { endpoint: Endpoint; read: (body: JsonValue) => Reading<T> },
+  { endpoint, read }: { endpoint: Endpoint; read: (body: JsonValue) => Parsed<T> },
 ): BodyReading<T> {
   if (text.trim() === '') return { mismatch: 'an empty body' };
   let body: JsonValue;

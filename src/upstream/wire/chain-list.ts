@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
-import { integerOrNull, kindOf, type Reading, readEntries, textOrNull } from './wire.ts';
+import { integerOrNull, kindOf, type Parsed, readEntries, textOrNull } from './wire.ts';
 
 /** A chain that can be quoted. */
 export type ChainEntry = {
@@ -18,7 +18,7 @@ export type TokenEntry = {
 };
 
 /** The readable entries of a list, and the faults of the others. */
-export type Listing<T> = { entries: T[]; unreadable: { index: number; reason: string }[] };
+export type ParsedList<T> = { entries: T[]; unreadable: { index: number; reason: string }[] };
 
 export const CHAINS_EXPECTED =
   'HTTP 200 with a JSON array of chains, or an object that holds it as chains or data';
@@ -27,7 +27,7 @@ export const TOKENS_EXPECTED =
   'HTTP 200 with a JSON array of tokens, or an object that holds it as tokens or data';
 
 /** Reads a list of chains. The interface shows no shape, so a bare list and the two usual envelopes are accepted. */
-export function readChains(body: JsonValue): Reading<Listing<ChainEntry>> {
+export function readChains(body: JsonValue): Parsed<ParsedList<ChainEntry>> {
   return readListing(body, {
     name: 'chains',
     read: (raw) => {
@@ -40,7 +40,7 @@ export function readChains(body: JsonValue): Reading<Listing<ChainEntry>> {
 }
 
 /** Reads a list of tokens, in the same shapes. */
-export function readTokens(body: JsonValue): Reading<Listing<TokenEntry>> {
+export function readTokens(body: JsonValue): Parsed<ParsedList<TokenEntry>> {
   return readListing(body, {
     name: 'tokens',
     read: (raw) => {
@@ -59,11 +59,11 @@ const MOST_ENTRIES = 10_000;
 
 function readListing<T>(
   body: JsonValue,
-  { name, read }: { name: string; read: (raw: JsonObject) => Reading<T> },
-): Reading<Listing<T>> {
+  { name, read }: { name: string; read: (raw: JsonObject) => Parsed<T> },
+): Parsed<ParsedList<T>> {
   const list = isJsonObject(body) ? (body[name] ?? body.data) : body;
   if (!Array.isArray(list)) return { mismatch: `${kindOf(list)} as the list of ${name}` };
-  const readEntry = (item: JsonValue): Reading<T> =>
+  const readEntry = (item: JsonValue): Parsed<T> =>
     isJsonObject(item) ? read(item) : { mismatch: `${kindOf(item)} as an entry` };
   return { value: readEntries(list, { most: MOST_ENTRIES, read: readEntry }) };
 }

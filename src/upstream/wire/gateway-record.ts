@@ -6,7 +6,7 @@ import {
   integerOrNull,
   kindOf,
   type Members,
-  type Reading,
+  type Parsed,
   textMember,
   textOrNull,
   unreadableMembers,
@@ -69,7 +69,7 @@ export const VAULT_EXPECTED =
   'HTTP 200 (201 for a new one) with a JSON object { data } with members of a vault (vaultAddress, state, …)';
 
 /** Reads the readable members of a gasless job: at least one that the interface names must be present. */
-export function readGatewayJob(body: JsonValue): Reading<GatewayJob> {
+export function readGatewayJob(body: JsonValue): Parsed<GatewayJob> {
   const reading = readEnvelope(body, JOB_MEMBERS);
   if ('mismatch' in reading) return reading;
   const { raw, unreadable } = reading.value;
@@ -80,7 +80,7 @@ export function readGatewayJob(body: JsonValue): Reading<GatewayJob> {
 }
 
 /** Reads the readable members of a vault: at least one that the interface names must be present. */
-export function readVault(body: JsonValue): Reading<VaultRecord> {
+export function readVault(body: JsonValue): Parsed<VaultRecord> {
   const reading = readEnvelope(body, VAULT_MEMBERS);
   if ('mismatch' in reading) return reading;
   const { raw, unreadable } = reading.value;
@@ -98,7 +98,7 @@ export function readVault(body: JsonValue): Reading<VaultRecord> {
 }
 
 /** Content of `data`, and its unreadable members; an object with no member of the record is refused. */
-function readEnvelope(body: JsonValue, members: Members): Reading<{ raw: JsonObject; unreadable: string[] }> {
+function readEnvelope(body: JsonValue, members: Members): Parsed<{ raw: JsonObject; unreadable: string[] }> {
   if (!isJsonObject(body)) return { mismatch: `${kindOf(body)} as the body` };
   const { data } = body;
   if (!isJsonObject(data)) return { mismatch: `${kindOf(data)} as data` };
@@ -125,7 +125,7 @@ export const GASLESS_JOB_EXPECTED =
   'HTTP 202 (or 200 for a job that exists) with a JSON object of id and status';
 
 /** Reads a gasless job: `id` and `status` must be present. */
-export function readGaslessJob(body: JsonValue): Reading<GaslessJob> {
+export function readGaslessJob(body: JsonValue): Parsed<GaslessJob> {
   if (!isJsonObject(body)) return { mismatch: `${kindOf(body)} as the body` };
   const id = textOrNull(body.id);
   if (id === null) return { mismatch: `${kindOf(body.id)} as id` };

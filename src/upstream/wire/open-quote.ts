@@ -7,7 +7,7 @@ import {
   integerOrNull,
   kindOf,
   type Members,
-  type Reading,
+  type Parsed,
   readEntries,
   textOrNull,
   unreadableMembers,
@@ -101,14 +101,14 @@ const ENTRY_MEMBERS: Members = { quoteResponseID: z.string(), solverID: z.string
 const MOST_QUOTES = 1_000;
 
 /** Reads the quotes of a route: `data` must be a list, an entry needs its `quoteID` and `destinationAmount`. */
-export function readOpenQuotes(body: JsonValue): Reading<OpenQuotes> {
+export function readOpenQuotes(body: JsonValue): Parsed<OpenQuotes> {
   if (!isJsonObject(body)) return { mismatch: `${kindOf(body)} as the body` };
   if (!Array.isArray(body.data)) return { mismatch: `${kindOf(body.data)} as data` };
   const { entries, unreadable } = readEntries(body.data, { most: MOST_QUOTES, read: readEntry });
   return { value: { quotes: entries, unreadable } };
 }
 
-function readEntry(raw: JsonValue): Reading<OpenQuote> {
+function readEntry(raw: JsonValue): Parsed<OpenQuote> {
   if (!isJsonObject(raw)) return { mismatch: `${kindOf(raw)} as an entry` };
   const quoteId = textOrNull(raw.quoteID);
   if (quoteId === null) return { mismatch: `${kindOf(raw.quoteID)} as quoteID` };

@@ -6,7 +6,7 @@ import {
   integerOrNull,
   kindOf,
   type Members,
-  type Reading,
+  type Parsed,
   readEntries,
   textOrNull,
   unreadableMembers,
@@ -79,7 +79,7 @@ const MEMBERS: Members = {
 const MOST_QUOTES = 1_000;
 
 /** Reads an answer of the quotes endpoint: the core of the top-level quote must be present; the rest is optional. */
-export function readQuoteAnswer(body: JsonValue): Reading<QuoteAnswer> {
+export function readQuoteAnswer(body: JsonValue): Parsed<QuoteAnswer> {
   const best = readQuote(body);
   if ('mismatch' in best) return best;
   const { quotes } = best.value.raw;
@@ -88,7 +88,7 @@ export function readQuoteAnswer(body: JsonValue): Reading<QuoteAnswer> {
   return { value: { ...best.value, quotes: entries, unreadableQuotes: unreadable } };
 }
 
-function readQuote(raw: JsonValue): Reading<Quote> {
+function readQuote(raw: JsonValue): Parsed<Quote> {
   if (!isJsonObject(raw)) return { mismatch: `${kindOf(raw)} as the quote` };
   const id = textOrNull(raw.id);
   if (id === null) return { mismatch: `${kindOf(raw.id)} as id` };

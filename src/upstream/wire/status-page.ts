@@ -7,7 +7,7 @@ import {
   integerOrNull,
   kindOf,
   type Members,
-  type Reading,
+  type Parsed,
   textMember,
   textOrNull,
   unreadableMembers,
@@ -88,7 +88,7 @@ const MEMBERS: Members = {
 const MOST_RESULTS = 2_000;
 
 /** Reads a page: only `results` must be an array, other members are read if readable. */
-export function readStatusPage(body: JsonValue): Reading<StatusPage> {
+export function readStatusPage(body: JsonValue): Parsed<StatusPage> {
   if (!isJsonObject(body)) return { mismatch: `${kindOf(body)} as the body` };
   if (!Array.isArray(body.results)) return { mismatch: `${kindOf(body.results)} as results` };
   if (body.results.length > MOST_RESULTS) return { mismatch: `${body.results.length} results` };
@@ -109,7 +109,7 @@ export function readStatusPage(body: JsonValue): Reading<StatusPage> {
   return { value: page };
 }
 
-function readStatusRecord(raw: JsonValue): Reading<StatusRecord> {
+function readStatusRecord(raw: JsonValue): Parsed<StatusRecord> {
   if (!isJsonObject(raw)) return { mismatch: `result: found ${kindOf(raw)}, expected an object` };
   const id = textOrNull(raw.id);
   if (id === null) return { mismatch: `id: found ${kindOf(raw.id)}, expected text` };

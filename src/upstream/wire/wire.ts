@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isKeptNumber, type JsonObject, type JsonValue } from '../../domain/json.ts';
 
 /** Result of reading a body: the value, or a description of the unexpected content. */
-export type Reading<T> = { value: T } | { mismatch: string };
+export type Parsed<T> = { value: T } | { mismatch: string };
 
 /** Integer, or its digits as a string: Unix seconds, chain ids. */
 export const integerMember = z.union([z.int(), z.string().regex(/^\d{1,15}$/)]);
@@ -40,7 +40,7 @@ export function textOrNull(value: JsonValue | undefined): string | null {
  */
 export function readEntries<T>(
   list: readonly JsonValue[],
-  { most, read }: { most: number; read: (entry: JsonValue) => Reading<T> },
+  { most, read }: { most: number; read: (entry: JsonValue) => Parsed<T> },
 ): { entries: T[]; unreadable: { index: number; reason: string }[] } {
   const entries: T[] = [];
   const unreadable: { index: number; reason: string }[] = [];

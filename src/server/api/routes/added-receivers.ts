@@ -11,7 +11,7 @@ import {
 } from '../../../operations/added-receivers.ts';
 import { isoTime } from '../../../operations/moment.ts';
 import { ProblemError } from '../../problem.ts';
-import { type Answer, defineRoute, NO_INPUT } from '../route.ts';
+import { defineRoute, NO_INPUT, type RouteAnswer } from '../route.ts';
 import { RECEIVER_NAME } from '../shapes.ts';
 
 const NAMED = z.strictObject({ name: RECEIVER_NAME });
@@ -36,7 +36,7 @@ const TIMEOUT_MS = 15_000;
 /** Default time for which a replaced secret signs beside the new one. */
 const OVERLAP = '1d';
 
-async function answered(status: number, act: () => Promise<unknown>): Promise<Answer> {
+async function answered(status: number, act: () => Promise<unknown>): Promise<RouteAnswer> {
   try {
     return { status, body: await act() };
   } catch (error) {

@@ -4,9 +4,9 @@ import { sumsCsv, transfersCsv } from '../../../books/formats/csv.ts';
 import { reportHtml } from '../../../books/formats/html.ts';
 import { NoBooksError } from '../../../books/reader.ts';
 import { NoSuchDayError } from '../../../domain/books/day.ts';
-import { REPORT, type Report } from '../../../domain/books/report-schema.ts';
+import { type BooksReport, REPORT } from '../../../domain/books/report-schema.ts';
 import { RefusedError, UnknownError } from '../../../operations/operation.ts';
-import { type Answer, defineRoute, NO_INPUT } from '../route.ts';
+import { defineRoute, NO_INPUT, type RouteAnswer } from '../route.ts';
 
 const PIECE_CHARACTERS = 65_536;
 
@@ -33,7 +33,7 @@ const CONTENT_TYPES = {
 };
 
 /** A report as text in one of its forms, in pieces. */
-export function reportAs(format: (typeof BOOK_FORMATS)[number], report: Report): AsyncGenerator<string> {
+export function reportAs(format: (typeof BOOK_FORMATS)[number], report: BooksReport): AsyncGenerator<string> {
   return inPieces(WRITERS[format](report));
 }
 
@@ -72,7 +72,7 @@ export const readBooks = defineRoute({
     404: 'No books are stored, or not of this day.',
     409: 'The day or the zone does not exist.',
   },
-  handle: async ({ params: { day }, query: { zone, format } }, { parts }): Promise<Answer> => {
+  handle: async ({ params: { day }, query: { zone, format } }, { parts }): Promise<RouteAnswer> => {
     const { books } = parts();
     if (books === null) throw new UnknownError('no books are stored: expected a section books in the config');
     const report = await books.report({ day, zone }, Date.now()).catch((error: unknown) => {
@@ -85,7 +85,7 @@ export const readBooks = defineRoute({
 });
 
 /** A report as JSON; lists that grow with the day come one row at a time. */
-function* reportJson({ exceptions, transfers, ...rest }: Report): Generator<string> {
+function* reportJson({ exceptions, transfers, ...rest }: BooksReport): Generator<string> {
   yield `${JSON.stringify(rest).slice(0, -1)},"exceptions":`;
   yield* list(exceptions);
   yield ',"transfers":';

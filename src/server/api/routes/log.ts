@@ -9,11 +9,11 @@ import {
   type LogPlace,
 } from '../../../operations/events.ts';
 import { followEvents, pullEvents, startOf } from '../../../operations/log-tail.ts';
-import { type Moment, momentMs } from '../../../operations/moment.ts';
+import { momentMs, type TimeInput } from '../../../operations/moment.ts';
 import { type OperationContext, UnknownError } from '../../../operations/operation.ts';
 import { redisTimeMs } from '../../../store/connection.ts';
 import { ProblemError } from '../../problem.ts';
-import { type Answer, defineRoute, NO_INPUT } from '../route.ts';
+import { defineRoute, NO_INPUT, type RouteAnswer } from '../route.ts';
 import {
   cursorField,
   EVENT,
@@ -122,7 +122,7 @@ export const listEvents = defineRoute({
 type Range = { sinceMs: number | null; untilMs: number | null };
 
 async function rangeOf(
-  { since, until }: { since?: Moment; until?: Moment },
+  { since, until }: { since?: TimeInput; until?: TimeInput },
   { redis }: OperationContext,
 ): Promise<Range> {
   const nowMs = await redisTimeMs(redis);
@@ -142,7 +142,7 @@ async function newestFirst(
     before,
   }: Range & { filter: EventFilter; limit: number; before: string | null },
   parts: OperationContext,
-): Promise<Answer> {
+): Promise<RouteAnswer> {
   const end = untilMs === null ? '+' : `${Math.max(0, Math.floor(untilMs))}-0`;
   const page = await eventsBefore({ before: before ?? end, sinceMs, filter, limit }, parts);
   const place = page.more ? { log: await parts.stores.events.name(), before: page.reached } : null;
@@ -152,7 +152,7 @@ async function newestFirst(
 function pageAnswer(
   { events, more }: EventPage,
   next: LogPlace | { log: string; before: string } | null,
-): Answer {
+): RouteAnswer {
   return { status: 200, body: { events: events.map(({ event }) => event), next: writeCursor(next), more } };
 }
 

@@ -11,7 +11,7 @@ import {
 } from '../../../operations/receivers.ts';
 import { LOG_RANGE, resendTime } from '../../../operations/resend.ts';
 import { testReceiver } from '../../../operations/test-receiver.ts';
-import { type Answer, type ApiContext, defineRoute, NO_INPUT } from '../route.ts';
+import { type ApiContext, defineRoute, NO_INPUT, type RouteAnswer } from '../route.ts';
 import { EVENT_ID, MOMENT, RECEIVER_NAME, RETRIED, TYPE_GLOB } from '../shapes.ts';
 
 const NAMED = z.strictObject({ name: RECEIVER_NAME });
@@ -54,7 +54,7 @@ export const readOneReceiver = defineRoute({
   handle: async ({ params }, { parts }) => answerOf(params.name, parts()),
 });
 
-async function answerOf(name: string, { operations, adding }: ApiContext): Promise<Answer> {
+async function answerOf(name: string, { operations, adding }: ApiContext): Promise<RouteAnswer> {
   return { status: 200, body: await readReceiver(name, adding.originOf, operations) };
 }
 

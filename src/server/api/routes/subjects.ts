@@ -8,7 +8,7 @@ import {
   SUBJECT_DELIVERY,
 } from '../../../operations/subject-deliveries.ts';
 import { listSubjects, SUBJECT, SUBJECT_PLACE } from '../../../operations/subjects.ts';
-import { readSubject as readState, SUBJECT_STATE, TIMELINE_PLACE } from '../../../operations/timeline.ts';
+import { readSubject as readState, TIMELINE_PLACE } from '../../../operations/timeline.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
 import {
   cursorField,
@@ -16,6 +16,8 @@ import {
   limitField,
   listField,
   NEXT,
+  NEXT_AFTER,
+  SUBJECT_DETAILS,
   SUBJECT_ID,
   spanField,
   writeCursor,
@@ -82,13 +84,6 @@ export const listWatched = defineRoute({
     return { status: 200, body: { subjects, next: writeCursor(next) } };
   },
 });
-
-const NEXT_AFTER = NEXT.describe('Where it goes on, to be passed as `after`; null at the end.');
-
-const SUBJECT_DETAILS = SUBJECT_STATE.extend({ next: NEXT_AFTER }).meta({ id: 'SubjectDetails' });
-
-/** A subject with a page of its timeline. */
-export type SubjectDetails = z.infer<typeof SUBJECT_DETAILS>;
 
 /** Events per page, over the timelines of one transfer and of the subjects that led to it. */
 export const MOST_EVENTS = 100;
