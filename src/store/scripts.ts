@@ -17,14 +17,14 @@ export const scripts = {
     args: { fence: arg.text, entry: arg.text, receivers: arg.list(arg.text) },
     reply: reply.flag,
   }),
-  /** Takes a replay further along the event log; only the process that holds the lease may. */
+  /** Moves a replay along the event log; only the process that holds the lease may. */
   advanceReplay: script({
     file: 'advance-replay-3',
     keys: ['replay', 'replays', 'relayLease'],
     args: { fence: arg.text, id: arg.text, cursor: arg.text, read: arg.number, isAtEnd: arg.flag },
     reply: reply.flag,
   }),
-  /** Moves the place up to which events without a receiver are counted, and lists such events. */
+  /** Stores events without a receiver, and moves the entry up to which they are counted. */
   advanceUnmatched: script({
     file: 'advance-unmatched-3',
     keys: ['unmatchedPlace', 'unmatched', 'relayLease'],
@@ -38,7 +38,9 @@ export const scripts = {
     args: { event: arg.json },
     reply: reply.text,
   }),
-  /** Has members of a plan looked at as soon as the budget allows, also those whose tracking had ended. */
+  /**
+   * Requests polls of members of a plan as soon as the budget allows, also where their tracking has ended.
+   */
   askPoll: script({
     file: 'ask-poll-1',
     keys: ['plan'],
@@ -50,14 +52,14 @@ export const scripts = {
     },
     reply: reply.number,
   }),
-  /** Notes that a process that sends deliveries lives. */
+  /** Records the heartbeat of a process that sends deliveries. */
   beat: script({
     file: 'beat-1',
     keys: ['senders'],
     args: { process: arg.text, leaseMs: arg.number },
     reply: reply.fieldsAndRest({ nowMs: reply.number, gone: reply.list(reply.text) }),
   }),
-  /** Begins a request that carries a name, or says what became of it. */
+  /** Begins a named request, or returns its state and its stored answer. */
   beginAnswer: script({
     file: 'begin-answer-2',
     keys: ['answer', 'answers'],
@@ -74,7 +76,7 @@ export const scripts = {
       body: reply.text,
     }),
   }),
-  /** Begins the next epoch on a Redis that went back, once however many notice it. */
+  /** Begins the next epoch on a Redis that went back, once for all processes. */
   beginEpoch: script({
     file: 'begin-epoch-3',
     keys: ['epoch', 'events', 'commit'],
@@ -89,14 +91,14 @@ export const scripts = {
     },
     reply: reply.flag,
   }),
-  /** Gives a subject claims that its next poll will serve, and has it looked at. */
+  /** Adds claims to a subject, and requests the poll that serves them. */
   claim: script({
     file: 'claim-4',
     keys: ['claims', 'plan', 'subject', 'wanted'],
     args: { subject: arg.text, claims: arg.json, atMs: arg.optional(arg.text) },
     reply: reply.flag,
   }),
-  /** Claims checks that are due, under a lease that runs out: then they are due again. */
+  /** Claims checks that are due, under a lease; after its end they are due again. */
   claimChecks: script({
     file: 'claim-checks-1',
     keys: ['checks'],
@@ -115,7 +117,7 @@ export const scripts = {
       heads: reply.records({ chainId: reply.text, endpoint: reply.text }),
     }),
   }),
-  /** Hands deliveries of one receiver to a process that sends them, with all that it needs for it. */
+  /** Claims deliveries of one receiver for a process, with all data that sending them needs. */
   claimDeliveries: script({
     file: 'claim-deliveries-4',
     keys: ['receiver', 'queue', 'events', 'subscriptions'],
@@ -135,7 +137,7 @@ export const scripts = {
       claimed: reply.rows({ id: reply.text, fact: reply.hash, entry: reply.list(reply.text) }),
     }),
   }),
-  /** Hands out looks: which subjects, in which slots of the budget, leased to which process. */
+  /** Claims polls for a process, each in a slot of the budget and under a lease. */
   claimPolls: script({
     file: 'claim-polls-2',
     keys: ['plan', 'endpointGroup'],
@@ -155,10 +157,7 @@ export const scripts = {
       arrived: reply.list(reply.text),
     }),
   }),
-  /**
-   * Freezes what is sent in one message, before it is sent: whoever sends it again after a crash sends the
-   * same.
-   */
+  /** Freezes the content of one message before it is sent: after a crash the same content is sent again. */
   closeBatch: script({
     file: 'close-batch-3',
     keys: ['delivery', 'waiting', 'batches'],
@@ -171,7 +170,7 @@ export const scripts = {
     },
     reply: reply.orNothing(reply.fieldsAndRest({ batch: reply.text, members: reply.list(reply.text) })),
   }),
-  /** Stores what an answer said about a subject and the event that follows from it, in one step. */
+  /** Stores the snapshot of a subject from a response, and the event that follows from it, in one step. */
   commit: script({
     file: 'commit-10',
     keys: [
@@ -213,7 +212,7 @@ export const scripts = {
       entry: reply.text,
     }),
   }),
-  /** Takes in what a process has measured of the clocks, and moves the confirmed time on. */
+  /** Stores the clock measurements of a process, and advances the confirmed time. */
   confirmTime: script({
     file: 'confirm-time-3',
     keys: ['clock', 'events', 'reports'],
@@ -241,7 +240,7 @@ export const scripts = {
       isHeld: reply.flag,
     }),
   }),
-  /** Disables a receiver because its operator says so, with the operator's event, in one step. */
+  /** Disables a receiver at its operator's request, with the operator's event, in one step. */
   disable: script({
     file: 'disable-2',
     keys: ['receiver', 'events'],
@@ -249,8 +248,8 @@ export const scripts = {
     reply: reply.oneOf('ok', 'resting', 'failing', 'disabled', 'enabling', 'paused'),
   }),
   /**
-   * Notes events behind the cursor of a receiver whose retention has ended: no delivery of them will be
-   * opened.
+   * Stores dropped events behind the cursor of a receiver: their retention has ended, and no delivery of them
+   * will be opened.
    */
   dropBehind: script({
     file: 'drop-behind-3',
@@ -265,7 +264,7 @@ export const scripts = {
     },
     reply: reply.flag,
   }),
-  /** Drops open deliveries of a receiver, each for a reason that their sender has found. */
+  /** Drops open deliveries of a receiver, for a reason that their sender has found. */
   dropDeliveries: script({
     file: 'drop-deliveries-4',
     keys: ['pending', 'queue', 'receiver', 'dropped'],
@@ -288,7 +287,7 @@ export const scripts = {
     },
     reply: reply.fields({ checked: reply.number, dropped: reply.number }),
   }),
-  /** Drops events that wait for a suspension, or that have left the log: a part of them. */
+  /** Drops a part of the events that wait for a suspension, or that have left the log. */
   dropWaiting: script({
     file: 'drop-waiting-1',
     keys: ['wanted'],
@@ -301,31 +300,28 @@ export const scripts = {
     },
     reply: reply.fieldsAndRest({ next: reply.text, members: reply.list(reply.text) }),
   }),
-  /** Has a disabled receiver enabled. */
+  /** Begins to enable a disabled receiver. */
   enable: script({
     file: 'enable-1',
     keys: ['receiver'],
     args: {},
     reply: reply.oneOf('ok', 'resting', 'failing', 'disabled', 'enabling', 'paused'),
   }),
-  /** Ends a check of which no event is reported. */
+  /** Ends a check without an event. */
   endCheck: script({
     file: 'end-check-1',
     keys: ['checks'],
     args: { ending: arg.json },
     reply: reply.oneOf('ended', 'gone', 'taken'),
   }),
-  /** Ends the time in which Redis is behind: what a config wants is written. */
+  /** Ends the state "behind" of Redis: the config is synchronised. */
   endEpoch: script({
     file: 'end-epoch-3',
     keys: ['epoch', 'events', 'reports'],
     args: { epoch: arg.number, subject: arg.text, id: arg.text, event: arg.text },
     reply: reply.flag,
   }),
-  /**
-   * Ends a poll: says when the next one is, or ends the tracking of the subject; and notes what the poll has
-   * observed.
-   */
+  /** Ends a poll: schedules the next one, or ends the tracking of the subject. */
   endPoll: script({
     file: 'end-poll-8',
     keys: ['plan', 'endpointGroup', 'subject', 'claims', 'wanted', 'counts', 'facts', 'open'],
@@ -344,7 +340,7 @@ export const scripts = {
     },
     reply: reply.oneOf('stale', 'answer', ''),
   }),
-  /** Ends what is suspended: nobody wants these roots any more. */
+  /** Ends suspended roots: no subscription wants them any more. */
   endSuspended: script({
     file: 'end-suspended-2',
     keys: ['wanted', 'since'],
@@ -352,8 +348,8 @@ export const scripts = {
     reply: reply.number,
   }),
   /**
-   * Takes the feed of checks a step along the event log: what the entries state becomes checks, and the
-   * cursor moves, in one step.
+   * Moves the feed of checks along the event log: the statements of the entries become checks, and the cursor
+   * moves, in one step.
    */
   feedChecks: script({
     file: 'feed-checks-3',
@@ -361,21 +357,23 @@ export const scripts = {
     args: { fence: arg.text, from: arg.text, to: arg.text, payments: arg.list(arg.json) },
     reply: reply.fields({ isDone: reply.flag, begun: reply.number }),
   }),
-  /** Removes a subject whose tracking was ended: the events that were committed for it are gone as well. */
+  /** Removes a subject whose tracking has ended: the events that were committed for it are gone as well. */
   forgetTracked: script({
     file: 'forget-tracked-4',
     keys: ['tracked', 'trackingEnded', 'importedQuotes', 'verdicts'],
     args: { subject: arg.text, isImported: arg.flag },
     reply: reply.flag,
   }),
-  /** Looks at a delivery that may be sent together with others, and has it join those that wait. */
+  /**
+   * Reads the batch of a delivery that may be sent together with others, and adds it to the waiting ones.
+   */
   joinBatch: script({
     file: 'join-batch-2',
     keys: ['delivery', 'waiting'],
     args: { id: arg.text, joins: arg.flag, deliveryPrefix: arg.text, batchPrefix: arg.text },
     reply: reply.fieldsAndRest({ batch: reply.text, first: reply.text, rest: reply.list(reply.text) }),
   }),
-  /** Adds what was seen of one stage on one route, or of new transfers. */
+  /** Adds observations of one stage on one route, or of new transfers. */
   learn: script({
     file: 'learn-2',
     keys: ['learned', 'learnedNames'],
@@ -389,7 +387,7 @@ export const scripts = {
     },
     reply: reply.flag,
   }),
-  /** Takes or keeps the lease of the relay. */
+  /** Acquires or renews the lease of the relay. */
   lease: script({
     file: 'lease-2',
     keys: ['lease', 'fence'],
@@ -418,10 +416,7 @@ export const scripts = {
       listed: reply.records({ id: reply.text, score: reply.text }),
     }),
   }),
-  /**
-   * When the subject was last looked at with success that has waited longest for it, of those that the config
-   * wants: what has left it is polled with spare budget, and says nothing of the rest.
-   */
+  /** Returns the time of the last successful poll of the longest-waiting subject that the config wants. */
   longestWaiting: script({
     file: 'longest-waiting-1',
     keys: ['plan'],
@@ -429,8 +424,8 @@ export const scripts = {
     reply: reply.optional(reply.number),
   }),
   /**
-   * Holds what a process has seen against what Redis has, and counts the poll where Redis has no less (see
-   * store/epoch.ts).
+   * Compares the values that a process has seen with those in Redis, and counts a tick where Redis has no
+   * less (see store/epoch.ts).
    */
   lookEpoch: script({
     file: 'look-epoch-4',
@@ -461,8 +456,8 @@ export const scripts = {
     }),
   }),
   /**
-   * Takes what became of one request into the state of the endpoint group (see include/endpoint-group.lua),
-   * and appends the operator's event when the state moves, in one step.
+   * Records the result of one request in the state of the endpoint group (see include/endpoint-group.lua),
+   * and appends the operator's event when the state changes, in one step.
    */
   noteAnswer: script({
     file: 'note-answer-3',
@@ -482,21 +477,21 @@ export const scripts = {
     },
     reply: reply.fields({ before: reply.text, after: reply.text, pauseMs: reply.optional(reply.number) }),
   }),
-  /** Notes that nobody names a subject any more. */
+  /** Marks a subject as ended: nothing names it any more. */
   noteEnded: script({
     file: 'note-ended-2',
     keys: ['subject', 'plan'],
     args: { subject: arg.text },
     reply: reply.flag,
   }),
-  /** Has checks be due that wait until the final head of an endpoint has reached their block. */
+  /** Makes checks due whose block the final head of an endpoint has reached. */
   noteHead: script({
     file: 'note-head-1',
     keys: ['checks'],
     args: { chain: arg.text, endpoint: arg.text, block: arg.text },
     reply: reply.flag,
   }),
-  /** Notes the transfers that an answer has shown of a transaction or a quote. */
+  /** Stores the transfers of a transaction or a quote that a response has shown. */
   noteTransfers: script({
     file: 'note-transfers-1',
     keys: ['transfers'],
