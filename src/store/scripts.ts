@@ -498,10 +498,7 @@ export const scripts = {
     args: { transfers: arg.list(arg.text) },
     reply: reply.fieldsAndRest({ newestMs: reply.optional(reply.number), transfers: reply.list(reply.text) }),
   }),
-  /**
-   * Opens the facts of deliveries of one receiver that do not stand, queues them, and moves the receiver's
-   * cursor.
-   */
+  /** Opens new deliveries of one receiver, queues them, and moves the receiver's cursor. */
   openDeliveries: script({
     file: 'open-deliveries-6',
     keys: ['pending', 'queue', 'receiver', 'relayLease', 'cursors', 'wakes'],
@@ -525,14 +522,14 @@ export const scripts = {
     },
     reply: reply.list(reply.oneOf('opened', 'open', 'opened-waiting', 'waiting', 'done', 'held')),
   }),
-  /** Pauses a receiver because its operator says so, with the operator's event, in one step. */
+  /** Pauses a receiver at its operator's request, with the operator's event, in one step. */
   pause: script({
     file: 'pause-2',
     keys: ['receiver', 'events'],
     args: { subject: arg.text, event: arg.text },
     reply: reply.oneOf('ok', 'resting', 'failing', 'disabled', 'enabling', 'paused'),
   }),
-  /** Lets a claimed check wait until it is requested again. */
+  /** Postpones a claimed check until it is due again. */
   postponeCheck: script({
     file: 'postpone-check-1',
     keys: ['checks'],
@@ -547,7 +544,7 @@ export const scripts = {
     },
     reply: reply.flag,
   }),
-  /** Stores a receiver that is made through the API, and has all processes read such receivers again. */
+  /** Stores a receiver that is added through the API, and makes all processes read such receivers again. */
   putReceiver: script({
     file: 'put-receiver-5',
     keys: ['addedReceivers', 'addedReceiversVersion', 'receivers', 'cursors', 'events'],
@@ -561,14 +558,14 @@ export const scripts = {
     },
     reply: reply.oneOf('stored', 'full', 'changed', 'taken', 'missing'),
   }),
-  /** Quarantines an entry of the log that could not be read. */
+  /** Quarantines an unreadable entry of the log. */
   quarantine: script({
     file: 'quarantine-1',
     keys: ['quarantine'],
     args: { entry: arg.json, atMs: arg.text, most: arg.number },
     reply: reply.flag,
   }),
-  /** Reads Redis time and what is known of the clocks, from the node that has the key. */
+  /** Reads Redis time and the state of the clocks, from the node that has the key. */
   readClock: script({
     file: 'read-clock-1',
     keys: ['clock'],
@@ -584,10 +581,7 @@ export const scripts = {
       isHeld: reply.flag,
     }),
   }),
-  /**
-   * Reads a piece of the event log: no more entries than are requested, and no further ones once they have so
-   * many bytes.
-   */
+  /** Reads a part of the event log, limited in entries and bytes. */
   readLog: script({
     file: 'read-log-1',
     keys: ['events'],
@@ -604,8 +598,7 @@ export const scripts = {
     }),
   }),
   /**
-   * Reads what stands at some places of the event log, in their order: no further place once what was read
-   * has so many bytes, and at least one.
+   * Reads the entries at some places of the event log, in their order, limited in bytes: at least one place.
    */
   readPlaces: script({
     file: 'read-places-1',
@@ -613,7 +606,7 @@ export const scripts = {
     args: { mostBytes: arg.number, entries: arg.list(arg.text) },
     reply: reply.list(reply.list(reply.text)),
   }),
-  /** Reads many subjects at one time, and notes that those that nobody tracks were shown. */
+  /** Reads many subjects at one time, and marks the untracked ones among them as shown. */
   readSubjects: script({
     file: 'read-subjects-1',
     keys: ['plan'],
@@ -632,8 +625,8 @@ export const scripts = {
     }),
   }),
   /**
-   * Has what is polled with spare budget polled as usual again, where somebody in the config wants it or
-   * nobody does any more: a part of what waits in one place.
+   * Returns members from spare budget to usual polls, where the config wants them or no claim wants them any
+   * more: a part of one place.
    */
   recallSpare: script({
     file: 'recall-spare-2',
@@ -647,10 +640,7 @@ export const scripts = {
     },
     reply: reply.fields({ recalled: reply.number, next: reply.text }),
   }),
-  /**
-   * Notes one attempt of a delivery, or of several that were sent in one message, and with it perhaps their
-   * end and a move of the receiver's pace, with the operator's event, in one step.
-   */
+  /** Records one attempt of a delivery, or of several that were sent in one message. */
   recordAttempt: script({
     file: 'record-attempt-7',
     keys: ['receiver', 'pending', 'dead', 'queue', 'events', 'wakes', 'clock'],
@@ -679,7 +669,7 @@ export const scripts = {
       released: reply.number,
     }),
   }),
-  /** Holds what is counted of subjects against what they stand at, and counts anew what differs. */
+  /** Compares the counts of subjects with their states, and counts again where they differ. */
   recount: script({
     file: 'recount-3',
     keys: ['plan', 'counts', 'repairCursors'],
@@ -704,8 +694,8 @@ export const scripts = {
     reply: reply.number,
   }),
   /**
-   * Puts events that waited for a suspension which has come back into the log, for those roots alone: a part
-   * of them.
+   * Appends to the log a part of the events that waited for a suspension which has come back, for its roots
+   * alone.
    */
   releaseWaiting: script({
     file: 'release-waiting-2',
@@ -713,21 +703,21 @@ export const scripts = {
     args: { suspension: arg.text, from: arg.text, count: arg.number },
     reply: reply.fields({ next: reply.text, released: reply.number }),
   }),
-  /** Removes a receiver that was made through the API. */
+  /** Removes a receiver that was added through the API. */
   removeReceiver: script({
     file: 'remove-receiver-3',
     keys: ['addedReceivers', 'addedReceiversVersion', 'receivers'],
     args: { name: arg.text },
     reply: reply.flag,
   }),
-  /** Keeps claims of checks for as long as they are worked on. */
+  /** Renews claims of checks that are worked on. */
   renewChecks: script({
     file: 'renew-checks-1',
     keys: ['checks'],
     args: { leaseMs: arg.number, claims: arg.records({ id: arg.text, token: arg.text }) },
     reply: reply.list(reply.text),
   }),
-  /** Has dead letters begin anew: they are open again, with all attempts before them. */
+  /** Opens dead letters again, with a full number of attempts. */
   renewDeliveries: script({
     file: 'renew-deliveries-5',
     keys: ['pending', 'dead', 'queue', 'relayLease', 'wakes'],
@@ -740,7 +730,7 @@ export const scripts = {
     },
     reply: reply.number,
   }),
-  /** Says that a process is there, and renews the leases of what it has taken. */
+  /** Records that a process is alive, and renews the leases of its taken claims. */
   renewPolls: script({
     file: 'renew-polls-1',
     keys: ['plan'],
@@ -752,8 +742,8 @@ export const scripts = {
     reply: reply.number,
   }),
   /**
-   * Has asked anew what ended as not checked because its chain had left the config, a bounded part of it at a
-   * time.
+   * Reopens checks that ended as not checked because their chain had left the config, a bounded part of them
+   * at a time.
    */
   reopenLeft: script({
     file: 'reopen-left-1',
@@ -761,14 +751,14 @@ export const scripts = {
     args: { most: arg.number, chains: arg.list(arg.text) },
     reply: reply.number,
   }),
-  /** Queues open deliveries that are nowhere in their receiver's queue, though they wait for no other. */
+  /** Queues open deliveries that are missing in their receiver's queue, although they wait for no other. */
   repairDeliveries: script({
     file: 'repair-deliveries-3',
     keys: ['pending', 'queue', 'wakes'],
     args: { receiver: arg.text, deliveryPrefix: arg.text, rank: arg.number, count: arg.number },
     reply: reply.fieldsAndRest({ checked: reply.number, queued: reply.list(reply.text) }),
   }),
-  /** Adds subjects to `ended` that belong there: with a snapshot, not tracked, not named. */
+  /** Adds subjects to `ended` that have a snapshot, and are neither tracked nor named. */
   repairEnded: script({
     file: 'repair-ended-4',
     keys: ['ended', 'plan', 'wanted', 'changedSubjects'],
@@ -776,8 +766,8 @@ export const scripts = {
     reply: reply.number,
   }),
   /**
-   * Holds a bounded part of a plan against itself: whatever is tracked stands somewhere, and no time lies
-   * further ahead than any that is ever set.
+   * Repairs a bounded part of a plan: every tracked member is in a place, and no time is further ahead than
+   * any that is ever set.
    */
   repairPlan: script({
     file: 'repair-plan-2',
@@ -785,9 +775,7 @@ export const scripts = {
     args: { atMs: arg.optional(arg.text), count: arg.number, kinds: arg.list(arg.text) },
     reply: reply.list(reply.text),
   }),
-  /**
-   * Appends an event about the daemon itself, once: what has the same mark is not appended twice in a row.
-   */
+  /** Appends an event about the daemon itself, once: the same mark is not appended twice in a row. */
   report: script({
     file: 'report-2',
     keys: ['reports', 'events'],
@@ -805,8 +793,8 @@ export const scripts = {
     reply: reply.flag,
   }),
   /**
-   * Reports to the operator what a receiver has lost, where that is due: in one event as many as it may name,
-   * of one reason.
+   * Reports dropped deliveries of a receiver to the operator where that is due: one event names up to its
+   * limit, of one reason.
    */
   reportDropped: script({
     file: 'report-dropped-3',
@@ -824,14 +812,14 @@ export const scripts = {
       }),
     ),
   }),
-  /** Reports a record that is too large to be read to the operator, once. */
+  /** Reports to the operator, once, a record that is too large to read. */
   reportTooLarge: script({
     file: 'report-too-large-3',
     keys: ['endpointGroup', 'events', 'tooLarge'],
     args: { subject: arg.text, record: arg.text, event: arg.text },
     reply: reply.flag,
   }),
-  /** Another slot of the budget for a poll that missed its own. */
+  /** Assigns another slot of the budget to a poll that missed its own. */
   reslot: script({
     file: 'reslot-2',
     keys: ['plan', 'endpointGroup'],
@@ -839,8 +827,8 @@ export const scripts = {
     reply: reply.number,
   }),
   /**
-   * Takes the enabling of a receiver one step further: queues a bounded part of what waits for another try,
-   * and when none is left lets attempts be made.
+   * Continues the enabling of a receiver: queues a bounded part of the deliveries that wait for another try,
+   * and allows attempts when none is left.
    */
   resume: script({
     file: 'resume-4',
@@ -862,7 +850,7 @@ export const scripts = {
     args: { entry: arg.json, fields: arg.list(arg.text) },
     reply: reply.text,
   }),
-  /** Makes the moves of subjects that nobody tracks any more which are due (see store/ended-subjects.ts). */
+  /** Makes the due moves of subjects that are no longer tracked (see store/ended-subjects.ts). */
   settleEnded: script({
     file: 'settle-ended-4',
     keys: ['ended', 'plan', 'wanted', 'changedSubjects'],
@@ -874,7 +862,7 @@ export const scripts = {
     },
     reply: reply.fields({ compacted: reply.number, removed: reply.number }),
   }),
-  /** Says when a subscription began to name a root on the upstream's clock. */
+  /** Returns the time on the upstream's clock at which a subscription began to name a root. */
   since: script({
     file: 'since-2',
     keys: ['since', 'clock'],
@@ -885,38 +873,35 @@ export const scripts = {
       news: reply.oneOf('', 'doubted', 'believed', 'corrected'),
     }),
   }),
-  /** A slot of the budget for a request that is no poll. */
+  /** Assigns a slot of the budget to a request that is no poll. */
   spareSlot: script({
     file: 'spare-slot-2',
     keys: ['plan', 'endpointGroup'],
     args: { atMs: arg.optional(arg.text) },
     reply: reply.optional(reply.number),
   }),
-  /** Where receivers stand: what a round of the relay needs to know of them. */
+  /** Reads the state of receivers for a round of the relay. */
   standing: script({
     file: 'standing-1',
     keys: ['cursors'],
     args: { receiverPrefix: arg.text, pendingPrefix: arg.text, receivers: arg.list(arg.text) },
     reply: reply.records({ cursor: reply.text, state: reply.text, open: reply.number }),
   }),
-  /**
-   * Writes a receiver that was made through the API into the registry, as a process knows it; not one that
-   * was removed meanwhile.
-   */
+  /** Writes a receiver that was added through the API into the registry, unless it was removed meanwhile. */
   syncAddedReceiver: script({
     file: 'sync-added-receiver-4',
     keys: ['addedReceivers', 'receivers', 'cursors', 'events'],
     args: { name: arg.text, definition: arg.text },
     reply: reply.flag,
   }),
-  /** Queues the deliveries of processes that have stopped beating. */
+  /** Queues the deliveries of processes whose heartbeat has stopped. */
   takeOver: script({
     file: 'take-over-3',
     keys: ['queue', 'senders', 'wakes'],
     args: { receiver: arg.text, deliveryPrefix: arg.text, process: arg.text },
     reply: reply.number,
   }),
-  /** A worker takes a claim, under a token of its own, and reads at one time all that the poll needs. */
+  /** Takes a claim for a worker, under a token of its own, and reads all data of the poll at one time. */
   takePoll: script({
     file: 'take-poll-12',
     keys: [
@@ -976,14 +961,14 @@ export const scripts = {
       }),
     ),
   }),
-  /** Gives a member a turn where one is free, or keeps the one that it has. */
+  /** Gives a member a free turn, or renews its own. */
   takeTurn: script({
     file: 'take-turn-1',
     keys: ['sweepTurns'],
     args: { member: arg.text, turnMs: arg.number, most: arg.number },
     reply: reply.flag,
   }),
-  /** Begins to track members of a plan that are not tracked. */
+  /** Begins to track members of a plan; tracked ones stay as they are. */
   track: script({
     file: 'track-1',
     keys: ['plan'],
@@ -995,7 +980,7 @@ export const scripts = {
     },
     reply: reply.number,
   }),
-  /** Tracks a subject by itself, beside what the config names: all of it, or nothing. */
+  /** Tracks a subject by itself, beside the subjects of the config, in one step. */
   trackSubject: script({
     file: 'track-subject-7',
     keys: ['tracked', 'trackingEnded', 'wanted', 'plan', 'claims', 'subject', 'importedQuotes'],
@@ -1022,8 +1007,8 @@ export const scripts = {
     reply: reply.number,
   }),
   /**
-   * Trims the oldest entries of the event log, a bounded number of them, and removes with each event what
-   * became of its deliveries.
+   * Trims the oldest entries of the event log, a bounded number of them, and removes the facts of their
+   * deliveries.
    */
   trimLog: script({
     file: 'trim-log-2',
@@ -1031,7 +1016,7 @@ export const scripts = {
     args: { beforeMs: arg.number, most: arg.number, prefix: arg.text, receivers: arg.list(arg.text) },
     reply: reply.fields({ count: reply.number, more: reply.flag }),
   }),
-  /** Has attempts made again to a paused receiver, with the operator's event, in one step. */
+  /** Ends the pause of a receiver, with the operator's event, in one step. */
   unpause: script({
     file: 'unpause-3',
     keys: ['receiver', 'events', 'wakes'],
@@ -1046,8 +1031,8 @@ export const scripts = {
     reply: reply.flag,
   }),
   /**
-   * Has events of the log that lead to some receiver no more wait again, for the roots of theirs that were
-   * suspended before they were matched.
+   * Makes events of the log that no longer lead to some receiver wait again, for those of their roots that
+   * were suspended before the match.
    */
   waitAgain: script({
     file: 'wait-again-1',
@@ -1056,8 +1041,8 @@ export const scripts = {
     reply: reply.number,
   }),
   /**
-   * Notes that subscriptions name subjects, claims those for them, and has them polled, in one step: what is
-   * wanted has a claim, also after a crash.
+   * Stores the subjects that subscriptions name, adds their claims, and requests their polls, in one step: a
+   * wanted subject has a claim, also after a crash.
    */
   want: script({
     file: 'want-2',
