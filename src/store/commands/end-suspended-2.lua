@@ -10,7 +10,7 @@
     keys        ...text  subscription keys
 
   returns number
-    Number of roots that were still wanted and of this suspension.
+    Number of keys that were still wanted and of this suspension.
 ]]
 local ended = 0
 for i = 1, #ARGV.keys do

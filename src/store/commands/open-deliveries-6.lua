@@ -76,7 +76,7 @@ local function open(id, entry, roots, subject, suspended)
   return waits and 'opened-waiting' or 'opened'
 end
 
--- Before the first attempt later roots are added to a delivery; after it, its bytes stay the same.
+-- Before the first attempt later claims are added to a delivery; after it, its bytes stay the same.
 local function join(id, entry, more)
   local key = prefix .. id
   if not redis.call('HGET', key, 'tries') and redis.call('HEXISTS', queue.sending, id) == 0 then

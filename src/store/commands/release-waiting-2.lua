@@ -29,7 +29,7 @@ local function isPartOf(other, root, at)
     and string.sub(other, -#subject) == subject and tonumber(at) < tonumber(redis.call('HGET', wanted, root))
 end
 
--- Returns the roots that get the event of a root: itself with its parts, or those that continue it. A root that began anew after
+-- Returns the roots that get the event of one: itself with its parts, or those that continue it. One that began anew after
 -- the event, beside parts with the start from before, has new receivers: the event waited for none of them.
 local function heirs(root, eventMs)
   local begunMs = tonumber(redis.call('HGET', wanted, root) or '')

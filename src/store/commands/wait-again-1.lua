@@ -9,13 +9,13 @@
     waiting  ...(entry text, event text, root text)
 
   returns number
-    Number of events that do not wait: their roots are in the config, or nowhere, and their match is out of date.
+    Number of events that do not wait: their keys are in the config, or nowhere, and their match is out of date.
 ]]
 -- @include claims
 -- @include suspended
 local wanted, current = KEYS.wanted, 0
 
--- True when a root has left the config, or is moving now. A complete suspension has released the roots that came back.
+-- True when a root has left the config, or is moving now. A complete suspension has released those that came back.
 local function waits(root)
   local suspension = suspensionOf(wanted, root)
   if not suspension then return false end

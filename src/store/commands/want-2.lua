@@ -15,7 +15,7 @@
                          `at` is the start (ms; "" for now), `from` the root that it continues ("" for none)
 
   returns number
-    Number of newly named roots. A root that continues another has its claim and its start, and is not polled for that.
+    Number of newly named keys. One that continues another has its claim and its start, and is not polled for that.
 ]]
 -- @include plan
 local time = redis.call('TIME')

@@ -12,7 +12,7 @@ local function currentClaims(claimsKey, wantedKey)
     else
       local others = at and redis.call('HGET', wantedKey .. ':continued', root)
       if others then
-        -- A root that another claim has moved to meanwhile no longer has this claim.
+        -- A key that another claim has moved to meanwhile no longer has this claim.
         if redis.call('HGET', claimsKey, root) == value then redis.call('HDEL', claimsKey, root) end
         for other in string.gmatch(others, '\n([^\n]+)') do
           -- A claim from before that root left and came back does not count.

@@ -1,10 +1,10 @@
--- Suspended roots (see store/suspensions.ts), and the events that wait for them. Needs include/claims.lua before it.
+-- Suspended subscription keys (see store/suspensions.ts), and the events that wait for them. Needs include/claims.lua before it.
 --   <wanted>:suspended    hash    root -> its suspension, "out:<ms>" or "back:<ms>"
 --   <wanted>:suspensions  zset    suspension -> its start, ms; 0 while a sync makes it
 --   <wanted>:withheld     zset    "<number> <entry> <event id> <root>" -> 0: what waits, in the order in which it came
 --   <wanted>:waited       string  the newest number
 
--- Returns the suspension of a root; nil for a root in the config, as is a root whose suspension is gone.
+-- Returns the suspension of a root; nil for one that is in the config, or whose suspension is gone.
 local function suspensionOf(wantedKey, root)
   local suspension = redis.call('HGET', wantedKey .. ':suspended', root)
   return suspension and redis.call('ZSCORE', wantedKey .. ':suspensions', suspension) and suspension or nil
