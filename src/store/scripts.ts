@@ -17,14 +17,14 @@ export const scripts = {
     args: { fence: arg.text, entry: arg.text, receivers: arg.list(arg.text) },
     reply: reply.flag,
   }),
-  /** Takes a replay further along the event log; only the process that holds the lease may. */
+  /** Moves a replay along the event log; only the process that holds the lease may. */
   advanceReplay: script({
     file: 'advance-replay-3',
     keys: ['replay', 'replays', 'relayLease'],
     args: { fence: arg.text, id: arg.text, cursor: arg.text, read: arg.number, isAtEnd: arg.flag },
     reply: reply.flag,
   }),
-  /** Moves the place up to which events without a receiver are counted, and lists such events. */
+  /** Stores events without a receiver, and moves the entry up to which they are counted. */
   advanceUnmatched: script({
     file: 'advance-unmatched-3',
     keys: ['unmatchedPlace', 'unmatched', 'relayLease'],
@@ -38,7 +38,9 @@ export const scripts = {
     args: { event: arg.json },
     reply: reply.text,
   }),
-  /** Has members of a plan looked at as soon as the budget allows, also those whose tracking had ended. */
+  /**
+   * Requests polls of members of a plan as soon as the budget allows, also where their tracking has ended.
+   */
   askPoll: script({
     file: 'ask-poll-1',
     keys: ['plan'],
@@ -50,14 +52,14 @@ export const scripts = {
     },
     reply: reply.number,
   }),
-  /** Notes that a process that sends deliveries lives. */
+  /** Records the heartbeat of a process that sends deliveries. */
   beat: script({
     file: 'beat-1',
     keys: ['senders'],
     args: { process: arg.text, leaseMs: arg.number },
     reply: reply.fieldsAndRest({ nowMs: reply.number, gone: reply.list(reply.text) }),
   }),
-  /** Begins a request that carries a name, or says what became of it. */
+  /** Begins a named request, or returns its state and its stored answer. */
   beginAnswer: script({
     file: 'begin-answer-2',
     keys: ['answer', 'answers'],
@@ -74,7 +76,7 @@ export const scripts = {
       body: reply.text,
     }),
   }),
-  /** Begins the next epoch on a Redis that went back, once however many notice it. */
+  /** Begins the next epoch on a Redis that went back, once for all processes. */
   beginEpoch: script({
     file: 'begin-epoch-3',
     keys: ['epoch', 'events', 'commit'],
@@ -89,14 +91,14 @@ export const scripts = {
     },
     reply: reply.flag,
   }),
-  /** Gives a subject claims that its next poll will serve, and has it looked at. */
+  /** Adds claims to a subject, and requests the poll that serves them. */
   claim: script({
     file: 'claim-4',
     keys: ['claims', 'plan', 'subject', 'wanted'],
     args: { subject: arg.text, claims: arg.json, atMs: arg.optional(arg.text) },
     reply: reply.flag,
   }),
-  /** Claims checks that are due, under a lease that runs out: then they are due again. */
+  /** Claims checks that are due, under a lease; after its end they are due again. */
   claimChecks: script({
     file: 'claim-checks-1',
     keys: ['checks'],
@@ -115,7 +117,7 @@ export const scripts = {
       heads: reply.records({ chainId: reply.text, endpoint: reply.text }),
     }),
   }),
-  /** Hands deliveries of one receiver to a process that sends them, with all that it needs for it. */
+  /** Claims deliveries of one receiver for a process, with all data that sending them needs. */
   claimDeliveries: script({
     file: 'claim-deliveries-4',
     keys: ['receiver', 'queue', 'events', 'subscriptions'],
@@ -135,7 +137,7 @@ export const scripts = {
       claimed: reply.rows({ id: reply.text, fact: reply.hash, entry: reply.list(reply.text) }),
     }),
   }),
-  /** Hands out looks: which subjects, in which slots of the budget, leased to which process. */
+  /** Claims polls for a process, each in a slot of the budget and under a lease. */
   claimPolls: script({
     file: 'claim-polls-2',
     keys: ['plan', 'endpointGroup'],
@@ -155,10 +157,7 @@ export const scripts = {
       arrived: reply.list(reply.text),
     }),
   }),
-  /**
-   * Freezes what is sent in one message, before it is sent: whoever sends it again after a crash sends the
-   * same.
-   */
+  /** Freezes the content of one message before it is sent: after a crash the same content is sent again. */
   closeBatch: script({
     file: 'close-batch-3',
     keys: ['delivery', 'waiting', 'batches'],
@@ -171,7 +170,7 @@ export const scripts = {
     },
     reply: reply.orNothing(reply.fieldsAndRest({ batch: reply.text, members: reply.list(reply.text) })),
   }),
-  /** Stores what an answer said about a subject and the event that follows from it, in one step. */
+  /** Stores the snapshot of a subject from a response, and the event that follows from it, in one step. */
   commit: script({
     file: 'commit-10',
     keys: [
@@ -213,7 +212,7 @@ export const scripts = {
       entry: reply.text,
     }),
   }),
-  /** Takes in what a process has measured of the clocks, and moves the confirmed time on. */
+  /** Stores the clock measurements of a process, and advances the confirmed time. */
   confirmTime: script({
     file: 'confirm-time-3',
     keys: ['clock', 'events', 'reports'],
@@ -241,7 +240,7 @@ export const scripts = {
       isHeld: reply.flag,
     }),
   }),
-  /** Disables a receiver because its operator says so, with the operator's event, in one step. */
+  /** Disables a receiver at its operator's request, with the operator's event, in one step. */
   disable: script({
     file: 'disable-2',
     keys: ['receiver', 'events'],
@@ -249,8 +248,8 @@ export const scripts = {
     reply: reply.oneOf('ok', 'resting', 'failing', 'disabled', 'enabling', 'paused'),
   }),
   /**
-   * Notes events behind the cursor of a receiver whose retention has ended: no delivery of them will be
-   * opened.
+   * Stores dropped events behind the cursor of a receiver: their retention has ended, and no delivery of them
+   * will be opened.
    */
   dropBehind: script({
     file: 'drop-behind-3',
@@ -265,7 +264,7 @@ export const scripts = {
     },
     reply: reply.flag,
   }),
-  /** Drops open deliveries of a receiver, each for a reason that their sender has found. */
+  /** Drops open deliveries of a receiver, for a reason that their sender has found. */
   dropDeliveries: script({
     file: 'drop-deliveries-4',
     keys: ['pending', 'queue', 'receiver', 'dropped'],
@@ -288,7 +287,7 @@ export const scripts = {
     },
     reply: reply.fields({ checked: reply.number, dropped: reply.number }),
   }),
-  /** Drops events that wait for a suspension, or that have left the log: a part of them. */
+  /** Drops a part of the events that wait for a suspension, or that have left the log. */
   dropWaiting: script({
     file: 'drop-waiting-1',
     keys: ['wanted'],
@@ -301,31 +300,28 @@ export const scripts = {
     },
     reply: reply.fieldsAndRest({ next: reply.text, members: reply.list(reply.text) }),
   }),
-  /** Has a disabled receiver enabled. */
+  /** Begins to enable a disabled receiver. */
   enable: script({
     file: 'enable-1',
     keys: ['receiver'],
     args: {},
     reply: reply.oneOf('ok', 'resting', 'failing', 'disabled', 'enabling', 'paused'),
   }),
-  /** Ends a check of which no event is reported. */
+  /** Ends a check without an event. */
   endCheck: script({
     file: 'end-check-1',
     keys: ['checks'],
     args: { ending: arg.json },
     reply: reply.oneOf('ended', 'gone', 'taken'),
   }),
-  /** Ends the time in which Redis is behind: what a config wants is written. */
+  /** Ends the state "behind" of Redis: the config is synchronised. */
   endEpoch: script({
     file: 'end-epoch-3',
     keys: ['epoch', 'events', 'reports'],
     args: { epoch: arg.number, subject: arg.text, id: arg.text, event: arg.text },
     reply: reply.flag,
   }),
-  /**
-   * Ends a poll: says when the next one is, or ends the tracking of the subject; and notes what the poll has
-   * observed.
-   */
+  /** Ends a poll: schedules the next one, or ends the tracking of the subject. */
   endPoll: script({
     file: 'end-poll-8',
     keys: ['plan', 'endpointGroup', 'subject', 'claims', 'wanted', 'counts', 'facts', 'open'],
@@ -344,7 +340,7 @@ export const scripts = {
     },
     reply: reply.oneOf('stale', 'answer', ''),
   }),
-  /** Ends what is suspended: nobody wants these roots any more. */
+  /** Ends suspended roots: no subscription wants them any more. */
   endSuspended: script({
     file: 'end-suspended-2',
     keys: ['wanted', 'since'],
@@ -352,8 +348,8 @@ export const scripts = {
     reply: reply.number,
   }),
   /**
-   * Takes the feed of checks a step along the event log: what the entries state becomes checks, and the
-   * cursor moves, in one step.
+   * Moves the feed of checks along the event log: the statements of the entries become checks, and the cursor
+   * moves, in one step.
    */
   feedChecks: script({
     file: 'feed-checks-3',
@@ -361,21 +357,23 @@ export const scripts = {
     args: { fence: arg.text, from: arg.text, to: arg.text, payments: arg.list(arg.json) },
     reply: reply.fields({ isDone: reply.flag, begun: reply.number }),
   }),
-  /** Removes a subject whose tracking was ended: the events that were committed for it are gone as well. */
+  /** Removes a subject whose tracking has ended: the events that were committed for it are gone as well. */
   forgetTracked: script({
     file: 'forget-tracked-4',
     keys: ['tracked', 'trackingEnded', 'importedQuotes', 'verdicts'],
     args: { subject: arg.text, isImported: arg.flag },
     reply: reply.flag,
   }),
-  /** Looks at a delivery that may be sent together with others, and has it join those that wait. */
+  /**
+   * Reads the batch of a delivery that may be sent together with others, and adds it to the waiting ones.
+   */
   joinBatch: script({
     file: 'join-batch-2',
     keys: ['delivery', 'waiting'],
     args: { id: arg.text, joins: arg.flag, deliveryPrefix: arg.text, batchPrefix: arg.text },
     reply: reply.fieldsAndRest({ batch: reply.text, first: reply.text, rest: reply.list(reply.text) }),
   }),
-  /** Adds what was seen of one stage on one route, or of new transfers. */
+  /** Adds observations of one stage on one route, or of new transfers. */
   learn: script({
     file: 'learn-2',
     keys: ['learned', 'learnedNames'],
@@ -389,7 +387,7 @@ export const scripts = {
     },
     reply: reply.flag,
   }),
-  /** Takes or keeps the lease of the relay. */
+  /** Acquires or renews the lease of the relay. */
   lease: script({
     file: 'lease-2',
     keys: ['lease', 'fence'],
@@ -418,10 +416,7 @@ export const scripts = {
       listed: reply.records({ id: reply.text, score: reply.text }),
     }),
   }),
-  /**
-   * When the subject was last looked at with success that has waited longest for it, of those that the config
-   * wants: what has left it is polled with spare budget, and says nothing of the rest.
-   */
+  /** Returns the time of the last successful poll of the longest-waiting subject that the config wants. */
   longestWaiting: script({
     file: 'longest-waiting-1',
     keys: ['plan'],
@@ -429,8 +424,8 @@ export const scripts = {
     reply: reply.optional(reply.number),
   }),
   /**
-   * Holds what a process has seen against what Redis has, and counts the poll where Redis has no less (see
-   * store/epoch.ts).
+   * Compares the values that a process has seen with those in Redis, and counts a tick where Redis has no
+   * less (see store/epoch.ts).
    */
   lookEpoch: script({
     file: 'look-epoch-4',
@@ -461,8 +456,8 @@ export const scripts = {
     }),
   }),
   /**
-   * Takes what became of one request into the state of the endpoint group (see include/endpoint-group.lua),
-   * and appends the operator's event when the state moves, in one step.
+   * Records the result of one request in the state of the endpoint group (see include/endpoint-group.lua),
+   * and appends the operator's event when the state changes, in one step.
    */
   noteAnswer: script({
     file: 'note-answer-3',
@@ -482,31 +477,28 @@ export const scripts = {
     },
     reply: reply.fields({ before: reply.text, after: reply.text, pauseMs: reply.optional(reply.number) }),
   }),
-  /** Notes that nobody names a subject any more. */
+  /** Marks a subject as ended: nothing names it any more. */
   noteEnded: script({
     file: 'note-ended-2',
     keys: ['subject', 'plan'],
     args: { subject: arg.text },
     reply: reply.flag,
   }),
-  /** Has checks be due that wait until the final head of an endpoint has reached their block. */
+  /** Makes checks due whose block the final head of an endpoint has reached. */
   noteHead: script({
     file: 'note-head-1',
     keys: ['checks'],
     args: { chain: arg.text, endpoint: arg.text, block: arg.text },
     reply: reply.flag,
   }),
-  /** Notes the transfers that an answer has shown of a transaction or a quote. */
+  /** Stores the transfers of a transaction or a quote that a response has shown. */
   noteTransfers: script({
     file: 'note-transfers-1',
     keys: ['transfers'],
     args: { transfers: arg.list(arg.text) },
     reply: reply.fieldsAndRest({ newestMs: reply.optional(reply.number), transfers: reply.list(reply.text) }),
   }),
-  /**
-   * Opens the facts of deliveries of one receiver that do not stand, queues them, and moves the receiver's
-   * cursor.
-   */
+  /** Opens new deliveries of one receiver, queues them, and moves the receiver's cursor. */
   openDeliveries: script({
     file: 'open-deliveries-6',
     keys: ['pending', 'queue', 'receiver', 'relayLease', 'cursors', 'wakes'],
@@ -530,14 +522,14 @@ export const scripts = {
     },
     reply: reply.list(reply.oneOf('opened', 'open', 'opened-waiting', 'waiting', 'done', 'held')),
   }),
-  /** Pauses a receiver because its operator says so, with the operator's event, in one step. */
+  /** Pauses a receiver at its operator's request, with the operator's event, in one step. */
   pause: script({
     file: 'pause-2',
     keys: ['receiver', 'events'],
     args: { subject: arg.text, event: arg.text },
     reply: reply.oneOf('ok', 'resting', 'failing', 'disabled', 'enabling', 'paused'),
   }),
-  /** Lets a claimed check wait until it is requested again. */
+  /** Postpones a claimed check until it is due again. */
   postponeCheck: script({
     file: 'postpone-check-1',
     keys: ['checks'],
@@ -552,7 +544,7 @@ export const scripts = {
     },
     reply: reply.flag,
   }),
-  /** Stores a receiver that is made through the API, and has all processes read such receivers again. */
+  /** Stores a receiver that is added through the API, and makes all processes read such receivers again. */
   putReceiver: script({
     file: 'put-receiver-5',
     keys: ['addedReceivers', 'addedReceiversVersion', 'receivers', 'cursors', 'events'],
@@ -566,14 +558,14 @@ export const scripts = {
     },
     reply: reply.oneOf('stored', 'full', 'changed', 'taken', 'missing'),
   }),
-  /** Quarantines an entry of the log that could not be read. */
+  /** Quarantines an unreadable entry of the log. */
   quarantine: script({
     file: 'quarantine-1',
     keys: ['quarantine'],
     args: { entry: arg.json, atMs: arg.text, most: arg.number },
     reply: reply.flag,
   }),
-  /** Reads Redis time and what is known of the clocks, from the node that has the key. */
+  /** Reads Redis time and the state of the clocks, from the node that has the key. */
   readClock: script({
     file: 'read-clock-1',
     keys: ['clock'],
@@ -589,10 +581,7 @@ export const scripts = {
       isHeld: reply.flag,
     }),
   }),
-  /**
-   * Reads a piece of the event log: no more entries than are requested, and no further ones once they have so
-   * many bytes.
-   */
+  /** Reads a part of the event log, limited in entries and bytes. */
   readLog: script({
     file: 'read-log-1',
     keys: ['events'],
@@ -609,8 +598,7 @@ export const scripts = {
     }),
   }),
   /**
-   * Reads what stands at some places of the event log, in their order: no further place once what was read
-   * has so many bytes, and at least one.
+   * Reads the entries at some places of the event log, in their order, limited in bytes: at least one place.
    */
   readPlaces: script({
     file: 'read-places-1',
@@ -618,7 +606,7 @@ export const scripts = {
     args: { mostBytes: arg.number, entries: arg.list(arg.text) },
     reply: reply.list(reply.list(reply.text)),
   }),
-  /** Reads many subjects at one time, and notes that those that nobody tracks were shown. */
+  /** Reads many subjects at one time, and marks the untracked ones among them as shown. */
   readSubjects: script({
     file: 'read-subjects-1',
     keys: ['plan'],
@@ -637,8 +625,8 @@ export const scripts = {
     }),
   }),
   /**
-   * Has what is polled with spare budget polled as usual again, where somebody in the config wants it or
-   * nobody does any more: a part of what waits in one place.
+   * Returns members from spare budget to usual polls, where the config wants them or no claim wants them any
+   * more: a part of one place.
    */
   recallSpare: script({
     file: 'recall-spare-2',
@@ -652,10 +640,7 @@ export const scripts = {
     },
     reply: reply.fields({ recalled: reply.number, next: reply.text }),
   }),
-  /**
-   * Notes one attempt of a delivery, or of several that were sent in one message, and with it perhaps their
-   * end and a move of the receiver's pace, with the operator's event, in one step.
-   */
+  /** Records one attempt of a delivery, or of several that were sent in one message. */
   recordAttempt: script({
     file: 'record-attempt-7',
     keys: ['receiver', 'pending', 'dead', 'queue', 'events', 'wakes', 'clock'],
@@ -684,7 +669,7 @@ export const scripts = {
       released: reply.number,
     }),
   }),
-  /** Holds what is counted of subjects against what they stand at, and counts anew what differs. */
+  /** Compares the counts of subjects with their states, and counts again where they differ. */
   recount: script({
     file: 'recount-3',
     keys: ['plan', 'counts', 'repairCursors'],
@@ -709,8 +694,8 @@ export const scripts = {
     reply: reply.number,
   }),
   /**
-   * Puts events that waited for a suspension which has come back into the log, for those roots alone: a part
-   * of them.
+   * Appends to the log a part of the events that waited for a suspension which has come back, for its roots
+   * alone.
    */
   releaseWaiting: script({
     file: 'release-waiting-2',
@@ -718,21 +703,21 @@ export const scripts = {
     args: { suspension: arg.text, from: arg.text, count: arg.number },
     reply: reply.fields({ next: reply.text, released: reply.number }),
   }),
-  /** Removes a receiver that was made through the API. */
+  /** Removes a receiver that was added through the API. */
   removeReceiver: script({
     file: 'remove-receiver-3',
     keys: ['addedReceivers', 'addedReceiversVersion', 'receivers'],
     args: { name: arg.text },
     reply: reply.flag,
   }),
-  /** Keeps claims of checks for as long as they are worked on. */
+  /** Renews claims of checks that are worked on. */
   renewChecks: script({
     file: 'renew-checks-1',
     keys: ['checks'],
     args: { leaseMs: arg.number, claims: arg.records({ id: arg.text, token: arg.text }) },
     reply: reply.list(reply.text),
   }),
-  /** Has dead letters begin anew: they are open again, with all attempts before them. */
+  /** Opens dead letters again, with a full number of attempts. */
   renewDeliveries: script({
     file: 'renew-deliveries-5',
     keys: ['pending', 'dead', 'queue', 'relayLease', 'wakes'],
@@ -745,7 +730,7 @@ export const scripts = {
     },
     reply: reply.number,
   }),
-  /** Says that a process is there, and renews the leases of what it has taken. */
+  /** Records that a process is alive, and renews the leases of its taken claims. */
   renewPolls: script({
     file: 'renew-polls-1',
     keys: ['plan'],
@@ -757,8 +742,8 @@ export const scripts = {
     reply: reply.number,
   }),
   /**
-   * Has asked anew what ended as not checked because its chain had left the config, a bounded part of it at a
-   * time.
+   * Reopens checks that ended as not checked because their chain had left the config, a bounded part of them
+   * at a time.
    */
   reopenLeft: script({
     file: 'reopen-left-1',
@@ -766,14 +751,14 @@ export const scripts = {
     args: { most: arg.number, chains: arg.list(arg.text) },
     reply: reply.number,
   }),
-  /** Queues open deliveries that are nowhere in their receiver's queue, though they wait for no other. */
+  /** Queues open deliveries that are missing in their receiver's queue, although they wait for no other. */
   repairDeliveries: script({
     file: 'repair-deliveries-3',
     keys: ['pending', 'queue', 'wakes'],
     args: { receiver: arg.text, deliveryPrefix: arg.text, rank: arg.number, count: arg.number },
     reply: reply.fieldsAndRest({ checked: reply.number, queued: reply.list(reply.text) }),
   }),
-  /** Adds subjects to `ended` that belong there: with a snapshot, not tracked, not named. */
+  /** Adds subjects to `ended` that have a snapshot, and are neither tracked nor named. */
   repairEnded: script({
     file: 'repair-ended-4',
     keys: ['ended', 'plan', 'wanted', 'changedSubjects'],
@@ -781,8 +766,8 @@ export const scripts = {
     reply: reply.number,
   }),
   /**
-   * Holds a bounded part of a plan against itself: whatever is tracked stands somewhere, and no time lies
-   * further ahead than any that is ever set.
+   * Repairs a bounded part of a plan: every tracked member is in a place, and no time is further ahead than
+   * any that is ever set.
    */
   repairPlan: script({
     file: 'repair-plan-2',
@@ -790,9 +775,7 @@ export const scripts = {
     args: { atMs: arg.optional(arg.text), count: arg.number, kinds: arg.list(arg.text) },
     reply: reply.list(reply.text),
   }),
-  /**
-   * Appends an event about the daemon itself, once: what has the same mark is not appended twice in a row.
-   */
+  /** Appends an event about the daemon itself, once: the same mark is not appended twice in a row. */
   report: script({
     file: 'report-2',
     keys: ['reports', 'events'],
@@ -810,8 +793,8 @@ export const scripts = {
     reply: reply.flag,
   }),
   /**
-   * Reports to the operator what a receiver has lost, where that is due: in one event as many as it may name,
-   * of one reason.
+   * Reports dropped deliveries of a receiver to the operator where that is due: one event names up to its
+   * limit, of one reason.
    */
   reportDropped: script({
     file: 'report-dropped-3',
@@ -829,14 +812,14 @@ export const scripts = {
       }),
     ),
   }),
-  /** Reports a record that is too large to be read to the operator, once. */
+  /** Reports to the operator, once, a record that is too large to read. */
   reportTooLarge: script({
     file: 'report-too-large-3',
     keys: ['endpointGroup', 'events', 'tooLarge'],
     args: { subject: arg.text, record: arg.text, event: arg.text },
     reply: reply.flag,
   }),
-  /** Another slot of the budget for a poll that missed its own. */
+  /** Assigns another slot of the budget to a poll that missed its own. */
   reslot: script({
     file: 'reslot-2',
     keys: ['plan', 'endpointGroup'],
@@ -844,8 +827,8 @@ export const scripts = {
     reply: reply.number,
   }),
   /**
-   * Takes the enabling of a receiver one step further: queues a bounded part of what waits for another try,
-   * and when none is left lets attempts be made.
+   * Continues the enabling of a receiver: queues a bounded part of the deliveries that wait for another try,
+   * and allows attempts when none is left.
    */
   resume: script({
     file: 'resume-4',
@@ -867,7 +850,7 @@ export const scripts = {
     args: { entry: arg.json, fields: arg.list(arg.text) },
     reply: reply.text,
   }),
-  /** Makes the moves of subjects that nobody tracks any more which are due (see store/ended-subjects.ts). */
+  /** Makes the due moves of subjects that are no longer tracked (see store/ended-subjects.ts). */
   settleEnded: script({
     file: 'settle-ended-4',
     keys: ['ended', 'plan', 'wanted', 'changedSubjects'],
@@ -879,7 +862,7 @@ export const scripts = {
     },
     reply: reply.fields({ compacted: reply.number, removed: reply.number }),
   }),
-  /** Says when a subscription began to name a root on the upstream's clock. */
+  /** Returns the time on the upstream's clock at which a subscription began to name a root. */
   since: script({
     file: 'since-2',
     keys: ['since', 'clock'],
@@ -890,38 +873,35 @@ export const scripts = {
       news: reply.oneOf('', 'doubted', 'believed', 'corrected'),
     }),
   }),
-  /** A slot of the budget for a request that is no poll. */
+  /** Assigns a slot of the budget to a request that is no poll. */
   spareSlot: script({
     file: 'spare-slot-2',
     keys: ['plan', 'endpointGroup'],
     args: { atMs: arg.optional(arg.text) },
     reply: reply.optional(reply.number),
   }),
-  /** Where receivers stand: what a round of the relay needs to know of them. */
+  /** Reads the state of receivers for a round of the relay. */
   standing: script({
     file: 'standing-1',
     keys: ['cursors'],
     args: { receiverPrefix: arg.text, pendingPrefix: arg.text, receivers: arg.list(arg.text) },
     reply: reply.records({ cursor: reply.text, state: reply.text, open: reply.number }),
   }),
-  /**
-   * Writes a receiver that was made through the API into the registry, as a process knows it; not one that
-   * was removed meanwhile.
-   */
+  /** Writes a receiver that was added through the API into the registry, unless it was removed meanwhile. */
   syncAddedReceiver: script({
     file: 'sync-added-receiver-4',
     keys: ['addedReceivers', 'receivers', 'cursors', 'events'],
     args: { name: arg.text, definition: arg.text },
     reply: reply.flag,
   }),
-  /** Queues the deliveries of processes that have stopped beating. */
+  /** Queues the deliveries of processes whose heartbeat has stopped. */
   takeOver: script({
     file: 'take-over-3',
     keys: ['queue', 'senders', 'wakes'],
     args: { receiver: arg.text, deliveryPrefix: arg.text, process: arg.text },
     reply: reply.number,
   }),
-  /** A worker takes a claim, under a token of its own, and reads at one time all that the poll needs. */
+  /** Takes a claim for a worker, under a token of its own, and reads all data of the poll at one time. */
   takePoll: script({
     file: 'take-poll-12',
     keys: [
@@ -981,14 +961,14 @@ export const scripts = {
       }),
     ),
   }),
-  /** Gives a member a turn where one is free, or keeps the one that it has. */
+  /** Gives a member a free turn, or renews its own. */
   takeTurn: script({
     file: 'take-turn-1',
     keys: ['sweepTurns'],
     args: { member: arg.text, turnMs: arg.number, most: arg.number },
     reply: reply.flag,
   }),
-  /** Begins to track members of a plan that are not tracked. */
+  /** Begins to track members of a plan; tracked ones stay as they are. */
   track: script({
     file: 'track-1',
     keys: ['plan'],
@@ -1000,7 +980,7 @@ export const scripts = {
     },
     reply: reply.number,
   }),
-  /** Tracks a subject by itself, beside what the config names: all of it, or nothing. */
+  /** Tracks a subject by itself, beside the subjects of the config, in one step. */
   trackSubject: script({
     file: 'track-subject-7',
     keys: ['tracked', 'trackingEnded', 'wanted', 'plan', 'claims', 'subject', 'importedQuotes'],
@@ -1027,8 +1007,8 @@ export const scripts = {
     reply: reply.number,
   }),
   /**
-   * Trims the oldest entries of the event log, a bounded number of them, and removes with each event what
-   * became of its deliveries.
+   * Trims the oldest entries of the event log, a bounded number of them, and removes the facts of their
+   * deliveries.
    */
   trimLog: script({
     file: 'trim-log-2',
@@ -1036,7 +1016,7 @@ export const scripts = {
     args: { beforeMs: arg.number, most: arg.number, prefix: arg.text, receivers: arg.list(arg.text) },
     reply: reply.fields({ count: reply.number, more: reply.flag }),
   }),
-  /** Has attempts made again to a paused receiver, with the operator's event, in one step. */
+  /** Ends the pause of a receiver, with the operator's event, in one step. */
   unpause: script({
     file: 'unpause-3',
     keys: ['receiver', 'events', 'wakes'],
@@ -1051,8 +1031,8 @@ export const scripts = {
     reply: reply.flag,
   }),
   /**
-   * Has events of the log that lead to some receiver no more wait again, for the roots of theirs that were
-   * suspended before they were matched.
+   * Makes events of the log that no longer lead to some receiver wait again, for those of their roots that
+   * were suspended before the match.
    */
   waitAgain: script({
     file: 'wait-again-1',
@@ -1061,8 +1041,8 @@ export const scripts = {
     reply: reply.number,
   }),
   /**
-   * Notes that subscriptions name subjects, claims those for them, and has them polled, in one step: what is
-   * wanted has a claim, also after a crash.
+   * Stores the subjects that subscriptions name, adds their claims, and requests their polls, in one step: a
+   * wanted subject has a claim, also after a crash.
    */
   want: script({
     file: 'want-2',

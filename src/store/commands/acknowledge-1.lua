@@ -2,16 +2,16 @@
   Moves a consumer along the event log, never back.
 
   KEYS
-    consumers  hash  consumer -> `<name of the log>|<entry up to which it has taken it>`
+    consumers  hash  consumer -> `<name of the log>|<entry that it has acknowledged>`
 
   ARGV
     consumer  text
     log       text    name of the log
     entry     text
-    most      number  how many consumers are stored
+    most      number  limit of stored consumers
 
   returns "kept" | "behind" | "full"
-    "behind" when it stands there or further on already; "full" when no more consumers can be stored.
+    "behind" when its entry is the same or later already; "full" when no more consumers can be stored.
 ]]
 local stored = redis.call('HGET', KEYS.consumers, ARGV.consumer)
 if not stored and redis.call('HLEN', KEYS.consumers) >= tonumber(ARGV.most) then return 'full' end

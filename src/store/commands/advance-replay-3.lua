@@ -1,5 +1,5 @@
 --[[
-  Takes a replay further along the event log; only the process that holds the lease may.
+  Moves a replay along the event log; only the process that holds the lease may.
 
   KEYS
     replay      hash    the replay: see store/replays.ts
@@ -10,8 +10,8 @@
     fence    text    fencing token
     id       text    replay id
     cursor   text    entry up to which its deliveries are opened
-    read     number  entries read
-    isAtEnd  flag    whether the range is at its end
+    read     number  number of entries read
+    isAtEnd  flag    true at the end of the range
 
   returns flag
     False when another process relays now or the replay's time is over.

@@ -1,6 +1,6 @@
 --[[
-  Moves the place up to which events without a receiver are counted, and lists such events. A place that another process
-  moved meanwhile stays, so that each entry is counted once.
+  Stores events without a receiver, and moves the entry up to which they are counted. An entry that another process moved
+  meanwhile stays, so that each event is counted once.
 
   KEYS
     unmatchedPlace  string  entry of the event log
@@ -9,13 +9,13 @@
 
   ARGV
     fence    text     fencing token
-    from     text     entry from which was read, "0-0" for the beginning
-    to       text     entry to which the place moves
-    most     number   how many are listed at most; where more come, the oldest go
+    from     text     entry after which the caller has read, "0-0" for the beginning
+    to       text     entry up to which they are counted now
+    most     number   limit of stored events: beyond it the oldest are removed
     members  ...text
 
   returns flag
-    False when another process relays now, or has counted these.
+    False when another process relays now, or has counted these events.
 ]]
 if redis.call('GET', KEYS.relayLease) ~= ARGV.fence then return 0 end
 if (redis.call('GET', KEYS.unmatchedPlace) or '0-0') ~= ARGV.from then return 0 end

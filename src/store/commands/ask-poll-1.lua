@@ -1,17 +1,17 @@
 --[[
-  Has members of a plan looked at as soon as the budget allows, also those whose tracking had ended.
+  Requests polls of members of a plan as soon as the budget allows, also where their tracking has ended.
 
   KEYS
     plan  hash  clock of the plan (include/plan.lua)
 
   ARGV
-    atMs        text?    the plan's time, ms; none for that of Redis
-    oncePrefix  text     prefix of keys that remember who was requested; "" to ask in any case
-    withinMs    number   for how long they remember, ms: within it the same member is not requested again
+    atMs        text?    time of the plan, ms; none for Redis time
+    oncePrefix  text     prefix of keys that mark a requested member; "" to request in any case
+    withinMs    number   ms for which such a mark lasts: the member is not requested again before
     members     ...text
 
   returns number
-    How many were requested.
+    Number of requested members.
 ]]
 -- @include plan
 local plan = openPlan(KEYS.plan, ARGV.atMs)

@@ -1,23 +1,23 @@
 --[[
-  Notes that a process that sends deliveries lives.
+  Records the heartbeat of a process that sends deliveries.
 
   KEYS
-    senders  zset  process -> until when it counts as living, ms
+    senders  zset  process -> time until which it counts as alive, ms
 
   ARGV
     process  text
-    leaseMs  number  for how long, ms
+    leaseMs  number  ms for which the process counts as alive
 
   returns
     nowMs  number   Redis time
-    gone   ...text  the processes that have stopped beating
+    gone   ...text  processes whose heartbeat has stopped
 
-  A process that has not beaten in time itself names none: the clock has jumped, or all stood still, and the others are given
-  the time to beat.
+  A process whose own heartbeat is late names none: the clock has jumped, or all processes stood still. The others first get
+  the time for a heartbeat.
 ]]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
--- Nobody lives for longer than it says: that comes from a clock that was ahead.
+-- A time further ahead than a lease was written by a clock that was ahead.
 local most = string.format('%.0f', now + tonumber(ARGV.leaseMs))
 for _, process in ipairs(redis.call('ZRANGEBYSCORE', KEYS.senders, '(' .. most, '+inf', 'LIMIT', 0, 100)) do
   redis.call('ZADD', KEYS.senders, most, process)

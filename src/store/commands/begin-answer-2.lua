@@ -1,23 +1,23 @@
 --[[
-  Begins a request that carries a name, or says what became of it.
+  Begins a named request, or returns its state and its stored answer.
 
   KEYS
-    answer   hash  what was asked under the name, and the answer
-    answers  zset  name -> when it was first used, ms
+    answer   hash  the request under the name, and its answer
+    answers  zset  name -> time of its first use, ms
 
   ARGV
     name          text
-    fingerprint   text    fingerprint of what is asked
+    fingerprint   text    fingerprint of the request
     underWayMs    number  ms for which a request without answer counts as under way
     rememberedMs  number  ms for which names are remembered
-    most          number  how many are
+    most          number  limit of remembered names
 
   returns
     state   "new" | "answered" | "underWay" | "other" | "full"
     status  text  HTTP status of the answer, where there is one
     body    text
 
-  "new" when it is to be done now, "other" when the name stands for another request, "full" when no more can be remembered.
+  "new": the caller handles the request now; "other": another request has this name; "full": no more names can be stored.
 ]]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -1,6 +1,6 @@
 --[[
-  Begins the next epoch on a Redis that went back, once however many notice it. Nothing is committed in it until what a config
-  wants is written (see end-epoch-3.lua).
+  Begins the next epoch on a Redis that went back, once for all processes. Nothing is committed in it until the config is
+  synchronised (see end-epoch-3.lua).
 
   KEYS
     epoch   hash    of the event log
@@ -8,7 +8,7 @@
     commit  string  the commit counter
 
   ARGV
-    found    number   epoch that was found; 0 for none
+    found    number   epoch that the caller found; 0 for none
     next     number   the next one
     commits  number   commits that were seen
     entry    text     newest entry of the log that was seen
@@ -17,8 +17,8 @@
     reason   text
 
   returns flag
-    False when another process was faster. Later commits and entries have greater numbers than any that were seen: answers
-    under way are superseded, and places of readers stay good.
+    False when another process did so first. Later commits and entries have greater numbers than any that were seen: answers
+    under way are superseded, and cursors of readers stay valid.
 ]]
 local stored = redis.call('HMGET', KEYS.epoch, 'epoch', 'tickMs')
 if (stored[1] or '0') ~= ARGV.found then return 0 end

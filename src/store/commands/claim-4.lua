@@ -1,20 +1,19 @@
 --[[
-  Gives a subject claims that its next poll will serve, and has it looked at.
+  Adds claims to a subject, and requests the poll that serves them.
 
   KEYS
     claims   hash  root -> claim
     plan     hash  clock of the plan of the subject's endpointGroup (include/plan.lua)
     subject  hash  snapshot
-    wanted   hash  root -> since when a subscription names it (ms)
+    wanted   hash  root -> time from which a subscription names it (ms)
 
   ARGV
     subject  text  subject id
     claims   json  list of { root, at: ms as text, before: seconds as text or "" }
-    atMs     text?  the plan's time, ms; none for that of Redis
+    atMs     text?  time of the plan, ms; none for Redis time
 
   returns flag
-    True when a claim was new and the subject has to be polled. A claim that was there stays as it is, also when it was
-    served.
+    True when a claim was new and the subject has to be polled. A stored claim stays as it is, also a served one.
 ]]
 -- @include plan
 -- @include claims

@@ -1,6 +1,6 @@
 --[[
-  Claims checks that are due, under a lease that runs out: then they are due again. The lease of one that was claimed again and
-  again without an end is longer each time: it may be what ends its processes.
+  Claims checks that are due, under a lease; after its end they are due again. The lease of a check that was claimed again and
+  again without an end is longer each time: the check itself may end its processes.
 
   KEYS
     checks  keys  base of the keys of checks (include/check.lua)
@@ -8,20 +8,17 @@
   ARGV
     token          text    names the claims of this call
     leaseMs        number  length of the lease, ms
-    longestWaitMs  number  the longest wait of any check, ms: one that stands further ahead was written by a clock that has
-                           jumped
-    aheadMs        number  how far ahead a check may stand to be due, ms; those that another works on stand ahead, too
-    probeMs        number  ms between two probes of an endpoint that fails, and between two looks at the final head of one
-                           that is waited for
+    longestWaitMs  number  longest wait of any check, ms: a time further ahead was written by a clock that has jumped
+    aheadMs        number  ms by which a due check may be ahead; checks that another process works on are ahead, too
+    probeMs        number  ms between two probes of a failing endpoint, and between two reads of an awaited final head
     chains         ...(chain text, most number, endpoints json?)
-                           `most` is how many of its checks may be claimed; `endpoints` the list of its endpoints, none where
-                           none is read
+                           `most` is the limit of its claimed checks; `endpoints` lists its endpoints, none where none is read
 
   returns
     nowMs    number                    Redis time
-    nextMs   number?                   when the next check of those chains is due
+    nextMs   number?                   time at which the next check of those chains is due
     claimed  list of (id text, fields hash)  the claimed checks
-    heads    list of (chainId text, endpoint text)  the endpoints whose final head is to be read now
+    heads    list of (chainId text, endpoint text)  endpoints whose final head the caller reads now
 ]]
 -- @include check
 local base, token, now = KEYS.checks, ARGV.token, checkNow()
@@ -31,7 +28,7 @@ local claimed, nextAt = {}, nil
 local dueMs = checkText(now + tonumber(ARGV.aheadMs))
 local probeMs, heads = tonumber(ARGV.probeMs), {}
 
--- Whether it is time again to do something at an endpoint; then that is noted.
+-- True when the interval since the last such action at an endpoint has passed; stores the new time.
 local function isTime(key, field)
   local last = tonumber(redis.call('HGET', key, field) or '0')
   if last <= now and now - last < probeMs then return false end
@@ -39,7 +36,7 @@ local function isTime(key, field)
   return true
 end
 
--- Has one of those that wait for an endpoint be due now and then, and all that wait for one that has left the config.
+-- Makes one check that waits for an endpoint due at times, and all checks of an endpoint that has left the config.
 local function probe(chain, name, isListed)
   local place = chain .. '|' .. name
   local failed, untilFinal = base .. ':failed:' .. place, base .. ':until:' .. place
@@ -51,7 +48,7 @@ local function probe(chain, name, isListed)
     makeFirstDue(base, chain, failed, '+inf', MOST_DUE)
     makeFirstDue(base, chain, untilFinal, '+inf', MOST_DUE)
   else
-    -- The error of one check alone is its own.
+    -- An error of one check alone is not that of an endpoint.
     if waiting > (name == '' and 1 or 0) and isTime(key, 'probedAt') then
       makeFirstDue(base, chain, failed, checkText(now), 1)
     end

@@ -1,6 +1,6 @@
 --[[
-  Hands deliveries of one receiver to a process that sends them, with all that it needs for it. They are its own until it
-  notes how they ended or releases them, or stops beating.
+  Claims deliveries of one receiver for a process, with all data that sending them needs. The claim lasts until the process
+  records their outcome or releases them, or until its heartbeat stops.
 
   KEYS
     receiver       hash    state of the receiver: see include/pace.lua
@@ -10,19 +10,18 @@
 
   ARGV
     process         text
-    most            number   how many it takes
+    most            number   limit of claimed deliveries
     intervalMs      number?  ms between two attempts over all processes; none for no limit
     deliveryPrefix  text     prefix of the receiver's delivery keys
-    tracked         text     key of the definitions of what is tracked by itself
-    isTogether      flag     whether what is claimed is sent in one message, in this order: then a delivery may be among it
+    tracked         text     key of the definitions of subjects that are tracked by themselves
+    isTogether      flag     true when they are sent in one message, in this order: then a delivery may be claimed
                              together with the one of the same subject that it waits for
-    held            ...text  ids of what it sends already. Whatever else is its own was claimed in an answer that never came
-                             to it
+    held            ...text  ids of deliveries that it sends already. Its other claims came in a reply that was lost
 
   returns
     nowMs          number   Redis time
-    waitMs         number?  until more may be claimed; none when something else has to happen first
-    subscriptions  hash     name -> text of the subscriptions that lead here
+    waitMs         number?  ms until more may be claimed; none when something else has to happen first
+    subscriptions  hash     name -> text of the subscriptions that lead to the receiver
     claimed        ...[id text, fact hash, entry list of text]
                             deliveries, the fields of their facts, and those of their events' entries
 ]]
@@ -56,7 +55,7 @@ local allowed = paceAllows(KEYS.receiver, now, tonumber(ARGV.most), underWay, in
 local claimed, texts, named = {}, {}, {}
 
 local isClaimed = {}
--- What waits for nothing but what is claimed: { id, turn }.
+-- Deliveries that wait only for claimed ones: { id, turn }.
 local released = {}
 
 local function release(id)
@@ -72,7 +71,7 @@ local function firstReleased()
   return first
 end
 
--- The delivery whose turn it is. One that is tried alone is another than the one before it.
+-- Returns the delivery whose turn it is. A delivery that is tried alone differs from the one before it.
 local function candidate()
   local from = allowed.cautious and numberOf(KEYS.receiver, 'probed')
   local found = from and redis.call('ZRANGEBYSCORE', queue.due, '(' .. whole(from), '+inf', 'WITHSCORES', 'LIMIT', 0, 1) or {}
@@ -115,7 +114,7 @@ while #claimed < allowed.most and looks < 1000 do
   local fact = redis.call('HGETALL', key)
   local fields = {}
   for index = 1, #fact, 2 do fields[fact[index]] = fact[index + 1] end
-  -- One without fact stays among what is open: the check drops and reports it.
+  -- A delivery without a fact stays open: the check drops and reports it.
   if fields.outcome == 'pending' and mayGo(id, fields.after) then
     redis.call('HSET', queue.sending, id, process .. ':' .. whole(now))
     if allowed.cautious then redis.call('HSET', KEYS.receiver, 'probed', turn) end

@@ -1,7 +1,6 @@
 --[[
-  Hands out looks: which subjects, in which slots of the budget, leased to which process. Also gives back what leases have
-  run out on, and lets into the lanes what is allowed by now. What it costs depends on how much it hands out, not on how
-  much waits.
+  Claims polls for a process, each in a slot of the budget and under a lease. Also returns members whose lease has ended, and
+  moves rested members to their lanes. Its cost depends on the number of claims, not on the number of waiting members.
 
   KEYS
     plan           hash  clock of the plan; its other keys begin with it (see include/plan.lua)
@@ -9,18 +8,18 @@
 
   ARGV
     process  text     process id
-    most     number   the most looks to hand out
-    aheadMs  number   how far ahead slots are assigned, ms
-    atMs     text?    the plan's time, ms; none for that of Redis
-    sent     json     what this process has passed to workers, a list of member, token, …
+    most     number   limit of claimed polls
+    aheadMs  number   ms ahead for which slots are assigned
+    atMs     text?    time of the plan, ms; none for Redis time
+    sent     json     claims that this process has passed to workers, a list of member, token, …
     kinds    ...text  kinds of subjects at this endpoint group, in the order in which they are probed
 
   returns
-    waitMs    number  in how many ms it is worth to ask again; -1 when nothing is known to come
+    waitMs    number  ms until the next call is useful; -1 when nothing is known to come
     polls     list of (member text, token text, inMs number)  `inMs` is the time to its slot
     crashed   list of (member text, crashes number)  members that may have ended their processes
-    returned  number  members given back
-    arrived   list of text  tokens of what was passed on and waits for a worker no more
+    returned  number  number of returned members
+    arrived   list of text  tokens of passed claims that no longer wait for a worker
 ]]
 -- @include plan
 -- @include endpoint-group
@@ -32,8 +31,8 @@ local now, key = plan.now, plan.key
 beginGrace(plan)
 redis.call('ZADD', key .. ':processes', text(now), process)
 
--- What this process knows to be on its way to a worker is not lost, however slow the machine is. Without that word, nobody
--- would be polled any more where workers are later than a lease is long.
+-- Renews claims that are on their way to a worker: they are not lost, however slow the machine is. Otherwise nothing would be
+-- polled where workers are later than a lease is long.
 local sent, arrived = cjson.decode(ARGV.sent), {}
 for i = 1, #sent, 2 do
   local claim = readClaim(redis.call('HGET', key .. ':claims', sent[i]))
@@ -44,7 +43,7 @@ for i = 1, #sent, 2 do
   end
 end
 
--- Leases that have run out. While Redis was away nobody could renew: then what is taken gets its time again first.
+-- Leases that have ended. Nobody could renew while Redis was away: then taken claims first get their time again.
 local crashed, returned = {}, 0
 local MOST_RETURNED, moreToReturn = 20, false
 local function expire(member)
@@ -56,7 +55,7 @@ local function expire(member)
   local beat = claim and tonumber(redis.call('ZSCORE', key .. ':processes', claim.process) or '-inf')
   local isAlive = beat and beat >= now - PLAN.LEASE
   if claim and claim.taken and not claim.doubted and isAlive then
-    -- Whether its process is gone or has only lost this poll is known when it has had the time to say that it is there.
+    -- The process may be gone, or have lost only this poll: it first gets the time for its next heartbeat.
     claim.doubted = true
     redis.call('HSET', key .. ':claims', member, writeClaim(claim))
     redis.call('ZADD', key .. ':leases', text(beat + PLAN.LEASE + 1), member)
@@ -89,13 +88,11 @@ local ended = redis.call('ZRANGEBYSCORE', key .. ':leases', '-inf', text(now), '
 for _, member in ipairs(ended) do expire(member) end
 moreToReturn = #ended == MOST_RETURNED
 
--- What has an alarm is requested, wherever it waits.
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', key .. ':alarms', '-inf', text(now), 'LIMIT', 0, 50)) do
   redis.call('ZREM', key .. ':alarms', member)
   if redis.call('HEXISTS', key .. ':items', member) == 1 then ask(plan, member, 'asked') end
 end
 
--- What is allowed by now goes to its lane.
 local rested = redis.call('ZRANGEBYSCORE', key .. ':resting', '-inf', text(now), 'LIMIT', 0, 100)
 if #rested > 0 then
   redis.call('ZREM', key .. ':resting', unpack(rested))
@@ -105,8 +102,8 @@ if #rested > 0 then
   end
 end
 
--- After an outage nobody waits for the end of a backoff that the outage made. Who had been failing for long before it does:
--- tried all at once, with no success between, those would be taken for the next outage.
+-- After an outage no member waits for a backoff that the outage made. Members that failed long before it still wait: tried all
+-- at once, with no success between, they would count as the next outage.
 if endpointGroup.amnesty then
   redis.call('HDEL', KEYS.endpointGroup, 'amnesty')
   for _, member in ipairs(redis.call('ZRANGE', key .. ':failing', 0, 499)) do
@@ -133,22 +130,22 @@ local function heads(place, ...)
 end
 local last = math.max(0, slots - 1)
 local fields = redis.call('HMGET', key, 'turn', 'turnUrgent', 'turnOverdue', 'failNext', 'failTries', 'failOks', 'dv', 'dt', 'rateAt', 'suspect', 'used', 'tokens', 'turnBound', 'cold', 'spareNext')
--- A cold start with wallets that nobody has looked at yet: they come before those that have been, but for what has become
--- worth a poll meanwhile.
+-- A cold start with wallets that were never polled: they come before polled ones, except where a poll has become worth it
+-- meanwhile.
 local oldest = redis.call('ZRANGE', key .. ':first', 0, 0)[1]
 local anew = oldest and kindOf(oldest) == 'wallet'
 local isCold = anew and (fields[14] == '1' or number(fields[7], 0) == 0)
--- Beside what is not wallets, they count as overdue about a round earlier: after less than two.
+-- Beside other kinds, wallets count as overdue about a round earlier: after less than two rounds.
 local others = slots > 0 and not isCold
   and (oldest and not anew or redis.call('ZCOUNT', key .. ':latest', '-inf', text(now)) > 0)
 local early = others and PLAN.EARLY_ROUNDS * roundOf(plan) or 0
 local lanes = {
   asked = heads('asked', 'ZRANGE', key .. ':asked', 0, last, 'WITHSCORES'),
   first = heads('first', 'ZRANGE', key .. ':first', 0, last, 'WITHSCORES'),
-  -- Nobody has waited longer than who has never been polled.
+  -- Members that were never polled have waited longest.
   bound = isCold and {} or heads('bound', 'ZRANGEBYSCORE', key .. ':bound', '-inf', text(now + early), 'WITHSCORES', 'LIMIT', 0, slots),
   overdue = heads('overdue', 'ZRANGEBYSCORE', key .. ':latest', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
-  -- What is overdue may stand at the head of this one as well.
+  -- Overdue members may be at the head of this lane as well.
   fair = heads('fair', 'ZRANGE', key .. ':fair', 0, 2 * last + 1, 'WITHSCORES'),
   failing = heads('failing', 'ZRANGEBYSCORE', key .. ':failing', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
   suspect = heads('suspect', 'ZRANGEBYSCORE', key .. ':suspects', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, 1),
@@ -174,16 +171,16 @@ local share = (failTries >= 4 and failOks / failTries >= 0.25) and PLAN.FAILING_
 local suspectFree = not fields[10] or not isClaimed(plan, fields[10])
 local suspect, advanced = nil, 0
 
--- How far virtual time runs with one slot, by how it ran of late. Beside what is urgent it goes on like that, whoever is
--- served: or what is regular would wait until nothing urgent is left.
+-- Virtual time per slot, at its recent rate. It goes on at that rate beside urgent members, whoever is served: otherwise
+-- regular members would wait until nothing urgent is left.
 local dvBefore, dtBefore = number(fields[7], 0), number(fields[8], 0)
 local pulse = step / 1000
 if dtBefore > 0 and dvBefore > 0 then pulse = dvBefore / dtBefore * pulse end
--- At a cold start it comes to those that were polled first when all have been, evenly: bunched, the price would swing
--- with every round.
+-- At a cold start it moves evenly, and reaches the wallets that were polled first when all were polled: bunched, the price
+-- would swing with every round.
 if isCold then pulse = PLAN.ANEW_SECONDS * step / roundOf(plan) end
 
--- What is overdue: wallets first, but never they alone. Beside many of them some always are.
+-- Chooses an overdue lane: wallets first, but never wallets alone. Of many wallets some are always overdue.
 local function chooseOverdue()
   local bound, others = head('bound'), head('overdue')
   if bound and others then
@@ -193,7 +190,7 @@ local function chooseOverdue()
   return bound and 'bound' or 'overdue'
 end
 
--- Of what has left the config, who is allowed for longest.
+-- Chooses the spare lane whose first member has been allowed for longest.
 local function chooseSpare()
   local other, otherFrom = head('spare')
   local wallet, walletFrom = head('spareWallets')
@@ -201,7 +198,7 @@ local function chooseSpare()
   return other and 'spare'
 end
 
--- Which lane is next: of two that wait, each has its turn.
+-- Chooses the next lane: of two waiting lanes, each has its turn.
 local function choose()
   if suspectFree and not suspect and head('suspect') then return 'suspect' end
   if failNext <= now and head('failing') then return 'failing' end
@@ -252,7 +249,7 @@ end
 
 local NAMES = { bound = 'overdue', spareWallets = 'spare' }
 if gate.probe then
-  -- Where all that is left is suspected or fails, one of those has to find out that the endpoint group answers again.
+  -- Where only suspected or failing members are left, one of them has to find out that the endpoint group answers again.
   suspect = suspectFree and head('suspect') or nil
   local otherwise = head('asked') or head('first') or head('fair') or suspect or head('failing') or head('spareWallets') or head('spare')
   local member = slots > 0 and probeCandidate(plan, endpointGroup, ARGV.kinds, otherwise)
@@ -308,7 +305,7 @@ if #claims > 0 then
   plan.next = slot
 end
 
--- How fast virtual time runs says what a request costs (see `priceOf` in store/plan-state.ts): decaying sums of both times.
+-- The rate of virtual time is the price of a request (see `priceOf` in store/plan-state.ts): decaying sums of both times.
 local rateAt = math.min(number(fields[9], now), now)
 local seconds = (now - rateAt) / 1000
 local decay = math.exp(-seconds / math.max(PLAN.MEAN_SECONDS, PLAN.MEAN_ROUNDS * roundOf(plan) / 1000))
@@ -323,7 +320,7 @@ redis.call(
 )
 if suspect then redis.call('HSET', key, 'suspect', suspect) end
 
--- When it is worth to ask again.
+-- Time until the next call is useful, ms.
 local wait = -1
 local function worth(ms)
   if ms and (wait < 0 or ms < wait) then wait = math.max(0, ms) end

@@ -1,14 +1,14 @@
 --[[
-  Freezes what is sent in one message, before it is sent: whoever sends it again after a crash sends the same.
+  Freezes the content of one message before it is sent: after a crash the same content is sent again.
 
   KEYS
     delivery  hash  facts of the delivery that leads
     waiting   zset  the receiver's deliveries that wait to be sent together
-    batches   zset  the receiver's batches -> when they were frozen, ms
+    batches   zset  the receiver's batches -> time at which they were frozen, ms
 
   ARGV
     id              text    id of the delivery that leads
-    most            number  how many may be in it: 1 for a message about the leader's event alone
+    most            number  limit of its deliveries: 1 for a message about the leader's event alone
     deliveryPrefix  text    prefix of the receiver's delivery keys
     batchPrefix     text    prefix of the receiver's batch keys
     clock           text    hash of the confirmed time
@@ -29,7 +29,7 @@ local function take(id)
   if taken[id] or fact[1] ~= 'pending' or fact[2] then return end
   members[#members + 1] = id
   taken[id] = true
-  -- What waits for this one, as the deliveries of one subject do, can be reported with it.
+  -- A delivery that waits for this one, as those of one subject do, can be sent with it.
   if most > 1 and #members < most and fact[3] then take(fact[3]) end
 end
 

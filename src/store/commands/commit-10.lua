@@ -1,5 +1,5 @@
 --[[
-  Stores what an answer said about a subject and the event that follows from it, in one step.
+  Stores the snapshot of a subject from a response, and the event that follows from it, in one step.
 
   KEYS
     subject          hash    snapshot
@@ -7,33 +7,33 @@
     commit           string  the commit counter
     events           stream  the event log
     plan             hash    clock of the plan of the subject's endpointGroup (include/plan.lua)
-    counts           hash    "<kind>|<status>" -> number of tracked subjects; open transfers stand in keys that begin with it
-    wanted           hash    root -> since when a subscription names it (ms)
-    changedSubjects  zset    subject -> when it changed last, ms
-    subjectEntries   zset    where the events of the subject are in the log (see store/subject-entries.ts)
+    counts           hash    "<kind>|<status>" -> number of tracked subjects; keys of open transfers begin with it
+    wanted           hash    root -> time from which a subscription names it (ms)
+    changedSubjects  zset    subject -> time of its last change, ms
+    subjectEntries   zset    entries of the events of the subject in the log (see store/subject-entries.ts)
     trimmed          string  the newest entry of the log that was trimmed
 
   ARGV
     subject         text     subject id
-    token           text     names what is stored, so that one that is stored already is recognised
+    token           text     names the stored content, so that a repeated commit is recognised
     asOf            text     the commit counter before the request
     snapshot        json?    list of field, value, ...; none leaves the snapshot as it is
-    counted         text     "<kind>|<status>" of the new snapshot, else of the one that stands; "" leaves what is counted
+    counted         text     "<kind>|<status>" of the new snapshot, else of the stored one; "" leaves the count
     event           json?
     meta            json?    of the event: { id, updatedAt: seconds or false, first: bool, roots: list or false }
     claims          json     list of { root, at: ms as text, before: seconds as text or "" }
-    virtualSeconds  number?  virtual seconds until its first poll, if nobody tracks it yet; none for not at all
+    virtualSeconds  number?  virtual seconds until its first poll, if it is not tracked yet; none for no tracking
     unconfirmed     text     "" leaves it, "-" clears it, "<since ms>|<key>" sets it
-    flag            text     event of time that is marked as made; "" for none
+    flag            text     event by time that is marked as emitted; "" for none
     restMs          number   ms that a subject which is tracked from now on rests before its first poll
-    atMs            text?    the plan's time, ms; none for that of Redis
+    atMs            text?    time of the plan, ms; none for Redis time
     latestMs        number   ms that its first poll may be late after that
-    open            text     what this snapshot is counted as among open transfers (include/open-transfers.lua); "" for none
+    open            text     count of this snapshot among open transfers (include/open-transfers.lua); "" for none
     check           json?    the check that ends with the event: { base, id, token, state, fields, tx, logs, ... }
                              (see include/check.lua)
-    call            text     names this very call: a client library that was cut off sends it again
-    epoch           number   of the data, as the process knows it (see store/epoch.ts)
-    commits         number   the most commits that it has seen in it
+    call            text     names this call: a client library repeats it after a lost connection
+    epoch           number   epoch of the data that the process knows (see store/epoch.ts)
+    commits         number   largest commit that the process has seen in it
 
   returns
     outcome  "committed" | "already" | "superseded" | "gone" | "taken" | "behind"
@@ -42,15 +42,15 @@
 
   | Outcome     | Meaning                                                                                              |
   |-------------|------------------------------------------------------------------------------------------------------|
-  | committed   | done, by this call                                                                                   |
-  | already     | the snapshot is just this: another commit made the very same                                         |
+  | committed   | this call stored it                                                                                   |
+  | already     | the stored snapshot is the same: another commit made it                                              |
   | superseded  | the snapshot was written after `asOf`, or has the flag                                               |
   | gone, taken | the check may not end so (see include/check.lua)                                                     |
-  | behind      | Redis went back, or did and is not synchronised yet: nothing was done, claims included               |
+  | behind      | Redis went back, and is not synchronised yet: nothing was stored, no claims either                   |
 
-  Only "committed" wrote snapshot and event, once however often it is sent. Claims are taken in any case: that a page showed
-  the subject is true whatever was committed meanwhile. A claim that is new to a known subject gets a subscribers entry that
-  names the latest event, unless that is history for it. For roots that are suspended events wait (include/suspended.lua).
+  Only "committed" wrote snapshot and event, once for repeated calls too. Claims are stored in any case: a page showed the
+  subject, whatever was committed meanwhile. A new claim of a known subject gets a subscribers entry that names the latest
+  event, unless that event is history for it. Events of suspended roots wait (include/suspended.lua).
 ]]
 -- @include plan
 -- @include open-transfers
@@ -82,8 +82,8 @@ local function isHistory(before, updatedAt)
   return before ~= '' and updatedAt and updatedAt ~= '' and tonumber(updatedAt) < tonumber(before)
 end
 
--- A counter that was lost alone, or written by something else, goes on behind what the snapshot and the process say; what was
--- requested by it says nothing then.
+-- A counter that was lost alone, or overwritten, continues behind the commits of the snapshot and of the process. A value of it
+-- from before the request has no meaning then.
 local snapshotCommit = tonumber(redis.call('HGET', KEYS.subject, 'commit') or '-1') or -1
 if snapshotCommit > MOST_COMMITS then snapshotCommit = -1 end
 if (counter and not isCounter) or (tonumber(counter) or 0) < math.max(snapshotCommit, seen) then
@@ -107,7 +107,7 @@ if check and outcome == 'committed' then
   if may ~= 'open' then outcome = may end
 end
 
--- The claims that were not served before. One that is not known with its start may be stored under a root that it continues.
+-- Claims that were not served before. A claim with an unknown start may be stored under a root that it continues.
 local fresh, isFresh, isCurrent = {}, {}, false
 for _, claim in ipairs(claims) do
   local stored = redis.call('HGET', KEYS.claims, claim.root)
@@ -134,7 +134,7 @@ local function encode(roots)
   return #roots == 0 and '[]' or cjson.encode(roots)
 end
 
--- Roots without the subject of the event beside them, which most of them name.
+-- Encodes roots without the subject of the event, which most of them name.
 local function encodeBeside(roots)
   local short = {}
   for index, root in ipairs(roots) do
@@ -153,7 +153,7 @@ if meta and outcome == 'committed' then
       if isServed and not isFresh[all[i]] then roots[#roots + 1] = all[i] end
     end
   end
-  -- Before the event is written, for a key of another type ends the script.
+  -- This comes before the event is written: a key of another type ends the script.
   trimEntries(KEYS.subjectEntries, KEYS.trimmed)
   local reported, withheld = partRoots(KEYS.wanted, roots)
   local beside = #withheld > 0 and { 'withheld', encodeBeside(withheld) } or {}
@@ -161,7 +161,7 @@ if meta and outcome == 'committed' then
   for _, root in ipairs(withheld) do await(KEYS.wanted, entry, meta.id, root) end
   redis.call('ZADD', KEYS.subjectEntries, 0, memberOf(entry))
   redis.call('PERSIST', KEYS.subjectEntries)
-  -- An event that was made for some claims alone is none that a later claim could be notified of.
+  -- Later claims are not notified of an event that was made for some claims alone.
   if not meta.roots then
     local updatedAt = meta.updatedAt and string.format('%.0f', meta.updatedAt) or ''
     redis.call('HSET', KEYS.subject, 'eventId', meta.id, 'eventEntry', entry, 'eventUpdatedAt', updatedAt)
@@ -192,8 +192,8 @@ if outcome == 'committed' and (fields or entry ~= '') then
   if entry ~= '' then redis.call('ZADD', KEYS.changedSubjects, at, subject) else redis.call('ZADD', KEYS.changedSubjects, 'NX', at, subject) end
 end
 
--- A claim is served when it was reported of the subject, or when what is known is history for it. One that is neither, for
--- this answer was dropped and no event was ever made, stays open for the next answer.
+-- A claim is served when the subject has an event, or when its known state is history for the claim. Otherwise this answer was
+-- dropped before any event was made, and the claim stays open for the next answer.
 local reported = redis.call('HEXISTS', KEYS.subject, 'eventId') == 1
 local knownUpdatedAt = redis.call('HGET', KEYS.subject, 'updatedAt')
 for _, claim in ipairs(fresh) do

@@ -1,22 +1,22 @@
 --[[
-  Takes in what a process has measured of the clocks, and moves the confirmed time on. The table of its states is at the head
+  Stores the clock measurements of a process, and advances the confirmed time. The table of its states is at the head
   of store/confirmed-time.ts.
 
   KEYS
     clock    hash    the confirmed time
     events   stream  the event log
-    reports  hash    how many events each subject of the daemon's own has
+    reports  hash    number of events of each subject of the daemon's own
 
   ARGV
     process          text
     readMs           number   Redis time as the process has read it, ms
-    leastMs          number?  the least that it can have been then by the monotonic clock of the process, ms; none
-                              where nothing is measured yet
-    mostMs           number?  the most that it can have been
-    nowMs            number?  the least that it is by now
+    leastMs          number?  lower bound of it by the monotonic clock of the process, ms; none before the first
+                              measurement
+    mostMs           number?  upper bound of it, ms
+    nowMs            number?  lower bound of it by now, ms
     moves            text     the count of moves to `steady` from which these three are measured
-    wallAheadMs      number   how far the wall clock of the process is ahead of Redis, ms
-    upstreamAheadMs  text     how far the upstream is ahead of Redis by each of its newest responses, ms, with commas between
+    wallAheadMs      number   ms by which the wall clock of the process is ahead of Redis
+    upstreamAheadMs  text     ms by which the upstream is ahead of Redis in each of its newest responses, with commas between
     subject          text     subject id
     jumped           text     event JSON of a jump (with %SEQ%, %EPOCH%, %ID%, %FROM%, %CLOCK%, "%AHEAD%" to be filled in)
     differs          text     event JSON of a clock that differs (the same)
@@ -31,20 +31,20 @@
     upstreamMs   text?
     isHeld       flag
 
-  As read-clock does.
+  The reply is that of read-clock-1.lua.
 ]]
 -- @include operator-event
 -- @include read-clock
 local CLOCKS = {
-  -- Clocks that differ by less are taken for equal.
+  -- Clocks that differ by less count as equal.
   TOLERANCE = 120000,
-  -- So many responses have to agree.
+  -- Number of responses that have to agree.
   ENOUGH = 3,
-  -- For how long what a process has measured counts after its last round.
+  -- Time for which a measurement of a process counts after its last round.
   LIVES = 60000,
-  -- A measurement that Redis gets later than that says nothing of its clock now.
+  -- A measurement that reaches Redis later than that has no meaning for its clock now.
   LATE = 10000,
-  -- After so long by the monotonic clock Redis time counts.
+  -- After this time by the monotonic clock Redis time counts.
   LONGEST_HELD = 86400000,
 }
 local key = KEYS.clock
@@ -69,7 +69,7 @@ local function report(template, word, ahead, clock)
   appendOperatorEvent(KEYS.events, event, { subject = ARGV.subject, sequence = sequence, word = word, from = 'ok' })
 end
 
--- Where there is none yet, Redis time counts, unless the log says that everything stood still.
+-- Without a confirmed time Redis time counts, unless the log shows that everything stood still.
 if not number('confirmedMs') then
   local newest = redis.call('XREVRANGE', KEYS.events, '+', '-', 'COUNT', 1)[1]
   put('confirmedMs', math.min(newest and tonumber(string.match(newest[1], '^(%d+)')) or read, read))
@@ -79,7 +79,7 @@ end
 local confirmed = number('confirmedMs')
 local before = stored.state
 
--- Clocks were compared with Redis time as it was.
+-- Removes the comparisons of clocks with the earlier Redis time.
 local function forgetDates()
   put('upstreamMs', nil)
   for name in pairs(stored) do
@@ -87,7 +87,7 @@ local function forgetDates()
   end
 end
 
--- Has Redis time count. What was measured before has no meaning from then on.
+-- Makes Redis time count. Earlier measurements have no meaning from then on.
 local function settle(to)
   local by = to - confirmed
   confirmed = to
@@ -99,7 +99,7 @@ local function settle(to)
   for _, name in ipairs({ 'heldFromMs', 'jumpMs', 'isReported' }) do put(name, nil) end
 end
 
--- How far Redis time is off what the process has measured.
+-- Difference of Redis time from the measurement of the process.
 local isMeasured = ARGV.leastMs ~= '' and ARGV.moves == stored.moves
 local least, most = confirmed, confirmed
 if isMeasured then least, most = tonumber(ARGV.leastMs), tonumber(ARGV.mostMs) end
@@ -110,7 +110,7 @@ if read < least - CLOCKS.TOLERANCE then jump = read - least end
 if before == 'steady' and jump == 0 then
   confirmed = math.max(confirmed, read)
 elseif before == 'steady' then
-  -- Ahead at a first round: nobody ran. No clock goes back by itself.
+  -- Redis time is ahead at a first round: no process ran. No clock goes back by itself.
   put('state', (isMeasured or jump < 0) and 'jumped' or 'stopped')
   put('heldFromMs', confirmed)
   put('jumpMs', jump)
@@ -121,7 +121,7 @@ elseif jump == 0 then
   put('lastJumpMs', number('jumpMs'))
   settle(math.max(confirmed, read))
 else
-  -- It jumped again, or stood still again: what has been waited for it counts no more.
+  -- It jumped again, or stood still again: the wait until now no longer counts.
   if math.abs(jump - (number('jumpMs') or jump)) > CLOCKS.TOLERANCE then
     if isMeasured then put('state', 'jumped') end
     put('heldFromMs', confirmed)
@@ -158,7 +158,7 @@ local isUpstreamOff = upstream and math.abs(upstream) > CLOCKS.TOLERANCE
 if stored.state ~= 'steady' then
   local heldMs = confirmed - number('heldFromMs')
   if (upstream and not isUpstreamOff) or heldMs >= CLOCKS.LONGEST_HELD then
-    -- Also backwards: then what was confirmed was wrong.
+    -- Also backwards: then the confirmed time was wrong.
     settle(read)
   elseif heldMs >= LONGEST_WAIT_MS and not stored.isReported then
     put('isReported', 1)
@@ -167,7 +167,7 @@ if stored.state ~= 'steady' then
   end
 end
 
--- The clock that differs though all of them go on evenly, and since when reminders and closings wait for it.
+-- The clock that differs although all clocks advance evenly, and the time from which reminders and closings wait for it.
 if math.abs(tonumber(ARGV.wallAheadMs)) > CLOCKS.TOLERANCE then
   put('offMs', tonumber(ARGV.wallAheadMs))
   put('offAtMs', confirmed)

@@ -1,5 +1,5 @@
 --[[
-  Disables a receiver because its operator says so, with the operator's event, in one step.
+  Disables a receiver at its operator's request, with the operator's event, in one step.
 
   KEYS
     receiver  hash    state of the receiver: see include/pace.lua

@@ -1,5 +1,5 @@
 --[[
-  Notes events behind the cursor of a receiver whose retention has ended: no delivery of them will be opened.
+  Stores dropped events behind the cursor of a receiver: their retention has ended, and no delivery of them will be opened.
 
   KEYS
     receiver  hash  state of the receiver
@@ -8,14 +8,14 @@
 
   ARGV
     receiver  text
-    cursor    text     its cursor when they were read
-    from      text?    entry up to which others were noted before
-    to        text     entry up to which these go
-    reason    text     why they are dropped
+    cursor    text     its cursor at the time of reading them
+    from      text?    entry up to which events were stored before
+    to        text     entry up to which these events go
+    reason    text     reason of the drop
     events    ...text  ids of the events that the receiver matches
 
   returns flag
-    False where the cursor has moved, or another process has noted some, meanwhile.
+    False where the cursor has moved, or another process has stored some, meanwhile.
 ]]
 -- @include operator-event
 -- @include pace

@@ -1,5 +1,5 @@
 --[[
-  Drops open deliveries of a receiver, each for a reason that their sender has found.
+  Drops open deliveries of a receiver, for a reason that their sender has found.
 
   KEYS
     pending   zset  the receiver's open deliveries
@@ -14,7 +14,7 @@
     ids             ...text
 
   returns number
-    How many were open.
+    Number of those that were open.
 ]]
 -- @include operator-event
 -- @include pace

@@ -1,6 +1,6 @@
 --[[
   Drops open deliveries of a receiver that can never be made: the retention of their event has ended, or their fact is
-  gone. One that is being sent is left to its end.
+  gone. A delivery that is being sent is not dropped.
 
   KEYS
     pending   zset  the receiver's open deliveries
@@ -12,12 +12,12 @@
     deliveryPrefix  text    prefix of the receiver's delivery keys
     replayPrefix    text    prefix of replay keys
     beforeMs        number  ms before which an event has expired
-    rank            number  rank of the first that is looked at, oldest first
-    count           number  how many are looked at
+    rank            number  rank of the first to check, oldest first
+    count           number  number of deliveries to check
 
   returns
-    checked  number  how many there were to check
-    dropped  number
+    checked  number  number of checked deliveries
+    dropped  number  number of dropped deliveries
 ]]
 -- @include operator-event
 -- @include pace

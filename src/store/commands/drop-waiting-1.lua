@@ -1,21 +1,21 @@
 --[[
-  Drops events that wait for a suspension, or that have left the log: a part of them.
+  Drops a part of the events that wait for a suspension, or that have left the log.
 
   KEYS
-    wanted  hash  root -> since when a subscription names it (ms); more keys begin with it (include/suspended.lua)
+    wanted  hash  root -> time from which a subscription names it (ms); more keys begin with it (include/suspended.lua)
 
   ARGV
-    suspension  text    suspension; "" for whatever is older than `beforeMs`
-    beforeMs    number  ms; events of the log from before are dropped
-    from        text    what of the waiting was read last; "" to begin
-    count       number  how many to read
-    isDropped   flag    whether they are dropped; else they are only listed
+    suspension  text    suspension; "" for all events older than `beforeMs`
+    beforeMs    number  ms; events of the log from before this time are dropped
+    from        text    waiting event that was read last; "" to begin
+    count       number  number of events to read
+    isDropped   flag    true to drop them; else they are only listed
 
   returns
-    next     text     where it goes on; "" at the end
+    next     text     place of the next call; "" at the end
     members  ...text
 
-  What was dropped is listed with the time before it.
+  A dropped event is listed with the time in front of it.
 ]]
 local wanted = KEYS.wanted
 local from = ARGV.from == '' and '-' or '(' .. ARGV.from

@@ -1,5 +1,5 @@
 --[[
-  Ends a check of which no event is reported. One of which an event is reported ends with it (see commit-10.lua).
+  Ends a check without an event. A check with an event ends in the commit of that event (see commit-10.lua).
 
   KEYS
     checks  keys  base of the keys of checks (include/check.lua)

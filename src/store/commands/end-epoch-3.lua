@@ -1,10 +1,10 @@
 --[[
-  Ends the time in which Redis is behind: what a config wants is written. Reports the restore to the operator, once.
+  Ends the state "behind" of Redis: the config is synchronised. Reports the restore to the operator, once.
 
   KEYS
-    epoch    hash    of the event log
+    epoch    hash    epoch of the event log
     events   stream  the event log
-    reports  hash    how many events each subject of the daemon's own has
+    reports  hash    number of events of each subject of the daemon's own
 
   ARGV
     epoch    number
@@ -13,7 +13,7 @@
     event    text    event JSON (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
 
   returns flag
-    False when another process was faster.
+    False when another process did so first.
 ]]
 -- @include operator-event
 local stored = redis.call('HMGET', KEYS.epoch, 'epoch', 'state')

@@ -1,36 +1,36 @@
 --[[
-  Ends a poll: says when the next one is, or ends the tracking of the subject; and notes what the poll has observed.
+  Ends a poll: schedules the next one, or ends the tracking of the subject. Stores the observations of the poll.
 
   KEYS
     plan           hash  clock of the plan (include/plan.lua)
     endpointGroup  hash  state of the endpoint group (include/endpoint-group.lua)
     subject        hash  snapshot
     claims         hash  root -> claim
-    wanted         hash  root -> since when a subscription names it (ms)
+    wanted         hash  root -> time from which a subscription names it (ms)
     counts         hash  "<kind>|<status>" -> number of tracked subjects
-    facts          hash  what was observed of the pages of a wallet
+    facts          hash  observations of the pages of a wallet
     open           hash  transfers of a wallet that have not ended
 
   ARGV
     member          text              as in the plan: the subject, or a page of its sweep
-    token           text              of the taken claim
-    atMs            text?             the plan's time, ms; none for that of Redis
+    token           text              token of the taken claim
+    atMs            text?             time of the plan, ms; none for Redis time
     subject         text              subject id
     outcome         "next" | "failed" | "back" | "finish"
-                                      next: looked at with success; failed: it failed, and waits; back: no poll was made, or
-                                      it says nothing about the subject; finish: tracking has ended
+                                      next: polled with success; failed: it failed, and waits; back: no poll was made, or
+                                      it has no meaning for the subject; finish: tracking has ended
     virtualSeconds  number            virtual wait until the next poll, seconds at a price of 1 since the claim
-    restMs          number            ms that it rests before
+    restMs          number            ms for which it rests before
     latestMs        number?           ms after which it is overdue; none for never
     alarmMs         number?           ms after which it is requested; none for never
-    lane            "fair" | "first"  "first" for what the upstream has not shown yet
+    lane            "fair" | "first"  "first" for a subject that the upstream has not shown yet
     observed        json              { facts: [field, value, …], open: [subject, value, …], ended: [subject, …], shown:
                                       [subject, …], covered: [subject, ms to its alarm or "", virtual wait, longest wait in
                                       ms, …], coverMs }: subjects that a page has shown, and those that need no poll of their
                                       own as long as pages show them
 
   returns "stale" | "answer" | ""
-    "stale" when the claim is another's by now: then it only notes what was observed; "answer" when the state of the endpoint
+    "stale" when the claim is another's by now: then only the observations are stored; "answer" when the state of the endpoint
     group needs this answer.
 ]]
 -- @include plan
@@ -78,10 +78,10 @@ if claim.lane == 'failing' then
     'failOks', string.format('%.6f', oks * 0.9 + ((outcome == 'next' or outcome == 'finish') and 1 or 0))
   )
 end
--- What an alarm was set for is still to come where nothing was learned.
+-- A poll without a result leaves the alarm set.
 if outcome == 'next' or outcome == 'finish' then redis.call('ZREM', key .. ':alarms', member) end
 
--- A page is tracked as long as its sweep goes on; a subject as long as somebody wants it.
+-- A page is tracked as long as its sweep goes on; a subject as long as a claim wants it.
 local wanted, named = wantedBy(subject, KEYS.claims, KEYS.wanted)
 local again = item.again and wanted
 if not wanted or (outcome == 'finish' and not again) then
@@ -92,7 +92,7 @@ if not wanted or (outcome == 'finish' and not again) then
   end
 else
   item.again = false
-  -- Who wants it may have left the config, or come back.
+  -- Its subscriptions may have left the config, or come back.
   local isSpare = isOut(KEYS.claims, KEYS.wanted)
   if not isSpare and item.lane == 'spare' then item.lane = 'fair' end
   item.latest = ARGV.latestMs == '' and 0 or plan.now + tonumber(ARGV.latestMs)
@@ -102,12 +102,12 @@ else
     setItem(plan, member, item)
     enter(plan, member, item)
   elseif outcome == 'failed' then
-    -- whoever requests it meanwhile does not shorten its backoff, or it would be requested without end.
+    -- A request meanwhile does not shorten its backoff, or it would be requested without end.
     item.fails = item.fails + 1
-    -- What was requested stays so: a poll that failed has notified nobody what it was to find out.
+    -- A requested subject stays requested: the failed poll has not found out the answer.
     item.lane = isSpare and 'spare' or (again or item.lane == 'asked') and 'asked' or 'fair'
     item.latest = 0
-    -- A first failure is tried again like any other poll; who goes on failing gets a place of its own.
+    -- After a first failure it is polled again like any other; further failures put it into the failing lane.
     rest(plan, member, item, math.max(1, tonumber(ARGV.restMs)), item.fails < 2 and ':resting' or ':failing')
   else
     if outcome == 'next' then

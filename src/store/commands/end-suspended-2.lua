@@ -1,16 +1,16 @@
 --[[
-  Ends what is suspended: nobody wants these roots any more. Their events still wait, to be dropped.
+  Ends suspended roots: no subscription wants them any more. Their events still wait, to be dropped.
 
   KEYS
-    wanted  hash  root -> since when a subscription names it (ms)
-    since   hash  root -> the same moment on the upstream's clock
+    wanted  hash  root -> time from which a subscription names it (ms)
+    since   hash  root -> the same time on the upstream's clock
 
   ARGV
     suspension  text
     keys        ...text  subscription keys
 
   returns number
-    How many were still of this suspension and wanted.
+    Number of keys that were still wanted and of this suspension.
 ]]
 local ended = 0
 for i = 1, #ARGV.keys do

@@ -1,11 +1,11 @@
 --[[
-  Takes the feed of checks a step along the event log: what the entries state becomes checks, and the cursor moves, in one
-  step. Only the process that holds the lease may, and only from where the cursor stands.
+  Moves the feed of checks along the event log: the statements of the entries become checks, and the cursor moves, in one
+  step. Only the process that holds the lease may, and only from the current cursor.
 
-  A check of the same statement stays as it is, and one of a later event too. Any other is replaced, whether it waits or has
-  ended: the statement is a new one. A log that proved a payment by another transaction may prove others then; one of the
-  same transaction is held until the check ends without it. What is stated no more, or on a chain that is not checked, has no
-  print from then on: it lets its logs go and waits, and a statement of it begins anew.
+  A check of the same statement, or of a later event, stays as it is. Any other check is replaced, also an ended one: its
+  statement is new. A log that proved a payment by another transaction may then prove others; a log of the same transaction is
+  held until the check ends without it. A payment that is no longer stated, or is on a chain that is not checked, has no print
+  from then on: its check releases its logs and waits, and a new statement begins a new check.
 
   KEYS
     checksCursor  string  "<name of the log>|<entry>"
@@ -22,7 +22,7 @@
 
   returns
     isDone  flag    false when another process feeds now
-    begun   number  how many checks began
+    begun   number  number of checks that began
 ]]
 -- @include check
 local statements = {}
@@ -53,7 +53,7 @@ for _, stated in ipairs(statements) do
       'state', 'waiting', 'chain', stated.chain, 'print', stated.print, 'sequence', checkText(stated.sequence),
       'tx', stated.tx, 'asked', '0', 'because', '', 'claim', '', unpack(stated.fields)
     )
-    -- What was reported of it before it was taken back stands no more.
+    -- Its reports from before it was taken back no longer count.
     if print == '' then redis.call('HSET', key, 'since', now) end
     redis.call('ZADD', base .. ':due:' .. stated.chain, now, stated.id)
     redis.call('ZADD', base .. ':waiting:' .. stated.chain, now, stated.id)

@@ -1,15 +1,15 @@
 --[[
-  Removes a subject whose tracking was ended: the events that were committed for it are gone as well.
+  Removes a subject whose tracking has ended: the events that were committed for it are gone as well.
 
   KEYS
     tracked         hash  subject -> definition
-    trackingEnded   zset  subject whose tracking was ended -> when, ms
-    importedQuotes  hash  quote -> what was imported of it
-    verdicts        hash  quote -> what was found out about its signature
+    trackingEnded   zset  subject whose tracking has ended -> time of that, ms
+    importedQuotes  hash  quote -> its imported data
+    verdicts        hash  quote -> verdict on its signature
 
   ARGV
     subject     text  subject id
-    isImported  flag  whether the config hands the quote over as well
+    isImported  flag  true when the config imports the quote as well
 
   returns flag
     False where it is tracked again.

@@ -1,5 +1,5 @@
 --[[
-  Looks at a delivery that may be sent together with others, and has it join those that wait.
+  Reads the batch of a delivery that may be sent together with others, and adds it to the waiting ones.
 
   KEYS
     delivery  hash  facts of the delivery
@@ -7,22 +7,22 @@
 
   ARGV
     id              text  delivery id
-    joins           flag  whether it joins those that wait
+    joins           flag  true to add it to the waiting deliveries
     deliveryPrefix  text  prefix of the receiver's delivery keys
     batchPrefix     text  prefix of the receiver's batch keys
 
   returns
-    batch  text     "" for a delivery that is in none
-    first  text     the leader of its batch; of one that is in none, since when it waits (ms)
-    rest   ...text  the members of its batch; of one that is in none "1" when it waits or "", and how many wait
+    batch  text     "" for a delivery in no batch
+    first  text     leader of its batch; without a batch the time from which it waits (ms)
+    rest   ...text  members of its batch; without a batch "1" when it waits or "", and the number of waiting ones
 
-  When the leader's delivery is not open any more, this one leads.
+  This delivery leads when the leader's is not open any more.
 ]]
 local batch = redis.call('HGET', KEYS.delivery, 'batch')
 if batch then
   local key = ARGV.batchPrefix .. batch
   local leader = redis.call('HGET', key, 'leader')
-  -- A batch of another shape is none: the delivery joins a batch anew.
+  -- A batch of another shape does not count: the delivery joins a batch anew.
   local read, members = pcall(cjson.decode, redis.call('HGET', key, 'members') or '')
   if leader and read and type(members) == 'table' and #members > 0 then
     if redis.call('HGET', ARGV.deliveryPrefix .. leader, 'outcome') ~= 'pending' then

@@ -1,18 +1,17 @@
 --[[
-  Adds what was seen of one stage on one route, or of new transfers. Sums decay forward: what is added weighs more by
-  the hour, so that nothing has to be rewritten; when the weight grows out of hand, all sums are brought to a new
-  landmark.
+  Adds observations of one stage on one route, or of new transfers. Sums decay forward: later additions weigh more, so that
+  nothing has to be rewritten. When the weight grows too large, all sums are scaled to a new landmark.
 
   KEYS
     learned       hash  landmark and time of the last addition `at` (ms), e<bin>: ends, s<bin>: seconds watched
-    learnedNames  set   all names of which something is stored
+    learnedNames  set   all names with stored sums
 
   ARGV
-    name           text    name of the route and what is learned on it
+    name           text    name of the route and of the learned statistic
     halfLifeMs     number  half-life, ms
     clock          text    hash of the confirmed time
-    mostNames      number  how many names there may be
-    largestWeight  number  weight at which sums are brought to a new landmark
+    mostNames      number  limit of names
+    largestWeight  number  weight at which sums are scaled to a new landmark
     increments     ...(bin number, ended number, watchedSeconds number)
 
   returns flag

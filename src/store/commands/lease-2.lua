@@ -1,12 +1,12 @@
 --[[
-  Takes or keeps the lease of the relay.
+  Acquires or renews the lease of the relay.
 
   KEYS
     lease  string  fencing token of the holder
     fence  string  the newest fencing token
 
   ARGV
-    token    text    the token that the caller holds; "" when it holds none
+    token    text    token that the caller holds; "" for none
     leaseMs  number  length of the lease, ms
 
   returns text
@@ -17,7 +17,7 @@ if holder and holder == ARGV.token then
   redis.call('PEXPIRE', KEYS.lease, ARGV.leaseMs)
   return holder
 end
--- One that was taken under a clock far ahead would outlive its holder by as much: nobody waits for longer than a lease.
+-- A lease from a clock far ahead would outlive its holder by as much: no process waits for longer than a lease.
 if holder then
   local leftMs = redis.call('PTTL', KEYS.lease)
   if leftMs < 0 or leftMs > tonumber(ARGV.leaseMs) then redis.call('PEXPIRE', KEYS.lease, ARGV.leaseMs) end

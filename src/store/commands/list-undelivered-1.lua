@@ -1,21 +1,21 @@
 --[[
   Lists deliveries that were attempted and not accepted, or given up, in the order of their list, from behind a place in it
-  on. The place need not be there any more: what left the list before it moves nothing.
+  on. The place may have left the list meanwhile.
 
   KEYS
-    list  zset  delivery -> when it was opened, or died, ms
+    list  zset  delivery -> time at which it was opened, or died, ms
 
   ARGV
     deliveryPrefix  text    prefix of the receiver's delivery keys
     score           text    score of the place, "" for the beginning
     id              text    delivery of the place
-    most            number  how many are listed at most
-    mostChecked     number  how many are looked at at most
+    most            number  limit of listed deliveries
+    mostChecked     number  limit of checked deliveries
 
   returns
-    more     "more" | "end"            "more" when there are others behind these
+    more     "more" | "end"            "more" when others come behind these
     checked  number
-    score    text                      score and delivery up to which was read; "" for nothing
+    score    text                      score and delivery that were read last; "" for nothing
     id       text
     listed   ...(id text, score text)
 ]]
@@ -28,7 +28,6 @@ local function isBehind(id, other)
   return #id > #other
 end
 
--- The rank of the first that stands behind the place.
 local function rankBehind(score, place)
   if score == '' then return 0 end
   local low = redis.call('ZCOUNT', KEYS.list, '-inf', '(' .. score)

@@ -1,6 +1,6 @@
 --[[
-  When the subject was last looked at with success that has waited longest for it, of those that the config wants: what has
-  left it is polled with spare budget, and says nothing of the rest.
+  Returns the time of the last successful poll of the longest-waiting subject that the config wants. Subjects that have left the
+  config are polled with spare budget, and do not count.
 
   KEYS
     plan  hash  clock of the plan (include/plan.lua)
@@ -9,7 +9,7 @@
     kind  text  kind of subject
 
   returns number?
-    The time, ms.
+    Time of that poll, ms.
 ]]
 local looked = KEYS.plan .. ':polled:' .. ARGV.kind
 local step, most = 100, 20000

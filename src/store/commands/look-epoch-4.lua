@@ -1,8 +1,8 @@
 --[[
-  Holds what a process has seen against what Redis has, and counts the poll where Redis has no less (see store/epoch.ts).
+  Compares the values that a process has seen with those in Redis, and counts a tick where Redis has no less (see store/epoch.ts).
 
   KEYS
-    epoch   hash    of the event log
+    epoch   hash    epoch of the event log
     events  stream  the event log
     commit  string  the commit counter
     config  hash    the newest config
@@ -12,23 +12,23 @@
     revision     number  revision of the config in it
     commits      number
     ticks        number
-    isTruncated  flag    whether Redis is known to have lost writes
+    isTruncated  flag    true when Redis is known to have lost writes
     entry        text    newest entry of the log in it; "0-0" for none
 
   returns
-    result       "known" | "behind"  "behind" where the next epoch is to begin
+    result       "known" | "behind"  "behind" where the caller begins the next epoch
     epoch        number
     state        "" | "known" | "behind" | "synchronised"
-    atMs         text?               when it began
+    atMs         text?               time at which it began
     revision     number
     digest       text
     commits      number
     ticks        number
     tickMs       text?               time of the last tick
-    entry        text                the newest
-    wanted       text                digest of the config that is wanted
-    lostFromMs   text?               from and until when writes were lost
-    lostUntilMs  text?  
+    entry        text                newest entry
+    wanted       text                digest of the wanted config
+    lostFromMs   text?               time from which writes were lost
+    lostUntilMs  text?               time until which writes were lost
     reason       text
 ]]
 local names = { 'epoch', 'state', 'atMs', 'ticks', 'tickMs', 'digest', 'lostFromMs', 'lostUntilMs', 'reason' }
@@ -54,7 +54,7 @@ local function isBefore(entry, other)
   ms, count, otherMs, otherCount = number(ms), number(count), number(otherMs), number(otherCount)
   return ms < otherMs or (ms == otherMs and count < otherCount)
 end
--- An entry leaves the log by retention alone.
+-- An entry leaves the log by retention only.
 local function isLost(entry)
   if entry == '0-0' or #redis.call('XRANGE', KEYS.events, entry, entry) > 0 then return false end
   return isBefore(redis.call('GET', KEYS.events .. ':trimmed') or '0-0', entry)

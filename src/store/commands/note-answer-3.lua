@@ -1,6 +1,6 @@
 --[[
-  Takes what became of one request into the state of the endpoint group (see include/endpoint-group.lua), and appends the
-  operator's event when the state moves, in one step.
+  Records the result of one request in the state of the endpoint group (see include/endpoint-group.lua), and appends the
+  operator's event when the state changes, in one step.
 
   KEYS
     endpointGroup  hash    state of the endpoint group
@@ -12,19 +12,19 @@
                            unreachable: no usable answer; denied: refused, perhaps only for this subject;
                            refused: the key is refused; throttled: 429
     member        text     member that was requested
-    sentAtMs      number   the plan's time when the request was sent, ms
+    sentAtMs      number   time of the plan at which the request was sent, ms
     retryAfterMs  number?  Retry-After, ms
-    atMs          text?    the plan's time, ms; none for that of Redis
+    atMs          text?    time of the plan, ms; none for Redis time
     subject       text     subject id of the endpoint group
     unreachable   text     event JSON for the move to unreachable (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
     unauthorized  text     event JSON for the move to unauthorized
     reachable     text     event JSON for the recovery from unreachable
     authorized    text     event JSON for the recovery from unauthorized
-    reason        text     the reason, one sentence
+    reason        text     reason in one sentence
 
   returns
-    before   text     the state
-    after    text
+    before   text     state before
+    after    text     state after
     pauseMs  number?  length of a pause that began now
 ]]
 -- @include plan
@@ -39,7 +39,7 @@ local before, after = endpointGroup.state, endpointGroup.state
 local paused = ''
 
 if answer == 'throttled' then
-  -- One that is answered so again and again while others are not is no reason for them to wait: it backs off alone.
+  -- A member that is answered 429 again and again while others are not backs off alone: the others do not wait.
   local throttled = KEYS.endpointGroup .. ':throttled'
   local isKnown = redis.call('ZSCORE', throttled, member)
   redis.call('ZREMRANGEBYSCORE', throttled, '-inf', text(plan.now - ENDPOINT_GROUP.THROTTLED_FOR))
@@ -48,7 +48,7 @@ if answer == 'throttled' then
   if isKnown and isAlone and endpointGroup.pauses == 0 and sentAt > endpointGroup.pausedAt then return { before, after, paused } end
   local askedMs = retryAfter and math.min(retryAfter, ENDPOINT_GROUP.LONGEST_PAUSE)
   if sentAt <= endpointGroup.pausedAt then
-    -- Sent before the pause began, which was for this one as well.
+    -- The request was sent before the pause began, which is for this one as well.
     if askedMs and plan.now + askedMs > endpointGroup.pausedUntil then
       redis.call('HSET', KEYS.endpointGroup, 'pausedUntil', text(plan.now + askedMs))
     end
@@ -64,7 +64,7 @@ if answer == 'throttled' then
   return { before, after, paused }
 end
 
--- Whatever was answered but 429 ends the probing after a pause; what was sent before it says nothing about it.
+-- Any answer but 429 ends the probing after a pause; a request from before the pause has no meaning for it.
 if sentAt > endpointGroup.pausedAt then redis.call('HDEL', KEYS.endpointGroup, 'probing', 'pauses') end
 
 if answer == 'ok' then
@@ -84,7 +84,7 @@ else
   if answer == 'refused' then
     after = 'unauthorized'
   elseif answer == 'denied' and redis.call('SCARD', denied) >= enoughFailures(plan) then
-    -- One that is always refused says nothing about the key while others get no answer at all.
+    -- A member that is always refused has no meaning for the key while others get no answer at all.
     after = 'unauthorized'
   elseif answer == 'unreachable' and enough and before == 'ok' and math.max(lasts, retryAfter or 0) >= ENDPOINT_GROUP.FAILING_FOR then
     after = 'unreachable'
@@ -110,7 +110,7 @@ local function append(template, from)
   return appendOperatorEvent(KEYS.events, template, { subject = ARGV.subject, sequence = sequence, word = after, from = from })
 end
 
--- An answer that refuses the key ends an outage: who was notified of it has to hear that it is over.
+-- An answer that refuses the key ends an outage: receivers that were notified of the outage are notified of its end.
 if before == 'unreachable' then append(ARGV.reachable, before) end
 if after == 'unauthorized' then
   append(ARGV.unauthorized, before == 'unreachable' and 'reachable' or before)

@@ -1,5 +1,5 @@
 --[[
-  Notes that nobody names a subject any more.
+  Marks a subject as ended: nothing names it any more.
 
   KEYS
     subject  hash  snapshot
@@ -9,7 +9,7 @@
     subject  text  subject id
 
   returns flag
-    False where it is tracked: the end of its tracking notes that.
+    False where it is tracked: the end of its tracking marks it.
 ]]
 -- @include confirmed-time
 -- @include ended

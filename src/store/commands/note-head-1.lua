@@ -1,5 +1,5 @@
 --[[
-  Has checks be due that wait until the final head of an endpoint has reached their block.
+  Makes checks due whose block the final head of an endpoint has reached.
 
   KEYS
     checks  keys  base of the keys of checks (include/check.lua)

@@ -1,17 +1,17 @@
 --[[
-  Notes the transfers that an answer has shown of a transaction or a quote.
+  Stores the transfers of a transaction or a quote that a response has shown.
 
   KEYS
-    transfers  hash  transfer -> when an answer first showed it here, ms
+    transfers  hash  transfer -> time at which a response first showed it here, ms
 
   ARGV
     transfers  ...text
 
   returns
-    newestMs   number?  when it last showed a new one
-    transfers  ...text  all that were shown
+    newestMs   number?  time at which a new one was last shown
+    transfers  ...text  all transfers that were shown
 ]]
--- Far more than one transaction pays: what an answer makes up beyond that is not noted.
+-- Far more than one transaction pays: invented transfers beyond that are not stored.
 local MOST = 1000
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

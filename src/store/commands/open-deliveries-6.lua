@@ -1,5 +1,5 @@
 --[[
-  Opens the facts of deliveries of one receiver that do not stand, queues them, and moves the receiver's cursor.
+  Opens new deliveries of one receiver, queues them, and moves the receiver's cursor.
 
   KEYS
     pending     zset    the receiver's open deliveries
@@ -18,14 +18,13 @@
     replayPrefix     text   prefix of replay keys
     replay           text?  none for deliveries of no replay
     process          text   the relay's process, which needs no wake
-    replaysOfPrefix  text   prefix of the keys that say by which replays an event was sent once more
+    replaysOfPrefix  text   prefix of the keys that hold the replays of an event
     deliveries       ...(id text, entry text, roots json, subject text?, isSuspended flag)
-                            `entry` is that of the event, `roots` those of the claims that lead to the receiver, `subject`
-                            is given where its deliveries follow each other; `isSuspended`: the event waited for what was
-                            suspended
+                            `entry` is that of the event, `roots` those of the claims that lead to the receiver; `subject` is
+                            set where its deliveries follow each other; `isSuspended`: the event waited for a suspension
 
   returns list of "opened" | "open" | "opened-waiting" | "waiting" | "done" | "held"
-    Per delivery "opened" when the fact is new and "open" when it stood; "opened-waiting" and "waiting" when it waits for the
+    Per delivery "opened" when the fact is new, "open" when it existed; "opened-waiting" and "waiting" when it waits for the
     delivery before it, whose end queues it; "done" when it was delivered or is dead; then "held". Nothing when another
     process relays now.
 ]]
@@ -36,7 +35,7 @@ if redis.call('GET', KEYS.relayLease) ~= ARGV.fence then return {} end
 local queue = openQueue(KEYS.queue)
 local prefix, replay = ARGV.deliveryPrefix, ARGV.replay
 local now = timeMs()
--- Each turn is after all before it, also within a millisecond. Whole numbers, for Redis compares those ten times as fast.
+-- Each turn is after all before it, also within a millisecond. Redis compares whole numbers ten times as fast.
 local turn = math.max(now * 1000, (numberOf(KEYS.receiver, 'turn') or 0) + 1)
 if turn > (now + 60000) * 1000 then turn = now * 1000 end
 
@@ -53,11 +52,11 @@ local function open(id, entry, roots, subject, suspended)
   redis.call('HSET', key, 'outcome', 'pending', 'entry', entry, 'roots', roots, 'turn', whole(turn))
   if suspended ~= '' then redis.call('HSET', key, 'suspended', suspended) end
   if subject ~= '' then
-    -- The chain is stored also where the one before is dead: it can be opened again.
+    -- The chain is stored also where the delivery before is dead: it can be opened again.
     local last = ARGV.lastPrefix .. replay .. ':' .. subject
     local before = redis.call('GET', last)
     local other = before and redis.call('HMGET', prefix .. before, 'outcome', 'entry') or {}
-    -- One that is opened anew, for its fact was lost, waits neither for itself nor for one behind it, which waits for it.
+    -- A delivery that is opened anew after its fact was lost waits neither for itself nor for a later one, which waits for it.
     if (other[1] == 'pending' or other[1] == 'dead') and isBehind(entry, other[2]) then
       redis.call('HSET', key, 'after', before)
       redis.call('HSET', prefix .. before, 'next', id)
@@ -77,7 +76,7 @@ local function open(id, entry, roots, subject, suspended)
   return waits and 'opened-waiting' or 'opened'
 end
 
--- Before the first attempt, whoever comes later is named in it as well; after it, its bytes stay what they were.
+-- Before the first attempt later claims are added to a delivery; after it, its bytes stay the same.
 local function join(id, entry, more)
   local key = prefix .. id
   if not redis.call('HGET', key, 'tries') and redis.call('HEXISTS', queue.sending, id) == 0 then
@@ -92,7 +91,7 @@ local function join(id, entry, more)
   end
   redis.call('ZADD', KEYS.pending, 'NX', whole(now), id)
   if waitsForAnother(key, prefix) then return 'waiting' end
-  -- A fact without its place in the queue is one that something else wrote, or left.
+  -- Something else wrote or left a fact that has no place in the queue.
   if not isQueued(queue, id) then setDue(queue, id, key) end
   return 'open'
 end
@@ -117,6 +116,6 @@ if isNew then
   redis.call('HSET', KEYS.receiver, 'turn', whole(turn))
   wake(KEYS.wakes, ARGV.receiver, ARGV.process)
 end
--- An answer without deliveries must differ from that of a relay that is none any more.
+-- A reply without deliveries must differ from the reply to a former relay.
 results[#results + 1] = 'held'
 return results

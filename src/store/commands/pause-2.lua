@@ -1,5 +1,5 @@
 --[[
-  Pauses a receiver because its operator says so, with the operator's event, in one step.
+  Pauses a receiver at its operator's request, with the operator's event, in one step.
 
   KEYS
     receiver  hash    state of the receiver: see include/pace.lua

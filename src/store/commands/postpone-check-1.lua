@@ -1,22 +1,22 @@
 --[[
-  Lets a claimed check wait until it is requested again. One that waits for the logs of others lets go of its own, as none of them
-  would do: two that want each other's would wait for each other else.
+  Postpones a claimed check until it is due again. A check that waits for the logs of others releases its own: otherwise two
+  checks that want each other's logs would wait for each other.
 
   KEYS
     checks  keys  base of the keys of checks (include/check.lua)
 
   ARGV
     id         text    id of the check
-    token      text    token under which it was claimed
-    inMs       number  ms until it is requested again
-    isRead     flag    whether its endpoints were asked
-    isForLogs  flag    whether it waits for the logs of others
-    endpoints  json?   list of { name, outcome, head, until }: what the reading showed of each endpoint
-                       (domain/proof/ask-times.ts; the members that are null left out); none where none was read
-    fields     ...(name text, value text)  the fields that are noted
+    token      text    token of its claim
+    inMs       number  ms until it is due again
+    isRead     flag    true when its endpoints were requested
+    isForLogs  flag    true when it waits for the logs of others
+    endpoints  json?   list of { name, outcome, head, until }: observations of each endpoint (domain/proof/ask-times.ts;
+                       without the members that are null); none where none was read
+    fields     ...(name text, value text)  fields to store
 
   returns flag
-    False when the claim is lost: then nothing is noted.
+    False when the claim is lost: then nothing is stored.
 ]]
 -- @include check
 local key = KEYS.checks .. ':of:' .. ARGV.id
@@ -24,7 +24,7 @@ local state, claim, chain, tx = unpack(redis.call('HMGET', key, 'state', 'claim'
 if state ~= 'waiting' or claim ~= ARGV.token then return 0 end
 local base, id, now = KEYS.checks, ARGV.id, checkNow()
 
--- How often in a row the check failed at an endpoint that answered others meanwhile.
+-- Returns how often in a row the check failed at an endpoint that answered others meanwhile.
 local function refusedBy(endpoints)
   local readAt, refused = redis.call('HMGET', key, 'askedAt', 'refused'), 0
   local lastMs, before = tonumber(readAt[1] or '') or now, tonumber(readAt[2] or '') or 0

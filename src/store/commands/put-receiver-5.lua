@@ -1,24 +1,24 @@
 --[[
-  Stores a receiver that is made through the API, and has all processes read such receivers again.
+  Stores a receiver that is added through the API, and makes all processes read such receivers again.
 
   KEYS
-    addedReceivers         hash    name -> what is stored of it
-    addedReceiversVersion  string  counts changes of `added`
+    addedReceivers         hash    name -> its stored text
+    addedReceiversVersion  string  counts changes of `addedReceivers`
     receivers              hash    name -> definition for the registry
     cursors                hash    receiver -> entry of the event log
     events                 stream  the event log
 
   ARGV
     name        text
-    encrypted   text             what is stored of it
+    encrypted   text             its stored text
     definition  text             its definition for the registry
-    as          "new" | "other"  "new": there must be none of this name; "other": in the place of the one that there is
-    before      text?            what must be stored of it; none for anything
-    most        number           the most that there may be
+    as          "new" | "other"  "new": the name must be free; "other": replaces the receiver of this name
+    before      text?            text that must be stored of it; none for any
+    most        number           limit of such receivers
 
   returns "stored" | "full" | "changed" | "taken" | "missing"
-    "full" where there are as many already; "changed" where something else is stored of it; "taken" where a receiver of the
-    config, or one that was made before, has this name; "missing" where there is none to replace.
+    "full" at the limit; "changed" where another text is stored of it; "taken" where a receiver of the config, or one that was
+    added before, has this name; "missing" where there is none to replace.
 ]]
 local isAdded = redis.call('HEXISTS', KEYS.addedReceivers, ARGV.name) == 1
 if ARGV.as == 'other' then

@@ -1,13 +1,13 @@
 --[[
-  Quarantines an entry of the log that could not be read.
+  Quarantines an unreadable entry of the log.
 
   KEYS
-    quarantine  zset  the entry as it stood -> its time, ms
+    quarantine  zset  entry as it was in the log -> its time, ms
 
   ARGV
     entry  json    the entry, JSON array [id, field, value, ...]
     atMs   text    its time, ms
-    most   number  how many are stored: the oldest go
+    most   number  limit of stored entries: beyond it the oldest are removed
 
   returns flag
     False when it was quarantined before.

@@ -1,19 +1,19 @@
 --[[
-  Reads a piece of the event log: no more entries than are requested, and no further ones once they have so many bytes.
+  Reads a part of the event log, limited in entries and bytes.
 
   KEYS
     events  stream
 
   ARGV
-    from       text             the first place that is meant, in the form of XRANGE; backward that of XREVRANGE
-    to         text             the last one
-    most       number           how many entries at most, 1 or more
-    mostBytes  number           how many bytes, summed over names and values of fields, after which no further entry is read
-    order      "backward" | ""  "backward": the newest first
+    from       text             first place, in the form of XRANGE; backward that of XREVRANGE
+    to         text             last place
+    most       number           limit of entries, 1 or more
+    mostBytes  number           bytes of names and values of fields after which no further entry is read
+    order      "backward" | ""  "backward": newest first
 
   returns
     rows  list of [id text, fields list of text]
-    more  flag  whether there may be more of what is meant
+    more  flag  true when there may be more entries in the range
 ]]
 -- So many entries are read beyond the bytes at most: entries of the size of a page's record are few.
 local STEP = 4

@@ -1,16 +1,15 @@
 --[[
-  Reads what stands at some places of the event log, in their order: no further place once what was read has so many bytes,
-  and at least one.
+  Reads the entries at some places of the event log, in their order, limited in bytes: at least one place.
 
   KEYS
     events  stream
 
   ARGV
-    mostBytes  number   how many bytes, summed over names and values of fields
-    entries    ...text  the places
+    mostBytes  number   bytes of names and values of fields after which no further place is read
+    entries    ...text  places
 
   returns list of list of text
-    For each place that was read the fields of its entry, or an empty list where it has left the log.
+    The fields of the entry at each place that was read; an empty list where it has left the log.
 ]]
 local most, bytes, found = tonumber(ARGV.mostBytes), 0, {}
 for index = 1, #ARGV.entries do

@@ -1,5 +1,5 @@
 --[[
-  Reads many subjects at one time, and notes that those that nobody tracks were shown.
+  Reads many subjects at one time, and marks the untracked ones among them as shown.
 
   KEYS
     plan  hash  clock of the plan of their endpointGroup (include/plan.lua)
@@ -7,12 +7,12 @@
   ARGV
     subjectPrefix  text     prefix of the keys of snapshots
     claimsPrefix   text     prefix of the keys of claims
-    areShown       flag     whether a response shows them
-    promised       text     key of what quotes promised of intents
+    areShown       flag     true when a response shows them
+    promised       text     key of the promises of quotes to intents
     subjects       ...text  subject ids
 
   returns list of [snapshot hash, claims hash, polledAtMs number?, promised text]
-    For each subject its fields, its claims, when it was last polled with success, and what its quote promised or "".
+    For each subject its fields, its claims, the time of its last successful poll, and the promise of its quote or "".
 ]]
 -- @include claims
 -- @include confirmed-time
@@ -26,7 +26,7 @@ for i = 1, #ARGV.subjects do
     and redis.call('HEXISTS', KEYS.plan .. ':items', subject) == 0
   then
     noteEnded(ARGV.subjectPrefix .. subject, subject)
-    -- Who had its state, which may have left the log, is said by the claims as they are now.
+    -- The current claims show which ones were notified of its state, which may have left the log.
     if redis.call('HEXISTS', ARGV.subjectPrefix .. subject, 'compact') == 1 then
       currentClaims(ARGV.claimsPrefix .. subject, rootOf(ARGV.subjectPrefix .. subject, subject) .. ':wanted')
     end

@@ -1,21 +1,21 @@
 --[[
-  Has what is polled with spare budget polled as usual again, where somebody in the config wants it or nobody does any more:
-  a part of what waits in one place.
+  Returns members from spare budget to usual polls, where the config wants them or no claim wants them any more: a part of
+  one place.
 
   KEYS
     plan    hash  clock of the plan (include/plan.lua)
-    wanted  hash  root -> since when a subscription names it (ms)
+    wanted  hash  root -> time from which a subscription names it (ms)
 
   ARGV
-    atMs          text?   the plan's time, ms; none for that of Redis
+    atMs          text?   time of the plan, ms; none for Redis time
     claimsPrefix  text    prefix of the keys of claims
     place         ":spare" | ":spareWallets"
-    from          text    how many of it are left out, for they were read before
-    count         number  how many to read
+    from          text    number of members to skip: they were read before
+    count         number  number of members to read
 
   returns
     recalled  number
-    next      text    how many have been read and stay; "" at the end
+    next      text    number of members that were read and stay; "" at the end
 ]]
 -- @include plan
 -- @include claims

@@ -1,6 +1,6 @@
 --[[
-  Notes one attempt of a delivery, or of several that were sent in one message, and with it perhaps their end and a move
-  of the receiver's pace, with the operator's event, in one step.
+  Records one attempt of a delivery, or of several that were sent in one message. In the same step it may end them, and move
+  the receiver's pace with the operator's event.
 
   KEYS
     receiver  hash    state of the receiver: see include/pace.lua
@@ -15,29 +15,29 @@
     process         text?    process that made it; none for the end of a delivery that was not sent
     receiver        text
     attempt         json
-    outcome         "pending" | "delivered" | "dead"  outcome of the deliveries after it
-    nextAtMs        number?  when they are tried again, ms; none when it stays what it was
-    counts          flag     whether it uses up one of their attempts
-    answer          text     the whole answer, of which the attempt has the beginning
+    outcome         "pending" | "delivered" | "dead"  outcome of the deliveries after the attempt
+    nextAtMs        number?  time at which they are tried again, ms; none for no change
+    counts          flag     true when it uses up one of their attempts
+    answer          text     whole answer; the attempt has its beginning
     restMs          number?  wait that the receiver requested, ms
-    disableAfterMs  number?  span of nothing but failures that disables the receiver, ms; none when the attempt says
-                             nothing about it
+    disableAfterMs  number?  span of nothing but failures that disables the receiver, ms; none when the attempt does
+                             not count for that
     subject         text     subject id of the receiver
     failing         text     event JSON for the move to failing (with %SEQ%, %EPOCH%, %ID%, %FROM%, %BY%, %SINCE% to be filled in)
     disabled        text     event JSON for the move to disabled
     recovered       text     event JSON for the recovery
-    mostAttempts    number   number of attempts that is stored
+    mostAttempts    number   limit of stored attempts
     deliveryPrefix  text     prefix of the receiver's delivery keys
     replayPrefix    text     prefix of replay keys
     ids             ...text  ids of the deliveries, the one that led first
 
   returns
-    outcome   "pending" | "delivered" | "dead"  the outcome that stands
-    moved     "failing" | "disabled" | "recovered" | ""  the move that the operator is notified of
-    released  number  how many deliveries it released
+    outcome   "pending" | "delivered" | "dead"  stored outcome
+    moved     "failing" | "disabled" | "recovered" | ""  move that the operator is notified of
+    released  number  number of released deliveries
 
-  A delivery that is delivered stays so; one whose fact is gone is not noted, nor a failure by a process that the delivery
-  was taken from. No delivery of a disabled receiver dies: it waits.
+  A delivered delivery stays delivered. An attempt is not recorded where the fact is gone, nor a failure by a process that has
+  lost the delivery. No delivery of a disabled receiver dies: it waits.
 ]]
 -- @include operator-event
 -- @include confirmed-time
@@ -56,9 +56,9 @@ local leader = ARGV.ids[1]
 local holder, claimedAt = holderOf(queue, leader)
 local before = redis.call('HGET', prefix .. leader, 'outcome')
 if not before then
-  -- Noted now, the end of a delivery in a Redis that was emptied would keep the event, reported anew, from its receiver.
+  -- In an emptied Redis, a recorded end would keep the event, when it is reported anew, from its receiver.
   redis.call('HDEL', queue.sending, leader)
-  -- What was delivered is not reported as dropped.
+  -- A delivered event is not reported as dropped.
   if isDelivered then redis.call('ZREM', KEYS.pending, leader) end
   return { ARGV.outcome, '', '0' }
 end
@@ -112,10 +112,10 @@ local function finish(id, outcome)
   end
   if outcome == 'dead' then
     redis.call('ZADD', KEYS.dead, whole(stampMs(KEYS.clock)), id)
-    -- Opened again, it joins a batch anew.
+    -- A delivery that is opened again joins a batch anew.
     redis.call('HDEL', key, 'batch', 'nextAt')
   else
-    -- What is over needs little: which event it was, to whom it led, and when.
+    -- An ended delivery stores little: its event, its receiver, and its time.
     redis.call('ZREM', KEYS.dead, id)
     redis.call('HSET', key, 'deliveredAt', nowMs)
     redis.call('HDEL', key, 'turn', 'after', 'next', 'nextAt', 'failedAt', 'answer', 'earlierTries')
@@ -149,12 +149,12 @@ elseif outcome == 'pending' then
   takeOff(queue, leader)
   local key = prefix .. leader
   local nextAt = tonumber(redis.call('HGET', key, 'nextAt') or '')
-  -- While the receiver as a whole is waited for, that is what decides when it is tried.
+  -- While the whole receiver waits, its pace decides the time of the next try.
   if state == 'ok' and nextAt and nextAt > pace.now then redis.call('ZADD', queue.later, whole(nextAt), leader)
   else setDue(queue, leader, key) end
 end
 if forward then
-  -- What is open is bounded (see store/deliveries.ts), and so is this.
+  -- The number of open deliveries is bounded (see store/deliveries.ts), and so is this.
   bringForward(queue, queue.later, '+inf', prefix, 5000)
   wake(KEYS.wakes, ARGV.receiver, ARGV.process)
 end

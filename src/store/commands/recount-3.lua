@@ -1,22 +1,22 @@
 --[[
-  Holds what is counted of subjects against what they stand at, and counts anew what differs. Commits count all that they
-  store; this finds what an older version has stored, and what was lost or written by something else.
+  Compares the counts of subjects with their states, and counts again where they differ. Commits count all that they store;
+  this finds data of an older version, and data that was lost or overwritten.
 
   KEYS
     plan           hash  clock of the plan of their endpointGroup (include/plan.lua)
-    counts         hash  "<kind>|<status>" -> number of tracked subjects; open transfers stand in keys that begin with it
-    repairCursors  hash  where the last call ended among the open transfers
+    counts         hash  "<kind>|<status>" -> number of tracked subjects; keys of open transfers begin with it
+    repairCursors  hash  place at which the last call ended among the open transfers
 
   ARGV
     subjectPrefix  text    prefix of the keys of snapshots
-    count          number  how many open transfers to look through, about
+    count          number  number of open transfers to check, about
     subjects       ...(subject text, commit number, counted text, open text)
-                           `commit` is that of its snapshot, `counted` its "<kind>|<status>", `open` what it is counted as
-                           among open transfers (see include/open-transfers.lua)
+                           `commit` is that of its snapshot, `counted` its "<kind>|<status>", `open` its count among open
+                           transfers (see include/open-transfers.lua)
 
   returns list of text
-    What was counted wrongly: subjects, and "open" where the sums were others than those of their transfers. What was not
-    counted yet is counted without a report.
+    Wrong counts: subjects, and "open" where the sums differed from those of their transfers. Subjects without a count are
+    counted without a report.
 ]]
 -- @include open-transfers
 -- @include counted
@@ -31,7 +31,7 @@ for i = 1, #ARGV.subjects do
   if redis.call('HGET', key, 'commit') == commit and redis.call('HEXISTS', items, subject) == 1 then
     local noted = redis.call('HGET', key, 'open')
     local state = string.match(noted or '', '^%l*')
-    -- For one that is counted by its state alone there may be room by now.
+    -- For a transfer that is counted by its state alone there may be room by now.
     local isRight = not noted or noted == state .. '|*||' or string.find(open, noted .. '|', 1, true) == 1
     noteCounted(key, KEYS.counts, counted)
     noteOpen(key, KEYS.counts, subject, open)
@@ -66,7 +66,7 @@ local function isOff()
   return false
 end
 
--- All of them at once: it takes as long as there are open transfers, and keys were lost.
+-- Counts all at once: the time grows with the number of open transfers, but this happens only after a loss of keys.
 if isOff() then
   local since = {}
   for _, state in ipairs(OPEN_STATES) do

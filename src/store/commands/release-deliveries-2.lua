@@ -8,12 +8,12 @@
   ARGV
     process         text
     receiver        text
-    afterMs         number?  ms until they come up again; none for at once
+    afterMs         number?  ms until they are due again; none for at once
     deliveryPrefix  text     prefix of the receiver's delivery keys
     ids             ...text
 
   returns number
-    How many were the process's.
+    Number of those that were the process's.
 ]]
 -- @include operator-event
 -- @include pace

@@ -1,21 +1,20 @@
 --[[
-  Puts events that waited for a suspension which has come back into the log, for those roots alone: a part of them.
+  Appends to the log a part of the events that waited for a suspension which has come back, for its roots alone.
 
   KEYS
-    wanted  hash    root -> since when a subscription names it (ms); more keys begin with it (include/suspended.lua)
+    wanted  hash    root -> time from which a subscription names it (ms); more keys begin with it (include/suspended.lua)
     events  stream  the event log
 
   ARGV
     suspension  text    suspension, "back:<ms>"
-    from        text    what of the waiting was read last; "" to begin
-    count       number  how many to read
+    from        text    waiting event that was read last; "" to begin
+    count       number  number of events to read
 
   returns
-    next      text    where it goes on; "" where nothing waits any more
-    released  number  how many were put into the log
+    next      text    place of the next call; "" where nothing waits any more
+    released  number  number of events that were put into the log
 
-  Where nothing waits any more the suspension has ended in the same step, so that whatever comes next is reported behind what
-  waited.
+  Where nothing waits any more the suspension ends in the same step, so that later events come behind those that waited.
 ]]
 -- @include claims
 -- @include suspended
@@ -23,15 +22,15 @@ local wanted, suspension = KEYS.wanted, ARGV.suspension
 local from = ARGV.from == '' and '-' or '(' .. ARGV.from
 local members = redis.call('ZRANGEBYLEX', wanted .. ':withheld', from, '+', 'LIMIT', 0, ARGV.count)
 
--- Whether a root is a part of another one that began anew: for some of its receivers, with the start from before.
+-- True when a root is a part of another one that began anew: for some of its receivers, with the start from before.
 local function isPartOf(other, root, at)
   local subscription, subject = string.match(root, '^([^|>]*)(|.*)$')
   return subscription and string.sub(other, 1, #subscription + 1) == subscription .. '>'
     and string.sub(other, -#subject) == subject and tonumber(at) < tonumber(redis.call('HGET', wanted, root))
 end
 
--- The roots that go on from one for an event of the log: itself with its parts, or those that continue it. One that began anew
--- after the event, beside parts with the start from before, has receivers that are new: the event waited for none of them.
+-- Returns the roots that get the event of one: itself with its parts, or those that continue it. One that began anew after
+-- the event, beside parts with the start from before, has new receivers: the event waited for none of them.
 local function heirs(root, eventMs)
   local begunMs = tonumber(redis.call('HGET', wanted, root) or '')
   local others = {}
@@ -58,7 +57,7 @@ end
 for _, member in ipairs(members) do
   local number, place, ms, id, root = string.match(member, '^(%d+) ((%d+)%-%d+) (%S+) (.+)$')
   if redis.call('HGET', wanted .. ':suspended', root) == suspension then
-    -- The roots for which one event waits follow each other.
+    -- The roots of one event follow each other.
     if place ~= entry then tell() end
     entry, event = place, id
     for _, heir in ipairs(heirs(root, tonumber(ms))) do

@@ -1,9 +1,9 @@
 --[[
-  Removes a receiver that was made through the API. It keeps its backlog, as one that left the config does.
+  Removes a receiver that was added through the API. Its backlog stays, as that of a receiver that left the config.
 
   KEYS
-    addedReceivers         hash    name -> what is stored of it
-    addedReceiversVersion  string  counts changes of `added`
+    addedReceivers         hash    name -> its stored text
+    addedReceiversVersion  string  counts changes of `addedReceivers`
     receivers              hash    name -> definition for the registry
 
   ARGV

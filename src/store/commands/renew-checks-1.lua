@@ -1,13 +1,12 @@
 --[[
-  Keeps claims of checks for as long as they are worked on. A lease that ends later stays: its check was claimed again and
-  again.
+  Renews claims of checks that are worked on. A lease that ends later stays: its check was claimed again and again.
 
   KEYS
     checks  keys  base of the keys of checks (include/check.lua)
 
   ARGV
     leaseMs  number                    length of the lease, ms
-    claims   ...(id text, token text)  checks, and the tokens under which they were claimed
+    claims   ...(id text, token text)  checks, and the tokens of their claims
 
   returns list of text
     The ids whose claims are lost.

@@ -1,5 +1,5 @@
 --[[
-  Has dead letters begin anew: they are open again, with all attempts before them.
+  Opens dead letters again, with a full number of attempts.
 
   KEYS
     pending     zset    the receiver's open deliveries
@@ -9,14 +9,14 @@
     wakes       stream  receivers with something to do
 
   ARGV
-    fence           text     fencing token; "" when the caller is no relay
+    fence           text     fencing token; "" when the caller is not the relay
     receiver        text
     deliveryPrefix  text     prefix of the receiver's delivery keys
     replayPrefix    text     prefix of replay keys
     ids             ...text
 
   returns number
-    How many are open again; -1 when another process relays now.
+    Number of those that are open again; -1 when another process relays now.
 ]]
 -- @include operator-event
 -- @include pace
@@ -34,7 +34,7 @@ for index = 1, #ARGV.ids do
     local turn = tonumber(redis.call('HGET', key, 'turn') or '')
     local openedAt = turn and turn / 1000 or tonumber(string.match(redis.call('HGET', key, 'entry') or '', '^%d+')) or 0
     redis.call('ZADD', KEYS.pending, whole(math.floor(openedAt)), id)
-    -- One that waits for another is found out when its turn comes.
+    -- A delivery that waits for another is detected at its turn.
     setDue(queue, id, key)
     local replay = redis.call('HGET', key, 'replay')
     if replay and redis.call('EXISTS', ARGV.replayPrefix .. replay) == 1 then

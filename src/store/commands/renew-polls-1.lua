@@ -1,16 +1,16 @@
 --[[
-  Says that a process is there, and renews the leases of what it has taken.
+  Records that a process is alive, and renews the leases of its taken claims.
 
   KEYS
     plan  hash  clock of the plan (include/plan.lua)
 
   ARGV
     process  text  process id
-    atMs     text?  the plan's time, ms; none for that of Redis
-    polls    ...(member text, token text)  what it works on
+    atMs     text?  time of the plan, ms; none for Redis time
+    polls    ...(member text, token text)  claims that it works on
 
   returns number
-    How many leases were renewed.
+    Number of renewed leases.
 ]]
 -- @include plan
 local plan = openPlan(KEYS.plan, ARGV.atMs)

@@ -1,15 +1,15 @@
 --[[
-  Has asked anew what ended as not checked because its chain had left the config, a bounded part of it at a time.
+  Reopens checks that ended as not checked because their chain had left the config, a bounded part of them at a time.
 
   KEYS
     checks  keys  base of the keys of checks (include/check.lua)
 
   ARGV
-    most    number   how many of each chain at most
-    chains  ...text  the chains that are back
+    most    number   limit of checks of each chain
+    chains  ...text  chains that are in the config again
 
   returns number
-    How many are requested anew.
+    Number of reopened checks.
 ]]
 -- @include check
 local base, reopened = KEYS.checks, 0

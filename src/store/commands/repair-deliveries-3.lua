@@ -1,5 +1,5 @@
 --[[
-  Queues open deliveries that are nowhere in their receiver's queue, though they wait for no other.
+  Queues open deliveries that are missing in their receiver's queue, although they wait for no other.
 
   KEYS
     pending  zset    the receiver's open deliveries
@@ -9,8 +9,8 @@
   ARGV
     receiver        text
     deliveryPrefix  text    prefix of the receiver's delivery keys
-    rank            number  rank of the first that is looked at, oldest first
-    count           number  how many are looked at
+    rank            number  rank of the first to check, oldest first
+    count           number  number of deliveries to check
 
   returns
     checked  number
@@ -23,12 +23,12 @@ local queue = openQueue(KEYS.queue)
 local ids = redis.call('ZRANGE', KEYS.pending, ARGV.rank, ARGV.rank + ARGV.count - 1)
 local result = { whole(#ids) }
 for _, id in ipairs(ids) do
-  -- Versions before this one had them expire.
+  -- Versions before this one set an expiry.
   redis.call('PERSIST', ARGV.deliveryPrefix .. id)
   if not isQueued(queue, id) then
     local key = ARGV.deliveryPrefix .. id
     local outcome = redis.call('HGET', key, 'outcome')
-    -- One whose fact is gone is dropped, and reported, by another script.
+    -- Another script drops and reports a delivery whose fact is gone.
     if outcome ~= 'pending' then
       if outcome then redis.call('ZREM', KEYS.pending, id) end
     elseif not waitsForAnother(key, ARGV.deliveryPrefix) then

@@ -1,19 +1,19 @@
 --[[
-  Adds subjects to `ended` that belong there: with a snapshot, not tracked, not named. One whose snapshot is gone leaves the
-  list of those that changed.
+  Adds subjects to `ended` that have a snapshot, and are neither tracked nor named. A subject whose snapshot is gone leaves
+  `changedSubjects`.
 
   KEYS
-    ended            zset  subject -> since when it is in its state, ms
+    ended            zset  subject -> time from which it is in its state, ms
     plan             hash  clock of the plan of the endpoint group of these subjects (include/plan.lua)
-    wanted           hash  root -> since when a subscription names it (ms)
-    changedSubjects  zset  subject -> when it changed last, ms
+    wanted           hash  root -> time from which a subscription names it (ms)
+    changedSubjects  zset  subject -> time of its last change, ms
 
   ARGV
     subjectPrefix  text     prefix of the keys of snapshots
     subjects       ...text
 
   returns number
-    How many were added.
+    Number of added subjects.
 ]]
 -- @include claims
 -- @include confirmed-time

@@ -1,18 +1,18 @@
 --[[
-  Holds a bounded part of a plan against itself: whatever is tracked stands somewhere, and no time lies further ahead than
-  any that is ever set. Nothing of this happens unless keys were lost or written by something else.
+  Repairs a bounded part of a plan: every tracked member is in a place, and no time is further ahead than any that is ever set.
+  Repairs are needed only after keys were lost or overwritten.
 
   KEYS
     plan           hash  clock of the plan (include/plan.lua)
-    repairCursors  hash  where the last call ended, in each of the keys that are looked through
+    repairCursors  hash  place at which the last call ended, in each of the checked keys
 
   ARGV
-    atMs   text?    the plan's time, ms; none for that of Redis
-    count  number   how many to look through, about
+    atMs   text?    time of the plan, ms; none for Redis time
+    count  number   number of entries to check, about
     kinds  ...text  kinds of subjects at this endpoint group
 
   returns list of text
-    The members that were put back.
+    Members that were put back.
 ]]
 -- @include plan
 local plan = openPlan(KEYS.plan, ARGV.atMs)
@@ -21,14 +21,14 @@ local kinds, isKind = { 'page', unpack(ARGV.kinds) }, {}
 for _, kind in ipairs(kinds) do isKind[kind] = true end
 local mended = {}
 
--- The next part of a key, an entry and what belongs to it in turn.
+-- Returns the next part of a key, entries and their values in turn.
 local function part(command, of)
   local reply = redis.call(command, key .. of, redis.call('HGET', KEYS.repairCursors, of) or '0', 'COUNT', ARGV.count)
   redis.call('HSET', KEYS.repairCursors, of, reply[1])
   return reply[2]
 end
 
--- What was polled once is tracked. Its entry is what was lost: it is made anew.
+-- A member that was polled once is tracked. Its lost entry is made anew.
 for _, kind in ipairs(kinds) do
   local looked = part('ZSCAN', ':polled:' .. kind)
   for i = 1, #looked, 2 do
@@ -37,7 +37,7 @@ for _, kind in ipairs(kinds) do
 end
 
 local entries = part('HSCAN', ':items')
--- At the slowest pace, for slots that were claimed at it.
+-- This is at the slowest pace: slots may have been claimed at it.
 local farthestSlotMs = lastSlot(plan, slotStep(plan, 0.25)) - plan.now
 for i = 1, #entries, 2 do
   local member = entries[i]

@@ -1,8 +1,8 @@
 --[[
-  Appends an event about the daemon itself, once: what has the same mark is not appended twice in a row.
+  Appends an event about the daemon itself, once: the same mark is not appended twice in a row.
 
   KEYS
-    reports  hash    how many events each subject has; `<subject>|last`: the mark of its newest; `<subject>|once`: the marks
+    reports  hash    number of events of each subject; `<subject>|last`: the mark of its newest; `<subject>|once`: marks
                      that are not reported again, JSON array
     events   stream  the event log
 
@@ -10,8 +10,8 @@
     subject  text  subject id
     id       text  event id
     event    text  event JSON (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
-    mark     text  what is reported, the same in every process and at another try
-    isOnce   flag  whether it is not reported again either after another one; of those the newest 20 are known
+    mark     text  mark of the report, the same in every process and at another try
+    isOnce   flag  true when it is not reported again after another one either; the newest 20 of those are stored
 
   returns flag
     False when the event was appended before.

@@ -7,7 +7,7 @@
 
   ARGV
     subject  text    subject id of the endpoint group
-    rate     number  the rate that would do, requests per second
+    rate     number  rate that would suffice, requests per second
     event    text    event JSON (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
 
   returns flag

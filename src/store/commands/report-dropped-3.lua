@@ -1,5 +1,5 @@
 --[[
-  Reports to the operator what a receiver has lost, where that is due: in one event as many as it may name, of one reason.
+  Reports dropped deliveries of a receiver to the operator where that is due: one event names up to its limit, of one reason.
 
   KEYS
     receiver  hash    state of the receiver
@@ -8,17 +8,17 @@
 
   ARGV
     subject    text  subject id of the receiver
-    isFurther  flag  whether it is a further event of a report that has begun
+    isFurther  flag  true for a further event of a report that has begun
     reasons    ...(reason text, event text)
                      `reason` may be reported now, `event` is its event JSON (with %SEQ%, %EPOCH%, %ID%, %FROM%, "%COUNT%" and
                      "%DELIVERIES%" to be filled in)
 
   returns or nothing
     reason      "retention" | "away" | "lost"
-    count       number                         how many were lost
-    deliveries  ...text                        those that are named
+    count       number                         number of dropped deliveries
+    deliveries  ...text                        deliveries that are named
 
-  Nothing where nothing is due, or what comes first may not be reported yet.
+  Nothing where nothing is due, or where the first reason may not be reported yet.
 ]]
 -- @include operator-event
 -- @include pace

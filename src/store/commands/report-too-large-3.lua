@@ -1,14 +1,14 @@
 --[[
-  Reports a record that is too large to be read to the operator, once.
+  Reports to the operator, once, a record that is too large to read.
 
   KEYS
     endpointGroup  hash    state of the endpoint group: its events are counted there
     events         stream  the event log
-    tooLarge       zset    record -> when it was last found too large, ms
+    tooLarge       zset    record -> time at which it was last found too large, ms
 
   ARGV
     subject  text  subject id of the endpoint group
-    record   text  the record: its id, or its wallet
+    record   text  id of the record, or its wallet
     event    text  event JSON (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
 
   returns flag

@@ -1,15 +1,15 @@
 --[[
-  Another slot of the budget for a poll that missed its own.
+  Assigns another slot of the budget to a poll that missed its own.
 
   KEYS
     plan           hash  clock of the plan (include/plan.lua)
     endpointGroup  hash  state of the endpoint group (include/endpoint-group.lua)
 
   ARGV
-    atMs  text?  the plan's time, ms; none for that of Redis
+    atMs  text?  time of the plan, ms; none for Redis time
 
   returns number
-    The ms to the slot.
+    Ms to the slot.
 ]]
 -- @include plan
 -- @include endpoint-group

@@ -1,6 +1,6 @@
 --[[
-  Takes the enabling of a receiver one step further: queues a bounded part of what waits for another try, and when none
-  is left lets attempts be made. Only the process that holds the lease may.
+  Continues the enabling of a receiver: queues a bounded part of the deliveries that wait for another try, and allows attempts
+  when none is left. Only the process that holds the lease may.
 
   KEYS
     receiver    hash    state of the receiver: see include/pace.lua
@@ -12,7 +12,7 @@
     fence           text    fencing token
     receiver        text
     deliveryPrefix  text    prefix of the receiver's delivery keys
-    most            number  how many are queued at once
+    most            number  limit of deliveries queued at once
 
   returns "enabled" | "more" | "held"
     "more" when there is more to queue; "held" when another process relays now or the receiver was disabled meanwhile.

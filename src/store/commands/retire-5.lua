@@ -5,17 +5,17 @@
     plan     hash  clock of the plan (include/plan.lua)
     subject  hash  snapshot
     claims   hash  root -> claim
-    wanted   hash  root -> since when a subscription names it (ms)
+    wanted   hash  root -> time from which a subscription names it (ms)
     counts   hash  "<kind>|<status>" -> number of tracked subjects
 
   ARGV
     subject  text    subject id
-    atMs     text?   the plan's time, ms; none for that of Redis
-    commit   number  commit of the snapshot by which it was found finished
+    atMs     text?   time of the plan, ms; none for Redis time
+    commit   number  commit of the snapshot that is finished
 
   returns flag
-    False where that is not for the caller to decide: the snapshot has changed, a poll is under way or requested, or there is
-    a claim that no page serves or that waits for its first answer.
+    False where tracking goes on: the snapshot has changed, a poll is under way or requested, or there is a claim that no page
+    serves or that waits for its first answer.
 ]]
 -- @include plan
 -- @include open-transfers

@@ -1,11 +1,11 @@
 --[[
-  Makes the moves of subjects that nobody tracks any more which are due (see store/ended-subjects.ts).
+  Makes the due moves of subjects that are no longer tracked (see store/ended-subjects.ts).
 
   KEYS
-    ended            zset  subject -> since when it is in its state, ms
+    ended            zset  subject -> time from which it is in its state, ms
     plan             hash  clock of the plan of the endpoint group of these subjects (include/plan.lua)
-    wanted           hash  root -> since when a subscription names it (ms)
-    changedSubjects  zset  subject -> when it changed last, ms
+    wanted           hash  root -> time from which a subscription names it (ms)
+    changedSubjects  zset  subject -> time of its last change, ms
 
   ARGV
     confirmedMs    number   confirmed time, ms
@@ -14,17 +14,17 @@
     subjects       ...text
 
   returns
-    compacted  number  how many were made compact
-    removed    number
+    compacted  number  number of subjects that were made compact
+    removed    number  number of removed subjects
 ]]
 -- @include claims
 -- @include confirmed-time
 -- @include ended
 -- @include entries
--- What a compact snapshot has: status and time recognise the state, the marks the events that were made of it.
+-- Fields of a compact snapshot: status and time recognise the state, the marks its events.
 local COMPACT = { 'sequence', 'status', 'updatedAt', 'pendingSince', 'flags', 'emitted', 'epoch', 'commit' }
 local confirmed, retention, prefix = tonumber(ARGV.confirmedMs), tonumber(ARGV.retentionMs), ARGV.subjectPrefix
--- What is held may be named, or shown, for years: it is looked at once a day.
+-- A held subject may be named, or shown, for years: it is checked once a day.
 local heldUntil = confirmed - retention + math.min(retention, 86400000)
 local compacted, removed = 0, 0
 
@@ -54,7 +54,7 @@ local function compact(root, subject, shownAt)
   local key = prefix .. subject
   local kept = { 'compact', '1', 'shownAtMs', text(shownAt) }
   local fields = redis.call('HMGET', key, 'eventId', unpack(COMPACT))
-  -- That there was an event for all: it has left the log.
+  -- This marks that there was an event for all: it has left the log.
   if fields[1] then
     kept[#kept + 1] = 'eventId'
     kept[#kept + 1] = ''

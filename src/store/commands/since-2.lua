@@ -1,32 +1,32 @@
 --[[
-  Says when a subscription began to name a root on the upstream's clock. Clocks that are less than 2 min apart are taken for
-  equal; a response that is further off Redis time is believed where several agree (store/confirmed-time.ts).
+  Returns the time on the upstream's clock at which a subscription began to name a root. Clocks that are less than 2 min apart
+  count as equal; a response that is further off Redis time is believed where several agree (store/confirmed-time.ts).
 
-  | Stored              | The start                                           | Becomes                                  |
-  |---------------------|-----------------------------------------------------|------------------------------------------|
-  | nothing             | not known                                           | one of the others, with the first answer |
-  | <at>:<seconds>:p    | counts, by a response that agrees with Redis time   | settled, or corrected, once several      |
-  |                     |                                                     | responses say how far the upstream is off|
-  | <at>:d<ms>          | doubtful since then: the response is off, and no    | settled by the next response, where that |
-  |                     | others say so, or Redis' clock has jumped           | is none of it; after an hour             |
-  | <at>:<seconds>      | settled                                             |                                          |
+  | Stored           | The start                                         | Becomes                                   |
+  |------------------|---------------------------------------------------|-------------------------------------------|
+  | nothing          | not known                                         | one of the others, with the first answer  |
+  | <at>:<seconds>:p | counts, by a response that agrees with Redis time | settled, or corrected, once several       |
+  |                  |                                                   | responses give the offset of the upstream |
+  | <at>:d<ms>       | doubtful since then: the response is off, and no  | settled by the next response, where that  |
+  |                  | others agree, or Redis' clock has jumped          | is not so; after an hour                  |
+  | <at>:<seconds>   | settled                                           |                                           |
 
   KEYS
-    since  hash  root -> as above
+    since  hash  root -> text of the table above
     clock  hash  the confirmed time
 
   ARGV
     key     text     subscription key
-    atMs    number   at, ms of Redis time
-    dateMs  number?  the upstream's clock at an answer that has just come, ms; none when it reported none
+    atMs    number   start, ms of Redis time
+    dateMs  number?  the upstream's clock in a response that has just come, ms; none when it reported none
 
   returns
-    earliest  number  the seconds between which it began, the same where it is known
-    latest    number
+    earliest  number  lower bound of its start, seconds
+    latest    number  upper bound of it; the same where the start is known
     news      "" | "doubted" | "believed" | "corrected"  "believed": an upstream that is off
 
-  The upstream tells whole seconds and the answer took a while, so that the moment comes out early rather than late: a
-  doubtful change is reported, not taken for history.
+  The upstream reports whole seconds and the answer took a while, so that the start comes out early rather than late: a
+  doubtful change is reported, and does not count as history.
 ]]
 local TOLERANCE_MS, LONGEST_DOUBT_MS = 120000, 3600000
 local stored = redis.call('HGET', KEYS.since, ARGV.key)

@@ -1,15 +1,15 @@
 --[[
-  A slot of the budget for a request that is no poll.
+  Assigns a slot of the budget to a request that is no poll.
 
   KEYS
     plan           hash  clock of the plan (include/plan.lua)
     endpointGroup  hash  state of the endpoint group (see include/endpoint-group.lua)
 
   ARGV
-    atMs  text?  the plan's time, ms; none for that of Redis
+    atMs  text?  time of the plan, ms; none for Redis time
 
   returns number?
-    The ms to the slot; none where the endpoint group is paused, probed or down.
+    Ms to the slot; none where the endpoint group is paused, probed or down.
 ]]
 -- @include plan
 -- @include endpoint-group

@@ -1,16 +1,16 @@
 --[[
-  Where receivers stand: what a round of the relay needs to know of them.
+  Reads the state of receivers for a round of the relay.
 
   KEYS
     cursors  hash  receiver -> entry
 
   ARGV
-    receiverPrefix  text     prefix of receivers' states
+    receiverPrefix  text     prefix of keys of the states of receivers
     pendingPrefix   text     prefix of their lists of open deliveries
     receivers       ...text
 
   returns list of (cursor text, state text, open number)
-    For each receiver its cursor ("" for none), its state and the number of its open deliveries.
+    Cursor ("" for none), state, and number of open deliveries of each receiver.
 ]]
 local found = {}
 for index = 1, #ARGV.receivers do

@@ -1,8 +1,8 @@
 --[[
-  Writes a receiver that was made through the API into the registry, as a process knows it; not one that was removed meanwhile.
+  Writes a receiver that was added through the API into the registry, unless it was removed meanwhile.
 
   KEYS
-    addedReceivers  hash    name -> what is stored of it
+    addedReceivers  hash    name -> its stored text
     receivers       hash    name -> definition for the registry
     cursors         hash    receiver -> entry of the event log
     events          stream  the event log
@@ -12,7 +12,7 @@
     definition  text  its definition for the registry
 
   returns flag
-    False where there is none of this name any more.
+    False where no receiver has this name any more.
 ]]
 if redis.call('HEXISTS', KEYS.addedReceivers, ARGV.name) == 0 then return 0 end
 local newest = redis.call('XREVRANGE', KEYS.events, '+', '-', 'COUNT', 1)[1]

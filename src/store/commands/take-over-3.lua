@@ -1,18 +1,18 @@
 --[[
-  Queues the deliveries of processes that have stopped beating.
+  Queues the deliveries of processes whose heartbeat has stopped.
 
   KEYS
     queue    keys    base of the receiver's queue: see include/queue.lua
-    senders  zset    process -> until when it counts as living, ms
+    senders  zset    process -> time until which it counts as alive, ms
     wakes    stream  receivers with something to do
 
   ARGV
     receiver        text
     deliveryPrefix  text  prefix of the receiver's delivery keys
-    process         text  process that asks; where it does not count as living itself, nobody's silence says anything
+    process         text  calling process; where it does not count as alive itself, nothing is queued
 
   returns number
-    How many were queued.
+    Number of queued deliveries.
 ]]
 -- @include operator-event
 -- @include pace

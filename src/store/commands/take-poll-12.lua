@@ -1,5 +1,5 @@
 --[[
-  A worker takes a claim, under a token of its own, and reads at one time all that the poll needs.
+  Takes a claim for a worker, under a token of its own, and reads all data of the poll at one time.
 
   KEYS
     plan            hash    clock of the plan (include/plan.lua)
@@ -7,38 +7,38 @@
     subject         hash    snapshot
     claims          hash    root -> claim
     commit          string  the commit counter
-    wanted          hash    root -> since when a subscription names it (ms)
+    wanted          hash    root -> time from which a subscription names it (ms)
     subscriptions   hash    name -> definition
-    facts           hash    what was observed of the pages of a wallet
+    facts           hash    observations of the pages of a wallet
     open            hash    transfers of a wallet that have not ended
-    importedQuotes  hash    quote -> what was imported of it
-    verdicts        hash    quote -> what was found out about its signature
+    importedQuotes  hash    quote -> its imported data
+    verdicts        hash    quote -> verdict on its signature
     sweep           hash    the sweep over pages of which one is polled
 
   ARGV
     member    text    as in the plan: the subject, or a page of its sweep
-    token     text    of the claim
+    token     text    token of the claim
     process   text    process id
-    atMs      text?   the plan's time, ms; none for that of Redis
+    atMs      text?   time of the plan, ms; none for Redis time
     subject   text    subject id
-    lateMs    number  how late a poll may be and still keep its slot, ms
+    lateMs    number  ms by which a poll may be late without a new slot
     routes    text    key of the definitions of routes
     route     text    name of the route; "" for any other subject
-    since     text    key of when roots were subscribed on the upstream's clock
-    promised  text    key of what quotes promised of intents
-    tracked   text    key of the definitions of what is tracked by itself
+    since     text    key of the times at which roots were subscribed on the upstream's clock
+    promised  text    key of the promises of quotes to intents
+    tracked   text    key of the definitions of subjects that are tracked by themselves
 
   returns or nothing
     token          text
-    inMs           number   to its slot
+    inMs           number   ms to its slot
     planMs         number   the plan's time
     redisMs        number   Redis time
     lane           "fair" | "overdue" | "first" | "asked" | "failing" | "suspect" | "probe" | "spare"
     lateMs         number
     virtual        number   virtual time of the claim
-    dv             number   how far virtual time ran
-    dt             number   in how much time
-    roundMs        number   to poll every wallet once
+    dv             number   advance of virtual time
+    dt             number   time in which it advanced
+    roundMs        number   ms for polling every wallet once
     fails          number   failures in a row
     asOf           text     the commit counter
     snapshot       hash
@@ -46,17 +46,17 @@
     subscriptions  hash     name -> definition
     facts          hash
     open           hash
-    imported       text?    the quote
+    imported       text?    imported data of the quote
     verdict        text
     route          text?    its definition
     sweep          hash
-    polledAtMs     number?  when it was last polled with success
-    sinces         hash     root -> since when on the upstream's clock, of a wallet
-    promised       text     what its quote promised of an intent, or ""
-    isRequested    flag     whether it was requested or is new
+    polledAtMs     number?  time of its last successful poll
+    sinces         hash     root -> start on the upstream's clock, of a wallet
+    promised       text     promise of its quote to an intent, or ""
+    isRequested    flag     true when it was requested or is new
 
-  Nothing when the claim is another's by now, or the member is not tracked any more. Claims that nobody wants any more are
-  removed.
+  Nothing when the claim is another's by now, or the member is not tracked any more. Claims that no subscription wants any
+  more are removed.
 ]]
 -- @include plan
 -- @include endpoint-group
@@ -72,7 +72,7 @@ if not item then
   return {}
 end
 
--- A pause that began meanwhile holds for this look as well.
+-- A pause that began meanwhile holds for this poll as well.
 local endpointGroup = openEndpointGroup(KEYS.endpointGroup, plan)
 if endpointGroup.pausedUntil > plan.now then
   endClaim(plan, member)
@@ -98,7 +98,7 @@ local names, sinces = {}, {}
 local isWallet = kindOf(subject) == 'wallet'
 local all = redis.call('HGETALL', KEYS.claims)
 for i = 1, #all, 2 do
-  -- A claim of another shape is made anew for what a config names; a page makes its own anew.
+  -- A claim of another shape is made anew where a config names the subject; a page makes its own anew.
   if not string.match(all[i + 1], '^%d+:%-?%d*:[01]$') then
     local at = string.sub(all[i], -#subject - 1) == '|' .. subject and redis.call('HGET', KEYS.wanted, all[i])
     if at then redis.call('HSET', KEYS.claims, all[i], at .. '::0') else redis.call('HDEL', KEYS.claims, all[i]) end
@@ -146,6 +146,6 @@ return {
   redis.call('ZSCORE', polledKey(plan, subject), subject) or '',
   sinces,
   kindOf(subject) == 'intent' and redis.call('HGET', ARGV.promised, subject) or '',
-  -- The lane of the claim may be another: what fails, is suspected or probes was asked for all the same.
+  -- The claim may have another lane: a failing, suspected or probing member was requested all the same.
   (item.lane == 'asked' or item.lane == 'first') and '1' or '0',
 }

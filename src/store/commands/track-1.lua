@@ -1,17 +1,17 @@
 --[[
-  Begins to track members of a plan that are not tracked.
+  Begins to track members of a plan; tracked ones stay as they are.
 
   KEYS
     plan  hash  clock of the plan (include/plan.lua)
 
   ARGV
-    atMs           text?    the plan's time, ms; none for that of Redis
-    spreadSeconds  number   how far their first polls are spread, virtual seconds
-    restMs         number   ms that they rest before
+    atMs           text?    time of the plan, ms; none for Redis time
+    spreadSeconds  number   spread of their first polls, virtual seconds
+    restMs         number   ms for which they rest before
     members        ...text
 
   returns number
-    How many were new.
+    Number of new members.
 ]]
 -- @include plan
 local plan = openPlan(KEYS.plan, ARGV.atMs)

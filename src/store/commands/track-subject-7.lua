@@ -1,24 +1,24 @@
 --[[
-  Tracks a subject by itself, beside what the config names: all of it, or nothing.
+  Tracks a subject by itself, beside the subjects of the config, in one step.
 
   KEYS
     tracked         hash  subject -> definition
-    trackingEnded   zset  subject whose tracking was ended -> when, ms
-    wanted          hash  root -> since when it is wanted (ms)
+    trackingEnded   zset  subject whose tracking has ended -> time of that, ms
+    wanted          hash  root -> time from which it is wanted (ms)
     plan            hash  clock of the plan of the subject's endpointGroup (include/plan.lua)
     claims          hash  root -> claim
     subject         hash  snapshot
-    importedQuotes  hash  quote -> what was imported of it
+    importedQuotes  hash  quote -> its imported data
 
   ARGV
     subject     text   subject id
     definition  json   JSON that begins with "{"
-    quote       text?  what was imported of a quote, JSON
-    atMs        text?  the plan's time, ms; none for that of Redis
+    quote       text?  imported data of a quote, JSON
+    atMs        text?  time of the plan, ms; none for Redis time
 
   returns
-    isNew        flag    false when it was tracked: then its definition is replaced
-    createdAtMs  number  since when it is tracked
+    isNew        flag    false when it was tracked before: then its definition is replaced
+    createdAtMs  number  time from which it is tracked, ms
 ]]
 -- @include plan
 -- @include confirmed-time

@@ -5,11 +5,11 @@
     checks  keys  base of the keys of checks (include/check.lua)
 
   ARGV
-    beforeMs  number  ms before which they ended
-    most      number  how many are removed at most
+    beforeMs  number  ms; checks that ended before it are removed
+    most      number  limit of removed checks
 
   returns number
-    How many were removed.
+    Number of removed checks.
 ]]
 -- @include check
 local base, before = KEYS.checks, '(' .. ARGV.beforeMs

@@ -5,12 +5,12 @@
     dead  zset  the receiver's dead letters
 
   ARGV
-    beforeMs        number  ms before which they died
-    most            number  how many are removed at most
+    beforeMs        number  ms; letters that died before it are removed
+    most            number  limit of removed letters
     deliveryPrefix  text    prefix of the receiver's delivery keys
 
   returns number
-    How many were removed.
+    Number of removed letters.
 ]]
 local ids = redis.call('ZRANGE', KEYS.dead, '-inf', '(' .. ARGV.beforeMs, 'BYSCORE', 'LIMIT', 0, ARGV.most)
 for _, id in ipairs(ids) do

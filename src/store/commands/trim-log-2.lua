@@ -1,24 +1,24 @@
 --[[
-  Trims the oldest entries of the event log, a bounded number of them, and removes with each event what became of its
-  deliveries. It stops before an event of which a delivery is open: that ends, or is dropped and named, first.
+  Trims the oldest entries of the event log, a bounded number of them, and removes the facts of their deliveries. It stops before
+  an event with an open delivery: that first ends, or is dropped and named.
 
   KEYS
     events   stream  the event log
-    trimmed  string  the newest entry that was trimmed
+    trimmed  string  newest entry that was trimmed
 
   ARGV
-    beforeMs   number   ms before which entries are trimmed
-    most       number   how many are trimmed at most
-    prefix     text     common beginning of all keys
+    beforeMs   number   ms; entries before it are trimmed
+    most       number   limit of trimmed entries
+    prefix     text     prefix of all keys
     receivers  ...text  names of receivers
 
   returns
-    count  number  how many were trimmed
-    more   flag    whether there may be more
+    count  number  number of trimmed entries
+    more   flag    true when there may be more
 ]]
 local before, most, root = ARGV.beforeMs, tonumber(ARGV.most), ARGV.prefix
 
--- A delivery of an event that leaves the log. Dead letters have a retention of their own.
+-- True for an open delivery of an event that leaves the log. Dead letters have a retention of their own.
 local function isOpen(receiver, id)
   local outcome = redis.call('HGET', root .. ':delivery:' .. receiver .. ':' .. id, 'outcome')
   return outcome == 'pending' and redis.call('ZSCORE', root .. ':pending:' .. receiver, id)
@@ -33,7 +33,7 @@ local function removeDelivery(receiver, id, subject, replay)
   if redis.call('GET', last) == id then redis.call('DEL', last) end
 end
 
--- The deliveries of an event, as { receiver, id, replay }.
+-- Returns the deliveries of an event, as { receiver, id, replay }.
 local function deliveriesOf(event)
   local all = {}
   for index = 1, #ARGV.receivers do all[#all + 1] = { ARGV.receivers[index], event, '' } end
@@ -65,7 +65,7 @@ for _, row in ipairs(rows) do
   last, count = row[1], count + 1
 end
 if not last then return { 0, 0 } end
--- Whoever stands before it must not take the rest for all.
+-- A reader before this entry must not take the rest of the log for all of it.
 redis.call('SET', KEYS.trimmed, last)
 local ms, place = string.match(last, '^(%d+)-(%d+)$')
 redis.call('XTRIM', KEYS.events, 'MINID', '=', ms .. '-' .. string.format('%.0f', tonumber(place) + 1))

@@ -1,5 +1,5 @@
 --[[
-  Has attempts made again to a paused receiver, with the operator's event, in one step.
+  Ends the pause of a receiver, with the operator's event, in one step.
 
   KEYS
     receiver  hash    state of the receiver: see include/pace.lua

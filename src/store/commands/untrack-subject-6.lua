@@ -1,22 +1,22 @@
 --[[
-  Ends the tracking of a subject that is tracked by itself. Its definition stays for the events that are committed.
+  Ends the tracking of a subject that is tracked by itself. Its definition stays for its committed events.
 
   KEYS
     tracked        hash  subject -> definition
-    trackingEnded  zset  subject whose tracking was ended -> when, ms
-    wanted         hash  root -> since when it is wanted (ms)
-    since          hash  root -> the same moment on the upstream's clock
+    trackingEnded  zset  subject whose tracking has ended -> time of that, ms
+    wanted         hash  root -> time from which it is wanted (ms)
+    since          hash  root -> the same time on the upstream's clock
     plan           hash  clock of the plan of the subject's endpointGroup (include/plan.lua)
     subject        hash  snapshot
 
   ARGV
     subject      text     subject id
-    idleSinceMs  number?  only where its tracking has come to its end: nothing was stored of it since this moment (ms); none
-                          in any case
+    idleSinceMs  number?  requires that its tracking has come to its end: nothing was stored of it since this time (ms); none
+                          for no such condition
 
   returns flag
-    False when it was not tracked, or has not come to its end. What only this named is taken off the schedule by its next
-    poll.
+    False when it was not tracked, or has not come to its end. The next poll of a subject that only this named takes it
+    off the schedule.
 ]]
 -- @include confirmed-time
 -- @include ended

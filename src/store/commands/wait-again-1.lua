@@ -1,21 +1,21 @@
 --[[
-  Has events of the log that lead to some receiver no more wait again, for the roots of theirs that were suspended before they were
-  matched.
+  Makes events of the log that no longer lead to some receiver wait again, for those of their roots that were suspended before
+  the match.
 
   KEYS
-    wanted  hash  root -> since when a subscription names it (ms); more keys begin with it (include/suspended.lua)
+    wanted  hash  root -> time from which a subscription names it (ms); more keys begin with it (include/suspended.lua)
 
   ARGV
     waiting  ...(entry text, event text, root text)
 
   returns number
-    How many lead on, as far as this knows: what they were matched by is not current any more.
+    Number of events that do not wait: their keys are in the config, or nowhere, and their match is out of date.
 ]]
 -- @include claims
 -- @include suspended
 local wanted, current = KEYS.wanted, 0
 
--- Whether a root has left the config, or moves just now. What a made suspension has back is not: it was released by that one.
+-- True when a root has left the config, or is moving now. A complete suspension has released those that came back.
 local function waits(root)
   local suspension = suspensionOf(wanted, root)
   if not suspension then return false end
@@ -26,7 +26,7 @@ for i = 1, #ARGV.waiting do
   local root, isOut = ARGV.waiting[i].root, false
   local function put(other)
     if not waits(other) then return end
-    -- It waited before: what came meanwhile is behind it.
+    -- It waited before: later events are behind it.
     await(wanted, ARGV.waiting[i].entry, ARGV.waiting[i].event, other, 0)
     isOut = true
   end

@@ -1,21 +1,21 @@
 --[[
-  Notes that subscriptions name subjects, claims those for them, and has them polled, in one step: what is wanted has a
+  Stores the subjects that subscriptions name, adds their claims, and requests their polls, in one step: a wanted subject has a
   claim, also after a crash.
 
   KEYS
-    wanted  hash  root -> since when a subscription names it (ms)
+    wanted  hash  root -> time from which a subscription names it (ms)
     plan    hash  clock of the plan of the endpoint group of these subjects (include/plan.lua)
 
   ARGV
     claimsPrefix   text  prefix of the keys of claims
     subjectPrefix  text  prefix of the keys of snapshots
-    atMs           text?  the plan's time, ms; none for that of Redis
-    since          text  key of when roots were subscribed on the upstream's clock
+    atMs           text?  time of the plan, ms; none for Redis time
+    since          text  key of the times at which roots were subscribed on the upstream's clock
     named          ...(root text, subject text, at text, from text)
-                         `at` is since when (ms; "" for now), `from` the root that it continues ("" for none)
+                         `at` is the start (ms; "" for now), `from` the root that it continues ("" for none)
 
   returns number
-    How many were named anew. One that continues another has its claim and its start, and is not polled for that.
+    Number of newly named keys. One that continues another has its claim and its start, and is not polled for that.
 ]]
 -- @include plan
 local time = redis.call('TIME')

@@ -1,19 +1,19 @@
--- Checks of what was stated about payments. Their keys begin with one base:
+-- Checks of statements about payments. Their keys begin with one base:
 --   <base>:of:<id>            hash  the check; `state` is waiting, verified, disputed, unproven or unchecked
---   <base>:due:<chain>        zset  id of a check that waits -> when it is asked next, or when its claim runs out, ms
---   <base>:waiting:<chain>    zset  id of a check that waits -> since when, ms
---   <base>:ended              zset  id of a check that has ended -> when, ms (include/confirmed-time.lua)
+--   <base>:due:<chain>        zset  id of a check that waits -> time at which it is due, or its claim ends, ms
+--   <base>:waiting:<chain>    zset  id of a check that waits -> time from which it waits, ms
+--   <base>:ended              zset  id of a check that has ended -> time of its end, ms (include/confirmed-time.lua)
 --   <base>:counts             hash  "<chain>|<state>" -> number of checks
 --   <base>:logs:<in or out>|<chain>|<tx>  hash  index of a log -> id of the check that it proved
---   <base>:left:<chain>       set   checks that ended as their chain had left the config
---   <base>:held:<in or out>|<chain>|<tx>  set   checks that ended as they did because of logs that others hold
+--   <base>:left:<chain>       set   checks that ended because their chain had left the config
+--   <base>:held:<in or out>|<chain>|<tx>  set   checks whose end was decided by logs that others hold
 --   <base>:wanted:<in or out>|<chain>|<tx>  set   checks that wait for logs that others hold
 --   <base>:endpoints:<chain>  set   names of endpoints that checks wait for; "" is no endpoint: checks that ended in an error
---   <base>:failed:<chain>|<endpoint>  zset  id of a check that waits for it to answer -> from when it may be read again, ms
+--   <base>:failed:<chain>|<endpoint>  zset  id of a check that waits for its answer -> time from which it may be read, ms
 --   <base>:until:<chain>|<endpoint>   zset  id of a check that waits for its final head -> the number of the block
---   <base>:endpoint:<chain>|<endpoint>  hash  failures in a row, when it answered and recovered last, when it was probed, ms
+--   <base>:endpoint:<chain>|<endpoint>  hash  failures in a row; times of its last answer, recovery and probe, ms
 --
--- Why a check waits, and what ends it, beside the time in due:
+-- Reasons of a wait, and its ends beside the time in due:
 --   it waits for              | it is due at once when
 --   --------------------------|------------------------------------------------------------------------------------
 --   an endpoint that failed   | the endpoint answers another check: two for each answer; and one every 10 s as a probe
@@ -21,15 +21,15 @@
 --   the error of a check      | another check of the chain ends without one, as for an endpoint
 --   a check of the same log   | that check ends
 --   the check of its funding  | that check ends
--- So few are due at once that workers are never held up by an endpoint that fails again: at most 16 of a chain are due.
+-- At most 16 checks of a chain are made due at once: so an endpoint that fails again never holds up the workers.
 --
 -- A check that fails where others are answered waits longer each time. An endpoint that failed three times in a row and
--- answers again ends that, as its failures were not those of the checks.
+-- answers again ends that: its failures were not those of the checks.
 --
--- A check holds the logs that it took until it ends without them, or is of another transaction. A log that is let go, or taken
--- from its holder, has all that it decided asked anew.
+-- A check holds its logs until it ends without them, or is of another transaction. All checks that a log has decided are reopened
+-- when it is released, or taken from its holder.
 
--- One time for all that a script does: what it makes due is due to it.
+-- One time for the whole script: a check that it makes due is due to it.
 local time = redis.call('TIME')
 local startedMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local function checkNow()
@@ -45,7 +45,7 @@ local function countCheck(base, chain, state, by)
   if redis.call('HINCRBY', base .. ':counts', field, by) <= 0 then redis.call('HDEL', base .. ':counts', field) end
 end
 
--- Ends all that a check waits for beside its time.
+-- Ends all waits of a check beside its time.
 local function endAwaiting(base, id, chain, tx)
   local key = base .. ':of:' .. id
   for name in string.gmatch(redis.call('HGET', key, 'awaits') or '', '([^|]*)|') do
@@ -56,14 +56,14 @@ local function endAwaiting(base, id, chain, tx)
   if tx then redis.call('SREM', base .. ':wanted:' .. tx, id) end
 end
 
--- Has a check that waits, and nobody works on, be due now.
+-- Makes a waiting check that no process works on due now.
 local function makeCheckDue(base, id, chain, now)
   local state, claim, its = unpack(redis.call('HMGET', base .. ':of:' .. id, 'state', 'claim', 'chain'))
   if state ~= 'waiting' or claim ~= '' or its ~= chain then return end
   redis.call('ZADD', base .. ':due:' .. chain, 'LT', checkText(now), id)
 end
 
--- Makes the first of a list due, no more than so many, and than may be due at once.
+-- Makes the first checks of a list due, up to `most`, and up to the limit of checks that are due at once.
 local MOST_DUE = 16
 local function makeFirstDue(base, chain, list, upTo, most)
   local now = checkNow()
@@ -76,11 +76,11 @@ local function makeFirstDue(base, chain, list, upTo, most)
   end
 end
 
--- How often a check may fail where others are answered before that counts as its own failure, and how many failures in a row
+-- Number of failures of a check where others are answered before they count as its own, and number of failures in a row that
 -- count as those of the endpoint.
 local MOST_REFUSED, STREAK = 5, 3
 
--- Notes what a reading of a check that was `refused` so often showed of an endpoint, and has others be due by it.
+-- Records the result of a reading at an endpoint, and makes other checks due by it. `refused` counts the refusals of the check.
 local function noteEndpoint(base, chain, endpoint, refused)
   local now, name = checkNow(), chain .. '|' .. endpoint.name
   local key, failed = base .. ':endpoint:' .. name, base .. ':failed:' .. name
@@ -105,7 +105,6 @@ local function noteEndpoint(base, chain, endpoint, refused)
   end
 end
 
--- Takes a check off the lists that it stands in.
 local function unlistCheck(base, id, chain, state)
   endAwaiting(base, id, chain, redis.call('HGET', base .. ':of:' .. id, 'tx'))
   redis.call('ZREM', base .. ':due:' .. chain, id)
@@ -122,7 +121,7 @@ local function contains(list, wanted)
   return false
 end
 
--- Has a check that has ended asked anew, now.
+-- Reopens an ended check, due now.
 local function reopenCheck(base, id)
   local key = base .. ':of:' .. id
   local state, chain = unpack(redis.call('HMGET', key, 'state', 'chain'))
@@ -136,7 +135,7 @@ local function reopenCheck(base, id)
   countCheck(base, chain, 'waiting', 1)
 end
 
--- Has all asked anew that ended as they did because of who holds the logs of a transaction.
+-- Reopens all checks whose end was decided by the holders of the logs of a transaction.
 local function reopenHeld(base, tx)
   local held = base .. ':held:' .. tx
   for _, other in ipairs(redis.call('SMEMBERS', held)) do
@@ -145,7 +144,7 @@ local function reopenHeld(base, tx)
   redis.call('DEL', held)
 end
 
--- Has all be due that wait for logs of a transaction.
+-- Makes all checks due that wait for logs of a transaction.
 local function wakeWanting(base, tx)
   local wanted = base .. ':wanted:' .. tx
   for _, other in ipairs(redis.call('SMEMBERS', wanted)) do
@@ -154,7 +153,7 @@ local function wakeWanting(base, tx)
   redis.call('DEL', wanted)
 end
 
--- Lets the logs of a transaction that a check holds, but for some, prove others.
+-- Releases the logs of a transaction that a check holds, except `kept`: they may prove others.
 local function releaseLogs(base, id, tx, kept)
   local logs, isFree = base .. ':logs:' .. tx, false
   local all = redis.call('HGETALL', logs)
@@ -169,7 +168,7 @@ local function releaseLogs(base, id, tx, kept)
   wakeWanting(base, tx)
 end
 
--- Removes what a check holds of a transaction: it is removed itself, and what it decided for others stays decided.
+-- Removes the logs of a transaction that a removed check holds. Its decisions for others stay.
 local function forgetLogs(base, id, tx)
   if not tx then return end
   redis.call('SREM', base .. ':held:' .. tx, id)
@@ -192,7 +191,7 @@ local function mayEndCheck(ending)
   return 'open'
 end
 
--- Has checks be due that wait for the proof of the funding that a check gave.
+-- Makes checks due that wait for the proof of funding of a check.
 local function wakeFunded(base, id)
   local subject, payment = string.match(id, '^(.*)|([^|]*)$')
   if payment ~= 'source' then return end
@@ -202,7 +201,7 @@ local function wakeFunded(base, id)
   end
 end
 
--- Ends a check that may. Wants include/confirmed-time.lua before it.
+-- Ends a check that may end. Needs include/confirmed-time.lua before it.
 local function endCheck(ending)
   local base, id, now = ending.base, ending.id, checkText(checkNow())
   local key = base .. ':of:' .. id

@@ -1,6 +1,5 @@
--- The claims of a subject that somebody wants, as root and value in turn. A claim of a root that a reload has continued
--- under others moves to them, with the same start: what it had served stays served. Claims that nobody wants are left
--- out; they stay stored.
+-- Returns the wanted claims of a subject, as root and value in turn. A claim of a root that a reload has continued under others
+-- moves to them, with the same start: a served claim stays served. Unwanted claims are left out; they stay stored.
 local function currentClaims(claimsKey, wantedKey)
   local current = {}
   local all = redis.call('HGETALL', claimsKey)
@@ -13,10 +12,10 @@ local function currentClaims(claimsKey, wantedKey)
     else
       local others = at and redis.call('HGET', wantedKey .. ':continued', root)
       if others then
-        -- One that another claim has moved to meanwhile is not this one any more.
+        -- A key that another claim has moved to meanwhile no longer has this claim.
         if redis.call('HGET', claimsKey, root) == value then redis.call('HDEL', claimsKey, root) end
         for other in string.gmatch(others, '\n([^\n]+)') do
-          -- A claim of that root from before it left and came back is none of it now.
+          -- A claim from before that root left and came back does not count.
           local known = redis.call('HGET', claimsKey, other)
           local isFree = not known or string.match(known, '^(%d+):') ~= at
           if isFree and redis.call('HGET', wantedKey, other) == at then
@@ -31,7 +30,7 @@ local function currentClaims(claimsKey, wantedKey)
   return current
 end
 
--- Whether one of some current claims names a subject itself: none that a page or a quote shows.
+-- True when one of the current claims names a subject itself, and not by a page or a quote.
 local function isNamedBy(current, subject)
   for i = 1, #current, 2 do
     if string.sub(current[i], -#subject - 1) == '|' .. subject then return true end

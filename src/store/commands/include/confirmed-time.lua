@@ -1,6 +1,6 @@
 --[[
-  The time with which something is stored that ended now, ms: Redis time, or the confirmed time (store/confirmed-time.ts) where
-  Redis' clock is behind it. A clock that is behind never makes look old what has just ended.
+  Returns the stored time of an end that happens now, ms: Redis time, or the confirmed time (store/confirmed-time.ts) where
+  Redis' clock is behind it. So a clock that is behind never makes a recent end look old.
 ]]
 local function stampMs(clock)
   local time = redis.call('TIME')
@@ -8,8 +8,8 @@ local function stampMs(clock)
   return math.max(time[1] * 1000 + math.floor(time[2] / 1000), confirmed)
 end
 
--- The latest time that has certainly come, ms, by which a span is measured that no jump of a clock may end: the confirmed time,
--- or Redis time where that is behind it or nothing is confirmed yet.
+-- Returns the latest time that has certainly come, ms: the confirmed time, or Redis time where that is behind it or nothing is
+-- confirmed yet. It measures spans that no jump of a clock may end.
 local function certainMs(clock)
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)

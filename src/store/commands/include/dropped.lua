@@ -1,19 +1,19 @@
 --[[
-  What a receiver has lost: deliveries that will never be made, and what reports them. Everything that drops a delivery
-  notes it here in the same step. Wants include/pace.lua and include/queue.lua before it.
+  Dropped deliveries of a receiver, which will never be made, and their reports. Everything that drops a delivery stores it
+  here in the same step. Needs include/pace.lua and include/queue.lua before it.
 
   | State   | While                                          | Leaves it                                              |
   |---------|------------------------------------------------|--------------------------------------------------------|
-  | quiet   | nothing is noted                               | a delivery is dropped ─► due, or waiting               |
-  | due     | something is noted, and the last report began  | a check appends events of up to NAMED deliveries until |
-  |         | APART_MS ago or earlier                        | nothing is noted ─► quiet. What is noted as `away` is  |
+  | quiet   | nothing is stored                              | a delivery is dropped ─► due, or waiting               |
+  | due     | something is stored, and the last report began | a check appends events of up to NAMED deliveries until |
+  |         | APART_MS ago or earlier                        | nothing is stored ─► quiet. Drops as `away` are        |
   |         |                                                | reported once the receiver is in the config again      |
-  | waiting | something is noted, and the last report began  | its time has passed ─► due                             |
+  | waiting | something is stored, and the last report began | its time has passed ─► due                             |
   |         | less than APART_MS ago                         |                                                        |
 
   <dropped>  list  `<reason>|<delivery id>`, at most MOST_NOTED; more are counted alone
   The hash of the receiver has `droppedMore` (their number), `reportedDropsAt` (ms, when a report began last), and
-  `droppedTo` (entry of the log up to which what stands behind its cursor was noted).
+  `droppedTo` (entry of the log up to which events behind its cursor were stored as dropped).
 ]]
 local DROPS = { APART_MS = 3600000, NAMED = 100, MOST_NOTED = 10000 }
 

@@ -1,10 +1,10 @@
--- Subjects that nobody tracks any more (see store/ended-subjects.ts for their states). Wants include/confirmed-time.lua before it.
---   <root>:ended  zset  subject -> since when it is in its state, ms
+-- Subjects that are no longer tracked (see store/ended-subjects.ts for their states). Needs include/confirmed-time.lua before it.
+--   <root>:ended  zset  subject -> time from which it is in its state, ms
 
--- The common beginning of all keys, by the key of a snapshot.
+-- Returns the prefix of all keys, from the key of a snapshot.
 local function rootOf(subjectKey, subject) return string.sub(subjectKey, 1, #subjectKey - #subject - #':subject:') end
 
--- Notes that a subject was shown, or that its tracking has ended, now.
+-- Records that a subject was shown, or that its tracking has ended, now.
 local function noteEnded(subjectKey, subject)
   local root = rootOf(subjectKey, subject)
   local now = string.format('%.0f', stampMs(root .. ':clock'))
@@ -13,7 +13,7 @@ local function noteEnded(subjectKey, subject)
     redis.call('HSET', subjectKey, 'shownAtMs', now)
     redis.call('HDEL', subjectKey, 'absentAtMs')
   end
-  -- Versions before this one had them expire.
+  -- Versions before this one set an expiry.
   redis.call('PERSIST', subjectKey)
   redis.call('PERSIST', root .. ':claims:' .. subject)
 end

@@ -1,23 +1,22 @@
 --[[
-  The state of one endpoint group of the upstream, judged by how many different subjects fail.
+  The state of one endpoint group of the upstream, judged by the number of different subjects that fail.
 
-  | state        | looks                            | moves                                                          |
-  |--------------|----------------------------------|----------------------------------------------------------------|
-  | ok           | all, as the budget allows        | enough different subjects fail and none succeeds between:      |
-  |              |                                  | doubted; enough are refused: unauthorized; a refused key: at   |
-  |              |                                  | once                                                           |
-  | doubted      | probes, one at a time, the next  | the first success: ok; it lasts, or Retry-After says that it   |
-  |              | 2 s after one that failed        | will: unreachable. Nobody is notified of it, it is `ok` outside    |
-  | unreachable  | one probe in 5 s, or a minute    | the first success: ok                                          |
-  |              | where Retry-After says longer    |                                                                |
-  | unauthorized | one probe in 15 s                | the first success: ok                                          |
-  | paused       | none until the pause is over     | then probing; beside any of the states above                   |
-  | probing      | one, until it is answered        | anything but 429: as before the pause; 429: paused, longer     |
+  | state        | polls                           | moves                                                        |
+  |--------------|---------------------------------|--------------------------------------------------------------|
+  | ok           | all, as the budget allows       | enough different subjects fail and none succeeds between:    |
+  |              |                                 | doubted; enough are refused: unauthorized; a refused key: at |
+  |              |                                 | once                                                         |
+  | doubted      | probes, one at a time, the next | the first success: ok; it lasts, or Retry-After is as long:  |
+  |              | 2 s after one that failed       | unreachable. It is not reported: outside it is `ok`          |
+  | unreachable  | one probe in 5 s, or a minute   | the first success: ok                                        |
+  |              | where Retry-After is longer     |                                                              |
+  | unauthorized | one probe in 15 s               | the first success: ok                                        |
+  | paused       | none until the pause is over    | then probing; beside any of the states above                 |
+  | probing      | one, until it is answered       | anything but 429: as before the pause; 429: paused, longer   |
 
-  Probes go round over the subjects, the one that succeeded last first. Enough is three, or all there are. A pause is
-  counted once: a 429 for a request that was sent before the pause began lengthens it at most. After a pause the budget
-  grows back from a half (`pace`). Fewer than enough subjects that are answered 429 again, with a success of another
-  between, are no reason for a pause.
+  Probes rotate over the subjects, from the latest success on. "Enough" is three, or all that exist. A pause is counted once:
+  a 429 for a request from before the pause can only lengthen it. After a pause the budget grows back from a half (`pace`).
+  No pause begins where fewer than enough subjects are answered 429 again, with a success of another between.
 ]]
 local ENDPOINT_GROUP = {
   ENOUGH = 3,
@@ -28,14 +27,13 @@ local ENDPOINT_GROUP = {
   PAUSE = 1000,
   LONGEST_STEP = 60000,
   LEAST_PACE = 0.25,
-  -- For so long it is remembered who was answered 429.
+  -- Time for which a member that was answered 429 is remembered.
   THROTTLED_FOR = 600000,
   RECOVERY = 30000,
-  -- Who has failed more often in a row was failing before the outage.
+  -- A member with more failures in a row was failing before the outage.
   FAILURES_OF_OUTAGE = 2,
 }
 
--- So many different subjects have to fail: three, or all there are.
 local function enoughFailures(plan)
   return math.min(ENDPOINT_GROUP.ENOUGH, math.max(1, redis.call('HLEN', plan.key .. ':items')))
 end
@@ -64,7 +62,7 @@ local function openEndpointGroup(key, plan)
   return endpointGroup
 end
 
--- Whether polls may be claimed: all (`open`), one probe (`probe`), or none for some ms.
+-- Returns the polls that may be claimed: all (`open`), one probe (`probe`), or none for some ms.
 local function endpointGroupGate(endpointGroup, plan)
   if endpointGroup.pausedUntil > plan.now then return { open = false, waitMs = endpointGroup.pausedUntil - plan.now } end
   local down = endpointGroup.state ~= 'ok' or endpointGroup.doubted
@@ -74,8 +72,8 @@ local function endpointGroupGate(endpointGroup, plan)
   return { open = true, probe = true }
 end
 
--- Who is probed next: of each kind in turn the subject that succeeded last, then the one before; `otherwise` where none is
--- found. What is suspected of ending its process is no probe as long as there is another.
+-- Returns the next member to probe: of each kind in turn the subject that succeeded last, then the one before; `otherwise` where
+-- none is found. A member that is suspected of ending its process is probed only as the last choice.
 local function probeCandidate(plan, endpointGroup, kinds, otherwise)
   local total = 0
   for _, kind in ipairs(kinds) do total = math.max(total, redis.call('ZCARD', plan.key .. ':polled:' .. kind)) end

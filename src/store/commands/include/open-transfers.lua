@@ -1,17 +1,17 @@
 --[[
-  The transfers that are tracked and have not come to an end, with what they have sent. Beside the counts (`counts`):
+  Tracked transfers that have not ended, with their sent amounts. Beside the counts (`counts`):
 
   `:open`          hash  "<state>|<route>|<token>" -> number of transfers; with "|0", "|1", … behind it the base units that they
                          sent, in ones, in 10^12, in 10^24, …
-  `:open:<state>`  zset  subject -> since when it is in that state, seconds
+  `:open:<state>`  zset  subject -> time from which it is in that state, seconds
 
-  The snapshot's `open` says as what it is counted, "<state>|<route>|<token>|<ones>,<10^12>,…", so that just this is taken
-  back. Amounts are split, for no number of Redis holds a uint256, and Lua's are exact to 2^53 only: the parts stay text
-  here, and HINCRBY adds them as 64-bit integers, which nine million transfers cannot make overflow.
+  The snapshot's `open` stores its count, "<state>|<route>|<token>|<ones>,<10^12>,…", so that exactly this is subtracted.
+  Amounts are split: no number of Redis holds a uint256, and Lua's are exact to 2^53 only. The parts stay text here, and
+  HINCRBY adds them as 64-bit integers, which nine million transfers cannot overflow.
 ]]
--- Beyond so many fields, what is new is counted by its state alone.
+-- Beyond this number of fields, a new transfer is counted by its state alone.
 local MOST_OPEN_FIELDS = 3000
--- As many parts as a uint256 can have.
+-- Number of parts of the largest uint256.
 local MOST_OPEN_PARTS = 7
 
 local function addOpen(sums, name, parts, sign)

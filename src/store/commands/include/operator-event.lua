@@ -1,10 +1,10 @@
 --[[
-  Events for the operator. Each has the epoch of the log, which a restore makes larger, and an id of its own: the sequence of
-  its subject may come again after a restore, a time of Redis with it does not.
+  Events for the operator. Each has the epoch of the log, which a restore makes larger, and an id of its own: after a restore
+  the sequence of its subject may repeat, but not with the same time of Redis.
 ]]
 local function epochOf(events) return redis.call('HGET', events .. ':epoch', 'epoch') or '1' end
 
--- Appends one from its template: { subject, sequence, word, from (the state before), id (else one is made) }.
+-- Appends an event from its template; `filled` is { subject, sequence, word, from (the state before), id (else one is made) }.
 local function appendOperatorEvent(events, template, filled)
   local epoch = epochOf(events)
   local time = redis.call('TIME')

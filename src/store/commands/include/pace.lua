@@ -1,36 +1,37 @@
 --[[
-  The pace of a receiver: how many attempts it gets, and when. All processes share it; every move is made here.
+  The pace of a receiver: the number of its attempts, and their times. All processes share it; every move is made here.
 
-  | State    | Attempts                                    | Moves                                                       |
-  |----------|---------------------------------------------|-------------------------------------------------------------|
-  | ok       | what concurrency and rate limit allow       | it requests a wait ─► resting; FAILING_AFTER failures in a  |
-  |          |                                             | row ─► failing                                              |
-  | resting  | none until `notBefore`, then one at a time  | success ─► ok; asks again ─► resting, for longer than       |
-  |          |                                             | QUIET_MS ─► failing; failures in a row ─► failing           |
-  | failing  | one at a time, another delivery each time,  | success ─► ok                                               |
-  |          | PROBE_FIRST_MS to PROBE_MOST_MS apart       |                                                             |
-  | disabled | none, and the relay opens nothing           | its operator ─► enabling                                    |
-  | enabling | none                                        | the relay, with all that was held queued ─► ok              |
-  | paused   | none, and the relay opens nothing           | its operator ─► ok; its operator ─► disabled                |
+  | State    | Attempts                                   | Moves                                                      |
+  |----------|--------------------------------------------|------------------------------------------------------------|
+  | ok       | what concurrency and rate limit allow      | it requests a wait ─► resting; FAILING_AFTER failures in a |
+  |          |                                            | row ─► failing                                             |
+  | resting  | none until `notBefore`, then one at a time | success ─► ok; requests again ─► resting, for longer than  |
+  |          |                                            | QUIET_MS ─► failing; failures in a row ─► failing          |
+  | failing  | one at a time, another delivery each time, | success ─► ok                                              |
+  |          | PROBE_FIRST_MS to PROBE_MOST_MS apart      |                                                            |
+  | disabled | none, and the relay opens nothing          | its operator ─► enabling                                   |
+  | enabling | none                                       | the relay, with all that was held queued ─► ok             |
+  | paused   | none, and the relay opens nothing          | its operator ─► ok; its operator ─► disabled               |
 
   Any of the first three ─► disabled: a span of nothing but failures, an answer of 410, its operator.
   Any of the first three ─► paused: its operator. What was open stays as it was, and dead letters stay dead.
 
-  A failure speaks against the receiver only while it has taken nothing else since that delivery's first failure: else
-  the delivery is the bad one. The first success after `resting` or `failing` queues all that waits for another try.
+  A failure counts against the receiver only while it has accepted nothing else since that delivery's first failure: otherwise
+  the delivery is bad. The first success after `resting` or `failing` queues all deliveries that wait for another try.
 
-  What the operator is notified (`reported`) follows with hysteresis: `failing` when BREADTH deliveries were refused in a row, or
-  nothing was taken for QUIET_MS, and not within APART_MS of a recovery; `recovered` after SUCCESSES in a row, or when
-  nothing is open any more.
+  Reports to the operator (`reported`) follow with hysteresis: `failing` when BREADTH deliveries were refused in a row, or nothing
+  was accepted for QUIET_MS, and not within APART_MS of a recovery; `recovered` after SUCCESSES in a row, or when nothing is open
+  any more.
 
-  Redis's clock can jump. A time that is further ahead than it was ever put counts as over, and the span of nothing but
-  failures goes by the confirmed time (`certain`; see store/confirmed-time.ts).
+  Redis's clock can jump. A time further ahead than any that is ever set counts as over, and the span of nothing but failures is
+  measured by the confirmed time (`certain`; see store/confirmed-time.ts).
 
-  hash `state`, `notBefore` (ms, of the next attempt), `span` (ms, of the wait until then), `restedAt` (ms, when it last requested a wait), `probes` (in a row),
-  `probed` (place of the last delivery that was tried alone), `failures` and `refused` (in a row, and the first ids of
-  those), `refusals` (with those that request a wait), `successes` (in a row, while something is reported), `since` (confirmed
-  ms, first failure after the last success), `reported`, `recoveredAt`, `lastSuccessAt`, `lastErrorAt`, `lastError`, `disabledAt`,
-  `disabledBy`, `pausedAt` (ms), `sequence` (of the operator's events), `slot` (ms, of the next attempt under a rate limit).
+  hash `state`, `notBefore` (ms, of the next attempt), `span` (ms, of the wait until then), `restedAt` (ms, of its last request
+  for a wait), `probes` (in a row), `probed` (turn of the last delivery that was tried alone), `failures` and `refused` (in a
+  row, and the first ids of those), `refusals` (with those that request a wait), `successes` (in a row, while something is
+  reported), `since` (confirmed ms, first failure after the last success), `reported`, `recoveredAt`, `lastSuccessAt`,
+  `lastErrorAt`, `lastError`, `disabledAt`, `disabledBy`, `pausedAt` (ms), `sequence` (of the operator's events), `slot` (ms, of
+  the next attempt under a rate limit).
 ]]
 local FAILING_AFTER = 4
 local BREADTH = 3
@@ -56,7 +57,7 @@ local function stateOf(receiver) return redis.call('HGET', receiver, 'state') or
 
 local function numberOf(key, field) return tonumber(redis.call('HGET', key, field) or '') end
 
--- Adds to a number of a hash. What is none counts as nothing: what was sent is noted whatever stands there.
+-- Adds to a number of a hash. Any other value counts as 0: an attempt is recorded whatever the field holds.
 local function add(key, field, change)
   local sum = redis.pcall('HINCRBY', key, field, change)
   if type(sum) == 'number' then return sum end
@@ -64,12 +65,12 @@ local function add(key, field, change)
   return redis.call('HINCRBY', key, field, change)
 end
 
--- Has the processes that deliver look at a receiver again. `process` is the one that knows already.
+-- Wakes the processes that deliver to a receiver. `process` is the one that knows already.
 local function wake(wakes, name, process)
   redis.call('XADD', wakes, 'MAXLEN', '~', '10000', '*', 'receiver', name, 'process', process or '')
 end
 
--- Tells the operator of a move. `pace` is { receiver, events, subject, now }.
+-- Notifies the operator of a move. `pace` is { receiver, events, subject, now }.
 local function tell(pace, template, word, by)
   local sequence = whole(add(pace.receiver, 'sequence', 1))
   local event = string.gsub(template, '%%BY%%', by)
@@ -99,7 +100,7 @@ local function notBeforeOf(receiver, now)
   return at
 end
 
--- A time in the past, for which one ahead is none.
+-- Returns a time in the past; nil for a time ahead.
 local function pastOf(receiver, field, now)
   local at = numberOf(receiver, field)
   return at and at <= now and at or nil
@@ -111,7 +112,7 @@ local function waitFor(pace, ms)
   redis.call('HSET', pace.receiver, 'notBefore', whole(at), 'span', whole(ms))
 end
 
--- Says when the next delivery is tried. What was under way when the last one was decided changes nothing.
+-- Sets the time of the next try. An attempt that was under way at the last decision changes nothing.
 local function waitForProbe(pace, atLeastMs)
   if pace.now < notBeforeOf(pace.receiver, pace.now) then return waitFor(pace, atLeastMs) end
   local probes = add(pace.receiver, 'probes', 1)
@@ -119,7 +120,7 @@ local function waitForProbe(pace, atLeastMs)
   waitFor(pace, math.max(interval, atLeastMs))
 end
 
--- A success. `claimedAt` is when its attempt began, `isDrained` whether nothing is open any more. Returns the word that
+-- Records a success. `claimedAt` is the time at which its attempt began; `isDrained`: nothing is open. Returns the word that
 -- is reported or '', and whether what waits is to be queued at once.
 local function paceSucceeded(pace, claimedAt, isDrained, template)
   local receiver = pace.receiver
@@ -127,7 +128,7 @@ local function paceSucceeded(pace, claimedAt, isDrained, template)
   local state = stateOf(receiver)
   if isHeld(state) then return '', false end
   local forward = false
-  -- An attempt that was under way when the receiver requested a wait says nothing about the time after it.
+  -- An attempt that was under way when the receiver requested a wait has no meaning for the time after it.
   local isOld = state == 'resting' and claimedAt < (pastOf(receiver, 'restedAt', pace.now) or 0)
   if isCautious(state) and not isOld then
     setState(receiver, 'ok')
@@ -153,7 +154,8 @@ local function shouldTell(pace, distinct)
   return distinct >= BREADTH or pace.now - (numberOf(receiver, 'lastSuccessAt') or 0) >= QUIET_MS
 end
 
--- A failure of a `pace` with `certain` (confirmed ms): { id, reason, restMs (requested; nil), isGone (410), isBad (the delivery is), spanMs (that disables) }.
+-- Records a failure of a `pace` with `certain` (confirmed ms). `failure` is { id, reason, restMs (requested; nil), isGone (410),
+-- isBad (the delivery is), spanMs (that disables) }.
 -- `templates` are those of `failing` and `disabled`. Returns the word that is reported or '', and whether all that waits is
 -- to be queued, for the next attempt may be any of it.
 local function paceFailed(pace, failure, templates)
@@ -181,7 +183,7 @@ local function paceFailed(pace, failure, templates)
       redis.call('HSET', receiver, 'restedAt', whole(pace.now))
       setState(receiver, lasts >= QUIET_MS and 'failing' or 'resting')
     end
-    -- Nothing is reported of a receiver that has only requested time.
+    -- A receiver that has only requested time is not reported.
     if lasts < QUIET_MS then return '', false end
   else
     if distinct < BREADTH and not string.find(refused, failure.id .. ' ', 1, true) then
@@ -201,7 +203,7 @@ local function paceFailed(pace, failure, templates)
   return 'failing', forward
 end
 
--- What may be begun now: { most, cautious, waitMs (until more may be; nil) }. `underWay` counts the attempts that are.
+-- Returns the allowed attempts: { most, cautious, waitMs (until more are; nil) }. `underWay` counts the attempts under way.
 local function paceAllows(receiver, now, wanted, underWay, intervalMs)
   local state = stateOf(receiver)
   if isHeld(state) then return { most = 0 } end

@@ -1,83 +1,82 @@
 --[[
-  The plan of one endpoint group of the upstream: which subject is polled next. Every tracked subject has an entry in `:items`
-  and stands in exactly one place; only the functions here move it.
+  The plan of one endpoint group of the upstream: the order of its polls. Every tracked subject has an entry in `:items` and is in
+  exactly one place; only the functions here move it.
 
-  | place    | kept in                                            | leaves it                                             |
-  |----------|----------------------------------------------------|-------------------------------------------------------|
-  | resting  | :resting, by the time from which it is allowed     | at that time, for its lane (fair, first or asked)     |
-  | fair     | :fair, by virtual time; by its longest wait, where | claimed: smallest virtual time, or overdue            |
-  |          | it has one, :bound (wallets) or :latest (others)   |                                                       |
-  | first    | :first, by the time at which it was named          | claimed, oldest first                                 |
-  | asked    | :asked, by the time at which it was requested      | claimed, oldest first                                 |
-  | spare    | :spare, or :spareWallets for wallets, by the time  | claimed where nothing else waits, or within a         |
-  |          | from which it is allowed: who wants it has left    | twentieth of the budget; recalled to fair or first    |
-  |          | the config (store/suspensions.ts)                  | when it is wanted again, or by nobody                 |
-  | failing  | :failing, by the time of its next try              | claimed, all failing ones within a tenth of the budget|
-  | suspect  | :suspects, by the time of its next try             | claimed, one at a time                                |
-  | claimed  | :claims and :leases, renewed by the process that sent it | taken by a worker; or its lease runs out: back        |
-  |          | on                                                 |                                                       |
-  | taken    | :claims and :leases, renewed by its process        | ended: resting, failing or gone; or its lease runs    |
-  |          |                                                    | out: back, or suspect where it is so the second time  |
-  |          |                                                    | in a row that its process is gone                     |
+  | place   | stored in                                          | leaves it                                              |
+  |---------|----------------------------------------------------|--------------------------------------------------------|
+  | resting | :resting, by the time from which it is allowed     | at that time, for its lane (fair, first or asked)      |
+  | fair    | :fair, by virtual time; by its longest wait, where | claimed: smallest virtual time, or overdue             |
+  |         | it has one, :bound (wallets) or :latest (others)   |                                                        |
+  | first   | :first, by the time at which it was named          | claimed, oldest first                                  |
+  | asked   | :asked, by the time at which it was requested      | claimed, oldest first                                  |
+  | spare   | :spare, or :spareWallets for wallets, by the time  | claimed where nothing else waits, or within a          |
+  |         | from which it is allowed: its subscriptions have   | twentieth of the budget; recalled to fair or first     |
+  |         | left the config (store/suspensions.ts)             | when it is wanted again, or by nobody                  |
+  | failing | :failing, by the time of its next try              | claimed, all failing ones within a tenth of the budget |
+  | suspect | :suspects, by the time of its next try             | claimed, one at a time                                 |
+  | claimed | :claims and :leases, renewed by the process that   | taken by a worker; or its lease ends: back             |
+  |         | sent it on                                         |                                                        |
+  | taken   | :claims and :leases, renewed by its process        | ended: resting, failing or gone; or its lease ends:    |
+  |         |                                                    | back, or suspect where its process is gone the second  |
+  |         |                                                    | time in a row                                          |
 
-  A subject may also have an alarm (:alarms, by time): then it moves to asked, wherever it waits; not in spare. :polled:<kind> holds when
-  each was last polled with success (Redis time), or since when it is tracked.
+  A subject may also have an alarm (:alarms, by time): then it moves to asked, wherever it waits; not in spare. :polled:<kind>
+  holds the time of the last successful poll of each (Redis time), or of the begin of its tracking.
 
-  Of the budget, what is overdue gets three fifths while anything else waits: two of them wallets, one the others, where
-  both are. Of the rest, what is urgent
-  (first, asked) and what is fair get half each while both wait, and so do first and asked. What one does not use the others
-  get. Beside what is urgent, the fair lane waits only where virtual time has come to it: else who has just been polled
-  would share with those that never were. At a cold start virtual time goes evenly to where wallets
-  are due that were polled first, and they are not overdue, until all have been polled once.
+  Overdue subjects get three fifths of the budget while anything else waits: two of them for wallets, one for others, where
+  both wait. Of the rest, urgent (first, asked) and fair subjects get half each while both wait, and so do first and asked.
+  An unused share goes to the others. Beside urgent subjects, the fair lane waits only where virtual time has come to it:
+  otherwise subjects that were just polled would share with those that never were. At a cold start virtual time moves evenly
+  to the place at which the first polled wallets are due, and they are not overdue, until all have been polled once.
 
-  Times are ms on the plan's own clock: Redis time, but never backward. A jump of Redis's clock back, or a failover to a
-  server that is behind, is taken up by `offset`, so that nothing waits for the time that was lost.
+  Times are ms on the plan's own clock: Redis time, but never backward. `offset` compensates a jump of Redis's clock back, or a
+  failover to a server that is behind, so that nothing waits for the lost time.
 ]]
 local PLAN = {
-  -- Slots are a little further apart than the budget says: what jitter moves together stays within any second.
+  -- Slots are a little further apart than the budget requires: it holds in any second, also with jitter.
   SHARE = 0.97,
   LEASE = 8000,
-  -- For how long a claim may be on its way to a worker without a word. Shorter: a reply of Redis that is lost leaves claims
-  -- without jobs, and who is claimed is polled by nobody.
+  -- Time for which a claim may be on its way to a worker without a renewal. It is shorter: a lost reply of Redis leaves claims
+  -- without jobs, and no other process polls a claimed member.
   CLAIM_LEASE = 3000,
-  -- What rests for longer than it says was put there by a clock that was wrong.
+  -- A member that rests for longer than its item states was put there by a wrong clock.
   CLOCK_SLACK = 5000,
-  -- After so long without any script of any process, leases have not run out because of their processes.
+  -- After this time without a script of any process, leases have not ended because of their processes.
   GAP = 5000,
   -- They get their time again then; not again soon, or processes that live for seconds would keep each other's for ever.
   GRACE_EVERY = 60000,
   FAILING_SHARE = 0.1,
-  -- What left the config is polled with what is left of the budget; with so much of it where nothing is, for nothing that
-  -- is tracked stands still.
+  -- Members that left the config are polled with the rest of the budget; with this share where nothing is left, so that no
+  -- tracked member stands still.
   SPARE_SHARE = 0.05,
-  -- Where failing subjects succeed at every fourth try, it is not they that fail.
+  -- Where failing subjects succeed at every fourth try, the failure is not theirs.
   FAILING_SHARE_RECOVERING = 0.5,
   LONGEST_SUSPENSION = 300000,
-  -- Over how long the price is a mean: what was polled together comes up together again, so that virtual time runs in
-  -- leaps. At least so many seconds, and so many rounds over all wallets.
+  -- Time over which the price is a mean: members that were polled together are due together again, so that virtual time moves
+  -- in leaps. It has at least this number of seconds, and of rounds over all wallets.
   MEAN_SECONDS = 10,
   MEAN_ROUNDS = 0.25,
-  -- Somewhat more than wallets need that are all overdue after two rounds, so that it stays at two.
+  -- Somewhat more than the need of wallets that are all overdue after two rounds, so that it stays at two.
   OVERDUE_SHARE = 0.6,
-  -- Of that, while others are overdue as well.
+  -- Share of wallets in that, while others are overdue as well.
   BOUND_SHARE = 2 / 3,
   EARLY_ROUNDS = 1.25,
-  -- What a wallet of which nothing is known waits, in virtual seconds.
+  -- Wait of a wallet without known data, in virtual seconds.
   ANEW_SECONDS = 19,
-  -- The longest wait for a first poll of what is tracked anew, and nothing is known of.
+  -- Longest wait for the first poll of a newly tracked subject without known data.
   LATEST_ANEW = 600000,
 }
 
 local function text(number) return string.format('%.3f', number) end
 
--- A number as it is stored; `default` for what is none: what something else wrote must not stop a plan.
+-- Parses a stored number; `default` for any other text: a foreign value must not stop a plan.
 local function number(stored, default)
   local value = tonumber(stored or '')
   if not value or value ~= value or math.abs(value) == math.huge then return default end
   return value
 end
 
--- Has a command take many values, an even number at a time: Lua hands over some thousands at most.
+-- Runs a command with many values, an even number at a time: Lua passes some thousands at most.
 local function withAll(command, key, values)
   for from = 1, #values, 1000 do redis.call(command, key, unpack(values, from, math.min(from + 999, #values))) end
 end
@@ -109,8 +108,8 @@ local function openPlan(key, at)
   return plan
 end
 
--- Item: lane, virtual time, latest (0: none), failures in a row, when a poll of its own ended, for how long it rests, asked
--- for while claimed.
+-- Item: lane, virtual time, latest (0: none), failures in a row, time at which a poll of its own ended, ms of its rest, requested
+-- while claimed.
 local function readItem(stored)
   if not stored then return nil end
   local lane, v, latest, fails, own, rest, again = string.match(stored, '^(%a+) (%S+) (%S+) (%d+) (%S+) (%S+) ([01])$')
@@ -140,7 +139,7 @@ local function setItem(plan, member, item)
   redis.call('HSET', plan.key .. ':items', member, writeItem(item))
 end
 
--- Gives all leases their time again where nobody could renew them.
+-- Gives all leases their time again where no process could renew them.
 local function beginGrace(plan)
   if plan.now - plan.last > PLAN.GAP and plan.now > plan.graceUntil + PLAN.GRACE_EVERY then
     plan.graceUntil = plan.now + PLAN.LEASE
@@ -150,15 +149,14 @@ end
 
 local function kindOf(member) return string.match(member, '^([^:]*):') end
 
--- Wallets wait for rounds over all of them at most, which always fits; however many others are overdue, it stays so.
+-- Wallets wait at most for rounds over all of them. That always fits, however many others are overdue.
 local function latestPlace(member) return kindOf(member) == 'wallet' and ':bound' or ':latest' end
 
--- What of the plan a member is about: itself, or the wallet of which it is a page.
+-- Returns the subject of a member: itself, or the wallet of which it is a page.
 local function subjectOf(member) return string.match(member, '^page:[^:]*:(.+)$') or member end
 
 local function sparePlace(member) return kindOf(member) == 'wallet' and ':spareWallets' or ':spare' end
 
--- Puts an item into its lane.
 local function enter(plan, member, item)
   if item.lane == 'spare' then
     redis.call('ZADD', plan.key .. sparePlace(member), 'NX', text(plan.now), member)
@@ -176,15 +174,14 @@ local WAITING = {
   ':resting', ':fair', ':bound', ':latest', ':first', ':asked', ':spare', ':spareWallets', ':failing', ':suspects', ':alarms',
 }
 
--- Takes a member out of every place in which it may wait.
 local function leave(plan, member)
   for _, place in ipairs(WAITING) do redis.call('ZREM', plan.key .. place, member) end
 end
 
 local function polledKey(plan, member) return plan.key .. ':polled:' .. (kindOf(member) or '') end
 
--- Lets a member rest for some ms; `place` is where, as what fails has a place of its own. The item says for how long, so
--- that a time which a wrong clock made can be reported.
+-- Makes a member rest for some ms in `place`: failing members have a place of their own. The item stores the ms, so that a time
+-- from a wrong clock can be detected.
 local function rest(plan, member, item, ms, place)
   item.rest = ms
   setItem(plan, member, item)
@@ -197,8 +194,8 @@ local function rest(plan, member, item, ms, place)
   end
 end
 
--- Begins to track a member; one that is tracked stays where it is. `restMs`: from when on it is allowed. The pages of a wallet
--- that is polled with spare budget are as well.
+-- Begins to track a member, which is allowed after `restMs`; a tracked one stays where it is. Pages of a wallet in spare budget
+-- are polled with spare budget as well.
 local function track(plan, member, item, restMs)
   local subject = subjectOf(member)
   local wallet = subject ~= member and getItem(plan, subject)
@@ -216,8 +213,8 @@ local function newItem(lane, v, latest)
   return { lane = lane, v = v, latest = latest or 0, fails = 0, own = 0, rest = 0, again = false }
 end
 
--- Has a member looked at as soon as the budget allows, also one that is not tracked; `lane` is asked or first. What fails or
--- is suspected keeps its time; what is claimed comes again when its poll has ended.
+-- Requests a poll of a member as soon as the budget allows, also of an untracked one; `lane` is asked or first. A failing or
+-- suspected member keeps its time; a claimed member is polled again after its poll.
 local function ask(plan, member, lane)
   local item = getItem(plan, member)
   if not item then return track(plan, member, newItem(lane, plan.v), 0) end
@@ -246,7 +243,7 @@ local function ask(plan, member, lane)
   return true
 end
 
--- Has a member that is polled with spare budget polled as usual.
+-- Returns a member from spare budget to usual polls.
 local function recall(plan, member)
   local item = getItem(plan, member)
   if not item or item.lane ~= 'spare' then return end
@@ -264,8 +261,8 @@ local function forget(plan, member)
   redis.call('ZREM', polledKey(plan, member), member)
 end
 
--- Claim: token, process, taken (and whether its lease ran out while its process may still be there), virtual time of the
--- claim, slot, lane, how late it is.
+-- Claim: token, process, taken (2: its lease has ended while its process may still be alive), virtual time of the claim, slot,
+-- lane, lateness in ms.
 local function readClaim(stored)
   if not stored then return nil end
   local token, process, taken, v, slot, lane, late = string.match(stored, '^(%S+) (%S+) ([012]) (%S+) (%S+) (%a+) (%S+)$')
@@ -289,8 +286,8 @@ local function writeClaim(claim)
   )
 end
 
--- What was under way twice in a row when its process ended may have ended it: it is polled alone. The first time says
--- little, and nobody is to wait for it: processes are killed for many reasons.
+-- True for a member that was under way twice in a row when its process ended: it may have ended the process, and is polled
+-- alone. One time does not count: processes are killed for many reasons.
 local function isSuspect(plan, member)
   return tonumber(redis.call('HGET', plan.key .. ':crashes', member) or '0') >= 2
 end
@@ -300,29 +297,28 @@ local function endClaim(plan, member)
   redis.call('ZREM', plan.key .. ':leases', member)
 end
 
--- How far apart the slots of the budget are, ms; `pace` is the share of the budget that may be used for now.
+-- Returns the ms between two slots of the budget; `pace` is the share of the budget that may be used now.
 local function slotStep(plan, pace) return 1000 / (PLAN.SHARE * plan.budget * pace) end
 
--- As far ahead as slots can be: those of all that is claimed, one after the other. What lies further was not put there by us.
+-- Returns the latest possible slot: the slots of all claims, one after the other. No script sets a later one.
 local function lastSlot(plan, step)
   return plan.now + 1000 + (2 + redis.call('HLEN', plan.key .. ':claims')) * step
 end
 
--- Another slot for a poll that missed its own.
+-- Assigns another slot to a poll that missed its own.
 local function slotAnew(plan, step)
   local slot = math.max(plan.now, math.min(plan.next, lastSlot(plan, step)))
   redis.call('HSET', plan.key, 'next', text(slot + step))
   return slot
 end
 
--- How long it takes to poll every wallet once, if the whole budget did nothing else, ms. What has left the config does not
--- count.
+-- Returns the ms for polling every wallet once with the whole budget. Wallets that have left the config do not count.
 local function roundOf(plan)
   local wallets = redis.call('ZCARD', plan.key .. ':polled:wallet') - redis.call('ZCARD', plan.key .. ':spareWallets')
   return math.max(0, wallets) * slotStep(plan, 1)
 end
 
--- Whether pages of wallets are all that a subject is wanted from, and have served everybody.
+-- True when all claims of a subject come from pages of wallets, and are served.
 local function isServedByPages(claimsKey)
   local all = redis.call('HGETALL', claimsKey)
   for i = 1, #all, 2 do
@@ -331,10 +327,10 @@ local function isServedByPages(claimsKey)
   return true
 end
 
--- Something else has just shown a member: until `ms` from now it needs no poll of its own. Not for ever: what shows it may
--- have stopped moving itself, so that it is polled itself at least hourly. What waits for an answer is left alone.
--- Once pages show it no more, it waits for `virtual` seconds from now on, as if it had been polled itself: else all that
--- left a page would come first, all at once; and for `latestMs` at most. What somebody has named is polled itself all the same.
+-- Covers a member that something else has just shown: it needs no poll of its own for `ms`. It is polled itself at least hourly:
+-- its cover may have stopped moving. A member that waits for an answer stays as it is. Once pages no longer show it, it waits for
+-- `virtual` seconds from now on, as after a poll of its own, and for `latestMs` at most: otherwise all members that left a page
+-- would come first, all at once. A named subject is polled itself all the same.
 local function cover(plan, member, claimsKey, ms, alarmMs, virtual, latestMs)
   if alarmMs ~= '' and redis.call('HEXISTS', plan.key .. ':items', member) == 1 then
     redis.call('ZADD', plan.key .. ':alarms', text(plan.now + tonumber(alarmMs)), member)

@@ -1,11 +1,11 @@
 --[[
-  The queue of a receiver: where each of its open deliveries is. A delivery is in one of these, or waits for the one
+  The queue of a receiver, with the place of each open delivery. A delivery is in one of these, or waits for the one
   before it of the same subject, whose end queues it. All but `sending` are ordered by a number.
 
-  <queue>:due       zset  id -> its turn, microseconds: what was opened first goes first
-  <queue>:later     zset  id -> when it is tried again, ms
-  <queue>:batched  zset  id -> when it comes up again, ms: it waits to be sent together with others, or for a newer version
-  <queue>:sending   hash  id -> `<process>:<ms>`, who sends it and since when
+  <queue>:due       zset  id -> its turn, microseconds: the first opened goes first
+  <queue>:later     zset  id -> time of its next try, ms
+  <queue>:batched  zset  id -> time at which it is due again, ms: it waits to be sent together with others, or for a newer version
+  <queue>:sending   hash  id -> `<process>:<ms>`, its sender and the start of sending
 ]]
 local function openQueue(base)
   return { due = base .. ':due', later = base .. ':later', batched = base .. ':batched', sending = base .. ':sending' }
@@ -27,7 +27,7 @@ local function takeOff(queue, id)
   redis.call('HDEL', queue.sending, id)
 end
 
--- Moves what a list holds up to a time to `due`, a bounded number. Returns how many.
+-- Moves the deliveries of a list up to a time to `due`, a bounded number. Returns the number.
 local function bringForward(queue, list, upTo, prefix, most)
   local ids = redis.call('ZRANGEBYSCORE', list, '-inf', upTo, 'LIMIT', 0, most)
   for _, id in ipairs(ids) do
@@ -44,7 +44,7 @@ local function holderOf(queue, id)
   return process, tonumber(since)
 end
 
--- Whether the delivery before it of the same subject has not ended.
+-- True when the delivery before it of the same subject has not ended.
 local function waitsForAnother(key, prefix)
   local after = redis.call('HGET', key, 'after')
   return after and redis.call('HGET', prefix .. after, 'outcome') == 'pending'

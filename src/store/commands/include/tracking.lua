@@ -1,11 +1,11 @@
--- Whether somebody still wants a subject, and whether a config names it (and not only a page shows it). Wants
+-- Returns two flags: a claim still wants the subject; the config names it, and not only a page shows it. Needs
 -- include/claims.lua before it.
 local function wantedBy(subject, claimsKey, wantedKey)
   local current = currentClaims(claimsKey, wantedKey)
   return #current > 0, isNamedBy(current, subject)
 end
 
--- Ends the tracking of a subject. Wants include/open-transfers.lua and include/ended.lua before it.
+-- Ends the tracking of a subject. Needs include/open-transfers.lua and include/ended.lua before it.
 local function finish(plan, subject, keys, named)
   forget(plan, subject)
   local counted = redis.call('HGET', keys.subject, 'counted')
