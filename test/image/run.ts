@@ -26,7 +26,7 @@ if (values.work === undefined) {
     stdio: 'inherit',
   });
   process.exitCode = status ?? 1;
-  // Empty: what was mounted there went with the namespace.
+  // Empty: the mounts went with the namespace.
   await rmdir(work);
 } else {
   const cleanUps: (() => Promise<void>)[] = [];
@@ -39,7 +39,7 @@ if (values.work === undefined) {
 }
 
 async function run({ base, work }: { base: string; work: string }, stage: Stage): Promise<void> {
-  // What overlays write to cannot itself be an overlay.
+  // The upper layer of an overlay cannot itself be an overlay.
   spawnSync('mount', ['-t', 'tmpfs', 'tmpfs', work]);
   const context = resolve(import.meta.dirname, '../..');
   const image = await buildImage({ context, base, work });
