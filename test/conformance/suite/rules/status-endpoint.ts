@@ -16,7 +16,6 @@ async function isInvalid(target: Target, query: Record<string, string>, field?: 
   return reply;
 }
 
-/** The only result of a look-up. */
 async function only(target: Target, query: Record<string, string>): Promise<unknown> {
   const results = list(await statusOf(target, query), 'results');
   same(results.length, 1, `results of ${JSON.stringify(query)}`);
@@ -267,7 +266,6 @@ const ENDPOINT_RULES: Omit<Rule, 'section'>[] = [
   },
 ];
 
-/** The status endpoint: its parameters and its numbered rules. */
 export const STATUS_ENDPOINT_RULES: readonly Rule[] = [
   ...inSection('GET /v1/intents/status: parameters', PARAMETER_RULES),
   ...inSection('GET /v1/intents/status: rules', ENDPOINT_RULES),

@@ -8,7 +8,7 @@ import { inSection, type Rule } from '../rule.ts';
 
 const OLDER_PATHS = /^\/deposit-gateway\/v2/;
 
-/** A field name that is no longer taken. */
+/** A field name that is no longer accepted. */
 function retired(id: string, name: string, value: unknown): Omit<Rule, 'section'> {
   return {
     id,
@@ -21,7 +21,6 @@ function retired(id: string, name: string, value: unknown): Omit<Rule, 'section'
   };
 }
 
-/** Versions, numbered as there. */
 export const VERSIONING_RULES: readonly Rule[] = inSection('Versioning', [
   {
     id: 'versioning rule 1',
