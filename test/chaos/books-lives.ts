@@ -20,6 +20,7 @@ export function rowsOf(report: Report): Map<string, ReportRow> {
   return new Map(report.transfers.map((row) => [row.subject.toLowerCase(), row]));
 }
 
+/** The first event that reported an end. */
 export function endOf({ reported }: TrueTransfer): ToldEvent | undefined {
   return reported.find(({ status }) => ENDED.has(status));
 }

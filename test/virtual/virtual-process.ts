@@ -29,6 +29,7 @@ import { RedisMonitor } from '../../src/store/redis-monitor.ts';
 import { SchemaWatch } from '../../src/store/schema-watch.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
+/** A line of the log of a process. */
 export type LogLine = { level: number; msg: string; [field: string]: unknown };
 
 /**
