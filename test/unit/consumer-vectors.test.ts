@@ -13,7 +13,7 @@ import { VECTORS } from '../support/consumer-vectors.ts';
 
 type Pairs = readonly (readonly [string, string])[];
 
-/** Headers as the frameworks have them. */
+/** Headers in the types of the frameworks. */
 const HEADERS: readonly [form: string, of: (pairs: Pairs) => Record<string, string | string[]> | Headers][] =
   [
     ['lists where they repeat', listed],

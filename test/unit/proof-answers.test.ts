@@ -12,7 +12,7 @@ const LOG = {
   blockHash: HASH,
 };
 
-/** What one endpoint answers, with lists in it. */
+/** The answer of one endpoint, with lists in it. */
 const receipt = (logs: unknown) => ({
   transactionHash: HASH,
   blockHash: HASH,

@@ -24,7 +24,6 @@ import {
 const HOUR = 3_600;
 const LATER = { nowMs: (STATED_AT + HOUR) * 1_000 };
 
-/** Both endpoints found the same. */
 function both(parts: Partial<Found> = {}): Reading[] {
   return [found('own', parts), found('other', parts)];
 }
@@ -260,7 +259,7 @@ describe('one log proves one transfer', () => {
     (index: number) =>
       index === 3 ? claim(parts) : null;
 
-  // What is stated is of 1,000 to Alice, who is known: a weight of 2, and 3 where exactly so much moved.
+  // The statement is 1,000 to Alice, who is known: a weight of 2, and 3 where exactly that amount moved.
   test.each<[string, Partial<Found>, string, Partial<Statement>?, Partial<Claim>?]>([
     [
       'it is taken, and nothing on the chain ties it to this one any more than to the other',
