@@ -33,7 +33,7 @@ export function proofDifferences({ transfers, checkedChains, wallets }: BooksTru
 
 /**
  * The verdict that must be reported of a payment. A refund is verified when it goes back to the payer, who is reported on EVM
- * chains alone, or when it is exactly the sent amount; a fulfilment says nothing about it.
+ * chains alone, or when it is exactly the sent amount; a fulfilment is no evidence of it.
  */
 function wordFor(stated: Stated, isFundingProved: boolean): Expected {
   if (stated.payment === 'refund') {

@@ -71,7 +71,6 @@ export type BooksTruth = {
   closeAfterMs: number;
 };
 
-/** Statuses after which a transfer is no longer under way. */
 export const ENDED: ReadonlySet<string> = new Set(['filled', 'settled', 'refunded']);
 
 type Showing = { at: number; records: readonly { id: string; status: string; updatedAt: number | null }[] };

@@ -54,7 +54,6 @@ async function runAtMidnight({ seconds, starting }: Options): Promise<void> {
   }
 }
 
-/** Runs this program again; resolves with its exit code. */
 async function again(env: NodeJS.ProcessEnv): Promise<number> {
   const child = spawn(process.execPath, process.argv.slice(1), { env, stdio: 'inherit' });
   const pass = (signal: NodeJS.Signals): void => void child.kill(signal);

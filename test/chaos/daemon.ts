@@ -17,7 +17,6 @@ export class ChaosDaemon {
   /** The time from each SIGTERM to the exit of the process, in ms. */
   readonly shutdownsMs: number[] = [];
   readonly problems: string[] = [];
-  /** Number of starts with a wrong clock. */
   startsWithWrongClock = 0;
 
   /** `bender` is the library that bends its clock; null leaves the clock right. `env` applies to every start. */

@@ -9,7 +9,6 @@ export type Ordered = {
   fundedAtMs: number | null;
   /** The minimum that the quote promises; null for a vault, which promises nothing. */
   minimum: bigint | null;
-  /** The delivered amount; null for none. */
   delivers: bigint | null;
   stepFails: boolean;
   isRefunded: boolean;
@@ -92,7 +91,6 @@ export function accountFacts(
     const seen = bySubject.get(subject) ?? [];
     const kind = subject.slice(0, subject.indexOf(':'));
     const warnedMs = expiresAtMs - conditions.warnBeforeMs;
-    /** An answer in the span that showed the subject as unfunded. */
     const unfundedFrom = (fromMs: number, toMs = Number.POSITIVE_INFINITY): boolean =>
       seen.some(({ status, doneAtMs }) => UNFUNDED.test(status) && doneAtMs >= fromMs && doneAtMs < toMs);
     const knownFromMs = Math.min(

@@ -47,7 +47,6 @@ const USDC = {
 };
 const WALLET = '0x52908400098527886E0F7030069857D2E4169EE7';
 
-/** Faults of the answers; the seed draws several at once. */
 const FAULTS = [
   { type: 'latency', ms: 20, spreadMs: 300, rate: 0.3 },
   { type: 'error', code: 'internal-error', rate: 0.1 },
@@ -151,8 +150,7 @@ async function run(seed: number, slower: number): Promise<Outcome> {
     const within = async (what: string, holds: () => Promise<boolean>): Promise<unknown> =>
       eventually(what, holds, REPORTED_WITHIN_MS).catch(() => null);
     await within('the last of each was shown', async () => isShownToTheEnd(ordered, await shownBy(sandbox)));
-    // A superfluous report would come with the next poll of each wallet, whose answer is stored by the time of the request after
-    // it.
+    // A superfluous report would come with the next poll of each wallet, which is stored by the time of the request after it.
     const sinceMs = Date.now();
     await within('each wallet was looked at again', async () => {
       const asked = (await sandbox.requests(sinceMs)).map(({ query }) => query.wallet?.toLowerCase());

@@ -40,7 +40,6 @@ export class HeapGauge {
     });
   }
 
-  /** `url`: the address at which the daemon serves. */
   static async of(program: Program, url: string): Promise<HeapGauge> {
     const [, address = ''] = await program.line(/^Debugger listening on (ws:\S+)/);
     const socket = new WebSocket(address);

@@ -24,7 +24,6 @@ const LINGERS_MS = 20_000;
 const BEYOND_SHARE = 0.05;
 /** Share of the pages with further records that must cause no event. */
 const STRANGER_SHARE = 0.3;
-/** Share of the records that are about as large as the limits allow. */
 const LARGE_SHARE = 0.03;
 
 /** Levels of a page around a member of a record: its object, its list and the record. */
@@ -131,7 +130,6 @@ export class HostileTransfers {
     this.#transfers.set(transfer.hash, transfer);
   }
 
-  /** Describes the transfers with an unshown or a further status. */
   get waiting(): string[] {
     return [...this.#transfers.values()]
       .filter(({ step, statuses, shownAtMs }) => step < statuses.length - 1 || shownAtMs === null)

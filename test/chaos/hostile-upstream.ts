@@ -12,7 +12,6 @@ const digits = (count: number): string => `1.${'0'.repeat(count - 2)}1`;
 const filled = (member: string, count: number): string => `[${Array(count).fill(member).join(',')}]`;
 const results = (list: string): string => `{"results":${list},"nextCursor":null}`;
 
-/** Bodies at and beyond the limits, by name. */
 const BODIES: Readonly<Record<string, () => string>> = {
   'under 1 MiB': () => results(`["${'x'.repeat(MIB - 100)}"]`),
   'over 1 MiB': () => results(`["${'x'.repeat(MIB)}"]`),

@@ -40,7 +40,6 @@ const HEAP_EVERY_MS = 2_000;
 const MOOD_MS = 3_000;
 const MOODS: readonly Mood[] = ['well', 'well', 'hanging', 'resetting', 'overloaded'];
 
-/** Every kind of token in the config, by name. */
 const TOKENS: Readonly<Record<string, string>> = Object.fromEntries(
   Object.keys(serverSchema.shape.tokens.unwrap().shape).map((kind) => [
     kind,
@@ -206,7 +205,6 @@ export async function hostile(options: {
   }
 }
 
-/** Opens a session of the console. Returns its cookie. */
 async function signIn(url: string): Promise<string> {
   const answer = await fetch(`${url}/console/session`, {
     method: 'POST',

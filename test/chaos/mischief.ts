@@ -48,7 +48,6 @@ export async function doMischief(
     done.push({ what, victim, fromMs, toMs: Date.now() });
   }
 
-  /** Acts repeatedly until the end, with random waits of a few seconds. */
   async function again(
     victim: string,
     meanSeconds: number,

@@ -27,7 +27,6 @@ const ORDERS = ['oldest-first', 'shuffled-pages', null] as const;
 
 const PAGES = { path: '/v1/intents/status', rate: 1 };
 
-/** A daemon beside the first one, with a config file of its own. */
 type Second = { daemon: ChaosDaemon; configFile: string; isRunning: boolean };
 
 /** The objects of acts. */
@@ -49,7 +48,6 @@ export type Stage = {
 
 type Act = (stage: Stage) => Promise<void>;
 
-/** The acts of an operator, with their weights. */
 export const ACTS: Readonly<Record<string, { weight: number; act: Act }>> = {
   'rename a subscription': { weight: 3, act: edit((config, random) => config.rename(random)) },
   'move a wallet': { weight: 3, act: edit((config, random) => config.move(random)) },
@@ -118,7 +116,6 @@ async function switchMode(stage: Stage): Promise<void> {
   if (wasManual) await reload(configFile);
 }
 
-/** Truncates the file to half for some seconds. */
 async function halfWrite(stage: Stage): Promise<void> {
   const { config, configFile, random } = stage;
   await writeFile(configFile, config.text.slice(0, config.text.length / 2));

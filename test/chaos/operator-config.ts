@@ -25,7 +25,6 @@ export class OperatorConfig {
   readonly #spelled = new Map<string, string>();
   readonly #endpoints: Readonly<Record<string, object>>;
   readonly #checked = new Set<string>();
-  /** True when the file requests manual reloads. */
   isManual = false;
 
   /** `endpoints`: the file's endpoints of a chain, by its id, once its payments are checked. */
@@ -49,7 +48,6 @@ export class OperatorConfig {
     return `desk-${this.#made}`;
   }
 
-  /** The wallets under no name. */
   get out(): string[] {
     const named = new Set([...this.#named.values()].flat());
     return this.#wallets.filter((wallet) => !named.has(wallet));

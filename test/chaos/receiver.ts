@@ -27,9 +27,7 @@ export class MoodyReceiver {
   #mood: Mood = 'well';
   /** The requests answered with 204, in order. */
   readonly arrivals: Arrival[] = [];
-  /** The same, each with its event. */
   readonly taken: { id: string; event: RenderedEvent; atMs: number }[] = [];
-  /** Requests with a signature that does not verify. */
   readonly forged: string[] = [];
 
   constructor(name: string) {

@@ -17,7 +17,6 @@ export type Subjects = Awaited<ReturnType<SandboxProcess['subjects']>>;
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
-/** The longest wait for everything to drain, in ms. */
 export const DRAIN_MS = 400_000;
 
 export const PREFIX = 'intentwatch';

@@ -22,7 +22,6 @@ const AMOUNT = '100000000';
 const source = { chainId: 8453, token: USDC_BASE, funder: WALLET };
 const destination = { chainId: 10, token: USDC_OPTIMISM, recipient: WALLET };
 
-/** The default route: USDC from Base to Optimism. */
 export const ROUTE: Material['route'] = { source, destination, amount: AMOUNT };
 
 const VAULT_REQUEST = {
@@ -151,7 +150,6 @@ async function funded(sandbox: Sandbox): Promise<Pick<Material, 'swappedQuote' |
   return { swappedQuote: quote.id.slice('quote:'.length), depositAddressWallet: WALLET };
 }
 
-/** A quote and a vault that expired without funding. */
 async function expired(
   sandbox: Sandbox,
   funder: string,

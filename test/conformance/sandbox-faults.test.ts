@@ -53,7 +53,6 @@ async function page(query: string) {
 const wallet = () => `wallet=${sandbox.subjects().wallets[0]}`;
 const ids = ({ results }: z.infer<typeof pageSchema>) => results.map(({ id }) => id);
 
-/** An intent that was born and settled in this sandbox's lifetime. */
 function livedIntent(): string {
   const found = sandbox
     .transitions()

@@ -76,7 +76,6 @@ let sandbox: Sandbox;
 let service: Pool;
 let quoting: Pool;
 
-/** A request: everything that a client can choose. */
 type Asked = { method: string; path: string; headers: Record<string, string>; body?: Buffer };
 
 async function ask(pool: Pool, { method, path, headers, body }: Asked): Promise<Raw> {
@@ -172,7 +171,6 @@ afterAll(async () => {
   await sandbox.close();
 });
 
-/** Replacements of a value, or of a part of one. */
 const strange = fc.oneof(
   fc.jsonValue(),
   fc.constant(undefined),
@@ -223,7 +221,6 @@ type Mutation = typeof mutation extends fc.Arbitrary<infer M> ? M : never;
 
 const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null;
 
-/** Every member of a body, at any depth. */
 function places(tree: Tree): { parent: Tree; key: string }[] {
   return Object.entries(tree).flatMap(([key, value]) => [
     { parent: tree, key },
@@ -278,7 +275,6 @@ function mutated(body: Body, mutations: readonly Mutation[]): string {
   return JSON.stringify(tree);
 }
 
-/** Bytes of a text, some of them replaced, repeated or cut. */
 function damaged(text: string, damages: readonly { at: number; byte: number; cut: boolean }[]): Buffer {
   let bytes = Buffer.from(text);
   for (const { at, byte, cut } of damages) {

@@ -27,7 +27,6 @@ type Account = typeof owner;
 
 /** No quote of it expires, on a busy machine too. */
 let sandbox: Sandbox;
-/** Its jobs come to their end soon. */
 let quick: Sandbox;
 let nonces = 0;
 

@@ -17,7 +17,6 @@ const FUNDER = privateKeyToAccount(KEY).address;
 
 /** No quote of it expires, on a busy machine too. */
 const sandbox = new Sandbox({ transfersPerSecond: 0, timeScale: 0.001 });
-/** Its transfers come to their end soon. */
 const quick = new Sandbox({ transfersPerSecond: 0, timeScale: 100 });
 beforeAll(() => Promise.all([sandbox.start(), quick.start()]));
 afterAll(() => Promise.all([sandbox.close(), quick.close()]));

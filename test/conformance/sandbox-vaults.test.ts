@@ -22,7 +22,6 @@ type Account = typeof stranger;
 
 /** No vault of it expires, on a busy machine too. */
 let sandbox: Sandbox;
-/** Its jobs come to their end soon. */
 let quick: Sandbox;
 let nonces = 0;
 

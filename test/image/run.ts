@@ -8,13 +8,12 @@ import { SandboxProcess } from '../support/sandbox-process.ts';
 import { RECEIVER_NAME, Stage } from '../support/stage.ts';
 import { buildImage, containerCommand, mountReadOnly } from './build.ts';
 
-// Does the Dockerfile's steps where no container engine is at hand, and runs what comes of it as compose.yaml does.
+// Executes the steps of the Dockerfile without a container engine, and runs the result as compose.yaml does.
 //
 //   node test/image/run.ts --base FOLDER
 //
-// FOLDER is the root of a system that stands for the image that the Dockerfile names: Debian, with the Node and npm of
-// that tag in /usr/local. It is not written to. Needs root (mounts, in a namespace of their own) and the network that the
-// steps need.
+// FOLDER is the root of a system that stands for the image that the Dockerfile names: Debian, with the Node and npm of that tag
+// in /usr/local. It is not written to. Needs root (mounts, in a namespace of their own) and the network that the steps need.
 
 const { values } = parseArgs({ options: { base: { type: 'string' }, work: { type: 'string' } } });
 if (values.base === undefined) throw new Error('found no --base, expected the root of the base image');

@@ -56,7 +56,6 @@ async function stage(given: { baseMs: number; pendingForMs: number; redis: 'embe
   return { aheadBy, upstream, hook, programs, file, env: clock.env };
 }
 
-/** The lines of a program's log with a given name. */
 function said({ stdout }: Program, name: string): string[] {
   return stdout.filter((line) => line.includes(`"msg":"${name}"`));
 }

@@ -92,7 +92,6 @@ test('the package has JavaScript with types, the tables, the vectors and how to 
   expect(others.sort()).toEqual(['@types', 'intentwatch-consumer', 'pg']);
 });
 
-/** The compiler's errors about a program in the project. */
 async function complaintOf(program: string, { file, resolution }: { file: string; resolution: string }) {
   await writeFile(join(project, file), program);
   const options = { nodenext: ['--module', 'nodenext'], bundler: ['--module', 'esnext'] }[resolution] ?? [];

@@ -153,7 +153,6 @@ async function notedIds(client: RedisClient): Promise<Set<string>> {
   return new Set(ids.filter((_, index) => facts[index]?.outcome === 'delivered'));
 }
 
-/** The events that came more than once. */
 function repeated(receiver: ReceiverProcess): string[] {
   return [...receiver.counts()].filter(([, count]) => count > 1).map(([id]) => id);
 }

@@ -22,7 +22,6 @@ const promtool = needs(PARTS.promtool);
 const options = { skip: promtool.skip };
 const unlessInstalled = promtool.note;
 
-/** Number of firing alerts at a minute, by name. */
 function firing(minutes: number, alerts: Record<string, number>): Expected {
   return {
     expr: 'count by (alertname) (ALERTS{alertstate="firing"})',
@@ -43,7 +42,6 @@ function ofProcess(instance: string, series: Series): Series {
   );
 }
 
-/** Counters of a process: they begin at 0 with the process. */
 const isCounter = (name: string): boolean => /(_total|_count|_bucket)\{/.test(name);
 
 test(

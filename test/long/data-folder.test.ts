@@ -21,10 +21,7 @@ const OWN = [
   'daemon.pid',
 ];
 
-/**
- * The rights on everything in a folder but sockets, and on the folder itself (`.`), such as `600`. A file that is gone before it
- * is read was temporary.
- */
+/** The rights on everything in a folder but sockets, and on the folder (`.`), such as `600`. Vanished files were temporary. */
 async function rightsIn(folder: string): Promise<Record<string, string>> {
   const names = ['.', ...(await readdir(folder, { recursive: true }))].sort();
   const all = await Promise.all(

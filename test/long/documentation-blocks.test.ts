@@ -84,7 +84,6 @@ const WITHOUT_BOOKS = `
 sed -i '/^books:/d' intentwatch.yaml
 `;
 
-/** A file that removes three of four wallets. */
 const ONE_WALLET_LEFT = `sed -E -i 's/wallets: \\[("0x[^"]*").*/wallets: [\\1]/' intentwatch.yaml`;
 
 const ADD_RECEIVER = `
@@ -93,7 +92,6 @@ curl -X POST -H "Authorization: Bearer $INTENTWATCH_TOKEN" -H 'content-type: app
   -d '{ "name": "shop", "type": "webhook", "url": "https://example.com/hook", "secrets": ["'"$WEBHOOK_SECRET"'"] }'
 `;
 
-/** Another key for the secrets of receivers that were made through the API. */
 const ANOTHER_KEY = `
 kill "$DAEMON"
 until ! command curl -s http://127.0.0.1:9464/healthz > /dev/null; do sleep 0.1; done
@@ -127,7 +125,6 @@ const WITH_CONFIG = { files: { 'intentwatch.yaml': CONFIG } };
 
 const BESIDE_DAEMON: Setup = { ...WITH_CONFIG, before: DAEMON };
 
-/** Beside a sandbox, with a config, and without a daemon. */
 const BEFORE_START: Setup = { ...WITH_CONFIG, before: `${SANDBOX}${RECEIVER}${WALLETS}` };
 
 /** The pages that one reader reads in order, with the reader's earlier steps, and those beside the blocks. */

@@ -31,7 +31,7 @@ async function ground(onTestFinished: OnTestFinished): Promise<Ground> {
   return { stage, receiver, dataDir, file };
 }
 
-/** Runs a daemon until it exits by itself; one that takes too long to exit is killed, and records no size. */
+/** Runs a daemon until it exits by itself; one that takes too long to exit is cut off, and records no size. */
 async function runToItsEnd(stage: Stage, file: string): Promise<void> {
   await eventually('a daemon has ended by itself', async () => {
     const daemon = await stage.daemon(file);

@@ -36,7 +36,7 @@ async function readiness(daemon: Program): Promise<{ status: number; body: strin
   return { status: response.status, body: await response.text() };
 }
 
-/** A daemon that is killed leaves its redis-server to the guard, which ends it shortly after. */
+/** A daemon that is cut off during its shutdown leaves its redis-server to the guard, which ends it shortly after. */
 async function expectNoServerIn(dataDir: string): Promise<void> {
   await eventually('no redis-server is left', async () => (await redisServersIn(dataDir)).length === 0);
 }

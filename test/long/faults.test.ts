@@ -90,7 +90,6 @@ const CASES: Case[] = [
   },
 ];
 
-/** The same faults, all at the same time. */
 const TOGETHER: Spell[] = [
   { fault: { type: 'latency', ms: 20, spreadMs: 300, rate: 0.3 }, strikes: 1 },
   { fault: { type: 'error', code: 'internal-error', rate: 0.03 }, strikes: 1 },

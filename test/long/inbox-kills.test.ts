@@ -43,7 +43,6 @@ class KilledConsumer {
     await program.line(/^listening/);
   }
 
-  /** Resolves at the next line of a kind. */
   async next(what: string): Promise<void> {
     return new Promise((resolve) => this.#waiting.push({ what, resolve }));
   }

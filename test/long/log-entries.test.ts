@@ -24,7 +24,6 @@ const open = opening();
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const SUBJECT = `intent:${hashOf(5)}`;
 
-/** An event with every possible member. */
 const WHOLE: Event = {
   id: `evt_${'ab'.repeat(20)}`,
   type: 'intent.refunded',

@@ -44,7 +44,6 @@ function problem(status: number, code: string, headers: Record<string, string> =
   return { status, body, headers: { ...PROBLEM, ...headers } };
 }
 
-/** A receiver that accepts everything. */
 async function receiver(): Promise<{ url: string; types: () => string[] }> {
   const server = await cannedServer(() => ({ status: 204, body: '' }));
   onTestFinished(() => server.close());
@@ -60,7 +59,6 @@ async function isFair(came: readonly Came[], all: readonly string[], expect: Exp
   expect(Math.max(...asks())).toBeLessThan(30);
 }
 
-/** Resolves at a time after another by a number of ms. */
 async function untilMs(atMs: number): Promise<void> {
   await eventually('the time to pass', () => performance.now() >= atMs, 600_000);
 }

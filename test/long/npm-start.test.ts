@@ -2,7 +2,6 @@ import { readdir, readFile } from 'node:fs/promises';
 import { test } from 'vitest';
 import { expectNothingLeft, npmStart } from '../support/npm-start.ts';
 
-/** The processes below a process, and itself. */
 async function treeOf(root: number): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const parents = new Map<number, number>();

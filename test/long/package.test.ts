@@ -24,7 +24,6 @@ async function packageIn(folder: string) {
   return text === null ? null : PACKAGE.partial().parse(JSON.parse(text));
 }
 
-/** The dependencies of the packages in a folder. */
 async function neededBy(modules: string): Promise<Set<string>> {
   const files = await readdir(modules, { recursive: true });
   const folders = files.filter((file) => file.endsWith('/package.json')).map((file) => dirname(file));
@@ -42,7 +41,6 @@ async function dependenciesIn(path: string): Promise<string[]> {
 
 let folder = '';
 let tarball = '';
-/** The place of the package and its command after `npm install --global`. */
 let installed = '';
 let command = '';
 

@@ -259,7 +259,6 @@ describe('a subject that fails while it is requested', () => {
         continue;
       }
       fails = Math.max(fails, start.fails);
-      // A request that times out after fifteen seconds.
       for (let ms = 0; ms < 15_000; ms += 1_000) {
         stage.nowMs += 1_000;
         await ask();

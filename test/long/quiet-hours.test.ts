@@ -11,7 +11,6 @@ const open = opening();
 
 const MINUTE_MS = 60_000;
 
-/** A minute of the day in UTC, in the form of the config. */
 function timeOfDay(atMs: number): string {
   return new Date(atMs).toISOString().slice(11, 16);
 }

@@ -39,7 +39,6 @@ const ASKED = z.object({
 });
 const PAGE = z.object({ results: z.array(z.object({ id: z.string() })) });
 
-/** The wallets of every transfer, as the upstream shows them. */
 async function walletsByTransfer(
   sandbox: Sandbox,
   wallets: readonly string[],
@@ -56,7 +55,6 @@ async function walletsByTransfer(
   return known;
 }
 
-/** True when each wallet was requested since a time. */
 function arePolledAgain(sandbox: Sandbox, wallets: readonly string[], sinceMs: number): boolean {
   const asked = new Set<string>();
   for (const { query } of sandbox.requests(sinceMs)) {
@@ -116,7 +114,6 @@ test('1,000 wallets in and 500 out under load: nothing is lost, nothing invented
     () => arePolledAgain(sandbox, [...stay, ...come], endedMs),
     ROUNDS_MS,
   );
-  // Polls that are under way end.
   await daemon.stopPolling();
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));

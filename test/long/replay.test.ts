@@ -9,7 +9,6 @@ import { opening } from '../support/opening.ts';
 
 const open = opening();
 
-/** Requests a replay of the events from one time to before another. */
 async function replay(
   { replays, events }: DeliveryStage,
   { fromMs, untilMs, types = null }: { fromMs: number; untilMs: number; types?: string[] | null },

@@ -12,7 +12,6 @@ const NEW = hashOf(900);
 /** Under way for ever: its responses report the time. */
 const OPEN = hashOf(800);
 
-/** Transfers that have ended and were reported, each once. */
 async function settled(stage: AgedStage, count: number): Promise<string[]> {
   const hashes = Array.from({ length: count }, (_, index) => hashOf(index + 1));
   for (const hash of hashes) stage.upstream.set(hash, 'settled');

@@ -78,7 +78,6 @@ async function rehearse(owner: ReturnType<typeof privateKeyToAccount>): Promise<
   }
 }
 
-/** A proxy between a client and the sandbox that may change answers. */
 async function relay(
   target: { url: string },
   change: (path: string, body: string) => string,
@@ -111,7 +110,6 @@ async function relay(
   };
 }
 
-/** The event types of a subject in the program's webhooks, in order. */
 function followed(program: Program, method: Method, subject: string): string[] {
   const pattern = /^(\S+): webhook (\S+) #\d+ of (\S+), signature verified$/;
   return program.stdout.flatMap((line) => {

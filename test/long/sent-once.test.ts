@@ -79,9 +79,7 @@ async function stage() {
 
 type Stage = Awaited<ReturnType<typeof stage>>;
 
-/**
- * Stalls by `stall` until all is delivered once: duplicates are permitted only where the machine made a stall longer than 8 s.
- */
+/** Stalls by `stall` until all is delivered once; duplicates are permitted only after a stall longer than 8 s. */
 async function expectSentOnce(stall: (stage: Stage) => Promise<void>): Promise<void> {
   await eventually(
     'a stall that the machine made no longer',

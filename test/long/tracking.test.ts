@@ -24,7 +24,6 @@ const DEFINITION = z.object({
 
 const ANSWER = z.object({ subject: z.string(), created: z.boolean() });
 
-/** The address at which a daemon serves, by its last start. */
 function urlOf(daemon: ChildDaemon): string {
   return z.string().parse(daemon.lines.findLast(({ msg }) => msg === 'server.listening')?.url);
 }

@@ -20,7 +20,6 @@ const { later, started } = opening();
 /** Number of mutated answers to the daemon; `FUZZ_RUNS` sets another. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 400);
 
-/** Mutated answers between two steps of the truth. */
 const PER_STEP = 2;
 
 const ADDRESS = '0x52908400098527886e0f7030069857d2e4169ee7';
@@ -160,7 +159,6 @@ function plan(truths: Truth[], steps: number, mutations: Mutation[]): Place {
   return { truths, plan: answers.flat(), last: steps };
 }
 
-/** Name of the place of a request. */
 function placeOf({ path, query }: Asked): string {
   if (path.startsWith('/deposit-gateway')) return path.split('/').at(-1)?.toLowerCase() ?? '';
   return (query.wallet ?? query.intentHash ?? query.jobId ?? '').toLowerCase();

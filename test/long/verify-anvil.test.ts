@@ -41,7 +41,6 @@ describe.skipIf(OPTIONAL.skip)(`against a real EVM node with a real token${OPTIO
     await rm(folder, { recursive: true, force: true });
   });
 
-  /** Has the upstream state the amount of a transaction's payment. */
   function state(txHash: string, amount = '1000000'): void {
     stated.set(INTENT, {
       id: `intent:${INTENT}`,

@@ -11,9 +11,7 @@ import { slackOf } from '../support/slow-machine.ts';
 import { RECEIVER_NAME, Stage } from '../support/stage.ts';
 import { endsOf, lastReported } from '../support/statuses.ts';
 
-/**
- * The requests buffered in a connection while the sandbox was stopped are answered within this time, also those of dead clients.
- */
+/** Time until the requests buffered during a stop of the sandbox are answered, also those of dead clients. */
 const FLUSHED_MS = 500;
 
 describe.concurrent('with upstream, Redis and receiver in processes of their own', () => {
@@ -114,8 +112,7 @@ describe.concurrent('with upstream, Redis and receiver in processes of their own
     const killedMs = Date.now();
     sandbox.program.send('SIGCONT');
 
-    // Work that is not taken over is lost for ever. The receiver and the sandbox report the time: this process may learn of it
-    // later.
+    // Work that is not taken over is lost. The receiver and the sandbox report the time: this process may learn of it later.
     await eventually('the relay goes on', () =>
       receiver.received.some(
         ({ event, receivedMs }) => receivedMs > killedMs && Date.parse(event.timestamp) > killedMs,

@@ -72,7 +72,6 @@ function closingOf({ balances }: Report): Sum {
   };
 }
 
-/** A report without the time at which it was made, and its notes. */
 function lasting({ madeAt: _, readUntil: __, notes: ___, ...report }: Report): unknown {
   return report;
 }

@@ -131,7 +131,6 @@ const VALUES = [
   ],
 ];
 
-/** One change of the lines of a file. */
 type Slip = (lines: string[]) => string[];
 
 const at = fc.nat(1_000);

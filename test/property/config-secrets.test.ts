@@ -36,7 +36,6 @@ const ENV = {
   ORDER: '1042',
 };
 
-/** Texts that are secrets by their form, in any place. */
 const FORMS = [
   'redis://user:Zqx3pass@redis.example.com:6379',
   'whsec_Zqx49r8GKYqrTwjUPD8ILPZIo2LaLaSw',
@@ -44,7 +43,6 @@ const FORMS = [
   'Bearer Zqx6bearer',
   'https://hooks.slack.com/services/T0/B0/Zqx7slack',
 ];
-/** A secret by its place only. */
 const PLAIN = 'Zqx8plainword';
 const SECRET = /Zqx\d/;
 
@@ -72,7 +70,6 @@ const PLACES: Path[] = [
   ['receivers', 0, 'headers', 'X-Team'],
 ];
 
-/** Shapes in which a slip may write a secret. */
 const SHAPES: [string, (secret: string) => Json][] = [
   ['as it is', (secret) => secret],
   ['in a list', (secret) => [secret]],
@@ -92,7 +89,6 @@ async function config(): Promise<{ tree: Json; load: (tree: Json) => Promise<str
   const { masked, unmask } = maskVariables(text);
   return {
     tree: JSON.parse(unmask(JSON.stringify(parse(masked)))),
-    /** The printed problems of a config; empty where it is right. */
     load: async (tree) => {
       await writeFile(file, stringify(tree));
       const outcome = await loadConfig(file, ENV).catch((error: unknown) => error);

@@ -261,7 +261,6 @@ describe('any answer', () => {
   });
 });
 
-/** Events that do not change the status. */
 const STANDING_WORDS = ['updated', 'step_failed', 'error', 'refund_sent'];
 
 describe('answers with ever newer times', () => {

@@ -31,7 +31,6 @@ const CLOCKS = new Map(
   ]),
 );
 
-/** The wall clock in minutes after midnight. */
 function wallMinute(timeZone: string, atMs: number): number {
   const text = CLOCKS.get(timeZone)?.format(atMs) ?? '';
   return Number(text.slice(0, 2)) * 60 + Number(text.slice(3, 5));

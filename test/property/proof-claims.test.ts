@@ -10,7 +10,6 @@ import { connect, redisTimeMs } from '../../src/store/connection.ts';
 import { CHAIN, ChecksStage, found, PAYEE, TOKEN, txOf } from '../support/checks-stage.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
-/** No rivalry takes more steps. */
 const MOST_STEPS = 100;
 
 let redis: RedisClient;
@@ -132,7 +131,6 @@ function wordOf({ state, because }: Check): string {
   return because === '' ? state : `${state} ${because}`;
 }
 
-/** Holders of a log, by its proof and its place. */
 function holders(ends: readonly Check[]): string[] {
   return ends.flatMap(({ statement, state, proof }, index) => {
     const space = statement.payment === 'source' ? 'in' : 'out';
@@ -162,7 +160,6 @@ const JUDGED_EARLY: Rivalry = {
   early: [1, 1],
 };
 
-/** True when several moves may belong to a rival. */
 function hasSeveral(amounts: readonly string[], { payment, amount }: Rival): boolean {
   const fits = (moved: bigint): boolean =>
     moved > 0n && (payment === 'refund' ? moved <= BigInt(amount) : moved >= BigInt(amount));

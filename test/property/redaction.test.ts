@@ -43,7 +43,6 @@ const SPELLINGS: Readonly<Record<string, (secret: string) => string>> = {
   hexadecimal: (secret) => Buffer.from(secret).toString('hex'),
 };
 
-/** Number of bytes before the secret in the encoded text. */
 const BEFORE: Readonly<Record<string, number>> = {
   'base64 of a login': 5,
   'base64 of AUTH PLAIN': 9,

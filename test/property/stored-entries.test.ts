@@ -25,7 +25,6 @@ const transfers: fc.Arbitrary<OpenTransfer> = fc.record({
   headAtMs: fc.option(fc.nat()),
 });
 
-/** The field names of facts, and any others. */
 const names = fc.oneof(
   fc.string(),
   fc.constantFrom(

@@ -17,7 +17,6 @@ const SOURCES = new Map(
   ]),
 );
 
-/** The imports of a file, types included, as paths within the repository. */
 function importsOf(path: string): string[] {
   return [...(SOURCES.get(path) ?? '').matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(
     ([, target = '']) => normalize(join(dirname(path), target)),
@@ -29,7 +28,6 @@ function section(title: string): string {
   return text;
 }
 
-/** The rows of a section's table, without its head. */
 function rows(title: string): string[][] {
   return section(title)
     .split('\n')

@@ -38,7 +38,6 @@ const stateAfter = (state: BookState | null, one: ReturnType<typeof event>): Boo
 const STATED = event(1, {}).data;
 const SUBJECT = asSubjectId(STATED.subject.id);
 
-/** The verdict on a payment as the record states it. */
 function word(payment: Payment, outcome: ProofOutcome, changes: JsonObject = {}) {
   const record = { ...STATED.record, ...changes };
   const statement = statementsOf({ subject: SUBJECT, record }).find((one) => one.payment === payment);

@@ -244,7 +244,7 @@ describe('the account explains', () => {
       problems: [],
       tolerated: { clock: 1 },
     });
-    // An event of an earlier observation of another status comes from our clock.
+    // The event of the clock has another status than the shown one.
     expect(sums({ said, reported: [{ ...FILLED, from: null }, ranOut] }).problems).toHaveLength(1);
     expect(
       sums({ said, reported: [{ ...ranOut, status: 'pending', from: 'pending' }] }).problems,

@@ -56,7 +56,6 @@ function tablesOf(text: string): string[][] {
   }, []);
 }
 
-/** The unchanged blocks of a page in one language. */
 function codesIn(text: string, language: string): string[] {
   return codeBlocks(text)
     .filter((block) => block.language === language)

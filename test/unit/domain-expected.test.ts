@@ -36,7 +36,6 @@ function lifeOf({ fate, waits }: TransferPlan): Life {
   return { endsSeconds: waits.toFill, status: 'filled' };
 }
 
-/** Transfers as the sandbox draws them. */
 function lives(seed: number, count: number): Life[] {
   const generator = createGenerator({ seed, wallets: 10 });
   const plans = Array.from({ length: count }, (_, index) => generator.transfer({ stream: 'born', index }));

@@ -405,7 +405,7 @@ describe('the next poll', () => {
     expect(unseen(0).restMs).toBeCloseTo(5_000, 3);
     expect(unseen(DAY_MS).restMs).toBeCloseTo(600_000, 3);
     expect(unseen(DAY_MS).virtualSeconds).toBeCloseTo(600, 6);
-    // A clock that has gone back since named it.
+    // The clock that named it has gone back since.
     expect(unseen(-3_600_000)).toEqual(unseen(0));
   });
 

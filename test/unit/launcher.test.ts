@@ -28,7 +28,7 @@ esac
 
 const MAIN = `console.log(JSON.stringify({ pid: process.pid, version: process.version, args: process.argv.slice(2) }));\n`;
 
-/** True when a file is a Node older than the program needs. */
+/** A Node that is older than the program needs. */
 const NODE_20 = needs(PARTS.node20);
 
 let root = '';

@@ -140,7 +140,6 @@ test('open transfers are shown by state, route and token, with what they have se
   expect(body).toContain('intentwatch_transfer_oldest_seconds{state="overdue"} 0\n');
 });
 
-/** Number of our own series in an answer. */
 async function countSeries(metrics: Metrics): Promise<number> {
   const { body } = await metrics.expose();
   return body.split('\n').filter((line) => line.startsWith('intentwatch_')).length;

@@ -22,7 +22,6 @@ function create(sources: Partial<MetricSources> = {}): { signals: Signals; metri
   return { signals, metrics: metricsOf({ signals, sources, receivers, routes: ['base-to-optimism'] }) };
 }
 
-/** Every series of our own, with its value. */
 async function series(metrics: Metrics): Promise<Map<string, number>> {
   const { body } = await metrics.expose();
   const samples = body.split('\n').filter((line) => line.startsWith('intentwatch_'));

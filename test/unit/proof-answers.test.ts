@@ -12,7 +12,6 @@ const LOG = {
   blockHash: HASH,
 };
 
-/** The answer of one endpoint, with lists in it. */
 const receipt = (logs: unknown) => ({
   transactionHash: HASH,
   blockHash: HASH,

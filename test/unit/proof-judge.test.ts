@@ -28,7 +28,6 @@ function both(parts: Partial<Found> = {}): Reading[] {
   return [found('own', parts), found('other', parts)];
 }
 
-/** A verdict in a word or two. */
 function verdictOf(
   readings: readonly Reading[],
   { stated = {}, known = {} }: { stated?: Partial<Statement>; known?: Partial<JudgeRules> } = {},

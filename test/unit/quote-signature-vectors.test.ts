@@ -18,7 +18,6 @@ const { vectors } = fileSchema.parse(JSON.parse(await readFile(FILE, 'utf8')));
 /** Changes of one byte: of its lowest bit, of all bits. */
 const MASKS = [0x01, 0xff];
 
-/** Number of changed bytes of each field in `npm test`. */
 const BYTES = 9;
 
 const MAX_UINT64 = 2n ** 64n - 1n;

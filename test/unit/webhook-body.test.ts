@@ -148,7 +148,6 @@ test('an event of any size is below 20 kB, and whole exactly when it fits', () =
   );
 });
 
-/** Texts of ten characters, all different. */
 function names(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `n${index}`.padStart(10, '-'));
 }

@@ -6,7 +6,6 @@ import type { VirtualConfig } from './virtual-config.ts';
 /** An act in a life, and its weight. */
 export type Act = { weight: number; act: (life: Life) => Promise<void> };
 
-/** The acts of an operator, and disturbances of the operator's work. */
 export const ACTS: Readonly<Record<string, Act>> = {
   'let time pass': { weight: 6, act: (life) => life.pass(life.someSpan(), 2) },
   'rename a subscription': { weight: 4, act: edit((config, { random }) => config.rename(random)) },
@@ -262,7 +261,6 @@ async function jumpClock(life: Life): Promise<void> {
   await life.pass(MINUTE, 2);
 }
 
-/** One of the two clocks is wrong for a while. */
 async function partClocks(life: Life): Promise<void> {
   const { random } = life;
   life.stir();

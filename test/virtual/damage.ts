@@ -192,9 +192,7 @@ function isSound(seed: number): Promise<boolean> {
   return known;
 }
 
-/**
- * Lives by some seeds with one line changed. Returns the first seed whose life adds up only without the change, and the problem.
- */
+/** Lives by some seeds with one line changed. Returns the first seed that adds up only without the change, and the problem. */
 async function firstNoticed(damage: Damage): Promise<{ seed: number; problem: string } | null> {
   for (const seed of SEEDS) {
     const problem = await lifeWith(damage, seed);

@@ -169,7 +169,6 @@ export class Life {
     await this.seat('one', config);
   }
 
-  /** Gives a process a file of its own, and starts it. */
   async seat(name: string, config: VirtualConfig): Promise<Seat> {
     const folder = join(this.#folder, name);
     await mkdir(folder, { recursive: true });
@@ -190,7 +189,6 @@ export class Life {
     return join(folder, 'intentwatch.yaml');
   }
 
-  /** Replaces the file of a process in one step. */
   async write(seat: Seat, text?: string): Promise<void> {
     const file = this.fileOf(seat);
     await writeFile(`${file}.new`, text ?? seat.config.text(this.random, join(seat.folder, 'data')));
@@ -476,13 +474,11 @@ export class Life {
   }
 }
 
-/** The rules by which a process closes the days of the books. */
 function rulesOf({ running, config }: Seat): DayRules {
   const { closeAfter, rpc } = (running ?? config).settings;
   return { closeAfterMs: CLOSE_AFTER_MS[closeAfter] ?? HOUR, checked: new Set(rpc ? [String(CHAIN)] : []) };
 }
 
-/** True when a cursor has expired. */
 function isDeadCursor({ msg, reason }: LogLine): boolean {
   return msg === 'poll.failed' && String(reason).includes('Invalid cursor');
 }

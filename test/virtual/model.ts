@@ -173,10 +173,7 @@ export class PairModel {
     return { atMs, pairs: new Map([...this.#now].map(([pair, standing]) => [pair, { ...standing }])) };
   }
 
-  /**
-   * Redis was put back. The newest config holds; pairs that only the dump names are suspended anew or ended, and the program has
-   * to find out which.
-   */
+  /** Redis was put back. Pairs that only the dump names are suspended anew or ended; the program has to find out which. */
   restore(dump: Dump, atMs: number, { isUnwatched }: { isUnwatched: boolean }): void {
     this.restores.push({ fromMs: dump.atMs, atMs, isUnwatched });
     for (const [pair, before] of [...this.#now]) {
@@ -229,7 +226,6 @@ export class PairModel {
     );
   }
 
-  /** All standings of a receiver towards the items of a transfer. */
   history(receiver: string, transfer: Transfer): Standing[] {
     return itemsOf(transfer).flatMap((item) => this.#all.get(`${receiver} ${item}`) ?? []);
   }

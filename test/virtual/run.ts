@@ -5,7 +5,6 @@ import { ACTS } from './acts.ts';
 import { Life } from './life.ts';
 import type { VirtualAccount } from './virtual-account.ts';
 
-/** Lives a number of acts by a seed. `say` is notified of each act. */
 async function live(seed: number, acts: number, say: (line: string) => void): Promise<VirtualAccount> {
   const life = await Life.begin(seed);
   const tell = (what: string): void =>

@@ -14,10 +14,8 @@ export type Lived = {
   /** The polls that were cut off by the death of their process. */
   cut: ReadonlySet<number>;
   got: ReadonlyMap<string, readonly Got[]>;
-  /** Every event that was in the log at some time. */
   logged: ReadonlyMap<string, RenderedEvent>;
   named: ReadonlyMap<string, string>;
-  /** Times when operator events reported a restore. */
   restoredMs: readonly number[];
 };
 
@@ -42,7 +40,6 @@ export type VirtualAccount = {
   problems: string[];
 };
 
-/** Reasons to drop suspended items. */
 const SUSPENSION_REASONS: ReadonlySet<string> = new Set(['span-over', 'removed']);
 
 const DAY_MS = 24 * 3_600_000;

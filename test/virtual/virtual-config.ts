@@ -16,7 +16,6 @@ export type Wanted = { desks: ReadonlyMap<string, Desk>; receivers: ReadonlySet<
 /** Further settings of a file. `closeAfter` belongs to the books; `rpc`: payments of a chain are checked. */
 export type Settings = { graceSpan: string; mode: 'watch' | 'manual'; closeAfter: string; rpc: boolean };
 
-/** The chain on which all transfers are paid. */
 export const CHAIN = 8453;
 
 /** No server listens there: payments wait to be checked. */
@@ -31,7 +30,6 @@ export class VirtualConfig {
   readonly #hooks: Readonly<Record<string, object>>;
   readonly #items: readonly Item[];
   desks = new Map<string, Desk>();
-  /** Receivers that the file leaves out. */
   away = new Set<string>();
   settings: Settings;
   #made = 0;
@@ -57,7 +55,6 @@ export class VirtualConfig {
     return `desk-${this.#made}`;
   }
 
-  /** The items under no name. */
   get out(): Item[] {
     const named = new Set([...this.desks.values()].flatMap(({ items }) => items));
     return this.#items.filter((item) => !named.has(item));
@@ -73,7 +70,6 @@ export class VirtualConfig {
       .filter(([, { items, receivers }]) => items.length > 0 && receivers.length > 0);
   }
 
-  /** The subscriptions, items and receivers of the file. */
   get wants(): Wanted & { items: Set<Item> } {
     const desks = new Map(this.#standing());
     return {
@@ -178,7 +174,6 @@ export class VirtualConfig {
     if (within.length > 0) this.leave([pick(random, within)]);
   }
 
-  /** Takes a receiver out, or puts one back. */
   turnReceiver(random: Random): void {
     const all = Object.keys(this.#hooks).filter((name) => name !== OPERATOR);
     if (this.away.size > 0) this.away.clear();
@@ -194,5 +189,4 @@ export class VirtualConfig {
   }
 }
 
-/** The receiver of operator events. */
 export const OPERATOR = 'operator';

@@ -32,12 +32,9 @@ import type { VirtualTime } from './virtual-time.ts';
 /** A line of the log of a process. */
 export type LogLine = { level: number; msg: string; [field: string]: unknown };
 
-/**
- * Number of further commands to Redis before a process dies, and whether Redis still executes the last one, whose reply is lost.
- */
+/** Number of further commands before a process dies, and whether Redis executes the last one, whose reply is lost. */
 export type Dying = { commands: number; isLastMade: boolean };
 
-/** The process that acts at present. */
 const acting = new AsyncLocalStorage<VirtualProcess>();
 
 /** Rounds of polls in one step: enough for all due polls, and no endless loop where some poll is always due. */
@@ -124,7 +121,6 @@ export class VirtualProcess {
   #isAlive = true;
   #dying: Dying | null = null;
   readonly #died = Promise.withResolvers<void>();
-  /** Called before each poll. */
   onPoll: () => void = () => undefined;
   /** Stores the books at the end of each step: their sources, and whether a day may be closed. */
   onBooks: (sources: FeedSources, isCertain: (redisMs: number) => boolean) => Promise<void> = async () =>
@@ -291,7 +287,6 @@ export class VirtualProcess {
     }
   }
 
-  /** Ends it as a service manager does. */
   async close(): Promise<void> {
     await this.#do(() => this.#daemon.close());
     this.#isAlive = false;

@@ -37,7 +37,6 @@ export class VirtualTime {
     syncBuiltinESMExports();
   }
 
-  /** Environment of a Redis that uses this clock. */
   get env(): Readonly<Record<string, string>> {
     return this.#clock.env;
   }

@@ -11,7 +11,7 @@ const LIVES = [
   ['pending', 'failed'],
 ];
 
-/** Those of jobs of the gateway and of vaults, whose records have no time. */
+/** Lives of jobs of the gateway and of vaults, whose records have no time. */
 const JOB_LIVES = [
   ['pending', 'permit_sent', 'completed'],
   ['pending', 'failed'],
@@ -28,10 +28,7 @@ const VAULT_PATH = '/deposit-gateway/v2/depositAddresses/';
 /** A state of a transfer. `updatedAt` is Unix seconds, 0 where its records have no time; `atMs` is its true time. */
 export type State = { status: string; updatedAt: number; atMs: number };
 
-/**
- * A transfer, or a job or vault; `subject` is its id in canonical form. It belongs to a wallet (null: found only by its name), or
- * to a transaction.
- */
+/** A transfer, job or vault; `subject` is its canonical id. Of a wallet (null: found only by its name), or of a transaction. */
 export type Transfer = {
   subject: string;
   wallet: string | null;

@@ -95,10 +95,7 @@ export async function vaultTransfer(
 
 const MOST_PERMITS = 200n;
 
-/**
- * Funds a vault by an EIP-2612 permit; returns the answer and the sent body. The number of the owner's earlier permits is found
- * by trying.
- */
+/** Funds a vault by an EIP-2612 permit; returns the answer and the sent body. Finds the owner's permit count by trying. */
 export async function submitPermit(
   target: Target,
   { vault, value }: { vault: VaultPlace; value: bigint },
@@ -115,9 +112,7 @@ export async function submitPermit(
   }
 }
 
-/**
- * Requests a vault at the older path. The interface does not show the name of the chain's parameter: `sourceChainId` is assumed.
- */
+/** Requests a vault at the older path. The name of the chain's parameter is not documented: `sourceChainId` is assumed. */
 export function lookUpVault(target: Target, { address, chainId }: VaultPlace): Promise<Reply> {
   return atVaults(target, {
     path: `/deposit-gateway/v2/depositAddresses/${address}`,

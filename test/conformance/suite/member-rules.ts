@@ -12,9 +12,7 @@ type Row = {
   required?: true;
   /** Values that must each be shown at least once, such as every word of a list. */
   shows?: readonly unknown[];
-  /**
-   * Value of the member when the rule is broken; by default it is removed, or set to a meaningless value where it is optional.
-   */
+  /** Value of the member when the rule is broken; by default removed, or meaningless where it is optional. */
   broken?: unknown;
 };
 

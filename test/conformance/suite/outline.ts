@@ -2,7 +2,6 @@ function numbered(prefix: string, count: number): string[] {
   return Array.from({ length: count }, (_, index) => `${prefix} ${index + 1}`);
 }
 
-/** Rows of a table, or items of a list, separated by spaces. */
 function rows(prefix: string, names: string): string[] {
   return names.split(' ').map((name) => `${prefix}: ${name}`);
 }

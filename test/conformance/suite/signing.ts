@@ -34,7 +34,6 @@ function newNonce(): Hex {
   return toHex(randomBytes(32));
 }
 
-/** Unix seconds, an hour from now. */
 function inAnHour(): bigint {
   return BigInt(Math.floor(Date.now() / 1000) + 3600);
 }

@@ -7,7 +7,6 @@ export class Tally {
     this.#answers += 1;
   }
 
-  /** Adds occurrences of the rule's member in the answers. */
   shown(times: number): void {
     this.#members = (this.#members ?? 0) + times;
   }

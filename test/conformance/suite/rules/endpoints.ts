@@ -198,5 +198,4 @@ const QUOTE_REQUEST_RULES = inSection('POST /v1/quotes', [
   },
 ]);
 
-/** Rules of the inputs and outputs of the v1 endpoints. */
 export const ENDPOINT_RULES: readonly Rule[] = [...V1_RULES, ...QUOTE_REQUEST_RULES];

@@ -15,7 +15,6 @@ import { given, inSection, type Need, type Rule, type Stage, type Target } from 
 
 type Answerer = (target: Target) => Promise<Reply>;
 
-/** A code with its status, and the way to cause it. */
 function code(
   status: number,
   name: string,

@@ -79,5 +79,4 @@ const VAULT_RULES = inSection(
   { stage: 'finished', needs: ['vault'] },
 );
 
-/** The records of the deposit-vault endpoints, member by member. */
 export const GATEWAY_RECORD_RULES: readonly Rule[] = [...JOB_RULES, ...VAULT_RULES];

@@ -11,7 +11,6 @@ import { anyAddress, baseUnits, chainId, evmAddress, nonEmpty, unixSeconds } fro
 const on = { path: OPEN_QUOTES, status: 201 };
 const UUID = '[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}';
 
-/** Expects a refusal with 400 in the open quoting service's form. */
 async function isRefused(target: Target, place: string, value: unknown): Promise<void> {
   const body = bodyOf(await askOpenly(target, changed(openRequest(target), place, value)), 400);
   list(body, 'validationErrors');

@@ -43,7 +43,6 @@ export function forged(change: (right: Signed) => Signed): Breakage {
   };
 }
 
-/** The content that the signature of a quote must cover. */
 function contentsOf(quote: unknown): Signed {
   return {
     id: text(quote, 'id'),
@@ -59,7 +58,6 @@ async function verifies(target: Target): Promise<void> {
   same(await signerOf(await newQuote(target), chainId), await quoteSigner(target, chainId), 'signer');
 }
 
-/** Rules of a quote's signature, in the order of the interface. */
 export const QUOTE_SIGNATURE_RULES: readonly Rule[] = inSection('Quote signature', [
   {
     id: 'quote signature: signer',

@@ -29,7 +29,6 @@ async function filled(target: Target): Promise<unknown> {
   return only(target, { intentHash: given(target, 'filledIntent') });
 }
 
-/** All pages of a wallet, as lists of ids. */
 async function pages(target: Target, query: Record<string, string>): Promise<string[][]> {
   const found: string[][] = [];
   let cursor: string | null = null;

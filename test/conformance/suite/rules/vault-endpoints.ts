@@ -193,5 +193,4 @@ const CURRENT_RULES = inSection('Deposit vaults: current public path set', [
   },
 ]);
 
-/** The deposit-vault endpoints of both generations. */
 export const VAULT_ENDPOINT_RULES: readonly Rule[] = [...TRANSFER_RULES, ...LOOK_UP_RULES, ...CURRENT_RULES];

@@ -8,7 +8,6 @@ import { inSection, type Rule } from '../rule.ts';
 
 const OLDER_PATHS = /^\/deposit-gateway\/v2/;
 
-/** A field name that is no longer accepted. */
 function retired(id: string, name: string, value: unknown): Omit<Rule, 'section'> {
   return {
     id,
