@@ -7,8 +7,8 @@ import { sumDifferences } from './books-sums.ts';
 import type { BooksTruth, TrueTransfer } from './books-truth.ts';
 
 /**
- * What the books of two days in a row say otherwise than what was made and reported; nothing where they agree. Which day
- * something is in follows from when it happened, and from whether it was reported before the first day was closed.
+ * Lists the differences between the reports of two consecutive days and the transfers that were made and reported. The day of an
+ * item follows from the time when it happened, and from whether it was reported before the first day was closed.
  */
 export function differencesOf(reports: readonly [BooksReport, BooksReport], truth: BooksTruth): string[] {
   const [first, second] = reports;
@@ -35,7 +35,7 @@ export function differencesOf(reports: readonly [BooksReport, BooksReport], trut
   return found;
 }
 
-/** What a report itself says is wrong. No log was lost here, and none was set back. */
+/** Lists problems that a report itself names. No log was lost here, and none was set back. */
 function ownProblems({ day, from, checks, notes }: BooksReport): string[] {
   return [
     ...(from === `${day}T00:00:00.000Z` ? [] : [`${day} begins at ${from}`]),
@@ -44,7 +44,7 @@ function ownProblems({ day, from, checks, notes }: BooksReport): string[] {
   ];
 }
 
-/** What was reported as overdue before its time, by its first second. */
+/** Lists subjects that were reported as overdue before the first second at which they could be. */
 function earlyWarnings(
   { subject, statuses, reported }: TrueTransfer,
   { overdueAfterMs }: BooksTruth,

@@ -5,15 +5,14 @@ import { type Account, livesOf } from './books-lives.ts';
 import { proofWords } from './books-proofs.ts';
 import type { BooksTruth } from './books-truth.ts';
 
-/** How much is tried: of a long run some of everything, for each try goes through the whole account. */
+/** Most alterations that one run tries: a long run tries a sample of every kind, because each try checks the whole account. */
 const MOST_TRIED = 2_000;
 
-/** Something that is left out of the report of a day, or made wrong in it. */
 type Alteration = { what: string; alter: (report: BooksReport) => BooksReport };
 
 type DayAccount = Account & { truth: BooksTruth };
 
-/** What is left out or altered of right books without being noticed: the account would be blind to it. */
+/** Finds omissions and alterations of correct books that the account does not notice. */
 export function blindSpots(
   reports: readonly [BooksReport, BooksReport],
   truth: BooksTruth,
@@ -35,7 +34,7 @@ export function blindSpots(
   return { tried: tried.length, unnoticed };
 }
 
-/** Each exception left out, and named twice; what may be named and need not is no test. */
+/** Omits each exception, and duplicates it. Optional exceptions are not tested. */
 function* exceptionsAltered(account: DayAccount): Generator<Alteration> {
   const expected = expectedExceptions(account);
   for (const [at, exception] of account.report.exceptions.entries()) {
@@ -53,7 +52,6 @@ function* exceptionsAltered(account: DayAccount): Generator<Alteration> {
   }
 }
 
-/** Each row left out, and with a word of the chain that was not said. */
 function* rowsAltered({ report, day, lives, dayOf }: DayAccount): Generator<Alteration> {
   for (const [at, { subject }] of report.transfers.entries()) {
     yield {
@@ -76,7 +74,6 @@ function* rowsAltered({ report, day, lives, dayOf }: DayAccount): Generator<Alte
   }
 }
 
-/** Each balance and sum off by one base unit. */
 function* sumsAltered({ report }: DayAccount): Generator<Alteration> {
   for (const name of ['opening', 'started', 'ended', 'closing'] as const) {
     for (const at of report.balances.keys()) {

@@ -3,13 +3,13 @@ import { type Account, endOf, type Life, NEVER } from './books-lives.ts';
 import { proofWords } from './books-proofs.ts';
 import type { Accepted, BooksTruth, ToldEvent } from './books-truth.ts';
 
-/** The time that after a receiver's answer a daemon that stood still may have noted it. */
+/** Longest time between a receiver's answer and the note of a daemon that was stopped meanwhile. */
 const NOTED_WITHIN_MS = 10_000;
 
-/** The interval at which an exception must be named at least, and at most. */
+/** Least and greatest number of times that an exception must be named. */
 type Expected = Map<string, { least: number; most: number }>;
 
-/** Every exception of a day by what was made and reported, and nothing else. */
+/** Compares the exceptions of a day with those that follow from the transfers made and reported. */
 export function exceptionDifferences(account: Account & { truth: BooksTruth }): string[] {
   const { report } = account;
   const expected = expectedExceptions(account);
@@ -52,7 +52,7 @@ export function expectedExceptions({
     }
     const end = endOf(transfer);
     if (endDay === day && end !== undefined && end.status !== 'refunded') {
-      // Details may come after the end: until then it is not known how much was paid out.
+      // Details may come after the end: until then the paid amount is unknown.
       const shown = reported.slice(reported.indexOf(end)).filter(({ showsDestination }) => showsDestination);
       if (!shown.some(isBy)) expect(keyOf('amount-unknown', subject), !shown.some(mayBeBy));
     }
@@ -75,7 +75,7 @@ export function expectedExceptions({
   return expected;
 }
 
-/** What is disputed or without proof on a day on which anything was seen of the transfer, and whether that is certain. */
+/** Disputed and unproved payments of a day on which the transfer was observed, and whether they are certain. */
 function proofExceptions(
   { transfer, startDay, endDay }: Life,
   { day, dayOf, truth }: Pick<Account, 'day' | 'dayOf'> & { truth: BooksTruth },
@@ -100,14 +100,14 @@ function proofExceptions(
   return named.map(([kind, isCertain]) => [kind, isCertain && isSeen && words.size === 1]);
 }
 
-/** True when a receiver had accepted an event when the report of its day looked; null where that cannot be known. */
+/** True when a receiver had accepted an event before the report of its day was made; null where that is unknown. */
 function wasAccepted(
   accepted: Accepted | undefined,
   { report, closeAfterMs, kills }: { report: BooksReport } & Pick<BooksTruth, 'closeAfterMs' | 'kills'>,
 ): boolean | null {
   const byMs = Math.min(Date.parse(report.madeAt), Date.parse(report.to) + closeAfterMs);
   if (accepted === undefined || accepted.firstMs > byMs) return false;
-  // Who was killed before it had noted the answer sends again, and the receiver has died by then.
+  // A daemon that was killed before it noted the answer sends again, and the receiver has died by then.
   const { lastMs } = accepted;
   if (kills.some(({ fromMs, toMs }) => fromMs <= lastMs + NOTED_WITHIN_MS && toMs >= lastMs)) return null;
   const isDayOver = Date.parse(report.madeAt) > byMs;

@@ -1,18 +1,18 @@
 import type { BooksReport, ReportRow } from '../../src/domain/books/report-schema.ts';
 import { type BooksTruth, ENDED, type ToldEvent, type TrueTransfer } from './books-truth.ts';
 
-/** On which of two days something is in the books; `null`: it was appended while the first one was being closed. */
+/** Day of two to which the books assign an item; `null`: it was appended while the first day was being closed. */
 export type DayNumber = 1 | 2 | null;
 
-/** The days in which a transfer starts and ends in the books, by what was made; `NEVER` is after both. */
+/** The days in which a transfer starts and ends in the books, as made; `NEVER` is after both. */
 export type Life = { transfer: TrueTransfer; startDay: number; endDay: number };
 
 export const NEVER = 3;
 
-/** Says of an event in which day it is. */
+/** Returns the day of an event. */
 export type DayOf = (event: ToldEvent) => DayNumber;
 
-/** A day of two, and in which days all transfers are. */
+/** One day of two, and the days of all transfers. */
 export type Account = { report: BooksReport; day: number; lives: readonly Life[]; dayOf: DayOf };
 
 /** The rows of a day by their transfers. */
@@ -20,14 +20,14 @@ export function rowsOf(report: BooksReport): Map<string, ReportRow> {
   return new Map(report.transfers.map((row) => [row.subject.toLowerCase(), row]));
 }
 
-/** The first event that reported of an end. */
+/** The first event that reported an end. */
 export function endOf({ reported }: TrueTransfer): ToldEvent | undefined {
   return reported.find(({ status }) => ENDED.has(status));
 }
 
 /**
- * The days of all transfers. What happened in the first day and is booked in the second must have been reported after the first
- * was closed, and whatever was reported later than that must be booked there too.
+ * The days of all transfers. An item that happened in the first day and is booked in the second must have been reported after the
+ * first was closed. An item that was reported after that must be booked in the second.
  */
 export function livesOf(
   [first, second]: readonly [BooksReport, BooksReport],

@@ -17,7 +17,7 @@ const TIME_SCALE = 10;
 export const CLOSE_AFTER_MS = 20_000;
 export const OVERDUE_AFTER_MS = 6_000;
 
-/** What chains show of some of the payments, in place of what is stated. */
+/** Payments that chains show in place of the stated ones. */
 const LIES: readonly Lie[] = [
   'reverted',
   'no-log',
@@ -37,7 +37,7 @@ const PINNED = { address: FULFILMENT_ADDRESS, event: FULFILMENT_EVENT, hash: 'in
 /** More attempts than any failure here can use up. */
 const RETRIES = { delays: ['200ms', '500ms', ...Array.from({ length: 90 }, () => '1s')] };
 
-/** What the programs of a run find in their environment: this one's clock, and what Node made of their files before. */
+/** Environment of the programs of a run: the clock of this one, and the code cache of Node. */
 export const ENV = Object.fromEntries(
   [
     'LD_PRELOAD',
@@ -51,7 +51,7 @@ export const ENV = Object.fromEntries(
   }),
 );
 
-/** A sandbox in a process of its own, whose chains lie. */
+/** Starts a sandbox whose chains lie, in a process of its own. */
 export async function startSandbox(
   seed: number,
   later: (close: () => Promise<unknown>) => void,
@@ -74,7 +74,7 @@ export async function startSandbox(
   return SandboxProcess.of(program);
 }
 
-/** Two endpoints of a chain, on hosts of distinct names but for the chains that have one host. */
+/** Two endpoints of a chain, on hosts of distinct names except for the chains that have one host. */
 function endpointsOf({ url }: SandboxProcess, chainId: number): object[] {
   return ENDPOINTS.map((name) => {
     const own = `${url}/chains/${chainId}/${name}`;

@@ -6,7 +6,7 @@ import type { BooksTruth, Stated, ToldEvent, TrueTransfer } from './books-truth.
 
 type ProofWord = ReportRow['proof'];
 
-/** What a chain must say of each payment, by what was made, and what was reported of it; nothing where they agree. */
+/** Compares the verdict of a chain on each payment, as made, with the reported one. Empty where they agree. */
 export function proofDifferences({ transfers, checkedChains, wallets }: BooksTruth): string[] {
   return transfers.flatMap(({ subject, stated, reported }) => {
     const saidOf = (payment: string): string => {
@@ -20,7 +20,7 @@ export function proofDifferences({ transfers, checkedChains, wallets }: BooksTru
     return stated.flatMap((one) => {
       if (!checkedChains.has(one.chainId)) return [];
       const [says, expected] = [saidOf(one.payment), wordFor(one, isFundingProved)];
-      // The upstream may pay to somebody whom the config does not name; one host alone is not believed against it.
+      // The upstream may pay a recipient whom the config does not name; a single host is not believed against it.
       const isStranger = one.payment === 'destination' && !wallets.has(one.recipient.toLowerCase());
       const ofStranger = ONE_HOST.has(one.chainId) ? 'open' : 'disputed other-recipient';
       if (says === expected || (isStranger && says === ofStranger)) return [];
@@ -32,8 +32,8 @@ export function proofDifferences({ transfers, checkedChains, wallets }: BooksTru
 }
 
 /**
- * What must be reported of a payment. A refund is verified where it goes back to whoever paid, which is reported on EVM chains alone, or
- * is exactly what was sent; what a fulfilment says is nothing of it.
+ * The verdict that must be reported of a payment. A refund is verified when it goes back to the payer, who is reported on EVM
+ * chains alone, or when it is exactly the sent amount; a fulfilment is no evidence of it.
  */
 function wordFor(stated: Stated, isFundingProved: boolean): Expected {
   if (stated.payment === 'refund') {
@@ -43,7 +43,7 @@ function wordFor(stated: Stated, isFundingProved: boolean): Expected {
   return expectedOf({ stated, isContradicted: false, isFundingProved, first: null });
 }
 
-/** What a row must say of the chain on a day: one word, or two where it cannot be known on which day something was taken in. */
+/** The verdict of the chain that a row must have on a day: one, or two where the day on which it was stored is unknown. */
 export function proofWords(
   transfer: TrueTransfer,
   { day, dayOf, isEnded }: Pick<Account, 'day' | 'dayOf'> & { isEnded: boolean },
@@ -53,7 +53,7 @@ export function proofWords(
   return new Set([isBy, mayBeBy].map((by) => wordOf(transfer, { by, isEnded })));
 }
 
-/** A dispute of any payment counts most; else what was said of the payment that ended it. */
+/** A dispute of any payment takes precedence; otherwise the verdict on the payment that ended the transfer. */
 function wordOf(
   transfer: TrueTransfer,
   { by, isEnded }: { by: (event: ToldEvent) => boolean; isEnded: boolean },

@@ -15,7 +15,7 @@ export type Reports = readonly [BooksReport, BooksReport];
 
 type Say = (line: string) => void;
 
-/** The whole event log. */
+/** Reads the whole event log. */
 export async function readLog(url: string): Promise<LogEntry[]> {
   const client = connect({ kind: 'server', url });
   try {
@@ -25,7 +25,7 @@ export async function readLog(url: string): Promise<LogEntry[]> {
   }
 }
 
-/** The books of both days, by the command; null where one cannot be read now. */
+/** Reads the books of both days with the command; null where one cannot be read now. */
 export async function readReports(
   [day, next]: readonly [string, string],
   configFile: string,
@@ -43,7 +43,7 @@ export async function readReports(
   return first === null || second === null ? null : [first, second];
 }
 
-/** Says what there was. */
+/** Prints the counts of a run. */
 export function sayCounts(
   { reports, truth }: { reports: Reports; truth: BooksTruth },
   { disruptions, say }: { disruptions: readonly Disruption[]; say: Say },
@@ -66,14 +66,14 @@ export function sayCounts(
   }
 }
 
-/** Tries whether anything of right books could have been left out or altered unnoticed. Returns what could. */
+/** Tries to omit or alter parts of correct books unnoticed. Returns the alterations that go unnoticed. */
 export function unnoticedIn({ reports, truth }: { reports: Reports; truth: BooksTruth }, say: Say): string[] {
   const { tried, unnoticed } = blindSpots(reports, truth);
   say(`left out or altered by turns: ${tried}, unnoticed ${unnoticed.length}`);
   return unnoticed.map((what) => `unnoticed: ${what}`);
 }
 
-/** Keeps what the books hold of the transfers that problems name. Returns the folder. */
+/** Stores the books' rows of the transfers that problems name. Returns the folder. */
 export async function keepRows(
   problems: readonly string[],
   { seed, truth, url }: { seed: number; truth: BooksTruth | undefined; url: string },

@@ -3,7 +3,7 @@ import { type Account, endOf, NEVER, rowsOf } from './books-lives.ts';
 import { proofWords } from './books-proofs.ts';
 import type { TrueTransfer } from './books-truth.ts';
 
-/** What the newest row of a transfer says otherwise than what was made. */
+/** Lists the differences between the newest row of a transfer and the transfer as made. */
 export function differencesOfOne(row: ReportRow | undefined, transfer: TrueTransfer): string[] {
   const { subject, statuses, saidMs, source, destination, reported } = transfer;
   if (row === undefined) return [`${subject} is not in the books`];
@@ -26,8 +26,8 @@ export function differencesOfOne(row: ReportRow | undefined, transfer: TrueTrans
 }
 
 /**
- * A transfer has a row on each day in which it was under way, or a check reported of it, and where an exception of it is named; no
- * other has. The row says the status that was reported last by then, and what the chain had said.
+ * A transfer has a row on each day in which it was under way, or a check or an exception of it was reported; no other has. The
+ * row has the last status reported by then, and the verdict of the chain.
  */
 export function rowDifferences({ report, day, lives, dayOf }: Account): string[] {
   const rows = rowsOf(report);
@@ -48,7 +48,7 @@ export function rowDifferences({ report, day, lives, dayOf }: Account): string[]
     const days = reported.map(dayOf);
     if (days.includes(null)) return found;
     const last = reported.findLast((_, at) => (days[at] ?? NEVER) <= day)?.status ?? statuses[0]?.status;
-    // One that was under way when its wallet was subscribed is in the books before anything is reported of it.
+    // A transfer under way when its wallet was subscribed is in the books before any event of it.
     if (row.status === last || (row.carried && reported.length === 0)) return found;
     return [...found, `${report.day}: ${subject} was ${last}, in the books ${row.status}`];
   });

@@ -17,7 +17,7 @@ import { MailServer } from './mail-server.ts';
 import { doMischief } from './mischief.ts';
 import { MoodyReceiver } from './receiver.ts';
 
-/** What a run of the books is given; `later` closes something when it is over. */
+/** Input of a run of the books; `later` registers a function that closes a resource at the end. */
 export type BooksRun = {
   seconds: number;
   seed: number;
@@ -28,13 +28,13 @@ export type BooksRun = {
 const DRAIN_MS = 600_000;
 const DAY_MS = 86_400_000;
 
-/** So much later than all else the chains are in the end: longer than a missing payment is waited for. */
+/** At the end the chains are ahead by this: longer than the wait for a missing payment. */
 const CHAINS_AHEAD_SECONDS = 3_900;
 const TRANSFERS_PER_SECOND = 4;
 
 /**
- * Disturbs two daemons around midnight. Returns whether the books of both days are what was made; `late` where everything had
- * not started before it.
+ * Disturbs two daemons around midnight. Returns whether the books of both days match the transfers made; `late` where some
+ * process started after midnight.
  */
 export async function booksRun({ seconds, seed, say, later }: BooksRun): Promise<'right' | 'wrong' | 'late'> {
   const day = new Date().toISOString().slice(0, 10);
@@ -44,7 +44,7 @@ export async function booksRun({ seconds, seed, say, later }: BooksRun): Promise
   later(() => redis.close());
   const postgres = await PostgresProcess.start();
   later(() => postgres.close());
-  // One accepts all in the end; the other dies for good in the first day.
+  // One accepts all in the end; the other stops for good in the first day.
   const receivers = { backend: new MoodyReceiver('backend'), ledger: new MoodyReceiver('ledger') };
   for (const receiver of Object.values(receivers)) {
     await receiver.start();
@@ -135,7 +135,7 @@ export async function booksRun({ seconds, seed, say, later }: BooksRun): Promise
   const problems = [...differences, ...daemons.flatMap(({ problems: list }) => list)];
   for (const one of found) {
     sayCounts(one, { disruptions, say });
-    // Where they differ anyway, nothing that is altered goes unnoticed.
+    // Books that differ already show each alteration.
     if (differences.length === 0) problems.push(...unnoticedIn(one, say));
   }
   for (const problem of problems.slice(0, 40)) say(`  ${problem}`);

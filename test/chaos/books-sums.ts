@@ -1,11 +1,9 @@
 import { type Account, endOf, NEVER, rowsOf } from './books-lives.ts';
 import { type Money, placeOf } from './books-truth.ts';
 
-/** Counts and amounts by place. */
 class Sums {
   readonly #sums = new Map<string, { count: number; amount: bigint }>();
 
-  /** Sums as a report shows them. */
   static of(list: readonly { chainId: string; token: string; count: number; amount: string }[]): Sums {
     const sums = new Sums();
     for (const { chainId, token, count, amount } of list) {
@@ -23,7 +21,7 @@ class Sums {
     return this.#sums.get(place) ?? { count: 0, amount: 0n };
   }
 
-  /** The place where these, of the books, are not as the others, of what was made. */
+  /** First place where these sums, of the books, differ from those of the transfers made. */
   unlike(made: Sums): string[] {
     return [...new Set([...this.#sums.keys(), ...made.#sums.keys()])].flatMap((place) => {
       const [has, wants] = [this.#get(place), made.#get(place)];
@@ -35,7 +33,7 @@ class Sums {
   }
 }
 
-/** Every sum of a day, against the same sum over what was made. */
+/** Compares every sum of a day with the same sum over the transfers made. */
 export function sumDifferences({ report, day, lives, dayOf }: Account): string[] {
   const made = {
     opening: new Sums(),
@@ -58,7 +56,7 @@ export function sumDifferences({ report, day, lives, dayOf }: Account): string[]
     const end = endOf(transfer);
     add('refunded', source, endDay === day && end?.status === 'refunded');
     if (end === undefined || end.status === 'refunded') continue;
-    // It is delivered with the first answer that shows how much.
+    // It is delivered with the first answer that shows the amount.
     const shown = reported.slice(reported.indexOf(end)).find(({ showsDestination }) => showsDestination);
     const shownDay =
       shown === undefined ? NEVER : (dayOf(shown) ?? (row.get(subject)?.delivered == null ? 2 : 1));

@@ -3,7 +3,7 @@ import { lieSchema } from '../../sandbox/chains/lies.ts';
 import type { LogEntry } from '../../src/store/log-entry.ts';
 import type { Arrival } from './reckoning.ts';
 
-/** What the sandbox's control port says of payments. */
+/** Payments as the sandbox's control port reports them. */
 export const paymentsSchema = z.array(
   z.object({
     at: z.number(),
@@ -19,10 +19,9 @@ export const paymentsSchema = z.array(
   }),
 );
 
-/** A payment as the upstream stated it, and what its chain shows instead. */
+/** A payment as the upstream stated it, and the payment that its chain shows instead. */
 export type Stated = z.infer<typeof paymentsSchema>[number];
 
-/** What a check reported of a payment. */
 const REPORTED_PROOF = z.object({
   payment: z.string(),
   reason: z.string().nullable().default(null),
@@ -32,7 +31,7 @@ const REPORTED_PROOF = z.object({
 /** An amount at a place: a chain and a token. */
 export type Money = { place: string; amount: bigint };
 
-/** An event as the log has it: when what it tells happened, and when it was appended (ms). */
+/** An event of the log: the time of the change, and the time of its append (ms). */
 export type ToldEvent = {
   id: string;
   type: string;
@@ -43,11 +42,11 @@ export type ToldEvent = {
   proof: z.infer<typeof REPORTED_PROOF> | null;
 };
 
-/** A transfer as it really was: every status with its second (Unix ms), what was paid where, and what was reported of it. */
+/** A transfer as made: every status with its second (Unix ms), its payments, and its reported events. */
 export type TrueTransfer = {
   subject: string;
   statuses: { status: string; atMs: number }[];
-  /** Every second that its record ever said (Unix ms): details change it too. */
+  /** Every `updatedAt` of its record (Unix ms): details change it too. */
   saidMs: ReadonlySet<number>;
   source: Money | null;
   destination: Money | null;
@@ -55,32 +54,31 @@ export type TrueTransfer = {
   reported: readonly ToldEvent[];
 };
 
-/** When a receiver accepted an event for the first time and for the last, ms. */
+/** The times when a receiver first and last accepted an event, ms. */
 export type Accepted = { firstMs: number; lastMs: number };
 
-/** All that the books are held against. `receivers`: what each accepted, by the ids of events; `checkedChains` have endpoints. */
+/** The reference for the books. `receivers`: accepted events by id; `checkedChains` have endpoints. */
 export type BooksTruth = {
   transfers: readonly TrueTransfer[];
   receivers: ReadonlyMap<string, ReadonlyMap<string, Accepted>>;
   checkedChains: ReadonlySet<number>;
-  /** Who may rightly receive, in lower case. */
+  /** The rightful recipients, in lower case. */
   wallets: ReadonlySet<string>;
-  /** The receiver that accepts nothing any more, and when a daemon or Redis was killed (ms). */
+  /** The receiver that accepts nothing any more, and the times when a daemon or Redis was killed (ms). */
   dead: string;
   kills: readonly { fromMs: number; toMs: number }[];
   overdueAfterMs: number;
   closeAfterMs: number;
 };
 
-/** Statuses after which nothing is under way. */
 export const ENDED: ReadonlySet<string> = new Set(['filled', 'settled', 'refunded']);
 
 type Showing = { at: number; records: readonly { id: string; status: string; updatedAt: number | null }[] };
 
 /**
- * What the sandbox made, from its logs of transitions, payments and showings, with what the event log tells of each. What
- * had ended before `polledMs` is history and no money under way, unless an answer had shown it before its end, or an event reported
- * of it later.
+ * The transfers that the sandbox made, from its logs of transitions, payments and responses, with their events. A transfer that
+ * ended before `polledMs` is history and no money under way, unless a response showed it before its end, or an event reported it
+ * later.
  */
 export function transfersOf(
   transitions: readonly { subject: string; to: string; at: number }[],
@@ -127,7 +125,7 @@ export function transfersOf(
   });
 }
 
-/** What the event log tells of intents, in its order. Words of our own clock happen when they are notified. */
+/** Statuses from our own clock happen when they are notified. */
 function reportedOf(log: readonly LogEntry[]): Map<string, ToldEvent[]> {
   const reported = new Map<string, ToldEvent[]>();
   for (const entry of log) {
@@ -154,12 +152,12 @@ function reportedOf(log: readonly LogEntry[]): Map<string, ToldEvent[]> {
   return reported;
 }
 
-/** How a place is named in sums: the chain, and the token whatever its case. */
+/** Name of a place in sums: the chain, and the token in one case. */
 export function placeOf(chainId: string, token: string): string {
   return `${chainId} ${token.toLowerCase()}`;
 }
 
-/** What a receiver accepted, from its answers in their order. */
+/** The events that a receiver accepted, from its answers in order. */
 export function acceptedOf(arrivals: readonly Arrival[]): Map<string, Accepted> {
   const accepted = new Map<string, Accepted>();
   for (const { id, atMs } of arrivals) {

@@ -5,9 +5,9 @@ import { EXIT } from '../../src/exit.ts';
 import { PARTS } from '../support/optional-parts.ts';
 import { booksRun } from './books-run.ts';
 
-// Two daemons on one Redis keep the books in a Postgres while everything around them fails at random moments, and midnight
-// comes in the middle: every program's clock is set so by faketime. At the end the books of both days are held against
-// what the sandbox made. Exits with 0 only if they balance and agree to the last unit, and name every exception.
+// Two daemons on one Redis store the books in a Postgres while their environment fails at random times, with midnight in the
+// middle: faketime sets the clock of every program. At the end the books of both days are compared with the transfers that the
+// sandbox made. Exits with 0 only if they balance and agree to the last unit, and name every exception.
 
 const DAY_MS = 86_400_000;
 const LONGEST_START_SECONDS = 120;
@@ -29,8 +29,8 @@ await new Command('books')
   .parseAsync();
 
 /**
- * Runs this program anew with a clock on which midnight (UTC) comes in the middle of the disturbed time; once more with a
- * later midnight where everything took too long to start.
+ * Runs this program again with a clock on which midnight (UTC) falls into the disturbed time; once more with a later midnight
+ * where the start took too long.
  */
 async function runAtMidnight({ seconds, starting }: Options): Promise<void> {
   const bender = PARTS.faketime.place;
@@ -43,7 +43,7 @@ async function runAtMidnight({ seconds, starting }: Options): Promise<void> {
     const offsetMs = DAY_MS - (Date.now() % DAY_MS) - (seconds / 2 + startingSeconds) * 1_000;
     const env = {
       ...process.env,
-      // Redis brings an allocator that requests the time before the library can tell it: the C library's goes before.
+      // Redis brings an allocator that requests the time before the library can answer: the C library's comes first.
       LD_PRELOAD: [bender, ...globSync('/lib/*/libc.so.6')].join(':'),
       FAKETIME: `+${Math.round(offsetMs / 1_000)}s`,
       FAKETIME_DONT_FAKE_MONOTONIC: '1',
@@ -54,7 +54,6 @@ async function runAtMidnight({ seconds, starting }: Options): Promise<void> {
   }
 }
 
-/** Runs this program anew; resolves with its exit code. */
 async function again(env: NodeJS.ProcessEnv): Promise<number> {
   const child = spawn(process.execPath, process.argv.slice(1), { env, stdio: 'inherit' });
   const pass = (signal: NodeJS.Signals): void => void child.kill(signal);

@@ -4,24 +4,22 @@ import { Program } from '../support/program.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
-/** The interval at which a daemon whose clock may be wrong is started with one that is. */
+/** Share of the starts of a daemon with a bent clock that have a wrong clock. */
 const WRONG = 0.7;
 
-/** One of the daemons that are disturbed: a process that is started again and again with the same config. */
+/** A disturbed daemon: a process that is started again and again with the same config. */
 export class ChaosDaemon {
   readonly name: string;
   readonly #configFile: string;
   readonly #bender: string | null;
   readonly #env: Readonly<Record<string, string>>;
   #program: Program | null = null;
-  /** The time that each SIGTERM took until the process had ended, in ms. */
+  /** The time from each SIGTERM to the exit of the process, in ms. */
   readonly shutdownsMs: number[] = [];
-  /** What did not go as it should. */
   readonly problems: string[] = [];
-  /** The interval at which it was started with a wrong clock. */
   startsWithWrongClock = 0;
 
-  /** `bender` is the library that bends its clock; null leaves the clock right. `env` is there at every start. */
+  /** `bender` is the library that bends its clock; null leaves the clock right. `env` applies to every start. */
   constructor(options: {
     name: string;
     configFile: string;
@@ -53,17 +51,15 @@ export class ChaosDaemon {
     };
   }
 
-  /** What it has said last since its last start. */
   get said(): readonly string[] {
     return this.#program?.stdout ?? [];
   }
 
-  /** Waits until everything in it runs. */
   async started(): Promise<void> {
     await this.#program?.line(/"msg":"daemon.started"/);
   }
 
-  /** Has the process stand still, as on a machine that is suspended. */
+  /** Stops the process as on a suspended machine. */
   stop(): void {
     this.#program?.send('SIGSTOP');
   }
@@ -76,7 +72,7 @@ export class ChaosDaemon {
     await this.#program?.end('SIGKILL');
   }
 
-  /** Ends it the clean way, which must work however the world around it is. */
+  /** Ends it by SIGTERM, which must work in any state of its environment. */
   async terminate(): Promise<void> {
     if (this.#program === null) return;
     const { code, signal, tookMs } = await this.#program.end('SIGTERM');

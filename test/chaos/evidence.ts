@@ -2,7 +2,7 @@ import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Writes each part of what was seen into a file of its own, one entry a line, in a new folder. Returns the folder. */
+/** Writes each part of the evidence into a file of its own, one entry a line, in a new folder. Returns the folder. */
 export async function keepEvidence(
   seed: number,
   parts: Record<string, readonly object[] | readonly string[]>,

@@ -1,21 +1,20 @@
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 
-/** What a run asked the sandbox to do with a quote or vault. Times are Unix ms; amounts are base units. */
+/** An order of the run to the sandbox about a quote or vault. Times are Unix ms; amounts are base units. */
 export type Ordered = {
   subject: string;
   intent: string;
   expiresAtMs: number;
-  /** When it was funded; null for never. */
+  /** Time of the funding; null for never. */
   fundedAtMs: number | null;
-  /** What the quote promises at least; null for a vault, which promises nothing. */
+  /** The minimum that the quote promises; null for a vault, which promises nothing. */
   minimum: bigint | null;
-  /** What arrives; null where nothing does. */
   delivers: bigint | null;
   stepFails: boolean;
   isRefunded: boolean;
 };
 
-/** What an answer that could be read showed of a subject, and when its last byte was sent. */
+/** The state of a subject in a readable answer, and the time of its last byte. */
 export type Shown = {
   id: string;
   status: string;
@@ -26,8 +25,8 @@ export type Shown = {
 };
 
 /**
- * What the run did beside: how long before the expiry it wants to be warned, and when the daemon was away. `committedMs`:
- * from an answer to the event that it makes on this machine, where the daemon is not away.
+ * Other conditions of the run: the configured warning time before expiry, and the absences of the daemon. `committedMs`: longest
+ * time from an answer to the event that it causes on this machine while the daemon runs.
  */
 export type Conditions = {
   warnBeforeMs: number;
@@ -35,19 +34,22 @@ export type Conditions = {
   committedMs: number;
 };
 
-/** The interval at which each kind of fact was due and shown by answers in time, and how often it was reported. `problems`: each fact that was not reported once, or did not happen. */
+/**
+ * Counts of each kind of fact: due and shown by answers in time, and reported. `problems`: each fact that was not reported
+ * exactly once, or did not happen.
+ */
 export type FactsAccount = {
   due: Record<string, number>;
   reported: Record<string, number>;
-  /** Not reported, because no answer showed it in time; or reported, because answers were behind the truth. */
+  /** Not reported, because no answer showed it in time; or reported, because answers were stale. */
   excused: number;
   problems: string[];
 };
 
-/** The types of which every event must have its reason in what the sandbox was asked to do. */
+/** Event types that must each have a cause in an order to the sandbox. */
 const FACTS = /\.(short|expiring|expired|step_failed|refund_sent|error)$/;
 
-/** Holds what a receiver was notified against what the sandbox was asked to do, and what its answers showed of that. */
+/** Compares the events of a receiver with the orders to the sandbox and with its answers. */
 export function accountFacts(
   ordered: readonly Ordered[],
   shown: readonly Shown[],
@@ -63,7 +65,7 @@ export function accountFacts(
     facts.set(key, [...(facts.get(key) ?? []), event]);
   }
 
-  /** Counts a fact of a subject: due once, or not at all; `excuse` is why it may be otherwise. */
+  /** Counts a fact of a subject that is due once, or not at all; `excuse` is the reason for an exception. */
   function expect(
     type: string,
     subject: string,
@@ -89,15 +91,14 @@ export function accountFacts(
     const seen = bySubject.get(subject) ?? [];
     const kind = subject.slice(0, subject.indexOf(':'));
     const warnedMs = expiresAtMs - conditions.warnBeforeMs;
-    /** An answer at or after a time that showed the subject as unfunded. */
     const unfundedFrom = (fromMs: number, toMs = Number.POSITIVE_INFINITY): boolean =>
       seen.some(({ status, doneAtMs }) => UNFUNDED.test(status) && doneAtMs >= fromMs && doneAtMs < toMs);
     const knownFromMs = Math.min(
       ...seen.filter(({ status }) => status !== 'unknown').map(({ atMs }) => atMs),
     );
-    /** A daemon that knows the subject takes an answer that does not for a stale one, which says nothing. */
+    /** A daemon that knows the subject ignores an answer that does not as stale. */
     const isStale = ({ status, atMs }: Shown): boolean => status === 'unknown' && atMs > knownFromMs;
-    /** An answer so early in a span that a daemon which is there has reported of it before the end. */
+    /** An answer so early in a span that a running daemon has reported it before the end. */
     const isShownWithin = (fromMs: number, toMs: number): boolean =>
       seen.some(
         (showing) =>
@@ -113,7 +114,7 @@ export function accountFacts(
         ? !isShownWithin(warnedMs, Math.min(expiresAtMs, fundedAtMs ?? expiresAtMs))
         : unfundedFrom(warnedMs),
     );
-    // The sandbox calls a vault expired at its deadline: then that is reported, as the status that it is.
+    // The sandbox calls a vault expired at its deadline: this is reported as a status.
     expect(`${kind}.expired`, subject, fundedAtMs === null, () =>
       fundedAtMs === null
         ? seen.some(({ status }) => status === 'EXPIRED_UNFUNDED') ||
@@ -151,8 +152,8 @@ export function accountFacts(
   return account;
 
   /**
-   * True when a step was shown so after the same status without it: else that is reported with the status. A step that has failed
-   * may have been refunded at the next answer: then that one says no more that it failed.
+   * True when a step was shown so after an answer with the same status without it: otherwise it is reported with the status. The
+   * next answer after a failed step may show its refund, and then no longer shows the failure.
    */
   function isShown(subject: string, part: 'failed' | 'refunded', stands: string): boolean {
     const list = (bySubject.get(subject) ?? []).filter(({ status }) => status === stands);
@@ -161,7 +162,7 @@ export function accountFacts(
     return at > 0 && list.slice(0, at).some(isTaken) && list.slice(at).filter(isSo).some(isTaken);
   }
 
-  /** True when the daemon surely stored what an answer showed: it requested the same again before it was killed. */
+  /** True when the daemon surely stored an answer: it sent the same request again before it was killed. */
   function isTaken(showing: Shown): boolean {
     const killedMs = conditions.away.find(({ fromMs }) => fromMs > showing.atMs)?.fromMs;
     const isAskedAgain = (bySubject.get(showing.id) ?? []).some(
@@ -170,7 +171,7 @@ export function accountFacts(
     return !isAway(showing) && (killedMs === undefined || isAskedAgain);
   }
 
-  /** True when the daemon was away, or may have been before it had stored what an answer showed. */
+  /** True when the daemon was away, or may have been before it had stored an answer. */
   function isAway({ atMs, doneAtMs }: Shown): boolean {
     return conditions.away.some(
       ({ fromMs, toMs }) => atMs <= toMs && doneAtMs + conditions.committedMs >= fromMs,
@@ -183,10 +184,9 @@ export function accountFacts(
   }
 }
 
-/** The words of a quote or vault that is not funded, and of one that is not known. */
 const UNFUNDED = /^(active|pending|unknown)$/i;
 
-/** True when an event tells of a status of the upstream's that is called as one of the facts. */
+/** True when an event reports an upstream status that has the name of a fact. */
 function isStatus({ type, data }: RenderedEvent): boolean {
   return data.status !== data.previousStatus && type.endsWith(`.${data.status?.toLowerCase()}`);
 }

@@ -20,8 +20,8 @@ import { keepEvidence } from './evidence.ts';
 import { accountFacts, type FactsAccount, type Ordered, type Shown } from './facts-account.ts';
 
 // A daemon watches quotes and vaults at a sandbox that answers with faults: some are never funded, some deliver less than
-// was promised, of some a step fails. The daemon is killed once on the way. Then every fact that it reported is held against
-// what the sandbox was asked to do. Exits with 0 only if each was reported once, and nothing that did not happen.
+// promised, some have a failed step. The daemon is killed once on the way. Then every reported fact is compared with the orders
+// to the sandbox. Exits with 0 only if each fact was reported once, and no other.
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
@@ -32,12 +32,12 @@ const PREFIX = 'facts';
 const QUOTES = 14;
 const VAULTS = 5;
 const DRAIN_MS = 180_000;
-/** From an answer to the event that it makes, at least; more where the event log shows that the machine takes longer. */
+/** Least time from an answer to the event that it causes; more where the event log shows that the machine is slower. */
 const COMMITTED_MS = 3_000;
-/** Longer than what failed some times in a row is left alone, and than chains that could not be read are. */
+/** Longer than the pause after repeated failures, and than the pause of unreadable chains. */
 const REPORTED_WITHIN_MS = 400_000;
 
-/** On a machine that is held up quotes expire before they can be funded: a seed with less than this share is run again, slower. */
+/** On a busy machine quotes expire before they can be funded: a seed with less than this share is run again, slower. */
 const LEAST_FUNDED = 0.5;
 const TRIES = 3;
 
@@ -47,7 +47,6 @@ const USDC = {
 };
 const WALLET = '0x52908400098527886E0F7030069857D2E4169EE7';
 
-/** What may be wrong with the answers; several at once, drawn by the seed. */
 const FAULTS = [
   { type: 'latency', ms: 20, spreadMs: 300, rate: 0.3 },
   { type: 'error', code: 'internal-error', rate: 0.1 },
@@ -94,12 +93,12 @@ await new Command('facts')
   .parseAsync();
 
 /**
- * What a seed came to. `evidence`: the folder of what the daemon, the sandbox and the receiver saw; null where nothing is
- * wrong. `isHeldUp`: too little could be funded in time.
+ * Result of a seed. `evidence`: the folder with the records of the daemon, the sandbox and the receiver; null where nothing is
+ * wrong. `isHeldUp`: too few quotes could be funded in time.
  */
 type Outcome = FactsAccount & { faults: string[]; evidence: string | null; isHeldUp: boolean };
 
-/** Runs a seed. `slower`: how many times as much time as usual everything gets. */
+/** Runs a seed. `slower`: factor on all times. */
 async function run(seed: number, slower: number): Promise<Outcome> {
   const closers: (() => Promise<unknown>)[] = [];
   try {
@@ -151,20 +150,20 @@ async function run(seed: number, slower: number): Promise<Outcome> {
     const within = async (what: string, holds: () => Promise<boolean>): Promise<unknown> =>
       eventually(what, holds, REPORTED_WITHIN_MS).catch(() => null);
     await within('the last of each was shown', async () => isShownToTheEnd(ordered, await shownBy(sandbox)));
-    // What is reported too much would come with the next look at each wallet, whose answer is taken when it is requested again.
+    // A superfluous report would come with the next poll of each wallet, which is stored by the time of the request after it.
     const sinceMs = Date.now();
     await within('each wallet was looked at again', async () => {
       const asked = (await sandbox.requests(sinceMs)).map(({ query }) => query.wallet?.toLowerCase());
       return wallets.every((wallet) => asked.filter((one) => one === wallet.toLowerCase()).length >= 2);
     });
-    // What an answer has just shown takes its time to be reported: what comes after this moment is not requested.
+    // An answer takes its time to be reported: later answers are not required.
     const shown = await shownBy(sandbox);
     const outages = away.map(({ fromMs, toMs }) => ({ fromMs, untilMs: toMs }));
     const [entries, showings] = [await logOf(redis), await sandbox.showings()];
     const committedMs = Math.max(COMMITTED_MS, slackOf({ entries, showings, outages }));
     const taken = (): FactsAccount =>
       accountFacts(ordered, shown, receiver.events, { warnBeforeMs: WARN_BEFORE_MS, away, committedMs });
-    // What is still missing then is missing for good, and the account names it.
+    // An event that is still missing then is lost, and the account names it.
     await within('everything was reported', async () => isReported(taken()));
     const account = taken();
     const evidence =
@@ -183,7 +182,7 @@ async function run(seed: number, slower: number): Promise<Outcome> {
   }
 }
 
-/** True when everything was delivered, paid back or has failed, or can be funded no more. */
+/** True when each order was delivered, refunded or has failed, or can no longer be funded. */
 async function hasEnded(sandbox: SandboxProcess, ordered: readonly Ordered[]): Promise<boolean> {
   const last = new Map((await sandbox.transitions()).map(({ subject, to }) => [subject, to]));
   return ordered.every(({ intent, fundedAtMs, expiresAtMs }) =>
@@ -193,7 +192,7 @@ async function hasEnded(sandbox: SandboxProcess, ordered: readonly Ordered[]): P
   );
 }
 
-/** True when answers showed of each quote what its steps have come to: no look at it is left to wait for. */
+/** True when answers showed the final state of the steps of each quote: no further poll is needed. */
 function isShownToTheEnd(ordered: readonly Ordered[], shown: readonly Shown[]): boolean {
   const bySubject = Map.groupBy(shown, ({ id }) => id);
   return ordered.every(({ subject, isRefunded, stepFails }) => {
@@ -211,12 +210,12 @@ type Order = {
   ordered: Ordered;
   file: string | null;
   vault: { address: string; chainId: number } | null;
-  /** When it is funded, ms before it expires; null for never. */
+  /** Time of the funding in ms before the expiry; null for never. */
   beforeMs: number | null;
   how: object;
 };
 
-/** Has the sandbox make quotes and vaults, and draws what becomes of them. */
+/** Has the sandbox make quotes and vaults, and draws their fates. */
 async function order(
   sandbox: SandboxProcess,
   { random, folder }: { random: Random; folder: string },
@@ -293,7 +292,7 @@ function drawn(
   };
 }
 
-/** Funds an order at its time. One that has expired by then, on a machine that was held up, is none that was funded. */
+/** Funds an order at its time. An order that has expired by then, on a busy machine, does not count as funded. */
 async function fund(sandbox: SandboxProcess, { ordered, beforeMs, how }: Order): Promise<void> {
   if (beforeMs === null) return;
   await wait(Math.max(0, ordered.expiresAtMs - beforeMs - Date.now()));
@@ -317,7 +316,6 @@ async function disturb(sandbox: SandboxProcess, random: Random): Promise<string[
   return names;
 }
 
-/** Kills the daemon at a random moment and starts it again. */
 async function kill(
   daemon: ChildDaemon,
   { random, away }: { random: Random; away: { fromMs: number; toMs: number }[] },

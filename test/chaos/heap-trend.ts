@@ -2,22 +2,22 @@ import { z } from 'zod';
 import { MOST_READ_BYTES } from '../../src/store/event-log.ts';
 import type { Program } from '../support/program.ts';
 
-/** The flag with which a program can be instructed to collect its garbage. It changes nothing else. */
+/** The flag with which a program can be made to collect its garbage. It changes nothing else. */
 export const INSPECTED = '--inspect=127.0.0.1:0';
 
-/** What lived in the heap right after a collection, and how many requests the API had answered by then. */
+/** Size of the heap right after a collection, and number of requests that the API had answered by then. */
 export type HeapSample = { atMs: number; usedBytes: number; requests: number };
 
 /**
- * The most that the heap may grow by for each request of the client, in the last half of a run. The smallest leak that has
- * to be found is 1 kB for each request. A floor for the whole half keeps differences between samples from counting.
+ * Greatest growth of the heap for each request of the client, in the last half of a run. The smallest leak to be found is 1 kB
+ * for each request. A floor for the whole half excludes differences between samples.
  */
 const MOST_BYTES_PER_REQUEST = 256;
 const NOISE_BYTES = 3 * 1024 * 1024;
 
 /**
- * For so long after the start caches may still fill: the one of the event log holds as many bytes of text as it may read,
- * and its events as objects. A half that begins earlier finds only leaks that are larger.
+ * Caches may still fill for this time after the start: the one of the event log holds as many bytes of text as it may read, and
+ * its events as objects. A half that begins earlier shows only larger leaks.
  */
 const FILLING_MS = 300_000;
 const CACHES_BYTES = 2 * MOST_READ_BYTES;
@@ -40,7 +40,6 @@ export class HeapGauge {
     });
   }
 
-  /** Opens one; `url` is where the daemon serves. */
   static async of(program: Program, url: string): Promise<HeapGauge> {
     const [, address = ''] = await program.line(/^Debugger listening on (ws:\S+)/);
     const socket = new WebSocket(address);
@@ -72,7 +71,7 @@ export class HeapGauge {
   }
 }
 
-/** Holds the trend of the last half of the samples against its bound; says in a line what it is. */
+/** Compares the trend of the last half of the samples with its bound, and summarises it in a line. */
 export function heapProblems(samples: readonly HeapSample[]): { summary: string; problems: string[] } {
   const half = samples.slice(Math.floor(samples.length / 2));
   const [first, last] = [half.at(0), half.at(-1)];

@@ -2,8 +2,8 @@ import type { Event } from '../../src/domain/events/event.ts';
 import type { Arrival } from './reckoning.ts';
 
 /**
- * Holds the statuses that answers showed, and that stayed long enough, against the events: each has exactly one, in their
- * order. Holds the arrivals against each other: one arrival, under one id, for each event of a subject.
+ * Compares the lasting statuses that answers showed with the events: each has exactly one, in order. Compares the arrivals: each
+ * event of a subject has one arrival, under one id.
  */
 export function exactProblems(
   shown: ReadonlyMap<string, readonly string[]>,

@@ -2,15 +2,15 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { bytes, integer, pick, type Random } from '../../sandbox/world/random.ts';
 
-/** Requests of any kind under way at once, those of them that the daemon can answer at once, and how long each may take. */
+/** Number of concurrent requests of any kind, number of those that the daemon can answer at once, and time limit of each. */
 const AT_ONCE = 8;
 const QUICK_AT_ONCE = 4;
 const TIMEOUT_MS = 15_000;
 
-/** Names of what hostile requests make, change and remove; nothing else has this prefix. */
+/** Names of the objects that hostile requests make, change and remove; nothing else has this prefix. */
 const NAMES = ['hostile-1', 'hostile-2', 'hostile-3'];
 
-/** These change what the reckoning counts, and the stream does not end by itself. */
+/** These would change the counts of the reckoning, and the stream does not end by itself. */
 const LEFT_OUT = new Set(['delete /learned', 'post /quarantine/replay', 'get /events/stream']);
 
 const digits = (count: number): string => `1.${'0'.repeat(count)}1`;
@@ -29,7 +29,7 @@ const BODIES: readonly ((random: Random) => string)[] = [
 /** An operation of the API, such as `post /subjects`. */
 export type Operation = { method: string; path: string };
 
-/** What the client did: how many requests, and how many got each status; `none` where no answer came. */
+/** Number of the client's requests, and of the responses with each status; `none`: no response. */
 export type Sent = { requests: number; answers: Map<string, number> };
 
 /** Sends random requests over sockets of its own until `untilMs`. `credentials` are header lines that the daemon accepts. */
@@ -56,12 +56,12 @@ export async function sendHostile(options: {
   await Promise.all(Array.from({ length: AT_ONCE }, (_, index) => loop(index < QUICK_AT_ONCE)));
 }
 
-/** The bytes of a request, in the pieces in which they are sent. */
+/** The bytes of a request, in the chunks in which they are sent. */
 function requestOf(options: {
   operations: readonly Operation[];
   credentials: readonly string[];
   random: Random;
-  /** Whole, and without a wrong token, which is answered late. */
+  /** True for a whole request without a wrong token; a wrong token is answered late. */
   isQuick: boolean;
 }): string[] {
   const { operations, credentials, random, isQuick } = options;
@@ -107,7 +107,7 @@ function requestOf(options: {
   }
 }
 
-/** Sends pieces over a connection of its own. Resolves with the first status, or `none`. */
+/** Sends chunks over a connection of its own. Resolves with the first status, or `none`. */
 async function exchange(url: string, chunks: readonly string[]): Promise<string> {
   const { hostname, port } = new URL(url);
   const socket: Socket = connect(Number(port), hostname);

@@ -3,37 +3,35 @@ import { LIMITS } from '../../src/domain/limits.ts';
 
 const { bytes: MOST_BYTES, depth: MOST_DEPTH, members: MOST_MEMBERS } = LIMITS.upstream;
 
-/** The wallet of these transfers. The sandbox knows nothing of it. */
+/** The wallet of these transfers. The sandbox does not know it. */
 export const HOSTILE_WALLET = '0x5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e';
 
-/** The number of transfers that are under way at once, and how far their births are apart. */
+/** Greatest number of transfers under way, and interval between their births. */
 const MOST_LIVING = 12;
 const BIRTH_EVERY_MS = 1_000;
 
 /**
- * A status that a well-formed answer showed stays for so long, and until the same is requested again: that answer has been
- * taken in by then, on a slow machine too, and no other one about the transfer is under way, so that each status that was
- * shown has to become an event.
+ * Once a well-formed answer has shown a status, it lasts for this time, and until the request is repeated. By then the daemon has
+ * stored the answer, also on a slow machine, and no other answer about the transfer is under way. So each shown status has to
+ * become an event.
  */
 const STAYS_MS = 5_000;
 
 /** The time that a transfer stays on the pages after its last status was shown. */
 const LINGERS_MS = 20_000;
 
-/** A share of the answers goes beyond a limit for once: the daemon may take nothing from them. */
+/** Share of the answers that exceed a limit once: the daemon must store nothing of them. */
 const BEYOND_SHARE = 0.05;
-/** A share of the pages has records beside the transfers that no event may come from. */
+/** Share of the pages with further records that must cause no event. */
 const STRANGER_SHARE = 0.3;
-/** A share of the records is about as large as the limits allow. */
 const LARGE_SHARE = 0.03;
 
-/** A page has its object, its list and the record around a member of a record. */
+/** Levels of a page around a member of a record: its object, its list and the record. */
 const LEVELS_AROUND = 3;
-/** Lists within each other. */
 const nested = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
 const digits = (count: number): string => `1.${'0'.repeat(count - 3)}1`;
 
-/** Members beside the core of a record, none of which may cost its event. */
+/** Members beside the core of a record; none may prevent its event. */
 const MEMBERS: readonly ((random: Random) => string)[] = [
   (random) => `"hostileNumber":${digits(pick(random, [999, 1_000, 1_001, 50_000]))}`,
   (random) => `"hostileNumbers":[-0,1e400,${integer(random, 1_000)}e-999,9007199254740993]`,
@@ -63,7 +61,7 @@ const WORDS = [
   '***?',
 ];
 
-/** Records without event: of reserved kinds, and without a readable core. */
+/** Records without events: of reserved kinds, and without a readable core. */
 const STRANGERS = [
   '{"id":"receiver:backend","type":"intent","status":"stolen","updatedAt":1}',
   '{"id":"UPSTREAM:status","type":"intent","status":"stolen","updatedAt":1}',
@@ -78,35 +76,33 @@ const STRANGERS = [
 
 type Transfer = {
   hash: string;
-  /** The statuses in their order; the last one ends it. */
+  /** In order; the last one is final. */
   statuses: readonly string[];
   step: number;
   /** Unix seconds. */
   updatedAt: number;
-  /** When an answer first showed its present status; null before that. */
+  /** Time when an answer first showed its present status; null before that. */
   shownAtMs: number | null;
-  /** What was requested then; null before that, and once it was requested again. */
+  /** The request of that answer; null before that, and once it was repeated. */
   shownBy: string | null;
-  /** The record as JSON text. */
   record: string;
 };
 
 /**
- * Transfers whose records are well-formed at their core and hostile around it. A status changes only after an answer
- * within the limits has shown it, and stayed long enough: `shown` is exactly what the daemon has to report.
+ * Transfers with well-formed records and hostile members around the core. A status changes only after an answer within the limits
+ * has shown it and it has lasted: `shown` is exactly the set that the daemon has to report.
  */
 export class HostileTransfers {
   readonly #random: Random;
   readonly #transfers = new Map<string, Transfer>();
   #bornAtMs = 0;
-  /** The statuses that answers showed, by subject, in order. */
   readonly shown = new Map<string, string[]>();
 
   constructor(random: Random) {
     this.#random = random;
   }
 
-  /** Moves transfers on; new ones are born only while `isOpen`. */
+  /** Advances the transfers; new ones are born only while `isOpen`. */
   advance(nowMs: number, isOpen: boolean): void {
     for (const transfer of this.#transfers.values()) {
       if (transfer.shownAtMs === null) continue;
@@ -134,7 +130,6 @@ export class HostileTransfers {
     this.#transfers.set(transfer.hash, transfer);
   }
 
-  /** Those with a status that no answer has shown yet, or another one to come, in words. */
   get waiting(): string[] {
     return [...this.#transfers.values()]
       .filter(({ step, statuses, shownAtMs }) => step < statuses.length - 1 || shownAtMs === null)
@@ -164,13 +159,13 @@ export class HostileTransfers {
     transfer.record = chance(random, LARGE_SHARE) ? largeRecord(random, record) : record;
   }
 
-  /** The body of an answer to a request about these transfers; null for any other request. */
+  /** Body of the answer to a request about these transfers; null for any other request. */
   answer(path: string, nowMs: number): string | null {
     const query = new URL(path, 'http://upstream').searchParams;
     const found = this.#found(query);
     if (found === null) return null;
     const listing = `${query.get('intentHash') ?? query.get('wallet')} ${query.get('status')}`;
-    // A poll ends before the next one of the same begins.
+    // A poll ends before the next one of the same item begins.
     const isNext = !query.has('cursor');
     for (const transfer of this.#transfers.values()) {
       if (isNext && transfer.shownBy === listing) transfer.shownBy = null;
@@ -183,7 +178,7 @@ export class HostileTransfers {
     }
     const body = pageOf(records, nextCursor);
     if (transfers.length > 0 && chance(random, BEYOND_SHARE)) return beyond(random, body);
-    // The strangers are counted too, as all that comes.
+    // The strangers count towards the limits too.
     const isWithin = Buffer.byteLength(body) <= MOST_BYTES && membersOf(body) <= MOST_MEMBERS;
     if (isWithin) for (const transfer of transfers) this.#note(transfer, { nowMs, listing });
     return body;
@@ -201,7 +196,7 @@ export class HostileTransfers {
       .filter(({ statuses, step }) => status === undefined || statuses[step]?.toLowerCase() === status)
       .toSorted((a, b) => b.updatedAt - a.updatedAt);
     const from = Number(query.get('cursor') ?? 0);
-    // As long as `null`, so that a page of one record is as long with it as without.
+    // As long as `null`, so that a page of one record has the same length with it as without.
     const to = from + Number(query.get('limit') ?? 20);
     return {
       transfers: listed.slice(from, to),
@@ -223,7 +218,7 @@ function pageOf(records: readonly string[], nextCursor: string | null): string {
   return `{"results":[${records.join()}],"nextCursor":${JSON.stringify(nextCursor)}}`;
 }
 
-/** A record that makes a page of one exactly as large as a limit allows, or one less. */
+/** A record that makes a page of one exactly as large as a limit, or one smaller. */
 function largeRecord(random: Random, record: string): string {
   const less = integer(random, 2);
   const alone = pageOf([`{"pad":"",${record.slice(1)}`], null);
@@ -235,7 +230,7 @@ function largeRecord(random: Random, record: string): string {
   return `{"pad":[${pad.join()}],${record.slice(1)}`;
 }
 
-/** A page with one member more that takes it beyond a limit. */
+/** A page with one more member, which exceeds a limit. */
 function beyond(random: Random, body: string): string {
   const pad = pick(random, [
     `"${'x'.repeat(Math.max(0, MOST_BYTES + 1 - Buffer.byteLength(body) - '"pad":"",'.length))}"`,
@@ -247,7 +242,7 @@ function beyond(random: Random, body: string): string {
   return `{"pad":${pad},${body.slice(1)}`;
 }
 
-/** The number of elements all lists, and members all objects of a JSON text have together; a name that comes twice counts twice. */
+/** Number of elements of all lists, and members of all objects, of a JSON text; a repeated name counts twice. */
 function membersOf(text: string): number {
   const bare = text.replaceAll(/"[^"\\]*(?:\\.[^"\\]*)*"/g, '0');
   return bare.split(',').length - 1 + (bare.match(/[[{](?![\]}])/g) ?? []).length;

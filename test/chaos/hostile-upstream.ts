@@ -4,7 +4,7 @@ import { HostileTransfers } from './hostile-transfers.ts';
 
 const MIB = 1024 * 1024;
 
-/** A share of the requests gets a hostile answer, another one a true answer with hostile members beside it. */
+/** Share of the requests with a hostile answer, and share with a true answer and hostile members. */
 const HOSTILE_SHARE = 0.15;
 const ADDED_SHARE = 0.15;
 
@@ -12,7 +12,6 @@ const digits = (count: number): string => `1.${'0'.repeat(count - 2)}1`;
 const filled = (member: string, count: number): string => `[${Array(count).fill(member).join(',')}]`;
 const results = (list: string): string => `{"results":${list},"nextCursor":null}`;
 
-/** Bodies at and beyond the limits, by name. */
 const BODIES: Readonly<Record<string, () => string>> = {
   'under 1 MiB': () => results(`["${'x'.repeat(MIB - 100)}"]`),
   'over 1 MiB': () => results(`["${'x'.repeat(MIB)}"]`),
@@ -30,7 +29,7 @@ const BODIES: Readonly<Record<string, () => string>> = {
   empty: () => '',
 };
 
-/** Members that may be added to a true answer, none of which changes what it shows. */
+/** Members that may be added to a true answer without effect on its meaning. */
 const ADDED: readonly (() => string)[] = [
   () => `"hostileNumber":${digits(1_001)}`,
   () => '"hostileText":"\\ud800"',
@@ -38,13 +37,13 @@ const ADDED: readonly (() => string)[] = [
   () => '"hostileStatus":"SECRET_key_ops@example.com"',
 ];
 
-/** A proxy before the sandbox that sometimes answers with hostile bytes; the sandbox is then not asked. It has transfers of its own. */
+/** A proxy in front of the sandbox that sometimes answers with hostile bytes in its place. It has transfers of its own. */
 export class HostileUpstream {
   readonly #proxy: RewritingProxy;
   readonly transfers: HostileTransfers;
-  /** The interval at which each body was sent. */
+  /** Number of times that each body was sent. */
   readonly sent = new Map<string, number>();
-  /** True when answers are hostile; false passes everything through. */
+  /** False passes every answer through. */
   isHostile = false;
 
   constructor(origin: string, random: Random) {
@@ -55,7 +54,7 @@ export class HostileUpstream {
       request: (passing) => {
         if (!this.isHostile || !chance(random, HOSTILE_SHARE)) return passing;
         replaced.add(passing);
-        // The sandbox must not count a record as shown that the daemon never gets.
+        // The sandbox must not count a record as shown that the daemon never receives.
         return { ...passing, path: '/hostile' };
       },
       answer: (returning, passing) => {
@@ -90,7 +89,6 @@ export class HostileUpstream {
     await this.#proxy.start();
   }
 
-  /** Its address. */
   get url(): string {
     return this.#proxy.url;
   }

@@ -34,13 +34,12 @@ const ROOT = join(import.meta.dirname, '../..');
 const MAIN = join(ROOT, 'src/main.ts');
 
 const PROBE_EVERY_MS = 500;
-/** Longer than a busy machine holds a process up. */
+/** Longer than a busy machine delays a process. */
 const PROBE_TIMEOUT_MS = 20_000;
 const HEAP_EVERY_MS = 2_000;
 const MOOD_MS = 3_000;
 const MOODS: readonly Mood[] = ['well', 'well', 'hanging', 'resetting', 'overloaded'];
 
-/** Every kind of token that the config has, by name. */
 const TOKENS: Readonly<Record<string, string>> = Object.fromEntries(
   Object.keys(serverSchema.shape.tokens.unwrap().shape).map((kind) => [
     kind,
@@ -53,8 +52,8 @@ const OPENAPI = z.looseObject({ paths: z.record(z.string(), z.record(z.string(),
 type Watched = { healthProblems: string[]; heap: HeapSample[] };
 
 /**
- * Sends hostile requests and hostile answers to one daemon, then holds what the upstream showed against the event log and
- * the log against the receiver. Returns whether nothing was lost, repeated or held up, and memory stayed flat.
+ * Sends hostile requests and hostile answers to one daemon, then compares the upstream's statuses with the event log and the log
+ * with the receiver. Returns true when nothing was lost, repeated or delayed, and memory stayed flat.
  */
 export async function hostile(options: {
   seconds: number;
@@ -95,7 +94,7 @@ export async function hostile(options: {
             type: 'webhook',
             url: receiver.url,
             secrets: [receiver.secret],
-            // Longer than a busy machine takes for an answer: an attempt that is given up comes again.
+            // Longer than a busy machine takes for an answer: an attempt that times out is repeated.
             timeout: '10s',
             retries: RETRIES,
             allowPrivateNetwork: true,
@@ -177,7 +176,7 @@ export async function hostile(options: {
     const delivery = reckonDelivery(
       { receiver: receiver.name, arrivals: receiver.arrivals, ordered: false, wants: () => true },
       events,
-      // The receiver accepts only what it answers: nothing may come to it twice.
+      // The receiver accepts only what it answers: it may get nothing twice.
       [],
     );
     const heap = heapProblems(watched.heap);
@@ -206,7 +205,6 @@ export async function hostile(options: {
   }
 }
 
-/** Opens a session of the console. Returns its cookie. */
 async function signIn(url: string): Promise<string> {
   const answer = await fetch(`${url}/console/session`, {
     method: 'POST',

@@ -2,11 +2,10 @@ import { SMTPServer } from 'smtp-server';
 import { freePort } from '../support/port.ts';
 import type { Arrival } from './reckoning.ts';
 
-/** A mail server that can go away, and come back on the same port. */
+/** A mail server that can stop, and restart on the same port. */
 export class MailServer {
   readonly #port: number;
   #server: SMTPServer | null = null;
-  /** What it took, in that order. */
   readonly arrivals: Arrival[] = [];
 
   private constructor(port: number) {
@@ -44,7 +43,7 @@ export class MailServer {
     this.#server = server;
   }
 
-  /** Ends the server with all its connections, in the middle of whatever they say. */
+  /** Stops the server and all its connections, in the middle of their dialogues. */
   async down(): Promise<void> {
     const server = this.#server;
     this.#server = null;

@@ -6,19 +6,19 @@ import type { MailServer } from './mail-server.ts';
 import { BAD_MOODS, type MoodyReceiver } from './receiver.ts';
 import type { Disruption } from './reckoning.ts';
 
-/** What stands still for so long, in ms, is slow, not dead: nothing may be reported twice for it. */
+/** A process that stalls for so long, in ms, is slow, not dead: nothing may be reported twice because of it. */
 const STALL_MS = [1_000, 6_000] as const;
 const STALL = 'stands still';
 
-/** True when something was only slow for a while, and lost nothing that it was doing. */
+/** True when the victim was only slow for a while, and lost none of its work. */
 export function isStall({ what }: Disruption): boolean {
   return what === STALL;
 }
 
-/** The share of what happens to Redis that is a stall; the rest is a kill. */
+/** Share of stalls among the disruptions of Redis; the rest are kills. */
 const FROZEN = 0.5;
 
-/** Whom mischief is done to. */
+/** The victims of disruptions. */
 export type Victims = {
   daemons: readonly ChaosDaemon[];
   redis: RedisProcess;
@@ -26,14 +26,14 @@ export type Victims = {
   receivers: readonly MoodyReceiver[];
 };
 
-/** The shares of what happens to a daemon; the rest is a SIGTERM. */
+/** Shares among the disruptions of a daemon; the rest are SIGTERMs. */
 const STOPPED = 0.25;
 const KILLED = 0.55;
 const KILLED_WHILE_STARTING = 0.2;
 
 /**
- * Disturbs everything at random moments until a time is over, each victim for itself, and restores it. The seed decides
- * what is done and how long it is waited for; the machine decides what that meets.
+ * Disturbs each victim independently at random times until the end, then restores it. The seed decides the acts and waits; the
+ * machine decides their effects.
  */
 export async function doMischief(
   victims: Victims,
@@ -48,7 +48,6 @@ export async function doMischief(
     done.push({ what, victim, fromMs, toMs: Date.now() });
   }
 
-  /** Acts again and again, with waits of a few seconds around a mean, until the time is over. */
   async function again(
     victim: string,
     meanSeconds: number,

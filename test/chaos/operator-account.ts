@@ -5,25 +5,25 @@ import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { runsOf } from './reckoning.ts';
 
 /**
- * A span of a run in which an answer may have been lost to the daemon (Unix ms). `isRestore`: Redis lost what it had from then,
- * deliveries that were open included.
+ * A span of a run in which the daemon may have lost an answer (Unix ms). `isRestore`: Redis lost its data of the span, open
+ * deliveries included.
  */
 export type Span = { fromMs: number; toMs: number; isRestore?: boolean };
 
-/** An event as a receiver took it, each time that it came. */
+/** One arrival of an event at a receiver. */
 export type Taken = { id: string; event: RenderedEvent; atMs: number };
 
-/** What a run is held against. `slackMs`: how long after its last byte an answer may be taken in on this machine. */
+/** Input of an account. `slackMs`: longest time from the last byte of an answer until it is stored, on this machine. */
 export type Run = {
   subjects: ReadonlySet<string>;
   showings: readonly Showing[];
   taken: Readonly<Record<string, readonly Taken[]>>;
-  /** When the daemon was away, or Redis lost what it had. */
+  /** When the daemon was away, or Redis lost data. */
   cut: readonly Span[];
   slackMs: number;
 };
 
-/** What answers showed of the subjects, and how often it was reported. */
+/** Result: the statuses that answers showed, and the counts of their reports. */
 export type OperatorAccount = {
   shown: number;
   reported: number;
@@ -33,11 +33,10 @@ export type OperatorAccount = {
 };
 
 /**
- * Holds what receivers got against what the upstream's answers showed:
+ * Compares the events of the receivers with the statuses that the upstream's answers showed:
  *
- * - each status that was shown is reported, but for those that a newer answer overtook, or that were shown only while the
- *   daemon was away;
- * - each receiver gets the same events, but for those that a restore took while they were open;
+ * - each shown status is reported, except those that a newer answer overtook, or that were shown only while the daemon was away;
+ * - each receiver gets the same events, except those that a restore removed while they were open;
  * - a state has one id, however often it is found;
  * - the sequence numbers of a subject have no gap within an epoch.
  */
@@ -87,8 +86,8 @@ export function accountOperator(run: Run): OperatorAccount {
   }
 
   /**
-   * The events that one receiver lacks and another has. What a restore took before it was delivered to both is found again
-   * only where its state has not gone meanwhile.
+   * The events that one receiver lacks and another has. An event that a restore removed before its delivery to both is found
+   * again only while its state lasts.
    */
   function lackedBy(taken: readonly Taken[], other: readonly Taken[]): string[] {
     const ids = new Set(taken.map(({ id }) => id));
@@ -108,8 +107,8 @@ export function accountOperator(run: Run): OperatorAccount {
 }
 
 /**
- * The statuses that events report, in order. After a restore a status may come again where its record has changed since it
- * was reported: what was an update of it is its first state then, of another type and id.
+ * The statuses that events report, in order. After a restore a status may come again when its record has changed since its
+ * report: its former update is then its first state, of another type and id.
  */
 function statusesOf(events: readonly RenderedEvent[]): (string | null)[] {
   const changes = events
@@ -127,7 +126,7 @@ function epochOf({ data }: RenderedEvent): number {
   return 'epoch' in data && typeof data.epoch === 'number' ? data.epoch : 1;
 }
 
-/** Each event about the subjects once, as it came first. */
+/** Each event about the subjects once, at its first arrival. */
 function distinct(taken: readonly Taken[], subjects: ReadonlySet<string>): RenderedEvent[] {
   const first = new Map<string, RenderedEvent>();
   for (const { id, event } of taken) {
@@ -149,7 +148,7 @@ export function statesWithTwoIds(events: readonly RenderedEvent[]): string[] {
   });
 }
 
-/** Sequence numbers of subjects that lack one in between. */
+/** Missing sequence numbers of subjects. */
 export function gaps(events: readonly RenderedEvent[], subjects: ReadonlySet<string>): string[] {
   const numbers = new Map<string, Set<number>>();
   for (const event of events) {

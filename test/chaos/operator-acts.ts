@@ -17,21 +17,19 @@ import { PREFIX } from './world.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
-/** The token with which the operator asks the daemon. */
 export const TOKEN = 'a-token-of-the-operator';
 
-/** The time that cursors of the upstream live, in seconds; null: for ever. */
+/** Lifetime of the upstream's cursors, in seconds; null: for ever. */
 const CURSOR_SECONDS = [5, 15, 60, null];
 
-/** In which order pages come; null: newest first. */
+/** Order of pages; null: newest first. */
 const ORDERS = ['oldest-first', 'shuffled-pages', null] as const;
 
 const PAGES = { path: '/v1/intents/status', rate: 1 };
 
-/** A daemon beside the first one, with a file of its own. */
 type Second = { daemon: ChaosDaemon; configFile: string; isRunning: boolean };
 
-/** What acts are done to. */
+/** The objects of acts. */
 export type Stage = {
   config: OperatorConfig;
   configFile: string;
@@ -41,16 +39,15 @@ export type Stage = {
   redis: RedisProcess;
   front: Awaited<ReturnType<typeof redisFront>>;
   random: Random;
-  /** The copy of Redis that a restore takes, and when it was made. */
+  /** The copy of Redis for a restore, and its time. */
   copy: { folder: string; atMs: number } | null;
   cut: Span[];
-  /** The restores of which it is not known yet until when they cut. */
+  /** The restores whose spans have no known end yet. */
   restores: Promise<unknown>[];
 };
 
 type Act = (stage: Stage) => Promise<void>;
 
-/** What an operator does, each with how often. */
 export const ACTS: Readonly<Record<string, { weight: number; act: Act }>> = {
   'rename a subscription': { weight: 3, act: edit((config, random) => config.rename(random)) },
   'move a wallet': { weight: 3, act: edit((config, random) => config.move(random)) },
@@ -70,7 +67,7 @@ export const ACTS: Readonly<Record<string, { weight: number; act: Act }>> = {
   'have pages come in another order, and cursors expire': { weight: 3, act: changePages },
 };
 
-/** An edit of the file that is applied when the daemon comes upon it, or by hand. */
+/** An edit of the file that the daemon applies by itself or on request. */
 function edit(change: (config: OperatorConfig, random: Random) => void): Act {
   return async (stage) => {
     change(stage.config, stage.random);
@@ -78,26 +75,26 @@ function edit(change: (config: OperatorConfig, random: Random) => void): Act {
   };
 }
 
-/** Puts a file into the place of another as an editor does. */
+/** Replaces a file as an editor does. */
 async function write(configFile: string, text: string): Promise<void> {
   const beside = `${configFile}.new`;
   await writeFile(beside, text);
   await rename(beside, configFile);
 }
 
-/** Writes the file as it is to be; where reloads are made by hand, mostly makes one. */
+/** Writes the wanted file; where reloads are manual, mostly requests one. */
 async function apply({ config, configFile, random }: Stage): Promise<void> {
   await write(configFile, config.text);
   if (config.isManual && chance(random, 0.8)) await reload(configFile);
 }
 
-/** Writes the file as it is to be and has the first daemon apply it, whatever another has applied meanwhile. */
+/** Writes the wanted file and has the first daemon apply it, also after a config of the other daemon. */
 export async function applyAtLast(stage: Stage): Promise<void> {
   await write(stage.configFile, stage.config.text);
   await reload(stage.configFile);
 }
 
-/** Asks for a reload. Where it is held: confirms it. */
+/** Requests a reload. Confirms it where it is held. */
 async function reload(configFile: string): Promise<void> {
   const ask = (...args: string[]) =>
     Program.start(MAIN, ['reload', '--config', configFile, ...args], { INTENTWATCH_TOKEN: TOKEN });
@@ -110,7 +107,7 @@ async function reload(configFile: string): Promise<void> {
   if ((await confirmed.ending()).code !== 0) throw new Error(confirmed.said());
 }
 
-/** From then on the file is reloaded by hand, or by itself. The switch itself goes by the mode that runs. */
+/** Switches between manual and automatic reloads. The running mode decides how the switch itself is applied. */
 async function switchMode(stage: Stage): Promise<void> {
   const { config, configFile } = stage;
   const wasManual = config.isManual;
@@ -119,7 +116,6 @@ async function switchMode(stage: Stage): Promise<void> {
   if (wasManual) await reload(configFile);
 }
 
-/** Leaves half of the file there for some seconds. */
 async function halfWrite(stage: Stage): Promise<void> {
   const { config, configFile, random } = stage;
   await writeFile(configFile, config.text.slice(0, config.text.length / 2));
@@ -127,7 +123,7 @@ async function halfWrite(stage: Stage): Promise<void> {
   await apply(stage);
 }
 
-/** Leaves a file there for some seconds that has nearly all wallets gone: it is held, and sometimes confirmed. */
+/** Removes nearly all wallets from the file for some seconds: the reload is held, and sometimes confirmed. */
 async function truncate(stage: Stage): Promise<void> {
   const { config, configFile, random } = stage;
   await write(configFile, config.truncated);
@@ -148,7 +144,7 @@ async function startAgain({ daemon, random, cut }: Stage, end: () => Promise<voi
   cut.push({ fromMs, toMs: Date.now() });
 }
 
-/** The config of the process that starts last counts, until the other one has another file. */
+/** The config of the last started process is the newest, until the other one has another file. */
 async function second(stage: Stage): Promise<void> {
   const { config, random, second: other } = stage;
   if (other.isRunning) return endSecond(stage);
@@ -158,7 +154,7 @@ async function second(stage: Stage): Promise<void> {
   other.isRunning = true;
 }
 
-/** Ends the second daemon, where it runs: the clean way, or not. */
+/** Ends the second daemon, where it runs: by SIGTERM or by a kill. */
 export async function endSecond({ random, second: other, cut }: Stage): Promise<void> {
   if (!other.isRunning) return;
   const fromMs = Date.now();
@@ -173,19 +169,19 @@ async function copyRedis(stage: Stage): Promise<void> {
   stage.copy = { folder: await stage.redis.backUp(), atMs };
 }
 
-/** What was found between the copy and its return may be lost, where it was not delivered yet. */
+/** Events between the copy and its restore may be lost where they were not delivered yet. */
 async function restoreRedis(stage: Stage): Promise<void> {
   if (stage.copy === null) return copyRedis(stage);
   const { atMs, folder } = stage.copy;
   await replaceData(stage, atMs, () => stage.redis.restore(folder));
 }
 
-/** The time that a restore may take until it was noticed and commits are made again. */
+/** Longest time from a restore until it is noticed and commits are made again. */
 const NOTICED_MS = 20_000;
 
 /**
- * Has Redis go back to what it was at a moment. Until a daemon has noticed it and has written its config, nothing is committed:
- * what answers show until then may be lost as well.
+ * Sets Redis back to an earlier state. Until a daemon has noticed it and written its config, nothing is committed: answers until
+ * then may be lost as well.
  */
 async function replaceData(stage: Stage, fromMs: number, replace: () => Promise<void>): Promise<void> {
   const { cut, front, restores } = stage;
@@ -212,7 +208,7 @@ async function epochOf(url: string): Promise<{ epoch: number; state: string | nu
   }
 }
 
-/** A replica gets nothing more for some seconds, then takes the place of its master. Copies of that go with it. */
+/** A replica gets nothing more for some seconds, then replaces its master. Earlier copies are then void. */
 async function promote(stage: Stage): Promise<void> {
   const { redis: master, random, front } = stage;
   const replica = await RedisProcess.create();
@@ -236,7 +232,6 @@ async function promote(stage: Stage): Promise<void> {
   }
 }
 
-/** Changes the order in which the upstream's pages come, and how long their cursors live. */
 async function changePages({ sandbox, random }: Stage): Promise<void> {
   const seconds = pick(random, CURSOR_SECONDS);
   const order = pick(random, ORDERS);

@@ -2,10 +2,10 @@ import { getAddress } from 'viem';
 import { stringify } from 'yaml';
 import { chance, integer, pick, type Random } from '../../sandbox/world/random.ts';
 
-/** What stays the same in every config of a run: all that the operator does not edit. */
+/** The part of every config of a run that the operator does not edit. */
 export type Frame = Record<string, unknown>;
 
-/** How the file spells an EVM address; the wallet is the same. */
+/** Spellings of an EVM address in the file; the wallet is the same. */
 const SPELLINGS = [
   (wallet: string) => wallet.toLowerCase(),
   (wallet: string) => `0x${wallet.slice(2).toUpperCase()}`,
@@ -13,8 +13,8 @@ const SPELLINGS = [
 ];
 
 /**
- * The file as an operator edits it. A subscription has wallets, and wallets that stand under no name are out. Every
- * subscription has all receivers, so that whatever is reported of a wallet is reported to each of them.
+ * The file as an operator edits it. A subscription has wallets; wallets under no name are out. Every subscription has all
+ * receivers, so that each event of a wallet goes to each of them.
  */
 export class OperatorConfig {
   readonly #frame: Frame;
@@ -25,10 +25,9 @@ export class OperatorConfig {
   readonly #spelled = new Map<string, string>();
   readonly #endpoints: Readonly<Record<string, object>>;
   readonly #checked = new Set<string>();
-  /** True when the file requests reloads by hand. */
   isManual = false;
 
-  /** `endpoints`: what the file has of a chain, by its id, once its payments are checked. */
+  /** `endpoints`: the file's endpoints of a chain, by its id, once its payments are checked. */
   constructor(parts: {
     frame: Frame;
     receivers: readonly string[];
@@ -49,18 +48,16 @@ export class OperatorConfig {
     return `desk-${this.#made}`;
   }
 
-  /** The wallets that stand under no name. */
   get out(): string[] {
     const named = new Set([...this.#named.values()].flat());
     return this.#wallets.filter((wallet) => !named.has(wallet));
   }
 
-  /** The file as it is to be. */
   get text(): string {
     return this.#write([...this.#named]);
   }
 
-  /** Another file than this with all but a few wallets gone, as a slip makes it. */
+  /** The same file without all but a few wallets, as after a slip. */
   get truncated(): string {
     const [name, wallets] = [...this.#named].find(([, some]) => some.length > 0) ?? ['desk-0', this.#wallets];
     return this.#write([[name, wallets.slice(0, 1)]]);
@@ -89,7 +86,6 @@ export class OperatorConfig {
     return stringify({ ...this.#frame, reload, chains, subscriptions, ...more });
   }
 
-  /** Spells some EVM wallets in another way. */
   respell(random: Random): void {
     for (const wallet of this.#wallets) {
       if (!/^0x[0-9a-f]{40}$/i.test(wallet) || chance(random, 0.5)) continue;
@@ -110,7 +106,7 @@ export class OperatorConfig {
     );
   }
 
-  /** Moves a wallet to another subscription, sometimes to one that has just been made. */
+  /** Moves a wallet to another subscription, sometimes to a new one. */
   move(random: Random): void {
     const wallet = pick(random, this.#wallets);
     this.#leave(wallet);
@@ -118,12 +114,12 @@ export class OperatorConfig {
     this.#named.set(target, [...(this.#named.get(target) ?? []), wallet]);
   }
 
-  /** Takes a wallet out: fewer than a reload has confirmed. */
+  /** Takes out fewer wallets than a reload has to confirm. */
   takeOut(random: Random): void {
     this.#leave(pick(random, this.#wallets));
   }
 
-  /** Puts everything back that is out, under any name. */
+  /** Puts all wallets that are out back, under any name. */
   putBack(random: Random): void {
     for (const wallet of this.out) {
       const target = pick(random, [...this.#named.keys()]);

@@ -21,9 +21,9 @@ import { MoodyReceiver } from './receiver.ts';
 import { DRAIN_MS, PREFIX, RETRIES, startSandbox, watchedOf, wholeLog } from './world.ts';
 
 // An operator's life beside one daemon: wallets leave the config and come back, subscriptions are renamed, files are half
-// written, the daemon is started again or killed, its clock is wrong, a second one runs with another file, Redis is restored
-// from an older copy or replaced by a replica that was behind, cursors expire. At the end every wallet is in the config
-// again, and what receivers got is held against what the upstream showed. Exits with 0 only if it all adds up.
+// written, the daemon is restarted or killed, its clock is wrong, a second one runs with another file, Redis is restored from an
+// older copy or replaced by a replica that was behind, cursors expire. At the end every wallet is in the config again, and the
+// receivers' events are compared with the upstream's answers. Exits with 0 only if all of it agrees.
 
 const RECEIVERS = ['backend', 'audit'];
 
@@ -32,7 +32,7 @@ type Options = { acts?: number; seed: number; seeds: number; virtual?: boolean }
 /** The chains whose payments may be checked from some time on: two endpoints each, on hosts of two names. */
 const CHAINS = [8453, 42161, 10];
 
-/** Transfers of the days before: wallets have pages behind the first. */
+/** Transfers of the days before: wallets have further pages. */
 const PAST_TRANSFERS = 1_200;
 
 await new Command('operator')
@@ -52,7 +52,7 @@ async function liveInVirtualTime(lives: { first: number; seeds: number; acts: nu
   const { liveMany, liveVirtually } = await import('../virtual/run.ts');
   const { first, seeds, acts } = lives;
   const addsUp = seeds === 1 ? await liveVirtually(first, acts, say) : await liveMany(lives, say);
-  // Processes that were killed in it have left something open.
+  // Processes that were killed in it have left handles open.
   process.exit(addsUp ? EXIT.done : EXIT.failed);
 }
 
@@ -125,7 +125,7 @@ async function live({ acts, seed }: { acts: number; seed: number }): Promise<boo
       const reported = new Set(taken.map(({ event: { data } }) => `${data.subject.id} ${data.status}`));
       return [...last].every(([subject, status]) => reported.has(`${subject} ${status}`));
     };
-    // What was not reported by then is lost, and the account names it.
+    // An event that was not reported by then is lost, and the account names it.
     await eventually('the end of each was reported', async () => receivers.every(isReported), DRAIN_MS).catch(
       (error: unknown) => say(String(error)),
     );
@@ -166,7 +166,7 @@ function frameOf(parts: {
   return {
     upstream: { baseUrl: sandbox.url, apiKey: SANDBOX_KEY, requestsPerSecond: 60, timeout: '5s' },
     redis: { url: redisUrl, prefix: PREFIX },
-    // A transfer that was over before a page showed it is found by a sweep alone.
+    // Only a sweep finds a transfer that was over before a page showed it.
     polling: { fullSweepEvery: '20s' },
     dataDir,
     server: { host: '127.0.0.1', port, token: TOKEN },

@@ -5,18 +5,18 @@ import { Webhook } from 'standardwebhooks';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { Arrival } from './reckoning.ts';
 
-/** How a receiver behaves: as it should, or in one of the ways in which receivers fail. */
+/** Behaviour of a receiver: correct, or one of the ways in which receivers fail. */
 export type Mood = 'well' | 'hanging' | 'resetting' | 'slow' | 'failing' | 'overloaded';
 
 export const BAD_MOODS: readonly Mood[] = ['hanging', 'resetting', 'slow', 'failing', 'overloaded'];
 
-/** What a consumer that works takes for an answer, so that some are on their way at any moment. */
+/** Answer time of a working consumer, so that some deliveries are under way at any time. */
 const USUAL_MS = 30;
 
-/** Some of these are within the time that a delivery may take, some beyond it. */
+/** Some are within the timeout of a delivery, some beyond it. */
 const SLOW_MS = [300, 1_000, 3_000];
 
-/** A webhook consumer that changes its mood, and remembers what it took in. */
+/** A webhook consumer that changes its mood, and records what it accepted. */
 export class MoodyReceiver {
   readonly name: string;
   readonly secret = `whsec_${randomBytes(32).toString('base64')}`;
@@ -25,11 +25,9 @@ export class MoodyReceiver {
   readonly #hanging = new Set<ServerResponse>();
   #requests = 0;
   #mood: Mood = 'well';
-  /** What it answered with 204, in that order. */
+  /** The requests answered with 204, in order. */
   readonly arrivals: Arrival[] = [];
-  /** The same, each with its event. */
   readonly taken: { id: string; event: RenderedEvent; atMs: number }[] = [];
-  /** What came with a signature that does not verify. */
   readonly forged: string[] = [];
 
   constructor(name: string) {
@@ -85,7 +83,7 @@ export class MoodyReceiver {
         await new Promise((resolve) => setTimeout(resolve, USUAL_MS));
         break;
     }
-    // A daemon that did not wait, or is no more, is not reported.
+    // A daemon that did not wait, or is gone, gets no answer.
     if (response.destroyed || response.closed) return;
     this.#accept(request, response, body);
   }

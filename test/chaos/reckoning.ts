@@ -2,13 +2,13 @@ import { hasRival, type Observation, observationsOf } from '../../demo/observati
 import type { Showing } from '../../sandbox/control/answer-log.ts';
 import type { Event } from '../../src/domain/events/event.ts';
 
-/** An event as a receiver took it. */
+/** An event as a receiver accepted it. */
 export type Arrival = { id: string; subject: string; sequence: number; atMs: number };
 
-/** Something that was done to somebody; `toMs` is when it was over. */
+/** A disruption of a victim; `toMs` is its end. */
 export type Disruption = { what: string; victim: string; fromMs: number; toMs: number };
 
-/** What a receiver got, which events were meant for it, and whether they must come in order. */
+/** The events that a receiver got, the events meant for it, and whether they must come in order. */
 export type Receipts = {
   receiver: string;
   wants: (event: Event) => boolean;
@@ -16,24 +16,24 @@ export type Receipts = {
   ordered: boolean;
 };
 
-/** Statuses that answers showed, held against the event log. */
+/** Comparison of the shown statuses with the event log. */
 export type Telling = {
   shown: number;
   reported: number;
-  /** Shown only by answers that a disruption cut off, or that a newer one overtook; the next event says `skipped`. */
+  /** Shown only by answers that a disruption cut off, or that a newer one overtook; the next event names it in `skipped`. */
   cutOff: number;
   overtaken: number;
   lost: string[];
   invented: string[];
 };
 
-/** Events of the log, held against what a receiver got. */
+/** Comparison of the event log with the arrivals at a receiver. */
 export type Delivery = {
   receiver: string;
   due: number;
   delivered: number;
   duplicates: number;
-  /** Duplicates whose first arrival no disruption was near. */
+  /** Duplicates without a disruption near their first arrival. */
   unexplained: string[];
   lost: string[];
   invented: string[];
@@ -44,9 +44,9 @@ export type Delivery = {
 const NOTE_MS = 2_000;
 
 /**
- * Holds the statuses that answers showed of some subjects against the events of the log. `slackMs`: how long after it was
- * given an answer may be taken in on this machine. So long after it a disruption may cut it off, and another answer that
- * was under way at the same time may be taken in first: then it is refused.
+ * Compares the statuses that answers showed of some subjects with the events of the log. `slackMs`: longest time from an answer
+ * until it is stored, on this machine. Within it a disruption may cut the answer off. A concurrent answer may also be stored
+ * first: then this one is refused.
  */
 export function reckonTelling(input: {
   subjects: ReadonlySet<string>;
@@ -107,10 +107,10 @@ function place({ data: { sequence, status, previousStatus } }: Event): string {
   return `#${sequence} (${previousStatus ?? 'none'} to ${status ?? 'none'})`;
 }
 
-/** One status of a subject for as long as answers showed it, and which of its observations did. */
+/** One status of a subject while answers showed it, and the indexes of its observations. */
 type Run = { status: string; indexes: number[] };
 
-/** Each status for as long as answers showed it; an answer that does not know the subject shows none. */
+/** Groups consecutive observations of one status; an answer that does not know the subject shows none. */
 export function runsOf(observations: readonly Observation[]): Run[] {
   const runs: Run[] = [];
   for (const [index, { status }] of observations.entries()) {
@@ -129,7 +129,7 @@ function isCutOff(
   return disruptions.some(({ fromMs, toMs }) => fromMs - slackMs <= atMs && atMs <= toMs);
 }
 
-/** Holds the events of the log against what one receiver got. */
+/** Compares the events of the log with the arrivals at one receiver. */
 export function reckonDelivery(
   { receiver, wants, arrivals, ordered }: Receipts,
   events: readonly Event[],

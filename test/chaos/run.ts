@@ -31,9 +31,9 @@ import {
   wholeLog,
 } from './world.ts';
 
-// Two daemons on one Redis watch a local upstream while everything around them fails at random moments. At the end the
-// failures stop, everything drains, and every status that the upstream's answers showed is held against the event log,
-// every event against every receiver. Exits with 0 only if nothing was lost and nothing was invented.
+// Two daemons on one Redis watch a local upstream while their environment fails at random times. At the end the failures stop,
+// everything drains, and every status that the upstream's answers showed is compared with the event log, every event with every
+// receiver. Exits with 0 only if nothing was lost and nothing was invented.
 
 const MAIL_RECEIVER = 'oncall';
 const MAIL_EVENTS = ['*', '!*.updated'];
@@ -103,7 +103,7 @@ async function chaos({ seconds, seed }: { seconds: number; seed: number }): Prom
       await daemon.started();
     }
 
-    // A transfer that was born before is history in part; times of the upstream are whole seconds.
+    // An older transfer is partly history; times of the upstream are whole seconds.
     const watchedFromMs = Math.ceil(Date.now() / 1_000) * 1_000;
     say(`disturbing two daemons for ${seconds} s (seed ${seed})`);
     await sandbox.setPace(6);
@@ -137,7 +137,7 @@ async function chaos({ seconds, seed }: { seconds: number; seed: number }): Prom
         outages: ofDaemons.map(({ fromMs, toMs }) => ({ fromMs, untilMs: toMs })),
       }),
     });
-    /** What is done to one receiver is no reason for another to get anything twice. */
+    /** A disruption of one receiver is no reason for another to get anything twice. */
     const concerns = (victim: string, receiver: string): boolean =>
       victim === 'mail server'
         ? receiver === MAIL_RECEIVER
@@ -217,7 +217,7 @@ function configOf(parts: {
         type: 'webhook',
         url,
         secrets: [secret],
-        // Longer than a busy machine takes for an answer: an attempt that is given up comes again.
+        // Longer than a busy machine takes for an answer: an attempt that times out is repeated.
         timeout: '10s',
         retries: RETRIES,
         ordering: name === 'in-order' ? 'subject' : 'none',

@@ -12,21 +12,19 @@ import { Program } from '../support/program.ts';
 import { SandboxProcess } from '../support/sandbox-process.ts';
 import type { Delivery } from './reckoning.ts';
 
-/** What the sandbox has from its start. */
+/** The subjects of the sandbox from its start. */
 export type Subjects = Awaited<ReturnType<SandboxProcess['subjects']>>;
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
-/** The longest wait for everything to drain, in ms. */
 export const DRAIN_MS = 400_000;
 
-/** The prefix of the keys in Redis. */
 export const PREFIX = 'intentwatch';
 
 /** More attempts than any failure here can use up. */
 export const RETRIES = { delays: ['200ms', '500ms', ...Array.from({ length: 90 }, () => '1s')] };
 
-/** Starts a sandbox whose transfers have yet to be born; `more` are further flags. */
+/** Starts a sandbox whose transfers are yet to be born; `more` are further flags. */
 export async function startSandbox(
   seed: number,
   closers: (() => Promise<unknown>)[],
@@ -47,7 +45,7 @@ export async function startSandbox(
   return SandboxProcess.of(program);
 }
 
-/** True when a subject is watched from its birth: what the config names, and the transfers of its wallets, which are all. */
+/** True when a subject is watched from its birth: the subjects of the config, and the transfers of its wallets, which are all. */
 export function watchedOf(
   subjects: Subjects,
   made: Awaited<ReturnType<SandboxProcess['transitions']>>,
@@ -64,8 +62,8 @@ export function watchedOf(
 }
 
 /**
- * Waits until the last status of everything is in the event log and no delivery is open. Returns the events, but those for
- * operators, which no receiver here gets: a machine that is held up makes such as well.
+ * Waits until the last status of everything is in the event log and no delivery is open. Returns the events except those for
+ * operators, which no receiver here gets; a busy machine causes some of them.
  */
 export async function drained(
   redisUrl: string,
@@ -89,7 +87,7 @@ export async function drained(
       const open = await Promise.all(wanted.receivers.map((name) => backlog.counts(name)));
       return open.every(({ pending }) => pending === 0);
     };
-    // What was not reported by then is lost, and the reckoning names it.
+    // An event that was not reported by then is lost, and the reckoning names it.
     await eventually('everything has drained', isDrained, DRAIN_MS).catch((error: unknown) =>
       process.stdout.write(`${String(error)}\n`),
     );
@@ -109,7 +107,7 @@ export async function wholeLog(redisUrl: string): Promise<LogEntry[]> {
   }
 }
 
-/** Sentences about what a receiver lacked, or got beyond its due. */
+/** Describes the missing and superfluous arrivals at a receiver. */
 export function problemsOf({ receiver, lost, invented, unexplained, outOfOrder }: Delivery): string[] {
   return [
     ...lost.map((id) => `${receiver}: ${id} was lost`),

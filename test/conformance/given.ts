@@ -13,8 +13,8 @@ const environment = z.object({
 });
 
 /**
- * The service that the environment names; null when it names none. Throws when a variable is malformed, the key is
- * missing, or the material (a JSON file) is not what `docs/conformance.md` says.
+ * The service that the environment names; null when it names none. Throws when a variable is malformed, the key is missing, or
+ * the material (a JSON file) does not match `docs/conformance.md`.
  */
 export async function givenService(env: NodeJS.ProcessEnv): Promise<Target | null> {
   const found = environment.safeParse(env);
@@ -31,14 +31,14 @@ export async function givenService(env: NodeJS.ProcessEnv): Promise<Target | nul
   };
 }
 
-/** What a given service lacks for a rule to be checked, in words; null when it lacks nothing. */
+/** Describes the parts that a given service lacks for a rule; null when it lacks nothing. */
 export function lackOf({ material }: Target, { stage, needs = [] }: Rule): string | null {
   if (typeof stage === 'object') return `a service that answers ${stage.failing}`;
   const missing = needs.filter((need) => material[need] === undefined);
   return missing.length === 0 ? null : missing.join(', ');
 }
 
-/** A given service is what it is: there are no stages to bring it to. */
+/** A given service has no stages to bring it to. */
 export function asGiven(target: Target): Preparation {
   return { at: async () => target, close: async () => undefined };
 }

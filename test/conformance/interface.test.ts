@@ -8,7 +8,7 @@ import { nameOf } from './suite/rule.ts';
 import { RULES } from './suite/suite.ts';
 import { Tally } from './suite/tally.ts';
 
-/** The interval at which each rule's thing was shown by the sandboxes: what docs/conformance.md says. */
+/** Number of times that the sandboxes showed the object of each rule, for docs/conformance.md. */
 const SHOWN_FILE = join(import.meta.dirname, 'suite/shown.json');
 
 const shown: Record<string, number> = {};

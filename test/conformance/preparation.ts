@@ -5,9 +5,8 @@ import { eventually } from '../support/eventually.ts';
 import type { Material } from './suite/material.ts';
 import type { Stage, Target } from './suite/rule.ts';
 
-/** Services that the suite can be held against. */
+/** Services for the suite. */
 export type Preparation = {
-  /** The service at a stage, until the next stage is requested. */
   at: (stage: Stage) => Promise<Target>;
   close: () => Promise<void>;
 };
@@ -23,7 +22,6 @@ const AMOUNT = '100000000';
 const source = { chainId: 8453, token: USDC_BASE, funder: WALLET };
 const destination = { chainId: 10, token: USDC_OPTIMISM, recipient: WALLET };
 
-/** The route that is quoted when no other is given: USDC from Base to Optimism. */
 export const ROUTE: Material['route'] = { source, destination, amount: AMOUNT };
 
 const VAULT_REQUEST = {
@@ -37,7 +35,7 @@ const VAULT_REQUEST = {
 
 const page = z.object({ results: z.array(z.looseObject({ id: z.string(), status: z.string() })) });
 
-/** Starts two sandboxes, one that lives slowly and one where everything has ended, and gathers what the suite needs of them. */
+/** Starts two sandboxes, a slow one and one where everything has ended, and gathers the suite's material from them. */
 export async function prepareSandboxes(): Promise<Preparation> {
   const open = new Sandbox({ transfersPerSecond: 0 });
   const finished = new Sandbox({ timeScale: 2_000, transfersPerSecond: 0, pastTransfers: 300 });
@@ -79,7 +77,7 @@ function common({ quotesUrl, apiKey }: Sandbox, funderKey: `0x${string}`): Mater
   };
 }
 
-/** What has come to its end: transfers that lived by themselves, and a quote and a vault that nobody funded. */
+/** Ended material: transfers that lived by themselves, and a quote and a vault that nobody funded. */
 async function endedMaterial(sandbox: Sandbox, funderKey: `0x${string}`): Promise<Material> {
   const { wallets, quotes, gaslessJobs, vaults } = sandbox.subjects();
   const wallet = firstOf(wallets, (address) => address.startsWith('0x'));
@@ -130,7 +128,7 @@ async function publishedVault(sandbox: Sandbox, vaults: readonly { address: stri
 /** A quote between two symbols and a vault as a deposit address, both funded and filled. */
 async function funded(sandbox: Sandbox): Promise<Pick<Material, 'swappedQuote' | 'depositAddressWallet'>> {
   const quoted = z.object({ id: z.string().startsWith('quote:') });
-  // On a machine that is held up, both expire before they are funded.
+  // On a busy machine, both expire before they are funded.
   const isFunded = async (body: object): Promise<boolean> =>
     (await controlled(sandbox, 'POST', '/fund', { body, but: 410 })).ok;
   const quote = await eventually('a quote that is funded in its time', async () => {
@@ -152,7 +150,6 @@ async function funded(sandbox: Sandbox): Promise<Pick<Material, 'swappedQuote' |
   return { swappedQuote: quote.id.slice('quote:'.length), depositAddressWallet: WALLET };
 }
 
-/** A quote and a vault that nobody funds, after their time. */
 async function expired(
   sandbox: Sandbox,
   funder: string,
@@ -183,7 +180,7 @@ async function control(sandbox: Sandbox, method: string, path: string, body?: un
   await controlled(sandbox, method, path, { body });
 }
 
-/** Asks the control API; an answer that is an error throws, but one. */
+/** Calls the control API; throws on an error answer, except one. */
 async function controlled(
   sandbox: Sandbox,
   method: string,

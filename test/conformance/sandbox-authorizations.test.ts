@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { Sandbox } from '../../sandbox/sandbox.ts';
 import { spread } from '../support/spread.ts';
 
-// Everything here is written after the standards and signed by ethers: nothing of the code under test has a part in it.
+// Everything here follows the standards and is signed by ethers: it uses no code under test.
 
 const BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 const OPTIMISM = '0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85';
@@ -18,7 +18,6 @@ type Place = { chainId: number; token: string; name: string };
 const USDC_ON_BASE: Place = { chainId: 8453, token: BASE, name: 'USD Coin' };
 const USDT_ON_OPTIMISM: Place = { chainId: 10, token: TETHER, name: 'Tether USD' };
 
-/** `(address owner,uint256 value)` as the fields of an EIP-712 type. */
 function fields(signature: string): Fields {
   return signature.split(',').map((field) => {
     const [type = '', name = ''] = field.split(' ');
@@ -39,7 +38,7 @@ const PERMIT3 = fields('address owner,bytes32 salt,uint48 deadline,uint48 timest
 let sandbox: Sandbox;
 
 beforeAll(async () => {
-  // No quote or vault expires, however long this machine is held up.
+  // No quote or vault expires, on a busy machine too.
   sandbox = new Sandbox({ transfersPerSecond: 0, timeScale: 0.001 });
   await sandbox.start();
 });
@@ -93,7 +92,6 @@ async function vaultAt(owner: Wallet, place: Place): Promise<string> {
   return z.object({ data: z.object({ vaultAddress: z.string() }) }).parse(body).data.vaultAddress;
 }
 
-/** A payload of one scheme, signed by `owner`. */
 type Sign = (owner: Wallet, place: Place) => Promise<Record<string, unknown> & { signature: string }>;
 
 const erc3009Message = (owner: Wallet, to: string) => ({
@@ -190,7 +188,7 @@ describe.each(SCHEMES)('%s, signed by ethers:', (_scheme, path, sign) => {
       changed[at] = (bytes[at] ?? 0) ^ 1;
       const signature = `0x${changed.toString('hex')}`;
       const { status, body } = await post(path, { ...payload, signature });
-      // Another signer comes out, or none at all.
+      // Another signer is recovered, or none at all.
       expect([401, 403], `byte ${at}: ${JSON.stringify(body)}`).toContain(status);
     }
     expect(await post(path, payload)).toMatchObject({ status: 202 });

@@ -64,7 +64,7 @@ function hex(text: string): `0x${string}` {
 const receiptAt = (payment: StatedPayment, endpoint = 'own') =>
   clientOf(payment.chainId, endpoint).getTransactionReceipt({ hash: hex(payment.txHash) });
 
-/** What moved according to a receipt, in the words of the token's contract. */
+/** Moves in a receipt, in the terms of the token's contract. */
 async function movesOf(payment: StatedPayment, endpoint = 'own') {
   const { logs } = await receiptAt(payment, endpoint);
   return parseEventLogs({ abi: erc20Abi, eventName: 'Transfer', logs }).map(({ address, args }) => ({
@@ -74,7 +74,6 @@ async function movesOf(payment: StatedPayment, endpoint = 'own') {
   }));
 }
 
-/** Makes a transfer and waits until its payment is stated. */
 async function paid(order: SandboxOrder, kind = 'destination'): Promise<StatedPayment> {
   const { intentHash } = await orderAt(sandbox, order);
   const find = () =>
@@ -281,7 +280,6 @@ describe('a lie about a payment', () => {
     expect((await receiptAt(payment)).status).toBe('reverted');
   });
 
-  /** True when a block was reorganised. */
   const isGone = (chainId: number, blockHash: `0x${string}`): Promise<boolean> =>
     clientOf(chainId)
       .getBlock({ blockHash })
@@ -290,7 +288,7 @@ describe('a lie about a payment', () => {
         (error: Error) => /could not be found/.test(error.message),
       );
 
-  /** A payment whose block was seen, and reorganised after that: on a slow machine it may be seen too late. */
+  /** A payment whose block was observed, and reorganised after that: a slow machine may observe it too late. */
   async function reorganised(order: SandboxOrder): Promise<{ payment: StatedPayment; block: bigint }> {
     for (;;) {
       const payment = await paid(order);
@@ -341,7 +339,7 @@ describe('a lie about a payment', () => {
 
 describe('a chain that is reorganised', () => {
   test('has other blocks from there on, with the same payments; final ones stay', async () => {
-    // Of what was paid just now nothing is final, however long this machine is held up.
+    // No new payment is final, on a busy machine too.
     await control('/chains', { chainId: 8453, finality: { seconds: 600 } });
     const payment = await paid({ to: 8453, from: 10 });
     const before = await receiptAt(payment);
@@ -471,7 +469,7 @@ const solanaTransaction = z.looseObject({
   }),
 });
 
-/** What an owner has gained of a token; a missing entry is 0. */
+/** Gain of an owner in a token; a missing entry is 0. */
 function gained({ meta }: z.infer<typeof solanaTransaction>, owner: string, mint: string): bigint {
   const sum = (list: z.infer<typeof balances>) =>
     list

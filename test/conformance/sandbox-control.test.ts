@@ -91,7 +91,7 @@ test('requests tell who asked what, and what became of it: also of what was refu
 });
 
 test('answers tell what was said about whom, also when it was nothing', async () => {
-  // The quote is not made yet, however long this machine is held up.
+  // The quote is not made yet, on a busy machine too.
   const sandbox = await start({ transfersPerSecond: 0, pastTransfers: 100, timeScale: 0.001 });
   const wallet = String(sandbox.subjects().wallets[0]);
   const quoteId = String(sandbox.subjects().quotes[0]);

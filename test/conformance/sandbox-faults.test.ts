@@ -4,7 +4,6 @@ import { Sandbox } from '../../sandbox/sandbox.ts';
 
 let sandbox: Sandbox;
 
-/** Everything has happened in it. */
 beforeAll(async () => {
   sandbox = new Sandbox({ transfersPerSecond: 0, timeScale: 5_000, wallets: 1, pastTransfers: 60 });
   await sandbox.start();
@@ -54,7 +53,6 @@ async function page(query: string) {
 const wallet = () => `wallet=${sandbox.subjects().wallets[0]}`;
 const ids = ({ results }: z.infer<typeof pageSchema>) => results.map(({ id }) => id);
 
-/** An intent that was born and settled before the eyes of this sandbox. */
 function livedIntent(): string {
   const found = sandbox
     .transitions()

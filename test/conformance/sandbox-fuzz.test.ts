@@ -7,7 +7,7 @@ import { signErc2612, signErc3009, signPermit2, signPermit3 } from '../../exampl
 import { Sandbox } from '../../sandbox/sandbox.ts';
 import { type Raw, type ShapeOf, wordFor } from '../support/interface-shapes.ts';
 
-/** The number of requests every endpoint gets. `npm run fuzz` asks 10,000. */
+/** Number of requests to every endpoint; `npm run fuzz` sends 10,000. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 300);
 const TIMEOUT_MS = 120_000 + RUNS * 100;
 
@@ -21,7 +21,7 @@ const AMOUNT = '100000000';
 const TOKEN = { chainId: 8453, address: BASE, name: 'USD Coin' } as const;
 const UNTIL = 99_999_999_999n;
 
-/** Signed payloads per way to fund; each can be taken once, and found again after. */
+/** Signed payloads per way to fund; each is accepted once, and recognised again. */
 const SIGNED = 5;
 
 type Body = Record<string, unknown>;
@@ -58,7 +58,7 @@ const OPEN: Body = {
   contracts: { prover: SPENDER },
 };
 
-/** Bodies that are right when they come first; what the sandbox knows, to be requested. */
+/** Bodies that are correct on first use; the sandbox's known values, for requests. */
 const bodies = new Map<string, Body[]>([
   ['/v1/quotes', [QUOTE]],
   ['/v1/deposit-gateway/deposit-addresses', [VAULT]],
@@ -76,7 +76,6 @@ let sandbox: Sandbox;
 let service: Pool;
 let quoting: Pool;
 
-/** What is asked: everything a client can choose. */
 type Asked = { method: string; path: string; headers: Record<string, string>; body?: Buffer };
 
 async function ask(pool: Pool, { method, path, headers, body }: Asked): Promise<Raw> {
@@ -105,7 +104,7 @@ async function newVault(): Promise<`0x${string}`> {
   return z.object({ data: z.object({ vaultAddress }) }).parse(made).data.vaultAddress;
 }
 
-/** Really signed payloads of one way to fund, each for a quote or vault of its own. */
+/** Validly signed payloads of one way to fund, each for a quote or vault of its own. */
 async function signed(path: string, sign: (nonce: bigint) => Promise<Body>): Promise<void> {
   const made: Body[] = [];
   for (let index = 0; index < SIGNED; index++) made.push(await sign(BigInt(index)));
@@ -113,7 +112,7 @@ async function signed(path: string, sign: (nonce: bigint) => Promise<Body>): Pro
 }
 
 beforeAll(async () => {
-  // Slow enough for quotes and vaults to be fundable to the end.
+  // Slow enough for quotes and vaults to stay fundable to the end.
   sandbox = new Sandbox({ transfersPerSecond: 0, timeScale: 0.001, pastTransfers: 300, wallets: 3 });
   await sandbox.start();
   service = new Pool(sandbox.url);
@@ -172,7 +171,6 @@ afterAll(async () => {
   await sandbox.close();
 });
 
-/** What stands in for a value, or for a part of one. */
 const strange = fc.oneof(
   fc.jsonValue(),
   fc.constant(undefined),
@@ -206,10 +204,7 @@ const strange = fc.oneof(
   fc.uint8Array({ minLength: 32, maxLength: 32 }).map((raw) => `0x${Buffer.from(raw).toString('hex')}`),
 );
 
-/**
- * A change to a tree: at a place of it, a member is replaced, taken away (`undefined`), becomes one much like it, or is
- * added or named otherwise.
- */
+/** A change of a tree at one place: a member is replaced, removed (`undefined`), varied, added or renamed. */
 const mutation = fc.record({
   place: fc.nat(),
   kind: fc.constantFrom('replace', 'replace', 'near', 'near', 'near', 'add', 'rename'),
@@ -226,7 +221,6 @@ type Mutation = typeof mutation extends fc.Arbitrary<infer M> ? M : never;
 
 const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null;
 
-/** Every member of a body, however deep. */
 function places(tree: Tree): { parent: Tree; key: string }[] {
   return Object.entries(tree).flatMap(([key, value]) => [
     { parent: tree, key },
@@ -234,7 +228,7 @@ function places(tree: Tree): { parent: Tree; key: string }[] {
   ]);
 }
 
-/** A value of the same form: what is right in form and wrong in meaning gets further than what is not. */
+/** A value of the same form: a well-formed wrong value gets further than a malformed one. */
 function near(value: unknown, amount: number): unknown {
   if (typeof value === 'boolean') return !value;
   if (typeof value === 'number') return Math.max(0, value + (amount % 7) - 3);
@@ -246,7 +240,7 @@ function near(value: unknown, amount: number): unknown {
   return `${value.slice(0, at)}${value[at] === '0' ? '1' : '0'}${value.slice(at + 1)}`;
 }
 
-/** A body with some members of another of the same form: each right alone, and together not. */
+/** A body with some members of another of the same form: each valid alone, and not together. */
 function mixed([body, other]: readonly [Body, Body], at: readonly number[]): string {
   const tree: Tree = structuredClone(body);
   const mine = places(tree);
@@ -265,7 +259,7 @@ function mutated(body: Body, mutations: readonly Mutation[]): string {
     const all = places(tree);
     const found = all[place % Math.max(1, all.length)];
     if (found === undefined) continue;
-    // An own member also where assigning would set a prototype.
+    // An own member also where an assignment would set a prototype.
     const put = (key: string, of: unknown): unknown =>
       Object.defineProperty(found.parent, key, {
         value: of,
@@ -281,7 +275,6 @@ function mutated(body: Body, mutations: readonly Mutation[]): string {
   return JSON.stringify(tree);
 }
 
-/** Bytes of a text with some of them replaced, repeated or cut. */
 function damaged(text: string, damages: readonly { at: number; byte: number; cut: boolean }[]): Buffer {
   let bytes = Buffer.from(text);
   for (const { at, byte, cut } of damages) {
@@ -354,7 +347,7 @@ function apiKey(): fc.Arbitrary<string | null> {
   );
 }
 
-/** Query strings: of names that mean something and of others, with values known and strange, or no query at all. */
+/** Query strings with known and other names, with known and strange values, or no query at all. */
 function queryOf(): fc.Arbitrary<string> {
   const statuses = ['pending', 'settled', 'unknown', 'PENDING'];
   const name = fc.oneof(
@@ -403,7 +396,7 @@ function queryOf(): fc.Arbitrary<string> {
   );
 }
 
-/** One segment of a path: something known, its neighbours, or anything. A segment that is empty names nothing. */
+/** One segment of a path: known, similar, or arbitrary. An empty segment names nothing. */
 function segmentOf(values: readonly string[]): fc.Arbitrary<string> {
   const near = fc
     .tuple(fc.constantFrom(...values), fc.array(damage, { minLength: 1, maxLength: 2 }))
@@ -440,7 +433,7 @@ const POSTS: [string, ShapeOf][] = [
   ['/api/v3/quotes/exactIn', 'open-quotes'],
 ];
 
-/** The query of a look-up by chain: mostly the right one. */
+/** The query of a look-up by chain: mostly correct. */
 const atChain = (): fc.Arbitrary<string> =>
   fc.oneof({ weight: 2, arbitrary: fc.constant('?sourceChainId=8453') }, { weight: 1, arbitrary: queryOf() });
 
@@ -501,7 +494,7 @@ function requests({ method, path, name }: Endpoint): fc.Arbitrary<Asked> {
   return fc.record({ method: fc.constant(method), path: target, headers, body });
 }
 
-/** The interval at which each answer came, to be shown when many were requested. */
+/** Counts of the answers, printed when many were requested. */
 function tally(words: ReadonlyMap<string, number>): string {
   const sorted = [...words].sort(([a], [b]) => a.localeCompare(b));
   return sorted.map(([word, count]) => `${word} ${count}`).join(', ');
@@ -528,7 +521,7 @@ describe('mutated and random requests are answered in shapes of the interface:',
         }),
         { numRuns: RUNS },
       );
-      // Neither all refused at the door nor all taken: the requests reached what they were for.
+      // Some requests were accepted and some refused: they reached the code under test.
       const isSuccess = (word: string): boolean => word.endsWith(' ok');
       expect([...words.keys()].some(isSuccess), tally(words)).toBe(true);
       if (!['chains', 'tokens'].includes(endpoint.shape)) {

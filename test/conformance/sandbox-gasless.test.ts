@@ -25,9 +25,8 @@ const stranger = privateKeyToAccount(`0x${'49'.repeat(32)}`);
 
 type Account = typeof owner;
 
-/** No quote of it expires, however long this machine is held up. */
+/** No quote of it expires, on a busy machine too. */
 let sandbox: Sandbox;
-/** Its jobs come to their end soon. */
 let quick: Sandbox;
 let nonces = 0;
 
@@ -83,7 +82,7 @@ async function quote({ funder = owner.address as string, chainId = 8453, to = sa
 const wire = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value, (_key, part) => (typeof part === 'bigint' ? part.toString() : part)));
 
-/** Quotes, signs and submits; where this machine was held up until the quote had expired, once more. */
+/** Quotes, signs and submits; once more where the quote expired on a busy machine. */
 async function submitted(
   path: string,
   sign: (signing: Signing) => Promise<unknown>,

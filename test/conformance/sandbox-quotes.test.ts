@@ -17,7 +17,7 @@ const SOLANA_WALLET = '4Nd1mBQtrMJVYVfKf2PJy9NZUZdTAsp7D4xWLs4gDB4T';
 let sandbox: Sandbox;
 
 beforeAll(async () => {
-  // No quote expires and no transfer moves on, however long this machine is held up.
+  // No quote expires and no transfer moves on, on a busy machine too.
   sandbox = new Sandbox({ transfersPerSecond: 0, timeScale: 0.001 });
   await sandbox.start();
 });

@@ -17,7 +17,6 @@ const REQUEST = {
 
 const quoteSchema = z.object({ id: z.string(), intentHash: z.string(), execution: z.unknown() });
 
-/** The first two quotes of a fresh sandbox, without what depends on the time. */
 async function quotesOf(seed: number) {
   const sandbox = new Sandbox({ transfersPerSecond: 0, seed });
   await sandbox.start();

@@ -15,9 +15,8 @@ const AMOUNT = '100000000';
 const KEY = generatePrivateKey();
 const FUNDER = privateKeyToAccount(KEY).address;
 
-/** Nothing of it expires, however long this machine is held up. */
+/** No quote of it expires, on a busy machine too. */
 const sandbox = new Sandbox({ transfersPerSecond: 0, timeScale: 0.001 });
-/** Its transfers come to their end soon. */
 const quick = new Sandbox({ transfersPerSecond: 0, timeScale: 100 });
 beforeAll(() => Promise.all([sandbox.start(), quick.start()]));
 afterAll(() => Promise.all([sandbox.close(), quick.close()]));
@@ -58,7 +57,7 @@ async function statusOf(query: string) {
   return page.parse(body).results;
 }
 
-/** A v1 quote whose token is swapped after it has arrived, funded by a job; a new one where it expired before. */
+/** A v1 quote whose token is swapped after its arrival, funded by a job; a new one where it expired before. */
 async function swappedTransfer(): Promise<{ quote: z.infer<typeof quoteSchema>; jobUuid: string }> {
   const { url } = quick;
   const quote = quoteSchema.parse((await ask('/v1/quotes', { url, body: quoteRequest })).body);

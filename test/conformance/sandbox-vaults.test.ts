@@ -20,9 +20,8 @@ const newOwner = () => privateKeyToAccount(generatePrivateKey());
 
 type Account = typeof stranger;
 
-/** No vault of it expires, however long this machine is held up. */
+/** No vault of it expires, on a busy machine too. */
 let sandbox: Sandbox;
-/** Its jobs come to their end soon. */
 let quick: Sandbox;
 let nonces = 0;
 
@@ -101,7 +100,7 @@ async function expectRefusal(response: Response, status: number, code: string): 
   expect(response.status).toBe(status);
 }
 
-/** Makes a vault, signs and submits; where this machine was held up until the vault had expired, once more. */
+/** Makes a vault, signs and submits; once more where the vault expired on a busy machine. */
 async function submitted(path: string, sign: (signing: Signing) => Promise<unknown>, to: Sandbox) {
   for (;;) {
     const { vaultAddress: vault, intentHash } = await createVault(to);
@@ -114,7 +113,6 @@ type Signing = { vault: Hex; signer: Account; claimed?: Hex; value?: bigint };
 
 const domain = { name: 'USD Coin', version: '2', chainId: 8453, verifyingContract: USDC_BASE } as const;
 
-/** Amounts and times are sent as decimal strings. */
 async function signed(signer: Account, data: TypedDataDefinition) {
   const texts = Object.entries(data.message).map(([name, value]) => [
     name,

@@ -14,7 +14,7 @@ import { hashOf, upstreamOfStatuses } from '../support/scripted-upstream.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
-/** Loopback, and nobody's by custom; each test has a name server of its own. */
+/** Loopback, and by custom unused; each test has a name server of its own. */
 const NAME_SERVER = '127.0.0.154';
 
 /** The one address of this machine that the config permits: it stands for the public internet. */
@@ -25,7 +25,7 @@ const REFUSED = 'private or reserved address; only server.apiReceivers.allowNetw
 
 const { later, started } = opening();
 
-/** A server on every IPv4 address of this machine: it answers each request, and remembers the address that was called. */
+/** A server on every IPv4 address of this machine: it answers each request, and records the called address. */
 async function openServer() {
   const called: string[] = [];
   const server = createServer((socket) => {
@@ -141,7 +141,7 @@ test.skipIf(missing !== null)(
     const before = called.length;
     answers['rebinding.test'] = { A: [PERMITTED] };
     await eventually('the second webhook', () => called.length > before);
-    // One whose answer took too long is sent once more.
+    // A delivery with too slow an answer is repeated once.
     expect(new Set(called)).toEqual(new Set([PERMITTED]));
 
     // A receiver of the config has no such limit.

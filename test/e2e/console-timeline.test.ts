@@ -75,7 +75,7 @@ async function desk({ later, started }: ReturnType<typeof opening>): Promise<str
 
 const opened = opening();
 
-/** Changes the address after the page has looked at it, and before it listens, as a visitor does whose machine is slow. */
+/** Changes the address between the page's first read and its listener, as a visitor on a slow machine does. */
 const CHANGED_UNHEARD = `
   const listen = window.addEventListener;
   window.addEventListener = function (type, ...rest) {

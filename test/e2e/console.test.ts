@@ -80,7 +80,7 @@ test.skipIf(CHROMIUM.skip)(
     await expectAccessible(page);
     hooks.broken.answer = () => 204;
     const sent = hooks.broken.came.filter(({ event }) => event.type === 'intent.filled').length;
-    // It is shown for some seconds only: who waits for it begins before.
+    // The message disappears after some seconds: the wait begins before it is shown.
     const isSent = page.getByText('Sent to broken once more.').waitFor();
     await pressByKeyboard(page, 'Resend intent.filled to broken');
     await isSent;

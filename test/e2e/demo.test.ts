@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import type { Program } from '../support/program.ts';
 import { Stage } from '../support/stage.ts';
 
-/** The number in a line of the demo's summary. */
 function count(demo: Program, name: string): number {
   const line = demo.stdout.find((one) => one.trimStart().startsWith(name));
   return Number(/^ *\D+?(\d+) /.exec(`${line} `)?.[1]);

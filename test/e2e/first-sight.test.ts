@@ -15,7 +15,7 @@ test('the first sight of a named intent is reported also when a page, to which i
   const longAgo = Math.floor(Date.now() / 1_000) - 3_600;
   const upstream = await started(
     new ScriptedUpstream(async ({ query }) => {
-      // Both requests are under way before either is answered; the page is taken in first.
+      // Both requests are under way before either is answered; the page is stored first.
       if (query.intentHash === undefined) await Promise.all([lookedUp.promise, listening.promise]);
       lookedUp.resolve();
       if (query.intentHash !== undefined) await pageCommitted.promise;

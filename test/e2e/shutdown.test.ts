@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { atWork } from '../support/at-work.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** Two key presses, and not one that came twice. */
+/** Longer than a repeated signal of one key press: two key presses. */
 const APART_MS = 600;
 
 describe.concurrent('a daemon', () => {
@@ -13,7 +13,7 @@ describe.concurrent('a daemon', () => {
   });
 
   test('ends at once with exit code 130 at a second SIGINT', async ({ onTestFinished }) => {
-    // Where this process is held up, the daemon has ended by itself before the second one is sent.
+    // On a busy machine the daemon ends by itself before the second one is sent.
     await eventually('a second SIGINT in time', async () => {
       const { daemon } = await atWork(onTestFinished, () => null);
       daemon.send('SIGINT');

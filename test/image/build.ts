@@ -14,12 +14,12 @@ export type Image = {
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** What describes the image, or is for an engine to obey. */
+/** Instructions that describe the image, or that an engine obeys. */
 const SAID_ONLY = new Set(['LABEL', 'EXPOSE', 'HEALTHCHECK', 'VOLUME', 'CMD', 'ARG']);
 
 /**
- * Does what a Dockerfile says, each stage in a root of its own over the same base root, which stands for the image that
- * `FROM` names. Must run as root, in a mount namespace of its own.
+ * Executes a Dockerfile, each stage in a root of its own over the same base root, which stands for the image that `FROM` names.
+ * Must run as root, in a mount namespace of its own.
  */
 export async function buildImage(options: { context: string; base: string; work: string }): Promise<Image> {
   const { context, base, work } = options;
@@ -107,7 +107,7 @@ async function copy(
   }
 }
 
-/** The command that runs another in an image as its user: one that is not root has no capability. */
+/** The command that runs another in an image as its user: a user other than root has no capability. */
 export function containerCommand(image: Image, args: readonly string[]): string[] {
   const [uid = '', gid = ''] = image.user.split(':');
   const drop = ['--clear-groups', '--inh-caps=-all', '--bounding-set=-all', '--no-new-privs'];

@@ -1,7 +1,7 @@
 /** One instruction of a Dockerfile: its keyword, and the rest of its line with continuations joined. */
 export type Instruction = { keyword: string; rest: string };
 
-/** A stage: what it begins with, its name if it has one, and what is done in it, in order. */
+/** A stage: its base, its name if it has one, and its instructions in order. */
 export type ImageStage = { base: string; name: string | null; instructions: Instruction[] };
 
 /** Reads a Dockerfile without heredocs and parser directives. */
@@ -22,8 +22,8 @@ export function parseDockerfile(text: string): ImageStage[] {
 }
 
 /**
- * What a .dockerignore lets into the context that ignores all (`*`) and then names what it takes (`!name`, at the top):
- * these names, and a test for what is left out again below them (`**` and a name with `*`).
+ * Names that a .dockerignore lets into the context: it ignores all (`*`), then includes names (`!name`, at the top). `isLeftOut`
+ * tests for names excluded below them (`**` and a name with `*`).
  */
 export function parseIgnoreFile(text: string): { names: string[]; isLeftOut: (name: string) => boolean } {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));

@@ -8,13 +8,12 @@ import { SandboxProcess } from '../support/sandbox-process.ts';
 import { RECEIVER_NAME, Stage } from '../support/stage.ts';
 import { buildImage, containerCommand, mountReadOnly } from './build.ts';
 
-// Does the Dockerfile's steps where no container engine is at hand, and runs what comes of it as compose.yaml does.
+// Executes the steps of the Dockerfile without a container engine, and runs the result as compose.yaml does.
 //
 //   node test/image/run.ts --base FOLDER
 //
-// FOLDER is the root of a system that stands for the image that the Dockerfile names: Debian, with the Node and npm of
-// that tag in /usr/local. It is not written to. Needs root (mounts, in a namespace of their own) and the network that the
-// steps need.
+// FOLDER is the root of a system that stands for the image that the Dockerfile names: Debian, with the Node and npm of that tag
+// in /usr/local. It is not written to. Needs root (mounts, in a namespace of their own) and the network that the steps need.
 
 const { values } = parseArgs({ options: { base: { type: 'string' }, work: { type: 'string' } } });
 if (values.base === undefined) throw new Error('found no --base, expected the root of the base image');
@@ -26,7 +25,7 @@ if (values.work === undefined) {
     stdio: 'inherit',
   });
   process.exitCode = status ?? 1;
-  // Empty: what was mounted there went with the namespace.
+  // Empty: the mounts went with the namespace.
   await rmdir(work);
 } else {
   const cleanUps: (() => Promise<void>)[] = [];
@@ -39,7 +38,7 @@ if (values.work === undefined) {
 }
 
 async function run({ base, work }: { base: string; work: string }, stage: Stage): Promise<void> {
-  // What overlays write to cannot itself be an overlay.
+  // The upper layer of an overlay cannot itself be an overlay.
   spawnSync('mount', ['-t', 'tmpfs', 'tmpfs', work]);
   const context = resolve(import.meta.dirname, '../..');
   const image = await buildImage({ context, base, work });

@@ -14,7 +14,7 @@ test.skipIf(OPTIONAL.skip)(
   `the books of two days agree with what was made, with all faults around midnight${OPTIONAL.note}`,
   async () => {
     const run = await Program.start(RUN, ['--seconds', '24', '--starting', '20', '--seed', '1']);
-    // It ends all that it started, also where this test is out of time.
+    // It ends all processes that it started, also where this test times out.
     later(() => run.end('SIGTERM'));
     const { code } = await run.ending();
     expect(run.said()).toMatch(/the books balance and agree\.$/m);

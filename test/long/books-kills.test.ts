@@ -79,7 +79,7 @@ test.skipIf(OPTIONAL.skip)(
     for (let turn = 0; turn < TURNS; turn += 1) {
       const before = await taken();
       await append();
-      // In the middle of what was just appended, as far as that can be met.
+      // In the middle of the newly appended events, as far as possible.
       await eventually('some of it is taken in', async () => (await taken()) > before);
       if (turn % 2 === 0) {
         await postgres.kill();

@@ -29,7 +29,6 @@ async function proxyOf(origin: string): Promise<RewritingProxy> {
   return proxy;
 }
 
-/** A service as it is seen through proxies. */
 async function through(target: Target): Promise<Target> {
   const { quotesUrl } = target.material;
   if (quotesUrl === undefined) throw new Error('the sandbox has an open quoting service');

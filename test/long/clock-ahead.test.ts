@@ -12,7 +12,7 @@ import { endsOf, lastReported } from '../support/statuses.ts';
 
 const { later, started, child } = opening();
 
-/** Far less than the one clock is off, and more than the clocks of one machine differ. */
+/** Far less than the offset of the one clock, and more than the difference of the clocks of one machine. */
 const CLOCKS_MS = 2_000;
 
 describe('a daemon whose clock is 30 s off', () => {
@@ -54,7 +54,7 @@ describe('a daemon whose clock is 30 s off', () => {
       const reported = lastReported(events);
       return [...ends].every(([subject, status]) => reported.get(subject) === status);
     });
-    // What was born while the daemons were starting may be history for them.
+    // Transfers born while the daemons were starting may be history for them.
     const born = new Set(
       sandbox
         .transitions()
@@ -75,7 +75,7 @@ describe('a daemon whose clock is 30 s off', () => {
     expect(ahead.lines.filter((line) => String(line.msg).includes('clock of this machine')).length).toBe(1);
     expect(sums.problems).toEqual([]);
     expect(sums.shown).toBeGreaterThan(25);
-    // An event made by the wrong clock would have been made after it came, and noticed later than that.
+    // An event made by the wrong clock would have a time after its arrival, and a late notification.
     for (const { id, timestamp, data } of hook.events) {
       const atMs = cameMs.get(id);
       if (atMs === undefined) continue;

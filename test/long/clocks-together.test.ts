@@ -18,8 +18,8 @@ const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /**
- * The shipped program with a clock that the test sets, and an upstream with one transfer that is pending. Time is `baseMs` ahead
- * of the real one, for all. Its Redis is embedded and has that clock too; or one with the right clock.
+ * The shipped program with a clock that the test sets, and an upstream with one pending transfer. All clocks are `baseMs` ahead
+ * of the real one. Its Redis is embedded and has that clock too, or has the right clock.
  */
 async function stage(given: { baseMs: number; pendingForMs: number; redis: 'embedded' | 'right' }) {
   const { baseMs, pendingForMs } = given;
@@ -56,7 +56,6 @@ async function stage(given: { baseMs: number; pendingForMs: number; redis: 'embe
   return { aheadBy, upstream, hook, programs, file, env: clock.env };
 }
 
-/** The lines with a name in the log of a program. */
 function said({ stdout }: Program, name: string): string[] {
   return stdout.filter((line) => line.includes(`"msg":"${name}"`));
 }

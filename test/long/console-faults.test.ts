@@ -12,7 +12,7 @@ const CHROMIUM = needs(PARTS.chromium);
 const DESK = { viewport: { width: 1280, height: 900 } } as const;
 const PHONE = { viewport: { width: 360, height: 740 } } as const;
 
-/** Metadata that would be seen if it were taken for more than text. */
+/** Metadata that would show if it were rendered as more than text. */
 const HOSTILE = {
   note: '<img src=x onerror=alert(1)>',
   turned: '\u202egnp.live\u2066\u200f',
@@ -96,7 +96,7 @@ test.skipIf(CHROMIUM.skip)(
     await page.goto(`${stage.url}/#/subject/${encodeURIComponent(`intent:${hashOf(1)}`)}`);
     const datesOf = (step: string) => page.locator('.way-step', { hasText: step }).locator('time');
     await datesOf('Settled').waitFor();
-    // No answer showed it as filled: nobody knows when that was.
+    // No answer showed it as filled: the time of that is unknown.
     expect([await datesOf('Funded').count(), await datesOf('Filled').count()]).toEqual([1, 0]);
     await page.context().close();
   },
@@ -110,13 +110,13 @@ test.skipIf(CHROMIUM.skip)(
     const cookies = await first.context().cookies();
     const headers = { cookie: cookies.map(({ name, value }) => `${name}=${value}`).join('; ') };
     const others = new AbortController();
-    // The streams of pages that are gone may still be there for a moment.
+    // The streams of closed pages may still be open for a short time.
     const stream = () =>
       eventually('a stream', async () => {
         const answer = await fetch(`${stage.url}/api/v1/events/stream`, { headers, signal: others.signal });
         return answer.status === 200 && answer;
       });
-    // Held until the end: an answer that nobody holds is cut off by the garbage collector.
+    // Referenced until the end: the garbage collector cuts an unreferenced answer off.
     const held = await Promise.all(Array.from({ length: 15 }, stream));
     const page = await first.context().newPage();
     page.setDefaultTimeout(170_000);
@@ -139,7 +139,7 @@ test.skipIf(CHROMIUM.skip)(
     const { page } = await watchedPage(browser, stage.url, DESK);
     await signIn(page);
     let refused = 0;
-    // Until the page was seen to say so, which a slow machine may do after some refusals.
+    // Until the page shows the message, which on a slow machine takes some refusals.
     let isSaid = false;
     await page.route('**/api/v1/subjects/**', async (route) => {
       if (isSaid && refused >= 2) return route.continue();

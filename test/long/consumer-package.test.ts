@@ -35,7 +35,7 @@ const server = createServer(nodeHandler(consumer));
 server.listen(0, '127.0.0.1', () => console.log('listening', server.address().port, process.version));
 `;
 
-/** What the compiler has to find out with the types of the package alone. */
+/** A check for the compiler with the types of the package alone. */
 const TYPED = `
 import { createConsumer, createPostgresInbox, type EventOf, type FactKind } from 'intentwatch-consumer';
 import pg from 'pg';
@@ -71,7 +71,7 @@ beforeAll(async () => {
     JSON.stringify({ name: 'shop', private: true, type: 'module' }),
   );
   await npm(['install', join(folder, tarball)], project);
-  // What the project brings itself.
+  // The project's own dependencies.
   await symlink(join(ROOT, 'node_modules/pg'), join(project, 'node_modules/pg'));
   await symlink(join(ROOT, 'node_modules/@types'), join(project, 'node_modules/@types'));
   await writeFile(join(project, 'receive.js'), PROGRAM);
@@ -92,7 +92,6 @@ test('the package has JavaScript with types, the tables, the vectors and how to 
   expect(others.sort()).toEqual(['@types', 'intentwatch-consumer', 'pg']);
 });
 
-/** What the compiler finds wrong with a program in the project. */
 async function complaintOf(program: string, { file, resolution }: { file: string; resolution: string }) {
   await writeFile(join(project, file), program);
   const options = { nodenext: ['--module', 'nodenext'], bundler: ['--module', 'esnext'] }[resolution] ?? [];

@@ -38,7 +38,7 @@ describe('a daemon that is killed', () => {
       prefix,
       receivers: { hook: { url: hook.url } },
       subscriptions: [{ name: 's', intents: [poison, other], receivers: ['hook'] }],
-      // Requests far enough apart that the other poll is not under way as well whenever the process dies.
+      // Requests far enough apart that only one poll is under way when the process dies.
       more: { upstream: { baseUrl: server.url, apiKey: 'sandbox-key', requestsPerSecond: 4 } },
     });
     // Here too it may be killed before it has started.
@@ -47,14 +47,14 @@ describe('a daemon that is killed', () => {
     });
     await died.promise;
     await daemon.start();
-    // What died with its process is found out when its lease has run out.
+    // Polls that died with their process are found when their lease has expired.
     const isPoison = (line: LogLine): boolean => line.subject === `intent:${poison}` && line.crashes === 3;
     const isSaid = (line: LogLine): boolean => line.msg === 'poll.crashed' && isPoison(line);
     await daemon.until((lines) => lines.some(isSaid));
     const saidMs = Number(daemon.lines.find(isSaid)?.time);
     const redis = new Redis(inject('redisUrl'));
     later(() => redis.quit());
-    // Put off, never dropped.
+    // Postponed, never dropped.
     const next = await redis.zscore(`{${prefix}}:plan:status:suspects`, `intent:${poison}`);
     expect(Number(next)).toBeGreaterThan(saidMs + 15_000);
     const before = othersAsked;

@@ -16,7 +16,7 @@ describe('a daemon that is killed', () => {
     const sandbox = await started(
       new Sandbox({ seed: 3, wallets: 1, pastTransfers: 5_000, transfersPerSecond: 0, timeScale: 20 }),
     );
-    // Half of the transfers are shown before the kill, however late that comes.
+    // Half of the transfers are shown before the kill, in any case.
     const proxy = await started(new RewritingProxy(sandbox.url));
     const shown = new Set<string>();
     const released = Promise.withResolvers<void>();

@@ -22,23 +22,23 @@ type Transitions = Awaited<ReturnType<SandboxProcess['transitions']>>;
 const KEYS = new Keys('intentwatch');
 const AWAY_MS = 5_000;
 
-/** The last of a thousand transitions are reported as slowly as the budget and the machine will have it. */
+/** The budget and the machine limit the report of the last of a thousand transitions. */
 const REPORTED_WITHIN_MS = 480_000;
 
-/** When one connection to Redis is back, all others are so long after it. */
+/** Longest time from the first to the last reconnected Redis connection. */
 const RECONNECTED_MS = 5_000;
 
-/** The number of webhooks a receiver gets at the same time where its config does not say otherwise. */
+/** A receiver's number of concurrent webhooks by default. */
 const DEFAULT_CONCURRENCY = 5;
 
-/** What a disturbance may lay hands on; it returns the daemon that runs afterwards. */
+/** The objects of a disturbance; it returns the daemon that runs afterwards. */
 type Run = {
   redis: RedisProcess;
   daemon: Program;
   restartDaemon: () => Promise<Program>;
 };
 
-/** What the event log holds at the end, what the receiver got, and what does not fit what the upstream showed. */
+/** The final event log, the events that the receiver got, and contradictions to the upstream's answers. */
 type Reported = { committed: string[]; receiver: ReceiverProcess; problems: string[] };
 
 async function withRedis<T>(redis: RedisProcess, read: (client: RedisClient) => Promise<T>): Promise<T> {
@@ -50,7 +50,7 @@ async function withRedis<T>(redis: RedisProcess, read: (client: RedisClient) => 
   }
 }
 
-/** Watches 1,000 transitions, disturbs in the middle, lets all drain, and holds the event log against the receiver. */
+/** Watches 1,000 transitions, disturbs in the middle, lets all drain, and compares the event log with the receiver. */
 async function thousandTransitions(
   { onTestFinished }: TestContext,
   disturb: (run: Run) => Promise<Program>,
@@ -69,7 +69,7 @@ async function thousandTransitions(
     subscriptions: [{ name: 'treasury', wallets, receivers: [RECEIVER_NAME] }],
   });
   const daemon = await stage.daemon(file);
-  // What is born from here on is watched from its birth.
+  // Transfers born from here on are watched from birth.
   const watchedFrom = Math.ceil(Date.now() / 1_000) * 1_000;
   const transitions = async (): Promise<Transitions> => {
     const intents = (await sandbox.transitions()).filter(({ subject }) => subject.startsWith('intent:'));
@@ -106,7 +106,7 @@ async function thousandTransitions(
   ).catch((error: unknown) => {
     throw new Error(`${String(error)}; not ${untold.map((one) => one.join(' ')).join(', ')}`);
   });
-  // Before the end: an attempt that SIGTERM cuts off is made again by the next start only.
+  // Before the end: only the next start repeats an attempt that SIGTERM cuts off.
   const entries = await eventually(
     'all that was committed has come',
     async () => {
@@ -121,7 +121,7 @@ async function thousandTransitions(
   const made = await transitions();
   const subjects = new Set(made.map(({ subject }) => subject));
   const showings = await sandbox.showings();
-  // An answer that was not committed when things broke is lost; what it showed is reported by the next one.
+  // An uncommitted answer at the disturbance is lost; the next answer shows its states again.
   const outages = [{ fromMs: brokenMs, untilMs: mendedMs }];
   const { problems } = account({
     transitions: made,
@@ -134,7 +134,7 @@ async function thousandTransitions(
   return { committed: idsOf(entries), receiver, problems };
 }
 
-/** The ids of the events in a log, but those for operators: a machine that is held up makes such, and they go to no receiver here. */
+/** The ids of the events in a log, except those for operators: a busy machine causes some, and they go to no receiver here. */
 function idsOf(entries: readonly LogEntry[]): string[] {
   return entries.flatMap((entry) =>
     entry.kind === 'event' && !isOperatorKind(entry.event.data.subject.kind) ? [entry.event.id] : [],
@@ -153,7 +153,6 @@ async function notedIds(client: RedisClient): Promise<Set<string>> {
   return new Set(ids.filter((_, index) => facts[index]?.outcome === 'delivered'));
 }
 
-/** Which events came more than once. */
 function repeated(receiver: ReceiverProcess): string[] {
   return [...receiver.counts()].filter(([, count]) => count > 1).map(([id]) => id);
 }

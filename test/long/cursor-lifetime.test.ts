@@ -16,7 +16,7 @@ const OLDEST_FIRST: Fault = { type: 'oldest-first', ...PAGES };
 
 const REPORT = z.object({ neededRequestsPerSecond: z.number(), lifetimeSeconds: z.number() });
 
-/** The shipped daemon on all wallets of a sandbox whose cursors live so many seconds. */
+/** The shipped daemon on all wallets of a sandbox with a cursor lifetime in seconds. */
 async function watching(world: { wallets: number; pastTransfers: number; seconds: number }) {
   const { seconds, ...more } = world;
   const faults: Fault[] = [OLDEST_FIRST, { type: 'cursor-lifetime', seconds, ...PAGES }];
@@ -35,7 +35,7 @@ async function watching(world: { wallets: number; pastTransfers: number; seconds
     },
   });
   await daemon.start();
-  /** The number of wallets that were never read to the end, by state. */
+  /** Number of wallets that were never read to the end, by state. */
   const neverSwept = async (state: string): Promise<number> => {
     const page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
     return Number(
@@ -92,7 +92,7 @@ test('where no page comes within the life of a cursor, the rate that would do is
   });
   const { neededRequestsPerSecond, lifetimeSeconds } = REPORT.parse(event?.data.record);
   expect(neededRequestsPerSecond).toBeGreaterThan(5);
-  // A page needs a fifth of the budget: where a larger rate is needed than is there, the cursor lives less than that.
+  // A page needs a fifth of the budget: where the budget is below the needed rate, the cursor has a shorter life.
   expect(lifetimeSeconds).toBeLessThanOrEqual(1);
   expect(await neverSwept('broken')).toBe(1);
 });

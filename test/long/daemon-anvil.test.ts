@@ -12,7 +12,7 @@ const ALICE = '0x52908400098527886e0f7030069857d2e4169ee7';
 const BOB = '0xde709f2102306220921060314715629080e2fb77';
 const AMOUNT = 1_000_000n;
 
-/** Only what each node says tells: the sandbox states what it is reported to, and knows nothing of that chain. */
+/** Only the nodes' answers decide: the sandbox states its payments on request, and does not know that chain. */
 describe.skipIf(OPTIONAL.skip)(`a daemon at a real EVM node with a real token${OPTIONAL.note}`, () => {
   let chain: AnvilChain;
   const sandbox = new Sandbox({ transfersPerSecond: 0, timeScale: 100, wallets: 1 });
@@ -47,7 +47,7 @@ describe.skipIf(OPTIONAL.skip)(`a daemon at a real EVM node with a real token${O
     await chain.close();
   });
 
-  /** Has the upstream state that a transaction delivered, lets it become final, and waits for what is reported of it. */
+  /** Has the upstream state that a transaction delivered, makes it final, and waits for the report. */
   async function reportedOf(txHash: string) {
     const { intentHash } = await orderAt(sandbox, {
       funder: ALICE,

@@ -62,7 +62,7 @@ test(`a daemon that has nothing to poll sets off no alert${unlessInstalled}`, op
   expect(await play(idle, [{ expr: 'ALERTS{alertstate="firing"}', minutes: 60, samples: [] }])).toBe('');
 });
 
-/** A Redis that is dead from the 20th minute on, for so many; what is read from it is missing, what is counted stands still. */
+/** A Redis that is dead from the 20th minute on, for some minutes; its gauges are missing, its counters stop. */
 function outage(minutes: number): Series {
   const missing = `stale _x${minutes - 1}`;
   const after = 100 - minutes;
@@ -86,7 +86,7 @@ function outage(minutes: number): Series {
     [DELIVERED]: counter(2),
     [attempts('delivered')]: counter(2),
     [attempts('failed')]: counter(1),
-    // In the first minute after it, all that came due meanwhile is late.
+    // In the first minute after it, all polls that became due meanwhile are late.
     [OVERDUE]: `0x19 ${missing} ${minutes * 60} 0x${after - 1}`,
     // Four scrapes a minute.
     ...Object.fromEntries(

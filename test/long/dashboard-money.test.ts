@@ -46,7 +46,7 @@ test(
         runbook_url: 'docs/operations.md#intentwatchmoneystuck',
       },
     });
-    // It has been one and the same alert from minute 31 on: or 32, for groups of rules are evaluated in no order.
+    // It has been one alert since minute 31 or 32: groups of rules are evaluated in no order.
     const since = (minutes: number): Expected => ({
       expr: `time() - ALERTS_FOR_STATE{alertname="IntentwatchMoneyStuck"} >= bool ${(minutes - 32) * 60}`,
       minutes,
@@ -66,7 +66,7 @@ test(
   async () => {
     const none = { expr: 'ALERTS{alertname="IntentwatchOverdueRising"}', minutes: 119, samples: [] };
     expect(await play({ ...HEALTHY, [transfers('overdue')]: '15x120' }, [none])).toBe('');
-    // Nor is one on which hardly anything is under way.
+    // The same holds for one on which hardly any transfer is under way.
     const few = { [transfers('pending')]: '1x120', [transfers('overdue')]: '0x60 1x60' };
     expect(await play({ ...HEALTHY, ...few }, [none])).toBe('');
   },

@@ -22,7 +22,6 @@ const promtool = needs(PARTS.promtool);
 const options = { skip: promtool.skip };
 const unlessInstalled = promtool.note;
 
-/** The number of alerts of which name fire at a minute. */
 function firing(minutes: number, alerts: Record<string, number>): Expected {
   return {
     expr: 'count by (alertname) (ALERTS{alertstate="firing"})',
@@ -37,21 +36,19 @@ function range(from: number, until: number, step = 1): number[] {
   return Array.from({ length: Math.floor((until - from) / step) + 1 }, (_, index) => from + index * step);
 }
 
-/** Series as another process has them. */
 function ofProcess(instance: string, series: Series): Series {
   return Object.fromEntries(
     Object.entries(series).map(([name, values]) => [name.replace('a:9464', `${instance}:9464`), values]),
   );
 }
 
-/** What a process counts: it begins at 0 when the process does. */
 const isCounter = (name: string): boolean => /(_total|_count|_bucket)\{/.test(name);
 
 test(
   `a daemon that starts after twenty minutes without one sets off nothing in its first half hour${unlessInstalled}`,
   options,
   async () => {
-    // What a series says from the 21st minute on, when all of it is new to Prometheus.
+    // The values of a series from the 21st minute on, when all of it is new to Prometheus.
     const begins = (values: string): string => `_x21 ${values}`;
     const started = Object.fromEntries(Object.keys(HEALTHY).map((name) => [name, begins('0x99')]));
     const cold: Series = {
@@ -64,7 +61,7 @@ test(
       [`intentwatch_redis_reachable{${JOB}}`]: begins('1x99'),
       [`intentwatch_redis_persistent{${JOB}}`]: begins('1x99'),
       [state('ok')]: begins('1x99'),
-      // All is late once, and what happened meanwhile is found and reported in the first minutes.
+      // All polls are late once; changes of that time are found and reported in the first minutes.
       [WAIT]: begins('1260 900 30x97'),
       [OVERDUE]: begins('1200 700 0x97'),
       [POLLS]: begins('0 300 600+300x97'),
@@ -145,12 +142,12 @@ function upstreamAway(): Series {
     [RELAY]: '1x240',
     [state('ok')]: '1x19 0x119 1x100',
     [state('unreachable')]: '0x19 1x119 0x100',
-    // Probes go on, and fail.
+    // Probes continue, and fail.
     [POLLS]: '0+300x19 6000x119 6000+300x100',
     [POLLS.replace('answered', 'failed')]: '0x19 12+12x119 1440x100',
     [WAIT]: '30x19 60+60x119 30x100',
     [OVERDUE]: '0x19 0+60x119 60 0x99',
-    // What nobody can see filled is reported as overdue, on every route; a while after the outage nothing is.
+    // Transfers that may have been filled unseen are reported as overdue, on every route; some time after the outage none is.
     ...Object.fromEntries(
       routes.flatMap((route) => [
         [transfers('pending', route), '10x19 10x10 0x108 0x2 10x98'],
@@ -159,7 +156,7 @@ function upstreamAway(): Series {
     ),
     [oldest('overdue')]: '0x29 1200+60x109 0x100',
     [value('overdue')]: '0x29 4000x109 0x100',
-    // All that was filled meanwhile is seen at once, late.
+    // All transfers filled meanwhile are seen at once, late.
     [`intentwatch_detection_delay_seconds_bucket{${JOB},kind="intent",le="2"}`]:
       '0+10x19 190x119 190x2 200+10x97',
     [`intentwatch_detection_delay_seconds_bucket{${JOB},kind="intent",le="300"}`]:

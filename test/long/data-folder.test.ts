@@ -21,10 +21,7 @@ const OWN = [
   'daemon.pid',
 ];
 
-/**
- * The rights on everything in a folder but sockets, and on the folder itself (`.`), such as `600`. What is gone before it
- * is looked at was a file for a moment only.
- */
+/** The rights on everything in a folder but sockets, and on the folder (`.`), such as `600`. Vanished files were temporary. */
 async function rightsIn(folder: string): Promise<Record<string, string>> {
   const names = ['.', ...(await readdir(folder, { recursive: true }))].sort();
   const all = await Promise.all(
@@ -40,7 +37,7 @@ async function rightsIn(folder: string): Promise<Record<string, string>> {
   return Object.fromEntries(kept.map(([name, { mode }]) => [name, (mode & 0o777).toString(8)]));
 }
 
-/** What a daemon logs under names that begin with `data.`, of those the members that matter. */
+/** A daemon's log lines under names that begin with `data.`, with the relevant members. */
 function said(daemon: Program): { msg: string; repaired?: string[]; command?: string }[] {
   return daemon.stdout.map((line) => JSON.parse(line)).filter(({ msg }) => msg.startsWith('data.'));
 }
@@ -54,7 +51,7 @@ test('nobody but the owner reads what the daemon makes, and a folder that was th
   const base = await stage.folder();
   const [dataDir, open] = [join(base, 'made/data'), join(base, "user's own")];
 
-  /** Starts a daemon under a umask that takes nothing away, ends it once it has books, and returns it. */
+  /** Starts a daemon under a umask of 0, ends it once it has books, and returns it. */
   const runIn = async (folder: string, whileRunning = async () => {}): Promise<Program> => {
     const file = await stage.config({
       dataDir: folder,
@@ -89,7 +86,7 @@ test('nobody but the owner reads what the daemon makes, and a folder that was th
   await chmod(join(base, 'elsewhere'), 0o644);
   await symlink(join(base, 'elsewhere'), join(dataDir, 'dump.rdb'));
   const second = await runIn(dataDir, async () => {
-    // The repair has not given up the lock on the folder.
+    // The repair still has the lock on the folder.
     await (await stage.program(LOCK_PROGRAM, [dataDir])).line(/^in use$/);
   });
   const open0 = Object.entries(await rightsIn(dataDir)).filter(([, rights]) => !/^[67]00$/.test(rights));

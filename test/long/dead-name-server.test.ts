@@ -18,7 +18,7 @@ import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upst
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
-/** Loopback, and nobody's by custom. */
+/** Loopback, and by custom unused. */
 const NAME_SERVER = '127.0.0.153';
 
 const SICK = { type: 'upstream.unreachable', count: 30 };
@@ -45,7 +45,7 @@ test.skipIf(missing !== null)(
     await names.start({ address: NAME_SERVER, port: 53 });
     later(() => names.close());
     const byName = (url: string, name: string): string => url.replace('127.0.0.1', name);
-    // Every connection is a new one, for which the name is requested again.
+    // Every connection is new, and looks the name up again.
     const hook = await started(new Hook());
     hook.headers = { connection: 'close' };
     const upstream = await started(

@@ -10,7 +10,7 @@ const open = opening();
 
 test('a digest cut off by a kill -9 between the answer and our note is sent again with the same Message-ID', async () => {
   const { mailbox, stage } = await mailStage(open, { digest: { every: '1h', max: 5 }, timeout: '5m' });
-  // The server has the mail, and its answer never comes; the attempt lasts longer than until the kill.
+  // The server has the mail, and never answers; the attempt lasts until after the kill.
   mailbox.answer = () => 'nothing';
   const daemon = open.child(stage.config);
   await daemon.start();

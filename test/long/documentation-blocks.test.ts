@@ -15,7 +15,7 @@ const ENV = {
   UPSTREAM_API_KEY: 'sandbox-key',
 };
 
-/** The config beside which pages are read: wallets of a sandbox, a receiver, RPC endpoints and books. */
+/** The config for the pages: wallets of a sandbox, a receiver, RPC endpoints and books. */
 const CONFIG = `
 upstream:
   baseUrl: http://127.0.0.1:8080
@@ -66,7 +66,7 @@ const WALLETS = `
 sed -i "s/WALLETS/$(grep -oE '"0x[0-9a-fA-F]{40}"' subjects.json | sort -u | head -n 4 | paste -sd, -)/" intentwatch.yaml
 `;
 
-/** A daemon beside them; goes on when a transfer has settled, with the variables that a reader fills in. */
+/** A daemon beside them; continues once a transfer has settled, with the variables that a reader fills in. */
 const DAEMON = `${SANDBOX}
 ${RECEIVER}
 ${WALLETS}
@@ -84,7 +84,6 @@ const WITHOUT_BOOKS = `
 sed -i '/^books:/d' intentwatch.yaml
 `;
 
-/** A file that removes three of four wallets. */
 const ONE_WALLET_LEFT = `sed -E -i 's/wallets: \\[("0x[^"]*").*/wallets: [\\1]/' intentwatch.yaml`;
 
 const ADD_RECEIVER = `
@@ -93,7 +92,6 @@ curl -X POST -H "Authorization: Bearer $INTENTWATCH_TOKEN" -H 'content-type: app
   -d '{ "name": "shop", "type": "webhook", "url": "https://example.com/hook", "secrets": ["'"$WEBHOOK_SECRET"'"] }'
 `;
 
-/** Another key for the secrets of receivers that were made through the API. */
 const ANOTHER_KEY = `
 kill "$DAEMON"
 until ! command curl -s http://127.0.0.1:9464/healthz > /dev/null; do sleep 0.1; done
@@ -108,7 +106,7 @@ grep -q '"name":"shop"' receivers.json || echo '@@FAILED 1 found no receiver sho
 if grep -q '"leftOut":"' receivers.json; then echo '@@FAILED 1 a receiver is left out'; fi
 `;
 
-/** The clone comes from a repository that has nothing newer. */
+/** The clone comes from a repository without newer commits. */
 const ORIGIN = `
 export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.com GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.com
 (git init -q -b main . && git add package.json && git commit -qm first && git clone -q --bare . ../origin.git &&
@@ -127,10 +125,9 @@ const WITH_CONFIG = { files: { 'intentwatch.yaml': CONFIG } };
 
 const BESIDE_DAEMON: Setup = { ...WITH_CONFIG, before: DAEMON };
 
-/** Beside a sandbox, with a config, and no daemon yet. */
 const BEFORE_START: Setup = { ...WITH_CONFIG, before: `${SANDBOX}${RECEIVER}${WALLETS}` };
 
-/** The pages that one reader reads one after the other, with what he has done before, and does beside the blocks. */
+/** The pages that one reader reads in order, with the reader's earlier steps, and those beside the blocks. */
 const SESSIONS: readonly { pages: readonly string[]; setup: Setup }[] = [
   {
     pages: [
@@ -186,7 +183,7 @@ const SESSIONS: readonly { pages: readonly string[]; setup: Setup }[] = [
   },
 ];
 
-/** Pages with commands that are not run here, each with the reason. */
+/** Pages whose commands are not run here, with reasons. */
 const LEFT_OUT: Readonly<Record<string, string>> = {
   'docs/postgres.md': 'needs Postgres: test/long/postgres-receiver.test.ts runs what it shows',
   'examples/round-trip/README.md': 'test/long/round-trip.test.ts runs the program',

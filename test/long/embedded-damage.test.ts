@@ -15,7 +15,7 @@ const MANIFEST = 'appendonlydir/appendonly.aof.manifest';
 type OnTestFinished = (cleanUp: () => Promise<void>) => unknown;
 type Ground = { stage: Stage; receiver: ReceiverProcess; dataDir: string; file: string };
 
-/** A folder, a config that keeps its Redis there, and a receiver of the daemon's own events. */
+/** A folder, a config with its Redis in it, and a receiver of the daemon's own events. */
 async function ground(onTestFinished: OnTestFinished): Promise<Ground> {
   const upstream = await cannedServer(() => ({ status: 503, body: '' }));
   onTestFinished(() => upstream.close());
@@ -31,7 +31,7 @@ async function ground(onTestFinished: OnTestFinished): Promise<Ground> {
   return { stage, receiver, dataDir, file };
 }
 
-/** Runs a daemon until it has ended by itself: one that takes too long for its end is cut off, and records no size. */
+/** Runs a daemon until it exits by itself; one that takes too long to exit is cut off, and records no size. */
 async function runToItsEnd(stage: Stage, file: string): Promise<void> {
   await eventually('a daemon has ended by itself', async () => {
     const daemon = await stage.daemon(file);
@@ -75,7 +75,7 @@ test('an append-only file that is cut to half is a log line and an operator even
     type: 'intentwatch.storage_truncated',
     data: { subject: { kind: 'intentwatch', id: 'intentwatch:storage' }, record: lost },
   });
-  // What Redis cuts of a command that is not whole, and what was cut before as far as the first had recorded it.
+  // The bytes that Redis cuts off an incomplete command, and the earlier cuts as far as the first had recorded them.
   const { lostBytes } = event?.data.record ?? {};
   expect(lostBytes).toBeGreaterThan(0);
   expect(lostBytes).toBeLessThanOrEqual(whole.length);
@@ -127,9 +127,9 @@ test('a start with damaged files is refused with the reason alone and the way to
     ],
     [
       'zeros in the middle',
-      // Longer than any value: zeros within one would be read as what it is.
+      // Longer than any value: zeros within a value would be read as valid.
       () => writeFile(join(dataDir, WRITES), Buffer.from(bytes).fill(0, middle, middle + 2_000)),
-      // By what stood there: the head of a command, or a part of a value.
+      // By the content there: the head of a command, or a part of a value.
       /ended with 1: (Bad file format|Unrecoverable error|Unknown command '.*') reading the append only file/,
     ],
     [

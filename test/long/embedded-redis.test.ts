@@ -7,7 +7,7 @@ import { Hook } from '../support/hook.ts';
 import { isRunning, redisPid } from '../support/redis-pid.ts';
 import { RECEIVER_NAME, Stage } from '../support/stage.ts';
 
-/** An upstream, a receiver, and the config of a daemon that keeps its Redis in a folder. */
+/** An upstream, a receiver, and the config of a daemon with its Redis in a folder. */
 async function ground(onTestFinished: (cleanUp: () => Promise<void>) => unknown, seed: number) {
   const stage = new Stage(onTestFinished);
   const sandbox = new Sandbox({ seed, timeScale: 20, wallets: 2, transfersPerSecond: 0 });
@@ -56,11 +56,11 @@ describe.concurrent('a daemon with its embedded Redis', () => {
     const second = await stage.daemon(file);
     expect(await redisPid(socket)).not.toBe(before);
     await eventually('the first redis-server has ended', async () => !(await isRunning(before)));
-    // What was announced at the start may have ended before the first daemon ran.
+    // Transfers announced at the start may have ended before the first daemon ran.
     sandbox.setPace(5);
     await eventually('webhooks go on', () => hook.came.length > sent);
     sandbox.setPace(0);
-    // What the first was sending when it was killed comes when its place in the queue is known to be free.
+    // The deliveries in flight at the kill come when their place in the queue is known to be free.
     const missing = (): string[] => {
       const sequences = new Map<string, Set<number>>();
       for (const { event } of hook.came) {

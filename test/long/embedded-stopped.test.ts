@@ -13,7 +13,7 @@ const STOPPED = /an earlier redis-server \(pid \d+\) has its files open and is s
 
 type OnTestFinished = (cleanUp: () => Promise<void>) => unknown;
 
-/** A folder, a config that keeps its Redis there, and an upstream that knows nothing. */
+/** A folder, a config with its Redis in it, and an upstream without transfers. */
 async function ground(
   onTestFinished: OnTestFinished,
 ): Promise<{ stage: Stage; dataDir: string; socket: string; file: string }> {
@@ -36,7 +36,7 @@ async function readiness(daemon: Program): Promise<{ status: number; body: strin
   return { status: response.status, body: await response.text() };
 }
 
-/** A daemon that is cut off at its end leaves its redis-server to the guard, which ends it a moment later. */
+/** A daemon that is cut off during its shutdown leaves its redis-server to the guard, which ends it shortly after. */
 async function expectNoServerIn(dataDir: string): Promise<void> {
   await eventually('no redis-server is left', async () => (await redisServersIn(dataDir)).length === 0);
 }
@@ -110,7 +110,7 @@ test('a redis-server whose guard was killed with all its helpers is ended before
     try {
       process.kill(pid, 'SIGKILL');
     } catch (error) {
-      // A helper lives for a moment only, and may have ended by itself.
+      // A helper is short-lived, and may have exited by itself.
       if (await isRunning(pid)) throw error;
     }
   }

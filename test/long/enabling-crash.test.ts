@@ -10,7 +10,7 @@ import { opening } from '../support/opening.ts';
 
 const open = opening();
 
-/** The receiver's first failure makes dead letters, a 410 then disables it with much still open. */
+/** The receiver's first failure makes dead letters; a 410 then disables it with many deliveries open. */
 const EARLY = 40;
 const HELD = 720;
 
@@ -35,7 +35,7 @@ async function disabledReceiver() {
   await stage.drained('hook');
   expect(await stage.backlog.counts('hook')).toEqual({ pending: 0, dead: EARLY });
 
-  // The first of the next is held until the relay has opened some behind it.
+  // The first of the next is delayed until the relay has opened some behind it.
   const opened = Promise.withResolvers<void>();
   hook.answer = async () => {
     await opened.promise;
@@ -77,7 +77,7 @@ describe('enabling that a crash cuts off', () => {
     const { hook, stage, made, before } = await disabledReceiver();
     const daemon = open.child(stage.config);
     const reached = Promise.withResolvers<void>();
-    // The answer to the 300th is never given: the daemon dies with it in flight.
+    // The 300th is never answered: the daemon dies with it in flight.
     hook.answer = () => {
       if (hook.came.length - before < 300) return 204;
       reached.resolve();

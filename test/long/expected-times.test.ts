@@ -7,11 +7,11 @@ import { opening } from '../support/opening.ts';
 
 const { later, started } = opening();
 
-/** So many fills are learned from, and so many transfers reported as pending after them are held against what was said. */
+/** Number of fills to learn from, and number of later pending transfers to compare with their expected times. */
 const LEARNED = 300;
 const HELD = 300;
 
-/** What is reported of the share in time may be so far off: the share itself is only good to 2 in 100 of so many transfers. */
+/** Tolerance of the reported share in time: the share itself has an error of 2 in 100 for this number of transfers. */
 const TOLERANCE = 0.08;
 
 test('as many transfers are filled by the time that their events name as these say', async () => {
@@ -34,7 +34,7 @@ test('as many transfers are filled by the time that their events name as these s
   const pending = () =>
     hook.came
       .slice(from)
-      // None is named of what is noticed so late that it is more likely not to be filled at all.
+      // No time is named for a transfer seen so late that it is probably never filled.
       .filter(isExpected)
       .map(({ event }) => event)
       .filter(({ type, data }) => type === 'intent.pending' && data.previousStatus === null);

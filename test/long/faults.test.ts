@@ -8,7 +8,7 @@ import {
   underFaults,
 } from '../support/fault-run.ts';
 
-/** A fault, and how it must show in what the daemon made of the answers. */
+/** A fault, and its required effect on the daemon's events. */
 type Case = Spell & { name: string; timeScale?: number; shows?: (reported: Reported) => boolean };
 
 const tellsOf =
@@ -17,7 +17,7 @@ const tellsOf =
     received.some(({ data }) => data.status === status);
 const ignoresStale = ({ account }: Reported): boolean => account.tolerated.stale > 0;
 
-/** A fault of each type, and of errors one of each kind, as hard as still lets answers through. */
+/** A fault of each type, and an error of each kind, as strong as still lets answers through. */
 const CASES: Case[] = [
   { name: 'answers that take their time', fault: { type: 'latency', ms: 100, spreadMs: 600 }, strikes: 50 },
   {
@@ -51,7 +51,7 @@ const CASES: Case[] = [
   {
     name: 'clocks that are ahead',
     fault: { type: 'clock-skew', skewSeconds: 20, rate: 0.5 },
-    // Each record of a page is one: so many that some also move on meanwhile.
+    // Each record of a page counts: enough that some transfers also move on meanwhile.
     strikes: 400,
     shows: ignoresStale,
   },
@@ -90,7 +90,6 @@ const CASES: Case[] = [
   },
 ];
 
-/** The same faults, all at one time. */
 const TOGETHER: Spell[] = [
   { fault: { type: 'latency', ms: 20, spreadMs: 300, rate: 0.3 }, strikes: 1 },
   { fault: { type: 'error', code: 'internal-error', rate: 0.03 }, strikes: 1 },
@@ -137,10 +136,10 @@ function expectWhole({ account, received, records, superseded }: FaultOutcome): 
   expect(account.problems).toEqual([]);
   expect(account.unsettled).toEqual([]);
   expect(account.made).toBe(account.merged + account.shown);
-  // What the account takes for overtaken, the daemon has really refused.
+  // Answers that the account counts as overtaken were refused by the daemon.
   expect(account.tolerated.overtaken).toBeLessThanOrEqual(superseded);
   expect(new Set(received.map(({ id }) => id)).size).toBe(received.length);
-  // Nothing of the last record is missing; what a fault added, and nobody took back, may stand beside it.
+  // The last record is complete; it may also contain additions of a fault that no answer took back.
   for (const record of records) expect(record.reported, record.subject).toMatchObject(record.true);
 }
 

@@ -30,7 +30,7 @@ const ORDERS = VECTORS.lives.reduce((sum, { events }) => sum + [...ordersOf(even
 const binary = join(folder, 'handle-once');
 const EFFECT_LINE = z.object({ event_id: z.string() });
 
-/** A program that handles each event once: what runs it, and how its effects are read. */
+/** A program that handles each event once: its command, and the reader of its effects. */
 type Example = {
   name: string;
   needed: ReturnType<typeof needs>;
@@ -84,7 +84,7 @@ function run([command = '', ...args]: readonly string[]) {
   return spawnSync(command, args, { cwd: join(examples, 'go'), encoding: 'utf8', env });
 }
 
-/** Events of four subjects, in the order in which they were made. */
+/** Events of four subjects, in order. */
 function someEvents(): RenderedEvent[] {
   return Array.from({ length: EVENTS }, (_, index) => {
     const event = renderedEvent(`evt_${String(index).padStart(40, '0')}`);
@@ -159,7 +159,7 @@ for (const { name, needed, build, checkVectors, serve, effects } of EXAMPLES)
         for (;;) {
           const died = program.ending();
           if ((await post(event)) === 204) break;
-          // It is not there: until the next one is, nothing can come.
+          // The program is down: no answer can come until its next start.
           await Promise.race([died, new Promise((done) => setTimeout(done, 20))]);
         }
         answered += 1;

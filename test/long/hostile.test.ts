@@ -9,7 +9,7 @@ const RUN = join(import.meta.dirname, '../chaos/run.ts');
 
 test('hostile requests and answers lose nothing, repeat nothing and leave memory flat', async () => {
   const run = await Program.start(RUN, ['--hostile', '--seconds', '120', '--seed', '1']);
-  // It ends all that it started, also where this test is out of time.
+  // It ends all processes that it started, also where this test times out.
   later(() => run.end('SIGTERM'));
   const { code } = await run.ending();
   expect(run.said()).toMatch(/it all adds up$/m);

@@ -19,7 +19,7 @@ const INBOX_PROGRAM = new URL('../support/inbox-program.ts', import.meta.url).pa
 
 const POSTGRES = needs(PARTS.postgres);
 
-/** A consumer that can be killed and started again on its port; `said` counts what all of them said. */
+/** A consumer that can be killed and restarted on its port; `said` counts the lines of all its processes. */
 class KilledConsumer {
   readonly #env: Record<string, string>;
   readonly said = new Map<string, number>();
@@ -43,7 +43,6 @@ class KilledConsumer {
     await program.line(/^listening/);
   }
 
-  /** Resolves at the next line of a kind. */
   async next(what: string): Promise<void> {
     return new Promise((resolve) => this.#waiting.push({ what, resolve }));
   }
@@ -61,7 +60,7 @@ test.skipIf(POSTGRES.skip)(
     const pool = new pg.Pool({ connectionString: postgres.url, max: 2 });
     later(() => pool.end());
     await createPostgresInbox({ pool }).createTables();
-    // Nothing but the inbox keeps an effect from being there twice.
+    // Only the inbox prevents a duplicate effect.
     await pool.query('CREATE TABLE effects (event_id text NOT NULL, subject text NOT NULL)');
     const effects = async (): Promise<number> => {
       const { rows } = await pool.query<{ count: string }>('SELECT count(*) FROM effects');
@@ -98,7 +97,7 @@ test.skipIf(POSTGRES.skip)(
       kills: KILLS,
       arrived: effects,
       kill: async (turn) => {
-        // By turns also in the two moments: what was done is not stored yet; what is stored was not answered yet.
+        // Alternates between two times: the effect is not stored yet; the stored event is not answered yet.
         await consumer.next(turn % 4 < 2 ? 'new' : 'begun');
         const victim = turn % 2 === 0 ? daemon : consumer;
         await victim.kill();
@@ -111,7 +110,7 @@ test.skipIf(POSTGRES.skip)(
     };
     const { reported, found } = await reportedAndFound(prefix, { events: EVENTS, find: handled });
     expect(found.sort()).toEqual(reported.sort());
-    // Else nothing was shown: some were killed before they were stored, some after that and before they were answered.
+    // Otherwise the test proves nothing: some were killed before they were stored, some between that and their answer.
     const { begun = 0, new: taken = 0, again = 0 } = Object.fromEntries(consumer.said);
     console.log(
       `${reported.length} events, ${begun} handlers begun, ${taken} ended, ${again} came again after that`,

@@ -14,10 +14,10 @@ const WALLET = '0x2222222222222222222222222222222222222222';
 const CHAIN = 8453;
 const NOW = Math.floor(Date.now() / 1_000) + 60;
 
-/** The interval at which the replica that lags answers before the subject moves on. */
+/** Number of answers of the lagging replica before the subject moves on. */
 const LAGGING_ANSWERS = 4;
 
-/** Words of no table are looked at every 30 s: so the first state is one, and the second is watched closely. */
+/** Words of no table are polled every 30 s: so the first state is one, and the second is polled often. */
 type Case = {
   name: string;
   watched: object;

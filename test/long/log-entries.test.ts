@@ -24,7 +24,6 @@ const open = opening();
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const SUBJECT = `intent:${hashOf(5)}`;
 
-/** An event with every member that one can have. */
 const WHOLE: Event = {
   id: `evt_${'ab'.repeat(20)}`,
   type: 'intent.refunded',
@@ -45,7 +44,7 @@ const WHOLE: Event = {
   },
 };
 
-/** What matches adds to the event of a receiver of the stage. */
+/** Members that matching adds to the event of a receiver of the stage. */
 const SUBSCRIBERS = { wallets: [], subscriptions: ['s'], metadata: {} };
 
 type Running = { stage: DeliveryStage; hook: Hook; lines: { msg: string; reason?: string }[] };
@@ -64,7 +63,7 @@ async function add({ stage }: Running, fields: Record<string, string>): Promise<
   return (await stage.redis.xadd(stage.keys.events, '*', ...Object.entries(fields).flat())) ?? '';
 }
 
-/** Appends an event that anyone can read, as a sign that the relay has come so far. */
+/** Appends a readable event, as a sign that the relay has reached this place. */
 async function addReadable({ stage }: Running, sequence: number): Promise<string> {
   const made = {
     subject: SUBJECT,
@@ -188,7 +187,7 @@ describe('an entry of the log', () => {
     expect(await lease.cursor('hook')).toBe(cursor);
     expect(await new Quarantine(redis, keys).list()).toEqual([]);
 
-    // Another process can take the lease at once, and reads on.
+    // Another process can take the lease at once, and continues.
     await eventually('the lease is free, and held for as long as it takes', async () => {
       const token = await lease.hold();
       return token !== null && (await lease.advance(token, ['hook'], entry));
@@ -204,7 +203,7 @@ test('a delivery whose event cannot be read is a dead letter with the reason; on
   const token = await eventually('the daemon relays', () => redis.get(keys.relayLease));
   const atMs = await redisTimeMs(redis);
   const [old, newer] = [`${atMs - 2_000}-0`, `${atMs - 1_000}-0`];
-  // Before they stand in the log: the relay has nothing to do with them.
+  // Before they are in the log: the relay is not involved.
   await redis.hset(keys.cursors, 'hook', newer);
   await redis.xadd(keys.events, old, 'kind', 'event', 'event', '{', 'v', '0');
   await redis.xadd(keys.events, newer, 'kind', 'event', 'event', '{', 'v', String(SCHEMA_VERSION + 1));

@@ -15,7 +15,7 @@ const TOKEN = 'a-token-that-does-all';
 
 type Seen = { id: string; data: { subject: { id: string }; sequence: number } };
 
-/** A daemon, and what appends the events a part at a time while they are followed. */
+/** A daemon, and a function that appends the events in parts while they are followed. */
 async function stage() {
   const hook = await open.started(new Hook());
   const server = { host: '127.0.0.1', port: 0, token: TOKEN };
@@ -100,7 +100,7 @@ describe(`a consumer that is cut ${CUTS} times during ${EVENTS} events has every
       const path = `/events?limit=50&wait=5s&type=intent.*${isKept ? '&consumer=ledger' : own}`;
       if (cuts < CUTS && seen.length >= ((cuts + 1) * EVENTS) / (CUTS + 1)) {
         cuts += 1;
-        // Cut off amid an answer: what it said is not taken.
+        // Cut off in the middle of an answer, which is not used.
         const abort = new AbortController();
         const headers = { authorization: `Bearer ${TOKEN}` };
         await fetch(`${url}/api/v1${path}`, { headers, signal: abort.signal });
@@ -111,7 +111,7 @@ describe(`a consumer that is cut ${CUTS} times during ${EVENTS} events has every
       expect(status).toBe(200);
       for (const event of Object(body).events) seen.push(event);
       cursor = String(body.next);
-      // Taken and acknowledged in one step, as a consumer does that keeps its effects and its place together.
+      // Stored and acknowledged in one step, as a consumer does that stores its effects and its place together.
       if (isKept)
         await called({ method: 'POST', path: '/consumers/ledger/ack', token: TOKEN, body: { cursor } });
     }

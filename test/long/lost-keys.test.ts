@@ -54,7 +54,7 @@ describe('what a failover has lost', () => {
     await redis.del(...(await redis.keys(`{${prefix}}:${pattern}`)));
     const lostAt = upstream.asked.length;
     if (when === 'while it is down') await start();
-    // Polls that were under way when the keys were lost may still end: who is requested twice is polled again.
+    // Polls under way when the keys were lost may still end: a second request proves a new poll.
     await eventually('all are requested again and again', () => {
       const asked = upstream.asked.slice(lostAt).map(({ query }) => query.wallet);
       return WALLETS.every((wallet) => asked.filter((one) => one === wallet).length >= 3);

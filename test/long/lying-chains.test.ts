@@ -1,8 +1,8 @@
 import { inject, test } from 'vitest';
 import { underLies } from '../support/lying-run.ts';
 
-// LYING_SEEDS=1,2,3 and LYING_FILLS=1000 make more of it, and print what came of each; with LYING_HOUR=1 an hour passes on
-// the chains, after which what is not there is unproven.
+// LYING_SEEDS=1,2,3 and LYING_FILLS=1000 enlarge the test, and print the result of each; with LYING_HOUR=1 an hour passes on the
+// chains, after which a missing payment is unproven.
 const SEEDS = (process.env.LYING_SEEDS ?? '1').split(',').map(Number);
 const FILLS = Number(process.env.LYING_FILLS ?? '120');
 

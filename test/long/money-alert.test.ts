@@ -14,7 +14,7 @@ const { later, started } = opening();
 
 const installation = needs(PARTS.alertmanager);
 
-/** The shipped rules, but for how long something has to hold before it is reported: a sandbox lives faster. */
+/** The shipped rules with shorter `for` spans: a sandbox lives faster. */
 async function quickRules(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-quick-rules-'));
   later(() => rm(folder, { recursive: true }));

@@ -18,10 +18,10 @@ const QUIET: Scripted = { records: [] };
 const wallet = (index: number): string => `0x${String(index).padStart(40, '0')}`;
 const wallets = (count: number): string[] => Array.from({ length: count }, (_, index) => wallet(index));
 
-/** A request as it came in (own clock, ms). */
+/** A request with its arrival time (own clock, ms). */
 type Came = Asked & { atMs: number };
 
-/** An upstream that answers as it is reported, and remembers when it was asked for what. */
+/** An upstream with given answers that records the times of requests. */
 async function upstream(
   answer: (asked: Asked) => Scripted | Promise<Scripted>,
 ): Promise<{ url: string; came: Came[]; server: ScriptedUpstream }> {
@@ -44,7 +44,6 @@ function problem(status: number, code: string, headers: Record<string, string> =
   return { status, body, headers: { ...PROBLEM, ...headers } };
 }
 
-/** A receiver that takes everything. */
 async function receiver(): Promise<{ url: string; types: () => string[] }> {
   const server = await cannedServer(() => ({ status: 204, body: '' }));
   onTestFinished(() => server.close());
@@ -52,7 +51,7 @@ async function receiver(): Promise<{ url: string; types: () => string[] }> {
   return { url: server.url, types };
 }
 
-/** Once each wallet was requested ten times, none was requested much more often than another: nobody has waited long. */
+/** When each wallet was requested ten times, none was requested much more often: none has waited long. */
 async function isFair(came: readonly Came[], all: readonly string[], expect: ExpectStatic): Promise<void> {
   const asks = (): number[] =>
     all.map((address) => came.filter(({ query }) => query.wallet === address).length);
@@ -60,7 +59,6 @@ async function isFair(came: readonly Came[], all: readonly string[], expect: Exp
   expect(Math.max(...asks())).toBeLessThan(30);
 }
 
-/** Resolves when so many ms have passed since a moment. */
 async function untilMs(atMs: number): Promise<void> {
   await eventually('the time to pass', () => performance.now() >= atMs, 600_000);
 }
@@ -230,7 +228,7 @@ describe('nobody is left in the dark', () => {
     await program.start();
     await eventually('ten refusals', () => refused === 10);
     const fromMs = performance.now();
-    // What was on its way before the pause may come late.
+    // Polls in flight before the pause may come late.
     await eventually('polls to go on', () => service.came.some(({ atMs }) => atMs > fromMs + 3_000));
     const times = [fromMs, ...service.came.map(({ atMs }) => atMs).filter((atMs) => atMs > fromMs)];
     const gaps = times.slice(1).map((atMs, index) => atMs - (times[index] ?? 0));
@@ -240,7 +238,7 @@ describe('nobody is left in the dark', () => {
   test('by a Redis that is full and free in turns', async ({ expect }) => {
     const redis = await RedisProcess.create();
     onTestFinished(() => redis.close());
-    // An answer takes longer than the turns: Redis is free when most polls begin, and full when they end.
+    // An answer takes longer than the turns: Redis has room when most polls begin, and is full when they end.
     const service = await upstream(async () => {
       await new Promise((resolve) => setTimeout(resolve, 500));
       return QUIET;

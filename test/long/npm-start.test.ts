@@ -2,7 +2,6 @@ import { readdir, readFile } from 'node:fs/promises';
 import { test } from 'vitest';
 import { expectNothingLeft, npmStart } from '../support/npm-start.ts';
 
-/** All that runs below a process, itself included. */
 async function treeOf(root: number): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const parents = new Map<number, number>();
@@ -25,7 +24,7 @@ test('SIGTERM to everything below npm start ends the daemon, and nobody holds it
     try {
       process.kill(pid, 'SIGTERM');
     } catch (error) {
-      // One may have ended already because of another's signal.
+      // One may have exited already because of another's signal.
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
   }

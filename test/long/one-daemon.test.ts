@@ -15,7 +15,7 @@ const REFUSAL = /^intentwatch: dataDir \S+ is in use by (the daemon with pid \d+
 
 type OnTestFinished = (cleanUp: () => Promise<void>) => unknown;
 
-/** A config with an embedded Redis in `dataDir`, and an upstream that knows nothing. */
+/** A config with an embedded Redis in `dataDir`, and an upstream without transfers. */
 async function config(
   onTestFinished: OnTestFinished,
   more: { dataDir: string; port?: number },

@@ -19,13 +19,11 @@ const PACKAGE = z.object({
   devDependencies: z.record(z.string(), z.string()),
 });
 
-/** A package.json, or null where there is none. */
 async function packageIn(folder: string) {
   const text = await readFile(join(folder, 'package.json'), 'utf8').catch(() => null);
   return text === null ? null : PACKAGE.partial().parse(JSON.parse(text));
 }
 
-/** What the packages in a folder need beside them. */
 async function neededBy(modules: string): Promise<Set<string>> {
   const files = await readdir(modules, { recursive: true });
   const folders = files.filter((file) => file.endsWith('/package.json')).map((file) => dirname(file));
@@ -43,7 +41,6 @@ async function dependenciesIn(path: string): Promise<string[]> {
 
 let folder = '';
 let tarball = '';
-/** The place where `npm install --global` has put the package and its command. */
 let installed = '';
 let command = '';
 
@@ -89,7 +86,7 @@ test('the package has JavaScript with types and source maps, and nothing of test
       'dist/sandbox/sandbox.js',
       'dist/demo/run.js',
     ],
-    // The program of threads, which nothing imports.
+    // The program of threads, which no file imports.
     'dist/src/thread-program.js',
     ...['config/schema.json', 'packaging/systemd/intentwatch.service', 'LICENSE'],
   ]) {
@@ -105,7 +102,7 @@ test('it is installed with the dependencies that it names, and none that only de
   for (const [name, version] of Object.entries(dependencies)) {
     expect([name, await found(name)]).toEqual([name, version]);
   }
-  // Of some that development needs, those that run have need as well.
+  // Runtime packages also depend on some of the development packages.
   const needed = await neededBy(join(installed, 'node_modules'));
   for (const name of Object.keys(devDependencies)) {
     if (!needed.has(name)) expect([name, await found(name)]).toEqual([name, undefined]);
@@ -142,7 +139,7 @@ test('its command checks a config, serves a sandbox, and starts a daemon whose w
   await eventually('a webhook', () => receiver.received.length > 0);
   expect(receiver.received[0]).toMatchObject({ verified: true });
 
-  // So large that it is read in a thread.
+  // Large enough to be read in a thread.
   await appendFile(config, `# ${'-'.repeat(100_000)}\nretention: 31d\n`);
   daemon.send('SIGHUP');
   await daemon.line(/"msg":"config.reload/);

@@ -19,7 +19,7 @@ afterEach(() => stage.close());
 
 const plan = (): string => stage.keys.plan('status');
 
-/** Makes pages of a wallet all that a subject is wanted from. */
+/** Leaves the pages of a wallet as the only source of a subject. */
 async function shownBy(wallet: SubjectId, subjects: readonly SubjectId[]): Promise<void> {
   const at = await stage.redis.hget(stage.keys.wanted, `s|${wallet}`);
   for (const subject of subjects) {
@@ -28,7 +28,6 @@ async function shownBy(wallet: SubjectId, subjects: readonly SubjectId[]): Promi
   }
 }
 
-/** Polls one wallet whose page shows subjects. */
 async function pageShows(
   subjects: readonly SubjectId[],
   virtualSeconds: number,
@@ -147,7 +146,7 @@ describe('what pages show', () => {
     const shown = intents(30);
     await stage.name(wallets(1));
     await shownBy(wallet, shown);
-    // Each is looked at once by itself, and then shown by pages for ten minutes.
+    // Each is polled once by itself, and then shown by pages for ten minutes.
     await stage.run(30, async () => SUCCESS);
     for (let round = 0; round < 40; round++) {
       await pageShows(shown, 10, 60_000);
@@ -227,7 +226,7 @@ describe('a process that begins anew again and again', () => {
         if (ms % 2_000 === 0) await stage.plan.renew('status', { process, polls: [] });
         stage.nowMs += 250;
       }
-      // It dies with two looks under way.
+      // It dies with two polls under way.
       stage.nowMs += 250;
       const { polls } = await stage.claim(2, process, 100);
       for (const poll of polls) if ((await stage.take(poll, process)) !== null) lost.add(poll.member);
@@ -260,7 +259,6 @@ describe('a subject that fails while it is requested', () => {
         continue;
       }
       fails = Math.max(fails, start.fails);
-      // A request that times out after fifteen seconds.
       for (let ms = 0; ms < 15_000; ms += 1_000) {
         stage.nowMs += 1_000;
         await ask();
@@ -399,7 +397,7 @@ describe('a subject that is answered 429', () => {
 });
 
 describe('what is on its way to a worker', () => {
-  /** Has every job come to its worker six seconds after it was passed on. Returns how many polls there were in a minute. */
+  /** Delays each job by six seconds on its way to its worker. Returns the number of polls in a minute. */
   async function polledLate(says: boolean): Promise<number> {
     await stage.budget(5);
     await stage.name(wallets(4));

@@ -17,7 +17,7 @@ const open = opening();
 const TLS = join(import.meta.dirname, '../fixtures/tls');
 const QUICK = { type: 'postgres', retries: { delays: Array.from({ length: 90 }, () => '500ms'), jitter: 0 } };
 
-/** A Postgres with the table and a user who may insert into it. `rules` of its `pg_hba.conf` are those for that user. */
+/** A Postgres with the table and a user who may insert into it. `rules`: lines of its `pg_hba.conf` for that user. */
 async function database() {
   const pem = (name: string): Promise<string> => readFile(join(TLS, `${name}.pem`), 'utf8');
   const postgres = await PostgresProcess.start({
@@ -114,7 +114,7 @@ describe.skipIf(POSTGRES.skip)(`while a receiver of type postgres is at work${PO
     await connected.promise;
     await write({ ...stage.config, receivers: receiving(urlWith('first-password')) });
     expect(await daemon.reload()).toMatchObject({ ok: true });
-    // What hangs is one event of one transfer: the other transfers do not wait until it is given up.
+    // One event of one transfer hangs: the other transfers do not wait until it has failed.
     await eventually('the others are there', async () => (await ids()).length >= 36);
     await stage.drained('warehouse');
     expect((await ids()).sort()).toEqual(made.map(madeEventId).sort());

@@ -30,7 +30,7 @@ test.skipIf(POSTGRES.skip)(
     await pool.query(`
       CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NOTIFY inserted; RETURN NULL; END $$;
       CREATE TRIGGER tell AFTER INSERT ON intentwatch_events EXECUTE FUNCTION tell()`);
-    // Right after a commit, and before anybody can have noted it: then a crash is most likely to do harm.
+    // Right after a commit, and before it can be noted: a crash is then most likely to do harm.
     const nextInsert = async (): Promise<void> => {
       const client = new pg.Client({ connectionString: postgres.url });
       await client.connect();
@@ -95,7 +95,7 @@ test.skipIf(POSTGRES.skip)(
     const inOrder = found.toSorted((a, b) => (a.position < b.position ? -1 : 1));
     expect(inOrder.map(({ id }) => id)).toEqual(reported);
 
-    // Else nothing was shown: some were inserted, and their end was not noted.
+    // Otherwise the test proves nothing: some were inserted, and their end was not noted.
     const again = daemon.lines.filter(({ reason }) => String(reason).includes('there already')).length;
     const failed = daemon.lines.filter(({ result }) => result === 'failed').length;
     console.log(

@@ -144,7 +144,7 @@ describe.skipIf(POSTGRES.skip)(`a table that events are inserted into${POSTGRES.
     const stage = await deliveryStage(open, receiving(postgres.url, { concurrency, retries }));
     await stage.start();
     const made = await happen(stage, 1_000, 20);
-    // What comes after the refused one of its own transfer waits for it.
+    // Later events of the refused one's transfer wait for it.
     await eventually('all others are there', async () => (await rows()).length === made.length - 41);
     const { rows: steps } = await pool.query('SELECT DISTINCT xmin::text FROM intentwatch_events');
     expect(steps.length).toBeLessThan(made.length / 3);

@@ -11,14 +11,13 @@ const open = opening();
 
 const MINUTE_MS = 60_000;
 
-/** A minute of the day in UTC, as the config writes it. */
 function timeOfDay(atMs: number): string {
   return new Date(atMs).toISOString().slice(11, 16);
 }
 
 test('quiet hours hold every event and send one digest at their end, on the minute; then each is a mail again', async () => {
   const { mailbox, stage } = await mailStage(open, {});
-  // The next whole minute that leaves time to start, also where that takes a minute.
+  // The next whole minute that leaves time to start, even a slow start of a minute.
   const endMs = Math.ceil(((await redisTimeMs(stage.redis)) + MINUTE_MS) / MINUTE_MS) * MINUTE_MS;
   const quietHours = { from: timeOfDay(endMs - 60 * MINUTE_MS), to: timeOfDay(endMs), timeZone: 'UTC' };
   const config = { ...stage.config, more: mailConfig(mailbox.url, { quietHours }) };

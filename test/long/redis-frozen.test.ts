@@ -15,7 +15,7 @@ const { later, started, child } = opening();
 
 const INTENTS = Array.from({ length: 5 }, (_, index) => hashOf(index + 1));
 
-/** The time that a test waits for what takes up to 15 s on a quiet machine. */
+/** Timeout of a test for steps that take up to 15 s on a quiet machine. */
 const SOON_MS = 120_000;
 
 async function opened(node: Promise<RedisNode>): Promise<RedisNode> {
@@ -24,12 +24,12 @@ async function opened(node: Promise<RedisNode>): Promise<RedisNode> {
   return running;
 }
 
-/** A daemon in a process of its own that polls five pending intents, and what it is seen from. */
+/** A daemon in a process of its own that polls five pending intents, and the views of it. */
 async function watching(redisUrl: string): Promise<{
   daemon: ChildDaemon;
   /** Resolves with the ms until the next request to the upstream. */
   polled: () => Promise<number>;
-  /** Lets all intents be filled; resolves with the ids of the intents that were reported so. */
+  /** Lets all intents be filled; resolves with the ids of the intents reported as filled. */
   fill: () => Promise<string[]>;
   ask: (path: string) => Promise<{ status: number; body: string }>;
 }> {
@@ -65,7 +65,7 @@ async function watching(redisUrl: string): Promise<{
     },
     fill: async () => {
       status = 'filled';
-      // What was sent while Redis was away may come again, as the same event.
+      // Events sent while Redis was away may come again, with the same id.
       const filled = (events: readonly RenderedEvent[]): Map<string, string> =>
         new Map(
           events.flatMap(({ id, type, data }) => (type === 'intent.filled' ? [[id, data.subject.id]] : [])),
@@ -78,12 +78,12 @@ async function watching(redisUrl: string): Promise<{
 
 type Watching = Awaited<ReturnType<typeof watching>>;
 
-/** What is said of a Redis that is away: not ready, alive, and the metrics of the process itself. */
+/** State while Redis is away: not ready, alive, and with the metrics of the process itself. */
 async function expectAway({ ask, daemon }: Watching): Promise<void> {
   await eventually('not ready', async () => (await ask('/readyz')).status === 503, SOON_MS);
   await eventually('the reason', async () => (await ask('/readyz')).body.includes('"Redis is away: '));
   expect((await ask('/healthz')).status).toBe(200);
-  // They are answered while Redis is away, whenever that is.
+  // They are answered while Redis is away.
   const metrics = await ask('/metrics');
   expect(metrics.body).toContain('\nintentwatch_ready 0\n');
   expect(metrics.body).toContain('\nintentwatch_redis_reachable 0\n');
@@ -99,7 +99,7 @@ async function expectBack({ ask, daemon }: Watching): Promise<void> {
   await daemon.until((lines) => lines.some(({ msg, role }) => msg === 'redis.back' && role === 'commands'));
 }
 
-/** A request comes within moments of the promotion, and all that happens from then on is reported, once. */
+/** A request comes shortly after the promotion, and all later changes are reported, once. */
 async function expectTakenOver(seen: Watching, old: RedisNode): Promise<void> {
   const tookMs = await seen.polled();
   expect(tookMs).toBeLessThan(SOON_MS);
@@ -161,9 +161,9 @@ describe('a master that is frozen while its replica takes over', () => {
     later(async () => master.thaw());
     const frozenMs = performance.now();
     await expectAway(seen);
-    // Long enough for every connection to have been given up: the config names no other node than the frozen one.
+    // By then every connection has failed: the config names no other node than the frozen one.
     await eventually('12 s have passed', () => performance.now() - frozenMs > 12_000);
-    // What the other masters decide where there are some.
+    // The decision of the other masters where there are some.
     await replica.client.cluster('FAILOVER', 'TAKEOVER');
     await replica.promoted();
     await expectTakenOver(seen, master);
@@ -222,7 +222,7 @@ describe('a server that is frozen', () => {
     const seen = await watching(`redis://127.0.0.1:${server.port}`);
     later(async () => server.thaw());
     const away = () => seen.daemon.lines.filter(({ msg }) => msg === 'redis.away');
-    // A machine that is held up makes it longer: then it says nothing, and is done again.
+    // A busy machine makes it longer: then the round proves nothing, and is repeated.
     await eventually('it lasted no longer', async () => {
       const before = away().length;
       const frozenMs = performance.now();

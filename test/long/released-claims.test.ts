@@ -7,10 +7,10 @@ import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upst
 
 const HASHES = [1, 2, 3, 4, 5].map(hashOf);
 
-/** The number of requests that the upstream holds until all of them are under way. */
+/** Number of requests that the upstream leaves open until all of them are under way. */
 const AT_ONCE = 20;
 
-/** Requests that hang are cut off after 3 s, and what is left may take 600 ms. */
+/** Hanging requests are cut off after 3 s, and the rest may take 600 ms. */
 const IN_TIME_MS = 3_500;
 
 const { later, started, child } = opening();
@@ -37,7 +37,7 @@ describe('a daemon that ends while its requests hang', () => {
         upstream: { baseUrl: upstream.url, apiKey: 'sandbox-key', requestsPerSecond: 100, timeout: '5m' },
       },
     });
-    // At the end of its time a daemon is cut off, also where the machine has used that up.
+    // A daemon out of time is cut off, also where the machine has used up the time.
     const prefix = await eventually('a daemon that had its time', async () => {
       const own = testPrefix();
       const from = upstream.asked.length;

@@ -10,7 +10,7 @@ test('SIGHUP ends nothing: before the start is over it is heard later, then it a
   const [sandbox, redis, receiver] = await Promise.all([
     stage.sandbox({ seed: 3, timeScale: 20, wallets: 4 }),
     stage.redis(),
-    // Never answers: what is under way at the reload is so until the end.
+    // Never answers: an attempt under way at the reload is so until the end.
     stage.receiver({ mode: 'hang' }),
   ]);
   const { wallets } = await sandbox.subjects();

@@ -25,11 +25,11 @@ const OUT = 500;
 const IN = 1_000;
 const BIRTHS_PER_SECOND = 20;
 
-/** What was on its way when the config changed is requested by then. */
+/** Polls under way at the change of the config have been sent by then. */
 const SETTLED_MS = 2_000;
 /** A round of all wallets takes 8 s on a quiet machine. */
 const ROUNDS_MS = 600_000;
-/** From an answer to its commit, at least; more where the event log shows that the machine takes longer. */
+/** Least time from an answer to its commit; more where the event log shows that the machine is slower. */
 const LEAST_SLACK_MS = 3_000;
 
 const ASKED = z.object({
@@ -39,7 +39,6 @@ const ASKED = z.object({
 });
 const PAGE = z.object({ results: z.array(z.object({ id: z.string() })) });
 
-/** The wallets of every transfer, as the upstream shows them. */
 async function walletsByTransfer(
   sandbox: Sandbox,
   wallets: readonly string[],
@@ -56,7 +55,6 @@ async function walletsByTransfer(
   return known;
 }
 
-/** True when each wallet was requested since a moment. */
 function arePolledAgain(sandbox: Sandbox, wallets: readonly string[], sinceMs: number): boolean {
   const asked = new Set<string>();
   for (const { query } of sandbox.requests(sinceMs)) {
@@ -116,7 +114,6 @@ test('1,000 wallets in and 500 out under load: nothing is lost, nothing invented
     () => arePolledAgain(sandbox, [...stay, ...come], endedMs),
     ROUNDS_MS,
   );
-  // Polls that are under way end.
   await daemon.stopPolling();
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
@@ -148,9 +145,9 @@ test('1,000 wallets in and 500 out under load: nothing is lost, nothing invented
 
   const { events } = hook;
   expect(new Set(events.map(({ id }) => id)).size).toBe(events.length);
-  // A page of a wallet that has just come may show a transfer of one that stays first: what it shows then is history, and
-  // no event, for a record does not name its wallets. Seen: `filled` 7 s before the reload, shown 3 s behind it; then
-  // `settled` as event 1 with `previousStatus` filled. No sequence was missing: no event was made and lost.
+  // A page of a new wallet may first show a transfer that it shares with a remaining one: the shown state is then history, and no
+  // event, because a record does not name its wallets. Seen: `filled` 7 s before the reload, shown 3 s behind it; then `settled`
+  // as event 1 with `previousStatus` filled. No sequence was missing: no event was made and lost.
   const isOfBoth = (subject: string): boolean => isStaying(subject) && has(subject, come);
   for (const [isWatched, sinceMs, least] of [
     [(subject: string) => isStaying(subject) && !isOfBoth(subject), startedMs, 200],

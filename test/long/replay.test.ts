@@ -9,7 +9,6 @@ import { opening } from '../support/opening.ts';
 
 const open = opening();
 
-/** Asks for a replay of the events from one moment to before another. */
 async function replay(
   { replays, events }: DeliveryStage,
   { fromMs, untilMs, types = null }: { fromMs: number; untilMs: number; types?: string[] | null },
@@ -70,7 +69,7 @@ describe('a replay', () => {
       expect(headers['intentwatch-replay']).toBe('true');
       expect(headers['webhook-id']).toBe(event.id);
     }
-    // The first delivery is known as it was.
+    // The first delivery is known unchanged.
     const fact = await stage.deliveries.fact('hook', madeEventId(first));
     expect(fact).toMatchObject({ outcome: 'delivered', tries: 1, replay: null });
   });
@@ -116,7 +115,7 @@ describe('a replay', () => {
     const stage = await deliveryStage(open, { hook: { hook, more: { concurrency: 1 } } });
     const { daemon } = await stage.start();
     const fromMs = (await redisTimeMs(stage.redis)) + 1_000;
-    // More than the relay opens in one round: the replay is cut off amid the log.
+    // More than the relay opens in one round: the replay is cut off in the middle of the log.
     const made = hourOfEvents(1_500, { fromMs, transfers: 100 });
     await happened(stage, made);
     await daemon.close();

@@ -9,10 +9,9 @@ const GCC = needs(PARTS.gcc);
 
 const WALLET = `0x${'a1'.repeat(20)}`;
 const NEW = hashOf(900);
-/** Under way for ever: its responses tell the time. */
+/** Under way for ever: its responses report the time. */
 const OPEN = hashOf(800);
 
-/** Transfers that have ended and were reported, each once. */
 async function settled(stage: AgedStage, count: number): Promise<string[]> {
   const hashes = Array.from({ length: count }, (_, index) => hashOf(index + 1));
   for (const hash of hashes) stage.upstream.set(hash, 'settled');
@@ -24,11 +23,11 @@ async function settled(stage: AgedStage, count: number): Promise<string[]> {
   return hashes;
 }
 
-/** Has a new transfer reported: what would be reported again stands before it in the log. */
+/** Has a new transfer reported: a repeated report would be in the log before it. */
 async function reportsNew(stage: AgedStage, hash = NEW): Promise<void> {
   stage.upstream.set(hash, 'pending');
   await stage.backend.until((came) => came.some(({ event }) => event.data.subject.id === `intent:${hash}`));
-  // Whatever a page showed with it is committed and delivered by the time that the next ones were.
+  // All records of the same page are committed and delivered by the time of the next ones.
   await stage.upstream.answers(5);
 }
 
@@ -94,7 +93,7 @@ describe.skipIf(GCC.skip)(`transfers that ended longer ago than the retention${G
     await stage.kill();
     await stage.start();
     await allAreCompact(stage, hashes);
-    // A receiver that is new has the quotes polled, and what they name.
+    // For a new receiver the quotes and their intents are polled.
     await stage.write({
       name: 'shop',
       quotes,

@@ -64,7 +64,7 @@ test('changes of a receiver whose delivery hangs leave no connections behind, an
 
   for (let change = 1; change <= CHANGES; change += 1) {
     expect(await call('PATCH', '/receivers/made', { timeout: `${300 - change}s` })).toBe(200);
-    // The places of the deliveries that hang are the old generations'.
+    // The hanging deliveries use slots of the old generations.
     const hash = hashOf(1 + change);
     statuses.set(hash, 'pending');
     expect(await track(hash)).toBe(201);
@@ -76,7 +76,7 @@ test('changes of a receiver whose delivery hangs leave no connections behind, an
     async () => (await connections()) <= before + 2,
     30_000,
   );
-  // Each attempt under way still has its own time: five minutes, so that none is made a second time.
+  // Each attempt under way still has its own timeout of five minutes, so that none is repeated.
   expect(new Set(made.ids).size).toBe(1 + CHANGES);
   expect(made.came).toHaveLength(1 + CHANGES);
   await made.close();

@@ -20,7 +20,7 @@ const SECRET = `whsec_${Buffer.alloc(32, 3).toString('base64')}`;
 const USDC_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 const USDC_OPTIMISM = '0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85';
 
-/** Of what this seed draws for the first five orders, none is `pending` for less than 41 s or `filled` for less than 118 s. */
+/** Of this seed's draws for the first five orders, none is `pending` for less than 41 s or `filled` for less than 118 s. */
 const SEED = 16_149;
 const TIME_SCALE = 10;
 
@@ -44,7 +44,7 @@ function start(stage: Stage, { upstreamUrl, controlUrl, key, port }: Started): P
   });
 }
 
-/** The ids that a sandbox of this seed will give to what the example orders: a sandbox gives them as another did. */
+/** The ids that a sandbox of this seed gives to the example's orders: they are the same in each sandbox. */
 async function rehearse(owner: ReturnType<typeof privateKeyToAccount>): Promise<Map<Method, Payment>> {
   const sandbox = new Sandbox({ seed: SEED, transfersPerSecond: 0, timeScale: TIME_SCALE });
   await sandbox.start();
@@ -78,7 +78,6 @@ async function rehearse(owner: ReturnType<typeof privateKeyToAccount>): Promise<
   }
 }
 
-/** Stands between a client and the sandbox, and may change what is answered. */
 async function relay(
   target: { url: string },
   change: (path: string, body: string) => string,
@@ -111,7 +110,6 @@ async function relay(
   };
 }
 
-/** The event types that the program was notified of a subject, in the order in which they came. */
 function followed(program: Program, method: Method, subject: string): string[] {
   const pattern = /^(\S+): webhook (\S+) #\d+ of (\S+), signature verified$/;
   return program.stdout.flatMap((line) => {
@@ -120,7 +118,7 @@ function followed(program: Program, method: Method, subject: string): string[] {
   });
 }
 
-/** Some of the types, in whatever order their webhooks came, with the last: what came and went between two polls is not reported. */
+/** Expects some of the types, in any order, and the last: a state that came and went between two polls is not reported. */
 function expectReported(
   found: readonly string[],
   { types, method }: { types: readonly string[]; method: Method },
@@ -157,7 +155,7 @@ describe.concurrent('the round trip of the examples', () => {
       receiver: { url: `http://127.0.0.1:${port}/`, secret: SECRET },
       others: [{ name: 'accounting', url: accounting.url, secret: accounting.secret }],
       subscriptions: [
-        // The program is reported by the wallet alone; the ids are reported to somebody else.
+        // The program gets the wallet's events alone; the ids' events go to another receiver.
         { name: 'sender', wallets: [owner.address], receivers: [RECEIVER_NAME] },
         { name: 'orders', ...byId, receivers: ['accounting'] },
       ],
@@ -169,7 +167,7 @@ describe.concurrent('the round trip of the examples', () => {
       key,
       port,
     });
-    // A webhook that somebody else signed is refused, and followed by nobody.
+    // A webhook with another signature is refused, and has no effect.
     await program.line(/^discovered 6 chains, 10 tokens$/);
     const forged = await fetch(`http://127.0.0.1:${port}/`, {
       method: 'POST',
@@ -207,7 +205,7 @@ describe.concurrent('the round trip of the examples', () => {
       }
     }
 
-    // Whoever subscribed the quotes, the jobs (at both endpoints) and the vault was reported those, and their intents too.
+    // Subscribers of the quotes, the jobs (at both endpoints) and the vault got their events, and those of their intents too.
     const reported = (subject: string): string[] => {
       const events = accounting.events().filter(({ data }) => data.subject.id === subject);
       return events.toSorted((a, b) => a.data.sequence - b.data.sequence).map(({ type }) => type);
@@ -217,7 +215,7 @@ describe.concurrent('the round trip of the examples', () => {
     for (const [method, { intentHash, quote, job, vault }] of payments) {
       const intent = `intent:${intentHash}`;
       await isReported(intent, 'intent.settled');
-      // What is brought along is seen from the time at which its quote, job or vault names it.
+      // A found intent is polled from the time when its quote, job or vault names it.
       expectReported(reported(intent), { types, method });
       if (quote !== null) {
         // Its steps may change after that.

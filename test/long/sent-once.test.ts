@@ -13,21 +13,21 @@ import { hashOf, ScriptedUpstream } from '../support/scripted-upstream.ts';
 
 const open = opening();
 
-/** As long as guarantee 2 says that nothing is sent twice for. */
+/** The time for which guarantee 2 excludes duplicates. */
 const STALL_MS = 8_000;
 
-/** By so much less than the product allows for more than that, the machine may hold processes up beside it. */
+/** The product tolerates a longer stall by this: the machine may delay processes for so long in addition. */
 const MARGIN_MS = 400;
 
-/** What is stalled for is real time. */
+/** Stalls take real time. */
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** The longest that stalls are tried for: each takes some 15 s. */
+/** Longest time for attempts at stalls: each takes some 15 s. */
 const STALLED_WITHIN_MS = 600_000;
 
 /**
- * Two daemons on a Redis of their own. Both receivers, one of them with `ordering: subject`, leave their attempts without
- * an answer until they are released.
+ * Two daemons on a Redis of their own. Both receivers, one of them with `ordering: subject`, leave their attempts without an
+ * answer until they are released.
  */
 async function stage() {
   const server = await RedisProcess.create();
@@ -60,7 +60,7 @@ async function stage() {
   const keys = new Keys(prefix);
   const made = hourOfEvents(30, { fromMs: (await redisTimeMs(redis)) + 1_000, transfers: 10 });
   await appendEvents(redis, keys, made);
-  // More than one of the two has room for.
+  // More than the capacity of one of the two.
   for (const hook of Object.values(hooks)) await hook.until((came) => came.length >= 6);
   const drained = () =>
     eventually('all are delivered', async () => {
@@ -79,7 +79,7 @@ async function stage() {
 
 type Stage = Awaited<ReturnType<typeof stage>>;
 
-/** Stalls by `stall`, until all is delivered once: only where the machine made a stall longer than 8 s something may come twice. */
+/** Stalls by `stall` until all is delivered once; duplicates are permitted only after a stall longer than 8 s. */
 async function expectSentOnce(stall: (stage: Stage) => Promise<void>): Promise<void> {
   await eventually(
     'a stall that the machine made no longer',
@@ -106,7 +106,7 @@ test('what is under way while Redis stands still for 8 s is sent once', async ()
   await expectSentOnce(async ({ server, released }) => {
     server.freeze();
     await pause(STALL_MS / 2);
-    // They end while nobody can be notified.
+    // They end while no daemon can be notified.
     released.resolve();
     await pause(STALL_MS / 2);
     server.thaw();

@@ -17,10 +17,10 @@ const { later, started } = opening();
 const DAEMONS = 2;
 const REQUESTS_PER_SECOND = 50;
 
-/** So many requests at most may end in a pause: one that begins it, and what was on its way. */
+/** Greatest number of requests that may end in a pause: the one that begins it, and those in flight. */
 const PER_PAUSE = 2 * DAEMONS;
 
-/** The status endpoint alone: it is what the daemons ask again and again. */
+/** The status endpoint alone: the daemons poll it again and again. */
 const PAGES = { path: '/v1/intents/status', rate: 1 };
 
 const STORMS: readonly { name: string; fault: Fault }[] = [
@@ -77,16 +77,16 @@ describe('a storm of 429', () => {
     await fetch(control, { method: 'POST', headers, body: JSON.stringify(fault) });
     onTestFinished(async () => void (await fetch(control, { method: 'DELETE' }).catch(() => undefined)));
     const refusals = (): number => sandbox.requests().filter(({ status }) => status === 429).length;
-    // Where pauses do not hold, they run into one: then there are too many refusals.
+    // Pauses that do not hold merge into one: then there are too many refusals.
     const perPause = (): number => PER_PAUSE + (REQUESTS_PER_SECOND * lateMs(machine)) / 1_000;
     const isOver = (): boolean => spans(pauses).length >= 3 || refusals() > 3 * perPause();
     await eventually('three pauses', isOver);
     await fetch(control, { method: 'DELETE' });
     const calmMs = Math.max(...pauses.map(({ to }) => to));
 
-    // What a daemon had taken from the queue when another was instructed to wait may still be on its way.
+    // Polls that a daemon had claimed when another was paused may still be in flight.
     expect(refusals()).toBeGreaterThanOrEqual(3);
-    // The pause that the last refusals begin may not have been reported yet.
+    // The pause of the last refusals may not have been reported yet.
     expect(refusals()).toBeLessThanOrEqual((spans(pauses).length + 1) * perPause());
     for (const { from, to } of spans(pauses)) {
       const within = sandbox
@@ -118,16 +118,16 @@ describe('a storm of 429', () => {
   });
 });
 
-/** What a daemon had taken when the other was instructed to wait reaches the upstream within this. */
+/** Polls that a daemon had claimed when the other was paused reach the upstream within this. */
 const ON_ITS_WAY_MS = 500;
 
-/** How much later on this machine: from a claim to its request, and from a refusal to the pause, it may be held up each time. */
+/** The delay of this machine: from a claim to its request, and from a refusal to the pause. */
 const lateMs = ({ mostMs }: HeldUp): number => 4 * mostMs;
 
-/** Signals reach this test a little later than they were meant to. */
+/** Signals reach this test slightly late. */
 const GRACE_MS = 250;
 
-/** Pauses that overlap are one; where one is reported a little late, it does not run into the next. */
+/** Merges overlapping pauses; a pause that is reported slightly late does not overlap the next. */
 function spans(pauses: readonly Pause[]): Pause[] {
   const found: Pause[] = [];
   for (const { from, to } of pauses.toSorted((a, b) => a.from - b.from)) {

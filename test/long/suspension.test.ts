@@ -51,7 +51,7 @@ test('eight of 24 wallets that are out of the file for a while lose nothing, thr
     await writeFile(`${file}.new`, text);
     await rename(`${file}.new`, file);
   };
-  /** What came, each once: what was under way at a kill may come twice. */
+  /** Each event once: an event in flight at a kill may come twice. */
   const once = () => [...new Map(hook.came.map(({ event }) => [event.id, event])).values()];
   const has = (count: number) => hook.until(() => once().length >= count);
   const set = (status: string): void => {

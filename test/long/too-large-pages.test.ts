@@ -17,10 +17,10 @@ const STATUSES = ['pending', 'filled', 'settled', 'refunded', 'expired', 'refund
 const COUNT = 40;
 const BORN_AT = 1_763_638_259;
 
-/** The place where the record of 2 MB stands, newest first. No other has its status. */
+/** Index of the record of 2 MB, newest first. No other has its status. */
 const LARGE_AT = 4;
 
-/** The transfers of a wallet, newest first, each of 30 kB: fifty of them are more than a page may have. */
+/** The transfers of a wallet, newest first, each of 30 kB: fifty of them exceed the limit of a page. */
 const RECORDS: readonly JsonObject[] = Array.from({ length: COUNT }, (_, at) => {
   const isLarge = at === LARGE_AT;
   const status = isLarge ? 'failed' : (STATUSES[at % STATUSES.length] ?? '');
@@ -32,7 +32,7 @@ const LARGE_ID = `intent:${hashOf(LARGE_AT + 1)}`;
 
 type Refusal = { status: number; body: string };
 
-/** A page of the wallet. A cursor is refused with any limit but the one that it came with. */
+/** A page of the wallet. A cursor is refused with any limit but its own. */
 function page({ query }: Asked): { records: JsonObject[]; nextCursor: string | null } | Refusal {
   const [from = '0', boundTo = query.limit] = query.cursor?.split(':') ?? [];
   if (boundTo !== query.limit) {
@@ -78,13 +78,13 @@ test('all transfers of a wallet are reported beside one that is too large, which
   const url = await daemon.start();
   await hook.until((came) => new Set(came.map(({ event }) => event.data.subject.id)).size >= COUNT);
 
-  // It is known to the listing of its status too, where it is the first and only one.
+  // The listing of its status finds it too, where it is the first and only one.
   await eventually('its own listing is requested', () => tooLarge.includes('failed 1'));
   const ids = hook.came
     .filter(({ event }) => event.type.startsWith('intent.'))
     .map(({ event }) => event.data.subject.id);
   expect(new Set(ids)).toEqual(new Set(RECORDS.map(({ id }) => id).filter((id) => id !== LARGE_ID)));
-  // A webhook may come twice, and a request that took too long is made again.
+  // A webhook may come twice, and a request that timed out is repeated.
   const events = new Map(hook.came.map(({ event }) => [event.id, event]));
   const ofUpstream = [...events.values()].filter(({ type }) => type.startsWith('upstream.'));
   expect(ofUpstream.map(({ type }) => type)).toEqual(['upstream.record_too_large']);
@@ -95,7 +95,7 @@ test('all transfers of a wallet are reported beside one that is too large, which
   const metrics = await (await fetch(`${url}/metrics`)).text();
   expect(metrics).toContain('intentwatch_records_too_large_total 1\n');
 
-  // Each listing comes down to a page that fits once, and is not read up to the record again and again.
+  // Each listing shrinks to a fitting page once, and is not read up to the record again and again.
   const isOfAll = (line: string): boolean => line.startsWith('all ');
   expect([...new Set(tooLarge.filter(isOfAll))]).toEqual([
     ...['all 50', 'all 25', 'all 12', 'all 6', 'all 3', 'all 1'],

@@ -24,7 +24,6 @@ const DEFINITION = z.object({
 
 const ANSWER = z.object({ subject: z.string(), created: z.boolean() });
 
-/** The place where a daemon serves, by its last start. */
 function urlOf(daemon: ChildDaemon): string {
   return z.string().parse(daemon.lines.findLast(({ msg }) => msg === 'server.listening')?.url);
 }
@@ -49,7 +48,7 @@ test('10,000 tracked at 200 a second while daemons are killed: none is lost, non
   const created = new Map<string, number>();
   const answered = new Set<string>();
   let failed = 0;
-  /** Asks one daemon after the other until one has answered: that it was asked before does not matter. */
+  /** Sends the request to one daemon after the other until one answers: repeated requests have no effect. */
   const track = async (index: number): Promise<void> => {
     for (let tries = 0; ; tries += 1) {
       const daemon = daemons[(index + tries) % daemons.length];
@@ -101,7 +100,7 @@ test('10,000 tracked at 200 a second while daemons are killed: none is lost, non
   later(() => disconnect(redis));
   const keys = new Keys(config.prefix);
   expect(answered.size).toBe(SUBJECTS);
-  // An answer may be cut off with its daemon: then nobody hears that it was new.
+  // An answer may be lost with its daemon: then no client learns that it was new.
   expect([...created.values()].filter((times) => times > 1)).toEqual([]);
   expect(await redis.hlen(keys.wanted)).toBe(SUBJECTS + 1);
   const definitions = await redis.hgetall(keys.tracked);

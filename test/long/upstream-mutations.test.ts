@@ -17,20 +17,19 @@ import { type Asked, hashOf, ScriptedUpstream } from '../support/scripted-upstre
 
 const { later, started } = opening();
 
-/** The number of mutated answers that the daemon gets; `FUZZ_RUNS` sets another. */
+/** Number of mutated answers to the daemon; `FUZZ_RUNS` sets another. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 400);
 
-/** Mutated answers between two steps of the truth. */
 const PER_STEP = 2;
 
 const ADDRESS = '0x52908400098527886e0f7030069857d2e4169ee7';
 const WALLETS = ['0x1', '0x2', '0x3', '0x4'].map((digits) => `0x${digits.slice(2).padStart(40, 'a')}`);
 const PAGE = 10;
 
-/** The truth about a subject: its record after each step, the last of which ends its way. */
+/** The truth about a subject: its record after each step; the last step is final. */
 type Truth = { subject: string; at: (step: number) => Right; statusAt: (step: number) => string };
 
-/** What is requested at one address: the truths that the answer shows, and the answers that are still to come. */
+/** An address of requests: the truths that its answers show, and the remaining answers. */
 type Place = {
   truths: Truth[];
   plan: { step: number; mutation: Mutation | null }[];
@@ -151,7 +150,7 @@ function uuid(number: number): string {
   return `00000000-0000-4000-8000-${number.toString(16).padStart(12, '0')}`;
 }
 
-/** Each step is answered rightly once, then some mutated answers follow; the last step is repeated for ever. */
+/** Each step is answered correctly once, then some mutated answers follow; the last step repeats for ever. */
 function plan(truths: Truth[], steps: number, mutations: Mutation[]): Place {
   const answers = Array.from({ length: steps + 1 }, (_, step) => [
     { step, mutation: null },
@@ -160,14 +159,13 @@ function plan(truths: Truth[], steps: number, mutations: Mutation[]): Place {
   return { truths, plan: answers.flat(), last: steps };
 }
 
-/** The place where a request asks, in the words in which places are named. */
 function placeOf({ path, query }: Asked): string {
   if (path.startsWith('/deposit-gateway')) return path.split('/').at(-1)?.toLowerCase() ?? '';
   return (query.wallet ?? query.intentHash ?? query.jobId ?? '').toLowerCase();
 }
 
 test(`${RUNS} mutated answers (seed ${SEED}) crash nothing, lose no change and make no event of noise`, async () => {
-  // Two steps are the fewest that the way of a vault has; more places let more answers come at one time.
+  // Two steps are the minimum of a vault; more places allow more answers at the same time.
   const places = Math.max(60, Math.ceil(RUNS / 25));
   const longWays = (places * 5) / 6 + WALLETS.length;
   const steps = Math.max(2, Math.ceil(RUNS / longWays / PER_STEP));
@@ -203,10 +201,10 @@ test(`${RUNS} mutated answers (seed ${SEED}) crash nothing, lose no change and m
   const given = new Map<string, number>();
   const upstream = await started(
     new ScriptedUpstream((asked): Sent => {
-      // A page of one status is read beside the first page; it shows nothing, and only one answer at a time what is true.
+      // A page of one status is read beside the first page; it is empty, so that only one answer at a time is true.
       if (asked.query.status !== undefined) return { status: 200, body: list([]) };
       const place = byPlace.get(placeOf(asked));
-      // What only its wallet shows is never found by itself.
+      // Transfers that only their wallet shows are never found by themselves.
       if (place === undefined) return { status: 503, body: '' };
       const next = place.plan.shift() ?? { step: place.last, mutation: null };
       const rights = place.truths.map((truth) => truth.at(next.step));

@@ -39,7 +39,7 @@ describe('an upstream that refuses', () => {
     later(() => daemon.close());
     const events = await hook.until((all) => all.length === HASHES.length + 2);
 
-    // All ten may be on their way when the first refusal comes; after it, there is a probe in a while.
+    // All ten may be in flight when the first refusal comes; after it, probes are rare.
     expect(refusals).toBeLessThanOrEqual(HASHES.length + 2);
     const operator = events.filter((event) => event.type.startsWith('upstream.'));
     expect(operator.map(({ type, data }) => [type, data.previousStatus])).toEqual([
@@ -183,7 +183,7 @@ describe('an upstream that refuses', () => {
     const refusedAt: number = refusedAtMs;
     while (!times.some((at) => at > refusedAt + pauseMs)) await upstream.asks(() => true);
 
-    // What was on its way when the refusal came is not held back; after that, nobody asks until the pause is over.
+    // Requests in flight at the refusal are not stopped; after that, none is sent until the end of the pause.
     const lateMs = 250 + 4 * machine.mostMs;
     const during = times.filter((at) => at > refusedAt + lateMs && at < refusedAt + pauseMs - 100);
     expect(during).toEqual([]);

@@ -17,7 +17,7 @@ const BOB = '0xde709f2102306220921060314715629080e2fb77';
 const INTENT = `0x${'1e'.repeat(32)}` as const;
 const OTHER_INTENT = `0x${'2e'.repeat(32)}` as const;
 
-/** What the upstream states, by the hash that it is asked by. */
+/** The upstream's statements, by requested hash. */
 const stated = new Map<string, unknown>();
 
 let chain: AnvilChain;
@@ -41,7 +41,6 @@ describe.skipIf(OPTIONAL.skip)(`against a real EVM node with a real token${OPTIO
     await rm(folder, { recursive: true, force: true });
   });
 
-  /** Has the upstream state that a transaction paid so much. */
   function state(txHash: string, amount = '1000000'): void {
     stated.set(INTENT, {
       id: `intent:${INTENT}`,
@@ -67,7 +66,7 @@ describe.skipIf(OPTIONAL.skip)(`against a real EVM node with a real token${OPTIO
     const fulfilments = { address: chain.portal, event: FILLED_EVENT, hash: 'intent' };
     const config = {
       upstream: { baseUrl: upstream.url, apiKey: 'sk-test-0123456789' },
-      // Nobody listens there.
+      // No server listens there.
       server: { port: 9 },
       chains: { [chain.chainId]: { rpc, ...(pinned ? { fulfilments } : {}) } },
       tokens: [{ chainId: chain.chainId, address: chain.token, symbol: 'TST', decimals: 6 }],

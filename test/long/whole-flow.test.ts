@@ -11,7 +11,7 @@ import { slackOf } from '../support/slow-machine.ts';
 import { RECEIVER_NAME, Stage } from '../support/stage.ts';
 import { endsOf, lastReported } from '../support/statuses.ts';
 
-/** What stood in a connection while the sandbox stood still is answered within this time, also to the dead. */
+/** Time until the requests buffered during a stop of the sandbox are answered, also those of dead clients. */
 const FLUSHED_MS = 500;
 
 describe.concurrent('with upstream, Redis and receiver in processes of their own', () => {
@@ -47,7 +47,7 @@ describe.concurrent('with upstream, Redis and receiver in processes of their own
     });
     const client = connect({ kind: 'server', url: redis.url });
     onTestFinished(() => disconnect(client));
-    // Before the end: an attempt that SIGTERM cuts off is made again by the next start only.
+    // Before the end: only the next start repeats an attempt that SIGTERM cuts off.
     const entries = await eventually('all that was committed has come', async () => {
       const found = await logEntries(client, new Keys('intentwatch'));
       const came = receiver.counts();
@@ -64,7 +64,7 @@ describe.concurrent('with upstream, Redis and receiver in processes of their own
       showings,
       events: receiver.received.map(({ event }) => event),
       isWatched,
-      // What existed before is history to those who watch the wallets.
+      // Earlier transfers are history to those who watch the wallets.
       rules: { historyBefore: Math.ceil(startedMs / 1_000), slackMs },
     });
     expect(sums.problems).toEqual([]);
@@ -93,13 +93,13 @@ describe.concurrent('with upstream, Redis and receiver in processes of their own
       receiver,
       subscriptions,
     });
-    // The first daemon delivers before there is a second: it holds the relay's lease.
+    // The first daemon delivers before there is a second: it has the relay's lease.
     const first = await stage.daemon(file);
     await sandbox.setPace(8);
     await eventually('a webhook', () => receiver.received.length > 0);
     await stage.daemon(file);
 
-    // While the upstream stands still, every poll that falls due stays in flight, at either daemon.
+    // While the upstream is stopped, every due poll stays in flight, at either daemon.
     sandbox.program.send('SIGSTOP');
     const client = connect({ kind: 'server', url: redis.url });
     onTestFinished(() => disconnect(client));
@@ -112,8 +112,7 @@ describe.concurrent('with upstream, Redis and receiver in processes of their own
     const killedMs = Date.now();
     sandbox.program.send('SIGCONT');
 
-    // What is not taken over is lost for ever. When it happened the receiver and the sandbox say: this process may hear of
-    // it later.
+    // Work that is not taken over is lost. The receiver and the sandbox report the time: this process may learn of it later.
     await eventually('the relay goes on', () =>
       receiver.received.some(
         ({ event, receivedMs }) => receivedMs > killedMs && Date.parse(event.timestamp) > killedMs,

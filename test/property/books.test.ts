@@ -17,7 +17,7 @@ const STATUSES = [
 ];
 const ENDED = new Set(['filled', 'settled', 'refunded']);
 
-/** What happens to the books: an event is seen (perhaps again, perhaps late), or a day is closed. */
+/** A step of the books: an event is read (perhaps again, perhaps late), or a day is closed. */
 const STEP = fc.oneof(
   {
     weight: 12,
@@ -28,10 +28,10 @@ const STEP = fc.oneof(
         status: fc.constantFrom(...STATUSES),
         atMs: fc.integer({ min: -DAY_MS, max: 4 * DAY_MS }),
         seenMs: fc.integer({ min: 0, max: 4 * DAY_MS }),
-        // Beyond what a double holds.
+        // Beyond a double.
         amount: fc.option(fc.bigInt({ min: 0n, max: 10n ** 60n }), { freq: 6 }),
       })
-      // What was paid back before the books began is in no day of them.
+      // A refund before the books began is in no day of them.
       .map((one) => (one.status === 'refunded' ? { ...one, atMs: Math.abs(one.atMs) } : one)),
   },
   { weight: 1, arbitrary: fc.constant('close' as const) },
@@ -39,10 +39,7 @@ const STEP = fc.oneof(
 
 type Sum = { count: number; amount: bigint };
 
-/**
- * What is under way, and what was paid back, by the events alone: the newest of each transfer decides; one that is older
- * changes nothing.
- */
+/** Transfers under way and refunds, by the events alone: the newest of each transfer decides; an older one changes nothing. */
 function modelOf(steps: readonly (Reported | 'close')[]): { closing: Sum; refunded: Sum } {
   const last = new Map<number, { sequence: number; open: boolean; refunded: boolean; amount: bigint }>();
   for (const step of steps) {
@@ -75,7 +72,6 @@ function closingOf({ balances }: BooksReport): Sum {
   };
 }
 
-/** A report without the time at which it was made, and what it says of that. */
 function lasting({ madeAt: _, readUntil: __, notes: ___, ...report }: BooksReport): unknown {
   return report;
 }
@@ -102,7 +98,7 @@ test('opening + started - ended is closing, closing is the next opening, and a c
         for (const zone of ['UTC', 'Pacific/Auckland']) {
           let before: BooksReport | null = null;
           const refunded: Sum = { count: 0, amount: 0n };
-          // All that is booked lies at most as many days on as were closed.
+          // Booked days are at most as many days on as were closed.
           for (
             let day = '2026-11-21', index = 0;
             index < 28 && index < days + 7;

@@ -7,17 +7,17 @@ import { expect, onTestFinished, test } from 'vitest';
 import { ConfigError } from '../../src/config/file/errors.ts';
 import { loadConfig } from '../../src/config/file/load.ts';
 
-/** The number of files that are made up; `npm run fuzz` makes 1,000. */
+/** Number of generated files; `npm run fuzz` makes 1,000. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 150);
 
 const valid = join(import.meta.dirname, '../fixtures/config/valid/every-key.yaml');
 const quote = join(import.meta.dirname, '../fixtures/config/quotes/quote.json');
 
-/** A secret of which seven characters in a row hold this mark, and nothing else in a config does. */
+/** Any seven consecutive characters of a secret contain this mark, and nothing else in a config does. */
 const MARK = /zqx\d/i;
 const marked = (digit: number): string => `Zqx${digit}`.repeat(8);
 
-/** Half of them come from the environment, the others stand in the file. */
+/** Half of the secrets come from the environment, the others are in the file. */
 const ENV = {
   KEY: marked(1),
   PROXY: `http://${marked(2)}:${marked(3)}@proxy.example.com:3128`,
@@ -37,7 +37,7 @@ const WRITTEN: Readonly<Record<string, string>> = {
   PROXY_PASSWORD: marked(2),
 };
 
-/** What is a secret by its form, wherever a slip puts it. */
+/** Texts that are secrets by their form, in any place. */
 const SECRETS = [
   `redis://user:${marked(3)}@redis.example.com:6379`,
   `whsk_${marked(4)}`,
@@ -50,7 +50,7 @@ const SECRETS = [
   '${NONE:-${KEY}}',
 ];
 
-/** What a value may be by a slip, by malice, or because the file is another one. */
+/** Values of a slip, of an attack, or of another kind of file. */
 const VALUES = [
   ...[
     '',
@@ -131,7 +131,6 @@ const VALUES = [
   ],
 ];
 
-/** One change of a file, given as its lines. */
 type Slip = (lines: string[]) => string[];
 
 const at = fc.nat(1_000);
@@ -196,7 +195,7 @@ const slip: fc.Arbitrary<Slip> = fc.oneof(
     .map((head) => (lines: string[]) => [head, ...lines]),
 );
 
-/** The bytes of a file: as text, or broken as text is when a program writes it wrongly. */
+/** The bytes of a file: text, or text that a program has written wrongly. */
 const encode = fc.oneof(
   { weight: 12, arbitrary: fc.constant((text: string) => Buffer.from(text)) },
   { weight: 1, arbitrary: fc.constant((text: string) => Buffer.from(text.replaceAll('\n', '\r\n'))) },

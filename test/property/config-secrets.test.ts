@@ -9,7 +9,7 @@ import { ConfigError } from '../../src/config/file/errors.ts';
 import { maskVariables } from '../../src/config/file/expand.ts';
 import { loadConfig } from '../../src/config/file/load.ts';
 
-/** The number of configs that are broken: 300 with a fresh seed, 1,000 in `npm run fuzz`. */
+/** Number of broken configs: 300 with a fresh seed, 1,000 in `npm run fuzz`. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? (process.env.FUZZ_SEED === undefined ? 60 : 300));
 
 type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
@@ -18,7 +18,7 @@ type Path = (string | number)[];
 const valid = join(import.meta.dirname, '../fixtures/config/valid/every-key.yaml');
 const quote = join(import.meta.dirname, '../fixtures/config/quotes/quote.json');
 
-/** Each holds `Zqx` and a digit, which nothing else in a config does. */
+/** Each contains `Zqx` and a digit, which nothing else in a config does. */
 const ENV = {
   KEY: 'Zqx1key-9b1f',
   PROXY: 'http://Zqx2user:Zqx3password@proxy.example.com:3128',
@@ -36,7 +36,6 @@ const ENV = {
   ORDER: '1042',
 };
 
-/** What is a secret by its form, wherever it stands. */
 const FORMS = [
   'redis://user:Zqx3pass@redis.example.com:6379',
   'whsec_Zqx49r8GKYqrTwjUPD8ILPZIo2LaLaSw',
@@ -44,11 +43,10 @@ const FORMS = [
   'Bearer Zqx6bearer',
   'https://hooks.slack.com/services/T0/B0/Zqx7slack',
 ];
-/** What is a secret only by its place. */
 const PLAIN = 'Zqx8plainword';
 const SECRET = /Zqx\d/;
 
-/** The place where a scalar may be a secret: the value, and each section around one. */
+/** Places where a scalar may be a secret: the value, and each section around it. */
 const PLACES: Path[] = [
   ['upstream'],
   ['upstream', 'apiKey'],
@@ -72,7 +70,6 @@ const PLACES: Path[] = [
   ['receivers', 0, 'headers', 'X-Team'],
 ];
 
-/** In what a secret is written by a slip. */
 const SHAPES: [string, (secret: string) => Json][] = [
   ['as it is', (secret) => secret],
   ['in a list', (secret) => [secret]],
@@ -92,7 +89,6 @@ async function config(): Promise<{ tree: Json; load: (tree: Json) => Promise<str
   const { masked, unmask } = maskVariables(text);
   return {
     tree: JSON.parse(unmask(JSON.stringify(parse(masked)))),
-    /** All that is printed of a config: its problems, or nothing where it is right. */
     load: async (tree) => {
       await writeFile(file, stringify(tree));
       const outcome = await loadConfig(file, ENV).catch((error: unknown) => error);
@@ -105,7 +101,6 @@ async function config(): Promise<{ tree: Json; load: (tree: Json) => Promise<str
   };
 }
 
-/** The tree with another value at a path. */
 function withValue(tree: Json, path: Path, value: Json): Json {
   const [key, ...rest] = path;
   if (key === undefined) return value;
@@ -146,7 +141,7 @@ test(`${RUNS} broken configs print no secret and crash nothing`, async () => {
   const { tree, load } = await config();
   const paths = pathsOf(tree).filter((path) => path.length > 0);
   const shape = fc.constantFrom(...SHAPES.map(([, one]) => one));
-  // By its form or by its value it is hidden everywhere; by its place only there.
+  // A secret by form or value is hidden everywhere; a secret by place only in that place.
   const known = fc.constantFrom(...FORMS, ...Object.values(ENV).filter((value) => SECRET.test(value)));
   const anywhere = fc.tuple(fc.constantFrom(...paths), known, shape);
   const inPlace = fc.tuple(fc.constantFrom(...PLACES), fc.oneof(fc.constant(PLAIN), known), shape);
@@ -161,7 +156,7 @@ test(`${RUNS} broken configs print no secret and crash nothing`, async () => {
       fc.array(fc.oneof(anywhere, inPlace, junk), { minLength: 1, maxLength: 3 }),
       async (slips) => {
         const broken = slips.reduce((all, [path, secret, make]) => withValue(all, path, make(secret)), tree);
-        // A key of the environment is a secret only where a value of the file takes it.
+        // A key of the environment is a secret only where a value of the file uses it.
         const said = await load(
           withValue(
             broken,

@@ -70,7 +70,7 @@ const prospects: fc.Arbitrary<Prospect> = fc.record({
   price: prices,
 });
 
-/** `∫ sqrt(Σ w·h / 2c)` from the last poll on, by many small steps instead of by bins. */
+/** `∫ sqrt(Σ w·h / 2c)` from the last poll on, in many small steps instead of bins. */
 function worth(prospect: Prospect, waited: number): number {
   const steps = 20_000;
   let sum = 0;
@@ -87,7 +87,7 @@ function worth(prospect: Prospect, waited: number): number {
 
 describe('the wait', () => {
   test('is where the integral of the rate reaches 1', () => {
-    // Short waits, so that small steps are small beside the bins.
+    // Short waits, so that steps are small compared with the bins.
     const soon = fc.record({
       terms: fc.array(terms, { maxLength: 8 }),
       constant: fc.double({ min: 1e-3, max: 1, noNaN: true }),
@@ -117,7 +117,7 @@ describe('the wait', () => {
         const wait = waitSeconds(prospect);
         const dearer = waitSeconds({ ...prospect, price: prospect.price + price });
         const more = waitSeconds({ ...prospect, terms: [...prospect.terms, term] });
-        // Waits are summed in bins of up to hours, and so known to some parts in a billion.
+        // Waits are summed in bins of up to hours, so the error is some parts in a billion.
         const rounding = 1e-6 + wait * 1e-8;
         expect(dearer).toBeGreaterThanOrEqual(wait - rounding);
         expect(more).toBeLessThanOrEqual(wait + rounding);
@@ -159,7 +159,7 @@ describe('the wait', () => {
   });
 });
 
-/** What the config may say: 1 s to an hour, and from there to a day. */
+/** Limits that the config permits: 1 s to an hour, and from there to a day. */
 const pollingLimits: fc.Arbitrary<PollingLimits> = fc
   .tuple(fc.integer({ min: 1, max: 3_600 }), fc.integer({ min: 0, max: 86_400 - 3_600 }))
   .map(([shortestSeconds, more]) => ({ shortestSeconds, longestSeconds: shortestSeconds + more }));
@@ -180,10 +180,10 @@ const laws: fc.Arbitrary<CadenceModel> = fc
   });
 
 const NOW_MS = 1_763_638_260_000;
-/** Also what a clock noted that was ahead. */
+/** Includes notes of a clock that was ahead. */
 const momentsMs = fc.integer({ min: NOW_MS - 40 * 86_400_000, max: NOW_MS + 2 * 3_600_000 });
 
-/** A plan can be stored: allowed within what anything rests, and not overdue before it is allowed. */
+/** A storable plan: allowed within the longest rest, and not overdue before it is allowed. */
 function expectKeepable(plan: PlannedPoll, { shortestSeconds }: PollingLimits): void {
   expect(Number.isFinite(plan.virtualSeconds)).toBe(true);
   expect(plan.restMs).toBeGreaterThanOrEqual(0);
@@ -248,7 +248,7 @@ describe('the next poll', () => {
         const { leastSeconds, mostSeconds } = stage.model.arrivals.limits;
         expectKeepable(next, { shortestSeconds: leastSeconds, longestSeconds: mostSeconds });
         expect(next.restMs).toBeGreaterThanOrEqual(1_000 * leastSeconds);
-        // What the upstream has not shown has a share of the budget of its own.
+        // Statuses that the upstream has not shown have a share of the budget of their own.
         expect(next.latestMs === null).toBe(next.unseen);
         const ahead = stage.alarmsMs.filter((atMs) => atMs > NOW_MS);
         expect(next.alarmMs === null).toBe(ahead.length === 0);
@@ -292,7 +292,7 @@ describe('the plan of a wallet', () => {
         if (!view.narrows || view.polled.head === undefined) expect(plan.listing).toBe('head');
         const { leastSeconds, mostSeconds } = view.model.arrivals.limits;
         expectKeepable(plan, { shortestSeconds: leastSeconds, longestSeconds: mostSeconds });
-        // New transfers are awaited whatever is under way: the wallet is overdue after the longest wait at the latest.
+        // New transfers are awaited in any state: the wallet is overdue after the longest wait at the latest.
         const shown = view.open.length;
         const pages = Math.ceil(Math.max(1, shown) / 50);
         expect(plan.latestMs).toBeLessThanOrEqual(

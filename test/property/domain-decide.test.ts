@@ -27,7 +27,7 @@ function look(snapshot: Snapshot | null, answer: Answer, context: Look = {}): De
   return decide(snapshot, record(answer), { exact, history, nowMs, confirmAfterMs: CONFIRM_MS });
 }
 
-/** What stands after a decision was stored, as the commit does it. */
+/** Snapshot after a decision was stored, as the commit does it. */
 function stored(before: Snapshot | null, decision: Decision, nowMs = NOW_MS): Snapshot | null {
   if (decision.outcome === 'stale') {
     return before === null || decision.unconfirmed === null
@@ -68,7 +68,7 @@ const step = fc.record({
   transactions: fc.record({ created: transaction, fulfilled: transaction }, { requiredKeys: [] }),
 });
 
-/** What the upstream could show at one time, all of it; `name` tells its sub-statuses apart. */
+/** The complete content of the upstream at one time; `name` distinguishes its sub-statuses. */
 const contentBy = (name: (sub: { chainId: number; state: string }) => string): fc.Arbitrary<JsonObject> =>
   fc.record({
     intentHashes: fc.uniqueArray(hash, { minLength: 1, maxLength: 4 }),
@@ -87,13 +87,13 @@ const answer: fc.Arbitrary<Answer> = fc.record({
   content: fc.oneof(content, fc.constant({})),
 });
 
-/** Numbers that say, one after the other, what an answer leaves out. */
+/** Numbers that select, one after the other, the omissions of an answer. */
 const omissions = fc.array(fc.nat(9), { minLength: 40, maxLength: 40 });
 
-/** Sets lose any elements, lists their end. */
+/** Sets lose any elements, lists their last ones. */
 const SETS = ['intentHashes', 'quoteIds', 'subStatuses'];
 
-/** The content with members left out or emptied, elements missing, and sets in another order. */
+/** The content with members omitted or emptied, elements missing, and sets in another order. */
 function weaken(full: JsonObject, choices: readonly number[]): JsonObject {
   let at = 0;
   const next = (): number => choices[at++ % choices.length] ?? 0;
@@ -108,7 +108,7 @@ function weaken(full: JsonObject, choices: readonly number[]): JsonObject {
     if (!isJsonObject(value)) return value;
     const members = Object.entries(value).flatMap(([key, inner]): [string, JsonValue][] => {
       const choice = next();
-      // A sub-status without chain, and a step without hash, are ones that the interface does not have.
+      // The interface has no sub-status without chain, and no step without hash.
       if (choice > 3 || key === 'chainId' || key === 'intentHash') return [[key, walk(inner, key)]];
       if (choice === 0) return [];
       if (isJsonObject(inner)) return [];
@@ -143,7 +143,7 @@ describe('answers at one time', () => {
     let early = 0;
     fc.assert(
       fc.property(
-        // Of two sub-statuses on one chain, parts that came before the whole could not be distinguished.
+        // Parts of two sub-statuses on one chain that came before the whole could not be distinguished.
         contentBy(({ chainId }) => String(chainId)),
         fc.array(omissions, { minLength: 1, maxLength: 4 }),
         fc.array(fc.nat(4), { minLength: 1, maxLength: 8 }),
@@ -191,7 +191,7 @@ describe('any answer', () => {
         seen[decision.outcome] += 1;
         if (decision.outcome === 'stale') return;
         const after = stored(snapshot, decision, nowMs);
-        // By now it was reported to whoever claimed it.
+        // By now its subscribers have been notified of it.
         expect(look(after, last, { nowMs, history: true })).toEqual({ outcome: 'unchanged', accepted: null });
       }),
       { numRuns: 2_000 },
@@ -261,7 +261,6 @@ describe('any answer', () => {
   });
 });
 
-/** What is reported while the status stands. */
 const STANDING_WORDS = ['updated', 'step_failed', 'error', 'refund_sent'];
 
 describe('answers with ever newer times', () => {
@@ -278,7 +277,7 @@ describe('answers with ever newer times', () => {
         const expected: string[] = [];
         let snapshot: Snapshot | null = null;
         for (const [index, { status, content: shown, exact }] of chapters.entries()) {
-          // Unknown is stale at any time; all else is news.
+          // Unknown is stale at any time; any other status is news.
           if (status !== 'unknown' && status.toLowerCase() !== expected.at(-1))
             expected.push(status.toLowerCase());
           const decision = look(snapshot, { status, updatedAt: 100 + index, content: shown }, { exact });

@@ -21,7 +21,7 @@ const member = fc.constantFrom(
 );
 const scalar = fc.constantFrom<JsonValue[]>(null, '', '0xab', '0xAB', 'TxY', 'TXY', '1', 1, 0, true, false);
 
-/** Any JSON under few names, so that things collide. */
+/** Any JSON with few names, so that they collide. */
 const anyValue = fc.letrec<{ value: JsonValue }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 4, withCrossShrink: true },
@@ -50,7 +50,7 @@ const record = fc.record({
   subStatuses: fc.array(subStatus, { maxLength: 4 }),
 });
 
-/** The same record with its sets in another order and its hex in another case, as the keys say. */
+/** The same record with its sets in another order and its hex in another case, by the keys. */
 function reorder(value: JsonValue, keys: readonly number[], name = ''): JsonValue {
   if (typeof value === 'string') {
     return value.startsWith('0x') && (keys[0] ?? 0) % 2 === 1 ? `0x${value.slice(2).toUpperCase()}` : value;

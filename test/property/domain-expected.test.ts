@@ -14,7 +14,7 @@ const expected = fc
   })
   .map(expectedHazard);
 
-/** Rates of any shape: what was learned need not look like what was expected. */
+/** Rates of any shape: learned times need not resemble the expected ones. */
 const learned = fc
   .array(fc.double({ min: -8, max: 4, noNaN: true }), {
     minLength: AGE_BINS.length,
@@ -28,7 +28,7 @@ const ages = fc.oneof(
   fc.double({ min: 0, max: LAST_AGE - 1, noNaN: true }),
   fc.double({ min: 0, max: 300, noNaN: true }),
 );
-/** Not nearer to all of them than a sum of fractions can tell. */
+/** Not nearer to 1 than a sum of fractions can distinguish. */
 const shares = fc.double({ min: 0, max: 0.9999, noNaN: true });
 
 /** Times are compared to a millionth: sums of fractions are not exact. */
@@ -58,7 +58,7 @@ describe('the age by which a share has arrived', () => {
         const [young = 0, old = 0] = [one, other].sort((a, b) => a - b);
         const early = arrivalOf(both, { ageSeconds: young, share });
         const late = arrivalOf(both, { ageSeconds: old, share });
-        // Of those that are open so late, the chance to arrive at all may have become too small to be distinguished from none.
+        // Of transfers that are open so late, the chance to arrive at all may be indistinguishable from none.
         if (early === null || late === null || late.probability < 1e-9) return;
         expect(late.ageSeconds).toBeGreaterThanOrEqual(early.ageSeconds - slack(early.ageSeconds));
       }),

@@ -31,7 +31,6 @@ const CLOCKS = new Map(
   ]),
 );
 
-/** The wall clock as people read it: minutes after midnight. */
 function wallMinute(timeZone: string, atMs: number): number {
   const text = CLOCKS.get(timeZone)?.format(atMs) ?? '';
   return Number(text.slice(0, 2)) * 60 + Number(text.slice(3, 5));
@@ -49,7 +48,7 @@ const quietHours = fc
   .record({ fromMinute: minute, toMinute: minute, timeZone: fc.constantFrom(...ZONES) })
   .filter(({ fromMinute, toMinute }) => fromMinute !== toMinute);
 
-/** Moments from 2020 to 2030; every other one within a day of a change of the zone's clocks, where there is one. */
+/** Times from 2020 to 2030; every other one within a day of a change of the zone's clocks, where there is one. */
 const moment = fc.record({
   atMs: fc.integer({ min: Date.UTC(2020, 0) / MINUTE_MS, max: Date.UTC(2030, 0) / MINUTE_MS }),
   near: fc.boolean(),
@@ -120,9 +119,9 @@ describe('quiet hours', () => {
     ['09:00-17:00', 'America/New_York', '2026-07-01T15:00:00.000Z', '2026-07-01T21:00:00.000Z'],
     // Clocks go forward from 02:00 to 03:00: the night is an hour shorter.
     ['22:00-07:00', 'Europe/Paris', '2026-03-28T21:00:00.000Z', '2026-03-29T05:00:00.000Z'],
-    // The end lies in the hour that does not exist.
+    // The end is in the hour that does not exist.
     ['22:00-02:30', 'Europe/Paris', '2026-03-28T21:00:00.000Z', '2026-03-29T01:00:00.000Z'],
-    // All of it lies there.
+    // All of it is in that hour.
     ['02:10-02:50', 'Europe/Paris', '2026-03-29T01:00:00.000Z', null],
     // Clocks go back from 03:00 to 02:00: the night is an hour longer.
     ['22:00-07:00', 'Europe/Paris', '2026-10-24T20:00:00.000Z', '2026-10-25T06:00:00.000Z'],

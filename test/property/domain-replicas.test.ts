@@ -84,7 +84,7 @@ describe('two replicas that alternate', () => {
   });
 });
 
-/** A state that stands for a while, and the looks at it: when, and how old what they show is, as parts of the longest. */
+/** A state that lasts a while, and its polls: their times, and the age of the shown state, as parts of the longest. */
 const chapter = fc.record({
   status: fc.constantFrom('PENDING', 'BROADCASTING', 'CONFIRMING', 'COMPLETED'),
   amount: fc.constantFrom('1', '2', '3'),

@@ -4,7 +4,7 @@ import { type EventIdentity, identify } from '../../src/domain/events/event.ts';
 
 const SUBJECT = `intent:0x${'a'.repeat(64)}`;
 
-/** Names the events of a life: states by their number, from what a snapshot has of those before. */
+/** Names the events of a life: states by number, from the snapshot of the earlier ones. */
 function name(states: readonly number[], emitted: readonly string[] = [], restoredIn: number | null = null) {
   const named: EventIdentity[] = [];
   let marks = emitted;
@@ -46,7 +46,7 @@ test('a state that is found again after a restore has its id, also where states 
       const found = restored + 1 + (skip % (states.length - 1 - restored));
       const between = states.slice(restored + 1, found);
       const state = states[found] ?? 0;
-      // A return within the lost time is reported from the first sight of it by the states between alone.
+      // A return within the lost time is reported at first sight by the intermediate states alone.
       fc.pre(!between.includes(state));
       const [again] = name([state], before[restored]?.emitted);
       expect(again).toMatchObject({ id: before[found]?.id });

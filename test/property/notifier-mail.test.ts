@@ -88,7 +88,6 @@ const events: fc.Arbitrary<RenderedEvent> = fc.record({
 });
 const digests = fc.array(events, { minLength: 2, maxLength: 5 });
 
-/** What is left of the HTML when the tags that we write ourselves are taken out. */
 function withoutOwnTags(html: string): string {
   const attribute = ' (?:style|lang|charset|name|content|role|cellpadding|cellspacing|colspan)="[^"<>]*"';
   const link = '<a href="https:\\/\\/[a-z.-]+\\/[A-Za-z0-9/#]+" style="[^"<>]*">';

@@ -6,7 +6,7 @@ import { hashOf } from '../support/scripted-upstream.ts';
 
 const HASHES = [hashOf(1), hashOf(2), hashOf(3)];
 
-/** What may happen to a transfer; the first is what does most of the time. */
+/** A step of a transfer; the first is the most frequent one. */
 const STEP = fc.oneof(
   {
     weight: 8,
@@ -25,12 +25,12 @@ const STEP = fc.oneof(
         'odd',
       ),
       updatedAt: fc.integer({ min: T0, max: T0 + 50 }),
-      // Beyond what a double, and what an integer of Redis, can hold.
+      // Beyond a double and an integer of Redis.
       amount: fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }),
       chainId: fc.constantFrom(56, 10),
       token: fc.constantFrom(TOKEN, null),
       wallet: fc.constantFrom('s', 't', 'u'),
-      // A client library that lost its connection sends a command twice; a process that was killed hears no answer.
+      // A client library that lost its connection sends a command twice; a killed process gets no answer.
       fate: fc.constantFrom('answered', 'answered', 'killed'),
     }),
   },

@@ -10,7 +10,6 @@ import { connect, redisTimeMs } from '../../src/store/connection.ts';
 import { CHAIN, ChecksStage, found, PAYEE, TOKEN, txOf } from '../support/checks-stage.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
-/** No rivalry takes longer to end. */
 const MOST_STEPS = 100;
 
 let redis: RedisClient;
@@ -19,10 +18,10 @@ beforeAll(() => {
 });
 afterAll(() => redis.disconnect());
 
-/** What a transfer claims of the one transaction; `isKnown`: it is known that the payee should receive it. */
+/** The claim of a transfer to the one transaction; `isKnown`: the payee is a known recipient. */
 type Rival = { payment: Payment; amount: string; isKnown: boolean };
 
-/** `order`: the rivals as they are stated and asked; `early`: after how many the first are asked. */
+/** `orders`: orders in which the rivals are stated and checked; `early`: number of rivals stated before the first checks. */
 type Rivalry = { amounts: string[]; rivals: Rival[]; orders: [number[], number[]]; early: [number, number] };
 
 const rivalry: fc.Arbitrary<Rivalry> = fc
@@ -48,7 +47,7 @@ const rivalry: fc.Arbitrary<Rivalry> = fc
     });
   });
 
-/** How the checks of rivals end that are stated and asked in an order. */
+/** The ends of the checks of rivals that are stated and checked in an order. */
 async function endsOf(
   { amounts, rivals }: Pick<Rivalry, 'amounts' | 'rivals'>,
   { order, early }: { order: readonly number[]; early: number },
@@ -99,7 +98,7 @@ async function endsOf(
     ).toBe(1);
   };
   const all = async (): Promise<Check[]> => (await Promise.all(ids.map((id) => stage.store.of(id)))).flat();
-  /** Asks whatever waits, in the order, until nothing does. */
+  /** Checks all waiting rivals, in the order, until none waits. */
   const ask = async (): Promise<void> => {
     for (let steps = 0; steps < MOST_STEPS; steps += 1) {
       const waiting = (await all()).filter((check) => check.state === 'waiting');
@@ -112,7 +111,7 @@ async function endsOf(
       const [claimed] = (await stage.store.claim(`claim ${steps}`, new Map([[CHAIN, 1]]))).claimed;
       if (claimed === undefined) throw new Error(`nothing was claimed of ${next.id}`);
       await runCheck(claimed, parts, AbortSignal.timeout(60_000));
-      // Whoever waits on for others is asked behind them.
+      // A rival that waits for others is checked after them.
       order = [
         ...order.filter((index) => ids[index] !== next.statement.subject),
         ids.indexOf(next.statement.subject),
@@ -132,7 +131,6 @@ function wordOf({ state, because }: Check): string {
   return because === '' ? state : `${state} ${because}`;
 }
 
-/** Who holds a log, by what it proves and where it stands. */
 function holders(ends: readonly Check[]): string[] {
   return ends.flatMap(({ statement, state, proof }, index) => {
     const space = statement.payment === 'source' ? 'in' : 'out';
@@ -140,13 +138,13 @@ function holders(ends: readonly Check[]): string[] {
   });
 }
 
-/** What may follow from which of several that are alike was the first. */
+/** Outcomes that may depend on which of several equal rivals was first. */
 const BY_ARRIVAL = new Set(['verified', 'unchecked ambiguous', 'disputed other-intent']);
 
-/** What may follow from whether the moves that may be meant were free when a rival was judged, or had been taken. */
+/** Outcomes that may depend on whether the possible moves were still free when a rival was judged. */
 const BY_FREEDOM = new Set(['unchecked ambiguous', 'disputed other-intent']);
 
-/** A rival that was judged while two moves were free for it, and is not when others have taken them. */
+/** A rival that was judged while two moves were free for it; it is not once others have taken them. */
 const JUDGED_EARLY: Rivalry = {
   amounts: ['500', '1000'],
   rivals: [
@@ -162,7 +160,6 @@ const JUDGED_EARLY: Rivalry = {
   early: [1, 1],
 };
 
-/** True when several moves may be meant by a rival. */
 function hasSeveral(amounts: readonly string[], { payment, amount }: Rival): boolean {
   const fits = (moved: bigint): boolean =>
     moved > 0n && (payment === 'refund' ? moved <= BigInt(amount) : moved >= BigInt(amount));
@@ -196,7 +193,7 @@ test('no log proves two rivals, all of them end, and in any order alike where th
   for (const word of BY_ARRIVAL) expect(seen).toContain(word);
 }, 600_000);
 
-/** Rivals of which no two fit into the one log: only by what ties them to it can they be distinguished. */
+/** Rivals of which no two fit into the one log: they differ only in their ties to it. */
 const tightRivalry = fc
   .array(fc.record({ amount: fc.constantFrom('600', '1000'), isKnown: fc.boolean() }), {
     minLength: 2,

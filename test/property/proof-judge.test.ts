@@ -37,7 +37,7 @@ const anyBlock = fc.integer({ min: 98, max: 103 }).map((number) => block(number)
 const mostly = fc.constantFrom(true, true, true, true, false);
 const hash = fc.constantFrom(INTENT, OTHER_INTENT);
 
-/** Endpoints 0 and 1 are of one host. */
+/** Endpoints 0 and 1 are on one host. */
 function readings(): fc.Arbitrary<TxState[]> {
   const outcome = fc.oneof(
     fc.record({
@@ -56,7 +56,7 @@ function readings(): fc.Arbitrary<TxState[]> {
     }),
     fc.record({ outcome: fc.constant('failed' as const), reason: fc.constant('no connection') }),
   );
-  // Mostly the same said by all: else there would be hardly a verdict.
+  // Mostly equal readings: otherwise there would be hardly a verdict.
   const alike = fc
     .tuple(outcome, fc.integer({ min: 1, max: 4 }))
     .map(([said, times]) => Array(times).fill(said));
@@ -171,7 +171,7 @@ test('endpoints that fail make no dispute, and take none away', () => {
             : one,
       );
       const after = judge(stated, fewer, known);
-      // Fewer answers can take a contradiction away, and so show what the others agree on, but that was said before.
+      // Fewer answers can remove a contradiction, and so show the agreement of the others, but only one that was already there.
       if (after.outcome === 'disputed') expect(finalHosts(said).size).toBeGreaterThanOrEqual(2);
       if (before.outcome !== 'disputed' && before.outcome !== 'waiting')
         expect(after.outcome).not.toBe('disputed');

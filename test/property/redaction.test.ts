@@ -13,11 +13,11 @@ const each = (text: string, spell: (character: string) => string): string =>
 const hexOf = (character: string, digits: number): string =>
   (character.codePointAt(0) ?? 0).toString(16).padStart(digits, '0');
 
-/** The characters of a base64 text that depend on nothing but the secret, which so many bytes go before. */
+/** The characters of a base64 text that depend on nothing but the secret, with this number of bytes before it. */
 const ownOf = (encoded: string, { before, secret }: { before: number; secret: string }): string =>
   encoded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + Buffer.byteLength(secret)) * 8) / 6));
 
-/** How servers repeat what they were sent. */
+/** Ways in which servers repeat their input. */
 const SPELLINGS: Readonly<Record<string, (secret: string) => string>> = {
   plain: (secret) => secret,
   'upper case': (secret) => secret.toUpperCase(),
@@ -43,7 +43,6 @@ const SPELLINGS: Readonly<Record<string, (secret: string) => string>> = {
   hexadecimal: (secret) => Buffer.from(secret).toString('hex'),
 };
 
-/** The number of bytes stand before the secret within what was encoded. */
 const BEFORE: Readonly<Record<string, number>> = {
   'base64 of a login': 5,
   'base64 of AUTH PLAIN': 9,
@@ -55,13 +54,13 @@ const secrets = fc.string({
   minLength: 12,
   maxLength: 64,
 });
-/** Nothing in here is a piece of anything. */
+/** Nothing in here is a part of a secret. */
 const around = fc.string({
   unit: fc.constantFrom(' ', '§', '{', '}', '\n', 'é', '\u{1f600}'),
   maxLength: 1_200,
 });
 
-/** What must not be seen: any half of the secret, spelled; in base64 any half of what belongs to it alone. */
+/** Texts that must not appear: any half of the secret, spelled; in base64 any half of its own characters. */
 function halves(name: string, secret: string): string[] {
   const spell = SPELLINGS[name] ?? String;
   if (!name.startsWith('base64')) return windows(secret).map(spell);

@@ -48,7 +48,6 @@ const dotted = (number: number): string => [24, 16, 8, 0].map((shift) => (number
 const groups = (number: number): string =>
   [number >>> 16, number & 0xffff].map((group) => group.toString(16)).join(':');
 
-/** The spellings of IPv4 that a URL takes. */
 const SPELLINGS: readonly ((number: number) => string)[] = [
   dotted,
   String,

@@ -6,7 +6,7 @@ import { intentId, walletId } from '../../src/domain/subjects/subject.ts';
 import { parseSweep } from '../../src/queues/polls/sweeps.ts';
 import { openText, parseFacts, parseOpen } from '../../src/store/wallets.ts';
 
-/** What another version, another program or a hand may have written: any text, any JSON, and numbers that are none. */
+/** Values that another version, another program or a hand may have written: any text, any JSON, and invalid numbers. */
 const foreign = fc.oneof(
   fc.string(),
   fc.json(),
@@ -25,7 +25,6 @@ const transfers: fc.Arbitrary<OpenTransfer> = fc.record({
   headAtMs: fc.option(fc.nat()),
 });
 
-/** The fields of facts by their names, and any others. */
 const names = fc.oneof(
   fc.string(),
   fc.constantFrom(

@@ -71,7 +71,7 @@ afterAll(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-/** The page, or the failure; anything else that is thrown fails the test. */
+/** The page, or the failure; any other error fails the test. */
 async function askFor(canned: typeof answer): Promise<StatusPage | UpstreamFailure> {
   answer = canned;
   try {
@@ -163,7 +163,7 @@ describe('any answer', () => {
       }),
       { numRuns: 2000 },
     );
-    // The mutations reach every branch; otherwise the property would say little.
+    // The mutations reach every branch; otherwise the property would prove little.
     for (const [name, count] of Object.entries(seen)) expect(count, name).toBeGreaterThan(20);
   });
 
@@ -217,7 +217,7 @@ describe('any answer', () => {
   });
 });
 
-/** The number of results a body holds; null when it is no page. */
+/** Number of results in a body; null when it is no page. */
 function resultsIn(body: string): number | null {
   try {
     const sent: JsonValue = JSON.parse(body);
@@ -227,7 +227,7 @@ function resultsIn(body: string): number | null {
   }
 }
 
-/** A plain decimal number without the zeros that say nothing. */
+/** A plain decimal number without insignificant zeros. */
 function exactly(value: JsonValue): string {
   const text = typeof value === 'number' && Math.abs(value) < 1e-6 ? value.toFixed(100) : String(value);
   return text.includes('.') ? text.replace(/0+$/, '').replace(/\.$/, '') : text;

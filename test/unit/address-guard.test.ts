@@ -7,7 +7,7 @@ import { isRefusedAddress } from '../../src/network/refused-addresses.ts';
 import { type AddressRule, apiRules, ownRules, refusalOf } from '../../src/notifiers/address-rules.ts';
 import { guardedConnector } from '../../src/notifiers/webhook/connector.ts';
 
-/** The place where the system would have connected. Nothing does here: the last step before the network is taken away. */
+/** The address to which the system would have connected. No connection is made: the last step before the network is replaced. */
 class NetworkCut extends Error {
   readonly code = 'NETWORK_CUT';
 }
@@ -31,10 +31,10 @@ function addressesOf(found: string | LookupAddress[]): string {
   return typeof found === 'string' ? found : found.map(({ address }) => address).join(' ');
 }
 
-/** What becomes of an attempt: the guard refuses, a connection goes to addresses, or there is nothing to attempt. */
+/** Result of an attempt: the guard refuses, a connection goes to addresses, or there is no URL. */
 type Verdict = { verdict: 'refused' | 'connects' | 'no URL'; lookups: number; to: string };
 
-/** A name server whose answers are given in turn; the last one stays. */
+/** A name server that gives its answers in turn; the last one repeats. */
 function answering(answers: readonly (readonly string[])[]): { lookup: LookupFunction; asked: string[] } {
   const asked: string[] = [];
   const lookup: LookupFunction = (hostname, _options, callback) => {
@@ -60,7 +60,7 @@ async function attempt(
   if (url === null) return { verdict: 'no URL', lookups: 0, to: '' };
   const before = asked.length;
   const connect = guardedConnector({ timeout: 5_000, lookup, rules });
-  // As undici asks its connector.
+  // As undici calls its connector.
   const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1');
   const target = { hostname, host: url.host, protocol: url.protocol, port: url.port };
   const error = await new Promise<Error | null>((resolve) =>
@@ -133,7 +133,7 @@ const LITERALS: readonly [url: string, verdict: Verdict['verdict'], what: string
 describe('a URL with a literal address', () => {
   test.each(LITERALS)('%s: %s (%s)', async (text, verdict) => {
     expect(await attempt(text, answering([]))).toMatchObject({ verdict, lookups: 0 });
-    // What is written in the config is refused there as well.
+    // An address in the config is refused there as well.
     const url = httpUrl(text);
     if (url !== null) expect(isPrivateHost(url)).toBe(verdict === 'refused');
   });
@@ -175,7 +175,7 @@ describe('a name that DNS answers with', () => {
   test.each(NAMES)('%s', async (_, answers, verdicts) => {
     const names = answering(answers);
     for (const verdict of verdicts) {
-      // One look-up for each connection: there is no second answer that the connection could go to.
+      // One look-up for each connection: no second answer can change its address.
       const found = await attempt('https://hooks.example.com/', names);
       expect(found).toMatchObject({ verdict, lookups: 1 });
       // Of several addresses only public ones are left.

@@ -12,7 +12,6 @@ import {
   writeRecord,
 } from '../../src/store/append-only.ts';
 
-/** A `dataDir` with files of Redis. */
 async function folderWith(files: { readonly [name: string]: string }): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-append-only-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));

@@ -17,7 +17,6 @@ const SOURCES = new Map(
   ]),
 );
 
-/** The files that a file imports, types included, as paths within the repository. */
 function importsOf(path: string): string[] {
   return [...(SOURCES.get(path) ?? '').matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(
     ([, target = '']) => normalize(join(dirname(path), target)),
@@ -29,7 +28,6 @@ function section(title: string): string {
   return text;
 }
 
-/** The rows of a section's table, without its head. */
 function rows(title: string): string[][] {
   return section(title)
     .split('\n')
@@ -61,7 +59,7 @@ function runsScript(path: string, script: string): boolean {
   return new RegExp(`\\b(?:iw${pascal}|${camel}|'${name}')\\b`).test(SOURCES.get(path) ?? '');
 }
 
-/** True when a step is reached from one before it in its part. */
+/** True when a step is reached from an earlier one of its part. */
 function isReached(step: FlowStep, before: readonly string[]): boolean {
   const path = fileOf(step.path);
   if (before.length === 0) return STARTED.has(path);
@@ -129,7 +127,7 @@ describe('docs/architecture.md', () => {
   });
 });
 
-/** Every key, without the prefix; `*` in the place of a parameter. */
+/** Every key without the prefix, with `*` for a parameter. */
 function allKeys(): string[] {
   const keys = new Keys('intentwatch');
   const members = Object.entries(Object.getOwnPropertyDescriptors(Keys.prototype));

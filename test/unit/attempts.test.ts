@@ -6,7 +6,7 @@ const NOW_MS = 1_000_000;
 
 const RETRIES = { delaysMs: [5_000, 60_000], jitter: 0 };
 
-/** What follows from an answer to a delivery that was tried so often already, and is due. */
+/** The decision on an answer to a due delivery after a number of attempts. */
 function judged(
   httpStatus: number,
   tried: { tries: number; earlierTries: number; nextAt?: number | null },

@@ -16,7 +16,7 @@ import { reportedEvent } from '../support/books-stage.ts';
 
 const SUBSCRIBERS = { wallets: [], subscriptions: [], metadata: {} };
 
-/** An event of the one transfer, by which its record is changed so. */
+/** An event of the one transfer, with changes of its record. */
 function event(sequence: number, changes: JsonObject, more: { type?: string; proof?: Proof } = {}) {
   const { type, proof } = more;
   const reported = reportedEvent({
@@ -38,7 +38,6 @@ const stateAfter = (state: BookState | null, one: ReturnType<typeof event>): Boo
 const STATED = event(1, {}).data;
 const SUBJECT = asSubjectId(STATED.subject.id);
 
-/** The word about a payment as the record states it. */
 function word(payment: Payment, outcome: ProofOutcome, changes: JsonObject = {}) {
   const record = { ...STATED.record, ...changes };
   const statement = statementsOf({ subject: SUBJECT, record }).find((one) => one.payment === payment);

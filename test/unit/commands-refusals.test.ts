@@ -14,7 +14,7 @@ import { type FailureCode, UpstreamFailure } from '../../src/upstream/client/fai
 const KEY = 'sk-live-0123456789abcdef';
 const OWNER = '0x52908400098527886e0f7030069857d2e4169ee7';
 const HASH = `0x${'a'.repeat(64)}`;
-// Nobody listens there: whoever asks before refusing fails in other words.
+// No server listens there: a command that sends a request before it refuses fails with another message.
 const NOBODY = 'http://127.0.0.1:1';
 
 let folder: string;

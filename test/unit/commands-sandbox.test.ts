@@ -4,7 +4,7 @@ import type { Fault } from '../../sandbox/faults/fault.ts';
 import { Sandbox } from '../../sandbox/sandbox.ts';
 import { interrupted } from '../../src/exit.ts';
 
-/** The faults that the command would start with; the server itself is left out. */
+/** The initial faults of the command, without the server. */
 async function faultsOf(...args: string[]): Promise<Fault[]> {
   let found: Fault[] | null = null;
   const command = sandboxCommand(interrupted)

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { TOKENS } from '../../sandbox/world/chains.ts';
 import { COMMON, COMMON_TOKENS, TOKEN_SOURCES, tokenKey } from '../../src/domain/transfers/chains.ts';
 
-/** The list calls Solana by an id of its own. */
+/** The list uses another id for Solana. */
 const SOLANA = { ours: '1399811149', lists: 501000101 };
 const TRON = '728126428';
 
@@ -23,7 +23,7 @@ describe('a token that is built in', () => {
     const { chainId, address, token, source } = entry;
     expect(TOKEN_SOURCES[source]).toMatch(/^https:/);
     const known = listed.get(tokenKey(chainId, address));
-    // Whatever the list has of Solana is held to it: nothing in a base58 address of an SPL token tells a slip.
+    // Every token of Solana must match the list: a base58 address of an SPL token has no checksum to show a slip.
     if (source === 'list' || chainId === SOLANA.ours || known !== undefined) {
       expect(known).toEqual({ address, decimals: token.decimals });
     }
@@ -44,7 +44,7 @@ test('every token of the sandbox is known by its address', () => {
     expect(COMMON.token(String(chainId), address), `${chainId} ${address}`).toMatchObject({ decimals });
 });
 
-/** Base58 over 21 bytes and the first 4 of their hash, hashed twice. */
+/** Base58 over 21 bytes and the first 4 of their double hash. */
 function isTronAddress(address: string): boolean {
   const bytes = base58.decode(address);
   const check = sha256(sha256(bytes.slice(0, 21), 'bytes'), 'bytes').slice(0, 4);

@@ -90,7 +90,7 @@ test('thousands of aliases are read in one pass', async () => {
     return `  - { name: s${index}, intents: ["${intent}"], receivers: ${index === 0 ? '&r [backend]' : '*r'} }`;
   });
   await writeFile(file, [head, 'subscriptions:', ...subscriptions].join('\n'));
-  // The parser's own way searches the document from its start for each alias.
+  // The parser itself searches the document from its start for each alias.
   const search = vi.spyOn(Alias.prototype, 'resolve');
   onTestFinished(() => search.mockRestore());
   const { subscriptions: read } = await loadConfig(file, {});

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/file/load.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 
-/** Loads a config that has one more key than it may have. */
+/** Loads a config with one key above the limit. */
 async function load(value: string, env: NodeJS.ProcessEnv = {}): Promise<unknown> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-'));
   onTestFinished(() => rm(folder, { recursive: true }));

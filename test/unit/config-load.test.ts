@@ -163,7 +163,7 @@ test('a file with every key is read as it says', async () => {
     longestSeconds: 60,
     finished: { intent: ['settled', 'refunded'], 'deposit-address': [] },
   });
-  // Keys that are whole numbers come in their order, as JavaScript has it.
+  // Keys that are whole numbers come in numeric order, as in JavaScript.
   expect(config.chains).toEqual([
     { chainId: '8453', name: 'Base', explorer: null },
     { chainId: '98866', name: 'Plume', explorer: 'https://explorer.example.com/tx/{txHash}?tab=index' },

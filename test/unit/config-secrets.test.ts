@@ -99,7 +99,7 @@ test('errors show no value of a variable and no value of a secret field, whateve
   expect(refused).toBeGreaterThan(50);
 });
 
-/** Half of the secrets stand in the file as they are. */
+/** Half of the secrets are literals in the file. */
 function literalOrVariable(reference: string, name: string): string {
   const literals: Record<string, string> = {
     KEY: SECRETS.KEY,

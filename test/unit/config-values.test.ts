@@ -34,7 +34,7 @@ describe('durations', () => {
 });
 
 describe('expansion', () => {
-  // A name that begins as a token does, `rK_A`, is not printed: it has its own cases below.
+  // A name that begins like a token, `rK_A`, is not printed: it has its own cases below.
   const name = fc
     .stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,8}$/)
     .filter((text) => !/^_*(wh|sk|pk|rk|gh|npm|xox|akia|eyj)/i.test(text));

@@ -7,7 +7,7 @@ import { ordersOf } from '../support/orders.ts';
 
 const CONTEXT = { attemptedAt: new Date(0), isReplay: false };
 
-/** Handles events as the example in TypeScript does, each in a transaction; says how many were claimed. */
+/** Handles events as the example in TypeScript does, each in a transaction; returns the number of claimed ones. */
 function handleAll(database: DatabaseSync, events: readonly AnyEvent[]): number {
   let claimed = 0;
   for (const event of events) {

@@ -13,7 +13,6 @@ import { VECTORS } from '../support/consumer-vectors.ts';
 
 type Pairs = readonly (readonly [string, string])[];
 
-/** Headers as the frameworks have them. */
 const HEADERS: readonly [form: string, of: (pairs: Pairs) => Record<string, string | string[]> | Headers][] =
   [
     ['lists where they repeat', listed],

@@ -12,7 +12,7 @@ type Reported = Said & { from: string | null; regression?: true; changes?: strin
 
 const recordOf = ({ status, more }: Said): JsonObject => ({ id: SUBJECT, status, ...more });
 
-/** Answers two seconds apart, or all at one time. */
+/** Answers two seconds apart, or all at the same time. */
 function showings(said: readonly Said[], apartMs = 2_000): Showing[] {
   return said.map((one, index) => {
     const at = 1_000_000 + index * apartMs;
@@ -244,7 +244,7 @@ describe('the account explains', () => {
       problems: [],
       tolerated: { clock: 1 },
     });
-    // Of what it has shown, time tells another status.
+    // The event of the clock has another status than the shown one.
     expect(sums({ said, reported: [{ ...FILLED, from: null }, ranOut] }).problems).toHaveLength(1);
     expect(
       sums({ said, reported: [{ ...ranOut, status: 'pending', from: 'pending' }] }).problems,

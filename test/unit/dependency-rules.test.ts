@@ -16,7 +16,7 @@ const METRICS = 'Nothing imports metrics to decide anything';
 const APART = 'Pollers and notifiers never import each other';
 const SANDBOX = 'The sandbox is a program of its own';
 
-/** A file in src, or of the sandbox; what it imports, and the rule that forbids it. */
+/** A file in src, or of the sandbox; its import, and the rule that forbids it. */
 const FORBIDDEN: [file: string, imported: string, rule: string][] = [
   ['domain/a.ts', 'node:fs', DOMAIN],
   ['domain/a.ts', 'fs', DOMAIN],
@@ -89,7 +89,7 @@ const ALLOWED: [file: string, imported: string][] = [
   ['sandbox/endpoints/a.ts', '../world/world.ts'],
 ];
 
-/** The ways in which a module can be named, each on one line. */
+/** The forms of an import, each on one line. */
 const FORMS: ((imported: string, name: string) => string)[] = [
   (imported, name) => `import { ${name} } from '${imported}';`,
   (imported, name) => `import type { ${name} } from '${imported}';`,
@@ -108,10 +108,9 @@ const biomeReport = z.object({
   ),
 });
 
-/** The place where a file of the tables is. */
 const placeOf = (file: string): string => (file.startsWith('sandbox/') ? file : join('src', file));
 
-/** What Biome says about imports and globals: by `<file>:<line>`, the file as in the tables. */
+/** Biome's findings about imports and globals by `<file>:<line>`, the file as in the tables. */
 type Findings = Map<string, string>;
 
 /** Runs Biome with this repository's rules over planted files: path within src → lines. */
@@ -143,7 +142,7 @@ async function lint(planted: Map<string, string[]>): Promise<Findings> {
   }
 }
 
-/** Plants every import of a table in every form; the answer says for each import what Biome said to each form. */
+/** Plants every import of a table in every form; returns Biome's finding on each form of each import. */
 async function lintImports(table: { file: string; imported: string }[]): Promise<(string | undefined)[][]> {
   const planted = new Map<string, string[]>();
   const places = table.map(({ file, imported }) => {

@@ -16,7 +16,7 @@ test.each([
   const derived = created.then(() => {
     isDerived = true;
   });
-  // The work of another thread is noticed in a later turn of the event loop, never between two microtasks.
+  // The result of another thread arrives in a later turn of the event loop, never between two microtasks.
   for (let turn = 0; turn < 100; turn += 1) await Promise.resolve();
   expect(isDerived).toBe(false);
   await derived;

@@ -20,7 +20,6 @@ test('docs/operations.md says what to do about every alert, and about no other',
   expect(headings.map(([, name]) => name).sort()).toEqual(alerts.sort());
 });
 
-/** The names of the log lines in the source, `record.unreadable` for instance. */
 async function logLines(): Promise<Set<string>> {
   const entries = await readdir(resolve(root, 'src'), { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && entry.name.endsWith('.ts'));

@@ -15,7 +15,7 @@ const read = (path: string): Promise<string> => readFile(resolve(root, path), 'u
 const GENERATED = new Set((await generatedFiles()).map(({ name }) => name));
 const PAGES = (await pages()).filter((path) => !GENERATED.has(path) && !path.startsWith('docs/decisions/'));
 
-/** All keys that can be written in a config, those of `server` and `log` one by one. */
+/** All keys of a config, with those of `server` and `log` one by one. */
 const KEYS = Object.keys(configSchema.shape).flatMap((section) => {
   if (section === 'server') return Object.keys(serverSchema.shape).map((key) => `server.${key}`);
   return section === 'log' ? Object.keys(logSchema.shape).map((key) => `log.${key}`) : [section];
@@ -25,7 +25,7 @@ const KEYS = Object.keys(configSchema.shape).flatMap((section) => {
 const DEMANDS =
   /(?:^|[:;] )restart(?: it| the (?:daemon|process))?(?:[.,;]|$)|\b(?:take|takes|need|needs|until|after) (?:a|the|the next) (?:re)?start\b|\b(?:is|are) (?:only )?read (?:only )?at (?:the )?start/i;
 
-/** About a process that hangs or Redis, or a refusal that names the key itself: no config is changed. */
+/** Sentences about a process that hangs or Redis, or a refusal that names the key itself: no config is changed. */
 const OTHERS = [
   /^`grep |; restart$/,
   /^Where the log names a key that takes a restart,/,
@@ -51,7 +51,7 @@ test.each(PAGES)('%s demands a restart for nothing that a reload changes', async
   const untrue = demands.filter(
     (sentence) => !mayDemand(sentence) && !OTHERS.some((one) => one.test(sentence)),
   );
-  // Whoever reads a file at the start and again says so in the same sentence.
+  // A sentence about a file that is read at the start and again contains "again".
   expect(untrue.filter((sentence) => !/\bagain\b/.test(sentence))).toEqual([]);
 });
 
@@ -68,7 +68,7 @@ describe('docs/changing.md', async () => {
 
   test('names each key that a reload changes', () => {
     const named = keysOf(cells.filter((row) => !restarts.includes(row)));
-    // Their entries have rows of their own, by what happens to one.
+    // Their entries have rows of their own, by kind of change.
     const entries = ['receivers', 'subscriptions'];
     const changeable = KEYS.filter((key) => !NEEDS_RESTART.includes(key) && !entries.includes(key));
     expect(changeable.filter((key) => !named.has(key))).toEqual([]);

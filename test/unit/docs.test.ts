@@ -46,7 +46,6 @@ describe('README', () => {
   });
 });
 
-/** The tables of a page, as lists of rows. */
 function tablesOf(text: string): string[][] {
   const lines = text.replaceAll(/^ *(`{3,})[\s\S]*?^ *\1$/gm, '').split('\n');
   return lines.reduce<string[][]>((tables, line, index) => {
@@ -57,7 +56,6 @@ function tablesOf(text: string): string[][] {
   }, []);
 }
 
-/** The blocks of a page in one language, as they stand there. */
 function codesIn(text: string, language: string): string[] {
   return codeBlocks(text)
     .filter((block) => block.language === language)
@@ -100,7 +98,7 @@ describe.each(PAGES)('$path', ({ path, text }) => {
   test('shows YAML that the daemon takes', async () => {
     for (const { language, code, exception } of pageBlocks(text)) {
       if (language !== 'yaml') continue;
-      // What is not the daemon's own only has to be YAML.
+      // Other YAML than the daemon's only has to parse.
       if (exception !== null) expect(parse(code)).toBeDefined();
       else await expect(loadShown(code), code).resolves.toBeDefined();
     }

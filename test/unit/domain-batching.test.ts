@@ -111,7 +111,7 @@ test('whatever waits is due when the moment comes that it was instructed to wait
         expect(next.untilMs).toBeGreaterThan(nowMs);
         nowMs = next.untilMs;
         turns += 1;
-        // Its time, and quiet hours before and after it.
+        // The due time, and the quiet hours before and after it.
         expect(turns).toBeLessThanOrEqual(3);
       }
       expect(planBatch(rules, state, nowMs).do).toBe('together');

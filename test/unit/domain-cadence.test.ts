@@ -17,7 +17,7 @@ import { arrivalRule, watchRules } from '../../src/domain/cadence/watch-rules.ts
 const TRUTH = { medianSeconds: 25, sigma: 0.5, neverShare: 0.03 };
 const LIFETIME_SECONDS = 3_600;
 
-/** Watches transfers that go by the truth, at an interval, from a prior that does not know it. */
+/** Polls transfers that follow the truth, at an interval, from a prior that does not know it. */
 function learn(factor: number, options: { transfers: number; everySeconds: number }) {
   const prior = { medianSeconds: factor * TRUTH.medianSeconds, sigma: 0.8, neverShare: 0.01 };
   const random = randomStream('learn', factor);
@@ -151,7 +151,7 @@ describe('the wait of a pending transfer', () => {
   });
 
   test('in virtual time shows what is near at a low price, and what is far at a high one', () => {
-    // A fill is likely in 20 s. While requests are cheap that is far off, and nothing is worth one sooner.
+    // A fill is likely in 20 s. While requests are cheap that is a long time, and no earlier poll is worth one.
     const virtual = (price: number): number =>
       virtualSeconds({
         terms: [{ curve: expectedHazard(TRUTH), ageSeconds: 5, weight: 1 }],

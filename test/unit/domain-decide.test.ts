@@ -13,7 +13,7 @@ const TEN_MINUTES_MS = 600_000;
 const EXACT: DecideContext = { nowMs: NOW_MS, exact: true, history: false, confirmAfterMs: TEN_MINUTES_MS };
 const PAGE: DecideContext = { ...EXACT, exact: false };
 
-/** An answer about an intent, with the members of a record that is otherwise empty. */
+/** An answer about an intent, with the members of an otherwise empty record. */
 function answer(
   status: string,
   updatedAt: number | null,
@@ -29,7 +29,7 @@ function gateway(subject: SubjectId, raw: JsonObject): UpstreamRecord {
   return { subject, status, updatedAt: null, names: [], raw, unreadable: [] };
 }
 
-/** The snapshot that an answer left behind, with one event. */
+/** The snapshot after an answer, with one event. */
 function known(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
   const { status, updatedAt, raw } = record;
   return {

@@ -235,7 +235,7 @@ describe('sets within sets', () => {
   });
 });
 
-/** Counts from now on how often a set of leaves is compared with another one, until the test ends. */
+/** Counts the comparisons of two sets of leaves from now on, until the test ends. */
 function countComparisons(): () => number {
   const { isSubsetOf } = Set.prototype;
   let count = 0;
@@ -251,15 +251,15 @@ function countComparisons(): () => number {
 
 describe('sets of thousands', () => {
   const COUNT = 3_000;
-  /** Each element is read so often at most, with all its members; each against each would be COUNT times as often. */
+  /** Most reads of each element, with all its members; comparing each with each would need COUNT times as many. */
   const READS_EACH = 400;
-  /** Twice what pairing allows: stored elements are compared with those of the answer, and what is left with both. */
+  /** Twice the comparisons of pairing: stored elements are compared with those of the answer, and the rest with both. */
   const MOST_COMPARISONS = 1_000_000;
   const many = (element: (n: number) => JsonValue): JsonValue[] =>
     Array.from({ length: COUNT }, (_, n) => element(n));
   const hash = (n: number): string => `0x${n.toString(16).padStart(64, '0')}`;
   const full = (n: number): JsonObject => sub(1, { quoteIds: [`quote:${n}`], txHash: hash(n) });
-  /** Elements that differ only in which of few values stand together. */
+  /** Elements that differ only in the combination of few values. */
   const mixed = (n: number): JsonObject => ({
     chainId: 1,
     ...Object.fromEntries(Array.from({ length: 12 }, (_, bit) => [`flag${bit}`, (n >> bit) % 2 === 1])),

@@ -5,7 +5,6 @@ import { ARRIVAL_RULE, WATCH_RULES } from '../../src/domain/cadence/watch-rules.
 
 const NOW_MS = 1_795_174_200_000;
 
-/** So many transfers that filled at an age. */
 function seen(route: string, { count, ageSeconds }: { count: number; ageSeconds: number }): StoredTally {
   const only = (value: number): number[] => AGE_BINS.map((_, bin) => (bin === binOf(ageSeconds) ? value : 0));
   return {

@@ -27,7 +27,7 @@ import { ANY_ROUTE } from '../../src/domain/transfers/transfer.ts';
 const START_MS = 1_795_174_200_000;
 const INTENT = intentId('0xaa');
 
-/** A transfer of the sandbox while it is pending: when it leaves that, and how. */
+/** A pending transfer of the sandbox: when and how it leaves that status. */
 type Life = { endsSeconds: number; status: 'filled' | 'expired' | 'failed' };
 
 function lifeOf({ fate, waits }: TransferPlan): Life {
@@ -36,14 +36,13 @@ function lifeOf({ fate, waits }: TransferPlan): Life {
   return { endsSeconds: waits.toFill, status: 'filled' };
 }
 
-/** Transfers as the sandbox draws them. */
 function lives(seed: number, count: number): Life[] {
   const generator = createGenerator({ seed, wallets: 10 });
   const plans = Array.from({ length: count }, (_, index) => generator.transfer({ stream: 'born', index }));
   return plans.filter(({ fate }) => fate !== 'unborn').map(lifeOf);
 }
 
-/** What is known after transfers were polled so often, each from its first second on. */
+/** The knowledge from transfers that were polled at an interval, each from its first second on. */
 function learnedFrom(seen: readonly Life[], everySeconds: number): Knowledge {
   const given = { rules: WATCH_RULES, arrivals: ARRIVAL_RULE, nowMs: START_MS };
   const tallies = new Map<Statistic, StoredTally>();
@@ -116,7 +115,7 @@ describe('against the own distribution of the sandbox', () => {
   });
 });
 
-/** Holds what is said of those that have been pending so long against what becomes of others. */
+/** Compares the estimate for transfers of a pending time with the fates of others. */
 function hold(
   knowledge: Knowledge,
   others: readonly Life[],

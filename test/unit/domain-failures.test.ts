@@ -16,7 +16,7 @@ const REFUNDED = { ...STEP, transactions: { refunded: { chainId: 1, txHash: '0x1
 const SUB = { chainId: 1, quoteIds: ['quote:1'], txHash: null, intentHashes: [], state: 'pending' };
 const OTHER_SUB = { ...SUB, chainId: 10 };
 
-/** The type of the event that a change of the record makes while the status stands; null for none. */
+/** Type of the event for a change of the record without a change of status; null for none. */
 function typeOf(before: JsonObject, after: JsonObject, unreadable: string[] = []): string | null {
   const snapshot = {
     ...unseenSnapshot(T * 1_000),

@@ -19,7 +19,7 @@ test.each([
   [0, 2, 30, 5],
   [600_000, 12, 360, 60],
   [24 * HOUR, 720, 7_200, 3_600],
-  // A clock that was wrong noted a time ahead.
+  // A wrong clock noted a time ahead.
   [-HOUR, 2, 30, 5],
 ])('the wait grows with the time since the newest one: %d ms', (ageMs, least, most, usual) => {
   const { next } = { next: null, ...planned(NOW_MS - ageMs, true) };

@@ -54,7 +54,7 @@ describe('what a poll tells', () => {
 
   test('is how long a stage has been open since the poll before, whichever that was', () => {
     const route = '8453:10';
-    // The upstream's second began 60 s ago: it changed half a second later, on average.
+    // The upstream's second began 60 s ago: the change was half a second later, on average.
     const open = { fromSeconds: 54.5, toSeconds: 59.5, ended: false };
     expect(observed(look)).toEqual({ route, watch: 'pending', interval: open, failed: false });
     expect(observed({ ...look, seenAtMs: null })?.interval.fromSeconds).toBe(9.5);
@@ -150,7 +150,6 @@ describe('what is known of a route', () => {
     const all = tally('*', 1_000);
     const usual = rateOf([all], '*') ?? 0;
     expect(rateOf([all], '1:2')).toBeCloseTo(usual, 9);
-    // Twice as quick as the others.
     const quick = (ends: number): StoredTally => {
       const { tally: seen, ...same } = tally('1:2', ends);
       return { ...same, tally: { ...seen, watchedSeconds: seen.watchedSeconds.map((one) => one / 2) } };

@@ -15,7 +15,7 @@ const GASLESS = gaslessId('a');
 
 const sub = (state: string, quote: string) => ({ chainId: 1, quoteIds: [quote], state });
 
-/** States of a subject in the order in which it comes to them, and how many events they are. */
+/** States of a subject in their order, and their number of events. */
 const STATES: [name: string, subject: SubjectId, states: Answer[]][] = [
   ['a job that comes to a word of no table', JOB, [{ status: 'PENDING' }, { status: 'BROADCASTING' }]],
   ['a vault that comes to a word of no table', VAULT, [{ status: 'PENDING' }, { status: 'SWEEPING' }]],
@@ -112,7 +112,7 @@ describe('replicas of which one lags', () => {
     const followed = new Followed(JOB);
     followed.look({ status: 'PENDING', more: { amount: '5' } });
     followed.look({ status: 'CONFIRMING', more: { amount: '6' } });
-    // The state between the two, which nobody has seen yet.
+    // The state between the two, which no answer has shown yet.
     expect(followed.look({ status: 'BROADCASTING', more: { amount: '5' } })).toMatchObject({
       outcome: 'stale',
       reason: 'returned',
@@ -143,7 +143,7 @@ describe('a genuine return', () => {
   const queued = { status: 'QUEUED', more: { amount: '5' } };
   const sent = { status: 'BROADCASTING', more: { amount: '6' } };
 
-  /** Looks 15 s apart until the return is reported; how long that took from the first of them, in seconds. */
+  /** Polls every 15 s until the return is reported; returns the seconds from the first of them. */
   function secondsUntilReported(followed: Followed, answer: Answer): number {
     const reported = followed.reported.length;
     followed.look(answer);

@@ -15,7 +15,7 @@ import { quoteOf, ROUTE, USDC_BASE, USDC_OPTIMISM } from '../support/routes.ts';
 
 const CONTEXT = { nowMs: 1_000, exact: true, history: false, confirmAfterMs: 600_000 };
 
-/** What a series of answers tells: `type output (was previous)` of each event. */
+/** The events of a series of answers, each as `type output (was previous)`. */
 function tell(
   answers: readonly (readonly RouteQuote[] | { definition: RouteDefinition; quotes: RouteQuote[] })[],
 ) {

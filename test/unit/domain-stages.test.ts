@@ -166,7 +166,6 @@ describe('the next snapshot', () => {
   });
 });
 
-/** What the clock is held against. */
 function clock(
   overdueAfterMs: readonly number[],
   imported: ImportedState | null = null,
@@ -406,7 +405,7 @@ describe('the next poll', () => {
     expect(unseen(0).restMs).toBeCloseTo(5_000, 3);
     expect(unseen(DAY_MS).restMs).toBeCloseTo(600_000, 3);
     expect(unseen(DAY_MS).virtualSeconds).toBeCloseTo(600, 6);
-    // It was named by a clock that has gone back since.
+    // The clock that named it has gone back since.
     expect(unseen(-3_600_000)).toEqual(unseen(0));
   });
 
@@ -421,7 +420,7 @@ describe('the next poll', () => {
   test('takes the age from the upstream, and never below zero', () => {
     const at = (updatedAt: number) =>
       next({ snapshot: snapshot('refundable', { updatedAt }) }).virtualSeconds;
-    // A thirtieth of 3,000 s, less the half second by which a whole second is early.
+    // A thirtieth of 3,000 s, less the mean rounding of half a second.
     expect(at(NOW_SECONDS - 3_000)).toBeCloseTo(2_999.5 / 30, 6);
     expect(at(NOW_SECONDS + 3_000)).toBeCloseTo(60, 6);
   });

@@ -11,13 +11,13 @@ const TEN_MINUTES_MS = 600_000;
 const EXACT: DecideContext = { nowMs: NOW_MS, exact: true, history: false, confirmAfterMs: TEN_MINUTES_MS };
 const PAGE: DecideContext = { ...EXACT, exact: false };
 
-/** An answer about an intent, with the members of a record that is otherwise empty. */
+/** An answer about an intent, with the members of an otherwise empty record. */
 function answer(status: string, updatedAt: number | null, more: JsonObject = {}): UpstreamRecord {
   const raw = { id: 'intent:0xaa', type: 'intent', status, updatedAt, ...more };
   return { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
 }
 
-/** The snapshot that an answer left behind, with one event. */
+/** The snapshot after an answer, with one event. */
 function known(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
   const { status, updatedAt, raw } = record;
   return {

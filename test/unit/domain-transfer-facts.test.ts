@@ -253,7 +253,7 @@ describe('what an event says of its transfer', () => {
     fc.assert(
       fc.property(shape, fc.boolean(), (made, isRoute) => {
         const text = JSON.stringify(isRoute ? { ...made, type: 'route' } : made);
-        // A member of this name is carried nowhere.
+        // A member of this name is never copied.
         const record: JsonObject = JSON.parse(text, (key, value) =>
           key === '__proto__' ? undefined : value,
         );

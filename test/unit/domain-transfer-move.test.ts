@@ -5,7 +5,7 @@ import { type TransferMove, transferMove } from '../../src/domain/transfers/tran
 const INTENT = intentId('0x01');
 const T0 = 1_800_000_000;
 
-/** A snapshot of a transfer in a status, so many seconds after its funding. */
+/** A snapshot of a transfer in a status, a number of seconds after its funding. */
 function at(status: string, seconds: number, pendingSince: number | null = T0) {
   const sourceTx = { chainId: 8453, token: '0x02', amount: '7', txHash: '0xab' };
   const record = { type: 'intent', status, sourceTx };

@@ -31,7 +31,7 @@ function open(count: number, more: Partial<OpenTransfer> = {}): OpenTransfer[] {
 /** The plan's virtual time in all tests, seconds; at a price of 1 it runs like the clock. */
 const VIRTUAL = 500;
 
-/** When listings were polled last, reported by how many seconds ago that was, in both times. */
+/** Last polls of listings, given as seconds before now, in both times. */
 function ago(seconds: { readonly [listing in Listing]?: number }): LastPolls {
   const polled: { [listing in Listing]?: { atMs: number; virtual: number } } = {};
   for (const listing of LISTINGS) {
@@ -82,7 +82,7 @@ describe('what is asked for a wallet next', () => {
   test('rests for five shortest waits where all that is awaited is that something settles', () => {
     const many = open(20, { status: 'filled', headAtMs: null, sinceMs: NOW - 900_000 });
     const view = { ...base, open: many, price: 0.01 };
-    // What settles is worth its request by now, but it is the head that is allowed.
+    // The settled listing is worth a request by now, but only the head is allowed.
     expect(planWallet({ ...view, polled: ago({ head: 1, filled: 1 }) })).toMatchObject({ listing: 'head' });
     expect(planWallet({ ...view, polled: ago({ head: 1, filled: 5 }) })).toMatchObject({ listing: 'filled' });
     expect(planWallet({ ...view, polled: ago({ head: -9, filled: 1 }) })).toMatchObject({ restMs: 4_000 });
@@ -157,7 +157,7 @@ describe('what is asked for a wallet next', () => {
     const all = { head: 20, filled: 20, pending: 20 };
     expect(planWallet({ ...view, polled: ago(all) })).toMatchObject({ listing: 'pending', latestMs: 10_000 });
     expect(planWallet({ ...view, polled: ago({ head: 20, pending: 20 }) }).listing).toBe('filled');
-    // A stray one is looked for six times more rarely: it is overdue after 180 s.
+    // Stray transfers are polled six times more rarely: they are overdue after 180 s.
     const later = planWallet({ ...view, polled: ago({ head: 160, filled: 0, pending: 0 }) });
     expect(later).toMatchObject({ listing: 'head', latestMs: 20_000 });
   });
@@ -167,7 +167,7 @@ describe('what is asked for a wallet next', () => {
     const turns = new Set<Listing>();
     let polled: LastPolls = ago({ head: 1_000, filled: 1_000, pending: 1_000 });
     let nowMs = NOW;
-    // One poll in five minutes: by then everything is overdue.
+    // One poll in five minutes: by then all listings are overdue.
     for (let poll = 0; poll < 12; poll++) {
       nowMs += 300_000;
       const plan = planWallet({ ...view, polled, nowMs });

@@ -5,7 +5,7 @@ const SUBJECT = 'quote:4227b32a-aae9-418d-ba83-664fe4dfdf56';
 const INTENT = 'intent:0x6005f0e5430a4b092ee0866749b3daa3b52fde1ea078dd8a6d6ecc167bfa142a';
 const FIRST_MS = Date.parse('2026-11-25T14:27:20Z');
 
-/** An answer about the quote, some ms after the first one. */
+/** An answer about the quote, a number of ms after the first one. */
 function shownAfter(ms: number, steps: Shown['steps']): Shown {
   return {
     id: SUBJECT,
@@ -17,7 +17,7 @@ function shownAfter(ms: number, steps: Shown['steps']): Shown {
   };
 }
 
-/** What is missing of a funded quote whose step failed, by the answers about it; the daemon was away from 7 to 14 s. */
+/** The problems of a funded quote whose step failed, by the answers about it; the daemon was away from 7 to 14 s. */
 function problemsOf(shown: readonly Shown[]): string[] {
   const ordered = {
     subject: SUBJECT,

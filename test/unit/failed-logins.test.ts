@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { FailedLogins, MAX_WAITING, MAX_WAITING_OVERALL } from '../../src/server/failed-logins.ts';
 
-/** The time by which a wait has ended, in steps of 100 ms of a clock that stands still otherwise. */
+/** End of a wait, in steps of 100 ms of a clock that moves only here. */
 async function waitedMs(wait: Promise<void>): Promise<number> {
   let isOver = false;
   void wait.then(() => {

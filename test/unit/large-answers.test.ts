@@ -41,7 +41,6 @@ async function clientFor(body: string): Promise<UpstreamClient> {
   return client;
 }
 
-/** The lengths of the texts that were read in a thread. */
 function threaded(): number[] {
   const run = vi.spyOn(Thread.prototype, 'run');
   onTestFinished(() => run.mockRestore());

@@ -53,7 +53,7 @@ describe('a removal is large', () => {
   });
 });
 
-/** A config as far as its secrets go: tokens by scope, and a receiver with signing secrets. */
+/** The secrets of a config: tokens by scope, and a receiver with signing secrets. */
 function configOf(tokens: { read?: string; consume?: string; admin?: string[] }, secrets: Secret[] = []) {
   const secret = (text: string | undefined) => (text === undefined ? null : new Secret(text));
   const { read, consume, admin = [] } = tokens;

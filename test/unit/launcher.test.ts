@@ -8,16 +8,16 @@ import { needs, PARTS } from '../support/optional-parts.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** A Node that says of itself that it is old, to those who ask `-v` and to the program that it runs. */
+/** A Node that reports an old version to `-v` and to its program. */
 const OLD_NODE = `#!/bin/sh
 if [ "$1" = -v ]; then echo v20.20.2; exit; fi
 exec '${process.execPath}' --import 'data:text/javascript,Object.defineProperty(process, "version", { value: "v20.20.2" })' "$@"
 `;
 
-/** The Node that npm then installs; a file of its own, for the machine's is the same one in disguise. */
+/** The Node that npm then installs; a file of its own, because the machine's is the same one in disguise. */
 const NEW_NODE = `#!/bin/sh\nexec '${process.execPath}' "$@"\n`;
 
-/** Does what the npm does that the launcher's first step asks: dependencies, and a Node. */
+/** Acts as the npm of the launcher's first step: installs dependencies, and a Node. */
 const NPM = `#!/bin/sh
 echo "$*" >> npm.log
 case "$*" in
@@ -26,10 +26,9 @@ case "$*" in
 esac
 `;
 
-/** Stands for the whole program. */
 const MAIN = `console.log(JSON.stringify({ pid: process.pid, version: process.version, args: process.argv.slice(2) }));\n`;
 
-/** True when a file is a Node older than what the program needs. */
+/** A Node that is older than the program needs. */
 const NODE_20 = needs(PARTS.node20);
 
 let root = '';
@@ -109,14 +108,14 @@ describe('the command on a Node that is too old', () => {
 describe('the launcher of a clone', () => {
   test('installs what is missing, and becomes the program on the Node that was installed', async () => {
     await source();
-    // From elsewhere and by a link, as somebody has it in ~/bin.
+    // From another folder and by a link, as in ~/bin.
     await symlink(join(root, 'intentwatch'), join(root, 'tmp/iw'));
     const { pid, code, stdout, stderr } = await run([join(root, 'tmp/iw'), 'check', '--config', 'a b.yaml']);
     expect({ code, stderr }).toMatchObject({
       code: 0,
       stderr: expect.stringContaining('installing Node 26 into node_modules'),
     });
-    // The same process: a signal to the launcher is one to the program.
+    // The same process: a signal to the launcher reaches the program.
     expect(JSON.parse(stdout)).toEqual({
       pid,
       version: process.version,

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { LoadLimit } from '../../src/queues/polls/dispatcher.ts';
 
-/** A limit whose event loop is as busy as the test says. */
 function limitOf(capacity: number): { limit: LoadLimit; busy: (share: number, taken: number) => number } {
   let share = 0;
   const limit = new LoadLimit(capacity, () => ({ share, ofMs: 100 }));

@@ -9,7 +9,7 @@ function started({ windowMs }: { windowMs: number }): LoopWatch {
   return watch;
 }
 
-/** Keeps the event loop busy until the process has used so much processor time. */
+/** Blocks the event loop until the process has used some processor time. */
 function compute(ms: number): void {
   const from = process.cpuUsage();
   let used = 0;
@@ -29,7 +29,7 @@ test('an event loop that computes without a break is stuck, and no longer when t
 });
 
 test('several short stalls add up', async () => {
-  // Longer than they can take, though others have the processors.
+  // Longer than they can take, though others use the processors.
   const watch = started({ windowMs: 60_000 });
   for (let stall = 0; stall < 3; stall++) {
     compute(100);

@@ -11,7 +11,7 @@ import { metricsOf } from '../support/metrics-stage.ts';
 const USDC_ON_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 const EVENT_ID = `evt_${'0a'.repeat(20)}`;
 
-/** What Prometheus requests. */
+/** The request header of Prometheus. */
 const PROMETHEUS =
   'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1';
 
@@ -135,12 +135,11 @@ test('open transfers are shown by state, route and token, with what they have se
     'intentwatch_transfers_open_value_tokens{state="overdue",token="USDC"} 1.5',
     'intentwatch_transfer_oldest_seconds{state="pending"} 600',
   ]);
-  // A state of which there is none is 0, so that a share of it can be reported.
+  // A state without transfers is 0, so that its share can be computed.
   expect(body).toContain('intentwatch_transfers_open{state="refundable",route="8453:10"} 0\n');
   expect(body).toContain('intentwatch_transfer_oldest_seconds{state="overdue"} 0\n');
 });
 
-/** The number of series of our own an answer has. */
 async function countSeries(metrics: Metrics): Promise<number> {
   const { body } = await metrics.expose();
   return body.split('\n').filter((line) => line.startsWith('intentwatch_')).length;
@@ -211,7 +210,7 @@ test('a route more costs no more series than the docs say, and from the 51st on 
   const [one, eleven] = [await of(1), await of(11)];
   expect((eleven - one) / 10).toBeLessThanOrEqual(MOST_PER_ROUTE);
   expect((eleven - one) / 10).toBeGreaterThan(MOST_PER_ROUTE - 20);
-  // The 51st is `other`; all that come after it are too.
+  // The 51st is `other`, and so are all later ones.
   expect(await of(300)).toBe(await of(51));
 });
 
@@ -268,6 +267,6 @@ test('symbols of tokens beyond the tenth count as other', async () => {
   expect(shown).toContain(
     'intentwatch_transfer_volume_tokens_total{route="8453:10",token="other",outcome="filled"} 50',
   );
-  // A token whose decimals nobody knows has no value.
+  // A token with unknown decimals has no value.
   expect(volumes((await metrics.expose()).body)).toEqual([]);
 });

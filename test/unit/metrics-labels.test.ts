@@ -22,7 +22,6 @@ function create(sources: Partial<MetricSources> = {}): { signals: Signals; metri
   return { signals, metrics: metricsOf({ signals, sources, receivers, routes: ['base-to-optimism'] }) };
 }
 
-/** Every series of our own, with its value. */
 async function series(metrics: Metrics): Promise<Map<string, number>> {
   const { body } = await metrics.expose();
   const samples = body.split('\n').filter((line) => line.startsWith('intentwatch_'));
@@ -166,7 +165,7 @@ test('names follow the conventions: a prefix, base units, and _total on counters
     expect(name).toMatch(/^intentwatch_[a-z_]+$/);
     expect([name, name.endsWith('_total')]).toEqual([name, type === 'counter']);
     if (type === 'histogram') expect(name).toMatch(/_(seconds|ratio)$/);
-    // The quantiles of a summary have it for their own; a moment is no span of time.
+    // `quantile` belongs to summaries; a time is no duration.
     expect(Object.keys(labels)).not.toContain('quantile');
     if (help.includes('since 1970')) expect(name).toMatch(/_timestamp_seconds$/);
     expect(help).toMatch(/\.$/);

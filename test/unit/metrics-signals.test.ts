@@ -16,7 +16,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** The values of all series of our own that are not 0, without the clock, and without what exists without signals. */
+/** The values of all series of our own that are not 0, without the clock, and without series that exist without signals. */
 async function moved(): Promise<Record<string, number>> {
   const { body } = await metrics.expose();
   const samples = body
@@ -24,7 +24,7 @@ async function moved(): Promise<Record<string, number>> {
     .filter((line) => /^intentwatch_(?!clock_|build_|receiver_info|ready|redis_)/.test(line));
   const values = samples.map((line) => {
     const space = line.lastIndexOf(' ');
-    // Differences of two times on a clock that has run for long are known to some parts in a trillion.
+    // Differences of two times on a clock with a long uptime have an error of some parts in a trillion.
     const value = Math.round(Number(line.slice(space + 1)) * 1e6) / 1e6;
     return [line.slice('intentwatch_'.length, space), value] as const;
   });
@@ -55,7 +55,7 @@ const USDC_ON_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 
 const delivery = { receiver: 'backend', eventId: 'evt_1', eventType: 'intent.filled' };
 
-/** For every signal: what is emitted, and all that it moves. */
+/** For every signal: its arguments, and the series that it changes. */
 const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: Record<string, number> } } = {
   'upstream.answered': {
     emitted: { endpoint: 'status', outcome: 'rate-limited', durationSeconds: 0.25 },

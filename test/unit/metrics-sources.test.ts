@@ -53,7 +53,7 @@ function create(sources: Partial<MetricSources>, standing: Partial<Health> = {})
   });
 }
 
-/** The lines of the gauges that come from sources and are not 0, and of scrape errors. */
+/** The lines of the source gauges that are not 0, and of scrape errors. */
 async function gauges(metrics: Metrics): Promise<string[]> {
   const { body } = await metrics.expose();
   const names =
@@ -73,7 +73,7 @@ const ENDPOINT_GROUPS = [
   'intentwatch_upstream_state{endpoint_group="gateway",state="ok"} 1',
   'intentwatch_upstream_budget_requests_per_second{endpoint_group="gateway"} 2',
   'intentwatch_upstream_request_price_seconds{endpoint_group="gateway"} 1',
-  // Of both endpointGroups together.
+  // The sum of both endpoint groups.
   'intentwatch_subjects_crashing 8',
 ];
 const DELIVERIES = [

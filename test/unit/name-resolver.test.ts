@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { NameResolver, parseHosts, parseResolvConf } from '../../src/network/resolver.ts';
 import { type DnsAnswer, type DnsQuestion, DnsServer } from '../support/dns-server.ts';
 
-/** A resolver of a system of its own, whose one name server answers as the test says. */
+/** A resolver of a system whose one name server gives the test's answers. */
 async function namedBy(
   answer: (question: DnsQuestion) => DnsAnswer,
   { hosts = '', conf = '', timeoutMs = 60_000 } = {},

@@ -52,7 +52,7 @@ test('what the container reads comes into its build', async () => {
   const [dockerfile, ignored, packageJson] = await Promise.all(
     ['Dockerfile', '.dockerignore', 'package.json'].map((file) => readFile(join(ROOT, file), 'utf8')),
   );
-  // All that the package is made of, and what makes it.
+  // The package's files, and those that make it.
   const { files } = z.object({ files: z.array(z.string()) }).parse(JSON.parse(packageJson ?? ''));
   const taken = new Set((ignored ?? '').split('\n').map((line) => line.replace(/^!/, '')));
   const needed = [

@@ -33,7 +33,7 @@ const ALL = {
 };
 const PRODUCTION = { 'node_modules/used': { version: '1.2.3' } };
 
-/** Does what npm does to the files that the script looks at, and notes what it was asked and with which settings. */
+/** Acts as npm on the files that the script reads, and notes its arguments and settings. */
 const NPM = `#!/bin/sh
 echo "$*" >> npm.log
 /usr/bin/env > npm.env
@@ -57,7 +57,6 @@ type Result = { code: number | null; stdout: string; stderr: string };
 let binaries = '';
 /** A Node that any user of this machine can reach. */
 let node = '';
-/** The checkout that a test prepares. */
 let root = '';
 
 beforeAll(async () => {
@@ -130,7 +129,7 @@ async function put(file: string, content: unknown): Promise<void> {
   await writeFile(join(root, file), JSON.stringify(content));
 }
 
-/** What npm was asked to do, one line per call, without the flags that only keep it quiet. */
+/** The commands to npm, one line per call, without the flags that only silence it. */
 async function npmCalls(): Promise<string[]> {
   const log = await readFile(join(root, 'npm.log'), 'utf8').catch(() => '');
   const calls = log.split('\n').filter((line) => line !== '');
@@ -341,7 +340,7 @@ describe('the optional parts', () => {
     'faketime',
   ];
 
-  /** The npm that installs an EVM node where it is reported to. */
+  /** The npm that installs an EVM node at the requested place. */
   const EVM_NPM = `#!/bin/sh
 echo "$*" >> npm.log
 case "$*" in *anvil*) /bin/mkdir -p node_modules/.intentwatch-anvil/node_modules/.bin
@@ -414,7 +413,7 @@ describe('several at once', () => {
     const killed = start({ detached: true });
     await once(killed.stdout ?? killed, 'data');
     const closed = once(killed, 'close');
-    // Its npm is in its process group and goes with it.
+    // Its npm is in its process group and ends with it.
     process.kill(-(killed.pid ?? 0), 'SIGKILL');
     await closed;
     await rm(join(root, 'npm.hangs'));

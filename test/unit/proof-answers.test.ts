@@ -12,7 +12,6 @@ const LOG = {
   blockHash: HASH,
 };
 
-/** What one endpoint answers, with lists in it. */
 const receipt = (logs: unknown) => ({
   transactionHash: HASH,
   blockHash: HASH,

@@ -24,12 +24,10 @@ import {
 const HOUR = 3_600;
 const LATER = { nowMs: (STATED_AT + HOUR) * 1_000 };
 
-/** Both endpoints found the same. */
 function both(parts: Partial<Found> = {}): TxState[] {
   return [found('own', parts), found('other', parts)];
 }
 
-/** A verdict in a word or two. */
 function verdictOf(
   readings: readonly TxState[],
   { stated = {}, known = {} }: { stated?: Partial<Statement>; known?: Partial<JudgeRules> } = {},
@@ -260,7 +258,7 @@ describe('one log proves one transfer', () => {
     (index: number) =>
       index === 3 ? claim(parts) : null;
 
-  // What is stated is of 1,000 to Alice, who is known: a weight of 2, and 3 where exactly so much moved.
+  // The statement is 1,000 to Alice, who is known: a weight of 2, and 3 where exactly that amount moved.
   test.each<[string, Partial<Found>, string, Partial<Statement>?, Partial<LogClaim>?]>([
     [
       'it is taken, and nothing on the chain ties it to this one any more than to the other',

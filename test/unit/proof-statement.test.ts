@@ -4,7 +4,7 @@ import { judge } from '../../src/domain/proof/verdict.ts';
 import { intentId } from '../../src/domain/subjects/subject.ts';
 import { BOB, found, INTENT, move, rules, TOKEN, TX } from '../support/proof.ts';
 
-/** What a refund by this transaction is found to be, where the token moved once: when the transfer was funded. */
+/** The verdict on a refund by this transaction, where the token moved once: when the transfer was funded. */
 function refundBy(txHash: string): object {
   const record = {
     type: 'intent',

@@ -15,10 +15,9 @@ const FILE = join(import.meta.dirname, '../fixtures/quote-signatures/vectors.jso
 const fileSchema = z.object({ madeBy: z.string(), vectors: z.array(z.custom<QuoteVector>()) });
 const { vectors } = fileSchema.parse(JSON.parse(await readFile(FILE, 'utf8')));
 
-/** What one byte is changed by: its lowest bit, all of it. */
+/** Changes of one byte: of its lowest bit, of all bits. */
 const MASKS = [0x01, 0xff];
 
-/** The number of bytes of each field `npm test` changes. */
 const BYTES = 9;
 
 const MAX_UINT64 = 2n ** 64n - 1n;
@@ -36,14 +35,14 @@ function hexChanges(hex: string): string[] {
   );
 }
 
-/** Every number of so many bytes that differs from this one in one of them, by each of the masks. */
+/** Every number of the same length that differs from this one in one byte, by each of the masks. */
 function numberChanges(number: bigint, bytes: number): bigint[] {
   return spread(Array(bytes).keys(), BYTES).flatMap((at) =>
     MASKS.map((mask) => number ^ (BigInt(mask) << BigInt(8 * at))),
   );
 }
 
-/** What is signed, by ethers. */
+/** The signed digest, by ethers. */
 function digestOf({ chainId, ...message }: { chainId: number } & Record<string, unknown>): Hex {
   const domain = { name: 'ServiceQuoteV1', version: '1', chainId };
   return hex(TypedDataEncoder.hash(domain, QUOTE_TYPES, message));
@@ -58,13 +57,13 @@ async function isValid(quote: JsonValue, quoteSigner: string): Promise<boolean> 
   return (await verifyQuoteSignature({ quote, quoteSigner })).valid;
 }
 
-/** The quotes among these that are taken for signed. */
+/** The quotes that are accepted as signed. */
 async function validOf(quotes: readonly JsonObject[], quoteSigner: string): Promise<JsonObject[]> {
   const verdicts = await Promise.all(quotes.map((quote) => isValid(quote, quoteSigner)));
   return quotes.filter((_, at) => verdicts[at]);
 }
 
-/** The quote with every appearance of one intent, in whatever case, replaced by another. */
+/** The quote with every occurrence of one intent, in any case, replaced by another. */
 function withHash(quote: JsonObject, { from, to }: { from: string; to: string }): JsonObject {
   const swap = (value: JsonValue): JsonValue => {
     if (typeof value === 'string') return value.toLowerCase() === from ? to : value;
@@ -127,7 +126,7 @@ describe.each(vectors.map((vector) => [vector.name, vector] as const))('%s:', (_
   });
 
   test('no change of one byte of the chain id', async () => {
-    // Six bytes are what JavaScript counts; beyond them a chain id cannot be read.
+    // JavaScript counts six bytes exactly; a larger chain id cannot be read.
     const changes = numberChanges(BigInt(covered.chainId), 8).map((chainId) => ({
       ...quote,
       source: { chainId: String(chainId) },
@@ -148,14 +147,14 @@ describe.each(vectors.map((vector) => [vector.name, vector] as const))('%s:', (_
     expect((await Promise.all(verdicts)).filter(Boolean)).toEqual([]);
   });
 
-  // Each recovers the same signer, which is all that the interface requests.
+  // Each recovers the same signer, which is the interface's only requirement.
   test.each<[string, (signature: Signature) => string]>([
     ['the end 0 or 1', ({ r, s, yParity }) => `${r}${s.slice(2)}0${yParity}`],
     ['a high s', (signature) => highS(signature, 27)],
     ['a high s and the end 0 or 1', (signature) => highS(signature, 0)],
   ])('valid with %s in the signature, and not with the other end', async (_form, write) => {
     const signature = hex(write(Signature.from(quote.signature)));
-    // ethers takes no high s.
+    // ethers refuses a high s.
     expect(await recoverAddress({ hash: digestOf(covered), signature })).toBe(quoteSigner);
     expect(await isValid({ ...quote, signature }, quoteSigner)).toBe(true);
     const other = (Number.parseInt(signature.slice(-2), 16) ^ (signature.at(-2) === '1' ? 7 : 1))

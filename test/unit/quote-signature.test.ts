@@ -19,7 +19,7 @@ const hash = (digit: string): Hex => `0x${digit.repeat(64)}`;
 const ID = 'quote:3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
 const EXPIRES_AT = 1795174524;
 
-/** Hashes in another order, in upper case and twice; the signature covers a, b, c. */
+/** Hashes in another order, in upper case and repeated; the signature covers a, b, c. */
 async function signedQuote(chainId = BASE, account = signer): Promise<JsonObject & { signature: Hex }> {
   const intentHashes = [hash('a'), hash('b'), hash('c')];
   return {

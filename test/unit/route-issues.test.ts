@@ -3,7 +3,6 @@ import { listEvents } from '../../src/server/api/routes/log.ts';
 
 const EXPECTED = 'an event type such as intent.filled, at most 128 characters with *, after a leading !';
 
-/** What is said of the types that a query requests. */
 function issuesOf(type: string | string[]) {
   const read = listEvents.read({ params: {}, query: { type }, body: undefined });
   return typeof read === 'function' ? [] : read;

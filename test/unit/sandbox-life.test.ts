@@ -9,7 +9,7 @@ const START_MS = 1_763_638_259_000;
 
 type Seen = { record: StatusRecord; nowMs: number };
 
-/** Lives ten virtual minutes of births and then lets everything drain, one moment at a time. */
+/** Lives ten virtual minutes of births and then lets everything drain, one step at a time. */
 function liveOn({ seed, timeScale }: { seed: number; timeScale: number }) {
   const agenda = createAgenda();
   const generator = createGenerator({ seed, wallets: 10 });
@@ -173,7 +173,7 @@ describe.each([1, 20, 500])('lives at time scale %i', (timeScale) => {
         expect(at).toBeGreaterThanOrEqual(deadline * 1000);
         expired += 1;
       }
-      // Deadlines are whole seconds, which at a large time scale are longer than what comes before them.
+      // Deadlines are whole seconds, which at a large time scale are longer than the steps before them.
       if (to === 'PUBLISHED' && timeScale === 1) expect(at).toBeLessThan(deadline * 1000);
     }
     expect(expired).toBeGreaterThan(0);
@@ -211,7 +211,7 @@ test('time scale 20 makes a life twenty times shorter', () => {
 });
 
 describe('the pace', () => {
-  /** The number of transfers that are born in ten virtual minutes, after the pace was set to each of these in turn. */
+  /** Number of transfers born in ten virtual minutes, after the pace was set to each of these in turn. */
   function births(paces: number[]): number {
     const agenda = createAgenda();
     const generator = createGenerator({ seed: 1, wallets: 10 });

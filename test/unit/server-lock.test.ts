@@ -14,7 +14,7 @@ async function newFolder(): Promise<string> {
   return folder;
 }
 
-/** A process that has the pipe of a folder open, as a redis-server has; with its pid, and the promise of its end. */
+/** A process with the pipe of a folder open, like a redis-server; its pid, and the promise of its end. */
 async function holder(folder: string): Promise<{ pid: number; ended: Promise<unknown> }> {
   const script = 'mkfifo "$1"; exec 4<>"$1"; echo open; exec sleep 600';
   const child = spawn('sh', ['-c', script, 'sh', serverLock(folder)], {

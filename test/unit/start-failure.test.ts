@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { reasonOfOutput, remedyOf } from '../../src/store/start-failure.ts';
 
-/** What a redis-server 7.0 prints before it says why it ends, on a machine with the usual kernel settings. */
+/** The output of a redis-server 7.0 before the reason of its end, on a machine with the usual kernel settings. */
 const ROUTINE = [
   'C # oO0OoO0OoO0Oo Redis is starting oO0OoO0OoO0Oo',
   'C # Redis version=7.0.15, bits=64, commit=00000000, modified=0, pid=4, just started',

@@ -7,7 +7,7 @@ import { scripts } from '../../src/store/scripts.ts';
 
 const COMMANDS = join(import.meta.dirname, '../../src/store/commands');
 
-/** A connection that sends nothing: it gives the `answer` to each script, and has what was `sent` and `defined`. */
+/** A connection without network: it gives the `answer` to each script, and records what was `sent` and `defined`. */
 function connection(answer: unknown): { redis: Redis; sent: string[][]; defined: Map<string, string> } {
   const [redis, sent, defined] = [
     new Redis({ lazyConnect: true }),

@@ -31,7 +31,7 @@ type Case = {
   named: SubscribedSubject[];
   suspended?: Record<string, SuspendedState>;
   isGraced?: boolean;
-  /** Receivers that nothing names are not in the config. */
+  /** True for receivers that are not in the config. */
   away?: boolean;
   plan: { narrowed?: string[]; out?: string[]; back?: string[]; ended?: string[] };
 };

@@ -64,7 +64,7 @@ describe('a thread', () => {
     );
     const ending = new Int32Array(new SharedArrayBuffer(4));
     expect(await thread.run(ending)).toBe(1);
-    // Not before the answer is here.
+    // Not before the answer has come.
     Atomics.notify(ending, 0);
     await eventually('it begins anew', async () => (await thread.run('b').catch(() => null)) === 1);
   });

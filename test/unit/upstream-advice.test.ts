@@ -3,7 +3,7 @@ import { classify } from '../../src/upstream/client/ask.ts';
 import type { Endpoint } from '../../src/upstream/client/endpoint.ts';
 import { type Advice, adviceFor, ERROR_CODES } from '../../src/upstream/client/failure.ts';
 
-/** The table of the interface: HTTP status, code, what a reader may do, what a submitter may do. */
+/** The table of the interface: HTTP status, code, advice for a reader, advice for a submitter. */
 const TABLE: [httpStatus: number, code: string, read: Advice, submit: Advice][] = [
   [400, 'invalid-request', 'fix', 'fix'],
   [400, 'invalid-parameter', 'fix', 'fix'],

@@ -151,7 +151,7 @@ describe('an answer that does not come', () => {
 
   test('because the body drips without end is a timeout', async () => {
     const client = connect(await serve(drip), { timeoutMs: 1_000 });
-    // Where this machine was held up before the head came, once more.
+    // Once more where the head came late on a busy machine.
     const failure = await eventually('the head came in time', async () => {
       const failed = await failureOf(client.status({ quoteId: 'u' }));
       return failed.httpStatus === null ? null : failed;
@@ -202,7 +202,7 @@ describe('an answer that does not come', () => {
 
   test('because the caller aborts during the body throws the reason and counts nothing', async () => {
     const headers = Promise.withResolvers<void>();
-    // The library tells of headers before it hands them on: a turn of the loop later the body is being read.
+    // The library notifies of headers before it passes them on: a turn of the loop later the body is being read.
     const heard = (): unknown => setImmediate(headers.resolve);
     subscribe('undici:request:headers', heard);
     cleanups.push(async () => unsubscribe('undici:request:headers', heard));

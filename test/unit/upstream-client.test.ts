@@ -178,7 +178,7 @@ describe('asking', () => {
     });
     const client = connect(base);
     for (let i = 0; i < 10; i++) await client.status({ quoteId: 'u' });
-    // A socket is free again a moment after its answer, so the next request may open a second one.
+    // A socket is free again shortly after its answer, so the next request may open a second one.
     expect(sockets.size).toBeLessThan(10);
   });
 

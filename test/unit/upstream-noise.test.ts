@@ -32,7 +32,6 @@ const openQuotes: JsonObject = {
 
 const noise = fc.json({ maxDepth: 3 }).map((text) => parseJson(text, { limits: LIMITS.upstream }));
 
-/** Some member, at any depth, replaced by noise. */
 function mutated(value: JsonObject): fc.Arbitrary<JsonObject> {
   return fc.record({ picks: fc.array(fc.nat(20), { minLength: 1, maxLength: 5 }), noise }).map((change) => {
     const copy = structuredClone(value);

@@ -26,7 +26,7 @@ async function quoteBy(account: typeof old, chainId = QUOTE_CHAIN): Promise<Json
   return { id: 'quote:1', signature, expiresAt: 5, intentHash: INTENT, source: { chainId } };
 }
 
-/** A chains endpoint whose signer can be rotated, and that counts how often it is read. */
+/** A chains endpoint whose signer can be rotated, and that counts its reads. */
 function chains() {
   const state = { signer: old.address, reads: 0, down: false, pending: [] as (() => void)[], held: false };
   const answer = async (): Promise<Answer<ParsedList<ChainEntry>>> => {
@@ -109,10 +109,10 @@ describe('the signers of quotes', () => {
     state.held = true;
     const forged = signers.verify(await quoteBy(stranger));
     await expect.poll(() => state.pending.length).toBe(1);
-    // The reading under way has the signer from before this rotation.
+    // The read under way has the signer from before this rotation.
     state.signer = current.address;
     const rotated = signers.verify(await quoteBy(current));
-    // It has joined that reading before the reading ends.
+    // It has joined that read before its end.
     await new Promise((resolve) => setImmediate(resolve));
     state.held = false;
     state.pending[0]?.();

@@ -24,7 +24,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** Answers request after request, the last answer for ever; `seen` is what came. */
+/** Answers one request after another, the last answer for ever; `seen` are the requests. */
 async function serve(...answers: Canned[]): Promise<{ base: string; seen: Seen[] }> {
   const seen: Seen[] = [];
   const server = createServer(async (request, response) => {

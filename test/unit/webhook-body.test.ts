@@ -141,19 +141,18 @@ test('an event of any size is below 20 kB, and whole exactly when it fits', () =
       const { data } = read(body);
       expect(data.recordTruncated).toBe(whole ? undefined : true);
       if (whole) expect(read(body)).toEqual(event);
-      // What is there is as it was.
+      // The present members are unchanged.
       for (const [key, value] of Object.entries(data.record)) expect(value).toEqual(record[key]);
     }),
     { numRuns: 200 },
   );
 });
 
-/** Texts of ten characters, all different. */
 function names(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `n${index}`.padStart(10, '-'));
 }
 
-/** Words that an upstream could say to get at the readers of a channel. */
+/** Words of an upstream meant to reach the readers of a channel. */
 const HOSTILE =
   '<!channel> <@U1> @everyone *b* _i_ `c` [x](https://evil.example) <https://evil.example|y> & > q';
 

@@ -33,7 +33,7 @@ function headersOf(
   };
 }
 
-/** What a receiver does that has a public key and Node, and nothing else. */
+/** Verification at a receiver that has a public key and Node, and nothing else. */
 function verifiesWithNode(publicKey: string, headers: ReturnType<typeof headersOf>, body: Buffer): boolean {
   const x = Buffer.from(publicKey.slice('whpk_'.length), 'base64').toString('base64url');
   const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });

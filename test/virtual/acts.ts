@@ -3,10 +3,9 @@ import { chance, integer, pick } from '../../sandbox/world/random.ts';
 import { DAY, HOUR, type Life, MINUTE, SECOND, type Seat } from './life.ts';
 import type { VirtualConfig } from './virtual-config.ts';
 
-/** Something that happens in a life, and how often. */
+/** An act in a life, and its weight. */
 export type Act = { weight: number; act: (life: Life) => Promise<void> };
 
-/** What an operator does, and what is done to the operator. */
 export const ACTS: Readonly<Record<string, Act>> = {
   'let time pass': { weight: 6, act: (life) => life.pass(life.someSpan(), 2) },
   'rename a subscription': { weight: 4, act: edit((config, { random }) => config.rename(random)) },
@@ -64,7 +63,7 @@ function dyingOf({ random }: Life, most: number): { commands: number; isLastMade
   return { commands: integer(random, most), isLastMade: chance(random, 0.5) };
 }
 
-/** An edit of a file: the upstream has changed before, sometimes unseen; the process comes upon it by itself. */
+/** An edit of a file: the upstream has changed before, sometimes unseen; the process finds the edit by itself. */
 function edit(change: (config: VirtualConfig, life: Life) => void): (life: Life) => Promise<void> {
   return async (life) => {
     const seat = pick(life.random, life.seats);
@@ -89,7 +88,7 @@ async function reloadByHand(life: Life): Promise<void> {
   await life.pass(10 * SECOND, 1);
 }
 
-/** Nearly all is gone for a while: it is held, and sometimes confirmed. Then the file is as it was, or not. */
+/** Nearly all is removed for a while: the reload is held, and sometimes confirmed. The removal may be undone. */
 async function truncate(life: Life): Promise<void> {
   const { random } = life;
   const seat = pick(random, life.seats);
@@ -112,7 +111,7 @@ async function truncate(life: Life): Promise<void> {
   await life.pass(MINUTE, 1);
 }
 
-/** Half of the file is there for a while, which no process takes. */
+/** Half of the file is there for a while; no process accepts it. */
 async function halfWrite(life: Life): Promise<void> {
   const { random } = life;
   const seat = pick(random, life.seats);
@@ -141,7 +140,6 @@ async function killAtWork(life: Life): Promise<void> {
   await life.pass(10 * SECOND, 1);
 }
 
-/** It dies while it starts on a file that was edited. */
 async function killAtStart(life: Life): Promise<void> {
   await life.end(life.main, 'kill');
   somehow(life.main, life);
@@ -178,7 +176,7 @@ async function stopForHours(life: Life): Promise<void> {
   await life.pass(MINUTE, 1);
 }
 
-/** A second process has another file for a while: whoever applied last is the newest. */
+/** A second process has another file for a while: the last applied config is the newest. */
 async function secondProcess(life: Life): Promise<void> {
   const { random, seats } = life;
   const [, second] = seats;
@@ -211,7 +209,7 @@ async function restoreStopped(life: Life): Promise<void> {
   await life.pass(30 * SECOND, 2);
 }
 
-/** Some seconds of writes are gone: a config may be among them. */
+/** Some seconds of writes are lost: a config may be among them. */
 async function promoteReplica(life: Life): Promise<void> {
   const { random } = life;
   const before = life.saved;
@@ -252,7 +250,6 @@ async function upstreamAway(life: Life): Promise<void> {
   await life.pass(10 * MINUTE, 2);
 }
 
-/** The clock of the machine is wrong for a while, ahead or behind, and right again. */
 async function jumpClock(life: Life): Promise<void> {
   const { random } = life;
   life.stir();
@@ -264,7 +261,6 @@ async function jumpClock(life: Life): Promise<void> {
   await life.pass(MINUTE, 2);
 }
 
-/** One of the two clocks is wrong for a while. */
 async function partClocks(life: Life): Promise<void> {
   const { random } = life;
   life.stir();
@@ -276,7 +272,7 @@ async function partClocks(life: Life): Promise<void> {
   await life.pass(MINUTE, 2);
 }
 
-/** An operator ends at once what left the config, by whichever process. */
+/** An operator ends all suspended items at once, through any process. */
 async function removeSuspended(life: Life): Promise<void> {
   const { random, model, seats } = life;
   const { suspended } = model;
@@ -293,7 +289,7 @@ async function otherDate({ random, upstream }: Life): Promise<void> {
   upstream.dateOffMs = [pick(random, [6 * HOUR, -6 * HOUR]), 0];
 }
 
-/** Nobody runs for longer than the retention. */
+/** No process runs for longer than the retention. */
 async function stopForLong(life: Life): Promise<void> {
   for (const seat of life.seats) await life.end(seat, 'close');
   life.stir();

@@ -3,10 +3,10 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Program } from '../support/program.ts';
 
-// Breaks each rule of an operator's life once, by one line in a copy of the program, and shows whether the model notices.
-// Exits with 0 only if it notices all that it is expected to notice.
+// Breaks each rule of an operator's life once, by one line in a copy of the program, and checks that the model notices. Exits
+// with 0 only if it notices all expected damages.
 
-/** A rule, and the line that breaks it. `unnoticed`: why no life can show it; another test does. */
+/** A rule, and the line that breaks it. `unnoticed`: the reason why no life can show it; another test does. */
 type Damage = { rule: string; file: string; find: string; replace: string; unnoticed?: string };
 
 const DAMAGES: readonly Damage[] = [
@@ -91,7 +91,7 @@ const DAMAGES: readonly Damage[] = [
   },
   {
     rule: 'what is older than its start is history',
-    // The check here and that in commit-10.lua stand for each other: both go by this start.
+    // The check here and that in commit-10.lua cover for each other: both use this start.
     file: 'src/store/commands/since-2.lua',
     find: "return string.format('%.0f', math.floor((at + offset) / 1000))",
     replace: "return '0'",
@@ -183,7 +183,7 @@ const SEEDS = [1, 3, 4, 5];
 const ACTS = 40;
 const NO_DAMAGE = { file: 'package.json', find: '"scripts": {', replace: '"scripts": {' };
 
-/** By seed, whether its life adds up without damage: one that does not shows nothing. */
+/** By seed: true when its life adds up without damage. A life that does not proves nothing. */
 const sound = new Map<number, Promise<boolean>>();
 
 function isSound(seed: number): Promise<boolean> {
@@ -192,7 +192,7 @@ function isSound(seed: number): Promise<boolean> {
   return known;
 }
 
-/** Lives by some seeds with one line changed. Returns the first seed whose life adds up without that alone, and why. */
+/** Lives by some seeds with one line changed. Returns the first seed that adds up only without the change, and the problem. */
 async function firstNoticed(damage: Damage): Promise<{ seed: number; problem: string } | null> {
   for (const seed of SEEDS) {
     const problem = await lifeWith(damage, seed);

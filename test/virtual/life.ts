@@ -28,12 +28,12 @@ const RECEIVERS = ['backend', 'audit', 'desk', OPERATOR];
 
 const GRACE_MS: Readonly<Record<string, number>> = { '0s': 0, '1h': HOUR, '24h': DAY };
 
-/** A stop after which the time counts as confirmed at once. */
+/** After a shorter stop the time counts as confirmed at once. */
 const SHORT_STOP_MS = MINUTE;
 
 const CLOSE_AFTER_MS: Readonly<Record<string, number>> = { '10m': 10 * MINUTE, '1h': HOUR, '6h': 6 * HOUR };
 
-/** What a log may say at level `error`: an act of the operator, or what follows from one. */
+/** Messages that a log may have at level `error`: acts of the operator, and their consequences. */
 const EXPECTED_ERRORS: ReadonlySet<string> = new Set([
   'config.large_removal',
   'config.reload_failed',
@@ -44,7 +44,7 @@ const EXPECTED_ERRORS: ReadonlySet<string> = new Set([
   'upstream.moved',
 ]);
 
-/** A process of a life: its config file as the operator has it, and the one that it runs by (null before its start). */
+/** A process of a life: the operator's config file, and the running config (null before its start). */
 export type Seat = {
   name: string;
   folder: string;
@@ -75,10 +75,10 @@ export class Life {
   #newest: Seat | null = null;
   readonly #confirmed = new Set<string>();
   saved: { copy: Copy; dump: Dump } | null = null;
-  /** When a clock jumped last, or went on after a stop, and when a process ran last. */
+  /** The last time when a clock jumped or went on after a stop, and the last time when a process ran. */
   #disturbedMs = Number.NEGATIVE_INFINITY;
   #ranMs = Number.POSITIVE_INFINITY;
-  /** The processes that have not found out that Redis went back: until then nothing that is shown to them is stored. */
+  /** The processes that have not noticed a restore of Redis: until then they store no answer. */
   readonly #unaware = new Set<Seat>();
 
   private constructor(seed: number, made: { time: VirtualTime; redis: VirtualRedis; folder: string }) {
@@ -169,7 +169,6 @@ export class Life {
     await this.seat('one', config);
   }
 
-  /** Gives a process a file of its own, and starts it. */
   async seat(name: string, config: VirtualConfig): Promise<Seat> {
     const folder = join(this.#folder, name);
     await mkdir(folder, { recursive: true });
@@ -190,14 +189,13 @@ export class Life {
     return join(folder, 'intentwatch.yaml');
   }
 
-  /** Puts the file of a process in its place, in one step. */
   async write(seat: Seat, text?: string): Promise<void> {
     const file = this.fileOf(seat);
     await writeFile(`${file}.new`, text ?? seat.config.text(this.random, join(seat.folder, 'data')));
     await rename(`${file}.new`, file);
   }
 
-  /** Starts a process on its file, which then is the newest config. Again, where it dies meanwhile. */
+  /** Starts a process on its file, which is then the newest config. Starts it again where it dies meanwhile. */
   async start(seat: Seat, dying: { commands: number; isLastMade: boolean } | null = null): Promise<void> {
     const beganMs = this.time.nowMs;
     if (beganMs - this.#ranMs > SHORT_STOP_MS) this.disturb();
@@ -233,7 +231,7 @@ export class Life {
     });
   }
 
-  /** Ends a process as a service manager does, or at once. */
+  /** Ends a process as a service manager does, or kills it. */
   async end(seat: Seat, how: 'close' | 'kill'): Promise<void> {
     if (how === 'close') await seat.process?.close();
     else seat.process?.kill();
@@ -241,7 +239,7 @@ export class Life {
     seat.process = null;
   }
 
-  /** True when a process that runs may take its new file at once, by the documents. */
+  /** True when a running process may apply its new file at once, by the documents. */
   #isLarge({ running, config }: Seat): boolean {
     if (running === null) return false;
     const [before, after] = [running.wants, config.wants];
@@ -257,7 +255,7 @@ export class Life {
     });
   }
 
-  /** Has the file of a process read, as somebody requested it or as it finds it changed, and holds what it does against the documents. */
+  /** Has a process read its file, on request or because it changed, and compares its reaction with the documents. */
   async reread(
     seat: Seat,
     how: 'looked' | 'asked',
@@ -305,7 +303,6 @@ export class Life {
     if (!isPassive && state === 'running') this.#applied(seat, beganMs);
   }
 
-  /** Confirms the file that is held. */
   async confirm(seat: Seat): Promise<void> {
     const { process } = seat;
     const state = process?.fileState;
@@ -324,7 +321,7 @@ export class Life {
     this.#applied(seat, beganMs);
   }
 
-  /** Lets time pass in pieces; processes work, and the upstream changes meanwhile. */
+  /** Passes time in steps; processes work, and the upstream changes meanwhile. */
   async pass(
     ms: number,
     pieces: number,
@@ -337,7 +334,7 @@ export class Life {
     }
   }
 
-  /** The upstream changes, apart from whatever else happens: times are reported in whole seconds. */
+  /** Changes the upstream, apart from all other acts: times are reported in whole seconds. */
   stir(): void {
     const { random, upstream } = this;
     this.time.advance(2_000);
@@ -361,7 +358,7 @@ export class Life {
     }
   }
 
-  /** Every process does all that is due; one of them may die amid it, and is started again. */
+  /** Every process does all due work; one of them may die in the middle, and is restarted. */
   async work(dying: { commands: number; isLastMade: boolean } | null = null): Promise<void> {
     for (const seat of this.seats) {
       const { process } = seat;
@@ -400,7 +397,7 @@ export class Life {
     }
   }
 
-  /** The clocks do something that only responses, or time, confirm. */
+  /** Disturbs the clocks in a way that only responses, or time, confirm. */
   disturb(): void {
     this.#disturbedMs = this.time.nowMs;
   }
@@ -417,13 +414,13 @@ export class Life {
     this.model.restore(this.saved.dump, this.time.nowMs, { isUnwatched });
     for (const seat of this.seats) this.#unaware.add(seat);
     this.disturb();
-    // The process whose config was the newest is gone: another one writes its own.
+    // The process with the newest config is gone: another one writes its own.
     if (this.#newest?.process === null && this.main.process !== null)
       this.#applied(this.main, this.time.nowMs);
     this.#logRead = '0-0';
   }
 
-  /** Puts everything in order, lets all of it come to its end, and holds what came against what had to. */
+  /** Restores order, lets all of it come to its end, and compares the events with the required ones. */
   async settleUp(): Promise<VirtualAccount> {
     this.upstream.listing = { order: this.upstream.listing.order, cursorMs: Number.POSITIVE_INFINITY };
     for (const seat of this.seats.slice(1)) await this.end(seat, 'close');
@@ -468,7 +465,7 @@ export class Life {
     await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
-  /** One of the spans that an operator lets pass: seconds, mostly; at times a day. */
+  /** A span that an operator lets pass: mostly seconds, at times a day. */
   someSpan(): number {
     return (
       pick(this.random, [5 * SECOND, 20 * SECOND, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, 26 * HOUR]) *
@@ -477,18 +474,16 @@ export class Life {
   }
 }
 
-/** The rules by which the days of the books are closed that a process stores. */
 function rulesOf({ running, config }: Seat): DayRules {
   const { closeAfter, rpc } = (running ?? config).settings;
   return { closeAfterMs: CLOSE_AFTER_MS[closeAfter] ?? HOUR, checked: new Set(rpc ? [String(CHAIN)] : []) };
 }
 
-/** A cursor that lives no longer. */
 function isDeadCursor({ msg, reason }: LogLine): boolean {
   return msg === 'poll.failed' && String(reason).includes('Invalid cursor');
 }
 
-/** What operator events named as dropped and why, and when each restore was reported. */
+/** The items that operator events named as dropped, with reasons, and the times when each restore was reported. */
 function reportedTo(operator: readonly Got[]): { named: Map<string, string>; restoredMs: number[] } {
   const named = new Map<string, string>();
   const restoredMs: number[] = [];

@@ -2,9 +2,9 @@ import type { Item, Pair, Wanted } from './virtual-config.ts';
 import type { State, Transfer } from './virtual-upstream.ts';
 
 /**
- * The time that a pair of a receiver and an item was in the config (`in`), or suspended (`out`). What changed from `startMs` on it
- * must get, what changed before `earliestMs` it must not. `isUnclear`: what is shown then may reach it or not, as where the
- * span was over and nobody ran to end it.
+ * The span during which a pair of a receiver and an item was in the config (`in`), or suspended (`out`). The receiver must get
+ * changes from `startMs` on, and no change before `earliestMs`. `isUnclear`: a state shown in it may reach the receiver or not,
+ * for example where the span was over and no process ran to end it.
  */
 export type Standing = {
   state: 'in' | 'out';
@@ -13,25 +13,25 @@ export type Standing = {
   startMs: number;
   earliestMs: number;
   isUnclear: boolean;
-  /** Redis went back to where it was in the config: it may be suspended from then on. */
+  /** Redis went back to a time when it was in the config: it may be suspended from then on. */
   isFound?: boolean;
 };
 
-/** The pairs at a time, as a dump of Redis has them. */
+/** The pairs at a time, as a dump of Redis holds them. */
 export type Dump = { atMs: number; pairs: ReadonlyMap<Pair, Standing> };
 
 /** The `retention` of the configs, which is the default. */
 export const RETENTION_MS = 30 * 24 * 3_600_000;
 
-/** Until when a suspension is made by which a restore is undone. */
+/** Time limit for the suspensions that undo a restore. */
 const FOUND_MS = 3_600_000;
 
-/** The longest that a time is not confirmed after a stop or a jump. */
+/** Longest time until the time is confirmed after a stop or a jump. */
 const CONFIRMED_MS = 24 * 3_600_000;
 
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** What the configs of a life give to whom, by the documents alone: nothing here asks the program. */
+/** The assignment of items to receivers by the configs of a life, from the documents alone: nothing here calls the program. */
 export class PairModel {
   readonly #now = new Map<Pair, Standing>();
   readonly #all = new Map<Pair, Standing[]>();
@@ -40,12 +40,12 @@ export class PairModel {
   readonly #away: { receiver: string; fromMs: number; untilMs: number }[] = [];
   readonly #awaySinceMs = new Map<string, number>();
   #wanted: Wanted = { desks: new Map(), receivers: new Set() };
-  /** When Redis was put back, to which time, and whether nobody ran who knew what was lost. */
+  /** Times when Redis was put back, and to which time; `isUnwatched`: no running process knew the lost data. */
   readonly restores: { fromMs: number; atMs: number; isUnwatched: boolean }[] = [];
-  /** The time that what leaves is suspended, by the newest config. */
+  /** The time that a removed item is suspended, by the newest config. */
   #graceMs = 0;
 
-  /** A config becomes the newest. `earliestMs`: a process that died may have begun with it then. */
+  /** Makes a config the newest. `earliestMs`: a process that died may have begun with it then. */
   apply(
     wanted: Wanted,
     { atMs, graceMs, earliestMs = atMs }: { atMs: number; graceMs: number; earliestMs?: number },
@@ -63,7 +63,7 @@ export class PairModel {
       const roots = this.#paused.get(pair) ?? rootsOf(before, receiver, item);
       const staying = roots.filter((desk) => wanted.desks.get(desk)?.items.includes(item) === true);
       const isAway = !wanted.receivers.has(receiver);
-      // A receiver that is away goes on where it stood; one that a subscription gives up is done with it.
+      // A receiver that is away resumes its position; one that a subscription gives up is done with it.
       if (isAway && staying.length > 0) {
         if (!this.#paused.has(pair))
           this.#set(pair, { state: 'in', startMs, earliestMs: earliest, isUnclear: true }, atMs);
@@ -78,7 +78,7 @@ export class PairModel {
     this.#graceMs = graceMs;
   }
 
-  /** A receiver that comes back gets what happened meanwhile by the subscriptions that it has now. */
+  /** A receiver that comes back gets the changes since then by its present subscriptions. */
   #noteAway(before: Wanted, atMs: number): void {
     const { receivers } = this.#wanted;
     for (const name of before.receivers) if (!receivers.has(name)) this.#awaySinceMs.set(name, atMs);
@@ -95,7 +95,7 @@ export class PairModel {
     this.#all.set(pair, all);
   }
 
-  /** A pair stands in the newest config. `isKnown`: somebody has its item already. */
+  /** A pair is in the newest config. `isKnown`: another receiver has its item already. */
   #enter(
     pair: Pair,
     { atMs, earliestMs, isKnown }: { atMs: number; earliestMs: number; isKnown: boolean },
@@ -107,12 +107,12 @@ export class PairModel {
     const goesOn =
       paused === undefined || paused.some((desk) => rootsOf(this.#wanted, receiver, item).includes(desk));
     if (before?.state === 'in' && goesOn) {
-      // It has stood there all the time, and gets what happened meanwhile.
+      // It has been there all the time, and gets the changes since then.
       if (paused !== undefined) before.isUnclear = false;
       return;
     }
     if (before === undefined || !goesOn) {
-      // Whoever joins what others had gets what is found from now on, also where it is older.
+      // A receiver that joins others gets the items found from now on, older ones included.
       this.#set(
         pair,
         { state: 'in', startMs: atMs, earliestMs: isKnown ? 0 : earliestMs, isUnclear: false },
@@ -128,13 +128,13 @@ export class PairModel {
     );
   }
 
-  /** What is in the config now may have been so from an earlier time on: a process died while it began with it. */
+  /** The pairs of the config may be in it since an earlier time: a process died while it began with it. */
   begunAt(atMs: number): void {
     for (const standing of this.#now.values())
       standing.earliestMs = Math.min(standing.earliestMs, Math.max(atMs, 0));
   }
 
-  /** What is suspended for longer than its span ends; until a process notices, it is unclear. */
+  /** Ends the suspensions that are longer than their span; until a process notices, they are unclear. */
   pass(atMs: number): void {
     for (const [pair, { state, fromMs, startMs, earliestMs, isUnclear }] of [...this.#now]) {
       const endMs = fromMs + this.#graceMs;
@@ -144,8 +144,8 @@ export class PairModel {
   }
 
   /**
-   * Everything that was suspended for longer than its span has ended: processes have run since. What a clock says after a stop or
-   * a jump (`disturbedMs`) counts once responses agree with it, or after a day.
+   * Ends all suspensions longer than their span: processes have run since. A clock after a stop or a jump (`disturbedMs`) counts
+   * once responses agree with it, or after a day.
    */
   settle(atMs: number, disturbedMs: number): void {
     this.pass(atMs);
@@ -156,14 +156,14 @@ export class PairModel {
     }
   }
 
-  /** The items that are suspended for somebody, and have not ended for anybody. */
+  /** The items that are suspended for some receiver, and have not ended for any. */
   get suspended(): Item[] {
     const out = [...this.#now].filter(([, { state }]) => state === 'out');
     const unclear = new Set(out.flatMap(([pair, { isUnclear }]) => (isUnclear ? [itemOf(pair)] : [])));
     return [...new Set(out.map(([pair]) => itemOf(pair)))].filter((item) => !unclear.has(item));
   }
 
-  /** An operator ends what is suspended of an item. */
+  /** An operator ends the suspensions of an item. */
   remove(item: Item, atMs: number): void {
     for (const [pair, { state }] of [...this.#now])
       if (state === 'out' && itemOf(pair) === item) this.#end(pair, atMs);
@@ -173,10 +173,7 @@ export class PairModel {
     return { atMs, pairs: new Map([...this.#now].map(([pair, standing]) => [pair, { ...standing }])) };
   }
 
-  /**
-   * Redis was put back. The newest config holds on; what it does not name, and the dump does, is suspended anew or ended, and
-   * which of them the program has to find out.
-   */
+  /** Redis was put back. Pairs that only the dump names are suspended anew or ended; the program has to find out which. */
   restore(dump: Dump, atMs: number, { isUnwatched }: { isUnwatched: boolean }): void {
     this.restores.push({ fromMs: dump.atMs, atMs, isUnwatched });
     for (const [pair, before] of [...this.#now]) {
@@ -208,7 +205,7 @@ export class PairModel {
     this.#now.delete(pair);
   }
 
-  /** How a receiver stood to the items of a transfer at a time; at its end, too, where `atEnd` says so. */
+  /** The standings of a receiver towards the items of a transfer at a time; with `atEnd`, also at its end. */
   standings(receiver: string, transfer: Transfer, atMs: number, { atEnd = false } = {}): Standing[] {
     return itemsOf(transfer).flatMap((item) =>
       (this.#all.get(`${receiver} ${item}`) ?? []).filter(
@@ -222,14 +219,13 @@ export class PairModel {
     return state === 'in' && this.standings(receiver, transfer, untilMs).length === 0;
   }
 
-  /** True when a receiver was out of the config at some time of a span, and has come back. */
+  /** True when a receiver was out of the config during a part of a span, and has come back. */
   wasAway(receiver: string, { fromMs, untilMs }: { fromMs: number; untilMs: number }): boolean {
     return this.#away.some(
       (away) => away.receiver === receiver && away.fromMs <= untilMs && fromMs < away.untilMs,
     );
   }
 
-  /** All that a receiver ever was to the items of a transfer. */
   history(receiver: string, transfer: Transfer): Standing[] {
     return itemsOf(transfer).flatMap((item) => this.#all.get(`${receiver} ${item}`) ?? []);
   }
@@ -258,7 +254,6 @@ function itemOf(pair: Pair): Item {
   return pair.slice(pair.indexOf(' ') + 1);
 }
 
-/** The items by which a transfer is found. */
 function itemsOf({ subject, wallet, tx }: Transfer): Item[] {
   return [
     ...(wallet === null ? [] : [`wallet:${wallet}`]),
@@ -267,7 +262,7 @@ function itemsOf({ subject, wallet, tx }: Transfer): Item[] {
   ];
 }
 
-/** Names a state of a transfer. */
+/** Name of a state of a transfer. */
 export function stateKey(
   { subject }: Pick<Transfer, 'subject'>,
   { status, updatedAt }: Pick<State, 'status' | 'updatedAt'>,

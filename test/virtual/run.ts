@@ -5,7 +5,6 @@ import { ACTS } from './acts.ts';
 import { Life } from './life.ts';
 import type { VirtualAccount } from './virtual-account.ts';
 
-/** Lives so many acts by a seed. `say` hears of each act. */
 async function live(seed: number, acts: number, say: (line: string) => void): Promise<VirtualAccount> {
   const life = await Life.begin(seed);
   const tell = (what: string): void =>
@@ -25,7 +24,7 @@ async function live(seed: number, acts: number, say: (line: string) => void): Pr
   }
 }
 
-/** Lives one life in virtual time, and says what it came to. Returns whether it adds up. */
+/** Lives one life in virtual time, and reports its result. Returns true when it adds up. */
 export async function liveVirtually(
   seed: number,
   acts: number,
@@ -45,7 +44,7 @@ export async function liveVirtually(
   return problems.length === 0;
 }
 
-/** Lives many lives, each in a process of its own and as many at once as there are cores. Returns whether all add up. */
+/** Lives many lives, each in a process of its own, one per core at a time. Returns true when all add up. */
 export async function liveMany(
   { first, seeds, acts }: { first: number; seeds: number; acts: number },
   say: (line: string) => void,

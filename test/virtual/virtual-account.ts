@@ -3,10 +3,10 @@ import { gaps, statesWithTwoIds } from '../chaos/operator-account.ts';
 import { type PairModel, RETENTION_MS, type Standing, stateKey } from './model.ts';
 import { isTimeless, type Shown, type State, type Transfer } from './virtual-upstream.ts';
 
-/** What a receiver got. */
+/** An event that a receiver got. */
 export type Got = { event: RenderedEvent; atMs: number };
 
-/** A life that was lived. `named` are the ids of events that an operator event named as dropped, and why. */
+/** The record of a life. `named`: ids of the events that an operator event named as dropped, with reasons. */
 export type Lived = {
   model: PairModel;
   transfers: readonly Transfer[];
@@ -14,14 +14,12 @@ export type Lived = {
   /** The polls that were cut off by the death of their process. */
   cut: ReadonlySet<number>;
   got: ReadonlyMap<string, readonly Got[]>;
-  /** Every event that stood in the log at some time. */
   logged: ReadonlyMap<string, RenderedEvent>;
   named: ReadonlyMap<string, string>;
-  /** When operator events reported a restore. */
   restoredMs: readonly number[];
 };
 
-/** Why a state that was shown to a receiver that has it reached it by no event. */
+/** Reasons for a shown state without an event at a receiver that has it. */
 export const EXCUSES = [
   'named as dropped',
   'in a span that was named as lost',
@@ -42,12 +40,11 @@ export type VirtualAccount = {
   problems: string[];
 };
 
-/** Why what was suspended is dropped. */
 const SUSPENSION_REASONS: ReadonlySet<string> = new Set(['span-over', 'removed']);
 
 const DAY_MS = 24 * 3_600_000;
 
-/** For how long a transfer that no wallet shows is tracked in a status without a change (docs/assumptions.md). */
+/** The time for which a transfer that no wallet shows is tracked in a status without a change (docs/assumptions.md). */
 const TRACKED_MS: Readonly<Record<string, number>> = {
   filled: 7 * DAY_MS,
   failed: 7 * DAY_MS,
@@ -55,27 +52,27 @@ const TRACKED_MS: Readonly<Record<string, number>> = {
   refundable: 30 * DAY_MS,
 };
 
-/** The same for a job or a vault, whatever its status (docs/assumptions.md). */
+/** The same for a job or a vault, in any status (docs/assumptions.md). */
 const OTHER_TRACKED_MS = 30 * DAY_MS;
 
-/** What is polled in a step that dies is opened by the next one. */
+/** The next step opens the polls of a step that dies. */
 const STEP_MS = 1_000;
 
 /** From the second of a change to that of a start: both are rounded. */
 const SECOND_MS = 1_000;
 
-/** How much earlier a start may be, that is set off by the `Date` of responses, a whole second too. */
+/** A start may be a whole second earlier because of the `Date` of responses. */
 const EARLIER_MS = 2 * SECOND_MS;
 
 /**
- * Holds what receivers got against what the upstream showed and the configs of the time wanted:
+ * Compares the events of receivers with the upstream's states and the configs of the time:
  *
- * - each state that was shown to a poll, or is the last of its transfer, reaches each receiver that had the transfer, or is
- *   named as dropped, or was in a span that was named as lost, or came after its tracking had ended, or was not opened yet when
- *   the receiver was given up;
+ * - each state that was shown to a poll, or is the last of its transfer, reaches each receiver that had the transfer, or is named
+ *   as dropped, or was in a span that was named as lost, or came after its tracking had ended, or was not opened yet when the
+ *   receiver was given up;
  * - a receiver gets no state that was never shown while it had the transfer, or is older than its start;
- * - a state has one id, an id one state, but for the first one after a restore whose records have no time; sequence numbers have no gap and stand once in an epoch, unless the transfer was
- *   shown again when it was not known any more.
+ * - a state has one id, an id one state, except for the first one after a restore whose records have no time; sequence numbers
+ *   have no gap and are unique in an epoch, unless the transfer was shown again after it had been removed.
  */
 export function accountVirtual(lived: Lived): VirtualAccount {
   const { model, shown, got, logged, named } = lived;
@@ -122,7 +119,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
   account.problems.push(...placesTwice(known.filter(({ data }) => !forgotten.has(data.subject.id))));
   return account;
 
-  /** What nothing has shown for twice the retention: it is whole for the one, and compact for the other. */
+  /** Subjects that nothing has shown for twice the retention: stored whole for the first, and compact for the second. */
   function forgottenSubjects(): Set<string> {
     const lastMs = new Map<string, number>();
     const found = new Set<string>();
@@ -203,7 +200,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     else account.problems.push(`${receiver} was not reported ${key} ${describe(held)}`);
   }
 
-  /** What a receiver gets of which it had heard nothing before it was suspended waited until it was back, and says so. */
+  /** A receiver's first state of a transfer, when it was suspended, waited for its return, and the event reports this. */
   function holdWaiting(
     held: { receiver: string; transfer: Transfer; state: State; key: string; came: readonly Got[] },
     standings: readonly { one: Shown; at: readonly Standing[] }[],
@@ -236,7 +233,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     isLastDue: boolean,
   ): (typeof EXCUSES)[number] | null {
     const reasons = [...(idsOf.get(key) ?? [])].flatMap((id) => named.get(id) ?? []);
-    // What was suspended may end so; what was in the config when it was shown may not.
+    // A suspended pair may end so; a pair that was in the config when the state was shown may not.
     const mayEnd = due.every(({ atMs, transfer }) =>
       model.standings(receiver, transfer, atMs).some(({ state: is }) => is === 'out'),
     );
@@ -276,12 +273,12 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     );
   }
 
-  /** True when a receiver that stands so must get a state that is shown to it. */
+  /** True when a receiver with this standing must get a state that is shown to it. */
   function isDue({ startMs, isUnclear }: Standing, { atMs }: State): boolean {
     return !isUnclear && atMs >= startMs + SECOND_MS;
   }
 
-  /** True when nobody ran to remember since when a receiver had a state's transfer, as Redis lost it: it starts anew. */
+  /** True when Redis lost the start of a receiver's transfer and no process ran that knew it: it starts anew. */
   function isStartLost({ startMs }: Standing, state: State, shownMs: number): boolean {
     return lost.some(
       ({ fromMs, untilMs, isUnwatched }) =>
@@ -289,7 +286,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     );
   }
 
-  /** True when a page has shown that a transfer is of the wallet that a receiver has since then: a record does not name it. */
+  /** True when a page has shown that a transfer belongs to the wallet of a receiver since then: a record does not name it. */
   function isOfWallet({ transfer, atMs, isPage }: Shown, { startMs }: Standing): boolean {
     if (isPage || transfer.wallet === null) return true;
     return (pages.get(transfer) ?? []).some(
@@ -297,7 +294,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     );
   }
 
-  /** True when a receiver that stands so may get a state that is shown to it. */
+  /** True when a receiver with this standing may get a state that is shown to it. */
   function isFor(
     standing: Standing,
     { transfer, state }: { transfer: Transfer; state: State },

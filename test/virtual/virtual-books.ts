@@ -7,7 +7,7 @@ import { openSqlite } from '../../src/books/sql/sqlite.ts';
 import type { DayRules } from '../../src/domain/books/report.ts';
 import type { BooksReport } from '../../src/domain/books/report-schema.ts';
 
-/** More rounds than any step of a life has to read. */
+/** More rounds than any step of a life needs. */
 const MOST_ROUNDS = 100;
 
 const RULES = { zone: 'UTC', retentionMs: 400 * 86_400_000 };
@@ -16,7 +16,7 @@ const RULES = { zone: 'UTC', retentionMs: 400 * 86_400_000 };
 export class VirtualBooks {
   readonly #database: Database;
   readonly #store: BookStore;
-  /** What the report of each day was when it was closed. */
+  /** The report of each day at its close. */
   readonly #closed = new Map<string, string>();
   #isPrepared = false;
 
@@ -25,7 +25,7 @@ export class VirtualBooks {
     this.#store = new BookStore(this.#database);
   }
 
-  /** Reads the log to its end, and closes the days that are over, as the process that has the lease does every second. */
+  /** Reads the log to its end, and closes the days that are over, as the process with the lease does every second. */
   async feed(
     sources: FeedSources,
     rules: DayRules,
@@ -41,7 +41,7 @@ export class VirtualBooks {
     }
   }
 
-  /** Reads the closed days again, by other rules than they were closed with. Returns how many there are, and which differ. */
+  /** Reads the closed days again, by other rules than those of their close. Returns their number, and those that differ. */
   async account(
     sources: FeedSources,
     rules: DayRules,
@@ -65,7 +65,7 @@ export class VirtualBooks {
   }
 }
 
-/** What of a closed day stays: how a state was reported is as it is now (docs/books.md). */
+/** The part of a closed day that stays: the way in which a state was reported is the present one (docs/books.md). */
 function unchanging({ madeAt: _, readUntil: __, transfers, ...report }: BooksReport): string {
   return JSON.stringify({ ...report, transfers: transfers.map(({ reported: ___, ...row }) => row) });
 }

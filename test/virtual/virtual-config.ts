@@ -1,37 +1,35 @@
 import { stringify } from 'yaml';
 import { chance, integer, pick, type Random } from '../../sandbox/world/random.ts';
 
-/** A thing that a config may name: a wallet, an intent, a transaction, a job of the gateway or a vault, by the id of its subject. */
+/** An object of a config: a wallet, an intent, a transaction, a job of the gateway or a vault, by the id of its subject. */
 export type Item = string;
 
-/** A receiver that gets what happens to an item, as `<receiver> <item>`. */
+/** A receiver that gets the events of an item, as `<receiver> <item>`. */
 export type Pair = string;
 
 /** A subscription of a file. */
 export type Desk = { items: Item[]; receivers: string[] };
 
-/** What a config wants: its subscriptions by name, and the receivers that it has. */
+/** The demands of a config: its subscriptions by name, and its receivers. */
 export type Wanted = { desks: ReadonlyMap<string, Desk>; receivers: ReadonlySet<string> };
 
-/** What a file decides beside whom it gives what. `closeAfter` is of the books; `rpc`: payments of a chain are checked. */
+/** Further settings of a file. `closeAfter` belongs to the books; `rpc`: payments of a chain are checked. */
 export type Settings = { graceSpan: string; mode: 'watch' | 'manual'; closeAfter: string; rpc: boolean };
 
-/** The chain on which all transfers are paid. */
 export const CHAIN = 8453;
 
-/** Nobody listens there: what is to be checked waits. */
+/** No server listens there: payments wait to be checked. */
 const ENDPOINTS = [
   { name: 'own', url: 'http://127.0.0.1:9/' },
   { name: 'other', url: 'http://localhost:9/' },
 ];
 
-/** The file of one process, as an operator edits it. Items that stand under no name are out. */
+/** The file of one process, as an operator edits it. Items under no name are out. */
 export class VirtualConfig {
   readonly #frame: Readonly<Record<string, unknown>>;
   readonly #hooks: Readonly<Record<string, object>>;
   readonly #items: readonly Item[];
   desks = new Map<string, Desk>();
-  /** Receivers that the file leaves out. */
   away = new Set<string>();
   settings: Settings;
   #made = 0;
@@ -57,13 +55,12 @@ export class VirtualConfig {
     return `desk-${this.#made}`;
   }
 
-  /** The items that stand under no name. */
   get out(): Item[] {
     const named = new Set([...this.desks.values()].flatMap(({ items }) => items));
     return this.#items.filter((item) => !named.has(item));
   }
 
-  /** What is left of the desks once the receivers that are away are. */
+  /** The subscriptions without the receivers that are away. */
   #standing(): [string, Desk][] {
     return [...this.desks]
       .map(([name, { items, receivers }]): [string, Desk] => [
@@ -73,7 +70,6 @@ export class VirtualConfig {
       .filter(([, { items, receivers }]) => items.length > 0 && receivers.length > 0);
   }
 
-  /** The subscriptions, items and receivers of the file. */
   get wants(): Wanted & { items: Set<Item> } {
     const desks = new Map(this.#standing());
     return {
@@ -83,7 +79,7 @@ export class VirtualConfig {
     };
   }
 
-  /** The file, where a process has its data in `dataDir`. */
+  /** The text of the file of a process with its data in `dataDir`. */
   text(random: Random, dataDir: string): string {
     const of = (items: readonly Item[], kind: string): string[] =>
       items
@@ -161,7 +157,6 @@ export class VirtualConfig {
     this.put([item], random);
   }
 
-  /** Changes who gets what stands under a name. */
   reassign(random: Random): void {
     const names = [...this.desks.keys()];
     if (names.length === 0) return;
@@ -179,7 +174,6 @@ export class VirtualConfig {
     if (within.length > 0) this.leave([pick(random, within)]);
   }
 
-  /** Takes a receiver out, or puts one back. */
   turnReceiver(random: Random): void {
     const all = Object.keys(this.#hooks).filter((name) => name !== OPERATOR);
     if (this.away.size > 0) this.away.clear();
@@ -195,5 +189,4 @@ export class VirtualConfig {
   }
 }
 
-/** The receiver that gets the events of the operator. */
 export const OPERATOR = 'operator';

@@ -32,21 +32,20 @@ import type { VirtualTime } from './virtual-time.ts';
 /** A line of the log of a process. */
 export type LogLine = { level: number; msg: string; [field: string]: unknown };
 
-/** After how many more commands to Redis a process dies, and whether Redis still makes the last one, whose reply nobody hears. */
+/** Number of further commands before a process dies, and whether Redis executes the last one, whose reply is lost. */
 export type Dying = { commands: number; isLastMade: boolean };
 
-/** The process in which something is done. */
 const acting = new AsyncLocalStorage<VirtualProcess>();
 
-/** Rounds of polls in one step: enough for all that is due, and no endless loop where something is always due. */
+/** Rounds of polls in one step: enough for all due polls, and no endless loop where some poll is always due. */
 const MOST_ROUNDS = 60;
 
-/** Between two rounds of polls: what is due a moment later is polled in the same step. */
+/** Between two rounds of polls: a poll that is due shortly after belongs to the same step. */
 const ROUND_MS = 100;
 
 /**
- * Keeps every loop of the daemons of this process from running, and what only serves people from being served: each round
- * is made by a step. Polls that were claimed wait in the process instead of in BullMQ.
+ * Stops every loop of the daemons of this process, and the servers for people: a step makes each round. Claimed polls wait in the
+ * process instead of in BullMQ.
  */
 function holdLoops(): void {
   for (const held of [
@@ -122,9 +121,8 @@ export class VirtualProcess {
   #isAlive = true;
   #dying: Dying | null = null;
   readonly #died = Promise.withResolvers<void>();
-  /** Called before each poll. */
   onPoll: () => void = () => undefined;
-  /** Stores the books, at the end of each step: from what, and whether a day may be closed. */
+  /** Stores the books at the end of each step: their sources, and whether a day may be closed. */
   onBooks: (sources: FeedSources, isCertain: (redisMs: number) => boolean) => Promise<void> = async () =>
     undefined;
 
@@ -136,7 +134,6 @@ export class VirtualProcess {
     this.#time = time;
   }
 
-  /** Makes a process on a config file. */
   static async on(file: string, time: VirtualTime): Promise<VirtualProcess> {
     const source = new ConfigFile(file, {});
     const config = await source.load();
@@ -181,23 +178,22 @@ export class VirtualProcess {
     };
   }
 
-  /** Has it die soon. */
   die(dying: Dying): void {
     this.#dying = { ...dying };
   }
 
-  /** Dies at once: nothing of it goes on. */
+  /** Dies at once: none of its work goes on. */
   kill(): void {
     if (!this.#isAlive) return;
     this.#isAlive = false;
     this.#died.resolve();
-    // What it has sent reaches Redis.
+    // The commands that it has sent reach Redis.
     setTimeout(() => {
       for (const redis of this.#clients) redis.disconnect();
     }, 20).unref();
   }
 
-  /** Looks at its config file as it does every second, twice: a file that changes is read once it has stayed the same. */
+  /** Polls its config file as it does every second, twice: a changed file is read once it has stayed the same. */
   async look(): Promise<boolean> {
     return this.#do(async () => {
       await this.reloads?.look();
@@ -216,7 +212,7 @@ export class VirtualProcess {
     return state;
   }
 
-  /** All that it does by itself in some seconds: polls whatever is due, relays, delivers and checks. */
+  /** Does its own work of some seconds: polls all due items, relays, delivers and checks. */
   async step({ checksFirst = false } = {}): Promise<boolean> {
     return this.#do(async () => {
       const { parts } = this.#alive();
@@ -232,7 +228,7 @@ export class VirtualProcess {
     });
   }
 
-  /** What reads the log beside the relay: the checks of payments, and the books. */
+  /** The other readers of the log beside the relay: the checks of payments, and the books. */
   async #readLog(): Promise<void> {
     while (this.checkFeed !== null && (await this.checkFeed.step()) === 'more');
     await this.onBooks(this.bookSources, (redisMs) => this.clock?.mayActAt(redisMs) === true);
@@ -291,13 +287,12 @@ export class VirtualProcess {
     }
   }
 
-  /** Ends it as a service manager does. */
   async close(): Promise<void> {
     await this.#do(() => this.#daemon.close());
     this.#isAlive = false;
   }
 
-  /** Does something unless it dies first. */
+  /** Does some work unless it dies first. */
   async #do(what: () => Promise<unknown>): Promise<boolean> {
     if (!this.#isAlive) return false;
     const done = acting.run(this, what);

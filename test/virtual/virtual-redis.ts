@@ -3,10 +3,10 @@ import { connect, disconnect } from '../../src/store/connection.ts';
 import { RedisProcess } from '../support/redis-process.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-/** All keys of a Redis, as they were: name, dump, and when it expires (Unix ms; -1 for never). */
+/** All keys of a Redis at a time: name, dump, and expiry (Unix ms; -1 for never). */
 export type Copy = readonly { key: string; value: Buffer; expiresMs: number }[];
 
-/** A Redis whose clock is virtual, and that can be put back to how it was, as by a dump or by a replica that was behind. */
+/** A Redis whose clock is virtual, and that can be set back as by a dump or by a replica that was behind. */
 export class VirtualRedis {
   readonly #process: RedisProcess;
   readonly client: Redis;

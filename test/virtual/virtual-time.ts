@@ -3,14 +3,15 @@ import { performance } from 'node:perf_hooks';
 import timers from 'node:timers/promises';
 import { ShiftedClock } from '../support/shifted-clock.ts';
 
-/** When a life begins, so that every run has the same times: 2026-01-05, a Monday, 00:00 UTC. */
+/** Start of a life, so that every run has the same times: 2026-01-05, a Monday, 00:00 UTC. */
 const BEGIN_MS = Date.UTC(2026, 0, 5);
 
 type Wait = typeof timers.setTimeout;
 
 /**
- * A wall clock that stands still until it is moved: `Date.now()` of this process, and the clock of a Redis that is started
- * with its `env`. The monotonic clock, `performance.now()`, goes with the true time. Whoever awaits `setTimeout` of `node:timers/promises` moves it on and waits no longer than that takes.
+ * A wall clock that moves only on request: `Date.now()` of this process, and the clock of a Redis that is started with its `env`.
+ * The monotonic clock, `performance.now()`, follows the true time. An awaited `setTimeout` of `node:timers/promises` advances it
+ * and takes no real time.
  */
 export class VirtualTime {
   readonly #clock = new ShiftedClock();
@@ -18,7 +19,7 @@ export class VirtualTime {
   readonly #realWait = timers.setTimeout;
   readonly #realMonotonic = performance.now;
   #nowMs = BEGIN_MS;
-  /** How far the clocks of the processes and of Redis are off, ms. */
+  /** Offsets of the clocks of the processes and of Redis, ms. */
   #offMs = { processes: 0, redis: 0 };
 
   constructor() {
@@ -36,12 +37,11 @@ export class VirtualTime {
     syncBuiltinESMExports();
   }
 
-  /** Of a Redis that shall have this clock. */
   get env(): Readonly<Record<string, string>> {
     return this.#clock.env;
   }
 
-  /** The true time: that of the upstream, and of everybody else. */
+  /** The true time: that of the upstream and of all others. */
   get nowMs(): number {
     return this.#nowMs;
   }
@@ -56,7 +56,7 @@ export class VirtualTime {
     this.#set();
   }
 
-  /** Sets the clocks of the processes and of Redis so far ahead of the true time (behind where negative), ms. */
+  /** Sets the offsets of the clocks of the processes and of Redis from the true time (negative: behind), ms. */
   setOff(ms: { processes: number; redis: number }): void {
     this.#offMs = ms;
     this.#set();

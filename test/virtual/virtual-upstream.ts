@@ -4,7 +4,6 @@ import { type Asked, intentRecord, type Scripted, ScriptedUpstream } from '../su
 import { CHAIN } from './virtual-config.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-/** The lives that transfers lead. */
 const LIVES = [
   ['pending', 'filled', 'settled'],
   ['pending', 'filled', 'settled'],
@@ -12,7 +11,7 @@ const LIVES = [
   ['pending', 'failed'],
 ];
 
-/** Those of jobs of the gateway and of vaults, whose records have no time. */
+/** Lives of jobs of the gateway and of vaults, whose records have no time. */
 const JOB_LIVES = [
   ['pending', 'permit_sent', 'completed'],
   ['pending', 'failed'],
@@ -26,13 +25,10 @@ const STATUS_PATH = '/v1/intents/status';
 const JOB_PATH = '/deposit-gateway/v1/gasless/jobs/';
 const VAULT_PATH = '/deposit-gateway/v2/depositAddresses/';
 
-/** A state of a transfer. `updatedAt` is Unix seconds, 0 where its records have no time; `atMs` is when it came. */
+/** A state of a transfer. `updatedAt` is Unix seconds, 0 where its records have no time; `atMs` is its true time. */
 export type State = { status: string; updatedAt: number; atMs: number };
 
-/**
- * A transfer, or a job or vault; `subject` is its id in its one form. Of a wallet (null: only whoever names it finds it), or of a
- * transaction.
- */
+/** A transfer, job or vault; `subject` is its canonical id. Of a wallet (null: found only by its name), or of a transaction. */
 export type Transfer = {
   subject: string;
   wallet: string | null;
@@ -41,13 +37,13 @@ export type Transfer = {
   states: State[];
 };
 
-/** An answer showed a state. `poll` is the number of the poll that it answered; `isPage`: it listed a wallet. */
+/** A state that an answer showed. `poll` is the number of the answered poll; `isPage`: it listed a wallet. */
 export type Shown = { transfer: Transfer; state: State; atMs: number; poll: number; isPage: boolean };
 
-/** In which order pages list transfers, and for how long cursors hold (ms). */
+/** Order of the transfers on pages, and lifetime of cursors (ms). */
 export type Listing = { order: 'newest' | 'oldest' | 'mixed'; cursorMs: number };
 
-/** An upstream whose time is virtual, and that knows what its answers showed. */
+/** An upstream in virtual time that records the states that its answers showed. */
 export class VirtualUpstream {
   readonly #time: VirtualTime;
   readonly #random: Random;
@@ -57,7 +53,7 @@ export class VirtualUpstream {
   #made = 0;
   #poll = 0;
   listing: Listing = { order: 'newest', cursorMs: Number.POSITIVE_INFINITY };
-  /** How far the `Date` of answers is off, ms: each answer takes the next, the last one stays. */
+  /** Offsets of the `Date` of answers, ms: each answer uses the next; the last one repeats. */
   dateOffMs: number[] = [0];
   isAway = false;
 
@@ -79,7 +75,7 @@ export class VirtualUpstream {
     await this.#server.close();
   }
 
-  /** A poll begins: what is shown from now on belongs to it. */
+  /** Begins a poll: later answers belong to it. */
   nextPoll(): void {
     this.#poll += 1;
   }
@@ -88,7 +84,6 @@ export class VirtualUpstream {
     return this.#poll;
   }
 
-  /** A transfer is born. */
   bear(of: { wallet?: string; tx?: string; hash?: string; isAddress?: boolean }): Transfer {
     this.#made += 1;
     const id = of.hash ?? `0x${(this.#made + 0xa0_00_00).toString(16).padStart(of.isAddress ? 40 : 64, 'c')}`;
@@ -104,7 +99,7 @@ export class VirtualUpstream {
     return transfer;
   }
 
-  /** A job of the gateway, or a vault, is born by its id. */
+  /** Adds a job of the gateway, or a vault, by its id. */
   bearTimeless(subject: string): void {
     const life = pick(this.#random, subject.startsWith('vault:') ? VAULT_LIVES : JOB_LIVES);
     const transfer: Transfer = { subject, wallet: null, tx: null, life, states: [] };
@@ -112,7 +107,7 @@ export class VirtualUpstream {
     this.move(transfer);
   }
 
-  /** A transfer moves on. Nothing happens to one that has ended. */
+  /** Moves a transfer on. An ended one does not change. */
   move(transfer: Transfer): void {
     const status = transfer.life[transfer.states.length];
     if (status === undefined) return;
@@ -121,7 +116,6 @@ export class VirtualUpstream {
     transfer.states.push({ status, updatedAt, atMs: this.#time.nowMs });
   }
 
-  /** Those that have not ended. */
   get living(): Transfer[] {
     return this.transfers.filter(({ life, states }) => states.length < life.length);
   }
@@ -210,7 +204,7 @@ export class VirtualUpstream {
   #record({ subject, tx }: Transfer, { status, updatedAt }: State): JsonObject {
     const colon = subject.indexOf(':');
     const [kind, id] = [subject.slice(0, colon), subject.slice(colon + 1)];
-    // Whoever checksums an address writes the same one otherwise.
+    // A client that checksums an address writes it in another case.
     const spelled = chance(this.#random, 0.5) ? id : `0x${id.slice(2).toUpperCase()}`;
     if (kind === 'deposit-address') return { id: `${kind}:${spelled}`, type: kind, status, updatedAt };
     const paid = (txHash: string): JsonObject => ({
@@ -236,7 +230,7 @@ export class VirtualUpstream {
   }
 }
 
-/** The most records of a page: small, so that some wallets have several. */
+/** Greatest number of records of a page: small, so that some wallets have several. */
 const MOST = 8;
 
 const TOKEN = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
@@ -252,7 +246,7 @@ function turned({ subject }: Transfer): string {
   return [...subject].reverse().join('');
 }
 
-/** A number of a transfer of some life that has not ended. */
+/** A random transfer of some life that has not ended. */
 export function someLiving(upstream: VirtualUpstream, random: Random, most: number): Transfer[] {
   const { living } = upstream;
   return Array.from(

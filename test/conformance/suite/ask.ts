@@ -7,7 +7,7 @@ import { given, type Target } from './rule.ts';
 /** An answer; `body` is undefined where it is not JSON. */
 export type Reply = { status: number; headers: Record<string, string>; body: unknown; text: string };
 
-/** What is asked. `key` null sends none; `body` is sent as JSON, text as it is. */
+/** A request. `key` null sends none; `body` is sent as JSON, text unchanged. */
 export type Question = {
   method?: 'GET' | 'POST';
   path: string;
@@ -43,20 +43,20 @@ async function send(baseUrl: string, question: Question & { key: string | null }
   };
 }
 
-/** Asks the service, with its key unless the question says otherwise. */
+/** Sends a request to the service, with its key unless the question has another. */
 export function ask(target: Target, question: Question): Promise<Reply> {
   target.tally?.answered();
   return send(target.baseUrl, { key: target.apiKey, ...question });
 }
 
-/** Asks the open quoting service for quotes; there is no key. */
+/** Requests quotes of the open quoting service; there is no key. */
 export function askOpenly(target: Target, body: unknown): Promise<Reply> {
   const question = { method: 'POST', path: '/api/v3/quotes/exactIn', key: null, body } as const;
   target.tally?.answered();
   return send(given(target, 'quotesUrl'), question);
 }
 
-/** The body of an answer; fails unless it has this status and is JSON. */
+/** The body of an answer; fails on another status or a body that is not JSON. */
 export function bodyOf(reply: Reply, status = 200): unknown {
   same(reply.status, status, `HTTP status of ${reply.text.slice(0, 200)}`);
   holds(reply.body !== undefined, `found ${reply.text.slice(0, 200)}, expected JSON`);
@@ -73,7 +73,7 @@ const problemSchema = z.looseObject({
   solverErrors: z.array(z.unknown()).optional(),
 });
 
-/** The Problem of a refusal; fails unless it has this status and code. */
+/** The Problem of a refusal; fails on another status or code. */
 export function refused(reply: Reply, status: number, code: string): z.infer<typeof problemSchema> {
   const problem = conforms(problemSchema, bodyOf(reply, status), 'Problem');
   same(problem.code, code, 'code');

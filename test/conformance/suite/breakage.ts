@@ -1,16 +1,16 @@
-/** A request on its way; `path` carries the query. */
+/** A request under way; `path` includes the query. */
 export type Asked = { method: string; path: string; headers: Record<string, string>; body: string };
 
-/** An answer on its way back. */
+/** An answer under way. */
 export type Answered = { status: number; headers: Record<string, string>; body: string };
 
-/** How a rule is broken on the way between a client and a service that keeps it. */
+/** A modification that breaks a rule between a client and a service that obeys it. */
 export type Breakage = {
   request?: (asked: Asked) => Asked;
   answer?: (answered: Answered, asked: Asked) => Answered | Promise<Answered>;
 };
 
-/** Which answers are touched; what is left out does not matter. `code` stands in the answer's body. */
+/** Selects the affected answers; an omitted member matches all. `code` is in the answer's body. */
 export type On = { path?: RegExp; method?: string; status?: number; code?: string; sent?: RegExp };
 
 type Members = Record<string, unknown>;
@@ -20,7 +20,7 @@ export function isMembers(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Text as JSON; undefined when it is none. */
+/** Text as JSON; undefined when it is not JSON. */
 export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -64,7 +64,7 @@ function matches(on: On, answered: Answered, asked: Asked): boolean {
   return isMembers(body) && body.code === code;
 }
 
-/** Answers that match are changed. */
+/** Changes matching answers. */
 export function changing(
   on: On,
   change: (answered: Answered, asked: Asked) => Answered | Promise<Answered>,
@@ -74,7 +74,7 @@ export function changing(
   };
 }
 
-/** A member of every object at a place of the answer becomes something else: a value, undefined to take it out, or a function of it. */
+/** Replaces a member of every object at a place of the answer: by a value, by undefined to remove it, or by a function of it. */
 export function member(on: On, place: string, name: string, value: unknown): Breakage {
   return changing(on, (answered) => ({
     ...answered,
@@ -82,7 +82,7 @@ export function member(on: On, place: string, name: string, value: unknown): Bre
   }));
 }
 
-/** Another answer takes the place of one that matches. */
+/** Replaces matching answers by another one. */
 export function instead(on: On, answer: { status?: number; type?: string; body?: unknown }): Breakage {
   return changing(on, ({ status, headers, body }) => ({
     status: answer.status ?? status,
@@ -91,17 +91,17 @@ export function instead(on: On, answer: { status?: number; type?: string; body?:
   }));
 }
 
-/** What should be refused is taken. */
+/** Accepts a request that should be refused. */
 export function taken(on: On, body: unknown = {}): Breakage {
   return instead(on, { status: 200, body });
 }
 
-/** A code of the table is another one. */
+/** Replaces a code of the table by another. */
 export function otherCode(code: string): Breakage {
   return member({ code }, '', 'code', 'some-other-code');
 }
 
-/** Requests to paths that match carry another query parameter, or none. */
+/** Sets or removes a query parameter of requests to matching paths. */
 export function asking(path: RegExp, name: string, value?: string): Breakage {
   return {
     request: (asked) => {
@@ -115,7 +115,7 @@ export function asking(path: RegExp, name: string, value?: string): Breakage {
   };
 }
 
-/** Requests to paths that match carry another member in their body, or none. */
+/** Sets or removes a body member of requests to matching paths. */
 export function sending(path: RegExp, place: string, name: string, value?: unknown): Breakage {
   return {
     request: (asked) =>

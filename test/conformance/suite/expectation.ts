@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { z } from 'zod';
 import { isMembers } from './breakage.ts';
 
-/** Fails unless a condition holds. */
+/** Fails unless a condition is true. */
 export function holds(condition: boolean, message: string): asserts condition {
   assert.ok(condition, message);
 }
@@ -13,7 +13,7 @@ export function same(found: unknown, expected: unknown, what: string): void {
   assert.deepEqual(found, expected, `${what}: found ${shown}, expected ${wanted}`);
 }
 
-/** A value read by a schema; fails when it does not fit. */
+/** Parses a value by a schema; fails when it does not match. */
 export function conforms<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
@@ -21,7 +21,7 @@ export function conforms<T>(schema: z.ZodType<T>, value: unknown, what: string):
   assert.fail(`${what}: found ${JSON.stringify(value)?.slice(0, 500)}; ${problems.join('; ')}`);
 }
 
-/** What stands at a place of a JSON value, such as `results.0.id`; undefined when nothing does. */
+/** The value at a place of a JSON value, such as `results.0.id`; undefined when there is none. */
 export function read(value: unknown, place: string): unknown {
   let found = value;
   for (const key of place.split('.')) {

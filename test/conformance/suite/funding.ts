@@ -5,7 +5,6 @@ import { funderKey } from './quoting.ts';
 import { given, type Target } from './rule.ts';
 import { type Signed, type Signing, signErc2612, signErc3009, signPermit2, signPermit3 } from './signing.ts';
 
-/** The gasless submits of v1. */
 export const SUBMITS = {
   'erc-3009': signErc3009,
   permit2: signPermit2,
@@ -14,10 +13,9 @@ export const SUBMITS = {
 
 export type Scheme = keyof typeof SUBMITS;
 
-/** How an authorization differs from one that is right. */
+/** Differences between an authorization and a correct one. */
 export type Changes = Partial<Pick<Signing, 'key' | 'from' | 'nonce' | 'until' | 'value'>>;
 
-/** Paths of the deposit-vault endpoints. */
 export const VAULTS = {
   create: '/v1/deposit-gateway/deposit-addresses',
   erc3009: '/v1/deposit-gateway/submit/erc-3009',
@@ -26,7 +24,7 @@ export const VAULTS = {
   olderErc3009: '/deposit-gateway/v1/gasless/transferWithAuthorization',
 } as const;
 
-/** A payload that funds a quote. */
+/** Makes a payload that funds a quote. */
 export async function fundingOf(
   target: Target,
   { quoteId, scheme = 'erc-3009', ...changes }: Changes & { quoteId: string; scheme?: Scheme },
@@ -47,15 +45,15 @@ export function submit(
   return ask(target, { method: 'POST', path, body: payload, ...(key === undefined ? {} : { key }) });
 }
 
-/** A vault as the endpoints name it. */
+/** Names a vault as the endpoints do. */
 export type VaultPlace = { address: string; chainId: number };
 
-/** Asks for a vault. */
+/** Requests a vault. */
 export function askVault(target: Target, body: unknown = given(target, 'vaultRequest')): Promise<Reply> {
   return atVaults(target, { path: VAULTS.create, body });
 }
 
-/** A new vault, the record that made it known, and what it was quoted for. */
+/** A new vault, the record that named it, and its quoted amounts. */
 export async function newVault(
   target: Target,
 ): Promise<{ place: VaultPlace; record: unknown; amount: bigint }> {
@@ -66,7 +64,7 @@ export async function newVault(
   return { place, record, amount: BigInt(text(record, 'amount')) };
 }
 
-/** Asks a deposit-vault endpoint; they need no key. */
+/** Calls a deposit-vault endpoint; they need no key. */
 export function atVaults(
   target: Target,
   { path, body, query }: { path: string; body?: unknown; query?: Record<string, string> },
@@ -79,7 +77,7 @@ export function atVaults(
   });
 }
 
-/** A body that funds a vault by an ERC-3009 transfer. */
+/** Makes a body that funds a vault by an ERC-3009 transfer. */
 export async function vaultTransfer(
   target: Target,
   { vault, value, ...changes }: Changes & { vault: VaultPlace; value: bigint },
@@ -97,7 +95,7 @@ export async function vaultTransfer(
 
 const MOST_PERMITS = 200n;
 
-/** Funds a vault by an EIP-2612 permit; the answer, and the body that was sent. How many permits the owner has signed before is found out by trying. */
+/** Funds a vault by an EIP-2612 permit; returns the answer and the sent body. Finds the owner's permit count by trying. */
 export async function submitPermit(
   target: Target,
   { vault, value }: { vault: VaultPlace; value: bigint },
@@ -114,7 +112,7 @@ export async function submitPermit(
   }
 }
 
-/** Looks a vault up at the older path. The name of the chain's parameter is not shown: `sourceChainId` is assumed. */
+/** Requests a vault at the older path. The name of the chain's parameter is not documented: `sourceChainId` is assumed. */
 export function lookUpVault(target: Target, { address, chainId }: VaultPlace): Promise<Reply> {
   return atVaults(target, {
     path: `/deposit-gateway/v2/depositAddresses/${address}`,
@@ -122,7 +120,7 @@ export function lookUpVault(target: Target, { address, chainId }: VaultPlace): P
   });
 }
 
-/** Looks a job of the deposit gateway up. */
+/** Requests a job of the deposit gateway. */
 export function lookUpJob(target: Target, id: string): Promise<Reply> {
   return atVaults(target, { path: `/deposit-gateway/v1/gasless/jobs/${id}` });
 }

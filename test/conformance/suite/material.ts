@@ -5,14 +5,14 @@ const uuid = z.guid();
 const end = z.strictObject({ chainId: z.int(), token: z.string() });
 const vault = z.strictObject({ address: z.string(), chainId: z.int() });
 
-/** A route that is quoted; `amount` is base units of the source token. */
+/** A route of a quote; `amount` is base units of the source token. */
 const routeSchema = z.strictObject({
   source: end.extend({ funder: z.string() }),
   destination: end.extend({ recipient: z.string() }),
   amount: z.string(),
 });
 
-/** What cannot be known of a service from its interface. Every part but the route may be left out. */
+/** Facts about a service that its interface does not tell. Every part but the route is optional. */
 export const materialSchema = z.strictObject({
   route: routeSchema.describe(
     'A route from an EVM chain to another; its source token knows ERC-3009 and EIP-2612 under the name USD Coin, version 2.',
@@ -70,8 +70,8 @@ export const materialSchema = z.strictObject({
   expiredVault: vault.optional().describe('A vault made by `vaultRequest` that has expired unfunded.'),
 });
 
-/** What is known of a service. */
+/** Known facts about a service. */
 export type Material = z.infer<typeof materialSchema>;
 
-/** A route that is quoted. */
+/** A route of a quote. */
 export type Route = z.infer<typeof routeSchema>;

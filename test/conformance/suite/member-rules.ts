@@ -3,23 +3,22 @@ import { member, type On } from './breakage.ts';
 import { conforms, holds, read } from './expectation.ts';
 import type { Rule, Target } from './rule.ts';
 
-/** One row of a table of members. */
 type Row = {
-  /** The member; `execution.transaction` lies deeper. */
+  /** The member; `execution.transaction` is nested. */
   name: string;
   title: string;
   schema: z.ZodType;
-  /** True when every record must have it. */
+  /** True for a member of every record. */
   required?: true;
-  /** Values each of which must be shown at least once, such as every word of a list. */
+  /** Values that must each be shown at least once, such as every word of a list. */
   shows?: readonly unknown[];
-  /** What the member becomes when the rule is broken; by default it goes, or where it need not be there is a thing of no meaning. */
+  /** Value of the member when the rule is broken; by default removed, or meaningless where it is optional. */
   broken?: unknown;
 };
 
 const NO_MEANING = { of: 'no meaning' };
 
-/** Makes a rule of every row of a table of members. `place` tells where the records stand in the answers that match `on`. */
+/** Makes a rule of every row of a table of members. `place`: the place of the records in the answers that match `on`. */
 export function memberRules({
   prefix,
   records,

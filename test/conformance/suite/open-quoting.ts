@@ -21,7 +21,7 @@ export function openRequest(target: Target): Record<string, unknown> {
   };
 }
 
-/** The entries that solvers gave, for both kinds of execution. */
+/** The solvers' entries, for both kinds of execution. */
 export async function openEntries(target: Target): Promise<unknown[]> {
   const body = { ...openRequest(target), intentExecutionTypes: ['SELF_PUBLISH', 'GASLESS'] };
   return list(bodyOf(await askOpenly(target, body), 201), 'data');

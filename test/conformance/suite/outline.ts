@@ -1,14 +1,12 @@
-/** Numbered rules, from 1. */
 function numbered(prefix: string, count: number): string[] {
   return Array.from({ length: count }, (_, index) => `${prefix} ${index + 1}`);
 }
 
-/** Rows of a table, or items of a list, with a space between. */
 function rows(prefix: string, names: string): string[] {
   return names.split(' ').map((name) => `${prefix}: ${name}`);
 }
 
-/** Every place of the interface that says something: its sections, with their numbered rules, table rows and items. */
+/** Every place of the interface with a statement: its sections, with their numbered rules, table rows and items. */
 export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
   'What the service does': [
     ...numbered('service', 1),
@@ -195,7 +193,7 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
   Versioning: numbered('versioning rule', 7),
 };
 
-/** The place that a rule or a reason belongs to: its id without the letter or the words that tell it from others. */
+/** The place of a rule or a reason: its id without the letter or the words that distinguish it. */
 export function placeOf(id: string): string {
   return id
     .replace(/ \([^)]*\)$/, '')

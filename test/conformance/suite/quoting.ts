@@ -22,7 +22,7 @@ export function quoteRequest(target: Target, route: Route = target.material.rout
   };
 }
 
-/** A copy of a body with something else at a place such as `source.funder`; undefined takes it out. */
+/** A copy of a body with another value at a place such as `source.funder`; undefined removes it. */
 export function changed(body: Body, place: string, value: unknown): Body {
   const copy = structuredClone(body);
   const keys = place.split('.');
@@ -38,17 +38,17 @@ export function changed(body: Body, place: string, value: unknown): Body {
   return copy;
 }
 
-/** Asks for a quote with a body, whatever it is. */
+/** Requests a quote with any body. */
 export function askQuote(target: Target, body: unknown, key: string | null = target.apiKey): Promise<Reply> {
   return ask(target, { method: 'POST', path: '/v1/quotes', body, key });
 }
 
-/** A quote; fails when there is none. */
+/** Requests a quote; fails when there is none. */
 export async function newQuote(target: Target, route?: Route): Promise<unknown> {
   return bodyOf(await askQuote(target, quoteRequest(target, route)));
 }
 
-/** A quote that the account of the funder's key can fund. */
+/** Requests a quote that the account of the funder's key can fund. */
 export async function newFundableQuote(target: Target, route?: Route): Promise<unknown> {
   const { address } = privateKeyToAccount(funderKey(target));
   return bodyOf(await askQuote(target, changed(quoteRequest(target, route), 'source.funder', address)));
@@ -59,7 +59,7 @@ export function funderKey(target: Target): Hex {
   return given(target, 'funder').key;
 }
 
-/** The answer of the status endpoint. */
+/** Requests the status endpoint. */
 export function askStatus(target: Target, query: Record<string, string>): Promise<Reply> {
   return ask(target, { path: '/v1/intents/status', query });
 }
@@ -80,7 +80,7 @@ export function entriesOf(body: unknown): unknown[] {
   return isMembers(body) ? (Object.values(body).find((value) => Array.isArray(value)) ?? []) : [];
 }
 
-/** Who signs the quotes of a chain, in lower case. */
+/** Address that signs the quotes of a chain, in lower case. */
 export async function quoteSigner(target: Target, chainId: number): Promise<string> {
   const chains = entriesOf(bodyOf(await ask(target, { path: '/v1/chains' })));
   const chain = chains.find((entry) => read(entry, 'chainId') === chainId);
@@ -97,7 +97,7 @@ export function hashesOf(quote: unknown): Hex[] {
   return [...new Set(hashes)].sort().map(hex);
 }
 
-/** Who signed a quote, in lower case; `chainId` is that of the domain. Fails when nobody can have. */
+/** Address that signed a quote, in lower case; `chainId` is that of the domain. Fails when no address can have. */
 export async function signerOf(quote: unknown, chainId: number): Promise<string> {
   const expiresAt = read(quote, 'expiresAt');
   holds(typeof expiresAt === 'number', 'expiresAt: expected Unix seconds');

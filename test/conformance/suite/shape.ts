@@ -1,6 +1,5 @@
 import { z } from 'zod';
 
-/** Shapes that the interface uses again and again. */
 export const baseUnits = z.string().regex(/^\d+$/, { error: 'expected base units as a decimal string' });
 
 /** Unix seconds of this century: milliseconds are too large for it. */

@@ -13,29 +13,27 @@ import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
 const PERMIT2 = '0x000000000022D473030F116dDEE9F6B43aC78BA3';
 const PERMIT3 = '0x000000000033D473030F116DDee9F6b43AC78ba3';
 
-/** Who signs, and what it is to pay. Amounts are base units; `to` receives, or may spend. */
+/** The signer, and the signed payment. Amounts are base units; `to` receives, or may spend. */
 export type Signing = {
   key: Hex;
   chainId: number;
   token: string;
   to: string;
   value: bigint;
-  /** Whose tokens move; the signer's own when left out. */
+  /** The owner of the tokens; the signer when omitted. */
   from?: string;
   nonce?: Hex;
-  /** Unix seconds; an hour from now when left out. */
+  /** Unix seconds; an hour from now when omitted. */
   until?: bigint;
 };
 
-/** A signed authorization as it is sent: amounts and times as decimal strings. */
+/** A signed authorization in its sent form: amounts and times as decimal strings. */
 export type Signed = { authorization: Record<string, unknown>; signature: Hex };
 
-/** A nonce that was never used. */
 function newNonce(): Hex {
   return toHex(randomBytes(32));
 }
 
-/** Unix seconds, an hour from now. */
 function inAnHour(): bigint {
   return BigInt(Math.floor(Date.now() / 1000) + 3600);
 }
@@ -63,7 +61,7 @@ export async function signErc3009(signing: Signing): Promise<Signed> {
   });
 }
 
-/** Signs an EIP-2612 permit; `count` tells how many this owner has signed for the token before. */
+/** Signs an EIP-2612 permit; `count` is the number of the owner's earlier permits for the token. */
 export async function signErc2612(signing: Signing, count: bigint): Promise<Signed> {
   const account = privateKeyToAccount(signing.key);
   const owner = signing.from ?? account.address;

@@ -18,7 +18,7 @@ import { VAULT_ENDPOINT_RULES } from './rules/vault-endpoints.ts';
 import { VERSIONING_RULES } from './rules/versioning.ts';
 import { SERVICE_RULES } from './rules/what-the-service-does.ts';
 
-/** Every rule of the interface that an answer can show, in the interface's order. */
+/** Every observable rule of the interface, in its order. */
 export const RULES: readonly Rule[] = [
   ...SERVICE_RULES,
   ...CONVENTION_RULES,

@@ -7,7 +7,7 @@ function unseen(section: string, reasons: Readonly<Record<string, string>>): Uno
 const NOT_SHOWN = 'The interface does not show it: any answer conforms';
 const LISTED = 'Only listed: the interface shows no shape to hold an answer against';
 
-/** What the interface says and no answer can show, and why. */
+/** Statements of the interface that no answer can show, with reasons. */
 export const UNOBSERVABLE: readonly Unobservable[] = [
   ...unseen('What the service does', {
     'service 4e (direct transfer)': 'A direct transfer to a vault happens on a chain, not over HTTP',

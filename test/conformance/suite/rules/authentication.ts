@@ -21,7 +21,6 @@ const WRONG_KEY = 'conformance-no-such-key';
 const ADDRESS = `0x${'0'.repeat(39)}1`;
 const VAULT_LOOK_UP = { path: `/v1/deposit-gateway/${ADDRESS}`, query: { sourceChainId: '1' } };
 
-/** One request to every endpoint that wants a key. */
 const keyed = (target: Target): Question[] => [
   { path: '/v1/chains' },
   { path: '/v1/tokens' },
@@ -32,7 +31,7 @@ const keyed = (target: Target): Question[] => [
   { method: 'POST', path: '/v1/gasless/submit/permit3', body: {} },
 ];
 
-/** Requests to the deposit-vault endpoints under /v1, which want none. */
+/** Requests to the deposit-vault endpoints under /v1, which need no key. */
 const OPEN: readonly Question[] = [
   VAULT_LOOK_UP,
   { path: VAULTS.status, query: { id: 'none' } },
@@ -41,13 +40,11 @@ const OPEN: readonly Question[] = [
   { method: 'POST', path: VAULTS.erc2612, body: {} },
 ];
 
-/** A submit of a quote that is right but for the changes. */
 async function submitWith(target: Target, changes: Changes) {
   const quoteId = text(await newFundableQuote(target), 'id');
   return submit(target, { payload: await fundingOf(target, { quoteId, ...changes }) });
 }
 
-/** Who may ask what, numbered as there. */
 export const AUTHENTICATION_RULES: readonly Rule[] = inSection('Authentication', [
   {
     id: 'authentication rule 1',

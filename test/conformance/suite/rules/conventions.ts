@@ -18,7 +18,6 @@ import {
 import { given, inSection, type Need, type Rule } from '../rule.ts';
 import { baseUnits, prefixedJob, prefixedQuote, unixSeconds } from '../shape.ts';
 
-/** Refused unless an address has the form of its chain. */
 function addressRule(
   id: string,
   { of, need, place, wrong }: { of: string; need?: Need; place: string; wrong: string },
@@ -39,7 +38,6 @@ function addressRule(
   };
 }
 
-/** The conventions, in the order in which the interface lists them. */
 export const CONVENTION_RULES: readonly Rule[] = inSection('Conventions', [
   {
     id: 'conventions: JSON',

@@ -16,7 +16,6 @@ import {
 } from '../quoting.ts';
 import { inSection, type Rule } from '../rule.ts';
 
-/** A key of a request that must be there. */
 function requiredKey(place: string): Omit<Rule, 'section'> {
   return {
     id: `POST /v1/quotes: ${place}`,
@@ -199,5 +198,4 @@ const QUOTE_REQUEST_RULES = inSection('POST /v1/quotes', [
   },
 ]);
 
-/** What the endpoints of v1 take and give. */
 export const ENDPOINT_RULES: readonly Rule[] = [...V1_RULES, ...QUOTE_REQUEST_RULES];

@@ -15,7 +15,6 @@ import { given, inSection, type Need, type Rule, type Stage, type Target } from 
 
 type Answerer = (target: Target) => Promise<Reply>;
 
-/** A code with its status, and how to bring it about. */
 function code(
   status: number,
   name: string,
@@ -28,7 +27,7 @@ function code(
     ...common,
     check: async (target) => {
       const reply = await bring(target);
-      // Other unfillable routes may still surface so, says rule 3 of the errors.
+      // Other unfillable routes may still cause it, by rule 3 of the errors.
       if (orSolverError && reply.status === 502) refused(reply, 502, 'solver-error');
       else refused(reply, status, name);
     },
@@ -36,7 +35,7 @@ function code(
   };
 }
 
-/** A code that comes only when something is wrong with the service. */
+/** A code that the service returns only when it has a problem. */
 function failure(status: number, name: string): Omit<Rule, 'section'> {
   return code(status, name, {
     title: 'a service in this trouble says so, as a Problem',
@@ -45,7 +44,6 @@ function failure(status: number, name: string): Omit<Rule, 'section'> {
   });
 }
 
-/** A request for a quote with something else at a place. */
 const quoteWith =
   (place: string, value: (target: Target) => unknown): Answerer =>
   (target) =>
@@ -277,5 +275,4 @@ const CODE_RULES: Omit<Rule, 'section'>[] = [
   },
 ];
 
-/** Every code of the table, in the table's order. */
 export const ERROR_CODE_RULES: readonly Rule[] = inSection('Errors: status and code table', CODE_RULES);

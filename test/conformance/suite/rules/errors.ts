@@ -8,7 +8,6 @@ import { given, inSection, type Rule, type Target } from '../rule.ts';
 
 const UUID = '00000000-0000-4000-8000-000000000000';
 
-/** The whole text of a refusal of the status endpoint. */
 async function saidAt(target: Target, query: Record<string, string>): Promise<string> {
   const reply = await askStatus(target, query);
   refused(reply, 400, 'invalid-request');
@@ -284,5 +283,4 @@ const RULES = inSection('Errors: rules', [
   },
 ]);
 
-/** Formats of errors, and the numbered rules about them. */
 export const ERROR_RULES: readonly Rule[] = [...FORMAT_RULES, ...RULES];

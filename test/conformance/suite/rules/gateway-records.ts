@@ -79,5 +79,4 @@ const VAULT_RULES = inSection(
   { stage: 'finished', needs: ['vault'] },
 );
 
-/** What the deposit-vault endpoints say, member by member. */
 export const GATEWAY_RECORD_RULES: readonly Rule[] = [...JOB_RULES, ...VAULT_RULES];

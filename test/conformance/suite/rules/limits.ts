@@ -8,7 +8,7 @@ import { given, inSection, type Rule } from '../rule.ts';
 
 const OLDER = /transferWithAuthorization/;
 
-/** A field of a gasless transfer at the edge of what is allowed. */
+/** A field of a gasless transfer at the edge of the permitted values. */
 function transferLimit(
   name: string,
   title: string,
@@ -31,7 +31,6 @@ function transferLimit(
   };
 }
 
-/** What is limited. */
 export const LIMIT_RULES: readonly Rule[] = inSection('Limits', [
   {
     id: 'limits: limit a',

@@ -5,7 +5,6 @@ import { OPEN_QUOTES, openRequest } from '../open-quoting.ts';
 import { changed } from '../quoting.ts';
 import { inSection, type Rule } from '../rule.ts';
 
-/** What `POST /api/v3/quotes/exactIn` answers. */
 export const OPEN_ENDPOINT_RULES: readonly Rule[] = inSection(
   'POST /api/v3/quotes/exactIn',
   [

@@ -11,13 +11,11 @@ import { anyAddress, baseUnits, chainId, evmAddress, nonEmpty, unixSeconds } fro
 const on = { path: OPEN_QUOTES, status: 201 };
 const UUID = '[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}';
 
-/** Refused with 400 in the open quoting service's form. */
 async function isRefused(target: Target, place: string, value: unknown): Promise<void> {
   const body = bodyOf(await askOpenly(target, changed(openRequest(target), place, value)), 400);
   list(body, 'validationErrors');
 }
 
-/** A field of `quoteRequest` that is refused when it is something else. */
 function fieldRule(name: string, title: string, wrong: readonly unknown[]): Omit<Rule, 'section'> {
   return {
     id: `open request: quoteRequest.${name}`,
@@ -220,5 +218,4 @@ const RESPONSE_RULES = inSection(
   { needs: ['quotesUrl'] },
 );
 
-/** The open quoting service, row by row. */
 export const OPEN_QUOTE_RULES: readonly Rule[] = [...REQUEST_RULES, ...RESPONSE_RULES];

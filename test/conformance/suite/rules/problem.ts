@@ -19,7 +19,6 @@ async function problems(target: Target): Promise<unknown[]> {
   ];
 }
 
-/** The members of a Problem, row by row. */
 export const PROBLEM_RULES: readonly Rule[] = inSection('Problem', [
   ...memberRules({
     prefix: 'problem',

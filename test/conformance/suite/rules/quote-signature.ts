@@ -16,12 +16,12 @@ import {
 } from '../quoting.ts';
 import { given, inSection, type Rule, type Target } from '../rule.ts';
 
-/** A signer that takes the place of the service's, so that what is signed can be changed alone. */
+/** A signer that replaces the service's, so that only the signed content changes. */
 const forger = privateKeyToAccount(`0x${'0f'.repeat(32)}`);
 
 type Signed = { id: string; intentHashes: readonly Hex[]; expiresAt: bigint; chainId: number; name?: string };
 
-/** The forger signs every quote, over something else, and every chain names the forger. */
+/** The forger signs every quote, over other content, and every chain names the forger. */
 export function forged(change: (right: Signed) => Signed): Breakage {
   return {
     answer: async (answered, asked) => {
@@ -43,7 +43,6 @@ export function forged(change: (right: Signed) => Signed): Breakage {
   };
 }
 
-/** What the signature of a quote must be over. */
 function contentsOf(quote: unknown): Signed {
   return {
     id: text(quote, 'id'),
@@ -53,13 +52,12 @@ function contentsOf(quote: unknown): Signed {
   };
 }
 
-/** A quote is recovered to the signer of its chain: what differs between the rules is what breaks it. */
+/** Recovers the signer of a quote as that of its chain: the rules differ in their breakage only. */
 async function verifies(target: Target): Promise<void> {
   const { chainId } = target.material.route.source;
   same(await signerOf(await newQuote(target), chainId), await quoteSigner(target, chainId), 'signer');
 }
 
-/** What a quote's signature proves, in the order in which the interface tells it. */
 export const QUOTE_SIGNATURE_RULES: readonly Rule[] = inSection('Quote signature', [
   {
     id: 'quote signature: signer',

@@ -17,7 +17,6 @@ import {
 
 const typed = z.looseObject({ type: nonEmpty });
 
-/** The v1 quote object, member by member. */
 export const QUOTE_RULES: readonly Rule[] = inSection('v1 quote object', [
   ...memberRules({
     prefix: 'quote',

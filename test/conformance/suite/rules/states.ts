@@ -9,7 +9,6 @@ import { given, inSection, type Rule } from '../rule.ts';
 const WORDS = ['pending', 'filled', 'settled', 'refunded', 'refundable', 'expired', 'failed', 'unknown'];
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 
-/** States and transitions, as far as they can be seen. */
 export const STATE_RULES: readonly Rule[] = inSection('States and transitions', [
   {
     id: 'states: status filter a',

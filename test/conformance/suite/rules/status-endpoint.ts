@@ -16,7 +16,6 @@ async function isInvalid(target: Target, query: Record<string, string>, field?: 
   return reply;
 }
 
-/** The only result of a look-up. */
 async function only(target: Target, query: Record<string, string>): Promise<unknown> {
   const results = list(await statusOf(target, query), 'results');
   same(results.length, 1, `results of ${JSON.stringify(query)}`);
@@ -30,7 +29,6 @@ async function filled(target: Target): Promise<unknown> {
   return only(target, { intentHash: given(target, 'filledIntent') });
 }
 
-/** All pages of a wallet, as lists of ids. */
 async function pages(target: Target, query: Record<string, string>): Promise<string[][]> {
   const found: string[][] = [];
   let cursor: string | null = null;
@@ -267,7 +265,6 @@ const ENDPOINT_RULES: Omit<Rule, 'section'>[] = [
   },
 ];
 
-/** The status endpoint: its parameters and its numbered rules. */
 export const STATUS_ENDPOINT_RULES: readonly Rule[] = [
   ...inSection('GET /v1/intents/status: parameters', PARAMETER_RULES),
   ...inSection('GET /v1/intents/status: rules', ENDPOINT_RULES),

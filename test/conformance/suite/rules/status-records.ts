@@ -29,12 +29,12 @@ const needs: readonly Need[] = [
   'depositAddressWallet',
 ];
 const finished = { stage: 'finished', needs } as const;
-/** No service takes longer to publish what a job funds; a sandbox takes 10 s at most. */
+/** No service takes longer to publish the intent of a job; a sandbox takes 10 s at most. */
 const LONGEST_PUBLISHING_MS = 30_000;
 
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 
-/** A record of every kind there is, one of them unknown. */
+/** A record of every kind, one of them unknown. */
 async function records(target: Target): Promise<unknown[]> {
   const queries: Record<string, string>[] = [
     { intentHash: given(target, 'filledIntent') },
@@ -54,14 +54,14 @@ async function records(target: Target): Promise<unknown[]> {
 const known = async (target: Target): Promise<unknown[]> =>
   (await records(target)).filter((record) => read(record, 'status') !== 'unknown');
 
-/** Whatever stands in a list of the records. */
+/** The elements of a list of the records. */
 async function inner(target: Target, name: string): Promise<unknown[]> {
   return (await known(target)).flatMap((record) =>
     read(record, name) === undefined ? [] : list(record, name),
   );
 }
 
-/** Whatever stands in one of two members of the records. */
+/** The values of one of two members of the records. */
 async function summaries(target: Target): Promise<unknown[]> {
   const found = (await known(target)).flatMap((record) => [
     read(record, 'sourceTx'),
@@ -313,7 +313,7 @@ const STEP_RULES = inSection(
   finished,
 );
 
-/** The words of a job that was just queued, one after the other, with the txHash beside each. */
+/** The statuses of a newly queued job in order, with the txHash of each. */
 async function wordsOfNewJob(target: Target): Promise<Map<unknown, unknown[]>> {
   const quoteId = text(await newFundableQuote(target, given(target, 'swapRoute')), 'id');
   const payload = await fundingOf(target, { quoteId });
@@ -393,7 +393,6 @@ const NEW_INTENT_RULES = inSection(
   { needs: ['funder', 'swapRoute'] },
 );
 
-/** What the status endpoint says, row by row. */
 export const STATUS_RECORD_RULES: readonly Rule[] = [
   ...STATUS_RESULT_RULES,
   ...NEW_INTENT_RULES,

@@ -17,7 +17,7 @@ const OLDER = /^\/deposit-gateway\/v1\/gasless\/transferWithAuthorization/;
 const LOOK_UPS = /^\/deposit-gateway\/v2\/depositAddresses\//;
 const needs = ['vaultRequest', 'funder'] as const;
 
-/** A body that funds a new vault, as the older path takes it. */
+/** A body that funds a new vault by the older path. */
 async function transfer(target: Target): Promise<Record<string, unknown>> {
   const { place, amount } = await newVault(target);
   return vaultTransfer(target, { vault: place, value: amount });
@@ -27,7 +27,6 @@ function postOlder(target: Target, body: unknown) {
   return atVaults(target, { path: VAULTS.olderErc3009, body });
 }
 
-/** A field of the body that is refused when it is something else. */
 function field(name: string, title: string, wrong: readonly unknown[]): Omit<Rule, 'section'> {
   return {
     id: `transferWithAuthorization: ${name}`,
@@ -194,5 +193,4 @@ const CURRENT_RULES = inSection('Deposit vaults: current public path set', [
   },
 ]);
 
-/** The deposit-vault endpoints of both generations. */
 export const VAULT_ENDPOINT_RULES: readonly Rule[] = [...TRANSFER_RULES, ...LOOK_UP_RULES, ...CURRENT_RULES];

@@ -8,7 +8,6 @@ import { inSection, type Rule } from '../rule.ts';
 
 const OLDER_PATHS = /^\/deposit-gateway\/v2/;
 
-/** A field name that is no longer taken. */
 function retired(id: string, name: string, value: unknown): Omit<Rule, 'section'> {
   return {
     id,
@@ -21,7 +20,6 @@ function retired(id: string, name: string, value: unknown): Omit<Rule, 'section'
   };
 }
 
-/** Versions, numbered as there. */
 export const VERSIONING_RULES: readonly Rule[] = inSection('Versioning', [
   {
     id: 'versioning rule 1',

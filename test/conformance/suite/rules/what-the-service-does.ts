@@ -41,7 +41,6 @@ const knowsRoute = async (target: Target): Promise<void> => {
   holds(hasToken, `GET /v1/tokens: expected ${source.token}`);
 };
 
-/** What the service does, numbered as there. */
 export const SERVICE_RULES: readonly Rule[] = inSection('What the service does', [
   {
     id: 'service 1',
