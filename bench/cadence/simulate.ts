@@ -150,7 +150,7 @@ export class Simulation {
         .slice(from, from + 500)
         .map(({ subject }) => ({ root: rootOf(subject), subject, at: '', from: '' }));
       const { wanted, since } = this.#keys;
-      await scripts.want(this.#redis, {
+      await scripts.addSubscriptionKeys(this.#redis, {
         keys: { wanted, plan: this.#keys.plan(ENDPOINT_GROUP) },
         args: {
           claimsPrefix: this.#keys.claims(''),
@@ -308,7 +308,7 @@ export class Simulation {
       if (isNew && transfer.bornAt >= 0) taken.arrived++;
       if ((this.#changedMs[transfer.id] ?? 0) <= sinceMs) taken.allMoved = false;
       if (status === 'settled') {
-        if (wallet.open.delete(subject)) this.#later(this.#plan.retire(subject, 1));
+        if (wallet.open.delete(subject)) this.#later(this.#plan.untrackFinished(subject, 1));
         continue;
       }
       taken.shown.push(subject);

@@ -237,8 +237,8 @@ export class CheckStore {
   }
 
   /** Requests checks anew that ended because one of these chains had left the config, a bounded number. Returns how many. */
-  async reopenLeft(chains: readonly string[]): Promise<number> {
-    return scripts.reopenLeft(this.#redis, { keys: this.#keys, args: { most: REOPENED_AT_ONCE, chains } });
+  async reopen(chains: readonly string[]): Promise<number> {
+    return scripts.reopenChecks(this.#redis, { keys: this.#keys, args: { most: REOPENED_AT_ONCE, chains } });
   }
 
   /** Renews claims. Returns the ids of those that are lost. */

@@ -45,7 +45,7 @@ export class EndedSubjects {
   }
 
   /** Makes the moves that are due at a confirmed time (ms), the longest wait first. */
-  async settle({
+  async compact({
     confirmedMs,
     retentionMs,
   }: {
@@ -64,7 +64,7 @@ export class EndedSubjects {
     const moves: EndedMoves = { compacted: 0, removed: 0 };
     const subjects = due.map(asSubjectId);
     for (const [endpointGroup, some] of Map.groupBy(subjects, endpointGroupOf)) {
-      const { compacted, removed } = await scripts.settleEnded(this.#redis, {
+      const { compacted, removed } = await scripts.compactEnded(this.#redis, {
         keys: this.#keysOf(endpointGroup),
         args: { confirmedMs, retentionMs, subjectPrefix: keys.subject(''), subjects: some },
       });

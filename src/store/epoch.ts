@@ -54,7 +54,7 @@ export type EpochDeps = {
   onFile: (error: unknown) => void;
 };
 
-type EpochResponse = Awaited<ReturnType<typeof scripts.lookEpoch>>;
+type EpochResponse = Awaited<ReturnType<typeof scripts.compareEpoch>>;
 
 /** The known state of the epoch and of the data in this process. */
 export class Epoch {
@@ -156,7 +156,7 @@ export class Epoch {
 
   async #ask(isTruncated: boolean): Promise<EpochResponse> {
     const { redis, keys } = this.#parts;
-    return scripts.lookEpoch(redis, { keys, args: { ...this.#seen, isTruncated } });
+    return scripts.compareEpoch(redis, { keys, args: { ...this.#seen, isTruncated } });
   }
 
   async #begin(found: EpochResponse, isTruncated: boolean): Promise<void> {

@@ -150,7 +150,10 @@ export class Keys {
     return `${this.wanted}:dropped`;
   }
 
-  /** hash: root -> `<at ms>:<the same on the upstream's clock, seconds>`, or that it is not settled (commands/since-2.lua). */
+  /**
+   * hash: root -> `<at ms>:<the same on the upstream's clock, seconds>`, or that it is not settled
+   * (commands/resolve-subscription-start-2.lua).
+   */
   get since(): string {
     return `${this.root}:since`;
   }

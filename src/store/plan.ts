@@ -167,7 +167,7 @@ export class PlanStore {
     for (const [endpointGroup, some] of byEndpointGroup(members)) {
       const { prefix: oncePrefix, withinMs } = once;
       const args = { atMs: this.#atMs(), oncePrefix, withinMs, members: some };
-      await scripts.askPoll(this.#redis, { keys: this.#keysOf(endpointGroup), args });
+      await scripts.requestPolls(this.#redis, { keys: this.#keysOf(endpointGroup), args });
     }
   }
 
@@ -184,9 +184,9 @@ export class PlanStore {
   }
 
   /** Ends the tracking of a subject that a page showed finished, by its snapshot of a commit. False where it stays. */
-  async retire(subject: SubjectId, commit: number): Promise<boolean> {
+  async untrackFinished(subject: SubjectId, commit: number): Promise<boolean> {
     const keys = this.#keys;
-    return scripts.retire(this.#redis, {
+    return scripts.untrackFinished(this.#redis, {
       keys: {
         plan: keys.plan(endpointGroupOf(subject)),
         subject: keys.subject(subject),

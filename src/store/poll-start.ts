@@ -66,7 +66,7 @@ export type PollReaders = {
 };
 
 /** Starts a claimed poll for a process, and reads its data. Null where another process has the claim, or it has expired. */
-export async function takePoll(
+export async function startPoll(
   parts: PollReaders,
   { member, token }: Pick<ClaimedPoll, 'member' | 'token'>,
   process: string,
@@ -75,7 +75,7 @@ export async function takePoll(
   const { subject, route: sweepScope } = parseMember(member);
   const endpointGroup = endpointGroupOf(subject);
   const key = parseSubjectId(subject);
-  const start = await scripts.takePoll(redis, {
+  const start = await scripts.startPoll(redis, {
     keys: {
       plan: keys.plan(endpointGroup),
       endpointGroup: keys.endpointGroup(endpointGroup),

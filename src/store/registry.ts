@@ -105,7 +105,7 @@ export class Registry {
     // The definitions that are written next no longer have the receivers of these.
     if (making !== null) await this.suspensions.mark(making.out, leaving.out.filter(isNarrowed));
     await this.#noteContinued(continued, { isWanted: (root) => roots.has(root) || remaining.has(root) });
-    await this.#want(
+    await this.#addSubscriptionKeys(
       continued.map(({ root, subject, atMs, from: [from = ''] }) => ({
         root,
         subject,
@@ -130,7 +130,7 @@ export class Registry {
     const isContinued = new Set(continued.map(({ root }) => root));
     const missing = [...roots].filter(([root]) => !known.has(root) && !isContinued.has(root));
     const { epoch } = this.#subjects;
-    await this.#want(
+    await this.#addSubscriptionKeys(
       missing.map(([root, subject]) => ({ root, subject, at: String(epoch.startOf(root) ?? ''), from: '' })),
     );
     epoch.starts = new Map([...known, ...(await this.#startsOf(missing.map(([root]) => root)))]);
@@ -164,7 +164,7 @@ export class Registry {
     const parts = partRoots({ stored: storedRoots, named, suspended, receivers }, { isGraced });
     if (parts.length === 0) return;
     await this.#noteContinued(parts, { isWanted: (root) => known.has(root) });
-    await this.#want(
+    await this.#addSubscriptionKeys(
       parts.map(({ root, subject, atMs, from: [from = ''] }) => ({ root, subject, at: String(atMs), from })),
     );
     await this.suspensions.part(parts);
@@ -369,17 +369,19 @@ export class Registry {
 
   /** Claims subjects that are tracked by themselves again, where their claims were lost. */
   async wantTracked(subjects: readonly SubjectId[]): Promise<void> {
-    await this.#want(subjects.map((subject) => ({ root: trackedRoot(subject), subject, at: '', from: '' })));
+    await this.#addSubscriptionKeys(
+      subjects.map((subject) => ({ root: trackedRoot(subject), subject, at: '', from: '' })),
+    );
   }
 
-  async #want(roots: readonly WantedRoot[]): Promise<void> {
+  async #addSubscriptionKeys(roots: readonly WantedRoot[]): Promise<void> {
     const { wanted, since } = this.#keys;
     const [claimsPrefix, subjectPrefix] = [this.#keys.claims(''), this.#keys.subject('')];
     for (const [endpointGroup, some] of Map.groupBy(roots, ({ subject }) => endpointGroupOf(subject))) {
       const keys = { wanted, plan: this.#keys.plan(endpointGroup) };
       for (const chunk of chunks(some, CHUNK)) {
         const args = { claimsPrefix, subjectPrefix, atMs: null, since, named: chunk };
-        await scripts.want(this.#redis, { keys, args });
+        await scripts.addSubscriptionKeys(this.#redis, { keys, args });
       }
     }
   }
@@ -524,7 +526,7 @@ export class Registry {
    */
   async subscribedAt(claim: { root: string; atMs: number }, dateMs: number | null): Promise<SubscribedAt> {
     const args = { key: claim.root, atMs: claim.atMs, dateMs };
-    return scripts.since(this.#redis, { keys: this.#keys, args });
+    return scripts.resolveSubscriptionStart(this.#redis, { keys: this.#keys, args });
   }
 
   /** Counts the tracked subjects by kind and status, in lower case, where a response has shown one. Wallets have none. */
@@ -538,7 +540,7 @@ export class Registry {
 }
 
 /** Range of a subscription's time on the upstream's clock, seconds; equal ends where known. `news`: the newly known part. */
-export type SubscribedAt = Awaited<ReturnType<typeof scripts.since>>;
+export type SubscribedAt = Awaited<ReturnType<typeof scripts.resolveSubscriptionStart>>;
 
 /** A root to be wanted: its start (ms as text, empty for now), and the root that it continues (empty for none). */
 type WantedRoot = { root: string; subject: SubjectId; at: string; from: string };

@@ -54,13 +54,13 @@ export class RelayLease {
     return null;
   }
 
-  async standing(receivers: readonly string[]): Promise<ReceiverProgress[]> {
+  async readReceivers(receivers: readonly string[]): Promise<ReceiverProgress[]> {
     const keys = this.#keys;
     const found: ReceiverProgress[] = [];
     for (const names of chunks(receivers, CHUNK)) {
       const [receiverPrefix, pendingPrefix] = [keys.receiver(''), keys.pending('')];
       const args = { receiverPrefix, pendingPrefix, receivers: names };
-      (await scripts.standing(this.#redis, { keys, args })).forEach(({ cursor, state, open }, index) => {
+      (await scripts.readReceivers(this.#redis, { keys, args })).forEach(({ cursor, state, open }, index) => {
         const name = names[index] ?? '';
         found.push({ name, cursor: this.#readCursor(name, cursor), state: STATE.parse(state), open });
       });

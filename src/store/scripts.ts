@@ -10,6 +10,29 @@ export const scripts = {
     args: { consumer: arg.text, log: arg.text, entry: arg.text, most: arg.number },
     reply: reply.oneOf('kept', 'behind', 'full'),
   }),
+  /** Gives a member a free turn, or renews its own. */
+  acquireSweepTurn: script({
+    file: 'acquire-sweep-turn-1',
+    keys: ['sweepTurns'],
+    args: { member: arg.text, turnMs: arg.number, most: arg.number },
+    reply: reply.flag,
+  }),
+  /**
+   * Stores the subjects that subscriptions name, adds their claims, and requests their polls, in one step: a
+   * wanted subject has a claim, also after a crash.
+   */
+  addSubscriptionKeys: script({
+    file: 'add-subscription-keys-2',
+    keys: ['wanted', 'plan'],
+    args: {
+      claimsPrefix: arg.text,
+      subjectPrefix: arg.text,
+      atMs: arg.optional(arg.text),
+      since: arg.text,
+      named: arg.records({ root: arg.text, subject: arg.text, at: arg.text, from: arg.text }),
+    },
+    reply: reply.number,
+  }),
   /** Moves the cursors of receivers along the event log; only the process that holds the lease may. */
   advance: script({
     file: 'advance-2',
@@ -37,27 +60,6 @@ export const scripts = {
     keys: ['events'],
     args: { event: arg.json },
     reply: reply.text,
-  }),
-  /**
-   * Requests polls of members of a plan as soon as the budget allows, also where their tracking has ended.
-   */
-  askPoll: script({
-    file: 'ask-poll-1',
-    keys: ['plan'],
-    args: {
-      atMs: arg.optional(arg.text),
-      oncePrefix: arg.text,
-      withinMs: arg.number,
-      members: arg.list(arg.text),
-    },
-    reply: reply.number,
-  }),
-  /** Records the heartbeat of a process that sends deliveries. */
-  beat: script({
-    file: 'beat-1',
-    keys: ['senders'],
-    args: { process: arg.text, leaseMs: arg.number },
-    reply: reply.fieldsAndRest({ nowMs: reply.number, gone: reply.list(reply.text) }),
   }),
   /** Begins a named request, or returns its state and its stored answer. */
   beginAnswer: script({
@@ -212,6 +214,50 @@ export const scripts = {
       entry: reply.text,
     }),
   }),
+  /** Makes the due moves of subjects that are no longer tracked (see store/ended-subjects.ts). */
+  compactEnded: script({
+    file: 'compact-ended-4',
+    keys: ['ended', 'plan', 'wanted', 'changedSubjects'],
+    args: {
+      confirmedMs: arg.number,
+      retentionMs: arg.number,
+      subjectPrefix: arg.text,
+      subjects: arg.list(arg.text),
+    },
+    reply: reply.fields({ compacted: reply.number, removed: reply.number }),
+  }),
+  /**
+   * Compares the values that a process has seen with those in Redis, and counts a tick where Redis has no
+   * less (see store/epoch.ts).
+   */
+  compareEpoch: script({
+    file: 'compare-epoch-4',
+    keys: ['epoch', 'events', 'commit', 'config'],
+    args: {
+      epoch: arg.number,
+      revision: arg.number,
+      commits: arg.number,
+      ticks: arg.number,
+      isTruncated: arg.flag,
+      entry: arg.text,
+    },
+    reply: reply.fields({
+      result: reply.oneOf('known', 'behind'),
+      epoch: reply.number,
+      state: reply.oneOf('', 'known', 'behind', 'synchronised'),
+      atMs: reply.optional(reply.text),
+      revision: reply.number,
+      digest: reply.text,
+      commits: reply.number,
+      ticks: reply.number,
+      tickMs: reply.optional(reply.text),
+      entry: reply.text,
+      wanted: reply.text,
+      lostFromMs: reply.optional(reply.text),
+      lostUntilMs: reply.optional(reply.text),
+      reason: reply.text,
+    }),
+  }),
   /** Stores the clock measurements of a process, and advances the confirmed time. */
   confirmTime: script({
     file: 'confirm-time-3',
@@ -364,6 +410,13 @@ export const scripts = {
     args: { subject: arg.text, isImported: arg.flag },
     reply: reply.flag,
   }),
+  /** Records the heartbeat of a process that sends deliveries. */
+  heartbeat: script({
+    file: 'heartbeat-1',
+    keys: ['senders'],
+    args: { process: arg.text, leaseMs: arg.number },
+    reply: reply.fieldsAndRest({ nowMs: reply.number, gone: reply.list(reply.text) }),
+  }),
   /**
    * Reads the batch of a delivery that may be sent together with others, and adds it to the waiting ones.
    */
@@ -422,38 +475,6 @@ export const scripts = {
     keys: ['plan'],
     args: { kind: arg.text },
     reply: reply.optional(reply.number),
-  }),
-  /**
-   * Compares the values that a process has seen with those in Redis, and counts a tick where Redis has no
-   * less (see store/epoch.ts).
-   */
-  lookEpoch: script({
-    file: 'look-epoch-4',
-    keys: ['epoch', 'events', 'commit', 'config'],
-    args: {
-      epoch: arg.number,
-      revision: arg.number,
-      commits: arg.number,
-      ticks: arg.number,
-      isTruncated: arg.flag,
-      entry: arg.text,
-    },
-    reply: reply.fields({
-      result: reply.oneOf('known', 'behind'),
-      epoch: reply.number,
-      state: reply.oneOf('', 'known', 'behind', 'synchronised'),
-      atMs: reply.optional(reply.text),
-      revision: reply.number,
-      digest: reply.text,
-      commits: reply.number,
-      ticks: reply.number,
-      tickMs: reply.optional(reply.text),
-      entry: reply.text,
-      wanted: reply.text,
-      lostFromMs: reply.optional(reply.text),
-      lostUntilMs: reply.optional(reply.text),
-      reason: reply.text,
-    }),
   }),
   /**
    * Records the result of one request in the state of the endpoint group (see include/endpoint-group.lua),
@@ -606,6 +627,13 @@ export const scripts = {
     args: { mostBytes: arg.number, entries: arg.list(arg.text) },
     reply: reply.list(reply.list(reply.text)),
   }),
+  /** Reads the state of receivers for a round of the relay. */
+  readReceivers: script({
+    file: 'read-receivers-1',
+    keys: ['cursors'],
+    args: { receiverPrefix: arg.text, pendingPrefix: arg.text, receivers: arg.list(arg.text) },
+    reply: reply.records({ cursor: reply.text, state: reply.text, open: reply.number }),
+  }),
   /** Reads many subjects at one time, and marks the untracked ones among them as shown. */
   readSubjects: script({
     file: 'read-subjects-1',
@@ -623,22 +651,6 @@ export const scripts = {
       polledAtMs: reply.optional(reply.number),
       promised: reply.text,
     }),
-  }),
-  /**
-   * Returns members from spare budget to usual polls, where the config wants them or no claim wants them any
-   * more: a part of one place.
-   */
-  recallSpare: script({
-    file: 'recall-spare-2',
-    keys: ['plan', 'wanted'],
-    args: {
-      atMs: arg.optional(arg.text),
-      claimsPrefix: arg.text,
-      place: arg.oneOf(':spare', ':spareWallets'),
-      from: arg.text,
-      count: arg.number,
-    },
-    reply: reply.fields({ recalled: reply.number, next: reply.text }),
   }),
   /** Records one attempt of a delivery, or of several that were sent in one message. */
   recordAttempt: script({
@@ -745,8 +757,8 @@ export const scripts = {
    * Reopens checks that ended as not checked because their chain had left the config, a bounded part of them
    * at a time.
    */
-  reopenLeft: script({
-    file: 'reopen-left-1',
+  reopenChecks: script({
+    file: 'reopen-checks-1',
     keys: ['checks'],
     args: { most: arg.number, chains: arg.list(arg.text) },
     reply: reply.number,
@@ -819,12 +831,53 @@ export const scripts = {
     args: { subject: arg.text, record: arg.text, event: arg.text },
     reply: reply.flag,
   }),
+  /**
+   * Requests polls of members of a plan as soon as the budget allows, also where their tracking has ended.
+   */
+  requestPolls: script({
+    file: 'request-polls-1',
+    keys: ['plan'],
+    args: {
+      atMs: arg.optional(arg.text),
+      oncePrefix: arg.text,
+      withinMs: arg.number,
+      members: arg.list(arg.text),
+    },
+    reply: reply.number,
+  }),
   /** Assigns another slot of the budget to a poll that missed its own. */
   reslot: script({
     file: 'reslot-2',
     keys: ['plan', 'endpointGroup'],
     args: { atMs: arg.optional(arg.text) },
     reply: reply.number,
+  }),
+  /** Returns the time on the upstream's clock at which a subscription began to name a root. */
+  resolveSubscriptionStart: script({
+    file: 'resolve-subscription-start-2',
+    keys: ['since', 'clock'],
+    args: { key: arg.text, atMs: arg.number, dateMs: arg.optional(arg.number) },
+    reply: reply.fields({
+      earliest: reply.number,
+      latest: reply.number,
+      news: reply.oneOf('', 'doubted', 'believed', 'corrected'),
+    }),
+  }),
+  /**
+   * Returns members from spare budget to usual polls, where the config wants them or no claim wants them any
+   * more: a part of one place.
+   */
+  restorePolling: script({
+    file: 'restore-polling-2',
+    keys: ['plan', 'wanted'],
+    args: {
+      atMs: arg.optional(arg.text),
+      claimsPrefix: arg.text,
+      place: arg.oneOf(':spare', ':spareWallets'),
+      from: arg.text,
+      count: arg.number,
+    },
+    reply: reply.fields({ recalled: reply.number, next: reply.text }),
   }),
   /**
    * Continues the enabling of a receiver: queues a bounded part of the deliveries that wait for another try,
@@ -836,42 +889,12 @@ export const scripts = {
     args: { fence: arg.text, receiver: arg.text, deliveryPrefix: arg.text, most: arg.number },
     reply: reply.oneOf('enabled', 'more', 'held'),
   }),
-  /** Ends the tracking of a subject that a page showed finished. */
-  retire: script({
-    file: 'retire-5',
-    keys: ['plan', 'subject', 'claims', 'wanted', 'counts'],
-    args: { subject: arg.text, atMs: arg.optional(arg.text), commit: arg.number },
-    reply: reply.flag,
-  }),
   /** Moves an entry that was quarantined to the end of the log, in one step. */
   returnEntry: script({
     file: 'return-entry-2',
     keys: ['quarantine', 'events'],
     args: { entry: arg.json, fields: arg.list(arg.text) },
     reply: reply.text,
-  }),
-  /** Makes the due moves of subjects that are no longer tracked (see store/ended-subjects.ts). */
-  settleEnded: script({
-    file: 'settle-ended-4',
-    keys: ['ended', 'plan', 'wanted', 'changedSubjects'],
-    args: {
-      confirmedMs: arg.number,
-      retentionMs: arg.number,
-      subjectPrefix: arg.text,
-      subjects: arg.list(arg.text),
-    },
-    reply: reply.fields({ compacted: reply.number, removed: reply.number }),
-  }),
-  /** Returns the time on the upstream's clock at which a subscription began to name a root. */
-  since: script({
-    file: 'since-2',
-    keys: ['since', 'clock'],
-    args: { key: arg.text, atMs: arg.number, dateMs: arg.optional(arg.number) },
-    reply: reply.fields({
-      earliest: reply.number,
-      latest: reply.number,
-      news: reply.oneOf('', 'doubted', 'believed', 'corrected'),
-    }),
   }),
   /** Assigns a slot of the budget to a request that is no poll. */
   spareSlot: script({
@@ -880,30 +903,9 @@ export const scripts = {
     args: { atMs: arg.optional(arg.text) },
     reply: reply.optional(reply.number),
   }),
-  /** Reads the state of receivers for a round of the relay. */
-  standing: script({
-    file: 'standing-1',
-    keys: ['cursors'],
-    args: { receiverPrefix: arg.text, pendingPrefix: arg.text, receivers: arg.list(arg.text) },
-    reply: reply.records({ cursor: reply.text, state: reply.text, open: reply.number }),
-  }),
-  /** Writes a receiver that was added through the API into the registry, unless it was removed meanwhile. */
-  syncAddedReceiver: script({
-    file: 'sync-added-receiver-4',
-    keys: ['addedReceivers', 'receivers', 'cursors', 'events'],
-    args: { name: arg.text, definition: arg.text },
-    reply: reply.flag,
-  }),
-  /** Queues the deliveries of processes whose heartbeat has stopped. */
-  takeOver: script({
-    file: 'take-over-3',
-    keys: ['queue', 'senders', 'wakes'],
-    args: { receiver: arg.text, deliveryPrefix: arg.text, process: arg.text },
-    reply: reply.number,
-  }),
   /** Takes a claim for a worker, under a token of its own, and reads all data of the poll at one time. */
-  takePoll: script({
-    file: 'take-poll-12',
+  startPoll: script({
+    file: 'start-poll-12',
     keys: [
       'plan',
       'endpointGroup',
@@ -961,12 +963,19 @@ export const scripts = {
       }),
     ),
   }),
-  /** Gives a member a free turn, or renews its own. */
-  takeTurn: script({
-    file: 'take-turn-1',
-    keys: ['sweepTurns'],
-    args: { member: arg.text, turnMs: arg.number, most: arg.number },
+  /** Writes a receiver that was added through the API into the registry, unless it was removed meanwhile. */
+  syncAddedReceiver: script({
+    file: 'sync-added-receiver-4',
+    keys: ['addedReceivers', 'receivers', 'cursors', 'events'],
+    args: { name: arg.text, definition: arg.text },
     reply: reply.flag,
+  }),
+  /** Queues the deliveries of processes whose heartbeat has stopped. */
+  takeOver: script({
+    file: 'take-over-3',
+    keys: ['queue', 'senders', 'wakes'],
+    args: { receiver: arg.text, deliveryPrefix: arg.text, process: arg.text },
+    reply: reply.number,
   }),
   /** Begins to track members of a plan; tracked ones stay as they are. */
   track: script({
@@ -1023,6 +1032,13 @@ export const scripts = {
     args: { receiver: arg.text, subject: arg.text, event: arg.text },
     reply: reply.oneOf('ok', 'resting', 'failing', 'disabled', 'enabling', 'paused'),
   }),
+  /** Ends the tracking of a subject that a page showed finished. */
+  untrackFinished: script({
+    file: 'untrack-finished-5',
+    keys: ['plan', 'subject', 'claims', 'wanted', 'counts'],
+    args: { subject: arg.text, atMs: arg.optional(arg.text), commit: arg.number },
+    reply: reply.flag,
+  }),
   /** Ends the tracking of a subject that is tracked by itself. */
   untrackSubject: script({
     file: 'untrack-subject-6',
@@ -1038,22 +1054,6 @@ export const scripts = {
     file: 'wait-again-1',
     keys: ['wanted'],
     args: { waiting: arg.records({ entry: arg.text, event: arg.text, root: arg.text }) },
-    reply: reply.number,
-  }),
-  /**
-   * Stores the subjects that subscriptions name, adds their claims, and requests their polls, in one step: a
-   * wanted subject has a claim, also after a crash.
-   */
-  want: script({
-    file: 'want-2',
-    keys: ['wanted', 'plan'],
-    args: {
-      claimsPrefix: arg.text,
-      subjectPrefix: arg.text,
-      atMs: arg.optional(arg.text),
-      since: arg.text,
-      named: arg.records({ root: arg.text, subject: arg.text, at: arg.text, from: arg.text }),
-    },
     reply: reply.number,
   }),
 };

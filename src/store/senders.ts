@@ -13,8 +13,8 @@ export class SenderStore {
   }
 
   /** Renews a process for `leaseMs`. Returns those whose lease had expired at `nowMs` (Redis time). */
-  async beat(process: string, leaseMs: number): Promise<{ nowMs: number; gone: string[] }> {
-    return scripts.beat(this.#redis, { keys: this.#keys, args: { process, leaseMs } });
+  async heartbeat(process: string, leaseMs: number): Promise<{ nowMs: number; gone: string[] }> {
+    return scripts.heartbeat(this.#redis, { keys: this.#keys, args: { process, leaseMs } });
   }
 
   async end(process: string): Promise<void> {

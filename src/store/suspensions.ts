@@ -232,7 +232,7 @@ export class Suspensions {
   }
 
   async #release(suspension: string): Promise<Settled> {
-    await this.#recall();
+    await this.#restorePolling();
     let events = 0;
     let from = '';
     do {
@@ -256,7 +256,7 @@ export class Suspensions {
     const named = new Set((await this.#redis.hkeys(wanted)).map((root) => parseClaimRoot(root).subject));
     const left = new Set(roots.map((root) => parseClaimRoot(root).subject)).difference(named);
     await Promise.all([...left].map((subject) => this.#subjects.expire(asSubjectId(subject))));
-    await this.#recall();
+    await this.#restorePolling();
     for (const chunk of chunks(roots, CHUNK)) await this.#redis.hdel(suspended, ...chunk);
     await this.#redis.zrem(suspensions, suspension);
     return settled;
@@ -326,7 +326,7 @@ export class Suspensions {
   }
 
   /** Restores usual polling of subjects that a claim in the config wants, or no claim at all. */
-  async #recall(): Promise<void> {
+  async #restorePolling(): Promise<void> {
     const [claimsPrefix, { wanted }] = [this.#keys.claims(''), this.#keys];
     for (const endpointGroup of ENDPOINT_GROUPS) {
       const keys = { plan: this.#keys.plan(endpointGroup), wanted };
@@ -334,7 +334,7 @@ export class Suspensions {
         let from = '0';
         do {
           const args = { atMs: null, claimsPrefix, place, from, count: CHUNK };
-          from = (await scripts.recallSpare(this.#redis, { keys, args })).next;
+          from = (await scripts.restorePolling(this.#redis, { keys, args })).next;
         } while (from !== '');
       }
     }

@@ -57,7 +57,7 @@ test('a clock of Redis that jumps ahead takes nothing from processes that live',
     hook: { hook: await open.started(new Hook()) },
   });
   const senders = new SenderStore(redis, keys);
-  for (const process of ['p', 'q']) await senders.beat(process, 60_000);
+  for (const process of ['p', 'q']) await senders.heartbeat(process, 60_000);
   await deliveries.open((await lease.hold()) ?? '', {
     receiver: 'hook',
     deliveries: [{ id: 'evt_1', entry: '1-0', roots: [ROOT], subject: null }],
@@ -69,16 +69,16 @@ test('a clock of Redis that jumps ahead takes nothing from processes that live',
   // The effect of a clock that jumps an hour ahead.
   for (const process of ['p', 'q']) await redis.zincrby(keys.senders, -3_600_000, process);
   expect(await deliveries.takeOver('hook', 'p')).toBe(0);
-  expect((await senders.beat('p', 60_000)).gone).toEqual([]);
-  await senders.beat('q', 60_000);
-  expect((await senders.beat('p', 60_000)).gone).toEqual([]);
+  expect((await senders.heartbeat('p', 60_000)).gone).toEqual([]);
+  await senders.heartbeat('q', 60_000);
+  expect((await senders.heartbeat('p', 60_000)).gone).toEqual([]);
   // A sender without any sign of life is found out.
   await redis.zincrby(keys.senders, -3_600_000, 'q');
-  const { gone, nowMs } = await senders.beat('p', 60_000);
+  const { gone, nowMs } = await senders.heartbeat('p', 60_000);
   expect(gone).toEqual(['q']);
   expect(await deliveries.takeOver('hook', 'p')).toBe(1);
   // A sender with a new sign of life is not removed.
-  await senders.beat('q', 60_000);
+  await senders.heartbeat('q', 60_000);
   await senders.forget(nowMs);
   expect(await redis.zscore(keys.senders, 'q')).not.toBeNull();
 });
@@ -242,9 +242,9 @@ test('times that a clock of Redis noted that was an hour ahead hold up nothing',
 
   // A process that ended while the clock was ahead is found out.
   const senders = new SenderStore(redis, keys);
-  for (const process of ['p', 'q']) await senders.beat(process, 9_000);
+  for (const process of ['p', 'q']) await senders.heartbeat(process, 9_000);
   await redis.zincrby(keys.senders, 3_600_000, 'q');
-  await senders.beat('p', 9_000);
+  await senders.heartbeat('p', 9_000);
   expect(Number(await redis.zscore(keys.senders, 'q'))).toBeLessThan(aheadMs);
 });
 

@@ -7,7 +7,7 @@ import { Dispatcher } from '../../src/queues/polls/dispatcher.ts';
 import { PollQueues } from '../../src/queues/polls/poll-queues.ts';
 import { Signals } from '../../src/signals.ts';
 import { type ClaimResult, PlanStore, REDIS_TIME } from '../../src/store/plan.ts';
-import { takePoll } from '../../src/store/poll-start.ts';
+import { startPoll } from '../../src/store/poll-start.ts';
 import { eventually } from '../support/eventually.ts';
 import { holdTimers } from '../support/held-timers.ts';
 import { PlanStage } from '../support/plan-stage.ts';
@@ -91,7 +91,7 @@ describe('a dispatcher', () => {
       (await leasedUntilMs()).every((untilMs) => untilMs > first + CLAIM_LEASE_MS),
     );
     const parts = { ...stage, atMs: REDIS_TIME };
-    const taken = await Promise.all(jobs.map(({ data }) => takePoll(parts, data, 'p1')));
+    const taken = await Promise.all(jobs.map(({ data }) => startPoll(parts, data, 'p1')));
     expect(taken.filter((start) => start === null)).toEqual([]);
     await dispatcher.close();
     await queue.close();

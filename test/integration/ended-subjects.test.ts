@@ -71,7 +71,7 @@ async function show(status: string, updatedAt: number, root: SubjectId = WALLET)
 
 /** Makes the moves that are due after so many days. */
 async function settle(days: number): Promise<{ compacted: number; removed: number }> {
-  return ended.settle({ confirmedMs: Date.now() + days * DAY_MS, retentionMs: RETENTION_MS });
+  return ended.compact({ confirmedMs: Date.now() + days * DAY_MS, retentionMs: RETENTION_MS });
 }
 
 /** Records that a sweep that began after so many days has read the whole wallet. */

@@ -10,7 +10,7 @@ import { ImportedQuotes } from '../../src/store/imported-quotes.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { LearnedStore } from '../../src/store/learned.ts';
 import { PlanStore } from '../../src/store/plan.ts';
-import { type PollStart, takePoll } from '../../src/store/poll-start.ts';
+import { type PollStart, startPoll } from '../../src/store/poll-start.ts';
 import { ReceiverStore } from '../../src/store/receivers.ts';
 import { type Desired, Registry } from '../../src/store/registry.ts';
 import { ReplayStore } from '../../src/store/replays.ts';
@@ -99,7 +99,7 @@ async function take(parts: { registry: Registry; subjects: SubjectStore }): Prom
   const poll = polls.find(({ member }) => member === INTENT);
   if (poll === undefined) throw new Error('the subject was not claimed');
   const importedQuotes = new ImportedQuotes(redis, keys);
-  const start = await takePoll({ redis, keys, importedQuotes, ...parts }, poll, 'p');
+  const start = await startPoll({ redis, keys, importedQuotes, ...parts }, poll, 'p');
   if (start === null) throw new Error('the poll was not taken');
   return start;
 }

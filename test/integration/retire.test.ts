@@ -68,7 +68,7 @@ async function show(status: string, updatedAt: number): Promise<number> {
 
 /** Retires the transfer as of its snapshot's commit. Returns whether it was retired, and whether it is still polled. */
 async function retire(commit: number): Promise<{ retired: boolean; polled: boolean }> {
-  const retired = await plan.retire(INTENT, commit);
+  const retired = await plan.untrackFinished(INTENT, commit);
   return { retired, polled: await plan.isTracked(INTENT) };
 }
 

@@ -133,14 +133,14 @@ describe('turns of sweeps whose pages are read back to back', () => {
   const OTHER = { wallet: walletId('0x2222222222222222222222222222222222222222'), scope: 'all' };
 
   test('are so many at once; each is stored until its sweep ends', async () => {
-    expect(await sweeps.takeTurn(WHERE, 1)).toBe(true);
+    expect(await sweeps.acquireTurn(WHERE, 1)).toBe(true);
     await sweeps.begin(WHERE, { cursor: 'a', limit: 50, nowMs: T0_MS, sinceMs: T0_MS, isHurried: true });
-    expect(await sweeps.takeTurn(OTHER, 1)).toBe(false);
+    expect(await sweeps.acquireTurn(OTHER, 1)).toBe(false);
     await sweeps.keepTurn(WHERE);
     await sweeps.keepTurn(OTHER);
-    expect(await sweeps.takeTurn(OTHER, 1)).toBe(false);
+    expect(await sweeps.acquireTurn(OTHER, 1)).toBe(false);
     await sweeps.end(SWEEP, 'broken');
-    expect(await sweeps.takeTurn(OTHER, 1)).toBe(true);
+    expect(await sweeps.acquireTurn(OTHER, 1)).toBe(true);
   });
 
   test('end by themselves where a process was killed, or a clock was wrong', async () => {
@@ -152,7 +152,7 @@ describe('turns of sweeps whose pages are read back to back', () => {
       nowMs + 86_400_000,
       'page:all:wallet:0x02',
     );
-    expect(await sweeps.takeTurn(WHERE, 1)).toBe(true);
+    expect(await sweeps.acquireTurn(WHERE, 1)).toBe(true);
   });
 
   test('have the next page requested at once', async () => {

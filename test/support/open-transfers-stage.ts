@@ -119,7 +119,7 @@ export class OpenTransfersStage {
   /** Ends the tracking of a transfer; nothing where it is not tracked. */
   async retire(subject: SubjectId): Promise<void> {
     const { snapshot } = await this.known(subject);
-    await this.plan.retire(subject, snapshot?.commit ?? 0);
+    await this.plan.untrackFinished(subject, snapshot?.commit ?? 0);
   }
 
   read(): Promise<OpenSums> {

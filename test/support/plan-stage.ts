@@ -8,7 +8,7 @@ import { Keys } from '../../src/store/keys.ts';
 import { NOTHING_OBSERVED, type PageFacts } from '../../src/store/observed.ts';
 import { type ClaimedPoll, type ClaimResult, PlanStore, type PollEnd } from '../../src/store/plan.ts';
 import { parseMember } from '../../src/store/plan-members.ts';
-import { type PollStart, takePoll } from '../../src/store/poll-start.ts';
+import { type PollStart, startPoll } from '../../src/store/poll-start.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { scripts } from '../../src/store/scripts.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
@@ -86,7 +86,7 @@ export class PlanStage {
     const forgetting = this.redis.pipeline();
     for (const subject of named) forgetting.hdel(keys.claims(subject), `s|${subject}`);
     await forgetting.exec();
-    await scripts.want(this.redis, {
+    await scripts.addSubscriptionKeys(this.redis, {
       keys: { wanted: keys.wanted, plan: keys.plan('status') },
       args: {
         claimsPrefix: keys.claims(''),
@@ -114,7 +114,7 @@ export class PlanStage {
 
   async take(poll: ClaimedPoll, process = 'p1'): Promise<PollStart | null> {
     const { redis, keys, subjects, registry, importedQuotes } = this;
-    return takePoll({ redis, keys, subjects, registry, importedQuotes, atMs: this.#atMs }, poll, process);
+    return startPoll({ redis, keys, subjects, registry, importedQuotes, atMs: this.#atMs }, poll, process);
   }
 
   async end(

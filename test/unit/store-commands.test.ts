@@ -114,7 +114,10 @@ test.each([
 ])('the reply %j is the flag %j', async (answer, expected) => {
   const { redis } = connection(answer);
   expect(
-    await scripts.takeTurn(redis, { keys: { sweepTurns: 'k' }, args: { member: 'm', turnMs: 1, most: 1 } }),
+    await scripts.acquireSweepTurn(redis, {
+      keys: { sweepTurns: 'k' },
+      args: { member: 'm', turnMs: 1, most: 1 },
+    }),
   ).toBe(expected);
 });
 
@@ -124,17 +127,17 @@ test('the compiler refuses names and kinds that the header does not have', () =>
   const keys = { sweepTurns: 'k' };
   const calls = [
     // @ts-expect-error a key is missing
-    () => scripts.takeTurn(redis, { keys: {}, args }),
+    () => scripts.acquireSweepTurn(redis, { keys: {}, args }),
     // @ts-expect-error a key has another name
-    () => scripts.takeTurn(redis, { keys: { turns: 'k' }, args }),
+    () => scripts.acquireSweepTurn(redis, { keys: { turns: 'k' }, args }),
     // @ts-expect-error an argument is missing
-    () => scripts.takeTurn(redis, { keys, args: { member: 'm', turnMs: 1 } }),
+    () => scripts.acquireSweepTurn(redis, { keys, args: { member: 'm', turnMs: 1 } }),
     // @ts-expect-error an argument is of another kind
-    () => scripts.takeTurn(redis, { keys, args: { ...args, most: '1' } }),
+    () => scripts.acquireSweepTurn(redis, { keys, args: { ...args, most: '1' } }),
     // @ts-expect-error an argument is not declared
-    () => scripts.takeTurn(redis, { keys, args: { member: 'm', turnMs: 1, most: 1, more: 1 } }),
+    () => scripts.acquireSweepTurn(redis, { keys, args: { member: 'm', turnMs: 1, most: 1, more: 1 } }),
     // @ts-expect-error an argument that must not be null
-    () => scripts.takeTurn(redis, { keys, args: { ...args, member: null } }),
+    () => scripts.acquireSweepTurn(redis, { keys, args: { ...args, member: null } }),
   ];
   expect(calls).toHaveLength(6);
 });

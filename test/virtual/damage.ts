@@ -48,7 +48,7 @@ const DAMAGES: readonly Damage[] = [
   },
   {
     rule: 'a Redis that went back begins an epoch',
-    file: 'src/store/commands/look-epoch-4.lua',
+    file: 'src/store/commands/compare-epoch-4.lua',
     find: 'local isBehind = hasLess or',
     replace: 'local isBehind = false and hasLess or',
   },
@@ -92,7 +92,7 @@ const DAMAGES: readonly Damage[] = [
   {
     rule: 'what is older than its start is history',
     // The check here and that in commit-10.lua cover for each other: both use this start.
-    file: 'src/store/commands/since-2.lua',
+    file: 'src/store/commands/resolve-subscription-start-2.lua',
     find: "return string.format('%.0f', math.floor((at + offset) / 1000))",
     replace: "return '0'",
   },
@@ -104,7 +104,7 @@ const DAMAGES: readonly Damage[] = [
   },
   {
     rule: 'what has ended is compact, and known, beyond the retention',
-    file: 'src/store/commands/settle-ended-4.lua',
+    file: 'src/store/commands/compact-ended-4.lua',
     find: "if redis.call('EXISTS', key) == 0 then return remove(root, subject) end",
     replace: 'do return remove(root, subject) end',
   },
@@ -146,7 +146,7 @@ const DAMAGES: readonly Damage[] = [
   },
   {
     rule: 'a start is believed by several responses',
-    file: 'src/store/commands/since-2.lua',
+    file: 'src/store/commands/resolve-subscription-start-2.lua',
     find: "tonumber(clock[2] or '')",
     replace: 'tonumber(ARGV.dateMs) and tonumber(ARGV.dateMs) - nowMs',
   },

@@ -93,7 +93,7 @@ export class Checks {
     const isBusy = [...this.#working.values()].some(({ check }) => !readers.has(check.statement.chainId));
     if (isBusy || this.#closed.signal.aborted) return;
     if (readers.size === 0) await stores.checks.forgetCursor();
-    else if ((await stores.checks.reopenLeft([...readers.keys()])) > 0) this.wake();
+    else if ((await stores.checks.reopen([...readers.keys()])) > 0) this.wake();
     const waiting = (await stores.checks.counts()).filter(({ state }) => state === 'waiting');
     const left = waiting.filter(({ chain }) => !readers.has(chain));
     if (left.length === 0) return;

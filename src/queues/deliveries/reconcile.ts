@@ -235,14 +235,14 @@ export class Reconcile {
     );
     await stores.replays.trim(beforeMs);
     await stores.learned.trim(beforeMs);
-    await this.#settleEnded(confirmedMs);
+    await this.#compactEnded(confirmedMs);
     await stores.wallets.trimUnswept((wallet) => stores.plan.isTracked(wallet));
   }
 
-  async #settleEnded(confirmedMs: number): Promise<void> {
+  async #compactEnded(confirmedMs: number): Promise<void> {
     const { stores, retentionMs, log } = this.#parts;
     await stores.ended.repair();
-    const moves = await stores.ended.settle({ confirmedMs, retentionMs });
+    const moves = await stores.ended.compact({ confirmedMs, retentionMs });
     if (moves.compacted + moves.removed > 0) log.info(moves, 'subjects.settled');
   }
 

@@ -131,7 +131,7 @@ export class Relay {
       this.#take(),
       registry.receivers(),
       replaysUnderWay(replays),
-      lease.standing(names),
+      lease.readReceivers(names),
       registry.subscriptions((came?.piece.entries ?? []).flatMap(rootsOf)),
     ]);
     const nowMs = performance.now();
@@ -143,7 +143,7 @@ export class Relay {
     this.#names = [...known.keys()];
     // Another process may have moved cursors until the lease was ours.
     const isSame = token === before && names.join() === this.#names.join();
-    const standings = isSame || token === null ? guessed : await lease.standing(this.#names);
+    const standings = isSame || token === null ? guessed : await lease.readReceivers(this.#names);
     const ahead = came === null ? null : { ...came, subscriptions };
     return { newest, token, round: { known, all, standings, replays: underWay, ahead } };
   }

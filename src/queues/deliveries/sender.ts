@@ -94,7 +94,7 @@ export class Sender {
   async beat(): Promise<void> {
     const { id, senders } = this.#parts;
     const startedAt = performance.now();
-    const { nowMs, gone } = await senders.beat(id, LEASE_MS);
+    const { nowMs, gone } = await senders.heartbeat(id, LEASE_MS);
     this.#beatAt = startedAt;
     if (gone.length > 0) await this.#takeOver(gone, nowMs);
   }

@@ -6,7 +6,7 @@ import { type SubjectId, type SubjectKind, subjectKind } from '../../domain/subj
 import { type Pricing, pollPrice, pollRecord } from '../../pollers/poll-subject.ts';
 import { NOTHING_OBSERVED } from '../../store/observed.ts';
 import type { PlanStore } from '../../store/plan.ts';
-import { type PollStart, takePoll } from '../../store/poll-start.ts';
+import { type PollStart, startPoll } from '../../store/poll-start.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { PollContext } from './poll-context.ts';
 import type { PollFailure, PollFailures } from './poll-failures.ts';
@@ -82,7 +82,7 @@ async function take(job: PollJob, { parts, process, tookMs }: PollRunner): Promi
   const { redis, keys, stores } = parts;
   const { subjects, registry, importedQuotes } = stores;
   const beganAt = performance.now();
-  const start = await takePoll({ redis, keys, subjects, registry, importedQuotes }, job, process);
+  const start = await startPoll({ redis, keys, subjects, registry, importedQuotes }, job, process);
   tookMs(performance.now() - beganAt);
   return start;
 }

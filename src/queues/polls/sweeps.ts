@@ -245,13 +245,16 @@ export class Sweeps {
   }
 
   async keepTurn(sweep: Pick<Sweep, 'wallet' | 'scope'>): Promise<void> {
-    await this.takeTurn(sweep, 0);
+    await this.acquireTurn(sweep, 0);
   }
 
   /** Gives a sweep one of `most` turns in which pages are read back to back, or renews its own. False where none is free. */
-  async takeTurn({ wallet, scope }: Pick<Sweep, 'wallet' | 'scope'>, most: number): Promise<boolean> {
+  async acquireTurn({ wallet, scope }: Pick<Sweep, 'wallet' | 'scope'>, most: number): Promise<boolean> {
     const member = pageMember(wallet, scope);
-    return scripts.takeTurn(this.#redis, { keys: this.#keys, args: { member, turnMs: TURN_MS, most } });
+    return scripts.acquireSweepTurn(this.#redis, {
+      keys: this.#keys,
+      args: { member, turnMs: TURN_MS, most },
+    });
   }
 }
 

@@ -42,7 +42,7 @@ export type PageTaken = {
 /** A page, the time of its answer (Redis time, ms), the state before its request, and the time after which changes are new. */
 type Page = { reading: PollResponse; answeredMs: number; start: PollStart; sinceMs: number };
 
-/** The start of a subscription that later responses no longer change, see commands/since-2.lua. */
+/** The start of a subscription that later responses no longer change, see commands/resolve-subscription-start-2.lua. */
 const SETTLED = /^(\d+):(-?\d+)$/;
 
 /** Ingests a wallet page's records under its subscribers' claims. Null for a page that waits: its history is not known yet. */
@@ -126,7 +126,7 @@ export async function takePage(parts: PollContext, page: Page): Promise<PageTake
     if (!isOver && before !== null && seenAtMs === null) untracked.push(subject);
     // A record that a page shows behind its time, or twice, was just requested: that request must stay.
     if (before === null || !isCurrent || again.includes(subject)) continue;
-    if (isOver && seenAtMs !== null) await parts.stores.plan.retire(subject, snapshot.commit);
+    if (isOver && seenAtMs !== null) await parts.stores.plan.untrackFinished(subject, snapshot.commit);
     if (!isOver && isCoveredByPages({ before, snapshot, claims: others })) {
       const stage = openTransfer(subject, snapshot, nowMs);
       const wait = coveredWait(stage, { nowMs, model: parts.learning.model });

@@ -151,7 +151,7 @@ export async function paceOfSweep(
 ): Promise<'patient' | 'hurried' | null> {
   if (!isHurried(facts, nowMs)) return 'patient';
   const most = mostHurried(facts, rules.requestsPerSecond);
-  return (await sweeps.takeTurn({ wallet, scope }, most)) ? 'hurried' : null;
+  return (await sweeps.acquireTurn({ wallet, scope }, most)) ? 'hurried' : null;
 }
 
 /** Notes a refused cursor: the wallet's next sweep is hurried. If this one was, reports the rate it needs if over budget. */
