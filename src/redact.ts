@@ -260,7 +260,7 @@ export function secretsOfUrl(url: URL): string[] {
 }
 
 /** Possible secrets in the login of a URL: the password, or a token in the place of the user, and both as they are sent. */
-export function secretsOfLogin({ username, password }: Pick<URL, 'username' | 'password'>): string[] {
+export function secretsOfLogin({ username, password }: { username: string; password: string }): string[] {
   const [user, pass] = [decodeOrKeep(username), decodeOrKeep(password)];
   if (password === '') {
     if (user.length < MIN_TOKEN_LENGTH) return [];

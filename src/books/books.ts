@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { BooksConfig } from '../config/config.ts';
 import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
-import type { ConfirmedTime } from '../store/confirmed-time.ts';
+import type { ConfirmedClock } from '../store/confirmed-time.ts';
 import { redisTimeMs } from '../store/connection.ts';
 import type { Keys } from '../store/keys.ts';
 import { FencedLease } from '../store/lease.ts';
@@ -37,7 +37,7 @@ export type BooksDeps = {
   database: Database;
   redis: RedisClient;
   keys: Keys;
-  clocks: Pick<ConfirmedTime, 'mayActAt' | 'known'>;
+  clocks: { mayActAt(redisMs: number): boolean; known: ConfirmedClock | null };
   sources: FeedSources;
   reportMailer: DailyReportMailer | null;
   signals: Signals;

@@ -8,7 +8,6 @@ import type { Funding, LogClaim } from '../domain/proof/claim.ts';
 import { PAYMENTS, PROOF, READING, type TxState } from '../domain/proof/proof.ts';
 import type { Statement } from '../domain/proof/statement.ts';
 import {
-  type JudgeRules,
   judge,
   tokenRules,
   UNCHECKED_REASONS,
@@ -168,7 +167,7 @@ export const VERIFIED_PAYMENTS = z.object({
 });
 
 /** The daemon's knowledge beside a statement: logs that proved other transfers, and the funding of its own. */
-type KnownBeside = Pick<JudgeRules, 'claimOn' | 'funding' | 'rememberedMs'>;
+type KnownBeside = { claimOn(index: number): LogClaim | null; funding: Funding; rememberedMs: number };
 
 const NOTHING_BESIDE: KnownBeside = { claimOn: () => null, funding: null, rememberedMs: 0 };
 

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { Command } from 'commander';
-import { type Endless, whyEndless } from '../config/file/source.ts';
+import { whyEndless } from '../config/file/source.ts';
 import { isJsonObject, JsonLimitError, type JsonValue, parseJson } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type QuoteVerdict, verifyQuoteSignature } from '../domain/quotes/quote-signature.ts';
@@ -51,7 +51,7 @@ async function readBounded(file: string): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function tooLong(file: string, { found, expected }: Pick<Endless, 'found' | 'expected'>): Error {
+function tooLong(file: string, { found, expected }: { found: string; expected: string }): Error {
   return new Error(
     `${file}: found ${found}, expected ${expected} with a quote as POST /v1/quotes answered it`,
   );

@@ -59,11 +59,7 @@ export function verifiedText({
   otherTransfers,
   calls,
   directory,
-}: {
-  found: FoundTransfer;
-  payments: readonly CheckedPayment[];
-  directory: Directory;
-} & Pick<z.infer<typeof VERIFIED_PAYMENTS>, 'otherTransfers' | 'calls'>): string {
+}: AllChecked & { found: FoundTransfer; directory: Directory }): string {
   const asked = Object.entries(calls).map(([name, count]) => `${name} ${count}`);
   return [
     `${line(found.subject)}, as the ${found.reportedBy} tells it`,

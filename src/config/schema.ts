@@ -192,7 +192,7 @@ export function checkRetention(config: ParsedConfig, tree: JsonValue): Fault[] {
 }
 
 /** The place of a written field, or `retention` where the field has its default. */
-function place(tree: JsonValue, path: (string | number)[]): Pick<Fault, 'path'> {
+function place(tree: JsonValue, path: (string | number)[]): { path: (string | number)[] } {
   return { path: valueAt(tree, path) === undefined ? ['retention'] : path };
 }
 

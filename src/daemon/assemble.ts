@@ -6,7 +6,7 @@ import { BooksReader } from '../books/reader.ts';
 import { type ChainReader, createChainReaders } from '../chains/chain-readers.ts';
 import type { EndpointCall } from '../chains/endpoint.ts';
 import type { Config } from '../config/config.ts';
-import { type JudgeRules, tokenRules } from '../domain/proof/verdict.ts';
+import { tokenRules } from '../domain/proof/verdict.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { createNotifier, type NotifierOptions } from '../notifiers/create-notifier.ts';
 import type { EventUrl } from '../notifiers/notifier.ts';
@@ -15,7 +15,7 @@ import type { ConfigControl } from '../operations/config-state.ts';
 import type { LogTail } from '../operations/log-tail.ts';
 import { Checks } from '../queues/checks/checks.ts';
 import { CheckFeed } from '../queues/checks/feed.ts';
-import { FailureLog } from '../queues/checks/run-check.ts';
+import { type CheckedChains, FailureLog } from '../queues/checks/run-check.ts';
 import { DeliveryWorker } from '../queues/deliveries/delivery-worker.ts';
 import { Reconcile, tellSettled, type Upkeep } from '../queues/deliveries/reconcile.ts';
 import { Relay } from '../queues/deliveries/relay.ts';
@@ -64,16 +64,12 @@ export type DaemonContext = {
  * The connections of a daemon. `opening` and `delivering` carry many commands, so they are separate and no poll waits behind
  * them. `asking` is the API's; `blocking` is the relay's own, `waking` the sender's.
  */
-export type Connections = {
-  redis: RedisClient;
-  opening: RedisClient;
-  delivering: RedisClient;
-  asking: RedisClient;
-  blocking: RedisClient;
-  waking: RedisClient;
-};
+type Connections = SharedConnections & Record<'blocking' | 'waking', RedisClient>;
 
-/** Input of `assemble`. */
+/** The connections that generations share. */
+export type SharedConnections = Record<'redis' | 'opening' | 'delivering' | 'asking', RedisClient>;
+
+/** Input of `assemble`, without the upkeep of the generation. */
 export type Assembly = {
   config: Config;
   connections: Connections;
@@ -86,11 +82,10 @@ export type Assembly = {
   control: ConfigControl;
   signals: Signals;
   log: Logger;
-  upkeep: Upkeep;
 };
 
 /** Constructs every part, in the order of the flow: polls, commits, relay, deliveries. */
-export function assemble(assembly: Assembly): DaemonContext {
+export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext {
   const { config, connections, tail, adding, eventUrl, epoch, clocks, control, signals, log, upkeep } =
     assembly;
   const { redis, opening, delivering, asking } = connections;
@@ -247,18 +242,16 @@ type Verifying = {
 };
 
 /** `redis` is shared with the deliveries, so that no poll waits behind it. */
-type VerifyingAssembly = {
+type VerifyingAssembly = CheckedChains & {
   redis: RedisClient;
   keys: Keys;
   stores: { checks: CheckStore; subjects: SubjectStore; registry: Registry };
-  readers: ReadonlyMap<string, ChainReader>;
-  tokens: (chainId: string) => Pick<JudgeRules, 'isListed' | 'isCheckable'>;
   learning: Learning;
   signals: Signals;
   log: Logger;
 };
 
-function chainsOf(config: Config, signals: Signals): Pick<VerifyingAssembly, 'readers' | 'tokens'> {
+function chainsOf(config: Config, signals: Signals): CheckedChains {
   const onCall = (call: EndpointCall): void => void signals.emit('rpc.called', call);
   return { readers: createChainReaders(config.checkedChains, { onCall }), tokens: tokenRules(config) };
 }

@@ -24,7 +24,7 @@ import type { SchemaWatch } from '../store/schema-watch.ts';
 import { VERSION } from '../version.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { type AddedReceivers, openAddedReceivers } from './added-receivers.ts';
-import type { Connections } from './assemble.ts';
+import type { SharedConnections } from './assemble.ts';
 import { type Clocks, startClocks } from './clocks.ts';
 import { changesBetween, isEmpty } from './config-changes.ts';
 import { logTruncation, openEpoch, openSchema, reportTruncations, takeDataDir } from './data.ts';
@@ -48,7 +48,7 @@ const CLOSE_MS = 1_200;
 
 const REPORT_RETRY_MS = 10_000;
 
-type Shared = Omit<Connections, 'blocking' | 'waking'> & {
+type Shared = SharedConnections & {
   tail: LogTail;
   version: SchemaVersion;
   epoch: Epoch;

@@ -13,7 +13,7 @@ import { type Assembly, assemble, type DaemonContext } from './assemble.ts';
 const CUT_MS = 600;
 
 /** Input of a generation. `version` is claimed again in an emptied Redis; `release` closes its relay's or sender's connection. */
-export type GenerationOptions = Omit<Assembly, 'upkeep'> & {
+export type GenerationOptions = Assembly & {
   version: SchemaVersion;
   release: (own: 'relay' | 'sender') => Promise<unknown>;
 };

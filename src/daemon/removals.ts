@@ -14,10 +14,8 @@ const MOST_IDS = 100;
 
 type Names = Readonly<Record<RemovedKind, ReadonlySet<string>>>;
 
-type Removal = Pick<ConfigRemoval, RemovedKind>;
-
 /** Collects the names in a config. No file names entries that were added or tracked through the API. */
-export function namedBy({ subscriptions, receivers }: Pick<Config, 'subscriptions' | 'receivers'>): Names {
+export function namedBy({ subscriptions, receivers }: Config): Names {
   return named(
     subscriptions.flatMap(subjectsOf),
     receivers.map(({ name }) => name),
@@ -39,7 +37,7 @@ export function largeRemoval(
   before: Names,
   after: Names,
   { confirmAfter }: { confirmAfter: number },
-): Removal | null {
+): Pick<ConfigRemoval, RemovedKind> | null {
   const gone = (kind: RemovedKind) => before[kind].difference(after[kind]);
   const isLarge = REMOVED_KINDS.some((kind) => {
     const count = gone(kind).size;

@@ -1,5 +1,4 @@
 import { isIP } from 'node:net';
-import type { PostgresReceiver, WebhookReceiver } from '../config/config.ts';
 import { networkList } from '../config/fields/http.ts';
 import { isRefusedAddress } from '../network/refused-addresses.ts';
 
@@ -17,7 +16,10 @@ class RefusedAddressError extends Error {
 export function ownRules({
   allowPrivateNetwork,
   allowNetworks,
-}: Pick<WebhookReceiver, 'allowPrivateNetwork' | 'allowNetworks'>): AddressRule[] {
+}: {
+  allowPrivateNetwork: boolean;
+  allowNetworks: readonly string[];
+}): AddressRule[] {
   if (allowPrivateNetwork) return [];
   return [
     {
@@ -32,9 +34,7 @@ export function ownRules({
  * Builds the rule of `server.apiReceivers` for a receiver added through the API; none for one of the config. It hides addresses:
  * a user who may add receivers must not learn how internal names resolve.
  */
-export function apiRules({
-  apiNetworks,
-}: Pick<WebhookReceiver | PostgresReceiver, 'apiNetworks'>): AddressRule[] {
+export function apiRules({ apiNetworks }: { apiNetworks: readonly string[] | null }): AddressRule[] {
   if (apiNetworks === null) return [];
   return [
     {

@@ -59,7 +59,7 @@ export const RECEIVER = z
 export type ReceiverView = z.infer<typeof RECEIVER>;
 
 /** Returns the origin of a receiver, and the reason for which this process omits it. */
-export type OriginOf = (name: string) => Pick<ReceiverView, 'origin' | 'leftOut'>;
+export type OriginOf = (name: string) => { origin: ReceiverView['origin']; leftOut: ReceiverView['leftOut'] };
 
 const COUNTED = 10_000;
 

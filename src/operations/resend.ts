@@ -46,7 +46,8 @@ export async function resendTime(
     until,
     types,
     key,
-  }: Pick<ResendOptions, 'key'> & {
+  }: {
+    key: string | null;
     name: string;
     since: TimeInput;
     until: TimeInput | null;

@@ -13,8 +13,8 @@ import type { AskedRoute } from './route.ts';
 
 /** The v1 API for prices, and the sources to check them. `slot` resolves when these prices' budget allows a request. */
 export type PartnerPricing = {
-  client: Pick<UpstreamClient, 'quote'>;
-  signers: Pick<QuoteSigners, 'known' | 'verify'>;
+  client: UpstreamClient;
+  signers: QuoteSigners;
   slot: (signal: AbortSignal) => Promise<void>;
   dAppId: string;
   directory: Directory;

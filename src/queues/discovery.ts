@@ -28,9 +28,9 @@ import type { ChainEntry, ParsedList } from '../upstream/wire/chain-list.ts';
 /** Dependencies of discovery, and the chains and tokens of the config. */
 export type DiscoveryDeps = {
   redis: RedisClient;
-  client: Pick<UpstreamClient, 'chains' | 'tokens'>;
+  client: UpstreamClient;
   store: DirectoryStore;
-  plan: Pick<PlanStore, 'spareSlot'>;
+  plan: PlanStore;
   named: { chains: readonly AddedChain[]; tokens: readonly AddedToken[] };
   log: Logger;
 };

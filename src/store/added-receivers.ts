@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { deriveKey, type Secret } from '../secret.ts';
 import type { RedisClient } from './commands.ts';
-import { receiverText, type StoredReceiver } from './definitions.ts';
+import { type PresentReceiver, receiverText } from './definitions.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
 
@@ -79,7 +79,7 @@ export class AddedReceiverStore {
 
   /** Stores a receiver, as a new one or in place of an earlier one; with `before`, only in place of that version. */
   async put(
-    definition: Omit<StoredReceiver, 'removed'>,
+    definition: PresentReceiver,
     { encrypted, as, before }: { encrypted: string; as: 'new' | 'other'; before: string | null },
   ): Promise<Put> {
     const { name } = definition;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { EndpointState } from '../domain/proof/ask-times.ts';
 import { FORGOTTEN_WEIGHT, type LogClaim, weightOf } from '../domain/proof/claim.ts';
-import { PAYMENTS, PROOF, type Proof } from '../domain/proof/proof.ts';
+import { PAYMENTS, type Payment, PROOF, type Proof } from '../domain/proof/proof.ts';
 import { type Stated, statementPrint } from '../domain/proof/statement.ts';
 import type { WaitingReason } from '../domain/proof/verdict.ts';
 import { asSubjectId, foldHex, type SubjectId } from '../domain/subjects/subject.ts';
@@ -96,7 +96,7 @@ export type NewCheck = {
 
 /** A payment of which an event states nothing, or only `elsewhere`, on a chain that is not checked. */
 export type Unstated = {
-  unstated: Pick<Stated, 'subject' | 'payment'>;
+  unstated: { subject: SubjectId; payment: Payment };
   elsewhere: Stated | null;
   sequence: number;
 };
@@ -382,7 +382,7 @@ function failedStates(failed: number): object[] | null {
 }
 
 /** One payment of one subject has one check. */
-function checkId({ subject, payment }: Pick<Stated, 'subject' | 'payment'>): string {
+function checkId({ subject, payment }: { subject: SubjectId; payment: Payment }): string {
   return `${subject}|${payment}`;
 }
 

@@ -84,13 +84,15 @@ const CLOCK_TOLERANCE_MS = 120_000;
 const MEASURED_ANEW_MS = 600_000;
 
 /** The base of measurements: a Redis time, and the readings of the monotonic clock before and after it. */
-type Base = { redisMs: number; fromMs: number; untilMs: number; moves: string };
+type Base = TimedReading & { moves: string };
+
+type TimedReading = { redisMs: number; fromMs: number; untilMs: number };
 
 /**
  * The clock for acts that depend on time: reminders, closings of the books and ends of tracking. `mayActAt` takes a Redis time
  * that has just been read, and is true when it may be acted on; `certainMs` is a time up to it that has certainly passed.
  */
-export type ActingClock = Pick<ConfirmedTime, 'mayActAt' | 'certainMs'>;
+export type ActingClock = { mayActAt(redisMs: number): boolean; certainMs(redisMs: number): number };
 
 /** The clocks of a process, which tests replace. */
 export type OwnClocks = { monotonicMs: () => number; wallMs: () => number };
@@ -215,7 +217,7 @@ export class ConfirmedTime {
     return after.clock;
   }
 
-  #measureFrom({ clock, moves }: ReadClocks, read: Omit<Base, 'moves'>): void {
+  #measureFrom({ clock, moves }: ReadClocks, read: TimedReading): void {
     const base = this.#base;
     const isCurrent = base !== null && base.moves === moves;
     if (clock.state === 'steady') {

@@ -65,8 +65,11 @@ export type StoredSubscription = z.infer<typeof SUBSCRIPTION>;
 /** A receiver in the registry. One that left the config is `removed` and keeps its backlog. */
 export type StoredReceiver = z.infer<typeof RECEIVER>;
 
+/** A receiver that is not removed. */
+export type PresentReceiver = Omit<StoredReceiver, 'removed'>;
+
 /** Returns the stored text of a receiver that is not removed; a script searches for its end. */
-export function receiverText(receiver: Omit<StoredReceiver, 'removed'>): string {
+export function receiverText(receiver: PresentReceiver): string {
   return JSON.stringify({ ...receiver, removed: false });
 }
 

@@ -45,14 +45,13 @@ export type Claims = {
 };
 
 /**
- * An attempt of deliveries to record, the one that led first. `nextAtMs`: time of the next try, null where that is unchanged;
+ * An attempt of deliveries to record. `nextAtMs`: time of the next try, null where that is unchanged;
  * `counts`: it uses up one of their attempts; `answer`: the whole answer, of which the attempt stores the beginning; `restMs`:
  * wait that the receiver requested. `disableAfterMs`: span of failures alone that disables the receiver, null when the attempt
  * has no bearing on it. `process` is null for the end of an unsent delivery, `nowMs` is Redis time.
  */
 export type Noting = {
   nowMs: number;
-  ids: readonly [string, ...string[]];
   attempt: Attempt;
   outcome: DeliveryOutcome;
   nextAtMs: number | null;
@@ -190,8 +189,8 @@ export class DeliveryStore {
     return null;
   }
 
-  /** Records an attempt of one delivery, or of several that were sent in one message. A delivered one stays delivered. */
-  async record(receiver: string, noting: Noting): Promise<Noted> {
+  /** Records an attempt of deliveries that were sent in one message, the leading one first. A delivered one stays delivered. */
+  async record(receiver: string, noting: Noting & { ids: readonly [string, ...string[]] }): Promise<Noted> {
     const keys = this.#keys;
     const { nowMs, ids, attempt, outcome, nextAtMs, counts, answer, restMs, disableAfterMs, process } =
       noting;

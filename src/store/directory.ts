@@ -10,15 +10,13 @@ import type { Keys } from './keys.ts';
 import { INTEGER_TEXT, JSON_TEXT, type OnForeign, readHash } from './stored.ts';
 
 /** The upstream's lists of chains and tokens, each with the time it was read (Redis time, ms; null for never). */
-export type StoredDirectory = {
+export type StoredDirectory = DirectoryStamps & {
   chains: DiscoveredChain[];
   tokens: DiscoveredToken[];
-  chainsAtMs: number | null;
-  tokensAtMs: number | null;
 };
 
 /** The last read of each list (Redis time, ms). */
-export type DirectoryStamps = Pick<StoredDirectory, 'chainsAtMs' | 'tokensAtMs'>;
+export type DirectoryStamps = { chainsAtMs: number | null; tokensAtMs: number | null };
 
 const AT = INTEGER_TEXT.optional().transform((atMs) => atMs ?? null);
 

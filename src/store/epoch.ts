@@ -246,7 +246,7 @@ export class Epoch {
   }
 }
 
-function furthest(seen: Seen, other: Pick<Seen, 'commits' | 'entry'>): Seen {
+function furthest(seen: Seen, other: { commits: number; entry: string }): Seen {
   return {
     ...seen,
     commits: Math.max(seen.commits, other.commits),

@@ -3,9 +3,9 @@ import { LARGEST_WEIGHT } from '../domain/cadence/arrivals.ts';
 import { AGE_BINS } from '../domain/cadence/hazard.ts';
 import {
   type Knowledge,
-  type KnowledgeRules,
   knowledgeOf,
   LEARNED_HALF_LIFE_MS,
+  type LearningRules,
   type StoredTally,
 } from '../domain/cadence/knowledge.ts';
 import type { Increment } from '../domain/cadence/learning.ts';
@@ -83,7 +83,7 @@ export class LearnedStore {
   }
 
   /** Computes the current knowledge from all statistics, and from the expectations before them. */
-  async knowledge({ rules, arrivals }: Pick<KnowledgeRules, 'rules' | 'arrivals'>): Promise<Knowledge> {
+  async knowledge({ rules, arrivals }: LearningRules): Promise<Knowledge> {
     const stored = await this.all();
     const estimates = await this.estimates();
     return knowledgeOf(stored, { rules, arrivals, estimates, nowMs: await redisTimeMs(this.#redis) });

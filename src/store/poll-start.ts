@@ -6,7 +6,7 @@ import type { RedisClient } from './commands.ts';
 import type { StoredSubscription } from './definitions.ts';
 import type { ImportedQuotes } from './imported-quotes.ts';
 import type { Keys } from './keys.ts';
-import { type ClaimedPoll, type Lane, type PlanClock, REDIS_TIME } from './plan.ts';
+import { type Lane, type PlanClock, REDIS_TIME } from './plan.ts';
 import { parseMember } from './plan-members.ts';
 import { priceOf } from './plan-state.ts';
 import type { Registry } from './registry.ts';
@@ -68,7 +68,7 @@ export type PollReaders = {
 /** Starts a claimed poll for a process, and reads its data. Null where another process has the claim, or it has expired. */
 export async function startPoll(
   parts: PollReaders,
-  { member, token }: Pick<ClaimedPoll, 'member' | 'token'>,
+  { member, token }: { member: string; token: string },
   process: string,
 ): Promise<PollStart | null> {
   const { redis, keys, subjects, registry, importedQuotes, atMs = REDIS_TIME } = parts;

@@ -35,7 +35,7 @@ const CONDITION = z.object({
 export type ReceiverCondition = z.infer<typeof CONDITION>;
 
 /** True when no attempts are made. */
-export function isHeld({ state }: Pick<ReceiverCondition, 'state'>): boolean {
+export function isHeld({ state }: { state: ReceiverState }): boolean {
   return state === 'disabled' || state === 'enabling' || state === 'paused';
 }
 

@@ -15,7 +15,13 @@ import {
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import { readStamp } from './confirmed-time.ts';
-import { Definitions, receiverText, type StoredReceiver, type StoredSubscription } from './definitions.ts';
+import {
+  Definitions,
+  type PresentReceiver,
+  receiverText,
+  type StoredReceiver,
+  type StoredSubscription,
+} from './definitions.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
 import type { OnForeign } from './stored.ts';
@@ -29,7 +35,7 @@ import { Suspensions } from './suspensions.ts';
 export type Desired = {
   digest: string;
   graceSpanMs: number;
-  receivers: Omit<StoredReceiver, 'removed'>[];
+  receivers: PresentReceiver[];
   addedReceivers?: ReadonlySet<string>;
   routes: readonly RouteDefinition[];
   subscriptions: (Omit<StoredSubscription, 'order' | 'awayReceivers' | 'removedAtMs'> & {
@@ -45,7 +51,9 @@ export class Registry {
   readonly #subjects: SubjectStore;
   readonly #definitions: Definitions;
   /** The definitions of this process's last sync: a stored entry of another shape is rewritten from them. */
-  #own: Pick<Desired, 'receivers' | 'routes'> & {
+  #own: {
+    receivers: readonly PresentReceiver[];
+    routes: readonly RouteDefinition[];
     addedReceivers: ReadonlySet<string>;
     subscriptions: Map<string, StoredSubscription>;
   } = {

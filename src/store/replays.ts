@@ -56,7 +56,7 @@ export class ReplayStore {
   /** Requests a replay of a range of the log from the relay, under an id; an existing one stays as it is. */
   async request(
     id: string,
-    wanted: Pick<Replay, 'receiver' | 'since' | 'until' | 'end' | 'types'>,
+    wanted: { receiver: string; since: string; until: string; end: string; types: readonly string[] | null },
   ): Promise<void> {
     if ((await this.#redis.exists(this.#keys.replay(id))) === 1) return;
     const { types, ...range } = wanted;

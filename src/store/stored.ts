@@ -49,7 +49,7 @@ export function storedMs(text: string | null): number | null {
 export function readStored<T>(
   schema: z.ZodType<T>,
   text: string,
-  { what, where, onForeign }: Omit<ForeignEntry, 'reason'> & { onForeign: OnForeign },
+  { what, where, onForeign }: { what: ForeignEntry['what']; where: string; onForeign: OnForeign },
 ): T | null {
   const parsed = schema.safeParse(text);
   if (parsed.success) return parsed.data;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ArrivalTally } from '../domain/cadence/arrivals.ts';
 import { PAGE_LIMIT, type PageLimit } from '../domain/cadence/pages.ts';
 import { LISTINGS, type Listing } from '../domain/cadence/wait.ts';
-import type { LastPolls, OpenTransfer } from '../domain/cadence/wallet.ts';
+import type { LastPolls, OpenTransfer, ShownTransfer } from '../domain/cadence/wallet.ts';
 import { asSubjectId, parseSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
@@ -121,7 +121,7 @@ function jsonOf(text: string): unknown {
 }
 
 /** Formats an open transfer for storage. */
-export function openText(transfer: Omit<OpenTransfer, 'subject'>): string {
+export function openText(transfer: OpenTransfer): string {
   const { status, route, sinceMs, seenAtMs, headAtMs } = transfer;
   return JSON.stringify([status, route, sinceMs, seenAtMs, headAtMs] satisfies z.input<typeof OPEN>);
 }
@@ -187,7 +187,7 @@ export class WalletStore {
    */
   async noteTransfer(
     wallets: readonly SubjectId[],
-    transfer: Omit<OpenTransfer, 'headAtMs'> & { isOver: boolean },
+    transfer: ShownTransfer & { isOver: boolean },
   ): Promise<void> {
     const { subject, isOver } = transfer;
     for (const wallet of wallets) {

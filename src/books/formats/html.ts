@@ -175,12 +175,9 @@ function opening(tag: 'th' | 'td', kind: Column['kind']): string {
   return kind === 'plain' ? `<${tag}>` : `<${tag} class="${kind}">`;
 }
 
-function nameOf({
-  symbol,
-  token,
-  chain,
-  chainId,
-}: Pick<BookAmount, 'symbol' | 'token' | 'chain' | 'chainId'>): string {
+type NamedToken = { symbol: string | null; token: string; chain: string | null; chainId: string };
+
+function nameOf({ symbol, token, chain, chainId }: NamedToken): string {
   return `${symbol ?? (token || 'unknown token')} on ${chain ?? (chainId || 'an unknown chain')}`;
 }
 

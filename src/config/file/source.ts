@@ -319,7 +319,7 @@ function firstOfEachLine(problems: PlacedProblem[], lineCounter: LineCounter): P
 }
 
 /** A file that cannot be read whole: it is too large, or not a regular file. */
-export type Endless = { isFile: boolean; found: string; expected: string };
+type Endless = { isFile: boolean; found: string; expected: string };
 
 /**
  * Explains why a path cannot be read whole; null where it can. A pipe or device could block its reader, and the exit, for

@@ -64,7 +64,7 @@ function quoteFilesOf(tree: JsonValue): { path: ConfigPath; file: string }[] {
 
 export const QUOTE_FILE = /^[^\0]+$/;
 
-async function readQuote(file: string): Promise<ImportedQuote | Omit<Fault, 'path'>> {
+async function readQuote(file: string): Promise<ImportedQuote | { found?: string; expected: string }> {
   const endless = whyEndless(file, LIMITS.quoteFile.bytes);
   if (endless !== null) return { found: endless.found, expected: `${endless.expected} with a quote as JSON` };
   let bytes: Buffer;

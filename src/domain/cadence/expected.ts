@@ -1,6 +1,7 @@
 import type { ExpectedBy } from '../events/event-schema.ts';
+import type { JsonObject } from '../json.ts';
 import { statusOf } from '../subjects/kinds.ts';
-import { type Snapshot, stageOf } from '../subjects/record.ts';
+import { stageOf } from '../subjects/record.ts';
 import type { SubjectId } from '../subjects/subject.ts';
 import { routeName } from '../transfers/transfer.ts';
 import { AGE_BINS, type HazardCurve, lowerEdge, upperEdge } from './hazard.ts';
@@ -98,7 +99,7 @@ export function expectedBy(
   };
 }
 
-type CurrentStage = Pick<Snapshot, 'status' | 'record' | 'updatedAt' | 'changedAtMs'>;
+type CurrentStage = { status: string; record: JsonObject; updatedAt: number | null; changedAtMs: number };
 
 /** The next status when all goes well, from the table of the subject's kind; null for none. */
 function usualNext(subject: SubjectId, status: string): string | null {

@@ -62,10 +62,11 @@ const FEW_TRANSFERS = 4;
 
 const ENOUGH_FOR_P99 = 50;
 
+/** Rules that learning begins with. */
+export type LearningRules = { rules: WatchRules; arrivals: ArrivalRule };
+
 /** Initial values of knowledge. `estimates`: route -> quotes' estimate of the delivery time, seconds. */
-export type KnowledgeRules = {
-  rules: WatchRules;
-  arrivals: ArrivalRule;
+type KnowledgeRules = LearningRules & {
   nowMs: number;
   estimates?: ReadonlyMap<string, number>;
 };

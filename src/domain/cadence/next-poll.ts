@@ -11,16 +11,15 @@ export type FinishedStatuses = { readonly [kind: string]: readonly string[] | un
  * Input of a plan. `price`: cost of a request, in weighted seconds. `namedAtMs`: time of the first claim, for a
  * subject that the upstream has not shown. `alarmsMs`: times of the clock's events.
  */
-export type CadenceInput = {
-  subject: SubjectId;
-  snapshot: Snapshot | null;
+export type CadenceInput = TrackedState & {
   nowMs: number;
   namedAtMs: number;
   price: number;
   model: CadenceModel;
-  finished: FinishedStatuses;
   alarmsMs: readonly number[];
 };
+
+type TrackedState = { subject: SubjectId; snapshot: Snapshot | null; finished: FinishedStatuses };
 
 export type NextPoll = { next: 'finish' } | ({ next: 'poll' } & PlannedPoll);
 
@@ -75,25 +74,19 @@ export function nextRoutePoll({ everyMs }: { everyMs: number }): PlannedPoll {
 const LATE_ROUTE_MS = 1_000;
 
 /** True when tracking of a subject has ended; false while its last answer is unconfirmed. */
-export function isFinished(
-  input: Pick<CadenceInput, 'subject' | 'snapshot' | 'nowMs' | 'finished'>,
-): boolean {
+export function isFinished(input: TrackedState & { nowMs: number }): boolean {
   const { snapshot, nowMs } = input;
   const finishAfterMs = finishAfter(input);
   return snapshot !== null && finishAfterMs !== null && ageInStage(snapshot, nowMs) >= finishAfterMs;
 }
 
 /** True when the status alone ends the tracking. A subject that ends by its age is polled once more: it may have moved. */
-export function isFinishedByStatus(input: Pick<CadenceInput, 'subject' | 'snapshot' | 'finished'>): boolean {
+export function isFinishedByStatus(input: TrackedState): boolean {
   return finishAfter(input) === 0;
 }
 
 /** Tracking time of a subject in its status, ms; null without end. */
-function finishAfter({
-  subject,
-  snapshot,
-  finished,
-}: Pick<CadenceInput, 'subject' | 'snapshot' | 'finished'>): number | null {
+function finishAfter({ subject, snapshot, finished }: TrackedState): number | null {
   if (snapshot === null || snapshot.unconfirmed !== null) return null;
   if (endsByConfig(subject, snapshot, finished)) return 0;
   const { finishAfterMs } = stageOf(subject, snapshot.status);
@@ -103,7 +96,7 @@ function finishAfter({
 /** True when the config ends tracking in the status of a subject. */
 export function endsByConfig(
   subject: SubjectId,
-  { status }: Pick<Snapshot, 'status'>,
+  { status }: { status: string },
   finished: FinishedStatuses,
 ): boolean {
   return finished[subjectKind(subject)]?.includes(status.toLowerCase()) ?? false;
@@ -113,10 +106,8 @@ export function endsByConfig(
  * Start of a subject's present status, ms, by the upstream's time if it gave one. That is a whole second, in which
  * the change came before it was seen: the middle is used.
  */
-export function stageSinceMs({
-  updatedAt,
-  changedAtMs,
-}: Pick<Snapshot, 'updatedAt' | 'changedAtMs'>): number {
+export function stageSinceMs(stage: { updatedAt: number | null; changedAtMs: number }): number {
+  const { updatedAt, changedAtMs } = stage;
   if (updatedAt === null) return changedAtMs;
   const secondMs = updatedAt * 1_000;
   return Math.min(changedAtMs, secondMs + Math.min(1_000, changedAtMs - secondMs) / 2);

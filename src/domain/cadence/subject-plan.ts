@@ -19,19 +19,20 @@ export type PlanInput = { subject: SubjectId; snapshot: Snapshot | null; claims:
 
 type Wishes = { overdueAfterMs: OverdueAfter | null; warnBeforeMs: number | null };
 
-/**
- * Input of a plan. `price`: cost of a request, weighted seconds; `learnedMs`: learned time after which the subject is
- * overdue; `imported`: the quote itself, if it was imported; `route`: the definition, for a route.
- */
-export type PlanContext = {
+/** Facts for a plan. `price`: weighted seconds of a request; `imported`: the quote, if imported; `route`: a route's definition. */
+export type PlanFacts = {
   nowMs: number;
   price: number;
-  model: CadenceModel;
-  finished: FinishedStatuses;
-  learnedMs: number | null;
   subscriptions: ReadonlyMap<string, Wishes>;
   imported: ImportedState | null;
   route: { everyMs: number } | null;
+};
+
+/** Input of a plan. `learnedMs`: learned time after which the subject is overdue. */
+export type PlanContext = PlanFacts & {
+  model: CadenceModel;
+  finished: FinishedStatuses;
+  learnedMs: number | null;
 };
 
 /** A due timed event, and the roots of the claims that receive it; null for all. */

@@ -13,18 +13,19 @@ import {
 import { type CadenceModel, watched } from './watched.ts';
 
 /**
- * An unfinished transfer of a wallet. `status` is in lower case, `route` as in `routeName`. Times are Redis time.
+ * An unfinished transfer as an answer shows it. `status` is in lower case, `route` as in `routeName`. Times are Redis time.
  * `sinceMs`: start of its status. `seenAtMs`: last answer that showed it.
- * `headAtMs`: last poll of the head that showed it; null for none.
  */
-export type OpenTransfer = {
+export type ShownTransfer = {
   subject: SubjectId;
   status: string;
   route: string;
   sinceMs: number;
   seenAtMs: number;
-  headAtMs: number | null;
 };
+
+/** An unfinished transfer of a wallet. `headAtMs`: last poll of the head that showed it; null for none. */
+export type OpenTransfer = ShownTransfer & { headAtMs: number | null };
 
 /** Last poll of each listing of a wallet: Redis time, ms, and the plan's virtual time, seconds. */
 export type LastPolls = { readonly [listing in Listing]?: { atMs: number; virtual: number } };

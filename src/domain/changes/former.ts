@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonValue } from '../json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 import { statusMember } from '../subjects/kinds.ts';
 import type { Snapshot } from '../subjects/record.ts';
 import { type SubjectId, subjectKind } from '../subjects/subject.ts';
@@ -8,7 +8,7 @@ import { fold, isEmpty, leavesOf, type NameElement, setNames, sortedFold } from 
 const MOST = 128;
 const MOST_OF_ONE_CHANGE = 32;
 
-type State = Pick<Accepted, 'status' | 'record'>;
+type State = { status: string; record: JsonObject };
 
 /**
  * Hashes of the values that a subject has left at its present `updatedAt`, the latest last: replicas that lag show

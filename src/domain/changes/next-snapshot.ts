@@ -53,7 +53,7 @@ export function waitingSince(subject: SubjectId, snapshot: Snapshot | null): num
 /** Time at which a transfer was funded: the first `updatedAt` while pending, Unix seconds; null when first seen later. */
 export function fundedAt(
   subject: SubjectId,
-  { pendingSince, updatedAt }: Pick<Snapshot, 'pendingSince' | 'updatedAt'>,
+  { pendingSince, updatedAt }: { pendingSince: number | null; updatedAt: number | null },
 ): number | null {
   const kind = subjectKind(subject);
   // Without the upstream's time, only the time of the poll is known.

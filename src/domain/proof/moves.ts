@@ -99,11 +99,10 @@ export type Fulfilments = {
   hash: string;
 };
 
+type EventFault = { fault: string; in: 'event' | 'hash' };
+
 /** Parses the event of pinned fulfilments; returns a sentence about the fault when it is invalid. */
-export function readFulfilmentEvent({
-  event,
-  hash,
-}: Pick<Fulfilments, 'event' | 'hash'>): AbiEvent | { fault: string; in: 'event' | 'hash' } {
+export function readFulfilmentEvent({ event, hash }: { event: string; hash: string }): AbiEvent | EventFault {
   const read = parsedEvent(event);
   if (read === null)
     return {

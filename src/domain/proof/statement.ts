@@ -112,19 +112,13 @@ export function statementsOf(
 }
 
 /** Text of a statement, without recipients: two of one payment state the same exactly when their texts are equal. */
-export function statementPrint({
-  chainId,
-  txHash,
-  token,
-  amount,
-  sent,
-}: Pick<Statement, 'chainId' | 'txHash' | 'token' | 'amount' | 'sent'>): string {
+export function statementPrint({ chainId, txHash, token, amount, sent }: Stated): string {
   return JSON.stringify([chainId, txHash, token, amount, sent]);
 }
 
 /** Rightful recipients of a stated payment, as known now. */
 export function recipientsOf(
-  { payment, chainId, token }: Pick<Statement, 'payment' | 'chainId' | 'token'>,
+  { payment, chainId, token }: { payment: Payment; chainId: string; token: string | null },
   known: KnownRecipients,
 ): string[] {
   return payment === 'destination' ? recipientsOn(chainId, token, known) : [];

@@ -58,13 +58,16 @@ export type Verdict =
   | { outcome: 'unproven'; proof: Proof }
   | { outcome: 'unchecked'; because: UncheckedReason; isHeld: boolean };
 
-/** Facts beside the readings. */
-export type JudgeRules = FindRules & {
+/** Rules about the tokens of one chain. */
+export type TokenRules = {
   /** True when a token is in the user's list or in the packaged one. */
   isListed(token: string): boolean;
   /** True when a token moves as its logs state: it neither rebases nor takes fees. */
   isCheckable(token: string): boolean;
 };
+
+/** Facts beside the readings. */
+export type JudgeRules = FindRules & TokenRules;
 
 /** After this time, a final chain without the payment makes it unproven, and one host alone is believed. */
 const PATIENCE_MS = 3_600_000;
@@ -210,7 +213,7 @@ const NOT_CHECKABLE: readonly (readonly [chainId: string, address: string])[] = 
 export function tokenRules(config: {
   tokens: readonly AddedToken[];
   uncheckedTokens: readonly { chainId: string; address: string }[];
-}): (chainId: string) => Pick<JudgeRules, 'isListed' | 'isCheckable'> {
+}): (chainId: string) => TokenRules {
   const listed = extendDirectory({ chains: [], tokens: config.tokens }, COMMON);
   const unchecked = new Set([
     ...NOT_CHECKABLE.map(([chainId, address]) => tokenKey(chainId, address)),

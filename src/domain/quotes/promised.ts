@@ -39,7 +39,7 @@ function membersOf(json: JsonObject, names: readonly string[]): JsonObject {
 export function signatureInvalid(
   quote: ImportedQuote,
   flaw: { part: QuotePart; reason: string; recovered: string | null },
-  { status }: Pick<Snapshot, 'status'>,
+  { status }: { status: string },
 ): FlaggedEvent {
   const { part, reason, recovered } = flaw;
   return {

@@ -191,7 +191,7 @@ const GASLESS_HAPPENINGS = happenings('gasless job', [
   'error',
 ]);
 
-const PRICED_ROUTE: Omit<Kind, 'endpointGroup'> = {
+const PRICED_ROUTE = {
   ...POLLED,
   name: 'route',
   statuses: ROUTE,

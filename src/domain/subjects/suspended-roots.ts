@@ -76,7 +76,7 @@ function continuedFor(
 }
 
 /** True when a root counts for a receiver; `""` means readers of the log itself. */
-function countsFor({ receivers }: Pick<StoredRoot, 'receivers'>, name: string): boolean {
+function countsFor({ receivers }: { receivers: readonly string[] }, name: string): boolean {
   return name === LOG || receivers.includes(name);
 }
 
@@ -99,7 +99,10 @@ type Reload = {
   present: ReadonlySet<string>;
 };
 
-type Parting = Pick<Reload, 'stored' | 'named' | 'suspended'> & {
+type Parting = {
+  stored: readonly StoredRoot[];
+  named: readonly SubscribedSubject[];
+  suspended: ReadonlyMap<string, SuspendedState>;
   receivers: ReadonlyMap<string, readonly string[]>;
 };
 

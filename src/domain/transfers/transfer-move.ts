@@ -1,7 +1,8 @@
 import { isOverdue } from '../cadence/timed.ts';
 import type { SnapshotDraft } from '../changes/next-snapshot.ts';
+import type { JsonObject } from '../json.ts';
 import { UNKNOWN } from '../subjects/kinds.ts';
-import { type Snapshot, stageOf, stepBetween } from '../subjects/record.ts';
+import { stageOf, stepBetween } from '../subjects/record.ts';
 import { type SubjectId, subjectKind } from '../subjects/subject.ts';
 import type { RawAmount } from './money.ts';
 import { readTransfer, routeName } from './transfer.ts';
@@ -25,13 +26,18 @@ export type TransferMove = {
   settlement: { outcome: (typeof SETTLEMENT_OUTCOMES)[number]; seconds: number } | null;
 };
 
-type MovedSnapshot = Pick<SnapshotDraft, 'status' | 'record' | 'updatedAt' | 'pendingSince'>;
+type MovedSnapshot = {
+  status: string;
+  record: JsonObject;
+  updatedAt: number | null;
+  pendingSince: number | null;
+};
 
 /** Move of a transfer between two snapshots; null when it did not move, stepped back, or is of another kind. */
 export function transferMove(
   subject: SubjectId,
   before: MovedSnapshot | null,
-  after: MovedSnapshot | Snapshot,
+  after: MovedSnapshot,
 ): TransferMove | null {
   if (subjectKind(subject) !== 'intent') return null;
   const [from, to] = [before?.status.toLowerCase() ?? null, after.status.toLowerCase()];
@@ -71,13 +77,8 @@ export type OpenState = (typeof OPEN_STATES)[number];
 /** An unfinished transfer: its sent amount, its pair of chains, and the start of its state (Unix seconds). */
 export type OpenAmount = { state: OpenState; route: string; sent: RawAmount; since: number };
 
-type OpenSnapshot = Pick<
-  SnapshotDraft,
-  'status' | 'record' | 'updatedAt' | 'changedAtMs' | 'pendingSince' | 'flags'
->;
-
 /** Returns the open state of a transfer; null for a finished one or another kind. */
-export function openTransfer(subject: SubjectId, snapshot: OpenSnapshot): OpenAmount | null {
+export function openTransfer(subject: SubjectId, snapshot: SnapshotDraft): OpenAmount | null {
   const state = openState(subject, snapshot);
   if (state === null) return null;
   const { record, updatedAt, changedAtMs, pendingSince } = snapshot;
@@ -87,7 +88,7 @@ export function openTransfer(subject: SubjectId, snapshot: OpenSnapshot): OpenAm
   return { state, route: routeName(record), sent: { chainId, token, amount }, since: Math.max(0, since) };
 }
 
-function openState(subject: SubjectId, { status, flags }: OpenSnapshot): OpenState | null {
+function openState(subject: SubjectId, { status, flags }: SnapshotDraft): OpenState | null {
   // Jobs, quotes and vaults name the transfer that they lead to: it would count twice.
   if (subjectKind(subject) !== 'intent') return null;
   if (stageOf(subject, status).waiting) return flags.some(isOverdue) ? 'overdue' : 'pending';

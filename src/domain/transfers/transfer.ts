@@ -1,14 +1,14 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 
 /** One end of a transfer. `done`: the transaction happened; else it was only agreed. `members`: source members. */
-export type Leg = {
+export type Leg = LegOrigin & {
   chainId: string | null;
   token: string | null;
   amount: string | null;
   txHash: string | null;
-  done: boolean;
-  members: string[];
 };
+
+type LegOrigin = { done: boolean; members: string[] };
 
 /** Both ends of a transfer and the refund, as far as known. */
 export type Transfer = { source: Leg | null; destination: Leg | null; refund: Leg | null };
@@ -54,7 +54,7 @@ export function readText(value: JsonValue | undefined): string | null {
 }
 
 /** One end of a transfer from a member of a record; null without chain, amount and transaction. */
-export function readLeg(value: JsonValue | undefined, origin: Pick<Leg, 'done' | 'members'>): Leg | null {
+export function readLeg(value: JsonValue | undefined, origin: LegOrigin): Leg | null {
   if (!isJsonObject(value)) return null;
   const leg = {
     chainId: readText(value.chainId),

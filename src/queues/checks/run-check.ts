@@ -13,7 +13,7 @@ import {
   statementPrint,
   statementsOf,
 } from '../../domain/proof/statement.ts';
-import { type JudgeRules, judge, type Verdict } from '../../domain/proof/verdict.ts';
+import { judge, type TokenRules, type Verdict } from '../../domain/proof/verdict.ts';
 import type { Signals } from '../../signals.ts';
 import {
   CHAIN_LEFT,
@@ -349,12 +349,16 @@ async function withRecipients(
   return { ...stated, recipients: recipientsOf(stated, { recipients, promised }) };
 }
 
-/** Dependencies of checks. `readers` has the chains of the config; `tokens` returns the known tokens of one chain. */
-export type CheckContext = {
+/** Chains of the config: their `readers`, and the rules about the tokens of one chain. */
+export type CheckedChains = {
+  readers: ReadonlyMap<string, ChainReader>;
+  tokens: (chainId: string) => TokenRules;
+};
+
+/** Dependencies of checks. */
+export type CheckContext = CheckedChains & {
   redis: RedisClient;
   stores: { checks: CheckStore; subjects: SubjectStore; registry: Registry };
-  readers: ReadonlyMap<string, ChainReader>;
-  tokens: (chainId: string) => Pick<JudgeRules, 'isListed' | 'isCheckable'>;
   learning: Learning;
   signals: Signals;
   log: Logger;

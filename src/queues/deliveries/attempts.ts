@@ -4,7 +4,7 @@ import { parseDeliveryId } from '../../domain/events/event.ts';
 import { loggedType } from '../../log.ts';
 import type { AttemptResult } from '../../notifiers/notifier.ts';
 import type { Signals } from '../../signals.ts';
-import type { DeliveryFact, DeliveryOutcome, Noted, Noting } from '../../store/deliveries.ts';
+import type { DeliveryOutcome, Noted, Noting } from '../../store/deliveries.ts';
 import type { PendingDelivery } from './pending-delivery.ts';
 
 /** Rest of a receiver that reports too many requests and names no time or too short a one, ms. */
@@ -25,8 +25,8 @@ const ANSWER_KEPT = 160;
 
 /** An attempt with the times around it (Redis time, ms). */
 type JudgedAttempt = {
-  result: Pick<AttemptResult, 'outcome' | 'httpStatus' | 'retryAfterMs'>;
-  facts: readonly Pick<DeliveryFact, 'tries' | 'earlierTries' | 'nextAt'>[];
+  result: { outcome: AttemptResult['outcome']; httpStatus: number | null; retryAfterMs: number | null };
+  facts: readonly { tries: number; earlierTries: number; nextAt: number | null }[];
   retries: Retries;
   claimedMs: number;
   nowMs: number;

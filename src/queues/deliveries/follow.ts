@@ -3,7 +3,6 @@ import { MOST_OPEN } from '../../store/backlog.ts';
 import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
 import type { LogPiece } from '../../store/event-log.ts';
 import { compareEntries } from '../../store/log-entry.ts';
-import type { ReceiverProgress } from '../../store/relay-lease.ts';
 import { type GoneEvent, type LogBatch, NewerEntryError, readBatch } from './log-batch.ts';
 import { goneFor, type Match, type MatchesOf, matchFacts, unledBy } from './matches.ts';
 import type { RelayContext } from './relay-context.ts';
@@ -40,7 +39,7 @@ type CursorGroup = {
 type FollowResult = { reached: string; more: boolean };
 
 /** True when a receiver may advance. With the most open deliveries it does not, and its cursor does not move. */
-export function hasRoom({ open }: Pick<ReceiverProgress, 'open'>): boolean {
+export function hasRoom({ open }: { open: number }): boolean {
   return MOST_OPEN - open >= LEAST_ROOM;
 }
 

@@ -19,11 +19,7 @@ import type { UnmatchedStore } from '../../store/unmatched.ts';
 import type { WalletStore } from '../../store/wallets.ts';
 import { readBatch } from './log-batch.ts';
 import { matchesOf } from './matches.ts';
-import type { RelayContext, RelayStores } from './relay-context.ts';
-
-type DropContext = Pick<RelayContext, 'directory' | 'signals' | 'log'> & {
-  stores: Pick<RelayStores, 'registry' | 'events' | 'lease' | 'dropped'>;
-};
+import type { RelayStores } from './relay-context.ts';
 
 const MOST_READ = 10_000;
 
@@ -31,7 +27,11 @@ const MOST_READ = 10_000;
  * Drops deliveries that a receiver can no longer get because the retention ended: open ones, and events behind its cursor.
  * Reports the losses. Returns the time (Redis time, ms) up to which the log may be trimmed: no event leaves it uncounted.
  */
-async function dropExpired(parts: DropContext, receiver: StoredReceiver, beforeMs: number): Promise<number> {
+async function dropExpired(
+  parts: ReconcileContext,
+  receiver: StoredReceiver,
+  beforeMs: number,
+): Promise<number> {
   const { stores, signals, log } = parts;
   const { name, removed: isAway } = receiver;
   const open = await stores.dropped.dropExpired(name, beforeMs);
@@ -48,7 +48,7 @@ async function dropExpired(parts: DropContext, receiver: StoredReceiver, beforeM
 
 /** Drops the events behind the cursor of a receiver. Returns the number that it matched, and the time it reached. */
 async function dropBehind(
-  { stores, directory }: DropContext,
+  { stores, directory }: ReconcileContext,
   receiver: StoredReceiver,
   beforeMs: number,
 ): Promise<{ count: number; reachedMs: number }> {
@@ -99,17 +99,14 @@ export type Upkeep = {
 type ReconcileContext = {
   redis: RedisClient;
   epoch: Epoch;
-  confirmed: Pick<ConfirmedTime, 'read'>;
-  stores: Pick<
-    RelayStores,
-    'registry' | 'events' | 'deliveries' | 'backlog' | 'lease' | 'dropped' | 'unmatched' | 'replays'
-  > & {
-    subjects: Pick<SubjectStore, 'recount'>;
+  confirmed: ConfirmedTime;
+  stores: Omit<RelayStores, 'quarantine'> & {
+    subjects: SubjectStore;
     ended: EndedSubjects;
     learned: LearnedStore;
     tracked: TrackedStore;
-    plan: Pick<PlanStore, 'isTracked'>;
-    wallets: Pick<WalletStore, 'trimUnswept'>;
+    plan: PlanStore;
+    wallets: WalletStore;
     importedQuotes: ImportedQuotes;
   };
   directory: Directory;

@@ -44,7 +44,7 @@ export class Relay {
   /** Receivers that failed in the last round -> time of the retry (own clock, ms). */
   readonly #failed = new Map<string, number>();
   #names: readonly string[] = [];
-  #came: Pick<Ahead, 'after' | 'piece'> | null = null;
+  #came: { after: string; piece: Ahead['piece'] } | null = null;
 
   constructor(parts: RelayContext, { blocking }: RelayConnections) {
     this.#parts = parts;

@@ -227,7 +227,7 @@ function notingOf(
   { deliveries, process }: Message,
   { result, atMs }: TimedAttempt,
   { clock, receiver }: { clock: Clock; receiver: Receiver },
-): Omit<Noting, 'ids'> {
+): Noting {
   const verdict = judge({
     result,
     facts: deliveries.map(({ fact }) => fact),
@@ -257,7 +257,7 @@ async function noteMissing(
   reason: string,
   { clock, runner }: { clock: Clock; runner: DeliveryRunner },
 ): Promise<void> {
-  const noting: Omit<Noting, 'ids'> = {
+  const noting: Noting = {
     attempt: { ...NOT_SENT, reason, atMs: Date.now() },
     outcome: 'dead',
     nextAtMs: null,
@@ -273,8 +273,8 @@ async function noteMissing(
 
 /** Notes an attempt with all its deliveries in one step. It retries until a sent message is noted. */
 async function note(
-  { deliveries, lead }: Pick<Message, 'deliveries' | 'lead'>,
-  noting: Omit<Noting, 'ids'>,
+  { deliveries, lead }: { deliveries: readonly PendingDelivery[]; lead: PendingDelivery },
+  noting: Noting,
   { receiver: { name: receiver }, parts, places, cut }: DeliveryRunner,
 ): Promise<void> {
   const { deliveries: store, log } = parts;

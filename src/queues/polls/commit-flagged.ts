@@ -8,7 +8,7 @@ import type { Promised } from '../../domain/events/event-schema.ts';
 import { makeEvent } from '../../domain/events/make-event.ts';
 import type { Proof } from '../../domain/proof/proof.ts';
 import type { Snapshot } from '../../domain/subjects/record.ts';
-import { eventKind, subjectKind } from '../../domain/subjects/subject.ts';
+import { eventKind, type SubjectId, subjectKind } from '../../domain/subjects/subject.ts';
 import type { Signals } from '../../signals.ts';
 import type { CheckEnding } from '../../store/checks.ts';
 import type { CommitResult, SubjectStore } from '../../store/subjects.ts';
@@ -54,7 +54,9 @@ export async function commitFlagged(
 }
 
 /** Change that no response reported: its `flags` after it, `flag` that must not be set yet, ending `check`, and `proof`. */
-export type Unasked = Pick<FlaggedEvent, 'transition' | 'raw'> & {
+export type Unasked = {
+  transition: FlaggedEvent['transition'];
+  raw: FlaggedEvent['raw'];
   flags: string[];
   flag?: string;
   roots: string[] | null;
@@ -124,7 +126,7 @@ export async function commitUnasked(
 /** Commits flags without an event, and the check that ends with them, where one does. */
 export async function commitFlags(
   { stores }: FlaggedContext,
-  { subject, snapshot }: Pick<Affected, 'subject' | 'snapshot'>,
+  { subject, snapshot }: { subject: SubjectId; snapshot: Snapshot },
   { flags, check }: { flags: string[]; check?: CheckEnding },
 ): Promise<CommitResult['outcome']> {
   const { commit, reported: _, ...present } = snapshot;

@@ -200,9 +200,9 @@ function commitOf(
   const { nowMs, asOf, fresh } = context;
   const before = known.snapshot;
   const { epoch } = stores.subjects.epoch.begun;
-  const standing: Pick<Commit, 'standing'> = before === null ? {} : { standing: before };
+  const standing: { standing?: Snapshot } = before === null ? {} : { standing: before };
   const base: Commit = { subject, asOf, token: '-', claims: fresh, ...standing };
-  const settled: Pick<Commit, 'unconfirmed'> = before?.unconfirmed ? { unconfirmed: 'clear' } : {};
+  const settled: { unconfirmed?: 'clear' } = before?.unconfirmed ? { unconfirmed: 'clear' } : {};
   switch (decision.outcome) {
     case 'stale': {
       const { unconfirmed } = decision;

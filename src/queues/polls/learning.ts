@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Arrived } from '../../domain/cadence/arrivals.ts';
 import { expectedBy } from '../../domain/cadence/expected.ts';
-import { type Knowledge, knowledgeOf } from '../../domain/cadence/knowledge.ts';
+import { type Knowledge, knowledgeOf, type LearningRules } from '../../domain/cadence/knowledge.ts';
 import {
   type Increment,
   increments,
@@ -11,12 +11,7 @@ import {
   type StageObservation,
 } from '../../domain/cadence/learning.ts';
 import type { OpenTransfer } from '../../domain/cadence/wallet.ts';
-import {
-  type ArrivalRule,
-  failedOf,
-  type Statistic,
-  type WatchRules,
-} from '../../domain/cadence/watch-rules.ts';
+import { failedOf, type Statistic } from '../../domain/cadence/watch-rules.ts';
 import type { CadenceModel } from '../../domain/cadence/watched.ts';
 import type { SnapshotDraft } from '../../domain/changes/next-snapshot.ts';
 import type { ExpectedBy } from '../../domain/events/event-schema.ts';
@@ -26,12 +21,7 @@ import { ANY_ROUTE, routeName } from '../../domain/transfers/transfer.ts';
 import type { LearnedStore } from '../../store/learned.ts';
 
 /** Dependencies of learning, and the rules that it begins with. */
-export type LearningDeps = {
-  learned: LearnedStore;
-  rules: WatchRules;
-  arrivals: ArrivalRule;
-  log: Logger;
-};
+export type LearningDeps = LearningRules & { learned: LearnedStore; log: Logger };
 
 const WRITE_EVERY_MS = 1_000;
 

@@ -1,5 +1,5 @@
 import {
-  type PlanContext,
+  type PlanFacts,
   type PlanInput,
   planSubject,
   type SubjectPlan,
@@ -29,7 +29,7 @@ const CLOCKS_RETRY_MS = 30_000;
 export function planOf(
   { rules: { finished }, learning, clocks }: CommitContext,
   standing: PlanInput,
-  context: Omit<PlanContext, 'model' | 'finished' | 'learnedMs'>,
+  context: PlanFacts,
 ): SubjectPlan {
   const { subject, snapshot } = standing;
   const { nowMs } = context;

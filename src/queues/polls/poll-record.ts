@@ -85,7 +85,7 @@ async function askForRecord(
 /** Notes with the wallets of a transfer the result of an answer about it alone, or about its transaction. */
 export async function noteTransfer(
   { stores: { wallets } }: PollContext,
-  { subject, nowMs, claims }: Pick<PollStart, 'subject' | 'nowMs' | 'claims'>,
+  { subject, nowMs, claims }: { subject: SubjectId; nowMs: number; claims: readonly Claim[] },
   snapshot: Snapshot,
   { isOver }: SubjectPlan,
 ): Promise<void> {

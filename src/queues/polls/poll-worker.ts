@@ -3,7 +3,7 @@ import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
 import type { PollContext } from './poll-context.ts';
 import { PollFailures } from './poll-failures.ts';
 import { POLL_JOB, type PollJob, TAKE_OVER } from './poll-queues.ts';
-import { type PollRunner, runPoll } from './run-poll.ts';
+import { type PollDeps, type PollRunner, runPoll } from './run-poll.ts';
 
 /**
  * Time for which jobs are fetched before those that were fetched begin. BullMQ fetches one after the other up to its
@@ -24,11 +24,7 @@ export class PollWorker {
   /** Running mean of a round trip, ms. */
   #tripMs = FETCHED_FOR_MS;
 
-  constructor(
-    endpointGroup: EndpointGroup,
-    parts: PollContext,
-    by: Pick<PollRunner, 'process' | 'adapters' | 'dispatcher'>,
-  ) {
+  constructor(endpointGroup: EndpointGroup, parts: PollContext, by: PollDeps) {
     const { stores, signals, log } = parts;
     const failures = new PollFailures(endpointGroup, { health: stores.health, signals, log });
     this.#parts = parts;

@@ -41,13 +41,13 @@ async function awaitSlot(
   }
 }
 
+/** Process, adapters and dispatcher of polls, which all endpoint groups share. */
+export type PollDeps = { process: string; adapters: Adapters; dispatcher: Dispatcher };
+
 /** Runs the polls of one endpoint group. `tookMs` receives the time that taking a claim took. */
-export type PollRunner = {
+export type PollRunner = PollDeps & {
   endpointGroup: EndpointGroup;
-  process: string;
   parts: PollContext;
-  adapters: Adapters;
-  dispatcher: Dispatcher;
   failures: PollFailures;
   tookMs: (ms: number) => void;
 };

@@ -36,7 +36,9 @@ export function isFull(scope: SweepScope): boolean {
 }
 
 /** One sweep: `id` tells it from the earlier one on the same scope. */
-export type Sweep = { wallet: SubjectId; scope: SweepScope; id: string };
+export type Sweep = SweepKey & { id: string };
+
+type SweepKey = { wallet: SubjectId; scope: SweepScope };
 
 /**
  * The page that a sweep reads next (`cursor`: null for the first), its failed tries, and the start of the search
@@ -95,13 +97,13 @@ export class Sweeps {
     this.#plan = parts.plan;
   }
 
-  #key({ wallet, scope }: Pick<Sweep, 'wallet' | 'scope'>): string {
+  #key({ wallet, scope }: SweepKey): string {
     return this.#keys.sweep(wallet, scope);
   }
 
   /** True when a sweep may begin: none advances, none was just broken. `everyMs`: least time after one of so many pages. */
   async mayBegin(
-    sweep: Pick<Sweep, 'wallet' | 'scope'>,
+    sweep: SweepKey,
     nowMs: number,
     { everyMs = () => 0 }: { everyMs?: (pages: number) => number } = {},
   ): Promise<boolean> {
@@ -127,7 +129,7 @@ export class Sweeps {
    * A full sweep that is not hurried waits its turn; the others are about recent changes.
    */
   async begin(
-    where: Pick<Sweep, 'wallet' | 'scope'>,
+    where: SweepKey,
     from: {
       cursor: string | null;
       limit: number;
@@ -244,12 +246,12 @@ export class Sweeps {
     await this.#redis.zrem(this.#keys.sweepTurns, pageMember(sweep.wallet, sweep.scope));
   }
 
-  async keepTurn(sweep: Pick<Sweep, 'wallet' | 'scope'>): Promise<void> {
+  async keepTurn(sweep: SweepKey): Promise<void> {
     await this.acquireTurn(sweep, 0);
   }
 
   /** Gives a sweep one of `most` turns in which pages are read back to back, or renews its own. False where none is free. */
-  async acquireTurn({ wallet, scope }: Pick<Sweep, 'wallet' | 'scope'>, most: number): Promise<boolean> {
+  async acquireTurn({ wallet, scope }: SweepKey, most: number): Promise<boolean> {
     const member = pageMember(wallet, scope);
     return scripts.acquireSweepTurn(this.#redis, {
       keys: this.#keys,

@@ -1,6 +1,6 @@
 import { endsByConfig, stageSinceMs } from '../../domain/cadence/next-poll.ts';
 import { type FurtherPoll, nextForMore } from '../../domain/cadence/pages.ts';
-import { type OpenTransfer, type Order, orderOf } from '../../domain/cadence/wallet.ts';
+import { type Order, orderOf, type ShownTransfer } from '../../domain/cadence/wallet.ts';
 import { coveredWait } from '../../domain/cadence/watched.ts';
 import {
   claimsOnForgotten,
@@ -30,7 +30,7 @@ import type { PollContext } from './poll-context.ts';
  * and nothing had to be stored.
  */
 export type PageTaken = {
-  open: Omit<OpenTransfer, 'headAtMs'>[];
+  open: ShownTransfer[];
   ended: SubjectId[];
   order: Order;
   allMoved: boolean;
@@ -169,11 +169,7 @@ async function forgottenAmong(
 }
 
 /** Builds the entry of a transfer that an answer has just shown. */
-export function openTransfer(
-  subject: SubjectId,
-  snapshot: Snapshot,
-  seenAtMs: number,
-): Omit<OpenTransfer, 'headAtMs'> {
+export function openTransfer(subject: SubjectId, snapshot: Snapshot, seenAtMs: number): ShownTransfer {
   const status = snapshot.status.toLowerCase();
   return { subject, status, route: routeName(snapshot.record), sinceMs: stageSinceMs(snapshot), seenAtMs };
 }

@@ -26,7 +26,7 @@ export function coverMs({ roundSeconds }: PollMoment): number {
 }
 
 /** The time of a poll for its plan: Redis time, and the plan's virtual time and price. */
-export type PollMoment = Pick<PollStart, 'nowMs' | 'virtual' | 'price' | 'roundSeconds'>;
+export type PollMoment = { nowMs: number; virtual: number; price: number; roundSeconds: number };
 
 type KnownWallet = { facts: WalletFacts; open: readonly OpenTransfer[] };
 
@@ -60,7 +60,7 @@ export function planListing(
  * The listing that a poll requests: the one that is due first. A probe requests the one that was never polled, or the longest
  * ago. While the endpoint group counts as down the plan's clock stops, and one failing listing would be all that is requested.
  */
-export function listingOf({ lane, facts }: Pick<PollStart, 'lane' | 'facts'>, plan: WalletPlan): Listing {
+export function listingOf({ lane, facts }: PollStart, plan: WalletPlan): Listing {
   if (lane !== 'probe') return plan.listing;
   const polledMs = (listing: Listing): number => facts.polled[listing]?.atMs ?? 0;
   const known = LISTINGS.filter((listing) => listing === plan.listing || polledMs(listing) > 0);
@@ -120,7 +120,7 @@ export function comesNewestFirst({ orderAtMs, disorderAtMs }: WalletFacts, nowMs
 }
 
 /** Plans a sweep's next page. In a full sweep it waits its turn, unless hurried; the others are about recent changes. */
-export function nextPage({ scope, isHurried }: Pick<SweepPage, 'scope' | 'isHurried'>): PlannedPoll {
+export function nextPage({ scope, isHurried }: { scope: SweepScope; isHurried: boolean }): PlannedPoll {
   return isFull(scope) && !isHurried
     ? { virtualSeconds: SWEEP_SECONDS, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: null, unseen: false }
     : PAGE_AT_ONCE;

@@ -84,10 +84,7 @@ type Shapes<P, Q, B, T> = {
   answers: Readonly<Record<number, AnswerShape<T>>>;
 };
 
-type RouteSpec<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T> = Omit<
-  RouteFacts,
-  'answers'
-> &
+type RouteSpec<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T> = RouteFacts &
   Shapes<P, Q, B, T> & {
     handle: (
       input: { params: z.output<P>; query: z.output<Q>; body: z.output<B> },
@@ -125,10 +122,7 @@ const NO_BODY = z.undefined({ error: 'no body' });
 export const NO_INPUT = { params: z.strictObject({}), query: z.strictObject({}), body: NO_BODY };
 
 /** A route whose shapes its caller knows. */
-export type TypedRoute<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T> = Omit<
-  ApiRoute,
-  keyof Shapes<P, Q, B, T>
-> &
+export type TypedRoute<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T> = ApiRoute &
   Shapes<P, Q, B, T>;
 
 /** Declares a route. */

@@ -82,13 +82,10 @@ export function failureOfCode(problemCode: string | null): FailureCode | null {
   return rowOf(problemCode)?.failure ?? null;
 }
 
+type FailedAnswer = { endpoint: Endpoint; httpStatus: number | null; problemCode: string | null };
+
 /** Advice about a failure at this endpoint. The status decides first, the problem's code second. */
-export function adviceFor(failed: {
-  endpoint: Endpoint;
-  code: FailureCode;
-  httpStatus: number | null;
-  problemCode: string | null;
-}): Advice {
+export function adviceFor(failed: FailedAnswer & { code: FailureCode }): Advice {
   const row = rowOf(failed.problemCode);
   const kind = isSubmit(failed.endpoint) ? 'submit' : 'ask';
   if (row !== null && row.failure === failed.code) return row.advice[kind];
@@ -187,7 +184,7 @@ function isRetryable(code: FailureCode): boolean {
 }
 
 /** True when an answer can be about the key: one was sent, and the API refused it, not a page of an intermediary. */
-export function isAboutKey({ keyed, isPage }: Pick<UpstreamFailure, 'keyed' | 'isPage'>): boolean {
+export function isAboutKey({ keyed, isPage }: { keyed: boolean; isPage: boolean }): boolean {
   return keyed && !isPage;
 }
 
@@ -199,9 +196,7 @@ export function refusalReport(failure: UpstreamFailure): string | null {
 }
 
 /** Sentence for a refused key, or a refused path that takes none, with the remedy; null for any other failure. */
-export function refusalSentence(
-  failure: Pick<UpstreamFailure, 'endpoint' | 'httpStatus' | 'problemCode' | 'isPage' | 'keyed'>,
-): string | null {
+export function refusalSentence(failure: FailedAnswer & { keyed: boolean; isPage: boolean }): string | null {
   const { httpStatus, problemCode } = failure;
   if (!isAboutKey(failure)) return failure.isPage ? null : pathSentence(failure);
   if (httpStatus === 401 && problemCode === 'api-key-expired') {
@@ -221,11 +216,7 @@ export function refusalSentence(
 }
 
 /** The gateway answers an unknown path with 403 too (interface, Errors); without a sent key, none is refused. */
-function pathSentence({
-  endpoint,
-  httpStatus,
-  problemCode,
-}: Pick<UpstreamFailure, 'endpoint' | 'httpStatus' | 'problemCode'>): string | null {
+function pathSentence({ endpoint, httpStatus, problemCode }: FailedAnswer): string | null {
   if (httpStatus !== 403 || problemCode !== null) return null;
   const settings = {
     'gasless-job': 'upstream.gaslessJobPath and baseUrl',

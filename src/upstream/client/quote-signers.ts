@@ -13,7 +13,7 @@ const FRESH_MS = 600_000;
 export type PublishedSigners = { signers: ReadonlyMap<number, string>; readAtMs: number };
 
 export type QuoteSignersOptions = {
-  client: Pick<UpstreamClient, 'chains'>;
+  client: { chains: UpstreamClient['chains'] };
   /** Signers read by others; null for none. */
   shared?: () => PublishedSigners | null;
   /** Default: 10 minutes. */
@@ -22,7 +22,7 @@ export type QuoteSignersOptions = {
 
 /** Signers of quotes as the chains endpoint publishes them: cached, read again when old or when a quote does not match. */
 export class QuoteSigners {
-  readonly #client: Pick<UpstreamClient, 'chains'>;
+  readonly #client: QuoteSignersOptions['client'];
   readonly #shared: () => PublishedSigners | null;
   readonly #freshMs: number;
   #own: PublishedSigners | null = null;
