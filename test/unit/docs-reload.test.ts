@@ -26,7 +26,7 @@ const DEMANDS =
   /(?:^|[:;] )restart(?: it| the (?:daemon|process))?(?:[.,;]|$)|\b(?:take|takes|need|needs|until|after) (?:a|the|the next) (?:re)?start\b|\b(?:is|are) (?:only )?read (?:only )?at (?:the )?start/i;
 
 /** Sentences about a process that hangs or Redis, or a refusal that names the key itself: no config is changed. */
-const OTHERS = [/^`grep |; restart$/, /^Where the log names a key that takes a restart,/];
+const OTHERS = [/^`grep |; restart$/, /^If the log names a key that needs a restart,/];
 
 function sentencesOf(text: string): string[] {
   return text
