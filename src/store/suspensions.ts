@@ -285,7 +285,22 @@ export class Suspensions {
     const ids = [...new Set(dropped.map(({ eventId }) => eventId))];
     const left = roots.length > 0 ? roots : [...new Set(dropped.map(({ root }) => root))];
     await this.#report({ suspension, reason, roots: left, ids });
-    await this.#waiting({ suspension, trimMs, isDropped: true });
+    // What began to wait again meanwhile is named too.
+    const named = new Set(ids);
+    const late = (await this.#waiting({ suspension, trimMs, isDropped: true })).filter(
+      ({ eventId }) => !named.has(eventId),
+    );
+    const lateIds = [...new Set(late.map(({ eventId }) => eventId))];
+    if (late.length > 0) {
+      await this.#report({
+        suspension: suspension === '' ? '' : `${suspension}.late`,
+        reason,
+        roots: left,
+        ids: lateIds,
+      });
+      dropped.push(...late);
+      ids.push(...lateIds);
+    }
     return { move: 'ended', reason, roots: roots.length, events: ids.length, dropped };
   }
 

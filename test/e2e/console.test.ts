@@ -112,9 +112,10 @@ test.skipIf(CHROMIUM.skip)(
     await pressByKeyboard(page, 'Routes');
     await page.getByRole('heading', { name: 'Routes' }).waitFor();
     await expectAccessible(page);
+    // A request under way at the sign-out is answered 401, which the browser logs.
+    expect(complaints).toEqual([]);
     await pressByKeyboard(page, 'Sign out');
     await page.getByLabel('Token of the API').waitFor();
-    expect(complaints).toEqual([]);
   },
 );
 

@@ -72,11 +72,26 @@ export async function follow(
   let isBehind = false;
   for (const { receiver, open } of receivers) {
     const all = matchesFor(receiver);
-    const matched = all.slice(0, MOST_OPEN - open);
+    const gone = lostBy(receiver);
+    // Only what no open match stands before is noted: `droppedTo` covers all up to it.
+    const isFirst = ({ at }: GoneEvent): boolean => all[0] === undefined || compareEntries(at, all[0].at) < 0;
+    const next = gone.find((one) => !isFirst(one));
+    const some = next === undefined ? all : all.filter(({ at }) => compareEntries(at, next.at) < 0);
+    const matched = some.slice(0, MOST_OPEN - open);
     const to: string = matched.length === all.length ? batch.last : placeOf(matched, cursor);
     isBehind ||= to !== batch.last;
-    const lost = lostBy(receiver).filter(({ at }) => compareEntries(at, to) <= 0);
-    if (!(await noteLost(receiver, { lost, cursor, to }, parts))) return 'fenced';
+    const lost = gone.filter(isFirst);
+    try {
+      const noted = lost.at(-1)?.at ?? to;
+      if (!(await noteLost(receiver, { lost, cursor, to: noted }, parts))) {
+        isBehind = true;
+        continue;
+      }
+    } catch (error) {
+      failed(receiver.name, error);
+      isBehind = true;
+      continue;
+    }
     if (all.length === 0) {
       passed.push(receiver.name);
       continue;
@@ -110,11 +125,16 @@ async function matchBatch(
   { receivers, known }: { receivers: readonly StoredReceiver[]; known: Ahead['subscriptions'] | undefined },
   { stores: { registry }, directory }: RelayContext,
 ): Promise<MatchesOf> {
-  const matchesFor = await matchFacts(facts, { registry, directory }, known);
-  const unled = unledBy(facts, receivers, matchesFor);
-  if (unled.length === 0 || (await registry.suspensions.waitAgain(unled)) === 0) return matchesFor;
-  // A root in the config may have come back after the definitions were read.
-  return matchFacts(facts, { registry, directory });
+  const seen = new Set<string>();
+  for (let subscriptions = known; ; subscriptions = undefined) {
+    const matchesFor = await matchFacts(facts, { registry, directory }, subscriptions);
+    const unled = unledBy(facts, receivers, matchesFor).filter(
+      ({ entry, root }) => !seen.has(`${entry} ${root}`),
+    );
+    for (const { entry, root } of unled) seen.add(`${entry} ${root}`);
+    // A root in the config may have come back, or left, after the definitions were read.
+    if (unled.length === 0 || (await registry.suspensions.waitAgain(unled)) === 0) return matchesFor;
+  }
 }
 
 /** Notes the events that a receiver loses to the retention, before its cursor passes. False when the cursor has moved. */

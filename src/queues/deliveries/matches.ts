@@ -31,8 +31,11 @@ export async function matchFacts(
   known?: ReadonlyMap<string, StoredSubscription>,
 ): Promise<MatchesOf> {
   const all = facts.flatMap(({ roots }) => roots ?? []);
-  const continuing = known === undefined ? await registry.continuing(all) : new Map<string, string[]>();
-  const subscriptions = known ?? (await registry.subscriptions([...all, ...[...continuing.values()].flat()]));
+  const continuing = await registry.continuing(all);
+  const subscriptions =
+    known !== undefined && continuing.size === 0
+      ? known
+      : await registry.subscriptions([...all, ...[...continuing.values()].flat()]);
   const claimOf = claimsBy(subscriptions);
   const claimed = facts.map(({ roots }) => {
     if (roots === null) return null;
@@ -77,8 +80,13 @@ export async function goneFor(
   gone: readonly GoneEvent[],
   registry: Registry,
 ): Promise<(receiver: StoredReceiver) => GoneEvent[]> {
-  const claimOf = claimsBy(await registry.subscriptions(gone.flatMap(({ roots }) => roots)));
-  const claimed = gone.map((event) => ({ event, claims: event.roots.map(claimOf) }));
+  const all = gone.flatMap(({ roots }) => roots);
+  const continuing = await registry.continuing(all);
+  const claimOf = claimsBy(await registry.subscriptions([...all, ...[...continuing.values()].flat()]));
+  const claimed = gone.map((event) => ({
+    event,
+    claims: event.roots.flatMap((root) => [root, ...(continuing.get(root) ?? [])]).map(claimOf),
+  }));
   return (receiver) =>
     claimed.flatMap(({ event, claims }) => (claims.some(({ has }) => has(receiver)) ? [event] : []));
 }

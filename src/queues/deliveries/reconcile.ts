@@ -18,7 +18,7 @@ import type { TrackedStore } from '../../store/tracked.ts';
 import type { UnmatchedStore } from '../../store/unmatched.ts';
 import type { WalletStore } from '../../store/wallets.ts';
 import { readBatch } from './log-batch.ts';
-import { matchesOf } from './matches.ts';
+import { goneFor, matchesOf } from './matches.ts';
 import type { RelayStores } from './relay-context.ts';
 
 const MOST_READ = 10_000;
@@ -63,11 +63,12 @@ async function dropBehind(
   for (let left = MOST_READ, more = msOf(place) < beforeMs; more; ) {
     if (left <= 0) return { count, reachedMs: msOf(place) };
     const piece = await events.between(place, { before: `${beforeMs}-0`, count: left });
-    const { facts, last, isCut } = await readBatch(piece.entries, events);
+    const { facts, gone, last, isCut } = await readBatch(piece.entries, events);
     const to = isCut ? last : (piece.entries.at(-1)?.id ?? null);
     if (to === null) break;
     const matched = await matchesOf(receiver, facts, { registry, directory });
-    const ids = matched.map(({ event }) => event.id);
+    const lost = (await goneFor(gone, registry))(receiver);
+    const ids = [...matched.map(({ event }) => event.id), ...lost.map(({ eventId }) => eventId)];
     if (!(await dropped.noteBehind(name, { cursor, from: noted, to, reason }, ids))) {
       return { count, reachedMs: msOf(place) };
     }

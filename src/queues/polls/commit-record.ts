@@ -238,7 +238,8 @@ function commitOf(
         },
       );
       // A state that is reported once more has the sequence that it had.
-      const isCounted = !isAgain || !before.reported;
+      const isNew = identity.emitted.some((mark) => !before?.emitted.includes(mark));
+      const isCounted = !isAgain || !before.reported || isNew;
       const snapshot = {
         ...nextSnapshot(before, accepted, { subject, nowMs, event: isCounted }),
         emitted: [...identity.emitted],

@@ -21,7 +21,9 @@
 -- @include pace
 -- @include queue
 -- @include dropped
-if redis.call('HGET', KEYS.cursors, ARGV.receiver) ~= ARGV.cursor then return 0 end
+local at = redis.call('HGET', KEYS.cursors, ARGV.receiver)
+if not at or not string.match(at, '^%d+%-%d+$') then at = '0-0' end
+if at ~= ARGV.cursor then return 0 end
 if (redis.call('HGET', KEYS.receiver, 'droppedTo') or '') ~= ARGV.from then return 0 end
 redis.call('HSET', KEYS.receiver, 'droppedTo', ARGV.to)
 for i = 1, #ARGV.events do noteDrop(KEYS.receiver, KEYS.dropped, ARGV.reason, ARGV.events[i]) end

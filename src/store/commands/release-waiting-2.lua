@@ -38,7 +38,8 @@ local function heirs(root, eventMs)
     local at = redis.call('HGET', wanted, other)
     if at and (not begunMs or isPartOf(other, root, at)) then others[#others + 1] = other end
   end
-  if begunMs and (#others == 0 or begunMs <= eventMs) then table.insert(others, 1, root) end
+  local nowMs = tonumber(redis.call('TIME')[1]) * 1000 + 1000
+  if begunMs and (#others == 0 or begunMs <= eventMs or begunMs > nowMs) then table.insert(others, 1, root) end
   return others
 end
 

@@ -30,7 +30,8 @@ for i = 1, #ARGV.waiting do
     await(wanted, ARGV.waiting[i].entry, ARGV.waiting[i].event, other, 0)
     isOut = true
   end
-  put(root)
+  -- A whole root that is out leads to its receivers by its stored definition.
+  if string.find(root, '^[^|]*>') then put(root) end
   for other in string.gmatch(redis.call('HGET', wanted .. ':continued', root) or '', '\n([^\n]+)') do put(other) end
   if not isOut then current = current + 1 end
 end

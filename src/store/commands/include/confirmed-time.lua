@@ -13,5 +13,5 @@ end
 local function certainMs(clock)
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  return math.min(now, tonumber(redis.call('HGET', clock, 'confirmedMs') or '') or now)
+  return tonumber(redis.call('HGET', clock, 'confirmedMs') or '') or now
 end

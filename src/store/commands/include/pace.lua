@@ -151,7 +151,7 @@ local function shouldTell(pace, distinct)
   local receiver = pace.receiver
   if redis.call('HEXISTS', receiver, 'reported') == 1 then return false end
   if pace.now - (pastOf(receiver, 'recoveredAt', pace.now) or 0) < APART_MS then return false end
-  return distinct >= BREADTH or pace.now - (numberOf(receiver, 'lastSuccessAt') or 0) >= QUIET_MS
+  return distinct >= BREADTH or pace.now - (pastOf(receiver, 'lastSuccessAt', pace.now) or 0) >= QUIET_MS
 end
 
 -- Records a failure of a `pace` with `certain` (confirmed ms). `failure` is { id, reason, restMs (requested; nil), isGone (410),

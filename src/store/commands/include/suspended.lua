@@ -12,8 +12,12 @@ end
 
 -- Makes an event wait for a root, behind all that wait; `number` 0 puts it before them, once, in the order of the log.
 local function await(wantedKey, entry, event, root, number)
-  number = number or redis.call('INCR', wantedKey .. ':waited')
-  redis.call('ZADD', wantedKey .. ':withheld', 0, string.format('%016.0f %s %s %s', number, entry, event, root))
+  local place = string.format('%016.0f', number or redis.call('INCR', wantedKey .. ':waited'))
+  if number then
+    local ms, count = string.match(entry, '^(%d+)%-(%d+)$')
+    place = place .. string.rep('0', 16 - #ms) .. ms .. string.rep('0', 20 - #count) .. count
+  end
+  redis.call('ZADD', wantedKey .. ':withheld', 0, place .. ' ' .. entry .. ' ' .. event .. ' ' .. root)
 end
 
 -- Splits roots into those that are reported now and those for which an event has to wait.
