@@ -1,62 +1,21 @@
-import { expect, inject, test } from 'vitest';
-import { asSubjectId } from '../../src/domain/subjects/subject.ts';
+import { expect, test } from 'vitest';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { readBatch } from '../../src/queues/deliveries/log-batch.ts';
 import { goneFor, matchesOf, matchFacts, unledBy } from '../../src/queues/deliveries/matches.ts';
-import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
-import { EventLog } from '../../src/store/event-log.ts';
-import { Keys } from '../../src/store/keys.ts';
-import { type Desired, Registry } from '../../src/store/registry.ts';
-import { SubjectStore } from '../../src/store/subjects.ts';
-import { testPrefix } from '../support/daemon.ts';
-import { firstEpoch } from '../support/epoch.ts';
+import { redisTimeMs } from '../../src/store/connection.ts';
+import type { Desired } from '../../src/store/registry.ts';
 import { eventually } from '../support/eventually.ts';
 import { appendEvents, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
-import { hashOf } from '../support/scripted-upstream.ts';
+import { ONE, registryStage, TWO, wantedOf } from '../support/registry-stage.ts';
 
 const { later } = opening();
 
-const [ONE, TWO] = [1, 2].map((number) => asSubjectId(`intent:${hashOf(number)}`));
-
-function wantedOf(subscriptions: Record<string, { subject: typeof ONE; receivers: string[] }>): Desired {
-  return {
-    digest: JSON.stringify(subscriptions),
-    graceSpanMs: 0,
-    receivers: ['backend', 'desk'].map((name) => ({
-      name,
-      type: 'webhook',
-      events: ['intent.*'],
-      filter: { wallets: null, chains: null, minAmount: null },
-      ordering: 'none',
-    })),
-    routes: [],
-    subscriptions: Object.entries(subscriptions).map(([name, { subject, receivers }]) => ({
-      name,
-      receivers,
-      subjects: subject === undefined ? [] : [subject],
-      metadata: {},
-      history: 'skip',
-      overdueAfterMs: null,
-      warnBeforeMs: null,
-      recipients: [],
-    })),
-  };
-}
-
-function stores() {
-  const redis = connect({ kind: 'server', url: inject('redisUrl') });
-  later(() => disconnect(redis));
-  const keys = new Keys(testPrefix());
-  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
-  return { redis, keys, events: new EventLog(redis, keys), registry: new Registry(redis, keys, subjects) };
-}
-
 test('what was logged before a reload that moves its subject is for the receivers that go on with it', async () => {
-  const { redis, keys, events, registry } = stores();
+  const { redis, keys, events, registry } = registryStage(later);
   await registry.sync(wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
   await appendEvents(redis, keys, [
-    { subject: ONE ?? '', sequence: 1, atMs: await redisTimeMs(redis), root: `a|${ONE}` },
+    { subject: ONE, sequence: 1, atMs: await redisTimeMs(redis), root: `a|${ONE}` },
   ]);
   const matchedBy = async () => {
     const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
@@ -91,7 +50,7 @@ test('what was logged before a reload that moves its subject is for the receiver
 });
 
 test('what was released and is suspended again before it is matched waits again', async () => {
-  const { redis, keys, events, registry } = stores();
+  const { redis, keys, events, registry } = registryStage(later);
   const graceSpanMs = 60_000;
   const all = { ...wantedOf({ a: { subject: ONE, receivers: ['backend', 'desk'] } }), graceSpanMs };
   const without = {
@@ -105,7 +64,7 @@ test('what was released and is suspended again before it is matched waits again'
   await registry.sync(without, '0-0');
   const part = `a>desk|${ONE}`;
   expect([...(await registry.suspensions.states()).keys()]).toEqual([part]);
-  const made = { subject: ONE ?? '', sequence: 1, atMs: await redisTimeMs(redis), root: `b|${ONE}` };
+  const made = { subject: ONE, sequence: 1, atMs: await redisTimeMs(redis), root: `b|${ONE}` };
   await appendEvents(redis, keys, [made]);
   const [event] = (await events.after('0-0', 1)).entries;
   const entry = event?.id ?? '';
@@ -136,7 +95,10 @@ test('what was released and is suspended again before it is matched waits again'
 });
 
 /** A subscription whose subject has left the config, and is back for another receiver. */
-async function backForAnother({ registry }: ReturnType<typeof stores>, wait: () => Promise<string>) {
+async function backForAnother(
+  { registry }: Pick<ReturnType<typeof registryStage>, 'registry'>,
+  wait: () => Promise<string>,
+) {
   const graceSpanMs = 60_000;
   await registry.sync({ ...wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), graceSpanMs }, '0-0');
   await registry.sync({ ...wantedOf({ a: { subject: TWO, receivers: ['backend'] } }), graceSpanMs }, '0-0');
@@ -151,9 +113,9 @@ async function backForAnother({ registry }: ReturnType<typeof stores>, wait: () 
 }
 
 test('what waited for a receiver is released to none that its subscription got meanwhile', async () => {
-  const { redis, keys, events, registry } = stores();
-  const made = { subject: ONE ?? '', sequence: 1, atMs: await redisTimeMs(redis), root: `other|${ONE}` };
-  const from = await backForAnother({ redis, keys, events, registry }, async () => {
+  const { redis, keys, events, registry } = registryStage(later);
+  const made = { subject: ONE, sequence: 1, atMs: await redisTimeMs(redis), root: `other|${ONE}` };
+  const from = await backForAnother({ registry }, async () => {
     await appendEvents(redis, keys, [made]);
     const entry = await events.newest();
     await redis.zadd(keys.withheld, 0, `${'1'.padStart(16, '0')} ${entry} ${madeEventId(made)} a|${ONE}`);
@@ -166,8 +128,8 @@ test('what waited for a receiver is released to none that its subscription got m
 });
 
 test('what was released after its event had left the log is lost by the receivers of its claims alone', async () => {
-  const { redis, keys, events, registry } = stores();
-  const from = await backForAnother({ redis, keys, events, registry }, async () => {
+  const { redis, keys, events, registry } = registryStage(later);
+  const from = await backForAnother({ registry }, async () => {
     await redis.zadd(keys.withheld, 0, `${'1'.padStart(16, '0')} 1-0 evt_gone a|${ONE}`);
     return '0-0';
   });

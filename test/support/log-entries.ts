@@ -41,6 +41,21 @@ export async function appendEvents(
   return (await Promise.all(added)).map((entry) => entry ?? '');
 }
 
+/** Appends the release of an event that has left the log meanwhile. */
+export async function appendLost(
+  { redis, keys }: { redis: RedisClient; keys: Keys },
+  { id, root, at = '*' }: { id: string; root: string; at?: string },
+): Promise<string> {
+  const fields = {
+    kind: 'subscribers',
+    event: id,
+    entry: '1-0',
+    roots: JSON.stringify([root]),
+    suspended: '1',
+  };
+  return (await redis.xadd(keys.events, at, ...Object.entries(fields).flat())) ?? '';
+}
+
 export async function logEntries(redis: RedisClient, keys: Keys): Promise<LogEntry[]> {
   const log = new EventLog(redis, keys);
   const found: LogEntry[] = [];

@@ -1,0 +1,72 @@
+import { pino } from 'pino';
+import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { follow } from '../../src/queues/deliveries/follow.ts';
+import type { RelayContext } from '../../src/queues/deliveries/relay-context.ts';
+import { Sender } from '../../src/queues/deliveries/sender.ts';
+import { Signals } from '../../src/signals.ts';
+import { Backlog } from '../../src/store/backlog.ts';
+import { DeliveryStore } from '../../src/store/deliveries.ts';
+import { DroppedStore } from '../../src/store/dropped.ts';
+import { Quarantine } from '../../src/store/quarantine.ts';
+import { ReceiverStore } from '../../src/store/receivers.ts';
+import { RelayLease } from '../../src/store/relay-lease.ts';
+import { ReplayStore } from '../../src/store/replays.ts';
+import { SenderStore, WakeLog } from '../../src/store/senders.ts';
+import { UnmatchedStore } from '../../src/store/unmatched.ts';
+import { type MadeEvent, madeEventId } from './log-entries.ts';
+import { registryStage } from './registry-stage.ts';
+
+/** A registry stage whose relay takes one step at a time, and sends nothing. */
+export function relayStage(later: (close: () => Promise<unknown>) => void, url?: string) {
+  const stage = registryStage(later, url);
+  const { redis, keys, registry, events } = stage;
+  const stores = {
+    lease: new RelayLease(redis, keys),
+    events,
+    registry,
+    receivers: new ReceiverStore(redis, keys),
+    deliveries: new DeliveryStore(redis, keys),
+    backlog: new Backlog(redis, keys),
+    dropped: new DroppedStore(redis, keys),
+    replays: new ReplayStore(redis, keys),
+    quarantine: new Quarantine(redis, keys),
+    unmatched: new UnmatchedStore(redis, keys),
+  };
+  const log = pino({ level: 'silent' });
+  const sender = new Sender({
+    id: 'p1',
+    senders: new SenderStore(redis, keys),
+    wakes: new WakeLog(redis, keys),
+    registry,
+    deliveries: stores.deliveries,
+    log,
+  });
+  const parts: RelayContext = { stores, directory: COMMON, sender, signals: new Signals(), log };
+  const failed: string[] = [];
+  return {
+    ...stage,
+    stores,
+    /** Receivers that could not advance. */
+    failed,
+    token: async () => (await stores.lease.hold()) ?? '',
+    /** Advances some receivers that stand at a place of the log, by a batch. */
+    advance: async (names: readonly string[], cursor = '0-0') => {
+      const token = (await stores.lease.hold()) ?? '';
+      const receivers = (await registry.receivers())
+        .filter(({ name }) => names.includes(name))
+        .map((receiver) => ({ receiver, open: 0 }));
+      const lease = { token, isHeld: () => true, failed: (name: string) => void failed.push(name) };
+      return follow({ cursor, ahead: null, receivers }, lease, parts);
+    },
+    cursors: async () => redis.hgetall(keys.cursors),
+    outcome: async (receiver: string, id: string) => redis.hget(keys.delivery(receiver, id), 'outcome'),
+    /** The events that are noted as lost by a receiver. */
+    lostBy: async (receiver: string) => redis.lrange(keys.dropped(receiver), '0', '-1'),
+    /** Makes a logged event wait for a root. */
+    wait: async (made: MadeEvent, entry: string, root: string) => {
+      await redis.zadd(keys.withheld, '0', `${'1'.padStart(16, '0')} ${entry} ${madeEventId(made)} ${root}`);
+    },
+    /** The events that wait, in their order. */
+    waiting: async () => redis.zrange(keys.withheld, '0', '-1'),
+  };
+}
