@@ -104,6 +104,22 @@ describe('where a lost event stands in the log', () => {
     expect(await redis.hget(keys.receiver('backend'), 'droppedTo')).toBe(lost);
   });
 
+  test('it is noted once what matches before it is open', async () => {
+    const stage = relayStage(later);
+    const { redis, keys, registry, advance, cursors, lostBy, outcome } = stage;
+    await registry.sync(BOTH, '0-0');
+    const made = await eventOf(stage, `a|${ONE}`);
+    const [entry = ''] = await appendEvents(redis, keys, [made]);
+    const lost = await appendLost(stage, { id: LOST, root: `a|${ONE}`, at: `${made.atMs + 1}-0` });
+    expect(await advance(['backend'])).toMatchObject({ more: true });
+    expect(await cursors()).toMatchObject({ backend: entry });
+    expect(await outcome('backend', madeEventId(made))).toBe('pending');
+    expect(await lostBy('backend')).toEqual([]);
+    await advance(['backend'], entry);
+    expect(await cursors()).toMatchObject({ backend: lost });
+    expect(await lostBy('backend')).toEqual([`retention|${LOST}`]);
+  });
+
   test('it is noted for the receivers that go on with its subject after a reload', async () => {
     const stage = relayStage(later);
     const { registry, advance, lostBy } = stage;

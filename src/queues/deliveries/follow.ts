@@ -78,7 +78,8 @@ export async function follow(
     const next = gone.find((one) => !isFirst(one));
     const some = next === undefined ? all : all.filter(({ at }) => compareEntries(at, next.at) < 0);
     const matched = some.slice(0, MOST_OPEN - open);
-    const to: string = matched.length === all.length ? batch.last : placeOf(matched, cursor);
+    const isWhole = next === undefined && matched.length === all.length;
+    const to: string = isWhole ? batch.last : placeOf(matched, cursor);
     isBehind ||= to !== batch.last;
     const lost = gone.filter(isFirst);
     try {
