@@ -210,7 +210,7 @@ async function lifeWith(
 ): Promise<string | null> {
   const copy = await mkdtemp(join(tmpdir(), 'intentwatch-damage-'));
   try {
-    for (const part of ['src', 'test', 'package.json', 'tsconfig.json'])
+    for (const part of ['src', 'sandbox', 'demo', 'test', 'package.json', 'tsconfig.json'])
       await cp(join(ROOT, part), join(copy, part), { recursive: true });
     await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
     const text = await readFile(join(copy, file), 'utf8');
