@@ -77,10 +77,10 @@ const reversed = (value: JsonValue): JsonValue => {
 const OF_RECORDS: Readonly<Record<string, RecordMutation>> = {
   'core dropped': ({ record, core }, { at }) => [text(without(record, pick(core, at)))],
   'core of another type': ({ record, core }, { at }) => [
-    text({ ...record, [pick(core, at)]: pick<JsonValue>([null, 5, true, [], {}, ['pending']], at >> 3) }),
+    text({ ...record, [pick(core, at)]: pick<JsonValue>([null, 5, true, [], {}, ['pending']], at >>> 3) }),
   ],
   'huge number as core': ({ record, core }, { at }) => [
-    withLast(record, `"${pick(core, at)}":${pick(HUGE, at >> 3)}`),
+    withLast(record, `"${pick(core, at)}":${pick(HUGE, at >>> 3)}`),
   ],
   'core twice, the last broken': ({ record, core }, { at }) => [withLast(record, `"${pick(core, at)}":null`)],
   'core twice, the last right': ({ record, core }, { at }) => [
@@ -92,7 +92,7 @@ const OF_RECORDS: Readonly<Record<string, RecordMutation>> = {
   ],
   'optional member null': (right, { at }) => [text({ ...right.record, [optional(right, at)]: null })],
   'optional member of another type': (right, { at }) => [
-    text({ ...right.record, [optional(right, at)]: pick<JsonValue>([true, 1.5, false], at >> 3) }),
+    text({ ...right.record, [optional(right, at)]: pick<JsonValue>([true, 1.5, false], at >>> 3) }),
   ],
   'inner member of another type': ({ record }, { at }) => [
     garbledInside(record, pick(['5', 'null', '[]', '{}'], at)),
