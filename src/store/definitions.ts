@@ -19,6 +19,8 @@ const SUBSCRIPTION = z.object({
   recipients: z.array(z.string()).default([]),
   /** Receivers that it had when they left the config, and that have not returned since. */
   awayReceivers: z.array(z.string()).default([]),
+  /** Receivers that joined it after its start: the newest entry of the log then, and the time of that sync, ms of Redis time. */
+  joined: z.record(z.string(), z.object({ entry: z.string(), atMs: z.number() })).default({}),
   /** Time at which it left the config, ms of Redis time; null while it is in it. */
   removedAtMs: z.number().nullable(),
 });
@@ -105,7 +107,7 @@ export class Definitions {
       const { metadata, receivers, overdueAfterMs, removedAtMs, recipients } = tracked;
       const wishes = { metadata, receivers, overdueAfterMs, warnBeforeMs: null, removedAtMs, recipients };
       const definition = { name: root, order: Number.MAX_SAFE_INTEGER, history: 'skip' } as const;
-      return { ...definition, awayReceivers: [], ...wishes };
+      return { ...definition, awayReceivers: [], joined: {}, ...wishes };
     });
   }
 

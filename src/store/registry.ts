@@ -38,7 +38,7 @@ export type Desired = {
   receivers: PresentReceiver[];
   addedReceivers?: ReadonlySet<string>;
   routes: readonly RouteDefinition[];
-  subscriptions: (Omit<StoredSubscription, 'order' | 'awayReceivers' | 'removedAtMs'> & {
+  subscriptions: (Omit<StoredSubscription, 'order' | 'awayReceivers' | 'joined' | 'removedAtMs'> & {
     subjects: SubjectId[];
   })[];
 };
@@ -112,7 +112,12 @@ export class Registry {
     const making = await this.suspensions.begin(leaving);
     // The definitions that are written next no longer have the receivers of these.
     if (making !== null) await this.suspensions.mark(making.out, leaving.out.filter(isNarrowed));
-    await this.#noteContinued(continued, { isWanted: (root) => roots.has(root) || remaining.has(root) });
+    // A receiver that joins a subscription in the sync that continues a root under it has the start of that root.
+    const stampMs = await readStamp(this.#redis, this.#keys);
+    await this.#noteContinued(continued, {
+      isWanted: (root) => roots.has(root) || remaining.has(root),
+      stampMs,
+    });
     await this.#addSubscriptionKeys(
       continued.map(({ root, subject, atMs, from: [from = ''] }) => ({
         root,
@@ -121,7 +126,7 @@ export class Registry {
         from,
       })),
     );
-    await this.#syncSubscriptions(wanted);
+    await this.#syncSubscriptions(wanted, { entry: newestEntry, atMs: stampMs });
     await this.#writeReceivers(returning);
     await this.#syncRoutes(
       wanted.routes,
@@ -171,7 +176,8 @@ export class Registry {
     const isGraced = wanted.graceSpanMs > 0;
     const parts = partRoots({ stored: storedRoots, named, suspended, receivers }, { isGraced });
     if (parts.length === 0) return;
-    await this.#noteContinued(parts, { isWanted: (root) => known.has(root) });
+    const stampMs = await readStamp(this.#redis, this.#keys);
+    await this.#noteContinued(parts, { isWanted: (root) => known.has(root), stampMs });
     await this.#addSubscriptionKeys(
       parts.map(({ root, subject, atMs, from: [from = ''] }) => ({ root, subject, at: String(atMs), from })),
     );
@@ -223,7 +229,7 @@ export class Registry {
    */
   async #noteContinued(
     continued: readonly ContinuedRoot[],
-    { isWanted }: { isWanted: (root: string) => boolean },
+    { isWanted, stampMs }: { isWanted: (root: string) => boolean; stampMs: number },
   ): Promise<void> {
     const key = this.#keys.continued;
     const stored = await this.#redis.hgetall(key);
@@ -231,7 +237,6 @@ export class Registry {
     for (const { root, from } of continued) {
       for (const left of from) next.set(left, (next.get(left) ?? new Set()).add(root));
     }
-    const nowMs = await readStamp(this.#redis, this.#keys);
     const changed: [string, string][] = [];
     const over: string[] = [];
     for (const left of new Set([...Object.keys(stored), ...next.keys()])) {
@@ -240,7 +245,7 @@ export class Registry {
       const later = before.flatMap((root) => [...(next.get(root) ?? []), ...(isWanted(root) ? [root] : [])]);
       const roots = new Set([...(next.get(left) ?? []), ...later]);
       roots.delete(left);
-      const text = [next.has(left) ? nowMs : atMs, ...roots].join('\n');
+      const text = [next.has(left) ? stampMs : atMs, ...roots].join('\n');
       if (roots.size === 0) over.push(left);
       else if (text !== stored[left]) changed.push([left, text]);
     }
@@ -305,19 +310,19 @@ export class Registry {
   /**
    * Stores the definitions of subscriptions; one that left the config is marked and stays for its committed events. A receiver
    * that left the config stays noted with its subscriptions until it is back: one of them may be renamed meanwhile, and its
-   * receivers still get its earlier events.
+   * receivers still get its earlier events. A receiver that joins a subscription gets its events behind the newest entry.
    */
-  async #syncSubscriptions({ subscriptions, receivers }: Desired): Promise<void> {
+  async #syncSubscriptions({ subscriptions, receivers }: Desired, sync: Joined): Promise<void> {
     const definitions = definitionsOf(subscriptions);
     const present = new Set(receivers.map(({ name }) => name));
-    const nowMs = await readStamp(this.#redis, this.#keys);
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
       const stored = this.#definitions.subscription(name, text);
       const definition = definitions.get(name);
       if (definition !== undefined) {
         const had = stored === null ? [] : [...stored.receivers, ...stored.awayReceivers];
         const awayReceivers = [...new Set(had)].filter((receiver) => !present.has(receiver));
-        definitions.set(name, { ...definition, awayReceivers });
+        const joined = stored === null ? {} : joinedReceivers(stored, definition.receivers, sync);
+        definitions.set(name, { ...definition, awayReceivers, joined });
         continue;
       }
       if (stored === null) await this.#redis.hdel(this.#keys.subscriptions, name);
@@ -325,7 +330,7 @@ export class Registry {
       await this.#redis.hset(
         this.#keys.subscriptions,
         name,
-        JSON.stringify({ ...stored, removedAtMs: nowMs }),
+        JSON.stringify({ ...stored, removedAtMs: sync.atMs }),
       );
     }
     for (const [name, definition] of definitions) {
@@ -437,18 +442,21 @@ export class Registry {
     return { ...own, removed: false };
   }
 
-  /** Returns the roots that continue some that have left the config. Omits suspended roots, and those of a root that is back. */
-  async continuing(roots: readonly string[]): Promise<Map<string, string[]>> {
+  /**
+   * Returns, for roots that have left the config, those that continue them, and the time since when they do (Redis time, ms).
+   * Omits suspended roots, and those of a root that is back.
+   */
+  async continuing(roots: readonly string[]): Promise<Map<string, Continuing>> {
     const distinct = [...new Set(roots)];
     if (distinct.length === 0) return new Map();
     const { continued, wanted, suspended } = this.#keys;
     const stored = await this.#redis.hmget(continued, ...distinct);
-    const found = distinct.flatMap((root, index): [string, string[]][] => {
-      const [, ...next] = stored[index]?.split('\n') ?? [];
-      return next.length === 0 ? [] : [[root, next]];
+    const found = distinct.flatMap((root, index) => {
+      const [atMs = '', ...next] = stored[index]?.split('\n') ?? [];
+      return next.length === 0 ? [] : [{ root, next, atMs: Number(atMs) }];
     });
     if (found.length === 0) return new Map();
-    const named = [...new Set(found.flat(2))];
+    const named = [...new Set(found.flatMap(({ root, next }) => [root, ...next]))];
     const [at, out] = await Promise.all([
       this.#redis.hmget(wanted, ...named),
       this.#redis.hmget(suspended, ...named),
@@ -456,9 +464,10 @@ export class Registry {
     const isWanted = new Set(named.filter((_, index) => at[index] !== null));
     const isOut = new Set(named.filter((_, index) => out[index] !== null));
     return new Map(
-      found.flatMap(([root, next]): [string, string[]][] =>
-        isWanted.has(root) ? [] : [[root, next.filter((one) => isWanted.has(one) && !isOut.has(one))]],
-      ),
+      found.flatMap(({ root, next, atMs }): [string, Continuing][] => {
+        if (isWanted.has(root)) return [];
+        return [[root, { roots: next.filter((one) => isWanted.has(one) && !isOut.has(one)), atMs }]];
+      }),
     );
   }
 
@@ -573,7 +582,27 @@ function definitionsOf(wanted: Desired['subscriptions']): Map<string, StoredSubs
   return new Map(
     wanted.map(({ subjects: _, ...definition }, order) => [
       definition.name,
-      { ...definition, order, awayReceivers: [], removedAtMs: null },
+      { ...definition, order, awayReceivers: [], joined: {}, removedAtMs: null },
     ]),
+  );
+}
+
+/** Roots that continue another one, and the time since when they do, ms of Redis time. */
+export type Continuing = { roots: string[]; atMs: number };
+
+type Joined = StoredSubscription['joined'][string];
+
+/** Returns the receivers that joined a subscription after its start; those that join it now have the place of this sync. */
+function joinedReceivers(
+  { receivers, awayReceivers, joined }: StoredSubscription,
+  next: readonly string[],
+  sync: Joined,
+): StoredSubscription['joined'] {
+  const had = new Set([...receivers, ...awayReceivers]);
+  return Object.fromEntries(
+    next.flatMap((name) => {
+      const place = had.has(name) ? joined[name] : sync;
+      return place === undefined ? [] : [[name, place]];
+    }),
   );
 }

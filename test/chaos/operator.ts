@@ -27,7 +27,7 @@ import { DRAIN_MS, PREFIX, RETRIES, startSandbox, watchedOf, wholeLog } from './
 
 const RECEIVERS = ['backend', 'audit'];
 
-type Options = { acts?: number; seed: number; seeds: number; virtual?: boolean };
+type Options = { acts?: number; act?: string[]; seed: number; seeds: number; virtual?: boolean };
 
 /** The chains whose payments may be checked from some time on: two endpoints each, on hosts of two names. */
 const CHAINS = [8453, 42161, 10];
@@ -38,20 +38,24 @@ const PAST_TRANSFERS = 1_200;
 await new Command('operator')
   .description('Live an operator’s life beside a daemon and account for every status.')
   .option('--acts <number>', 'how many acts (25; 60 in virtual time)', Number)
+  .option('--act <names...>', 'these acts in virtual time, in order, instead of drawn ones')
   .option('--seed <number>', 'decides what the operator does', Number, 1)
   .option('--virtual', 'in virtual time, on the parts of the daemon and a real Redis')
   .option('--seeds <number>', 'how many lives in virtual time, from `--seed` on', Number, 1)
-  .action(async ({ acts, seed, seeds, virtual }: Options) => {
-    if (virtual === true) await liveInVirtualTime({ first: seed, seeds, acts: acts ?? 60 });
+  .action(async ({ acts, act, seed, seeds, virtual }: Options) => {
+    if (virtual === true) await liveInVirtualTime({ first: seed, seeds, acts: acts ?? 60 }, act);
     else if (!(await live({ acts: acts ?? 25, seed }))) process.exitCode = 1;
   })
   .parseAsync();
 
-async function liveInVirtualTime(lives: { first: number; seeds: number; acts: number }): Promise<void> {
+async function liveInVirtualTime(
+  lives: { first: number; seeds: number; acts: number },
+  named: readonly string[] | undefined,
+): Promise<void> {
   // Its clock is that of the whole process.
   const { liveMany, liveVirtually } = await import('../virtual/run.ts');
   const { first, seeds, acts } = lives;
-  const addsUp = seeds === 1 ? await liveVirtually(first, acts, say) : await liveMany(lives, say);
+  const addsUp = seeds === 1 ? await liveVirtually(first, named ?? acts, say) : await liveMany(lives, say);
   // Processes that were killed in it have left handles open.
   process.exit(addsUp ? EXIT.done : EXIT.failed);
 }

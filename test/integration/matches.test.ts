@@ -49,6 +49,43 @@ test('what was logged before a reload that moves its subject is for the receiver
   expect(await matchedBy()).toEqual({ backend: [], desk: [] });
 });
 
+test('a receiver that joins a subscription gets no event from before, under the old name or the new one', async () => {
+  const { redis, keys, events, registry } = registryStage(later);
+  const log = async (sequence: number, root: string): Promise<void> => {
+    await appendEvents(redis, keys, [{ subject: ONE, sequence, atMs: await redisTimeMs(redis), root }]);
+  };
+  const sync = async (subscriptions: Parameters<typeof wantedOf>[0]): Promise<void> =>
+    registry.sync(wantedOf(subscriptions), await events.newest());
+  const sequencesOf = async (name: string): Promise<number[]> => {
+    const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
+    const receiver = (await registry.receivers()).find((one) => one.name === name);
+    const matched =
+      receiver === undefined ? [] : await matchesOf(receiver, facts, { registry, directory: COMMON });
+    return matched.map(({ event }) => event.data.sequence);
+  };
+  await sync({ a: { subject: ONE, receivers: ['backend'] } });
+  await log(1, `a|${ONE}`);
+  // The subject moves with its receiver; its old name stays, for another receiver.
+  await sync({ a: { subject: TWO, receivers: ['desk'] }, b: { subject: ONE, receivers: ['backend'] } });
+  expect([await sequencesOf('backend'), await sequencesOf('desk')]).toEqual([[1], []]);
+  await log(2, `b|${ONE}`);
+  // A repeated sync keeps the place at which a receiver joined.
+  const joined = {
+    a: { subject: TWO, receivers: ['desk'] },
+    b: { subject: ONE, receivers: ['backend', 'desk'] },
+  };
+  await sync(joined);
+  await log(3, `b|${ONE}`);
+  await sync(joined);
+  expect([await sequencesOf('backend'), await sequencesOf('desk')]).toEqual([[1, 2, 3], [3]]);
+  // It leaves the subscription, and joins it anew.
+  await sync({ a: { subject: TWO, receivers: ['desk'] }, b: { subject: ONE, receivers: ['backend'] } });
+  await log(4, `b|${ONE}`);
+  await sync(joined);
+  await log(5, `b|${ONE}`);
+  expect([await sequencesOf('backend'), await sequencesOf('desk')]).toEqual([[1, 2, 3, 4, 5], [5]]);
+});
+
 test('what was released and is suspended again before it is matched waits again', async () => {
   const { redis, keys, events, registry } = registryStage(later);
   const graceSpanMs = 60_000;

@@ -54,6 +54,7 @@ const subscription = (
   warnBeforeMs: null,
   recipients: [],
   awayReceivers: [],
+  joined: {},
   removedAtMs,
 });
 

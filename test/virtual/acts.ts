@@ -3,7 +3,7 @@ import { chance, integer, pick } from '../../sandbox/world/random.ts';
 import { DAY, HOUR, type Life, MINUTE, SECOND, type Seat } from './life.ts';
 import type { VirtualConfig } from './virtual-config.ts';
 
-/** An act in a life, and its weight. */
+/** An act in a life, and its weight: 0 where only a life that names its acts has it. */
 export type Act = { weight: number; act: (life: Life) => Promise<void> };
 
 export const ACTS: Readonly<Record<string, Act>> = {
@@ -57,6 +57,9 @@ export const ACTS: Readonly<Record<string, Act>> = {
   'pages come in another order': { weight: 1, act: changeOrder },
   'a receiver fails for a while': { weight: 2, act: failReceiver },
   'the upstream is away for a while': { weight: 1, act: upstreamAway },
+  'kill -9 at work, and start with all items under new names': { weight: 0, act: killBeforeSplit },
+  'the clock jumps twice': { weight: 0, act: jumpTwice },
+  'a wallet begins at a response with another time': { weight: 0, act: beginAtOtherDate },
 };
 
 function dyingOf({ random }: Life, most: number): { commands: number; isLastMade: boolean } {
@@ -137,6 +140,19 @@ async function restart(life: Life): Promise<void> {
 async function killAtWork(life: Life): Promise<void> {
   life.stir();
   await life.pass(30 * SECOND, 1, dyingOf(life, 400));
+  await life.pass(10 * SECOND, 1);
+}
+
+/** The items go to new subscriptions; the old ones stay, with one item and other receivers. */
+async function killBeforeSplit(life: Life): Promise<void> {
+  const { main, random, upstream } = life;
+  main.config.split(random);
+  await life.write(main);
+  for (const item of main.config.wants.items)
+    if (item.startsWith('wallet:')) upstream.bear({ wallet: item.slice('wallet:'.length) });
+  await life.pass(30 * SECOND, 1, dyingOf(life, 400));
+  await life.reread(main, 'asked');
+  await life.confirm(main);
   await life.pass(10 * SECOND, 1);
 }
 
@@ -261,6 +277,18 @@ async function jumpClock(life: Life): Promise<void> {
   await life.pass(MINUTE, 2);
 }
 
+/** The second jump comes near the end of the hour for which the first is held. */
+async function jumpTwice(life: Life): Promise<void> {
+  life.stir();
+  life.time.setOff({ processes: HOUR, redis: HOUR });
+  await life.pass(50 * MINUTE, 5);
+  life.time.setOff({ processes: 31 * DAY, redis: 31 * DAY });
+  await life.pass(20 * MINUTE, 4);
+  life.time.setOff({ processes: 0, redis: 0 });
+  life.disturb();
+  await life.pass(MINUTE, 2);
+}
+
 async function partClocks(life: Life): Promise<void> {
   const { random } = life;
   life.stir();
@@ -287,6 +315,35 @@ async function removeSuspended(life: Life): Promise<void> {
 
 async function otherDate({ random, upstream }: Life): Promise<void> {
   upstream.dateOffMs = [pick(random, [6 * HOUR, -6 * HOUR]), 0];
+}
+
+/** All is removed but one item, then a wallet is put back. The first responses about it have another time. */
+async function beginAtOtherDate(life: Life): Promise<void> {
+  const { main, random, upstream } = life;
+  const before = main.config;
+  const isWallet = (item: string): boolean => item.startsWith('wallet:');
+  const [stays, ...others] = [...before.wants.items].sort((item) => (isWallet(item) ? 1 : -1));
+  const wallet = others.find(isWallet);
+  if (stays === undefined || wallet === undefined) return;
+  main.config = before.copy();
+  main.config.settings.graceSpan = '0s';
+  main.config.leave(others);
+  await life.write(main);
+  await life.reread(main, 'asked');
+  await life.confirm(main);
+  await life.pass(HOUR, 2);
+  main.config = main.config.copy();
+  main.config.put([wallet], random);
+  await life.write(main);
+  await life.reread(main, 'asked');
+  upstream.bear({ wallet: wallet.slice('wallet:'.length) });
+  const offMs = pick(random, [6 * HOUR, -6 * HOUR]);
+  upstream.dateOffMs = [offMs, offMs, 0];
+  await life.pass(MINUTE, 2);
+  main.config = before;
+  await life.write(main);
+  await life.reread(main, 'asked');
+  await life.pass(MINUTE, 1);
 }
 
 /** No process runs for longer than the retention. */

@@ -6,8 +6,18 @@ import { Program } from '../support/program.ts';
 // Breaks each rule of an operator's life once, by one line in a copy of the program, and checks that the model notices. Exits
 // with 0 only if it notices all expected damages.
 
-/** A rule, and the line that breaks it. `unnoticed`: the reason why no life can show it; another test does. */
-type Damage = { rule: string; file: string; find: string; replace: string; unnoticed?: string };
+/**
+ * A rule, and the line that breaks it. `acts`: the acts of a life that shows it, where drawn ones seldom do. `unnoticed`: the
+ * reason why no life can show it, and the test that does.
+ */
+type Damage = {
+  rule: string;
+  file: string;
+  find: string;
+  replace: string;
+  acts?: readonly string[];
+  unnoticed?: string;
+};
 
 const DAMAGES: readonly Damage[] = [
   {
@@ -123,8 +133,9 @@ const DAMAGES: readonly Damage[] = [
   {
     rule: 'a clock that jumps again is held again',
     file: 'src/store/commands/confirm-time-3.lua',
-    find: "if math.abs(jump - (number('jumpMs') or jump)) > CLOCKS.TOLERANCE then",
-    replace: 'if false then',
+    find: "put('heldFromMs', confirmed)\n    put('jumpMs', jump)\n    put('isReported', nil)",
+    replace: "put('jumpMs', jump)",
+    acts: ['let time pass', 'the clock jumps twice', 'let time pass'],
   },
   {
     rule: 'what ends by its age is polled once more',
@@ -143,12 +154,18 @@ const DAMAGES: readonly Damage[] = [
     file: 'src/queues/deliveries/matches.ts',
     find: 'own?.length === 0 ? leading(claims.next)',
     replace: 'own?.length === -1 ? leading(claims.next)',
+    acts: [
+      'let time pass',
+      ...Array<string>(8).fill('kill -9 at work, and start with all items under new names'),
+      'let time pass',
+    ],
   },
   {
     rule: 'a start is believed by several responses',
     file: 'src/store/commands/resolve-subscription-start-2.lua',
     find: "tonumber(clock[2] or '')",
     replace: 'tonumber(ARGV.dateMs) and tonumber(ARGV.dateMs) - nowMs',
+    acts: ['let time pass', 'a wallet begins at a response with another time', 'let time pass'],
   },
   {
     rule: 'a requested reload synchronises',
@@ -179,16 +196,21 @@ const DAMAGES: readonly Damage[] = [
 ];
 
 const ROOT = join(import.meta.dirname, '../..');
-const SEEDS = [1, 3, 4, 5];
-const ACTS = 40;
+const SEEDS = [1, 3, 4, 5, 12];
+const ACTS = 60;
 const NO_DAMAGE = { file: 'package.json', find: '"scripts": {', replace: '"scripts": {' };
 
-/** By seed: true when its life adds up without damage. A life that does not proves nothing. */
-const sound = new Map<number, Promise<boolean>>();
+/** True, by seed and acts, when the life adds up without damage. A life that does not proves nothing. */
+const sound = new Map<string, Promise<boolean>>();
 
-function isSound(seed: number): Promise<boolean> {
-  const known = sound.get(seed) ?? lifeWith(NO_DAMAGE, seed).then((problem) => problem === null);
-  sound.set(seed, known);
+function isSound(seed: number, acts: Damage['acts']): Promise<boolean> {
+  const key = JSON.stringify([seed, acts]);
+  const known =
+    sound.get(key) ??
+    lifeWith({ ...NO_DAMAGE, ...(acts === undefined ? {} : { acts }) }, seed).then(
+      (problem) => problem === null,
+    );
+  sound.set(key, known);
   return known;
 }
 
@@ -197,7 +219,7 @@ async function firstNoticed(damage: Damage): Promise<{ seed: number; problem: st
   for (const seed of SEEDS) {
     const problem = await lifeWith(damage, seed);
     if (problem === null) continue;
-    if (await isSound(seed)) return { seed, problem };
+    if (await isSound(seed, damage.acts)) return { seed, problem };
     process.stderr.write(`seed ${seed} does not add up without damage\n`);
   }
   return null;
@@ -205,7 +227,7 @@ async function firstNoticed(damage: Damage): Promise<{ seed: number; problem: st
 
 /** Lives by a seed on a copy with one line changed. Returns the first problem; null where all adds up. */
 async function lifeWith(
-  { file, find, replace }: Pick<Damage, 'file' | 'find' | 'replace'>,
+  { file, find, replace, acts }: Omit<Damage, 'rule' | 'unnoticed'>,
   seed: number,
 ): Promise<string | null> {
   const copy = await mkdtemp(join(tmpdir(), 'intentwatch-damage-'));
@@ -219,7 +241,8 @@ async function lifeWith(
       join(copy, file),
       text.replace(find, () => replace),
     );
-    const args = ['--virtual', '--seed', String(seed), '--acts', String(ACTS)];
+    const lived = acts === undefined ? ['--acts', String(ACTS)] : ['--act', ...acts];
+    const args = ['--virtual', '--seed', String(seed), ...lived];
     const life = await Program.start(join(copy, 'test/chaos/operator.ts'), args);
     const { code } = await life.ending();
     const [, problem = 'it ended with an error'] = /^ {2}(?!\d\d-\d\d)(.*)$/m.exec(life.said()) ?? [];
@@ -235,10 +258,14 @@ process.stdout.write('| rule | noticed | first problem |\n|---|---|---|\n');
 const work = async (): Promise<void> => {
   for (let damage = open.shift(); damage !== undefined; damage = open.shift()) {
     const { rule, unnoticed } = damage;
+    if (unnoticed !== undefined) {
+      process.stdout.write(`| ${rule} | not by a life | ${unnoticed} |\n`);
+      continue;
+    }
     const found = await firstNoticed(damage);
     const seen = found === null ? 'no' : `seed ${found.seed}`;
-    process.stdout.write(`| ${rule} | ${seen} | ${found?.problem.slice(0, 160) ?? unnoticed ?? ''} |\n`);
-    if (found === null && unnoticed === undefined) process.exitCode = 1;
+    process.stdout.write(`| ${rule} | ${seen} | ${found?.problem.slice(0, 160) ?? ''} |\n`);
+    if (found === null) process.exitCode = 1;
   }
 };
 await Promise.all(Array.from({ length: availableParallelism() }, work));

@@ -203,9 +203,9 @@ export class Life {
     seat.process = process;
     process.onPoll = () => this.upstream.nextPoll();
     process.onBooks = async (sources, isCertain) => {
-      const { redisMs: nowMs } = this.time;
+      const { redisMs: nowMs, nowMs: trueMs } = this.time;
       if (seat === this.main)
-        await this.#books.feed(sources, rulesOf(seat), { nowMs, mayClose: isCertain(nowMs) });
+        await this.#books.feed(sources, rulesOf(seat), { nowMs, trueMs, mayClose: isCertain(nowMs) });
     };
     if (dying !== null) process.die(dying);
     const isUp = await process.start();

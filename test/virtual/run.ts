@@ -5,17 +5,23 @@ import { ACTS } from './acts.ts';
 import { Life } from './life.ts';
 import type { VirtualAccount } from './virtual-account.ts';
 
-async function live(seed: number, acts: number, say: (line: string) => void): Promise<VirtualAccount> {
+/** The acts of a life: a number of drawn ones, or their names in order. */
+export type Acts = number | readonly string[];
+
+async function live(seed: number, acts: Acts, say: (line: string) => void): Promise<VirtualAccount> {
   const life = await Life.begin(seed);
   const tell = (what: string): void =>
     say(`  ${new Date(life.time.nowMs).toISOString().slice(5, 23)} ${what}`);
   try {
     const names = Object.entries(ACTS).flatMap(([name, { weight }]) => Array<string>(weight).fill(name));
     await life.pass(20_000, 2);
-    for (let done = 0; done < acts; done += 1) {
-      const name = pick(life.random, names);
+    const count = typeof acts === 'number' ? acts : acts.length;
+    for (let done = 0; done < count; done += 1) {
+      const name = typeof acts === 'number' ? pick(life.random, names) : (acts[done] ?? '');
+      const act = ACTS[name]?.act;
+      if (act === undefined) throw new Error(`no act ${name}`);
       tell(name);
-      await ACTS[name]?.act(life);
+      await act(life);
     }
     tell('everything is put in order');
     return await life.settleUp();
@@ -25,12 +31,8 @@ async function live(seed: number, acts: number, say: (line: string) => void): Pr
 }
 
 /** Lives one life in virtual time, and reports its result. Returns true when it adds up. */
-export async function liveVirtually(
-  seed: number,
-  acts: number,
-  say: (line: string) => void,
-): Promise<boolean> {
-  say(`seed ${seed}, ${acts} acts in virtual time`);
+export async function liveVirtually(seed: number, acts: Acts, say: (line: string) => void): Promise<boolean> {
+  say(`seed ${seed}, ${typeof acts === 'number' ? acts : acts.length} acts in virtual time`);
   const { changes, shown, matched, delivered, suspended, events, closedDays, excused, problems } = await live(
     seed,
     acts,

@@ -10,7 +10,9 @@ import type { BooksReport } from '../../src/domain/books/report-schema.ts';
 /** More rounds than any step of a life needs. */
 const MOST_ROUNDS = 100;
 
-const RULES = { zone: 'UTC', retentionMs: 400 * 86_400_000 };
+const DAY_MS = 86_400_000;
+
+const RULES = { zone: 'UTC', retentionMs: 400 * DAY_MS };
 
 /** The books of a life, which outlive every process and every restore of Redis. */
 export class VirtualBooks {
@@ -18,6 +20,7 @@ export class VirtualBooks {
   readonly #store: BookStore;
   /** The report of each day at its close. */
   readonly #closed = new Map<string, string>();
+  readonly #early: string[] = [];
   #isPrepared = false;
 
   constructor(file: string) {
@@ -25,18 +28,25 @@ export class VirtualBooks {
     this.#store = new BookStore(this.#database);
   }
 
-  /** Reads the log to its end, and closes the days that are over, as the process with the lease does every second. */
+  /**
+   * Reads the log to its end, and closes the days that are over by Redis time, as the process with the lease does every second.
+   * `trueMs` is the true time.
+   */
   async feed(
     sources: FeedSources,
     rules: DayRules,
-    { nowMs, mayClose }: { nowMs: number; mayClose: boolean },
+    { nowMs, trueMs, mayClose }: { nowMs: number; trueMs: number; mayClose: boolean },
   ): Promise<void> {
     if (!this.#isPrepared) await prepareTables(this.#database);
     this.#isPrepared = true;
     const feed = new Feed(this.#store, sources, { ...RULES, ...rules });
     for (let round = 0; round < MOST_ROUNDS; round += 1) {
       const { isAtEnd, closed } = await feed.round(nowMs, { mayClose });
-      for (const day of closed) this.#closed.set(day, await this.#report(day, sources, rules, nowMs));
+      for (const day of closed) {
+        if (Date.parse(day) + DAY_MS <= trueMs)
+          this.#closed.set(day, await this.#report(day, sources, rules, nowMs));
+        else this.#early.push(`the day ${day} was closed at ${new Date(trueMs).toISOString()}`);
+      }
       if (isAtEnd) return;
     }
   }
@@ -47,7 +57,7 @@ export class VirtualBooks {
     rules: DayRules,
     nowMs: number,
   ): Promise<{ days: number; problems: string[] }> {
-    const problems: string[] = [];
+    const problems = [...this.#early];
     for (const [day, before] of this.#closed) {
       const now = await this.#report(day, sources, rules, nowMs);
       if (now !== before) problems.push(`the closed day ${day} was ${before}, is ${now}`);

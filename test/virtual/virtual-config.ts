@@ -157,6 +157,17 @@ export class VirtualConfig {
     this.put([item], random);
   }
 
+  /** Moves all items but one of each name to a new one with its receivers, and gives the old name others. */
+  split(random: Random): void {
+    for (const desk of [...this.desks.values()]) {
+      const [stays, ...moved] = desk.items;
+      if (stays === undefined || moved.length === 0) continue;
+      this.desks.set(this.newName(), { items: moved, receivers: desk.receivers });
+      desk.items = [stays];
+      desk.receivers = this.#some(random);
+    }
+  }
+
   reassign(random: Random): void {
     const names = [...this.desks.keys()];
     if (names.length === 0) return;

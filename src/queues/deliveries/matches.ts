@@ -3,8 +3,9 @@ import { passesFilter, wantsType } from '../../domain/events/filter.ts';
 import { parseClaimRoot } from '../../domain/subjects/subscription.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
+import { compareEntries } from '../../store/log-entry.ts';
 import { operatorSubject } from '../../store/operator-event.ts';
-import type { Registry } from '../../store/registry.ts';
+import type { Continuing, Registry } from '../../store/registry.ts';
 import type { WaitingEvent } from '../../store/waiting-events.ts';
 import type { Fact, GoneEvent } from './log-batch.ts';
 
@@ -23,7 +24,7 @@ export type MatchesOf = (receiver: StoredReceiver) => Match[];
 /**
  * Reads the receivers of some events once, or uses `known` where they were read already. The returned function does no I/O.
  * After a reload moved an event's subject to another subscription, no claim of the event may lead to a receiver. Then the
- * claims that continue them lead to it.
+ * claims that continue them lead to it, also where it joined their subscription in that reload.
  */
 export async function matchFacts(
   facts: readonly Fact[],
@@ -35,20 +36,18 @@ export async function matchFacts(
   const subscriptions =
     known !== undefined && continuing.size === 0
       ? known
-      : await registry.subscriptions([...all, ...[...continuing.values()].flat()]);
-  const claimOf = claimsBy(subscriptions);
-  const claimed = facts.map(({ roots }) => {
-    if (roots === null) return null;
-    const next = roots.flatMap((root) => continuing.get(root) ?? []);
-    return { own: roots.map(claimOf), next: next.map(claimOf) };
-  });
+      : await registry.subscriptions([...all, ...nextRoots(continuing)]);
+  const claims = claimsBy(subscriptions, continuing);
+  const claimed = facts.map(({ roots, place }) =>
+    roots === null ? null : { own: roots.map((root) => claims.own(root, place)), next: claims.next(roots) },
+  );
   return (receiver) => {
-    const leading = (claims: readonly ParsedClaim[]): string[] =>
-      claims.flatMap(({ root, has }) => (has(receiver) ? [root] : []));
+    const leading = (some: readonly ParsedClaim[]): string[] =>
+      some.flatMap(({ root, has }) => (has(receiver) ? [root] : []));
     return facts.flatMap((fact, index) => {
-      const claims = claimed[index] ?? null;
-      const own = claims === null ? null : leading(claims.own);
-      const roots = claims !== null && own?.length === 0 ? leading(claims.next) : own;
+      const of = claimed[index] ?? null;
+      const own = of === null ? null : leading(of.own);
+      const roots = of !== null && own?.length === 0 ? leading(of.next) : own;
       return matchFact({ receiver, fact, roots }, directory) ?? [];
     });
   };
@@ -56,22 +55,50 @@ export async function matchFacts(
 
 type ParsedClaim = { root: string; has: (receiver: StoredReceiver) => boolean };
 
-/** Maps a root to its claim. Few claims name most events of a batch: each is parsed once. */
-function claimsBy(subscriptions: ReadonlyMap<string, StoredSubscription>): (root: string) => ParsedClaim {
+/** Maps the roots of an event to its claims: `own` at the place of the event, `next` those that continue them. */
+type Claims = {
+  own: (root: string, entry: string) => ParsedClaim;
+  next: (roots: readonly string[]) => ParsedClaim[];
+};
+
+function nextRoots(continuing: ReadonlyMap<string, Continuing>): string[] {
+  return [...continuing.values()].flatMap(({ roots }) => roots);
+}
+
+/** Parses few claims for many events. A receiver that joined a subscription later has no claim of it, see `joined`. */
+function claimsBy(
+  subscriptions: ReadonlyMap<string, StoredSubscription>,
+  continuing: ReadonlyMap<string, Continuing>,
+): Claims {
   const receivers = new Map(
     [...subscriptions].map(([name, subscription]) => {
       const all = new Set([...subscription.receivers, ...subscription.awayReceivers]);
-      return [name, { current: new Set(receiversOf(subscription)), all }] as const;
+      const current = new Set(receiversOf(subscription));
+      return [name, { current, all, joined: subscription.joined }] as const;
     }),
   );
-  return (root) => {
+  type Joined = StoredSubscription['joined'][string];
+  const claimOf = (root: string, isBefore: (joined: Joined) => boolean): ParsedClaim => {
     const { subscription, receivers: narrowed } = parseClaimRoot(root);
     const known = receivers.get(subscription);
     return {
       root,
-      has: ({ name, removed }) =>
-        (removed ? known?.all : known?.current)?.has(name) === true && narrowed?.includes(name) !== false,
+      has: ({ name, removed }) => {
+        if ((removed ? known?.all : known?.current)?.has(name) !== true) return false;
+        // The root of some receivers states their start itself.
+        if (narrowed !== null) return narrowed.includes(name);
+        const joined = known?.joined[name];
+        return joined === undefined || isBefore(joined);
+      },
     };
+  };
+  return {
+    own: (root, entry) => claimOf(root, (joined) => compareEntries(joined.entry, entry) < 0),
+    next: (roots) =>
+      roots.flatMap((root) => {
+        const { roots: next, atMs } = continuing.get(root) ?? { roots: [], atMs: 0 };
+        return next.map((one) => claimOf(one, (joined) => joined.atMs <= atMs));
+      }),
   };
 }
 
@@ -82,13 +109,14 @@ export async function goneFor(
 ): Promise<(receiver: StoredReceiver) => GoneEvent[]> {
   const all = gone.flatMap(({ roots }) => roots);
   const continuing = await registry.continuing(all);
-  const claimOf = claimsBy(await registry.subscriptions([...all, ...[...continuing.values()].flat()]));
+  const subscriptions = await registry.subscriptions([...all, ...nextRoots(continuing)]);
+  const claims = claimsBy(subscriptions, continuing);
   const claimed = gone.map((event) => ({
     event,
-    claims: event.roots.flatMap((root) => [root, ...(continuing.get(root) ?? [])]).map(claimOf),
+    claims: [...event.roots.map((root) => claims.own(root, event.at)), ...claims.next(event.roots)],
   }));
   return (receiver) =>
-    claimed.flatMap(({ event, claims }) => (claims.some(({ has }) => has(receiver)) ? [event] : []));
+    claimed.flatMap(({ event, claims: some }) => (some.some(({ has }) => has(receiver)) ? [event] : []));
 }
 
 /** Events whose root leads to no receiver, though it named some of these when logged, or waited. It may be suspended since. */
