@@ -143,7 +143,7 @@ describe('a transfer whose token is swapped', () => {
 });
 
 describe('a vault that is funded as a deposit address', () => {
-  test('shows on wallet pages, in the words of its intent', async () => {
+  test('is on wallet pages, with the status of its intent', async () => {
     const { vaultAddress, funded } = await eventually('it is funded in its time', async () => {
       const address = await newVault(quick);
       const answer = await ask('/fund', {

@@ -45,7 +45,7 @@ const missing = await missingForOwnNames(NAME_SERVER);
 const because = noteOf(missing === null ? [] : [missing]);
 
 test.skipIf(missing !== null)(
-  `a receiver made through the API is called at no address that is not permitted, whatever its name resolves to and when${because}`,
+  `a receiver made through the API is called at no forbidden address, for any result of its name at any time${because}`,
   async () => {
     const { port, called } = await openServer();
     const answers: Record<string, { A?: string[]; AAAA?: string[] }> = {

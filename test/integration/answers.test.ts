@@ -181,7 +181,7 @@ async function written(): Promise<z.infer<typeof fileSchema>> {
 
 test.each(
   POLLED,
-)('an answer of the %s endpoint that differs in one member becomes what the page says', async (endpoint) => {
+)('an answer of the %s endpoint that differs in one member has the documented result', async (endpoint) => {
   expect(answerCases(endpoint).length).toBeGreaterThanOrEqual(40);
   const { outcomes, operator } = await becomes(endpoint);
   expect(operator).not.toContain('upstream.unauthorized');

@@ -105,7 +105,7 @@ describe('without a token, on a loopback address', () => {
     expect(acting.status).toBe(403);
   });
 
-  test('what needs the daemon is 503 until that has started', async () => {
+  test('routes that need the daemon are 503 until that has started', async () => {
     const port = await serve('127.0.0.1', NONE);
     const { status, body } = await ask(port, { host: `127.0.0.1:${port}` }, 'GET', '/receivers');
     expect([status, body.includes('has not started')]).toEqual([503, true]);

@@ -6,7 +6,7 @@ import { Keys } from '../../src/store/keys.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { appendEvents } from '../support/log-entries.ts';
 
-test('a batch of audiences ends once their events have 2 MiB, and the next one goes on behind it', async () => {
+test('a batch of subscribers ends once their events have 2 MiB, and the next one goes on behind it', async () => {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   try {
     const keys = new Keys(testPrefix());

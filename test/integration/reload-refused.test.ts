@@ -11,7 +11,7 @@ import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upst
 
 const { later, started } = opening();
 
-test('a reload that Redis refuses amid it leaves all as it was, and the next one succeeds', async () => {
+test('a reload that Redis refuses amid it changes nothing, and the next one succeeds', async () => {
   const [ONE, TWO, BOTH] = [hashOf(1), hashOf(2), hashOf(3)];
   const statuses = new Map([ONE, TWO].map((hash) => [hash, 'pending']));
   const upstream = await started(

@@ -61,7 +61,7 @@ async function repaired(): Promise<void> {
 }
 
 describe('the repeating check', () => {
-  test('puts back a subject that stands nowhere in the plan, and counts it', async () => {
+  test('puts back a subject that is missing from the plan, and counts it', async () => {
     await hook.until((events) => events.length === 1);
     const repair = repaired();
     await takeAway();
@@ -100,7 +100,7 @@ describe('the repeating check', () => {
     await isFilled();
   });
 
-  test('makes a Redis that was emptied what the config wants, and goes on', async () => {
+  test('restores from the config a Redis that was emptied, and goes on', async () => {
     const [before] = await hook.until((events) => events.length === 1);
     const keys = await redis.keys(`{${prefix}}:*`);
     await redis.del(...keys);

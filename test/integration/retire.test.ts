@@ -86,7 +86,7 @@ describe('a transfer that a page showed finished', () => {
     commit = await show('settled', 101);
   });
 
-  test('is polled no more, and kept for the retention', async () => {
+  test('is polled no more, and stored for the retention', async () => {
     expect(await plan.isTracked(INTENT)).toBe(true);
     expect(await retire(commit)).toEqual({ retired: true, polled: false });
     expect(await claimed()).toEqual([WALLET]);

@@ -11,7 +11,7 @@ const EVENTS = 200;
 const LEASE_MS = 5_000;
 const QUICK = 100;
 
-test('what a process claimed ahead for a quick receiver is not kept from others once that hangs, nor at its end', async () => {
+test('events claimed ahead for a quick receiver are not lost to other processes once it hangs, nor at the end of the process', async () => {
   const release = Promise.withResolvers<void>();
   const hook = await open.started(new Hook());
   hook.answer = async () => {

@@ -129,7 +129,7 @@ describe('a transfer whose quote was imported', () => {
     ['the minimum', { amount: '994000' }],
     ['another token', { amount: '1', token: PROMISED_TOKENS.source }],
     ['on another chain', { amount: '1', chainId: 42161 }],
-  ])('is not reported as short when what was delivered is %s', async (_, delivered) => {
+  ])('is not reported as short when the delivery is %s', async (_, delivered) => {
     const { events, logged } = await followed(
       [
         { status: 'pending', updatedAt: now() - 9 },

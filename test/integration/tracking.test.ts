@@ -155,7 +155,7 @@ describe('POST /subjects', () => {
     expect(await call(`${url}/${encodeURIComponent(subject)}`)).toMatchObject({ status: 404 });
   });
 
-  test('says what is wrong with a body', async () => {
+  test('names the mistake in a body', async () => {
     const { config } = await stage();
     const { daemon } = await startDaemon(config);
     later(() => daemon.close());
@@ -228,7 +228,7 @@ describe('POST /subjects', () => {
   });
 });
 
-describe('what is tracked by itself', () => {
+describe('a subject tracked by itself', () => {
   test('has metadata, receivers and overdueAfter of its own, which another call replaces', async () => {
     const { config, statuses, hook, other } = await stage();
     const { daemon } = await startDaemon(config);
@@ -292,7 +292,7 @@ describe('what is tracked by itself', () => {
     expect(about(TWO)).toHaveLength(2);
   });
 
-  test('is said to be lost with a Redis that was emptied', async () => {
+  test('is reported as lost with a Redis that was emptied', async () => {
     const server = await RedisProcess.create();
     later(() => server.close());
     const { config, hook } = await stage({ redisUrl: server.url });

@@ -37,7 +37,7 @@ const missing = await missingForOwnNames(NAME_SERVER);
 const because = noteOf(missing === null ? [] : [missing]);
 
 test.skipIf(missing !== null)(
-  `a receiver whose name server stops answering costs no other receiver and no poll anything${because}`,
+  `a receiver with a dead name server delays no other receiver and no poll${because}`,
   async () => {
     const names = new DnsServer(({ name, type }) =>
       name === 'dead.test' ? 'nothing' : type === 'A' ? ['127.0.0.1'] : [],

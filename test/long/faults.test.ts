@@ -143,7 +143,7 @@ function expectWhole({ account, received, records, superseded }: FaultOutcome): 
   for (const record of records) expect(record.reported, record.subject).toMatchObject(record.true);
 }
 
-describe.concurrent('what is reported equals what the answers showed, and ends as the world does', () => {
+describe.concurrent('the events equal the answers, and end in the final states', () => {
   test.for(CASES.map((one, index) => ({ ...one, seed: 100 + index })))(
     'under $name',
     {
@@ -182,7 +182,7 @@ describe.concurrent('what is reported equals what the answers showed, and ends a
 /** No transfer of this world has several intents: `further-transfers.test.ts` has them. */
 const ELSEWHERE = 'partly-indexed';
 
-test('each type of fault stands alone and among all', () => {
+test('each type of fault occurs alone and among all', () => {
   const types = SERVICE_FAULT_TYPES.filter((type) => type !== ELSEWHERE).toSorted();
   for (const spells of [CASES, TOGETHER]) {
     expect([...new Set(spells.map(({ fault }) => fault.type))].toSorted()).toEqual(types);

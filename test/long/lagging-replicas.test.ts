@@ -91,8 +91,8 @@ describe('one of two replicas that lags', () => {
   });
 });
 
-describe('what was stored before former values were remembered', () => {
-  test('is read, and remembers from then on', async () => {
+describe('a snapshot from before former values were stored', () => {
+  test('is read, and has them from then on', async () => {
     let answer = job('PENDING');
     const upstream = await started(new ScriptedUpstream(() => answer));
     const hook = await started(new TestReceiver());

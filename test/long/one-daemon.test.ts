@@ -30,7 +30,7 @@ async function config(
   });
 }
 
-test('of 25 processes that lock a folder at once exactly one has it, whoever had it before was killed', async ({
+test('of 25 processes that lock a folder at once exactly one has it, also after a killed owner', async ({
   onTestFinished,
 }) => {
   const stage = new Stage(onTestFinished);
@@ -65,7 +65,7 @@ test('of daemons that start at once on one dataDir and port one lives, the other
   expect(await living?.end('SIGTERM')).toMatchObject({ code: 0 });
 });
 
-test('a dataDir of a long path has its Redis on a socket that nobody else can reach', async ({
+test('a dataDir of a long path has its Redis on a socket that only the owner can reach', async ({
   onTestFinished,
 }) => {
   const stage = new Stage(onTestFinished);

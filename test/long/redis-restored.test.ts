@@ -62,7 +62,7 @@ test('a replica that was behind is promoted while two processes run: both go on 
   await Promise.all(daemons.map((daemon) => daemon.end('SIGTERM')));
 });
 
-test('Redis is emptied while a process runs: what changed last is reported, in a new epoch, and old states keep their ids', async ({
+test('Redis is emptied while a process runs: the last change is reported, in a new epoch, and old states retain their ids', async ({
   onTestFinished,
 }) => {
   const redis = await server(onTestFinished);
@@ -185,7 +185,7 @@ test('a requested reload synchronises where the file has not changed', async ({ 
   expect(suspended).toEqual([`all|wallet:${OTHER}`]);
 });
 
-test('a dump that predates a reload: the reload is applied again, and states keep their ids in a new epoch', async ({
+test('a dump that predates a reload: the reload is applied again, and states retain their ids in a new epoch', async ({
   onTestFinished,
 }) => {
   const redis = await server(onTestFinished);

@@ -54,7 +54,7 @@ describe.skipIf(GCC.skip)(`transfers that ended longer ago than the retention${G
     expect(stage.of('intent.settled')).toHaveLength(hashes.length);
   });
 
-  test('are not reported again by an upstream that failed for 31 days, and go on where they stood', async () => {
+  test('are not reported again by an upstream that failed for 31 days, and go on from their last state', async () => {
     const stage = await AgedStage.of(onTestFinished);
     const hashes = await settled(stage, 12);
     stage.upstream.isFailing = true;

@@ -205,7 +205,7 @@ describe('networks that a receiver allows', () => {
     expect(found).toMatchObject({ verdict });
   });
 
-  test('count for what a name leads to, and for nothing beside it', async () => {
+  test('count for the addresses of a name, and for no other', async () => {
     const names = answering([['10.1.2.3', '10.2.0.1', 'fd12::1']]);
     const found = await attempt('https://hooks.example.com/', names, allowing(['10.1.0.0/16', 'fd12::/16']));
     expect(found).toMatchObject({ verdict: 'connects', to: '10.1.2.3 fd12::1' });
@@ -233,7 +233,7 @@ describe('networks that server.apiReceivers permits', () => {
     expect(await attempt(text, answering([[]]), limited(own))).toMatchObject({ verdict });
   });
 
-  test('count for what a name leads to, whatever the receiver allows', async () => {
+  test('count for the addresses of a name, for any networks of the receiver', async () => {
     const names = answering([['10.1.2.3', '127.0.0.1', '::1', 'fd12::1'], ['127.0.0.1']]);
     const first = await attempt('https://hooks.example.com/', names, limited(ALL));
     expect(first).toMatchObject({ verdict: 'connects', to: '10.1.2.3 fd12::1' });

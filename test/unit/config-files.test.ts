@@ -69,7 +69,7 @@ describe('a value from a file', () => {
     ['without a line break', 'hidden-4711'],
     ['with one', 'hidden-4711\n'],
     ['with one of Windows', 'hidden-4711\r\n'],
-  ])('is what the file holds, %s', async (_, content) => {
+  ])('is the content of the file, %s', async (_, content) => {
     const config = await load({ apiKey: '${file:secrets/key}' }, { key: content });
     if (config instanceof ConfigError) throw config;
     expect(config.upstream.apiKey.reveal()).toBe('hidden-4711');

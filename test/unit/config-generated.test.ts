@@ -59,7 +59,7 @@ test('every key of the editor schema is described', async () => {
   expect(undescribed).toEqual([]);
 });
 
-test('the editor schema lets a variable stand where a number or a word of a list is wanted', async () => {
+test('the editor schema accepts a variable in place of a number or a value of a list', async () => {
   const files = await generateConfigFiles();
   const schema = JSON.parse(files.find(({ path }) => path === 'config/schema.json')?.content ?? '');
   const { port } = schema.properties.server.properties;

@@ -68,7 +68,7 @@ test.each<[string, ReturnType<typeof at> | null, ReturnType<typeof at>, Reported
   expect(move === null ? null : { outcome, fillSeconds, settlement: shown }).toEqual(reported);
 });
 
-test('says what was sent and by which chains; a quote or job says nothing, for it names the transfer', () => {
+test('states the sent amount and the chains; a quote or job states nothing, for it names the transfer', () => {
   expect(transferMove(INTENT, null, at('pending', 0))).toMatchObject({
     route: '8453:*',
     sent: { chainId: '8453', token: '0x02', amount: '7' },

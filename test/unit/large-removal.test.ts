@@ -104,7 +104,7 @@ describe('a file that is held ends', () => {
     expect(ends(configOf({}, before), configOf({}, after))?.secrets ?? null).toEqual(left);
   });
 
-  test('and says where, never what', () => {
+  test('and names their places, never their values', () => {
     const ended = withEndedSecrets(
       configOf({ read: 'r', consume: 'c', admin: ['a', 'b'] }, [A, B]),
       configOf({ admin: ['b'] }, [B]),

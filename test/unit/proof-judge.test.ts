@@ -66,7 +66,7 @@ test('a payment as stated, reported by two hosts, is verified with all that was 
   if (verdict.outcome === 'verified') expect(PROOF.parse(verdict.proof)).toEqual(verdict.proof);
 });
 
-describe('what the endpoints say', () => {
+describe('the answers of the endpoints', () => {
   const short = { moves: [move({ amount: '999' })] };
   const elsewhere = { block: block(101) };
   const at = (account: string) => ({ moves: [move({ from: null, account })] });
@@ -156,7 +156,7 @@ describe('what the endpoints say', () => {
   });
 });
 
-describe('what moved', () => {
+describe('the moves', () => {
   const worthless = { token: `0x${'ba'.repeat(20)}` };
   test.each<[string, Partial<Found>, string, Partial<Statement>?]>([
     ['the transaction failed', { succeeded: false, moves: [] }, 'disputed reverted'],
@@ -340,7 +340,7 @@ describe('one log proves one transfer', () => {
     expect(verdictOf(both(parts), { stated, known: { claimOn: onThird(held) } })).toBe(expected);
   });
 
-  test('what wins a log from another names who loses it', () => {
+  test('a winner of a log names the loser', () => {
     const verdict = judge(statement(), both(), rules({ claimOn: onThird({ weight: 1 }) }));
     expect(verdict).toMatchObject({ outcome: 'verified', from: [claim().check] });
   });
@@ -396,7 +396,7 @@ describe('how old a payment may be', () => {
     ['it is old, and so is what funded it', old, { funding: proved(DAY) }, true],
     ['it is old, and nothing is known of its funding', old, {}, false],
     ['it may have proved another that is removed', {}, { rememberedMs: 60_000 }, false],
-  ])('that it proves no other is said or not: %s', (_, parts, known, isSaid) => {
+  ])('the claim that it proves no other is made or not: %s', (_, parts, known, isSaid) => {
     const verdict = judge(statement(), both(parts), rules(known));
     const checked = verdict.outcome === 'verified' ? verdict.proof.checked : null;
     expect(checked?.includes('exclusive')).toBe(isSaid);
@@ -452,7 +452,7 @@ describe('a refund', () => {
     expect(verdictOf(both(parts), { stated: refund, known: { funding } })).toBe(expected);
   });
 
-  test('is not disputed for what went back to the payer for another, where something else moved too', () => {
+  test('is not disputed for a move that went back to the payer for another, where something else moved too', () => {
     const taken: Partial<JudgeRules> = {
       funding: paidBy(ALICE),
       claimOn: (index) =>
@@ -468,7 +468,7 @@ describe('a refund', () => {
     );
   });
 
-  test('is reported with its recipient only where whoever paid got it, and never with an amount', () => {
+  test('is reported with its recipient only where the payer got it, and never with an amount', () => {
     const checkedWith = (payer: string) => {
       const verdict = judge(statement(refund), both(), rules({ funding: paidBy(payer) }));
       return verdict.outcome === 'verified' ? verdict.proof.checked : [];
@@ -478,7 +478,7 @@ describe('a refund', () => {
   });
 });
 
-describe('what no answer could tell is not asked', () => {
+describe('a payment that no answer could prove is not requested', () => {
   test.each<[string, Partial<Statement>, Partial<JudgeRules>, string]>([
     ['a chain that is not checked', { chainId: '728126428' }, {}, 'chain-not-checkable'],
     ['no token', { token: null }, {}, 'not-stated'],

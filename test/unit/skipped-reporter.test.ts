@@ -6,7 +6,7 @@ const HERE = { name: 'Here', place: '/usr/bin/here' };
 const GONE = { name: 'Gone', place: null };
 const LOST = { name: 'Lost', place: null };
 
-test('a test is skipped where a part is missing, and its name says which', () => {
+test('a test is skipped where a part is missing, and its name states the part', () => {
   expect(needs(HERE)).toEqual({ skip: false, note: '' });
   expect(needs(HERE, GONE, LOST)).toEqual({ skip: true, note: ' (skipped without Gone and Lost)' });
 });

@@ -166,7 +166,7 @@ test.each<Case>([
     },
     plan: { back: ['b', 'c', 'a'], ended: ['c'] },
   },
-])('what is suspended: $what', ({ stored, named, suspended = {}, isGraced = true, away = false, plan }) => {
+])('the suspension of $what', ({ stored, named, suspended = {}, isGraced = true, away = false, plan }) => {
   const { continued, stays } = planRoots(stored, named);
   const states = new Map(Object.entries(suspended).map(([name, state]) => [`${name}|${W}`, state]));
   const present = new Set(away ? named.flatMap(({ receivers }) => receivers) : ['q', 'r', 's']);
@@ -189,7 +189,7 @@ test.each<{ what: string; stored: StoredRoot; now: string[]; parts: string[] }>(
   { what: 'changes one for another', stored: root('a', 5, 'q'), now: ['r'], parts: ['a>q'] },
   { what: 'gets its first', stored: root('a', 5), now: ['r'], parts: ['a>'] },
   { what: 'gets another, as it was parted', stored: root('a>q', 5, 'q'), now: ['q', 'r'], parts: [] },
-])('what is suspended of a subscription that $what', ({ stored, now, parts }) => {
+])('the suspension of a subscription that $what', ({ stored, now, parts }) => {
   const receivers = new Map([['a', now]]);
   for (const suspended of [new Map(), new Map([[stored.root, OUT]])]) {
     const found = partRoots({ stored: [stored], named: [], suspended, receivers }, { isGraced: true });
@@ -197,7 +197,7 @@ test.each<{ what: string; stored: StoredRoot; now: string[]; parts: string[] }>(
   }
 });
 
-test('one part of two roots has the earlier start, in any order', () => {
+test('one part of two subscription keys has the earlier start, in any order', () => {
   const stored = [root('a', 7, 'p', 'q', 'r'), root('a>q,r', 5, 'q', 'r')];
   const receivers = new Map([['a', ['r']]]);
   for (const some of [stored, stored.toReversed()]) {

@@ -89,7 +89,7 @@ const problem = (status: number, code: string): Canned => ({
   }),
 });
 
-describe('asking', () => {
+describe('a request', () => {
   test.each([
     [{ intentHash: '0xA' }, '/v1/intents/status?intentHash=0xA'],
     [{ sourceTxHash: '0xA' }, '/v1/intents/status?sourceTxHash=0xA'],
