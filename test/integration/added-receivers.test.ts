@@ -85,7 +85,7 @@ test('a receiver made at runtime gets the subjects tracked for it, in all proces
     status: 409,
   });
   for (const { daemon } of [one, two]) {
-    await eventually('both processes tell where the receivers come from', async () => {
+    await eventually('both processes report the origin of the receivers', async () => {
       const { receivers } = (await call(`${daemon.url}/api/v1/receivers`, 'GET')).body;
       const origins = z.array(z.object({ name: z.string(), origin: z.string().nullable() })).parse(receivers);
       return origins.map(({ name, origin }) => `${name} ${origin}`).join() === 'backend file,made api';

@@ -45,7 +45,7 @@ function made(name: string): object {
  */
 type Case = {
   path: () => string;
-  /** One of these; left out: 200. */
+  /** One of these; omitted: 200. */
   status?: number | number[];
   body?: () => unknown;
   unknown?: string;

@@ -78,7 +78,7 @@ test('does not state the time of the last read of the log once another process w
   books.start();
   await eventually('the log was read', () => seen.readMs > 0);
   await redis.set(keys.booksLease, 'of another process');
-  await eventually('it is said to be nobody’s here', () => seen.readMs === 0);
+  await eventually('it is reported as read by no process here', () => seen.readMs === 0);
 });
 
 test('ends at once while a mail is under way, and has no file beside the books', async () => {

@@ -367,7 +367,7 @@ describe('a missing item', () => {
   test.each([
     ['caught up', { result: false }, true],
     ['catching up', { result: { startingBlock: '0x0', currentBlock: '0x1' } }, false],
-    ['not saying whether it has', { error: { code: -32601, message: 'not supported' } }, true],
+    ['not stating whether it has', { error: { code: -32601, message: 'not supported' } }, true],
   ])('at an endpoint that is %s', async (_, syncing, isSynced) => {
     const { read } = await reading({
       eth_getTransactionReceipt: () => ({ result: null }),

@@ -206,8 +206,8 @@ describe('a payment that is stated on a chain with endpoints', () => {
     stage.start();
     const intent = await filled(1);
     await eventually('it waits', async () => (await stage.store.of(intent))[0]?.because === 'not-final');
-    // A left-out member is not a statement: a null at a newer time takes it back.
-    await eventually('it is taken back', async () => {
+    // An omitted member is not a statement: a null at a newer time withdraws it.
+    await eventually('it is withdrawn', async () => {
       await stage.tell(hashOf(1), 'settled', { destinationTx: null });
       const [known] = await stage.subjects.peek([intent]);
       return known?.snapshot?.record.destinationTx === null;
@@ -339,7 +339,7 @@ describe('one payment that two transfers claim', () => {
   });
 
   test.each<[string, JsonObject | null, string[]]>([
-    ['is taken back', null, []],
+    ['is withdrawn', null, []],
     // The events about the restated payment were gone, so that they are emitted again.
     ['is stated on a chain that is not checked', delivery({ chainId: 10 }), ['intent.verified']],
   ])('is given back once that of the first %s, until that states it again', async (_, otherwise, again) => {
@@ -350,7 +350,7 @@ describe('one payment that two transfers claim', () => {
       destinationTx: delivery({ txHash: txOf(1), amount: '999' }),
     });
     await stage.until(second, 'disputed');
-    await eventually('the upstream says so at a newer time', async () => {
+    await eventually('the upstream states it at a newer time', async () => {
       await stage.tell(hashOf(1), 'settled', { destinationTx: otherwise });
       const [known] = await stage.subjects.peek([first]);
       return isDeepStrictEqual(known?.snapshot?.record.destinationTx, otherwise);
@@ -427,7 +427,7 @@ describe('one payment that two transfers claim', () => {
     };
     const second = await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
     await stage.until(second, 'verified');
-    await eventually('the word has gone', async () => (await word()) === null);
+    await eventually('the proof has gone', async () => (await word()) === null);
     expect((await stage.store.of(first))[0]?.state).toBe('waiting');
     expect(await stage.proofs()).toHaveLength(2);
     // The second is restated, and the log is the first's again: the same event is not emitted twice.
@@ -668,7 +668,7 @@ describe('the feed', () => {
     const feed = stage.feed();
     feed.start();
     await eventually(
-      'it has left the lease',
+      'it has released the lease',
       async () =>
         (await redis.get(stage.keys.checksFence)) !== null &&
         (await redis.get(stage.keys.checksLease)) === null,
@@ -771,7 +771,7 @@ describe('very many checks', () => {
     expect(most).toBeLessThanOrEqual(16);
     expect(await stage.proofs()).toHaveLength(intents.length);
     expect(new Set(stage.asked).size).toBe(intents.length);
-    // A claim of a process that stalled for its whole lease is taken over, and requested once more.
+    // A claim of a process that stalled for its whole lease passes to another process, and is requested once more.
     if (performance.now() - sinceMs < LEASE_MS) expect(stage.asked).toHaveLength(intents.length);
   });
 });

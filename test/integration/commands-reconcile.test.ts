@@ -32,7 +32,7 @@ async function configWith(more: object): Promise<string> {
   return file;
 }
 
-// 1 means that a check has failed: a script that closes the day must be able to tell.
+// 1 means that a check has failed: a script that closes the day must be able to distinguish this.
 test('ends with 78, not with 1, for a day that the daemon does not have', async () => {
   const detail = 'found "2026-11-33", expected a day of the calendar';
   const server = await cannedServer(() => ({

@@ -50,7 +50,7 @@ afterEach(() => redis.disconnect());
 async function look(subject: SubjectId): Promise<Known & { asOf: string }> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
   const [known] = await subjects.look([subject]);
-  if (known === undefined) throw new Error('nothing was looked up');
+  if (known === undefined) throw new Error('nothing was found');
   return { ...known, asOf };
 }
 

@@ -157,7 +157,7 @@ describe('chains and tokens of the upstream', () => {
   test('that cannot be had hold up nothing, and are requested again after a while', async () => {
     const run = await stage({ lists: null, token: USDC });
     await run.start([hashOf(1)]);
-    const failed = await eventually('it says so', () => said(run.lines, 'directory.not_read'));
+    const failed = await eventually('it is logged', () => said(run.lines, 'directory.not_read'));
     expect(failed).toMatchObject({ nextInMs: 60_000, reason: expect.stringContaining('503') });
     expect(await run.reported()).toHaveLength(1);
     const waitMs = await run.redis.pttl(run.keys.directoryTurn);
@@ -188,7 +188,7 @@ describe('chains and tokens of the upstream', () => {
   test.each([
     ['of two entries', [...tokens, { ...tokens[0], decimals: 18 }], {}, '2500000000 base units'],
     [
-      'of which the config knows better',
+      'that the config contradicts',
       [...tokens, { ...tokens[0], decimals: 18 }],
       { tokens: [{ chainId: 98_866, address: TOKEN, symbol: 'OURS', decimals: 8 }] },
       '25.00 OURS',

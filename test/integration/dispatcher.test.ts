@@ -110,9 +110,9 @@ describe('a dispatcher', () => {
     );
     dispatcher.start();
     expect(dispatcher.failure()).toBeNull();
-    expect(await eventually('it says why', () => dispatcher.failure())).toMatch(/^OOM /);
+    expect(await eventually('it reports the reason', () => dispatcher.failure())).toMatch(/^OOM /);
     await full.redis.config('SET', 'maxmemory', '0');
-    await eventually('it says no more', () => dispatcher.failure() === null);
+    await eventually('it reports no more', () => dispatcher.failure() === null);
     await dispatcher.close();
     await others.close();
     full.close();

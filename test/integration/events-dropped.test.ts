@@ -71,7 +71,7 @@ test('events that expire while a receiver is out of the config are named once it
   const made = hourOfEvents(4, { fromMs: (await redisTimeMs(redis)) - 7 * 24 * HOUR_MS, transfers: 4 });
   await appendEvents(redis, keys, made);
   const lastMs = Math.max(...made.map(({ atMs }) => atMs));
-  await eventually('what it is owed has left the log', async () => {
+  await eventually('its events have expired from the log', async () => {
     return (await redis.xrange(keys.events, '-', String(lastMs))).length === 0;
   });
   expect(await redis.llen(keys.dropped('hook'))).toBe(4);

@@ -12,7 +12,7 @@ test('a batch of subscribers ends once their events have 2 MiB, and the next one
     const keys = new Keys(testPrefix());
     const log = new EventLog(redis, keys);
     const subjects = Array.from({ length: 10 }, (_, index) => `intent:0x0${index}`);
-    // Roots are stored beside the event, and count like it.
+    // Subscription keys are stored beside the event, and count like it.
     const root = `s|wallet:${'x'.repeat(900_000)}`;
     const places = await appendEvents(
       redis,

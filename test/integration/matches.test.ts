@@ -94,7 +94,7 @@ test('an event that is suspended again after its release, before its match, wait
   expect(await redis.zcard(keys.withheld)).toBe(0);
 });
 
-/** A subscription whose subject has left the config, and is back for another receiver. */
+/** A subscription whose subject was removed from the config, and is back for another receiver. */
 async function backForAnother(
   { registry }: Pick<ReturnType<typeof registryStage>, 'registry'>,
   wait: () => Promise<string>,

@@ -226,7 +226,7 @@ describe('a claim', () => {
     await stage.budget(5);
     await stage.name(wallets(1));
     await stage.plan.renew('status', { process: 'p1', polls: [] });
-    // Redis stood still, and grants no requests of that time.
+    // Redis was frozen, and grants no requests of that time.
     stage.nowMs += 20_000;
     const lost = await stage.next();
     for (let second = 0; second < 4; second++) {

@@ -50,7 +50,7 @@ describe('a receiver that answers 429 with Retry-After', () => {
     expect(atOnce).toBeLessThanOrEqual(5);
     for (let rest = 1; rest <= 4; rest += 1) {
       await passWait(stage, 'busy');
-      await eventually(`it was asked after rest ${rest}`, () => asked === atOnce + rest);
+      await eventually(`it was requested after rest ${rest}`, () => asked === atOnce + rest);
       await eventually('it rests', async () => (await stage.states.condition('busy')).notBefore !== null);
     }
     const { notBefore } = await stage.states.condition('busy');

@@ -44,7 +44,7 @@ async function eventOf({ redis }: RelayStage, root: string, afterMs = 0): Promis
   return { subject: ONE, sequence: 1, atMs: (await redisTimeMs(redis)) + afterMs, root };
 }
 
-/** Releases what waits for roots that are back. */
+/** Releases the events that wait for subscription keys that are back. */
 async function release({ registry }: RelayStage): Promise<void> {
   await registry.suspensions.settle({ spanMs: null, confirmedMs: 0, trimMs: 0 });
 }
@@ -204,7 +204,7 @@ test('a reload between the wait of an event and the next match loses nothing', a
   await stage.wait(made, entry, PART);
   await registry.sync(BOTH, '0-0');
   await release(stage);
-  // Nobody wants its type: it leads to no receiver though its root is in the config, so that the batch is matched again.
+  // Nobody wants its type: it leads to no receiver though its subscription key is in the config, so that the batch is matched again.
   const unwanted = { ...(await eventOf(stage, PART, 2)), sequence: 2, type: 'quote.expired' };
   await appendEvents(redis, keys, [unwanted]);
   const { suspensions } = registry;
@@ -375,7 +375,7 @@ test('a state that is reported once more under another id has another sequence',
   const show = async (root: typeof ONE, more: string) => {
     const asOf = (await redis.get(keys.commit)) ?? '0';
     const [shown, known] = await subjects.look([root, ONE]);
-    if (shown === undefined || known === undefined) throw new Error('nothing was looked up');
+    if (shown === undefined || known === undefined) throw new Error('nothing was found');
     const raw = { id: ONE, type: 'intent', status: 'settled', updatedAt: 101, more };
     const record = { subject: ONE, status: 'settled', updatedAt: 101, names: [], raw, unreadable: [] };
     const claims = shown.claims.map((claim) => ({ ...claim, served: false }));

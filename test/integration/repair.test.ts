@@ -48,7 +48,7 @@ async function isFilled(): Promise<void> {
   await hook.until((events) => events.some((event) => event.type === 'intent.filled'));
 }
 
-/** Takes the subject out of the plan. Between two polls it rests; while it is polled it cannot be taken away. */
+/** Removes the subject from the plan. Between two polls it rests; while it is polled it cannot be removed. */
 async function takeAway(): Promise<void> {
   await eventually('it rests', async () => (await redis.zrem(`${plan}:resting`, `intent:${HASH}`)) > 0);
 }

@@ -89,7 +89,7 @@ describe('a transfer whose quote was imported', () => {
 
   test.each([
     ['', 0],
-    [', and the look-up after that fails', 1],
+    [', and the poll after that fails', 1],
   ])('is reported as short also where the quote is found valid only after the transfer has ended%s', async (_, failures) => {
     const ended = Promise.withResolvers<void>();
     const endedAt = now() - 6;

@@ -11,7 +11,7 @@ beforeEach(() => {
 
 afterEach(() => stage.close());
 
-/** Moves subjects into the state of having left the config, or of coming back. */
+/** Moves subjects into the state of having been removed from the config, or of coming back. */
 async function suspend(state: 'out' | 'back', subjects: readonly SubjectId[]): Promise<void> {
   const { redis, keys } = stage;
   await redis.zadd(keys.suspensions, '1', `${state}:1`);

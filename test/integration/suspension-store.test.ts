@@ -59,7 +59,7 @@ function stageOn(redis: RedisClient) {
     const [known] = await subjects.look([INTENT]);
     const roots = Object.entries(await redis.hgetall(keys.wanted));
     const claims = roots.map(([root, at]) => ({ root, atMs: Number(at), historyBefore: 0, served: false }));
-    if (known === undefined) throw new Error('nothing was looked up');
+    if (known === undefined) throw new Error('nothing was found');
     const record = { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
     await commitRecord(parts, record, known, {
       asOf,
@@ -69,7 +69,7 @@ function stageOn(redis: RedisClient) {
       claims,
     });
   };
-  /** The log, in one word for each entry. */
+  /** The log, with a short text for each entry. */
   const log = async (): Promise<string[]> => {
     const entries = await logEntries(redis, keys);
     const statuses = new Map(entries.map((entry) => [entry.id, eventOf(entry)?.data.status]));

@@ -282,7 +282,7 @@ describe('a subject tracked by itself', () => {
     expect(about(TWO).map(({ event }) => event.type)).toEqual(['intent.pending', 'intent.filled']);
 
     expect(await call(`${second.daemon.url}/api/v1/subjects/intent:${TWO}`)).toMatchObject({ status: 200 });
-    await eventually('it is taken off the schedule', async () => {
+    await eventually('it is removed from the schedule', async () => {
       return (await redis.hexists(`${keys.plan('status')}:items`, `intent:${TWO}`)) === 0;
     });
     expect(await redis.hkeys(keys.wanted)).toEqual([`orders|intent:${ONE}`]);

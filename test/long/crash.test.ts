@@ -143,7 +143,7 @@ function idsOf(entries: readonly LogEntry[]): string[] {
 
 /** The ids of events whose delivery the dead daemon had noted. */
 async function notedIds(client: RedisClient): Promise<Set<string>> {
-  await eventually('Redis has taken the last words of the dead daemon', async () => {
+  await eventually('Redis has read the last commands of the dead daemon', async () => {
     const clients = String(await client.client('LIST'));
     return clients.trim().split('\n').length === 1;
   });

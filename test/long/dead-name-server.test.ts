@@ -45,7 +45,7 @@ test.skipIf(missing !== null)(
     await names.start({ address: NAME_SERVER, port: 53 });
     later(() => names.close());
     const byName = (url: string, name: string): string => url.replace('127.0.0.1', name);
-    // Every connection is new, and looks the name up again.
+    // Every connection is new, and resolves the name again.
     const hook = await started(new Hook());
     hook.headers = { connection: 'close' };
     const upstream = await started(

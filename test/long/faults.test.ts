@@ -19,7 +19,7 @@ const ignoresStale = ({ account }: Reported): boolean => account.tolerated.stale
 
 /** A fault of each type, and an error of each kind, as strong as still lets answers through. */
 const CASES: Case[] = [
-  { name: 'answers that take their time', fault: { type: 'latency', ms: 100, spreadMs: 600 }, strikes: 50 },
+  { name: 'slow answers', fault: { type: 'latency', ms: 100, spreadMs: 600 }, strikes: 50 },
   {
     name: 'errors of the status endpoint',
     fault: { type: 'error', code: 'internal-error', rate: 0.25, path: '/v1/intents' },

@@ -17,7 +17,7 @@ const NOW = Math.floor(Date.now() / 1_000) + 60;
 /** Number of answers of the lagging replica before the subject moves on. */
 const LAGGING_ANSWERS = 4;
 
-/** Words of no table are polled every 30 s: so the first state is one, and the second is polled often. */
+/** Statuses of no table are polled every 30 s: so the first state is one, and the second is polled often. */
 type Case = {
   name: string;
   watched: object;

@@ -183,7 +183,7 @@ describe('an entry of the log', () => {
     const entry = `${ahead}-0`;
     const strange = { kind: 'event', v: String(SCHEMA_VERSION + 1), event: '\u0001packed', roots: '[]' };
     await redis.xadd(keys.events, entry, ...Object.entries(strange).flat());
-    await eventually('it says so', () => run.lines.some(({ msg }) => msg === 'relay.stopped'));
+    await eventually('it is logged', () => run.lines.some(({ msg }) => msg === 'relay.stopped'));
     expect(await lease.cursor('hook')).toBe(cursor);
     expect(await new Quarantine(redis, keys).list()).toEqual([]);
 

@@ -38,7 +38,7 @@ test('log lines that cannot be written end no daemon', async () => {
   const daemon = spawn('sh', ['-c', line]);
   open.later(async () => daemon.kill('SIGKILL'));
   const reported = () => readFile(said, 'utf8').catch(() => '');
-  await eventually('it says so', async () =>
+  await eventually('it is logged', async () =>
     (await reported()).includes('log lines cannot be written (ENOSPC)'),
   );
   const ended = once(daemon, 'exit');

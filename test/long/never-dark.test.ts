@@ -198,7 +198,7 @@ describe('every subject is polled', () => {
     await each('three requests each quote', () => quotes.every((quoteId) => asksOf(quoteId).length >= 3));
     const before = service.came.length;
     const looked = new Map(wallets(20).map((address) => [address, asksFor(address).length]));
-    await each('three more looks at each wallet', () =>
+    await each('three more polls of each wallet', () =>
       wallets(20).every((address) => asksFor(address).length >= (looked.get(address) ?? 0) + 3),
     );
     const meanwhile = service.came.slice(before);

@@ -118,7 +118,7 @@ describe('a master that is frozen while its replica takes over', () => {
     const replica = await opened(RedisNode.start({ replicaof: `127.0.0.1 ${master.port}` }));
     await replica.followed();
     const sentinel = await opened(RedisNode.startSentinel('watched', master, 40_000));
-    await eventually('the Sentinel knows the replica', async () =>
+    await eventually('the Sentinel has found the replica', async () =>
       JSON.stringify(await sentinel.client.call('SENTINEL', 'REPLICAS', 'watched')).includes(
         `${replica.port}`,
       ),

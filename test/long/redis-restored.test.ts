@@ -157,7 +157,7 @@ test('of two processes with different files the one with the newest config that 
     client(redis, onTestFinished).hget(new Keys(stage.prefix).config, 'digest');
   const stands = await digest();
 
-  // No process with that config is left: the holder of the relay's lease writes its own.
+  // No process with that config remains: the holder of the relay's lease writes its own.
   await newer.end('SIGTERM');
   await redis.restore(dump);
   await stage.reports('intentwatch.storage_restored', 2);
@@ -178,7 +178,7 @@ test('a requested reload synchronises where the file has not changed', async ({ 
   await first.line(/"msg":"config.unchanged"/);
   stage.upstream.set(WALLET, FIRST, 'pending');
   await stage.came(FIRST, 'pending');
-  // The wallets that left the newest config are suspended.
+  // The wallets that were removed from the newest config are suspended.
   const [stored, keys] = [client(redis, onTestFinished), new Keys(stage.prefix)];
   const [wanted, suspended] = [await stored.hkeys(keys.wanted), await stored.hkeys(keys.suspended)];
   expect(wanted.toSorted()).toEqual([WALLET, OTHER].map((wallet) => `all|wallet:${wallet}`).toSorted());

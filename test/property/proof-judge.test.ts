@@ -56,7 +56,7 @@ function readings(): fc.Arbitrary<TxState[]> {
     }),
     fc.record({ outcome: fc.constant('failed' as const), reason: fc.constant('no connection') }),
   );
-  // Mostly equal readings: otherwise there would be hardly a verdict.
+  // Mostly equal observations: otherwise there would be hardly a verdict.
   const alike = fc
     .tuple(outcome, fc.integer({ min: 1, max: 4 }))
     .map(([said, times]) => Array(times).fill(said));

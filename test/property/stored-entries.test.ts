@@ -6,7 +6,7 @@ import { intentId, walletId } from '../../src/domain/subjects/subject.ts';
 import { parseSweep } from '../../src/queues/polls/sweeps.ts';
 import { openText, parseFacts, parseOpen } from '../../src/store/wallets.ts';
 
-/** Values that another version, another program or a hand may have written: any text, any JSON, and invalid numbers. */
+/** Values that another version, another program or a person may have written: any text, any JSON, and invalid numbers. */
 const foreign = fc.oneof(
   fc.string(),
   fc.json(),

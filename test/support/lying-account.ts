@@ -131,7 +131,7 @@ function reportedOf({ type, data }: RenderedEvent): Expected | null {
 /** The name of a payment of an intent, in statements and in events. */
 export const paymentKey = (intentHash: string, payment: string): string => `intent:${intentHash} ${payment}`;
 
-/** The result: the mismatches, in words, and the number of times that each outcome was expected of each lie. */
+/** The result: the mismatches, as text, and the number of times that each outcome was expected of each lie. */
 export type LyingAccount = { problems: string[]; counts: Map<string, number> };
 
 /** The events, whether an hour has passed on the chains, and the final place of each transaction, by `placeKey`. */

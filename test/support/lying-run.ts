@@ -275,7 +275,7 @@ async function passHour(sandbox: Sandbox): Promise<void> {
   const moved = sandbox.payments().filter(({ lie }) => lie === 'moved');
   const count = new Set(moved.map(placeKey)).size;
   await eventually(
-    'what moved stands again',
+    'the moved payments are in a block again',
     async () => (await placesOf(sandbox, moved)).size === count,
     300_000,
   );

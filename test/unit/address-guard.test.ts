@@ -175,10 +175,10 @@ describe('a name that DNS answers with', () => {
   test.each(NAMES)('%s', async (_, answers, verdicts) => {
     const names = answering(answers);
     for (const verdict of verdicts) {
-      // One look-up for each connection: no second answer can change its address.
+      // One DNS query for each connection: no second answer can change its address.
       const found = await attempt('https://hooks.example.com/', names);
       expect(found).toMatchObject({ verdict, lookups: 1 });
-      // Of several addresses only public ones are left.
+      // Of several addresses only public ones remain.
       expect(found.to.split(' ').filter((address) => address !== '' && isRefusedAddress(address))).toEqual(
         [],
       );

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { generateConfigFiles } from '../../scripts/generate/config.ts';
 import { loadConfig } from '../../src/config/file/load.ts';
 
-/** Stands for the quote of the examples. */
+/** Represents the quote of the examples. */
 const QUOTE = join(import.meta.dirname, '../fixtures/config/quotes/quote.json');
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 

@@ -54,7 +54,7 @@ describe('the account of a route', () => {
   test.each([
     ['an event is missing', EVENTS.slice(0, 3)],
     ['an event was invented', [...EVENTS, event('moved', '1007', 5)]],
-    ['an event says another output', [event('available', '100', 1), ...EVENTS.slice(1)]],
+    ['an event has another output', [event('available', '100', 1), ...EVENTS.slice(1)]],
     ['a sequence has a gap', [...EVENTS.slice(0, 3), event('available', '1006', 5)]],
   ])('reports it when %s', (_, events) => {
     expect(problemsOf(events)).toHaveLength(1);

@@ -170,12 +170,12 @@ describe('an answer without news', () => {
 
   test.each<[string, UpstreamRecord]>([
     ['the same answer', pending],
-    ['members left out', answer('pending', 100)],
+    ['omitted members', answer('pending', 100)],
     [
       'members null, empty or an empty list',
       answer('pending', 100, { txHash: null, intentHashes: [], steps: null }),
     ],
-    ['the time left out', answer('pending', null, { txHash: '0xAB' })],
+    ['an omitted time', answer('pending', null, { txHash: '0xAB' })],
     ['a set in another order', answer('pending', 100, { intentHashes: ['0x2', '0x1'] })],
     ['a part of a set', answer('pending', 100, { intentHashes: ['0x2'] })],
     ['hex in another case', answer('pending', 100, { txHash: '0xab' })],

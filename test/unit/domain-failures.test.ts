@@ -39,7 +39,7 @@ describe('a change within one status', () => {
     ['a step comes that has failed', { steps: [STEP] }, { steps: [STEP, FAILED] }, 'step_failed'],
     ['a second step fails', { steps: [FAILED, STEP] }, { steps: [FAILED, FAILED] }, 'step_failed'],
     [
-      'a word of no table for a failure',
+      'a status of no table for a failure',
       { steps: [STEP] },
       { steps: [{ ...STEP, status: 'sad' }] },
       'updated',
@@ -51,7 +51,7 @@ describe('a change within one status', () => {
       'updated',
     ],
     ['a step recovers', { steps: [FAILED] }, { steps: [STEP] }, 'updated'],
-    ['a failed step says more', { steps: [FAILED] }, { steps: [{ ...FAILED, gas: '1' }] }, 'updated'],
+    ['a failed step shows more', { steps: [FAILED] }, { steps: [{ ...FAILED, gas: '1' }] }, 'updated'],
     [
       'a sub-status fails',
       { subStatuses: [SUB] },
@@ -65,7 +65,7 @@ describe('a change within one status', () => {
       null,
     ],
     [
-      'another sub-status says more beside a failed one',
+      'another sub-status shows more beside a failed one',
       { subStatuses: [{ ...SUB, state: 'failed' }, OTHER_SUB] },
       {
         subStatuses: [

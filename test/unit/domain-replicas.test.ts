@@ -17,10 +17,10 @@ const sub = (state: string, quote: string) => ({ chainId: 1, quoteIds: [quote], 
 
 /** States of a subject in their order, and their number of events. */
 const STATES: [name: string, subject: SubjectId, states: Answer[]][] = [
-  ['a job that comes to a word of no table', JOB, [{ status: 'PENDING' }, { status: 'BROADCASTING' }]],
-  ['a vault that comes to a word of no table', VAULT, [{ status: 'PENDING' }, { status: 'SWEEPING' }]],
+  ['a job that comes to a status of no table', JOB, [{ status: 'PENDING' }, { status: 'BROADCASTING' }]],
+  ['a vault that comes to a state of no table', VAULT, [{ status: 'PENDING' }, { status: 'SWEEPING' }]],
   [
-    'three words of no table',
+    'three statuses of no table',
     JOB,
     [{ status: 'QUEUED' }, { status: 'BROADCASTING' }, { status: 'CONFIRMING' }],
   ],

@@ -57,7 +57,7 @@ test.each<[string, ReturnType<typeof at> | null, ReturnType<typeof at>, Reported
   ['a status nobody foresaw', at('pending', 0), at('teleported', 9), { ...NOTHING, fillSeconds: 9 }],
   ['the same status', at('pending', 0), at('pending', 5), null],
   ['a step back', at('filled', 24), at('pending', 30), null],
-  ['what was not known for a while', at('unknown', 0), at('pending', 30), null],
+  ['an amount unknown for a while', at('unknown', 0), at('pending', 30), null],
 ])('%s', (_, before, after, reported) => {
   const move = transferMove(INTENT, before, after);
   const { outcome, fillSeconds, settlement } = move ?? NOTHING;

@@ -117,7 +117,7 @@ describe("the system's files", () => {
 
   test.each([
     [
-      'a short name is looked for in the search list first',
+      'a short name is resolved by the search list first',
       'backend',
       ['backend.a.test', 'backend.b.test', 'backend'],
     ],

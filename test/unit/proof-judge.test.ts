@@ -71,7 +71,7 @@ describe('the answers of the endpoints', () => {
   const elsewhere = { block: block(101) };
   const at = (account: string) => ({ moves: [move({ from: null, account })] });
   test.each<[string, TxState[], string]>([
-    ['nobody was asked yet', [], 'waiting unreachable'],
+    ['no endpoint was requested yet', [], 'waiting unreachable'],
     ['all fail', [failed('own'), failed('other')], 'waiting unreachable'],
     ['one does not have it and one fails', [absent('own'), failed('other')], 'waiting not-found'],
     ['two do not have it yet', [absent('own', HOUR - 1), absent('other', HOUR)], 'waiting not-found'],
@@ -96,27 +96,27 @@ describe('the answers of the endpoints', () => {
       'waiting not-final',
     ],
     ['two agree that it is not so', both(short), 'disputed short'],
-    ['one says that it is not so', [found('own', short)], 'waiting one-endpoint'],
-    ['one says that it is not so, one fails', [found('own', short), failed('other')], 'waiting one-endpoint'],
-    ['they say different amounts', [found('own', short), found('other')], 'waiting disagreement'],
+    ['one denies it', [found('own', short)], 'waiting one-endpoint'],
+    ['one denies it, one fails', [found('own', short), failed('other')], 'waiting one-endpoint'],
+    ['they state different amounts', [found('own', short), found('other')], 'waiting disagreement'],
     [
-      'they say different accounts of the one who gained',
+      'they state different accounts of the recipient',
       [found('own', at('of-alice')), found('other', at('of-bob'))],
       'waiting disagreement',
     ],
     [
-      'only one says that a fee may have been kept',
+      'only one states that a fee may have been charged',
       [found('own', short), found('other', { moves: [move({ amount: '999', mayHaveFee: true })] })],
       'waiting disagreement',
     ],
     [
-      'only one says that what was gained may be hidden',
+      'only one states that a gain may be hidden',
       [found('own', short), found('other', { moves: [move({ amount: '999', isNetted: true })] })],
       'waiting disagreement',
     ],
-    ['they say different blocks', [found('own'), found('other', elsewhere)], 'waiting disagreement'],
+    ['they state different blocks', [found('own'), found('other', elsewhere)], 'waiting disagreement'],
     [
-      'they say different blocks, and that it is not so',
+      'they state different blocks, and deny it',
       [found('own', short), found('other', { ...short, ...elsewhere })],
       'waiting disagreement',
     ],
@@ -202,11 +202,15 @@ describe('the moves', () => {
     ['it fulfils several', { fulfilled: [`0x${'99'.repeat(32)}`, INTENT] }, 'verified'],
     ['what funds fulfils none', { fulfilled: [] }, 'verified', { payment: 'source', recipients: [] }],
     [
-      'the token may have kept a fee',
+      'the token may have charged a fee',
       { moves: [move({ amount: '999', mayHaveFee: true })] },
       'unchecked token-not-checkable',
     ],
-    ['the token may have kept a fee, and it is enough', { moves: [move({ mayHaveFee: true })] }, 'verified'],
+    [
+      'the token may have charged a fee, and it is enough',
+      { moves: [move({ mayHaveFee: true })] },
+      'verified',
+    ],
     [
       'the recipient is named by his token account',
       { moves: [move({ from: null, to: BOB, account: ALICE })] },
@@ -261,7 +265,7 @@ describe('one log proves one transfer', () => {
   // The statement is 1,000 to Alice, who is known: a weight of 2, and 3 where exactly that amount moved.
   test.each<[string, Partial<Found>, string, Partial<Statement>?, Partial<LogClaim>?]>([
     [
-      'it is taken, and nothing on the chain ties it to this one any more than to the other',
+      'it is claimed, and nothing on the chain ties it to this one any more than to the other',
       {},
       'disputed other-intent',
     ],
@@ -285,14 +289,14 @@ describe('one log proves one transfer', () => {
     ['who should receive the other was not known', {}, 'verified', {}, { weight: 1 }],
     ['less than moved was stated of the other', {}, 'verified', {}, { amount: '500', weight: 2 }],
     [
-      'who should receive it is known of the other alone',
+      'the recipient is known of the other alone',
       {},
       'disputed other-intent',
       { recipients: [] },
       { weight: 2 },
     ],
     [
-      'who should receive it is known of neither: nothing on the chain decides',
+      'the recipient is known of neither: nothing on the chain decides',
       {},
       'unchecked ambiguous',
       { recipients: [] },

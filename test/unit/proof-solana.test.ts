@@ -121,7 +121,7 @@ test.each([
     'the answer has no token balances: the endpoint does not keep them',
   ],
   [
-    'no word on its success',
+    'no status of its success',
     { err: undefined },
     'signature',
     'the answer does not say whether the transaction failed',

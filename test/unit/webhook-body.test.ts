@@ -152,7 +152,7 @@ function names(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `n${index}`.padStart(10, '-'));
 }
 
-/** Words of an upstream meant to reach the readers of a channel. */
+/** Texts of an upstream meant to reach the readers of a channel. */
 const HOSTILE =
   '<!channel> <@U1> @everyone *b* _i_ `c` [x](https://evil.example) <https://evil.example|y> & > q';
 

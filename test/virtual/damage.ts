@@ -11,7 +11,7 @@ type Damage = { rule: string; file: string; find: string; replace: string; unnot
 
 const DAMAGES: readonly Damage[] = [
   {
-    rule: 'what leaves the config is suspended',
+    rule: 'subjects removed from the config are suspended',
     file: 'src/domain/subjects/suspended-roots.ts',
     find: 'if (!isCovered && (isGraced || before !== undefined)) {',
     replace: 'if (before === null) {',
@@ -23,7 +23,7 @@ const DAMAGES: readonly Damage[] = [
     replace: 'local some = reported',
   },
   {
-    rule: 'a rename keeps the earliest start',
+    rule: 'a rename retains the earliest start',
     file: 'src/domain/subjects/suspended-roots.ts',
     find: 'return { name, atMs: atMs < oldest(staying, name) ? atMs : null };',
     replace: 'return { name, atMs: atMs < 0 ? atMs : null };',
@@ -103,7 +103,7 @@ const DAMAGES: readonly Damage[] = [
     replace: 'if (parts.length >= 0) return;',
   },
   {
-    rule: 'what has ended is compact, and known, beyond the retention',
+    rule: 'an ended subject is compact, and known, beyond the retention',
     file: 'src/store/commands/compact-ended-4.lua',
     find: "if redis.call('EXISTS', key) == 0 then return remove(root, subject) end",
     replace: 'do return remove(root, subject) end',
