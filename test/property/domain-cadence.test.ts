@@ -384,7 +384,7 @@ describe('hazard and learning', () => {
     );
   });
 
-  test('several processes add in any order, and all parts add as much as the whole', () => {
+  test('several processes add in any order, and the pieces add as much as the whole', () => {
     fc.assert(
       fc.property(
         expectations,

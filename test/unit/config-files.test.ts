@@ -43,7 +43,7 @@ test('a large config that is read again, in a thread, is the same, with its secr
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-config-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const file = join(folder, 'intentwatch.yaml');
-  const padding = '# a line without a value\n'.repeat(3_000);
+  const padding = '# a line without any value\n'.repeat(3_000);
   const text = await readFile(minimal, 'utf8');
   await writeFile(
     file,

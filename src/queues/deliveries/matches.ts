@@ -10,7 +10,7 @@ import type { Fact, GoneEvent } from './log-batch.ts';
 
 /**
  * An event that a receiver matches: its place in the log, the claims that lead to the receiver, and the entry that states the
- * match; a subscribers entry stands behind the event's. `isSuspended`: it waited until its claims were back.
+ * match; a subscribers entry is behind the event's. `isSuspended`: it waited until its claims were back.
  */
 export type Match = { event: Event; entry: string; roots: string[]; at: string; isSuspended: boolean };
 
@@ -56,7 +56,7 @@ export async function matchFacts(
 
 type ParsedClaim = { root: string; has: (receiver: StoredReceiver) => boolean };
 
-/** Maps a root to its claim. Few claims name most events of a batch: each is parsed once. */
+/** Maps a subscription key to its claim. Few claims name most events of a batch: each is parsed once. */
 function claimsBy(subscriptions: ReadonlyMap<string, StoredSubscription>): (root: string) => ParsedClaim {
   const receivers = new Map(
     [...subscriptions].map(([name, subscription]) => {
@@ -75,7 +75,7 @@ function claimsBy(subscriptions: ReadonlyMap<string, StoredSubscription>): (root
   };
 }
 
-/** Returns, per receiver and in order, the events that left the log before they were released to it. */
+/** Returns, per receiver and in order, the events that expired from the log before they were released to it. */
 export async function goneFor(
   gone: readonly GoneEvent[],
   registry: Registry,
@@ -91,7 +91,7 @@ export async function goneFor(
     claimed.flatMap(({ event, claims }) => (claims.some(({ has }) => has(receiver)) ? [event] : []));
 }
 
-/** Events whose root leads to no receiver, though it named some of these when logged, or waited. It may be suspended since. */
+/** Events whose subscription key leads to none of the receivers named when it was logged, or waited. It may be suspended. */
 export function unledBy(
   facts: readonly Fact[],
   receivers: readonly StoredReceiver[],
@@ -114,7 +114,7 @@ export function unledBy(
   });
 }
 
-/** Receivers of a subscription's events; after it left the config also those that had left before and are back. */
+/** Receivers of a subscription's events; after its removal also those that were removed before and are back. */
 export function receiversOf({
   receivers,
   awayReceivers,
