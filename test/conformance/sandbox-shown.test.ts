@@ -185,7 +185,7 @@ describe('an error', () => {
     sandbox.setMarket({ solvers: 3 });
   });
 
-  test('names where it happened, and its number of before v1 where it had one', async () => {
+  test('names its place, and its old number from before v1 if it had one', async () => {
     const { body } = await quotes({});
     expect(body).toMatchObject({
       instance: '/v1/quotes',

@@ -57,7 +57,7 @@ describe('test', () => {
   });
 });
 
-describe('where Redis is', () => {
+describe('the location of Redis', () => {
   test('a command reaches the embedded Redis of the running daemon, and ends with 75 when none runs', async () => {
     const hook = await open.started(new Hook());
     const { config } = await deliveryStage(open, { hook: { hook } });
