@@ -31,7 +31,7 @@ describe('a consumer that follows and disconnects', () => {
     await once(socket, 'connect');
     const follow = `GET /api/v1/events/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${ADMIN_TOKEN}\r\n\r\n`;
     socket.write(follow.repeat(PLACES));
-    await eventually('all places are taken', async () => {
+    await eventually('all places are in use', async () => {
       const { status } = await stage.call({ path: '/events?limit=1&wait=0s' });
       return status === 429 ? status : null;
     });

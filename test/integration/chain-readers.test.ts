@@ -379,9 +379,9 @@ describe('a missing item', () => {
 
 describe('a rate-limited endpoint', () => {
   test.each<[string, RpcAnswer]>([
-    ['says so with 429', { status: 429, body: '{}', headers: { 'retry-after': '3600' } }],
+    ['reports it with 429', { status: 429, body: '{}', headers: { 'retry-after': '3600' } }],
     [
-      'says so with 429 and an error',
+      'reports it with 429 and an error',
       { status: 429, body: '{"error":{"code":-32005,"message":"slow"}}', headers: { 'retry-after': '60' } },
     ],
   ])('and %s gets no request for the stated time', async (_, answer) => {

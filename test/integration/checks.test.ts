@@ -86,7 +86,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     stage.script = () => [found('own', { isFinal }), found('other', { isFinal })];
     stage.start();
     const intent = await filled(1);
-    const waiting = await eventually('it was asked', async () => {
+    const waiting = await eventually('it was requested', async () => {
       const [check] = await stage.store.of(intent);
       return check !== undefined && check.asked > 0 ? check : null;
     });
@@ -153,7 +153,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
       tx === txOf(2) ? [found('own'), found('other')] : [absent('own'), absent('other')];
     stage.start();
     const intent = await filled(1);
-    await eventually('it was asked', () => stage.asked.includes(txOf(1)));
+    await eventually('it was requested', () => stage.asked.includes(txOf(1)));
     await stage.tell(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(2) }) });
     const check = await stage.until(intent, 'verified');
     expect(check.statement.txHash).toBe(txOf(2));
@@ -263,7 +263,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     };
     stage.start();
     const intent = await filled(1);
-    await eventually('it was asked', () => stage.asked.length > 0);
+    await eventually('it was requested', () => stage.asked.length > 0);
     await redis.del(stage.keys.subject(intent), stage.keys.claims(intent));
     gate.resolve();
     const check = await stage.until(intent, 'verified');
@@ -356,7 +356,7 @@ describe('one payment that two transfers claim', () => {
       return isDeepStrictEqual(known?.snapshot?.record.destinationTx, otherwise);
     });
     await stage.until(second, 'verified');
-    const withdrawn = await eventually('the first was asked', async () => {
+    const withdrawn = await eventually('the first was requested', async () => {
       const [check] = await stage.store.of(first);
       return check?.because === 'not-stated' ? check : null;
     });

@@ -100,7 +100,7 @@ async function take(parts: { registry: Registry; subjects: SubjectStore }): Prom
   if (poll === undefined) throw new Error('the subject was not claimed');
   const importedQuotes = new ImportedQuotes(redis, keys);
   const start = await startPoll({ redis, keys, importedQuotes, ...parts }, poll, 'p');
-  if (start === null) throw new Error('the poll was not taken');
+  if (start === null) throw new Error('the poll was not claimed');
   return start;
 }
 

@@ -152,7 +152,7 @@ describe('a plan conserves work', () => {
     await stage.run(5, async () => SUCCESS);
     const poll = await stage.next();
     const taken = poll === null ? null : await stage.take(poll);
-    if (taken === null) throw new Error('nothing was taken');
+    if (taken === null) throw new Error('nothing was claimed');
     const covered = intents(2).map((subject) => ({
       subject,
       alarmMs: null,
@@ -217,7 +217,7 @@ describe('a claim', () => {
     expect(taken?.subject).toBe(wallets(1)[0]);
     expect(await stage.take(poll, 'p2')).toBeNull();
     expect(await stage.end(poll)).toBeNull();
-    if (taken === null) throw new Error('nothing was taken');
+    if (taken === null) throw new Error('nothing was claimed');
     expect(await stage.end(taken)).toBe(false);
     expect(await stage.end(taken)).toBeNull();
   });
@@ -244,7 +244,7 @@ describe('a claim', () => {
     await stage.name(wallets(1));
     const poll = await stage.next();
     const taken = poll === null ? null : await stage.take(poll);
-    if (taken === null) throw new Error('nothing was taken');
+    if (taken === null) throw new Error('nothing was claimed');
     for (let second = 0; second < 60; second++) {
       stage.nowMs += 1_000;
       await stage.plan.renew('status', { process: 'p1', polls: [taken] });
@@ -263,7 +263,7 @@ describe('a claim', () => {
     ]) {
       const poll = await stage.next();
       const taken = poll === null ? null : await stage.take(poll);
-      if (taken === null) throw new Error('nothing was taken');
+      if (taken === null) throw new Error('nothing was claimed');
       expect(await stage.end(taken, 'next', {}, observed)).toBe(false);
       stage.nowMs += 1_000;
     }
@@ -334,7 +334,7 @@ describe('a process that is gone', () => {
     while (poll !== undefined && seen.size < 5) {
       seen.add(poll.member);
       const taken = await stage.take(poll, 'alive');
-      if (taken === null) throw new Error('nothing was taken');
+      if (taken === null) throw new Error('nothing was claimed');
       await stage.end(taken, 'next', { restMs: 60_000 });
       stage.nowMs += 100;
       [poll] = (await stage.claim(1, 'alive')).polls;
@@ -347,7 +347,7 @@ describe('a process that is gone', () => {
     await stage.budget(50);
     await stage.name(wallets(1));
     const poll = await stage.next('dead');
-    if (poll === null || (await stage.take(poll, 'dead')) === null) throw new Error('nothing was taken');
+    if (poll === null || (await stage.take(poll, 'dead')) === null) throw new Error('nothing was claimed');
     stage.nowMs += 100;
     await stage.plan.renew('status', { process: 'dead', polls: [] });
     for (let second = 0; second < 10; second++) {
@@ -377,7 +377,7 @@ describe('a process that is gone', () => {
     const { crashed, returned } = await stage.claim(3, 'p2');
     expect({ crashed, returned }).toEqual({ crashed: [], returned: 0 });
     for (const start of taken) {
-      if (start === null) throw new Error('nothing was taken');
+      if (start === null) throw new Error('nothing was claimed');
       expect(await stage.end(start)).toBe(false);
     }
   });
@@ -386,7 +386,7 @@ describe('a process that is gone', () => {
     await stage.budget(50);
     await stage.name(wallets(1));
     const poll = await stage.next();
-    if (poll === null || (await stage.take(poll)) === null) throw new Error('nothing was taken');
+    if (poll === null || (await stage.take(poll)) === null) throw new Error('nothing was claimed');
     const again: string[] = [];
     for (let second = 0; second < 20; second++) {
       stage.nowMs += 1_000;
@@ -631,7 +631,7 @@ describe('an endpoint group', () => {
     const [probe] = polls;
     if (probe === undefined) throw new Error('nobody probes');
     const taken = await stage.take(probe);
-    if (taken === null) throw new Error('nothing was taken');
+    if (taken === null) throw new Error('nothing was claimed');
     expect(await stage.end(taken, 'next', SUCCESS.next)).toBe(true);
     await stage.answer(taken.member, 'ok');
     stage.nowMs += 1_000;

@@ -91,7 +91,7 @@ describe('the persistence of Redis', () => {
   test('its clock is watched: when it comes apart from ours, and together again', async () => {
     const server = await node();
     const { monitor, skewsMs } = monitored(connected(server.port), () => connected(server.port));
-    await eventually('the clock was asked', () => monitor.clockSkewMs !== null);
+    await eventually('the clock was read', () => monitor.clockSkewMs !== null);
     const now = vi
       .spyOn(Date, 'now')
       .mockImplementation(() => performance.timeOrigin + performance.now() - 60_000);

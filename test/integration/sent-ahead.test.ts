@@ -22,9 +22,9 @@ test('events claimed ahead for a quick receiver are not lost to other processes 
   const startedMs = performance.now();
   const { daemon } = await stage.start();
   const _made = await happen(stage, EVENTS);
-  await eventually('all places are taken', () => hook.came.length === QUICK + CONCURRENCY);
+  await eventually('all places are in use', () => hook.came.length === QUICK + CONCURRENCY);
   const queue = stage.keys.queue('hook');
-  await eventually('only what is being sent is in hand', async () => {
+  await eventually('only the deliveries under way are claimed', async () => {
     const [sending, due] = await Promise.all([
       stage.redis.hlen(`${queue}:sending`),
       stage.redis.zcard(`${queue}:due`),

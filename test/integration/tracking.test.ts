@@ -305,7 +305,7 @@ describe('a subject tracked by itself', () => {
     const redis = connect({ kind: 'server', url: server.url });
     later(() => disconnect(redis));
     await redis.flushall();
-    await eventually('it is said', () => lines.some(({ msg }) => msg === 'tracked.lost'));
+    await eventually('it is logged', () => lines.some(({ msg }) => msg === 'tracked.lost'));
     expect(lines.find(({ msg }) => msg === 'tracked.lost')).toMatchObject({ level: 50, subjects: 1 });
   });
 

@@ -236,7 +236,7 @@ test('an event with every member of its schema goes through commit, log and rela
     { where: 'html', said: mail?.html || '', texts: [...everywhere, ...mails] },
   ]) {
     const words = said.replaceAll(/\s+/g, ' ');
-    for (const text of texts) expect(words, `${where} says ${text}`).toContain(text);
+    for (const text of texts) expect(words, `${where} states ${text}`).toContain(text);
   }
   await eventually('all attempts are reported', () => attempted.length === 2 + chats.length);
   expect(new Set(attempted)).toEqual(new Set([WHOLE.data.subject.id]));

@@ -175,7 +175,7 @@ describe('an entry of the log', () => {
     const { lease, redis, keys } = run.stage;
     const before = await addReadable(run, 1);
     await came(run, before);
-    const cursor = await eventually('the cursor stands', async () => {
+    const cursor = await eventually('the cursor stays', async () => {
       const now = await lease.cursor('hook');
       return now === (await run.stage.events.newest()) ? now : null;
     });

@@ -37,7 +37,7 @@ test('of 25 processes that lock a folder at once exactly one has it, also after 
   const folder = await stage.folder();
   for (let round = 0; round < 4; round += 1) {
     const all = await Promise.all(Array.from({ length: 25 }, () => stage.program(LOCK_PROGRAM, [folder])));
-    await eventually('all have said', () => all.every((one) => one.stdout.length > 0));
+    await eventually('all have answered', () => all.every((one) => one.stdout.length > 0));
     const held = all.filter((one) => one.stdout[0] === 'held');
     expect([round, held.length]).toEqual([round, 1]);
     await held[0]?.end('SIGKILL');

@@ -157,7 +157,7 @@ export async function answered(
   call: Call,
   matches: (body: JsonObject) => boolean,
 ): Promise<JsonObject> {
-  return eventually(`${call.path} says what is expected`, async () => {
+  return eventually(`${call.path} states the expectation`, async () => {
     const { body } = await stage.call(call);
     return matches(body) ? body : null;
   });

@@ -125,7 +125,10 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
   await eventually('the end of all transfers', () => sandbox.pace().livingTransfers === 0);
   await ended();
   const dropped = sandbox.payments().filter(({ lie }) => lie === 'dropped');
-  await eventually('no dropped payment stands', async () => (await placesOf(sandbox, dropped)).size === 0);
+  await eventually(
+    'no dropped payment is in a block',
+    async () => (await placesOf(sandbox, dropped)).size === 0,
+  );
   await faults.end();
   reorganised += await reorganiseAll(sandbox, paymentsOf(sandbox, seed));
   const early = hook.events.filter(({ type }) => type === 'intent.unproven');

@@ -124,7 +124,7 @@ test.each<
   ],
   ['is what was recorded where no server ran', { found: '', record: 5_000, lost: 5_000, last: null }],
   [
-    'is dated by the newest time that is left',
+    'is dated by the newest remaining time',
     {
       found: at(7) + SET + at(8) + SET,
       record: 500,

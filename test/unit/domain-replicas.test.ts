@@ -24,7 +24,7 @@ const STATES: [name: string, subject: SubjectId, states: Answer[]][] = [
     JOB,
     [{ status: 'QUEUED' }, { status: 'BROADCASTING' }, { status: 'CONFIRMING' }],
   ],
-  ['words off the usual path', VAULT, [{ status: 'EXPIRED_UNFUNDED' }, { status: 'FUNDING_DETECTED' }]],
+  ['statuses off the usual path', VAULT, [{ status: 'EXPIRED_UNFUNDED' }, { status: 'FUNDING_DETECTED' }]],
   [
     'a transaction that is replaced',
     JOB,

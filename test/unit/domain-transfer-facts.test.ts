@@ -134,7 +134,7 @@ describe('the summary of a transfer in an event', () => {
     ['the minimum', { amount: '1249000000' }, undefined],
     ['another token', { amount: '1', token: USDC_BASE }, undefined],
     ['another chain', { amount: '1', chainId: 8453 }, undefined],
-    ['a token that is not said', { amount: '1', token: null }, undefined],
+    ['an unstated token', { amount: '1', token: null }, undefined],
     ['nothing', { amount: '0' }, { amount: '1249000000', share: 1 }],
   ])('finds a shortfall only in comparable amounts: %s', (_, more, shortfall) => {
     const facts = factsOf({ destinationTx: { ...DESTINATION_TX, ...more } }, { promised: PROMISED });

@@ -96,8 +96,8 @@ test.each([
 });
 
 test.each([
-  ['an unknown word', 'other'],
-  ['a number for a word', 1],
+  ['an unknown value', 'other'],
+  ['a number for a text', 1],
   ['nothing', null],
 ])('a reply with %s is refused', async (_name, answer) => {
   const args = { consumer: 'c', log: 'l', entry: '1-0', most: 1 };
