@@ -165,7 +165,7 @@ async function becomes(endpoint: Polled): Promise<{ outcomes: Record<string, str
     const code = failed.get(polled);
     return code === undefined ? null : `${code} answer`;
   };
-  const outcomes = await eventually('what becomes of every answer', () => {
+  const outcomes = await eventually('the result of every answer', () => {
     const found = cases.map((one, index) => [nameOf(one), outcomeOf(index)] as const);
     return found.every(([, outcome]) => outcome !== null) && found;
   });

@@ -214,7 +214,7 @@ test('times that a clock of Redis noted that was an hour ahead hold up nothing',
       outcome: 'pending',
       restMs,
     });
-  // The attempt counts against it, whatever the time of its last success.
+  // The attempt counts against it, for any time of its last success.
   await redis.hset(receiver, { lastSuccessAt: aheadMs, since: aheadMs, recoveredAt: aheadMs });
   await fail('evt_1', null);
   const known = await redis.hmget(receiver, 'failures', 'since');

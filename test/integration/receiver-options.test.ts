@@ -87,7 +87,7 @@ test('filters hold back the unwanted events of a receiver, and nothing else', as
     ),
     subscriptions: [
       { name: 's', wallets: [ALICE, BOB], history: 'emit', receivers: Object.keys(filters) },
-      // Named by itself, so it passes whatever wallet it belongs to.
+      // Named by itself, so it passes for any wallet.
       { name: 'one', intents: [hashOf(1)], receivers: ['bob'] },
     ],
   });

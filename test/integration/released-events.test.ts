@@ -204,7 +204,7 @@ test('a reload between the wait of an event and the next match loses nothing', a
   await stage.wait(made, entry, PART);
   await registry.sync(BOTH, '0-0');
   await release(stage);
-  // Nobody wants its type: it leads to no receiver though its key is in the config, so that the batch is matched again.
+  // No receiver wants its type: it leads to no receiver though its key is in the config, so that the batch is matched again.
   const unwanted = { ...(await eventOf(stage, PART, 2)), sequence: 2, type: 'quote.expired' };
   await appendEvents(redis, keys, [unwanted]);
   const { suspensions } = registry;

@@ -333,7 +333,7 @@ test('in mode manual a changed file is logged, and applied on request only', asy
   expect(await command()).toMatchObject({ code: 78 });
   expect(daemon.fileState).toMatchObject({ state: 'refused', retryAtMs: null });
 
-  // A noticed file ends no secret and is not held: nobody has requested it.
+  // A noticed file ends no secret and is not held: it was not requested.
   await write(withTokens(naming(manual, [LAST]), { admin: ADMIN_TOKEN }));
   await eventually('the removal is logged', () => noticed().length === 3);
   expect((await config(daemon.url, READ_TOKEN)).status).toBe(200);

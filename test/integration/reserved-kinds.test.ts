@@ -58,7 +58,7 @@ test('records of kinds that are the daemon’s own are skipped, counted, and log
   expect(unreadable?.reason).toBe('record "wallet:[secret]" names no subject');
   const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
   const count = /intentwatch_records_reserved_total\{kind="receiver"\} (\d+)/.exec(metrics)?.[1];
-  // Three of one answer, whatever the number of answers.
+  // Three of one answer, for any number of answers.
   expect(Number(count)).toBeGreaterThan(0);
   expect(Number(count) % 3).toBe(0);
 });

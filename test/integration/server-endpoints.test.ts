@@ -266,9 +266,9 @@ describe('/api/v1/events/{id}', () => {
   test.each([
     ['another event', `evt_${'1'.repeat(40)}?receiver=backend`, 404],
     ['another receiver', `${ID}?receiver=other`, 404],
-    ['what is no event id', 'evt_1?receiver=backend', 400],
+    ['an invalid event id', 'evt_1?receiver=backend', 400],
     ['no receiver', ID, 400],
-    ['what is no name of a receiver', `${ID}?receiver=${encodeURIComponent('a b')}`, 400],
+    ['an invalid name of a receiver', `${ID}?receiver=${encodeURIComponent('a b')}`, 400],
     ['two receivers', `${ID}?receiver=backend&receiver=other`, 400],
   ])('is a problem for %s', async (_, path, status) => {
     const { url } = await serve({ api });

@@ -42,7 +42,7 @@ test('at the end of the span the waiting events are named, and can be sent again
     events: 2,
   });
   expect(ended?.data.record.eventIds).toHaveLength(2);
-  await eventually('what reaches nobody is listed', async () => {
+  await eventually('events without a receiver are listed', async () => {
     const { unmatched } = await ask(`${url()}/api/v1/unmatched`);
     return Array.isArray(unmatched) && unmatched.length === 2;
   });

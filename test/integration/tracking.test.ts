@@ -310,8 +310,8 @@ describe('a subject tracked by itself', () => {
   });
 
   test.each([
-    ['what is wanted', false],
-    ['what is wanted, with the plan,', true],
+    ['the list of wanted subjects', false],
+    ['the list of wanted subjects, with the plan,', true],
   ])('is wanted again where %s was lost', async (_, withPlan) => {
     const { config, statuses, hook } = await stage();
     const { daemon } = await startDaemon(config);

@@ -22,7 +22,7 @@ describe('a failover loses', () => {
     ['the plan', 'plan:status*'],
     ['the clock of the plan', 'plan:status'],
     ['the entries of the plan', 'plan:status:items'],
-    ['what is wanted', 'wanted'],
+    ['the wanted subjects', 'wanted'],
   ];
 
   test.each(

@@ -37,7 +37,7 @@ async function isCompact(stage: AgedStage, subject: string): Promise<boolean> {
 }
 
 async function allAreCompact(stage: AgedStage, hashes: readonly string[]): Promise<void> {
-  await eventually('what has ended is compact', async () => {
+  await eventually('ended subjects are compact', async () => {
     const found = await Promise.all(hashes.map((hash) => isCompact(stage, `intent:${hash}`)));
     return found.every(Boolean);
   });
@@ -134,7 +134,7 @@ describe.skipIf(GCC.skip)(`a clock that is 31 days ahead for 12 s${GCC.note}`, (
       delivered.add(event.data.subject.id);
       return 204;
     };
-    await eventually('what was open is delivered', async () => {
+    await eventually('open events are delivered', async () => {
       return (await stage.redis.zcard(stage.keys.pending('backend'))) === 0;
     });
     expect(stage.of('intent.settled')).toHaveLength(hashes.length);

@@ -251,7 +251,7 @@ function births(sandbox: Sandbox): number {
     .length;
 }
 
-/** Requests every reported subject from the sandbox; to be called when nobody else sends requests any more. */
+/** Requests every reported subject from the sandbox; to be called when no other client sends requests any more. */
 async function compareRecords(
   sandbox: Sandbox,
   events: readonly RenderedEvent[],

@@ -183,7 +183,7 @@ export function accountLies(
 export const placeKey = ({ chainId, txHash }: { chainId: number; txHash: string }): string =>
   `${chainId} ${txHash}`;
 
-/** The faults of a reported proof, whatever its outcome. */
+/** The faults of a reported proof, with any outcome. */
 function proofFaults(
   stated: StatedPayment,
   { proof, says, places }: { proof: Proof; says: Expected | null; places: Reported['places'] },

@@ -145,7 +145,7 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
       const reported = new Set([...hook.events.map(keyOf), ...uncheckedBy(daemon)]);
       return due.every((key) => reported.has(key));
     };
-    await eventually('what is due is reported', isAllReported, DUE_MS).catch(() => undefined);
+    await eventually('due payments are reported', isAllReported, DUE_MS).catch(() => undefined);
     return judged;
   };
   const isDecided = (one: Judged): boolean => !['open', 'unproven'].includes(expectedOf(one));

@@ -21,7 +21,7 @@ export function endsOf(
   );
 }
 
-/** The last reported status of each subject, in whatever order its events came. */
+/** The last reported status of each subject, in any order of its events. */
 export function lastReported(events: readonly RenderedEvent[]): Map<string, string | null> {
   return new Map(
     events

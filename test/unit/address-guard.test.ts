@@ -160,7 +160,7 @@ const NAMES: readonly [
   ['carrier-grade NAT', [['100.64.0.1']], ['refused']],
   ['multicast', [['224.0.0.251']], ['refused']],
   ['no address at all', [[]], ['refused']],
-  ['what is no address', [['localhost']], ['refused']],
+  ['an invalid address', [['localhost']], ['refused']],
   ['private beside public: only the public one is used', [['10.0.0.1', '93.184.215.14']], ['connects']],
   ['rebinding: public, then private', [['93.184.215.14'], ['127.0.0.1']], ['connects', 'refused']],
   ['rebinding: private, then public', [['127.0.0.1'], ['93.184.215.14']], ['refused', 'connects']],

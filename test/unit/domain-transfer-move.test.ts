@@ -34,7 +34,12 @@ test.each<[string, ReturnType<typeof at> | null, ReturnType<typeof at>, Reported
     { ...NOTHING, outcome: 'filled', fillSeconds: 84 },
   ],
   ['an expiry', at('pending', 0), at('expired', 90), { ...NOTHING, outcome: 'expired', fillSeconds: 90 }],
-  ['what follows it', at('expired', 90), at('refundable', 99), { ...NOTHING, outcome: 'refundable' }],
+  [
+    'a status that follows it',
+    at('expired', 90),
+    at('refundable', 99),
+    { ...NOTHING, outcome: 'refundable' },
+  ],
   ['a refund', at('refundable', 99), at('refunded', 120), { ...NOTHING, outcome: 'refunded' }],
   [
     'a fill that did not last',

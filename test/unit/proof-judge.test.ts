@@ -200,7 +200,7 @@ describe('the moves', () => {
     ['it fulfils none, and moved as stated', { fulfilled: [] }, 'unchecked no-fulfilment'],
     ['it fulfils none, and nothing moved', { fulfilled: [], moves: [] }, 'disputed no-transfer'],
     ['it fulfils several', { fulfilled: [`0x${'99'.repeat(32)}`, INTENT] }, 'verified'],
-    ['what funds fulfils none', { fulfilled: [] }, 'verified', { payment: 'source', recipients: [] }],
+    ['a funding fulfils none', { fulfilled: [] }, 'verified', { payment: 'source', recipients: [] }],
     [
       'the token may have charged a fee',
       { moves: [move({ amount: '999', mayHaveFee: true })] },
@@ -286,7 +286,7 @@ describe('one log proves one transfer', () => {
       {},
       { weight: 0 },
     ],
-    ['who should receive the other was not known', {}, 'verified', {}, { weight: 1 }],
+    ['the recipient of the other was not known', {}, 'verified', {}, { weight: 1 }],
     ['less than moved was stated of the other', {}, 'verified', {}, { amount: '500', weight: 2 }],
     [
       'the recipient is known of the other alone',
@@ -331,12 +331,12 @@ describe('one log proves one transfer', () => {
       { payment: 'source', recipients: [] },
     ],
     [
-      'what an account gained may be the sum of several payments',
+      'the gain of an account may be the sum of several payments',
       { moves: [move({ from: null, amount: '2000' })] },
       'unchecked ambiguous',
     ],
     [
-      'what an account gained is this payment alone',
+      'the gain of an account is this payment alone',
       { moves: [move({ from: null })] },
       'disputed other-intent',
     ],
@@ -383,7 +383,7 @@ describe('how old a payment may be', () => {
       'unchecked too-old',
     ],
     ['it is old, and nothing is known of its funding', old, null, 'verified'],
-    ['what funds may be as old as it likes', old, null, 'verified', { payment: 'source' }],
+    ['a funding may have any age', old, null, 'verified', { payment: 'source' }],
     [
       'a refund is older than what funded it',
       old,

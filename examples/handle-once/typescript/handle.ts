@@ -12,7 +12,7 @@ CREATE TABLE IF NOT EXISTS notices (event_id TEXT PRIMARY KEY, subject TEXT, typ
 CREATE TABLE IF NOT EXISTS effects (event_id TEXT NOT NULL, subject TEXT NOT NULL);
 `;
 
-/** Handles an event of any kind. In whatever order events arrive, the tables are the same in the end. */
+/** Handles an event of any kind. For any order of the events, the tables are the same in the end. */
 export function handle(
   event: AnyEvent,
   { tx, fact, isStale, isRecordStale }: InboxContext<DatabaseSync>,
