@@ -1,4 +1,4 @@
-"""Handles an event of any kind. In whatever order events arrive, the tables are the same in the end."""
+"""Handles an event of any kind. For any order of the events, the tables are the same in the end."""
 
 # What the events say, a table for each kind of fact. `effects` has one row for each event that was handled.
 TABLES = """
