@@ -182,8 +182,8 @@ async function many(seed: number): Promise<Target[]> {
     const [before, meanwhile] = [rate({ fromMs: beforeMs, toMs: namedMs }), rate({ fromMs, toMs })];
     console.log(`many: ${subjects} subjects named at once, ${requestsPerSecond} requests/s`);
     console.log(
-      `  ${wallets} wallets were looked at ${before.toFixed(2)} times a second, and meanwhile ${meanwhile.toFixed(2)}`,
+      `  ${wallets} wallets were polled ${before.toFixed(2)} times a second, and meanwhile ${meanwhile.toFixed(2)}`,
     );
-    return [{ what: 'many: looks at the others, of those before', found: meanwhile / before, least: 0.5 }];
+    return [{ what: 'many: polls of the others, of those before', found: meanwhile / before, least: 0.5 }];
   });
 }

@@ -3,7 +3,7 @@ import type { RenderedEvent } from '../src/domain/events/event.ts';
 /** Prices in an answer of the open quoting service: one output per quote, in base units. */
 export type GivenPrices = { outputs: readonly string[] };
 
-/** Counts of one route, and each difference in words. `shown` counts answers. */
+/** Counts of one route, and each difference as text. `shown` counts answers. */
 export type RouteAccount = { shown: number; due: number; reported: number; problems: string[] };
 
 /**

@@ -14,9 +14,9 @@ export type Account = {
   statusEvents: number;
   updates: number;
   tolerated: Record<Tolerance, number>;
-  /** Watched subjects with a last state that the watcher cannot know yet, in words. */
+  /** Watched subjects with a last state that the watcher cannot know yet, as text. */
   unsettled: string[];
-  /** Each difference between the visible and the reported changes, in words. Empty when all adds up. */
+  /** Each difference between the visible and the reported changes, as text. Empty when all adds up. */
   problems: string[];
 };
 

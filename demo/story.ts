@@ -116,7 +116,7 @@ function take(way: Way, step: Step): Way[] {
     const regression = isBackward(step.subject, known.status, observation.status);
     return reportedAs(way, step, { from: known.status, regression, whole: isNewer });
   }
-  // Contents left at another time do not affect this one.
+  // Former contents of another time do not affect this one.
   const left = isNewer ? [] : known.left;
   const same: Way = {
     ...way,
@@ -303,7 +303,7 @@ function unexplained({
 }: Failure & { observation: Observation }): string {
   const known = [...new Set(ways.map((way) => (way.known === null ? 'nothing' : words(way.known))))];
   const said = `was shown as ${words(observation)} at ${observation.at} where ${known.join(' or ')} was known`;
-  return `${subject} ${said}, which no event tells; ${context({ subject, ways, ...rest })}`;
+  return `${subject} ${said}, which no event reports; ${context({ subject, ways, ...rest })}`;
 }
 
 function invented({ subject, ways, events, observations }: Failure): string {

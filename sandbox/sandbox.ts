@@ -255,7 +255,7 @@ export class Sandbox {
     return this.#answering.showings.read(sinceMs);
   }
 
-  /** Every request on the main port and on that of the open quoting service, whatever its outcome; as `answers`. */
+  /** Every request on the main port and on that of the open quoting service, with any outcome; as `answers`. */
   requests(sinceMs?: number): CameRequest[] {
     return this.#requests.log.read(sinceMs);
   }

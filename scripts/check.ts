@@ -22,7 +22,7 @@ const IMPURE = [
   /=\s*(?:Date|Math)\s*(?=[;,)\n]|$)/g,
 ];
 
-/** Replaces comments by blanks of the same length, so that lines keep their numbers; strings stay unchanged. */
+/** Replaces comments by blanks of the same length, so that lines retain their numbers; strings stay unchanged. */
 function withoutComments(source: string): string {
   const parts = /'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`|\/\/[^\n]*|\/\*[\s\S]*?\*\//g;
   return source.replace(parts, (part) => (part.startsWith('/') ? part.replace(/[^\n]/g, ' ') : part));
@@ -54,7 +54,9 @@ function tool(command: string, args: string[]): Promise<string> {
     child.once('close', (code, signal) => {
       const output = Buffer.concat(chunks).toString().trimEnd();
       done(
-        code === 0 ? '' : output || `${command} ended with ${signal ?? `exit code ${code}`} and said nothing`,
+        code === 0
+          ? ''
+          : output || `${command} ended with ${signal ?? `exit code ${code}`} and printed nothing`,
       );
     });
   });

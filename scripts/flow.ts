@@ -55,7 +55,7 @@ function wrongWith(from: string, to: string): string | null {
   if (at === -1 || target === -1)
     return `${at === -1 ? from : to} has no place in the flow of scripts/flow.ts`;
   if (at === undefined || target === undefined || target < at) return null;
-  return `${from} imports only what stands before it in the flow of scripts/flow.ts, and ${to} does not`;
+  return `${from} imports only files before it in the flow of scripts/flow.ts, and ${to} does not`;
 }
 
 /** Finds imports of `src` against the flow, a line each; empty for none. */

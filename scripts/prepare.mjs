@@ -242,7 +242,7 @@ function installNode() {
   say(
     `installing Node ${INSTALLED_NODE} into node_modules (npm i --no-save ${spec}; this machine has ${found}) …`,
   );
-  // Without the omit, npm would add the development dependencies that a production install has left out.
+  // Without the omit, npm would add the development dependencies that a production install omits.
   const scope = installedScope() === 'production' ? ['--omit=dev'] : ['--include=dev'];
   const advice = `Install Node ${OLDEST_NODE} or newer, see https://nodejs.org/en/download`;
   npm(['i', '--no-save', '--no-package-lock', ...scope, spec], advice);

@@ -52,7 +52,7 @@ const WORD = /[^\s<>"'=:,;/]+/g;
 /**
  * Prefixes by which issuers mark secrets: of webhooks, payment services, code hosts, chats, clouds, signed tokens. A prefix
  * may follow any punctuation. That of a signed token follows none of its own characters: otherwise the search would restart
- * at each prefix in a word.
+ * at each prefix in a text.
  */
 const SECRET_START =
   /(?:^|[^A-Za-z0-9])(?:(?:whsec|whsk|sk|rk|ghp|gho|ghs|ghr|github_pat|npm)_|glpat-|xox[a-z]-|(?:AKIA|ASIA)[A-Z0-9])|(?:^|[^\w-])eyJ[\w-]+\./;
@@ -77,7 +77,7 @@ export function withoutPrivateWords(text: string): string {
   });
 }
 
-/** Longest word of the upstream that a log line shows, in characters. */
+/** Longest text of the upstream that a log line shows, in characters. */
 const LONGEST_WORD = 64;
 
 /** A status of the upstream for a log line: any text but letters, hyphens and underscores may be a secret, and is hidden. */

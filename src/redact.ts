@@ -123,7 +123,7 @@ function utf8(text: string): string {
 
 const REDACTED = '[secret]';
 
-/** Parts of a URL shorter than this are words rather than tokens; longer secrets are also found in pieces. */
+/** Parts of a URL shorter than this are names rather than tokens; longer secrets are also found in pieces. */
 const MIN_TOKEN_LENGTH = 12;
 
 /** Secrets shorter than this occur in any text. */
@@ -272,7 +272,7 @@ export function secretsOfLogin({ username, password }: { username: string; passw
   return [password, pass, ...sent];
 }
 
-/** Possible secrets of a header's value: the whole, words long enough to be a token, and the login after `Basic`. */
+/** Possible secrets of a header's value: the whole, texts long enough to be a token, and the login after `Basic`. */
 export function secretsOfHeader(value: string): string[] {
   const words = value.split(/[ ,;=]+/).filter((word) => word.length >= MIN_TOKEN_LENGTH);
   const basic = /^basic +(\S+)$/i.exec(value)?.[1];

@@ -18,7 +18,7 @@ const CHANGES = ['fills', 'births'] as const;
 export function printHead(): void {
   console.log('Seconds from a change to the poll that showed it: ours/loop/ours when it knows the truth.');
   console.log(
-    'p99 is that of fills. The first two minutes of a cold start stand apart. Of the budget, ours used the last column.\n',
+    'p99 is that of fills. The first two minutes of a cold start are separate. Of the budget, ours used the last column.\n',
   );
   const columns = ['fills', 'p99', 'births', 'fills < 2 min', 'births < 2 min'];
   console.log(

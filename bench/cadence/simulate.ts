@@ -243,7 +243,7 @@ export class Simulation {
     const route = listing !== 'head' ? listing : !wallet.isSwept ? 'all' : taken.allMoved ? 'new' : null;
     if (route === null) return;
     if (sweeps.has(route)) {
-      // The running sweep began at an earlier head: the part between is left to a full sweep.
+      // The running sweep began at an earlier head: a full sweep reads the part between.
       if (route === 'new') wallet.isSwept = false;
       return;
     }

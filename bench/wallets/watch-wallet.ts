@@ -22,7 +22,7 @@ const WITHIN_MS = 180_000;
 export type WatchedWallet = { past: number; transfers: number; faults: readonly Fault[] };
 
 /**
- * Results: status changes made, never shown, and reported; differences in words; transfers with an unreported end. Requests
+ * Results: status changes made, never shown, and reported; differences as text; transfers with an unreported end. Requests
  * per minute while transfers lived and after; `deep`: those behind the first page.
  */
 export type Watched = {

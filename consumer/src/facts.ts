@@ -28,7 +28,7 @@ export function factOf(event: AnyEvent): Fact {
 }
 
 /**
- * True when the status changed, or is the word of the type. The word alone does not decide it: `quote.expired` comes from the
+ * True when the status changed, or names the type. The name alone does not decide it: `quote.expired` comes from the
  * clock while the quote is `active`, and from the upstream with the status `expired`.
  */
 function isAboutStatus({ data }: AnyEvent, word: string): boolean {

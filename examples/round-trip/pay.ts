@@ -80,7 +80,7 @@ export async function published(
   }
 }
 
-/** Asks for a quote and makes sure of it: of the signature, and of what the signature does not cover. */
+/** Requests a quote and verifies it: the signature, and the members that the signature does not cover. */
 async function order({ client, signers, owner, source, destination, amount, say }: Market): Promise<Quote> {
   const { value: quote } = await client.quote({
     type: 'exact-in',

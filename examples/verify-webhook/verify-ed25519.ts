@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 
 const TOLERANCE_SECONDS = 300;
 
-/** What stands before the 32 bytes of a public key in its DER form. */
+/** The prefix of the 32 bytes of a public key in its DER form. */
 const DER = Buffer.from('302a300506032b6570032100', 'hex');
 
 /** The event in a webhook. Throws when it is not signed for the public key. `body` is the bytes as they came. */

@@ -21,7 +21,7 @@ import {
 } from './fields.ts';
 import { sendInvalidRequest, sendProblem } from './problem.ts';
 
-/** A scheme's reading of an authorization for a quote; null where it does not pay the quote's token. */
+/** A scheme's form of an authorization for a quote; null where it does not pay the quote's token. */
 type Reading = Omit<Submit, 'fundable' | 'payload' | 'signature' | 'owner'> & { claimed: string };
 
 const erc3009Schema = z.strictObject({

@@ -163,7 +163,7 @@ function routeEnds({ quoteRequest }: Body): RouteEnds {
   };
 }
 
-/** A fee in this service's form. The interface shows no words for `kind` and `basis`. */
+/** A fee in this service's form. The interface shows no values for `kind` and `basis`. */
 function fee({
   name,
   kind,

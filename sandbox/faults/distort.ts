@@ -5,7 +5,7 @@ import type { Faults } from './faults.ts';
 
 /** Effects of content faults on records and pages. */
 export type Distortion = {
-  /** Distorts an entry: an older one, a shifted clock, fewer intents, an unknown word or an unknown field. */
+  /** Distorts an entry: an older one, a shifted clock, fewer intents, an unknown status or an unknown field. */
   entry<R extends object>(entry: Entry<R>, path: string): Entry<R>;
   hides(path: string): boolean;
   /** Moves or shuffles a page's entries. `list` names the collection. */
@@ -52,7 +52,7 @@ export function createDistortion({ faults, nowMs }: { faults: Faults; nowMs: () 
     return { ...entry, record: { ...record, ...shown } };
   }
 
-  /** The same version of a record always looks the same, or every poll would find a change. */
+  /** The same version of a record always appears the same, or every poll would find a change. */
   function strange<R extends object>(entry: Entry<R>, path: string): Entry<R> {
     const { id, status } = entry.mention;
     const where = { path, key: `${id} ${status}` };

@@ -14,7 +14,7 @@ export type SignedPart = {
 export type QuoteSigners = {
   addressOf(chainId: number): string;
   sign(part: SignedPart): Promise<Hex>;
-  /** Gives a chain a new key; quotes signed before keep their signature. */
+  /** Gives a chain a new key; quotes signed before retain their signature. */
   rotate(chainId: number): void;
 };
 

@@ -47,10 +47,10 @@ export type IntentStatus = (typeof INTENT_STATUSES)[number];
 
 export type QuoteStatus = 'active' | 'submitted';
 
-/** A gasless job's words at the status endpoint. */
+/** The states of a gasless job at the status endpoint. */
 export type JobStatus = 'pending' | 'submitted' | 'published' | 'failed';
 
-/** A gasless job's words at the deposit gateway. */
+/** The states of a gasless job at the deposit gateway. */
 export type GatewayJobStatus = 'PENDING' | 'PERMIT_SENT' | 'COMPLETED' | 'FAILED';
 
 export type VaultState = 'PENDING' | 'FUNDING_DETECTED' | 'PUBLISHED' | 'EXPIRED_UNFUNDED';

@@ -13,7 +13,7 @@ import type {
   VaultState,
 } from './record.ts';
 
-/** The deposit gateway's word for each of the status endpoint's. */
+/** The deposit gateway's state for each of the status endpoint's. */
 export const GATEWAY_WORDS = {
   pending: 'PENDING',
   submitted: 'PERMIT_SENT',

@@ -19,7 +19,7 @@ export const LOG_CAPACITY = 500_000;
 
 /**
  * A real status change; `from` is null at birth, `at` Unix milliseconds. Subjects are `intent:0x…`, `quote:<uuid>`,
- * `gasless:<uuid>` (the status endpoint's words), `gasless:gateway:<uuid>` (the deposit gateway's words),
+ * `gasless:<uuid>` (the status endpoint's states), `gasless:gateway:<uuid>` (the deposit gateway's states),
  * `vault:<chainId>:<address in lower case>`.
  */
 export type Transition = { subject: string; from: string | null; to: string; at: number };

@@ -16,7 +16,7 @@ export async function generateConfigFiles(): Promise<{ path: string; content: st
   ];
 }
 
-/** Allows `${VAR}` for every scalar; an editor sees text there, whatever the field's type. */
+/** Allows `${VAR}` for every scalar; an editor sees text there, for any type of field. */
 function forEditor({ label: _onlyForThePage, example, ...schema }: Schema): Schema {
   const { type, enum: words, pattern, minimum, maximum, exclusiveMinimum, ...rest } = schema;
   const isRestricted = type === 'number' || type === 'integer' || type === 'boolean' || pattern || words;

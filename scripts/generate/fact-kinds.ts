@@ -29,7 +29,7 @@ export const FACTS_BY_TYPE: Readonly<Record<string, FactKind>> = Object.fromEntr
   ),
 ]);
 
-/** The words that decide an event's kind of fact, unless it is about the status. */
+/** The names that decide an event's kind of fact, unless it is about the status. */
 export const FACTS_BY_WORD: Readonly<Record<string, FactKind>> = {
   updated: 'update',
   step_failed: 'update',

@@ -40,7 +40,7 @@ type Header = {
  * | hash                  |                              | an object, of names and values by turns        |
  * | "a" \| "b"            | one of these                 | one of these                                   |
  * | type?                 | null is ""                   | "" is null                                     |
- * | ...type               | all that is left of ARGV     | all that is left of the list                   |
+ * | ...type               | all that remains of ARGV     | all that remains of the list                   |
  * | (name type, ...)      | after `...`: objects, their members one after the other                      |
  * | [name type, ...]      |                              | a list of its own for each object              |
  * | list of type          |                              | a list                                         |

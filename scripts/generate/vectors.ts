@@ -309,7 +309,7 @@ const HANDLING: readonly { name: string; deliveries: readonly Delivery[] }[] = [
     ],
   },
   {
-    name: 'two events of one moment are distinguished by their sequence',
+    name: 'two events of one time are distinguished by their sequence',
     deliveries: [
       ['b', 's', 2, 5, 'new'],
       ['a', 's', 1, 5, 'stale'],
@@ -417,7 +417,7 @@ function eventOf({ letter, subject, sequence, second }: Place, more: Differing =
   };
 }
 
-/** Types outside the catalogue, and types whose word alone does not decide the fact. */
+/** Types outside the catalogue, and types whose name alone does not decide the fact. */
 const ODD_FACTS: readonly [name: string, fact: string, differing: Differing & { type: string }][] = [
   ['a status that is not known', 'status', { type: 'intent.frozen', status: 'Frozen', previousStatus: null }],
   ['a kind of record that is not known', 'update:updated', { type: 'swap.updated' }],

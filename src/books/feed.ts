@@ -160,8 +160,8 @@ export class Feed {
   }
 
   /**
-   * Reads a part of the log. `mayClose`: the clocks agree; `confirmedMs`: the confirmed time, by which the retention ends. Both are left
-   * out where nothing else is known. Throws an OvertakenError where another process feeds too.
+   * Reads a part of the log. `mayClose`: the clocks agree; `confirmedMs`: the confirmed time, by which the retention ends.
+   * Both are omitted where nothing else is known. Throws an OvertakenError where another process feeds too.
    */
   async round(
     nowMs: number,

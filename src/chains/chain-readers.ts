@@ -15,7 +15,7 @@ export type ChainReader = {
   /** Names of its endpoints, in the order of the config. */
   endpoints: readonly string[];
   /**
-   * One reading per endpoint, each requested by itself, never through a failover. Never throws for an endpoint's
+   * One observation per endpoint, each requested by itself, never through a failover. Never throws for an endpoint's
    * failure; rejects only with the reason of `signal`. With `token`, only moves of this token are read.
    */
   read(txHash: string, options?: { token?: string | null; signal?: AbortSignal }): Promise<TxState[]>;
@@ -133,7 +133,7 @@ function pinned(fulfilments: CheckedChain['fulfilments']): PinnedFulfilments | n
   return { address: fulfilments.address.toLowerCase(), hash: fulfilments.hash, abi };
 }
 
-/** Stands for a secret host: the name of the first endpoint that has it. */
+/** Represents a secret host: the name of the first endpoint that has it. */
 function hostName(config: ChainEndpoint, all: readonly ChainEndpoint[]): string {
   const host = hostOf(config);
   return all.find((other) => hostOf(other) === host)?.name ?? config.name;

@@ -34,7 +34,7 @@ class Pace {
     return true;
   }
 
-  /** Grants no turn for this time. Turns granted earlier are kept. */
+  /** Grants no turn for this time. Turns granted earlier stay valid. */
   pause(ms: number): void {
     this.#pausedUntilMs = Math.max(this.#pausedUntilMs, performance.now() + ms);
   }
@@ -239,7 +239,7 @@ export class RpcEndpoint {
     return /^[A-Z0-9_]{2,60}$/.test(code) ? code : 'failed';
   }
 
-  /** The endpoint's words, shortened, on one line and without secrets. */
+  /** The endpoint's message, shortened, on one line and without secrets. */
   #quote(text: string): string {
     const printable = text
       .slice(0, 4_096)

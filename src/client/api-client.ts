@@ -23,7 +23,7 @@ export type Reply<T> = { status: number; body: T; raw: unknown };
 const MARGIN_MS = 10_000;
 const ANSWER_MS = 1_000 * LIMITS.daemonAnswer.seconds;
 
-/** A problem answered by a daemon, in its words. */
+/** A problem answered by a daemon, in its own text. */
 export class ProblemReply extends Error {
   override readonly name = 'ProblemReply';
   readonly status: number;

@@ -68,7 +68,7 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
 type Word = { word: string; description: string };
 
-/** Words that may follow a command. `values`: flags with a value, and the words of that value (null: any, or a file). */
+/** Arguments that may follow a command. `values`: flags with a value, and its choices (null: any, or a file). */
 export type Words = {
   path: readonly string[];
   description: string;
@@ -76,7 +76,7 @@ export type Words = {
   values: readonly { flag: string; words: readonly string[] | null }[];
 };
 
-/** Script of a shell. It holds all words: completion starts no process. */
+/** Script of a shell. It holds all arguments: completion starts no process. */
 export function completionScript(shell: (typeof SHELLS)[number], commands: readonly Words[]): string {
   switch (shell) {
     case 'bash':
@@ -90,7 +90,7 @@ export function completionScript(shell: (typeof SHELLS)[number], commands: reado
   }
 }
 
-/** Our words have letters, digits and hyphens only: they need no quotes. */
+/** Our arguments have letters, digits and hyphens only: they need no quotes. */
 function bash(commands: readonly Words[]): string {
   const top = commands.filter(({ path }) => path.length === 1).map(({ path }) => path[0] ?? '');
   const words = commands.map(

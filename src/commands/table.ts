@@ -63,7 +63,7 @@ function blocks(head: string[], rows: string[][], screen: Screen): string {
     .join('\n\n');
 }
 
-/** Colours a word of state; leaves any other text as it is. */
+/** Colours a state; leaves any other text as it is. */
 export function tinted(text: string, { colour }: Screen): string {
   const [word = ''] = text.split(' ');
   if (['ok', 'delivered', 'filled', 'settled', 'enabled'].includes(word)) return colour('green', text);

@@ -46,7 +46,7 @@ export function amount(money) {
   return `${grouped}${fraction === undefined ? '' : `.${fraction}`} ${money.symbol ?? ''}`.trim();
 }
 
-/** A long id with its middle left out. @param {string} id */
+/** A long id with its middle omitted. @param {string} id */
 export function short(id) {
   const at = id.lastIndexOf(':');
   const [prefix, own] = at === -1 ? ['', id] : [id.slice(0, at + 1), id.slice(at + 1)];
@@ -93,7 +93,7 @@ const WARN = [
   'unproven',
 ];
 
-/** Colour of a word; its text has the same meaning. @param {string | null} word */
+/** Colour of a state; its text has the same meaning. @param {string | null} word */
 export function toneOf(word) {
   if (word === null) return 'idle';
   if (GOOD.includes(word)) return 'good';

@@ -21,7 +21,7 @@ export function follow({ onState, onEvents, onSignedOut }) {
       try {
         const { status, afterMs } = await listen();
         if (status === 401) return onSignedOut();
-        // The place has left the log: the page reads its data again anyway.
+        // The place has expired from the log: the page reads its data again anyway.
         if (status === 410 || status === 400) lastId = '';
         if (status === 429) state = 'full';
         retryMs = afterMs;

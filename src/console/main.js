@@ -128,7 +128,7 @@ function Console({ session, onSignedOut }) {
     const moved = () => {
       setPlace(placeOf());
       scrollTo(0, 0);
-      // Tells a screen reader of the new view.
+      // Notifies a screen reader of the new view.
       requestAnimationFrame(() => main.current?.querySelector('h1')?.focus());
     };
     /** @param {KeyboardEvent} event */

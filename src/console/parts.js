@@ -6,14 +6,14 @@ import { ago, clock, short, titleOf, toneOf } from './format.js';
 import { html, useEffect, useRef, useState } from './htm.js';
 
 /**
- * A word of state; its colour means no more than the word.
+ * A state; its colour means no more than its name.
  * @param {{ word: string | null, children?: ComponentChildren }} props
  */
 export function Pill({ word, children }) {
   return html`<span class=${`pill ${toneOf(word)}`}>${children ?? (word ?? 'not seen yet').replaceAll('_', ' ')}</span>`;
 }
 
-/** A time in words, and as a date. @param {{ at: string | null }} props */
+/** A time as text, and as a date. @param {{ at: string | null }} props */
 export function Ago({ at }) {
   const nowMs = useNow();
   return at === null

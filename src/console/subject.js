@@ -192,7 +192,7 @@ function firstIn(timeline, subject, words, isFirst) {
   const own = timeline.filter((moment) => moment.subject === subject);
   const found = own.find(({ status }) => status === words[0]);
   const [first] = own;
-  // A later step proves only that this one is over, not its time. An unknown first word is the first step.
+  // A later step proves only that this one is over, not its time. An unknown first status is the first step.
   return found ?? (isFirst && !words.includes(first?.status ?? '') ? first : undefined);
 }
 

@@ -236,7 +236,7 @@ type Verifying = {
   /** Makes later events checked. Call it before the first poll. */
   begin(): Promise<void>;
   start(): void;
-  /** Settles checks on chains that left the config. Call it repeatedly, where the config is the newest. */
+  /** Settles checks on chains that were removed from the config. Call it repeatedly, where the config is the newest. */
   keep(): Promise<void>;
   close(): Promise<void>;
 };

@@ -52,7 +52,7 @@ type Request = { isRequested: boolean; confirm?: string };
  *
  * Each read of it sets the state, whatever it was before:
  *
- *   Reading    When                                                                                     Then
+ *   Read       When                                                                                     Then
  *   applied    requested, or in mode watch: it removes little, or its digest is confirmed, or it is     running
  *              the same as the running config
  *   large      likewise, but it removes much, and its digest is not confirmed                           held
@@ -296,8 +296,8 @@ type EndedSecrets = { config: Config; places: string[] };
 
 /**
  * Ends secrets despite a held reload. A token or signing secret that the file removes or replaces, in an entry that it still
- * has, ends at once: it may be known to somebody who must not use it. An entry that would have none left keeps all. Additions
- * wait for the confirmation. Null where nothing ends.
+ * has, ends at once: it may be known to a person who must not use it. An entry that would have none then retains all.
+ * Additions wait for the confirmation. Null where nothing ends.
  */
 export function withEndedSecrets(running: Config, file: Config): EndedSecrets | null {
   const [tokens, tokenPlaces] = endedTokens(running.server.tokens, file.server.tokens);

@@ -186,7 +186,7 @@ function isOfNumber(code: number): boolean {
   return isDigit(code) || code === MINUS || code === 0x2b || code === 0x2e || code === 0x65 || code === 0x45;
 }
 
-/** True when a text may be a stored number that JavaScript cannot hold: such a text is no word or hash of the interface. */
+/** True when a text may be a stored number too large for JavaScript: such a text is no status or hash of the interface. */
 export function isKeptNumber(text: string): boolean {
   if (text.length > LIMITS.upstream.numberCharacters) return false;
   return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text) && !survives(Number(text), text);

@@ -45,8 +45,8 @@ type LabelNames = {
 type Sample<Key extends GaugeKey> = { labels: LabelsOf<Key>; value: number };
 
 /**
- * The metrics of the table as counters, gauges and histograms. Series of closed label sets exist from the start, and a word
- * outside its set becomes `other` (for receivers `(removed)`), so that no word of the upstream makes new series. A value that
+ * The metrics of the table as counters, gauges and histograms. Series of closed label sets exist from the start, and a value
+ * outside its set becomes `other` (for receivers `(removed)`), so that no text of the upstream makes new series. A value that
  * is no number, or would decrease a counter, is dropped without an error for the sender of the signal.
  */
 export class Instruments {
@@ -242,7 +242,7 @@ function nameOf(key: string, labels: Labels): string {
   return `${key} ${Object.values(labels).join()}`;
 }
 
-/** True when words beyond a set become `other`: words of the upstream's, not names that left the config. */
+/** True when values beyond a set become `other`: texts of the upstream, not names removed from the config. */
 function isBounded(values: LabelValues): boolean {
   return typeof values !== 'string' || values === 'learned' || values === 'tokens';
 }

@@ -10,7 +10,7 @@ import { CHECK_STATES } from '../store/checks.ts';
 import { ENDPOINTS } from '../upstream/client/endpoint.ts';
 import { FAILURE_CODES } from '../upstream/client/failure.ts';
 
-/** The label value of every word outside its closed set. */
+/** The label value of every text outside its closed set. */
 export const OTHER = 'other';
 
 /** The label value of receivers outside this config. No receiver can have this name. */
@@ -95,7 +95,7 @@ export const MOST_ROUTES = 50;
 /** Most symbols of tokens with their own series. */
 export const MOST_TOKENS = 10;
 
-/** The first few words other than `other`, which get their own series. */
+/** The first few values other than `other`, which get their own series. */
 class FirstWords {
   readonly #words = new Set<string>();
   readonly #most: number;
@@ -104,7 +104,7 @@ class FirstWords {
     this.#most = most;
   }
 
-  /** Returns all added words. */
+  /** Returns all added values. */
   add(word: string): readonly string[] {
     if (word !== OTHER && this.#words.size < this.#most) this.#words.add(word);
     return [...this.#words];
@@ -119,7 +119,7 @@ export class CountedSeries {
   areChecked = false;
 }
 
-/** Lists all words of a union: the record makes the compiler find a missing one. */
+/** Lists all values of a union: the record makes the compiler find a missing one. */
 function words<T extends string>(set: Record<T, true>): readonly string[] {
   return Object.keys(set);
 }

@@ -23,8 +23,8 @@ export type SourceName = (typeof SOURCES)[number];
 
 /**
  * The sources of gauges, read at scrape time. Each may fail or hang: the scrape then omits its gauges. `removed`: the receiver
- * left the config; `waits`: time since the last successful poll of the longest-waiting subject of a kind. `routes` are those
- * of this config with a response; null is a value that the quote does not state.
+ * was removed from the config; `waits`: time since the last successful poll of the longest-waiting subject of a kind. `routes`
+ * are those of this config with a response; null is a value that the quote does not state.
  */
 export type MetricSources = {
   transfers(): Promise<OpenSums & { nowMs: number }>;

@@ -20,7 +20,7 @@ export type AttemptResult = {
 
 /**
  * `nowMs` is the time of the attempt; `signal` cuts it off at shutdown; `replay` marks an event that is sent once more;
- * `remaining` are the recipients that an earlier attempt left, all where there are none; `entry` is the event's place in the
+ * `remaining` are the recipients that an earlier attempt omitted, all where there are none; `entry` is the event's place in the
  * event log, absent for an event outside it.
  */
 export type AttemptOptions = {

@@ -52,7 +52,7 @@ export function keptWithout(secrets: readonly string[]): TextLimiter {
 }
 
 /**
- * Replaces each mail address by `[address]`, from the beginning of its run to the end of its word. Reads each word once: an
+ * Replaces each mail address by `[address]`, from the beginning of its run to the next space. Reads each character once: an
  * expression for the whole address would restart at each character before an `@`.
  */
 export function withoutAddresses(text: string): string {

@@ -152,7 +152,7 @@ async function update(
   throw new RefusedError(`found the receiver "${name}" changed again and again meanwhile; try again`);
 }
 
-/** Stores a receiver, and makes this process use it; returns a word where that is impossible. */
+/** Stores a receiver, and makes this process use it; returns the reason where that is impossible. */
 async function put(
   definition: JsonObject,
   { as, before }: { as: 'new' | 'other'; before: string | null },

@@ -103,7 +103,7 @@ type WantedLetters = {
   status?: readonly string[];
 };
 
-/** Result of a retry: `renewed` of `all`; `gone` are of events that have left the log. */
+/** Result of a retry: `renewed` of `all`; `gone` are of events that have expired from the log. */
 type Retried = { renewed: number; all: number; gone: number; isHeld: boolean };
 
 async function lettersOf(

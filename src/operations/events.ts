@@ -66,7 +66,7 @@ export async function entryOf(
   return after;
 }
 
-/** The newer of an entry and the newest that has left the log: a place there is valid while nothing is missing. */
+/** The newer of an entry and the newest that has expired from the log: a place there is valid while nothing is missing. */
 export async function behindTrimmed(
   entry: string,
   { stores: { events } }: OperationContext,

@@ -18,7 +18,7 @@ export type OperationContext = {
   redis: RedisClient;
   directory: Directory;
   knowledge: () => Promise<Knowledge>;
-  /** Time for which entries that left the config stay suspended. */
+  /** Time for which entries removed from the config stay suspended. */
   graceSpanMs: number;
   stores: RelayStores & {
     subjects: SubjectStore;
@@ -61,7 +61,7 @@ export async function knownSubject(
 
 const MOST_RELATED = 10;
 
-/** The subjects that led to a transfer: the imported quote, and those whose claims it has taken over. */
+/** The subjects that led to a transfer: the imported quote, and those whose claims it has inherited. */
 export function relatedTo(subject: SubjectId, { claims, promised }: Known): SubjectId[] {
   const named = claims.map(({ root }) => parseClaimRoot(root).subject);
   if (promised !== null)

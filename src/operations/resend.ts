@@ -89,8 +89,8 @@ export type ResendOptions = { receivers: readonly string[] | null; key: string |
 export type Resent = { receiver: string; replay: string; events: number }[];
 
 /**
- * Sends one event once more, also one that waits for suspended subjects: it goes on waiting, and comes again in its turn. Throws
- * a RefusedError that names its suspensions where none of their receivers is left.
+ * Sends one event once more, also one that waits for suspended subjects: it goes on waiting, and comes again in its turn.
+ * Throws a RefusedError that names its suspensions where none of their receivers remains.
  */
 export async function resendEvent(
   id: string,

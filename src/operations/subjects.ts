@@ -63,7 +63,7 @@ export const SUBJECT = z
 
 export type Subject = z.infer<typeof SUBJECT>;
 
-/** Filter of subjects: all given members must match; of several words in one list, any. Times in ms. */
+/** Filter of subjects: all given members must match; of several values in one list, any. Times in ms. */
 export type SubjectFilter = {
   kinds: readonly string[];
   statuses: readonly string[];

@@ -5,7 +5,7 @@ import type { Settled } from '../store/suspensions.ts';
 import { isoTime, isoTimeOrNull } from './moment.ts';
 import { type OperationContext, UnknownError } from './operation.ts';
 
-/** A subject that left the config and may come back. */
+/** A subject that was removed from the config and may come back. */
 export const SUSPENDED = z
   .object({
     subject: z.string().describe('What was named, such as `wallet:0x…`.'),
@@ -43,7 +43,7 @@ export const DROPPED = z
 
 export type Dropped = z.infer<typeof DROPPED>;
 
-/** Places in the lists: the root after which suspensions go on, and the member before which dropped events go on. */
+/** Places in the lists: the subscription key before the next suspensions, and the member before the next dropped events. */
 export const SUSPENDED_PLACE = z.object({ after: z.string().max(500) });
 export const DROPPED_PLACE = z.object({ before: z.string().max(600) });
 

@@ -156,7 +156,7 @@ export const UNMATCHED_PLACE = z.object({ entry: z.string().regex(/^\d{1,15}-\d{
 
 type UnmatchedPlace = z.infer<typeof UNMATCHED_PLACE>;
 
-/** Lists a page of the events that no receiver gets, the newest first. Omits those that have left the log. */
+/** Lists a page of the events that no receiver gets, the newest first. Omits those that have expired from the log. */
 export async function listUnmatched(
   { from, limit }: { from: UnmatchedPlace | null; limit: number },
   { stores: { events, unmatched } }: OperationContext,

@@ -20,7 +20,7 @@ const LEASE_MS = 10_000;
 
 const LONGEST_WAIT_MS = 3_600_000;
 
-/** Interval for probing an endpoint that fails, and for reading the final head of an endpoint that checks wait for. */
+/** Interval for probing an endpoint that fails, and for reads of the final head of an endpoint that checks wait for. */
 const PROBE_MS = 10_000;
 
 /** The name for no endpoint, used by checks that ended in an error of our own. */
@@ -28,7 +28,7 @@ const NO_ENDPOINT = '';
 
 const TRIMMED_AT_ONCE = 500;
 
-/** Reason of a check whose chain has left the config: the check is requested anew when the chain is back. */
+/** Reason of a check whose chain was removed from the config: the check is requested anew when the chain is back. */
 export const CHAIN_LEFT = 'chain-not-configured';
 
 /** Reason of a check that waits for logs that other checks hold. */
@@ -48,7 +48,7 @@ const STATED = z.object({
   sent: z.string().nullable().default(null),
 });
 
-/** The last response of one endpoint: its outcome in one word, and the reason where it failed. */
+/** The last response of one endpoint: its outcome as one name, and the reason where it failed. */
 const LAST_READING = z.object({ endpoint: z.string(), outcome: z.string(), reason: z.string().optional() });
 
 const TIME_OR_NONE = z.union([z.literal('').transform(() => null), INTEGER_TEXT]);
@@ -221,7 +221,7 @@ export class CheckStore {
     });
     const claimed = found.claimed.flatMap(({ id, fields }) => {
       const check = this.#read(id, fields);
-      // A check of a newer version is left to that version: its claim expires.
+      // A check of a newer version waits for that version: its claim expires.
       return check === null ? [] : [{ ...check, token }];
     });
     const { nowMs, nextMs, heads } = found;
@@ -236,7 +236,7 @@ export class CheckStore {
     });
   }
 
-  /** Requests checks anew that ended because one of these chains had left the config, a bounded number. Returns how many. */
+  /** Requests checks anew that ended by the removal of these chains, a bounded number. Returns how many. */
   async reopen(chains: readonly string[]): Promise<number> {
     return scripts.reopenChecks(this.#redis, { keys: this.#keys, args: { most: REOPENED_AT_ONCE, chains } });
   }

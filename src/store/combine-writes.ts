@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 
 /**
- * Joins the writes of one turn of the event loop, for a fraction of their cost. They keep their order and leave in that turn.
+ * Joins the writes of one turn of the event loop, for a fraction of their cost. They retain their order, and that turn.
  */
 export function combineWrites(redis: Redis): void {
   redis.on('connect', () => {

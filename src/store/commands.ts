@@ -13,7 +13,7 @@ export const SCHEMA_VERSION = 2;
 
 const FOLDER = new URL('./commands/', import.meta.url);
 
-/** A line of a script that stands for a file of `commands/include`. */
+/** A line of a script that represents a file of `commands/include`. */
 const INCLUDE = /^-- @include ([a-z-]+)$/gm;
 
 /** A key or an argument by its name, as scripts write it: `KEYS.plan`, `#ARGV.ids`, `ARGV.ids[i]`, `ARGV.polls[i].token`. */

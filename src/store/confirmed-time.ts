@@ -12,7 +12,7 @@ import { storedMs } from './stored.ts';
  * `Date` of the upstream's newest responses and its wall clock, and a script (commands/confirm-time-3.lua) moves the state.
  * Clocks that are less than 2 min apart count as equal.
  *
- * | State   | confirmedMs       | Entered when                               | Left                                            |
+ * | State   | confirmedMs       | Entered when                               | Ended                                           |
  * |---------|-------------------|--------------------------------------------|-------------------------------------------------|
  * | steady  | Redis time; at    | there is none yet, and the log is empty or | Redis time went on otherwise than the monotonic |
  * |         | least what it was | goes on to now                             | clock of a process ─► jumped, with an operator  |
@@ -30,7 +30,7 @@ import { storedMs } from './stored.ts';
  * names the clock that differs.
  *
  * A paused process is no jump: its monotonic clock went on too. That of a machine that was suspended did not; this
- * looks like a jump, and responses confirm it.
+ * resembles a jump, and responses confirm it.
  */
 export const CLOCK_STATES = ['steady', 'jumped', 'stopped'] as const;
 

@@ -21,7 +21,7 @@ const DISCONNECT_TIMEOUT_MS = 500;
 /** Interval for fetching the nodes of a Cluster: those of the config may be gone when the others are needed. */
 const CLUSTER_NODES_EVERY_MS = 10_000;
 
-/** Interval at which a command looks for the Cluster node that accepts it, while none does. */
+/** Interval at which a command searches for the Cluster node that accepts it, while none does. */
 const CLUSTER_RETRY_MS = 200;
 
 /**
@@ -147,7 +147,7 @@ function watched(redis: Redis): Redis {
 }
 
 /**
- * As `watched`, for the connection to each node; without it the client asks the others who has taken its place.
+ * As `watched`, for the connection to each node; without it the client asks the others for its replacement.
  *
  * A client that has lost all its nodes begins anew with its `startupNodes`. The config may name a single one, and that one may
  * be frozen: so the nodes that the Cluster last reported are stored there too, after the `named`.

@@ -17,11 +17,11 @@ const SUBSCRIPTION = z.object({
   warnBeforeMs: z.number().nullable().default(null),
   /** Missing in data of a version without checks on chains. */
   recipients: z.array(z.string()).default([]),
-  /** Receivers that it had when they left the config, and that have not returned since. */
+  /** Receivers that it had when they were removed from the config, and that have not returned since. */
   awayReceivers: z.array(z.string()).default([]),
   /** Receivers that joined it after its start: the newest entry of the log then, and the time of that sync, ms of Redis time. */
   joined: z.record(z.string(), z.object({ entry: z.string(), atMs: z.number() })).default({}),
-  /** Time at which it left the config, ms of Redis time; null while it is in it. */
+  /** Time at which it was removed from the config, ms of Redis time; null while it is in it. */
   removedAtMs: z.number().nullable(),
 });
 
@@ -64,7 +64,7 @@ const ROUTE_TEXT = JSON_TEXT.pipe(ROUTE);
 /** A subscription in the registry; `order` is its place in the config. */
 export type StoredSubscription = z.infer<typeof SUBSCRIPTION>;
 
-/** A receiver in the registry. One that left the config is `removed` and keeps its backlog. */
+/** A receiver in the registry. One removed from the config is `removed` and retains its backlog. */
 export type StoredReceiver = z.infer<typeof RECEIVER>;
 
 /** A receiver that is not removed. */

@@ -30,7 +30,7 @@ export type OpeningOrder = {
 /** The result of opening a delivery; see commands/open-deliveries-6.lua. */
 export type Opened = 'opened' | 'open' | 'opened-waiting' | 'waiting' | 'done';
 
-/** A delivery that this process claimed, with the log entry of its event; null when that has left the log. */
+/** A delivery that this process claimed, with the log entry of its event; null when that has expired from the log. */
 export type ClaimedDelivery = { id: string; fact: DeliveryFact; entry: readonly string[] | null };
 
 /**
@@ -138,7 +138,7 @@ export class DeliveryStore {
     }
     return {
       nowMs,
-      // A claimed entry without a fact leaves room for another.
+      // A claimed entry without a fact frees a slot for another.
       waitMs: claimed.length < found.claimed.length ? 0 : waitMs,
       subscriptions: Object.entries(subscriptions),
       claimed,
@@ -223,7 +223,7 @@ export class DeliveryStore {
   }
 
   /**
-   * Restarts dead letters, keeping the record of all attempts. `fence` is the relay's token, '' for the operator. Returns how
+   * Restarts dead letters, with the record of all attempts. `fence` is the relay's token, '' for the operator. Returns how
    * many are open again; null when another process relays now.
    */
   async renew(fence: string, receiver: string, ids: readonly string[]): Promise<number | null> {

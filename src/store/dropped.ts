@@ -5,7 +5,7 @@ import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 import { scripts } from './scripts.ts';
 
-/** The reasons why a delivery is never made, with their words for the operator. */
+/** The reasons why a delivery is never made, with their texts for the operator. */
 export const DROP_REASONS = {
   retention: 'the retention of events has ended before they were delivered',
   away: 'the retention of events has ended while the receiver was out of the config',

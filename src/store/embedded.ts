@@ -325,7 +325,7 @@ export async function findEmbedded(dataDir: string): Promise<RedisTarget> {
   );
 }
 
-/** Words the error for a `dataDir` that cannot be written to. */
+/** Formats the error for a `dataDir` that cannot be written to. */
 export function unusableFolder(dataDir: string, found: string): string {
   return `dataDir ${dataDir}: found a folder that cannot be used (${found}), expected one that this user may make and write to; give it to them, or choose another dataDir`;
 }

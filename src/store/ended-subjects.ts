@@ -5,16 +5,16 @@ import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
 
 /*
- * The states of a subject that nobody tracks any more. None expires by a clock of Redis: the moves are made by
+ * The states of a subject that is tracked no more. None expires by a clock of Redis: the moves are made by
  * the repeating check, by confirmed time (see confirmed-time.ts), a bounded number at a time, oldest first.
  *
- *   state    | stored as                              | leaves it when
+ *   state    | stored as                              | ends when
  *   ---------|----------------------------------------|-------------------------------------------------------------------
- *   tracked, | whole, not in `ended`                  | its tracking ends, or nobody names it any more: ended
+ *   tracked, | whole, not in `ended`                  | its tracking ends, or it is named no more: ended
  *   or named |                                        |
  *   ended    | whole; in `ended` since it was shown   | a response shows it: ended anew. The retention has passed: held,
  *            | last, or its tracking has ended        | or absent where nothing holds it
- *   held     | compact, with `shownAtMs`; checked     | a response shows it: ended. No claim by a named subject is left, and
+ *   held     | compact, with `shownAtMs`; checked     | a response shows it: ended. No claim by a named subject remains, and
  *            | once a day                             | of each wallet that claims it all pages were read, by a sweep that
  *            |                                        | began after `shownAtMs`: absent
  *   absent   | compact, with `absentAtMs`; in `ended` | a response shows it: ended. The retention has passed: removed, or

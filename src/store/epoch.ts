@@ -10,7 +10,7 @@ import { storedMs } from './stored.ts';
 
 /*
  * The epoch of the data: 1, and one more after each time that Redis went back (an older dump, a replica that was behind, an
- * append-only file that was cut, or nothing left at all). All processes share its state, which scripts move.
+ * append-only file that was cut, or nothing at all). All processes share its state, which scripts move.
  *
  * | State        | Redis                                             | Commits     | Moves                                   |
  * |--------------|---------------------------------------------------|-------------|-----------------------------------------|
@@ -67,7 +67,7 @@ export class Epoch {
   #onLookDue: () => void = () => undefined;
   /** The last restore that `onRestored` was called for. */
   #noticed: Restore | null = null;
-  /** Root -> start of its subscription, ms, as this process has written or found it. */
+  /** Subscription key -> start of its subscription, ms, as this process has written or found it. */
   starts: ReadonlyMap<string, number> = new Map();
 
   constructor(parts: EpochDeps) {
@@ -125,7 +125,7 @@ export class Epoch {
     this.#seen = { ...this.#seen, revision, digest };
   }
 
-  /** Returns the start (ms) for roots that are missing in Redis and may have been lost; null for now. */
+  /** Returns the start (ms) for subscription keys that are missing in Redis and may have been lost; null for now. */
   startOf(root: string): number | null {
     const restore = this.behind;
     const fromMs = restore?.fromMs ?? restore?.untilMs ?? null;

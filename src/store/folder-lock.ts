@@ -21,8 +21,8 @@ export class FolderInUse extends Error {
 
 /**
  * The lock of one process on a folder. The system holds it, not a file's content: it ends with the process however that ends,
- * and never becomes stale. Node has no `flock`; its SQLite takes the lock of `fcntl` on an empty file, and also keeps two
- * owners in one process apart. A pid file is for messages only.
+ * and never becomes stale. Node has no `flock`; its SQLite acquires the lock of `fcntl` on an empty file, and also
+ * separates two owners in one process. A pid file is for messages only.
  */
 export class FolderLock {
   readonly #database: DatabaseSync;

@@ -19,7 +19,7 @@ export class Keys {
     return `${this.root}:subject:${id}`;
   }
 
-  /** hash: root of a claim -> `<at ms>:<history before, seconds>:<served 0|1>`. Stored like the snapshot. */
+  /** hash: subscription key of a claim -> `<at ms>:<history before, seconds>:<served 0|1>`. Stored like the snapshot. */
   claims(id: SubjectId | ''): string {
     return `${this.root}:claims:${id}`;
   }
@@ -120,27 +120,27 @@ export class Keys {
     return `${this.root}:counts`;
   }
 
-  /** hash: root -> since when a subscription names it, or it is tracked by itself, ms. Removed when neither is so. */
+  /** hash: subscription key -> since when it is named, or tracked by itself, ms. Removed when neither is so. */
   get wanted(): string {
     return `${this.root}:wanted`;
   }
 
-  /** hash: root that left the config -> since when (ms) and the roots that continue it, one a line. Stored for the retention. */
+  /** hash: removed subscription key -> since when (ms) and the keys that continue it, one a line. Stored for the retention. */
   get continued(): string {
     return `${this.wanted}:continued`;
   }
 
-  /** hash: root that left the config -> its suspension, `out:<ms>` or `back:<ms>`, see store/suspensions.ts. */
+  /** hash: removed subscription key -> its suspension, `out:<ms>` or `back:<ms>`, see store/suspensions.ts. */
   get suspended(): string {
     return `${this.wanted}:suspended`;
   }
 
-  /** zset: suspension -> since when, ms; 0 while a sync makes it. A root whose suspension is missing here is in the config. */
+  /** zset: suspension -> since when, ms; 0 while a sync makes it. A key whose suspension is missing here is in the config. */
   get suspensions(): string {
     return `${this.wanted}:suspensions`;
   }
 
-  /** zset: `<number> <entry> <event id> <root>` of an event that waits for a suspended root -> 0, in the order of arrival. */
+  /** zset: `<number> <entry> <event id> <root>` of an event that waits for a suspended key -> 0, in the order of arrival. */
   get withheld(): string {
     return `${this.wanted}:withheld`;
   }
@@ -151,7 +151,7 @@ export class Keys {
   }
 
   /**
-   * hash: root -> `<at ms>:<the same on the upstream's clock, seconds>`, or that it is not settled
+   * hash: subscription key -> `<at ms>:<the same on the upstream's clock, seconds>`, or that it is not settled
    * (commands/resolve-subscription-start-2.lua).
    */
   get since(): string {
@@ -188,7 +188,7 @@ export class Keys {
     return `${this.root}:tracked:ended`;
   }
 
-  /** hash: quote -> its imported content, JSON. Removed when it has left the config and nobody tracks it. */
+  /** hash: quote -> its imported content, JSON. Removed when it is no longer in the config and not tracked. */
   get importedQuotes(): string {
     return `${this.root}:imported-quotes`;
   }
@@ -210,7 +210,7 @@ export class Keys {
     return `${this.root}:estimates`;
   }
 
-  /** hash: name -> definition of a subscription, JSON; one that left the config stays for its committed events. */
+  /** hash: name -> definition of a subscription, JSON; one removed from the config stays for its committed events. */
   get subscriptions(): string {
     return `${this.root}:subscriptions`;
   }
@@ -220,7 +220,7 @@ export class Keys {
     return `${this.root}:routes`;
   }
 
-  /** hash: name -> definition of a receiver, JSON; one that left the config stays with its backlog. */
+  /** hash: name -> definition of a receiver, JSON; one removed from the config stays with its backlog. */
   get receivers(): string {
     return `${this.root}:receivers`;
   }

@@ -14,9 +14,9 @@ export type UnreadableEntry = {
 };
 
 /**
- * One entry of the log. `event`: a fact with the claims (by root) that it matches, and the suspended ones for which it waited
- * (`withheld`). `subscribers`: claims that came later, or back (`isSuspended`), and match the event at `entry`. `operator`: an
- * event about the daemon's own surroundings. The content of an entry of an unknown kind decides which it counts as.
+ * One entry of the log. `event`: a fact with the claims (by subscription key) that it matches, and the suspended ones for
+ * which it waited (`withheld`). `subscribers`: claims that came later, or back (`isSuspended`), and match the event at
+ * `entry`. `operator`: an event about the daemon's own surroundings. Content decides the kind of an unknown one.
  */
 export type LogEntry =
   | { kind: 'event'; id: string; event: Event; roots: string[]; withheld: string[] }
@@ -82,7 +82,7 @@ export function parseEntry(id: string, list: readonly string[]): LogEntry {
   };
 }
 
-/** Completes a root that ends with its bar by the subject of the event. */
+/** Completes a subscription key that ends with its bar by the subject of the event. */
 function wholeRoot(root: string, subject: string): string {
   return root.endsWith('|') ? `${root}${subject}` : root;
 }

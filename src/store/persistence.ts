@@ -51,7 +51,7 @@ export function isKept(persistence: Persistence): boolean | null {
   }
 }
 
-/** Words the warning about a persistence; null where there is none. */
+/** Formats the warning about a persistence; null where there is none. */
 export function persistenceWarning(persistence: Persistence): string | null {
   switch (persistence.kind) {
     case 'append-only':

@@ -48,11 +48,11 @@ export type PollStart = Known & {
   route: RouteDefinition | null;
   /** The sweep of the polled page; null for the subject itself. */
   sweep: StoredSweep | null;
-  /** Root -> `<ms of the claim>:<the same time on the upstream's clock, seconds>`, as far as it is known. */
+  /** Subscription key -> `<ms of the claim>:<the same time on the upstream's clock, seconds>`, as far as it is known. */
   subscribedAt: ReadonlyMap<string, string>;
 };
 
-/** Longest delay with which a poll keeps its slot; later ones get another, so that no second has more than its share. */
+/** Longest delay with which a poll retains its slot; later ones get another, so that no second has more than its share. */
 const LATE_MS = 30;
 
 /** The stores that parse the parts of a start. */

@@ -91,7 +91,7 @@ export class ReceiverStore {
   }
 
   /**
-   * Queues a bounded part of the waiting deliveries, under the relay's token. `enabled`: none was left; `held`: no step is
+   * Queues a bounded part of the waiting deliveries, under the relay's token. `enabled`: none remained; `held`: no step is
    * allowed.
    */
   async resume(token: string, name: string, most: number): Promise<'enabled' | 'more' | 'held'> {
@@ -107,7 +107,7 @@ export class ReceiverStore {
   }
 }
 
-/** Moves as JSON, by receiver and word, without time and reason: every attempt carries one, and few of them are reported. */
+/** Moves as JSON, by receiver and name, without time and reason: every attempt carries one, and few of them are reported. */
 const TEMPLATES = new Map<string, string>();
 
 const REASON = '%REASON%';

@@ -63,7 +63,7 @@ export class Registry {
     subscriptions: new Map(),
   };
 
-  /** Time of the next check of the roots that left the config, own clock: there can be as many as wallets. */
+  /** Time of the next check of the removed subscription keys, own clock: there can be as many as wallets. */
   #pruneContinuedAtMs = 0;
 
   constructor(
@@ -81,11 +81,11 @@ export class Registry {
 
   /**
    * Syncs the registry with a config. New receivers come first, with a cursor at the end of the log, so that no event of a new
-   * subscription is before its receiver's cursor. Receivers that come back are written last, before their roots: the relay
-   * would move them past events of subscriptions that do not name them yet. The last sync has the newest config, and only it
-   * removes; the others see that by the digest. A repeated sync changes nothing. New subjects are polled soon.
+   * subscription is before its receiver's cursor. Receivers that come back are written last, before their subscription keys:
+   * the relay would move them past events of subscriptions that do not name them yet. The last sync has the newest config, and
+   * only it removes; the others see that by the digest. A repeated sync changes nothing. New subjects are polled soon.
    *
-   * The order is safe for a crash between any two steps: roots are continued while their predecessors are still wanted, and by
+   * The order is safe for a crash between any two steps: keys are continued while their predecessors are still wanted, and by
    * definitions that still have their receivers.
    */
   async sync(wanted: Desired, newestEntry: string): Promise<void> {
@@ -103,7 +103,7 @@ export class Registry {
     const reload = { stored: storedRoots, named, continued: goesOn, stays, suspended, present };
     const leaving = planSuspensions(reload, { isGraced: wanted.graceSpanMs > 0 });
     const ended = new Set(leaving.ended);
-    // Suspended roots are wanted like those that stay.
+    // Suspended subscription keys are wanted like those that stay.
     const remaining = new Set(
       [...known.keys(), ...leaving.narrowed.map(({ root }) => root)].filter((root) => !ended.has(root)),
     );
@@ -112,7 +112,7 @@ export class Registry {
     const making = await this.suspensions.begin(leaving);
     // The definitions that are written next no longer have the receivers of these.
     if (making !== null) await this.suspensions.mark(making.out, leaving.out.filter(isNarrowed));
-    // A receiver that joins a subscription in the sync that continues a root under it has the start of that root.
+    // A receiver that joins a subscription in the sync that continues a key under it has the start of that key.
     const stampMs = await readStamp(this.#redis, this.#keys);
     await this.#noteContinued(continued, {
       isWanted: (root) => roots.has(root) || remaining.has(root),
@@ -150,14 +150,14 @@ export class Registry {
     await this.suspensions.complete(making);
   }
 
-  /** Reads the wanted roots of all earlier configs, with those of them that are suspended. */
+  /** Reads the wanted subscription keys of all earlier configs, with those of them that are suspended. */
   async #stored(): Promise<{
     stored: [string, string][];
     known: Map<string, number>;
     suspended: Map<string, SuspendedState>;
     storedRoots: StoredRoot[];
   }> {
-    // A root whose time is of another shape is wanted anew. Subjects that are tracked by themselves belong to no config.
+    // A subscription key whose time is of another shape is wanted anew. Subjects tracked by themselves belong to no config.
     const stored = Object.entries(await this.#redis.hgetall(this.#keys.wanted)).filter(
       ([root]) => !isTrackedRoot(root),
     );
@@ -167,8 +167,8 @@ export class Registry {
   }
 
   /**
-   * Splits the roots whose subscription has lost some of their receivers (see `partRoots`), by the definitions that still have
-   * them: a crash between any two steps leaves roots that count for the same receivers.
+   * Splits the subscription keys whose subscription has lost some of their receivers (see `partRoots`), by the definitions
+   * that still have them: a crash between any two steps leaves keys that count for the same receivers.
    */
   async #partRoots(wanted: Desired, named: readonly SubscribedSubject[]): Promise<void> {
     const { storedRoots, suspended, known } = await this.#stored();
@@ -213,7 +213,7 @@ export class Registry {
     return [...known].map(([root, atMs]) => {
       const { subscription, receivers: narrowed } = parseClaimRoot(root);
       const all = definitions.get(subscription)?.receivers ?? [];
-      // A suspended root counts for its own receivers, whatever its subscription has meanwhile.
+      // A suspended subscription key counts for its own receivers, whatever its subscription has meanwhile.
       if (narrowed !== null && suspended.has(root)) return { root, atMs, receivers: narrowed };
       return {
         root,
@@ -224,8 +224,8 @@ export class Registry {
   }
 
   /**
-   * Writes the roots that continue those that leave. After several reloads each root leads to those that are wanted now; also
-   * one that came back with a later start: a transfer that was not polled meanwhile has its claim from before.
+   * Writes the subscription keys that continue removed ones. After several reloads each key leads to those that are wanted
+   * now; also one that came back with a later start: a transfer that was not polled meanwhile has its claim from before.
    */
   async #noteContinued(
     continued: readonly ContinuedRoot[],
@@ -241,7 +241,7 @@ export class Registry {
     const over: string[] = [];
     for (const left of new Set([...Object.keys(stored), ...next.keys()])) {
       const [atMs = '', ...before] = stored[left]?.split('\n') ?? [];
-      // A root that is continued for readers of the log alone may itself stay, suspended.
+      // A subscription key that is continued for readers of the log alone may itself stay, suspended.
       const later = before.flatMap((root) => [...(next.get(root) ?? []), ...(isWanted(root) ? [root] : [])]);
       const roots = new Set([...(next.get(left) ?? []), ...later]);
       roots.delete(left);
@@ -275,7 +275,7 @@ export class Registry {
     }
   }
 
-  /** Writes all receivers but those that had left the config and come back; returns these. */
+  /** Writes all receivers but those that had been removed from the config and come back; returns these. */
   async #syncReceivers(receivers: Desired['receivers'], newestEntry: string): Promise<Desired['receivers']> {
     const names = new Set(receivers.map((receiver) => receiver.name));
     await this.#syncAdded();
@@ -300,7 +300,7 @@ export class Registry {
     }
   }
 
-  /** Stores the definitions of new subscriptions, before their roots. */
+  /** Stores the definitions of new subscriptions, before their subscription keys. */
   async #addSubscriptions(wanted: Desired['subscriptions']): Promise<void> {
     for (const [name, definition] of definitionsOf(wanted)) {
       await this.#redis.hsetnx(this.#keys.subscriptions, name, JSON.stringify(definition));
@@ -308,8 +308,8 @@ export class Registry {
   }
 
   /**
-   * Stores the definitions of subscriptions; one that left the config is marked and stays for its committed events. A receiver
-   * that left the config stays noted with its subscriptions until it is back: one of them may be renamed meanwhile, and its
+   * Stores the definitions of subscriptions; one removed from the config is marked and stays for its committed events. A receiver
+   * removed from the config stays noted with its subscriptions until it is back: one of them may be renamed meanwhile, and its
    * receivers still get its earlier events. A receiver that joins a subscription gets its events behind the newest entry.
    */
   async #syncSubscriptions({ subscriptions, receivers }: Desired, sync: Joined): Promise<void> {
@@ -363,7 +363,7 @@ export class Registry {
     return own;
   }
 
-  /** Removes roots. The next poll of a subject that nobody names ends its tracking; it is stored for the retention. */
+  /** Removes subscription keys. The next poll of an unnamed subject ends its tracking; it is stored for the retention. */
   async #unwant(roots: readonly string[], named: ReadonlySet<string>): Promise<void> {
     await this.#redis.hdel(this.#keys.wanted, ...roots);
     await this.#redis.hdel(this.#keys.since, ...roots);
@@ -443,8 +443,8 @@ export class Registry {
   }
 
   /**
-   * Returns, for roots that have left the config, those that continue them, and the time since when they do (Redis time, ms).
-   * Omits suspended roots, and those of a root that is back.
+   * Returns, for subscription keys removed from the config, those that continue them, and the time since when they do (Redis time, ms).
+   * Omits suspended keys, and those of a key that is back.
    */
   async continuing(roots: readonly string[]): Promise<Map<string, Continuing>> {
     const distinct = [...new Set(roots)];
@@ -471,7 +471,7 @@ export class Registry {
     );
   }
 
-  /** Returns the subscriptions of some claims' roots, by name; also those that left the config. */
+  /** Returns the subscriptions of some claims' subscription keys, by name; also those removed from the config. */
   async subscriptions(roots: readonly string[]): Promise<Map<string, StoredSubscription>> {
     const names = [...new Set(roots.map((root) => parseClaimRoot(root).subscription))];
     const texts = await Promise.all([
@@ -519,7 +519,7 @@ export class Registry {
     return own;
   }
 
-  /** Removes subscriptions that left the config before a time (ms): their events are gone as well. */
+  /** Removes subscriptions that were removed from the config before a time (ms): their events are gone as well. */
   async prune(beforeMs: number): Promise<void> {
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
       const removedAtMs = this.#definitions.subscription(name, text)?.removedAtMs ?? null;
@@ -538,9 +538,7 @@ export class Registry {
     }
   }
 
-  /**
-   * Returns a root's subscription time on the upstream's clock. `dateMs`: `Date` of a new response; the first process decides.
-   */
+  /** Returns a key's subscription time on the upstream's clock. `dateMs`: `Date` of a response; the first process decides. */
   async subscribedAt(claim: { root: string; atMs: number }, dateMs: number | null): Promise<SubscribedAt> {
     const args = { key: claim.root, atMs: claim.atMs, dateMs };
     return scripts.resolveSubscriptionStart(this.#redis, { keys: this.#keys, args });
@@ -559,7 +557,7 @@ export class Registry {
 /** Range of a subscription's time on the upstream's clock, seconds; equal ends where known. `news`: the newly known part. */
 export type SubscribedAt = Awaited<ReturnType<typeof scripts.resolveSubscriptionStart>>;
 
-/** A root to be wanted: its start (ms as text, empty for now), and the root that it continues (empty for none). */
+/** A subscription key to be wanted: its start (ms as text, empty for now), and the key that it continues (empty: none). */
 type WantedRoot = { root: string; subject: SubjectId; at: string; from: string };
 
 function namedSubjects({ subscriptions }: Desired): SubscribedSubject[] {
@@ -587,7 +585,7 @@ function definitionsOf(wanted: Desired['subscriptions']): Map<string, StoredSubs
   );
 }
 
-/** Roots that continue another one, and the time since when they do, ms of Redis time. */
+/** Subscription keys that continue another one, and the time since when they do, ms of Redis time. */
 export type Continuing = { roots: string[]; atMs: number };
 
 type Joined = StoredSubscription['joined'][string];

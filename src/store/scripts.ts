@@ -333,7 +333,7 @@ export const scripts = {
     },
     reply: reply.fields({ checked: reply.number, dropped: reply.number }),
   }),
-  /** Drops a part of the events that wait for a suspension, or that have left the log. */
+  /** Drops a part of the events that wait for a suspension, or that have expired from the log. */
   dropWaiting: script({
     file: 'drop-waiting-1',
     keys: ['wanted'],
@@ -386,7 +386,7 @@ export const scripts = {
     },
     reply: reply.oneOf('stale', 'answer', ''),
   }),
-  /** Ends suspended roots: no subscription wants them any more. */
+  /** Ends suspended subscription keys: no subscription wants them any more. */
   endSuspended: script({
     file: 'end-suspended-2',
     keys: ['wanted', 'since'],
@@ -706,8 +706,8 @@ export const scripts = {
     reply: reply.number,
   }),
   /**
-   * Appends to the log a part of the events that waited for a suspension which has come back, for its roots
-   * alone.
+   * Appends to the log a part of the events that waited for a suspension which has come back, for its
+   * subscription keys alone.
    */
   releaseWaiting: script({
     file: 'release-waiting-2',
@@ -754,8 +754,8 @@ export const scripts = {
     reply: reply.number,
   }),
   /**
-   * Reopens checks that ended as not checked because their chain had left the config, a bounded part of them
-   * at a time.
+   * Reopens checks that ended as not checked because their chain was removed from the config, a bounded part
+   * of them at a time.
    */
   reopenChecks: script({
     file: 'reopen-checks-1',
@@ -852,7 +852,7 @@ export const scripts = {
     args: { atMs: arg.optional(arg.text) },
     reply: reply.number,
   }),
-  /** Returns the time on the upstream's clock at which a subscription began to name a root. */
+  /** Returns the time on the upstream's clock at which a subscription began to name a subject. */
   resolveSubscriptionStart: script({
     file: 'resolve-subscription-start-2',
     keys: ['since', 'clock'],
@@ -881,7 +881,7 @@ export const scripts = {
   }),
   /**
    * Continues the enabling of a receiver: queues a bounded part of the deliveries that wait for another try,
-   * and allows attempts when none is left.
+   * and allows attempts when none remains.
    */
   resume: script({
     file: 'resume-4',
@@ -1047,7 +1047,7 @@ export const scripts = {
     reply: reply.flag,
   }),
   /**
-   * Makes events of the log that no longer lead to some receiver wait again, for those of their roots that
+   * Makes events of the log that no longer lead to some receiver wait again, for those of their keys that
    * were suspended before the match.
    */
   waitAgain: script({

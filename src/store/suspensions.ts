@@ -21,25 +21,25 @@ import {
 } from './waiting-events.ts';
 
 /*
- * A claim that leaves the config is suspended before it is removed. A root (`<subscription>|<named subject>`) is in one state:
+ * A removed claim is suspended first. A subscription key (`<subscription>|<named subject>`) is in one state:
  *
- *   state         | stored as                         | polled          | its events     | leaves it when
+ *   state         | stored as                         | polled          | its events     | ends when
  *   --------------|-----------------------------------|-----------------|----------------|---------------------------------
- *   in the config | `wanted` has it, and it has no    | as usual        | are delivered  | a reload leaves it out: suspended;
+ *   in the config | `wanted` has it, and it has no    | as usual        | are delivered  | a reload omits it: suspended;
  *                 | suspension                        |                 |                | ended where `graceSpan` is 0s, or
- *                 |                                   |                 |                | where other roots lead on to all of
+ *                 |                                   |                 |                | where other keys lead on to all of
  *                 |                                   |                 |                | its receivers (a rename)
  *   suspended     | `wanted` has it, and `suspended`  | with spare      | wait           | a reload names it, or its subject for
  *                 | has `out:<ms>`                    | budget          |                | one of its receivers: back. The span
  *                 |                                   |                 |                | is over, or `intentwatch remove`: ended
  *   back          | likewise, `back:<ms>`             | as usual        | wait behind    | nothing waits any more: in the config.
- *                 |                                   |                 | those before   | A reload leaves it out: suspended
+ *                 |                                   |                 | those before   | A reload omits it: suspended
  *   ended         | nothing has it                    | no more, unless | waiting ones:  | a reload names it: in the config from
  *                 |                                   | others want it  | dropped, named | then on
  *
- * All roots that one reload removes, or restores, are one suspension. A root is suspended as long as its suspension is in
- * `suspensions`: so the last waiting event and the return of all its roots are one step. This file makes the moves: a sync makes
- * suspensions (`begin`, `mark`, `complete`), the repeating check ends them (`settle`), an operator too (`end`).
+ * All keys that one reload removes, or restores, are one suspension. A key is suspended as long as its suspension is in
+ * `suspensions`: so the last waiting event and the return of all its keys are one step. This file makes the moves: a sync
+ * makes suspensions (`begin`, `mark`, `complete`), the repeating check ends them (`settle`), an operator too (`end`).
  */
 
 const CHUNK = 200;
@@ -63,7 +63,7 @@ export type Settled =
 /** The suspensions of one sync, before it is complete. */
 type Making = { out: string; back: string };
 
-/** The suspended roots, and the events that wait for them. */
+/** The suspended subscription keys, and the events that wait for them. */
 export class Suspensions {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -102,7 +102,7 @@ export class Suspensions {
     return making;
   }
 
-  /** Adds roots to a suspension that was begun: their events wait from now on. */
+  /** Adds subscription keys to a suspension that was begun: their events wait from now on. */
   async mark(suspension: string, roots: readonly string[]): Promise<void> {
     for (const chunk of chunks(roots, CHUNK)) {
       await this.#redis.hset(this.#keys.suspended, ...chunk.flatMap((root) => [root, suspension]));
@@ -110,8 +110,8 @@ export class Suspensions {
   }
 
   /**
-   * Suspends the parts of suspended roots since the same time, and releases the events of the whole to them: the whole is on
-   * its way back, to be completed by the sync that splits it or by the next one.
+   * Suspends the parts of suspended subscription keys since the same time, and releases the events of the whole to them: the
+   * whole is on its way back, to be completed by the sync that splits it or by the next one.
    */
   async part(parts: readonly ContinuedRoot[]): Promise<void> {
     const nowMs = await redisTimeMs(this.#redis);
@@ -142,7 +142,7 @@ export class Suspensions {
     await this.#forget();
   }
 
-  /** Makes events wait again for roots suspended by now. Returns how many do not: their roots are in the config, or nowhere. */
+  /** Makes events wait again for keys suspended by now. Returns how many do not: their keys are in the config, or nowhere. */
   async waitAgain(waiting: readonly WaitingEvent[]): Promise<number> {
     let current = 0;
     for (const chunk of chunks(waiting, CHUNK)) {
@@ -196,12 +196,12 @@ export class Suspensions {
     });
   }
 
-  /** True when a crash has left roots whose suspension is over. */
+  /** True when a crash interrupted the end of a suspension. */
   async #isLeft(): Promise<boolean> {
     return (await this.#redis.exists(this.#keys.suspensions)) === 0;
   }
 
-  /** Ends suspended roots at once. Returns the results; none where none of them is suspended. */
+  /** Ends suspended subscription keys at once. Returns the results; none where none of them is suspended. */
   async end(isMeant: (root: string) => boolean): Promise<Settled[]> {
     return this.#alone(async () => {
       const states = await this.states();
@@ -363,7 +363,7 @@ export class Suspensions {
     return { roots, waiting };
   }
 
-  /** Lists the suspended roots after one, ordered by name. */
+  /** Lists the suspended subscription keys after one, ordered by name. */
   async list({ after, count }: { after: string | null; count: number }): Promise<SuspendedRoot[]> {
     const since = await this.#suspensions();
     const all = Object.entries(await this.#redis.hgetall(this.#keys.suspended)).flatMap(

@@ -1,6 +1,6 @@
 import type { RedisClient } from './commands.ts';
 
-/** An event that waits, or waited, for a root: its place in the log, and its id. */
+/** An event that waits, or waited, for a subscription key: its place in the log, and its id. */
 export type WaitingEvent = { entry: string; eventId: string; root: string };
 
 /** An event that was dropped (Redis time, ms). `place` names it in the list. */
@@ -24,7 +24,7 @@ export function parseDropped(place: string): DroppedEvent | null {
   return { place, droppedMs: Number(ms), entry, eventId, root };
 }
 
-/** Reads all waiting events, once for each root, in the order of the log. */
+/** Reads all waiting events, once for each subscription key, in the order of the log. */
 export async function* eachWaiting(redis: RedisClient, key: string): AsyncGenerator<WaitingEvent> {
   for (let from = '-'; ; ) {
     const members = await redis.zrangebylex(key, from, '+', 'LIMIT', 0, MOST_READ);

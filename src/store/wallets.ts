@@ -18,7 +18,7 @@ export type OpenTransfers = readonly OpenTransfer[];
  * ingested last, and `same` a fingerprint of that response, where an equal one brings nothing new. `sweptAtMs`: when a sweep
  * that read all pages began, and `pages` how many there were; `readAtMs`: from when on all records of the wallet were shown,
  * by a sweep that read every one; `orderAtMs`: when they were last seen in the order newest first, `disorderAtMs`: in another;
- * `unnarrowedAtMs`: when a listing of one status last showed others; `missedAtMs`: when new transfers were last left unread,
+ * `unnarrowedAtMs`: when a listing of one status last showed others; `missedAtMs`: when new transfers were last not read,
  * which only a sweep that begins later finds; `headAnsweredAtMs`: when the response came by which the head was ingested last;
  * `cursorDiedAtMs`: when a cursor of a full sweep was refused last, and `cursorDiedAfterMs` how old it was; `arrivals`: how
  * often new transfers came; `limits`: of listings that had a page beyond its limits, how many records are requested. Redis

@@ -42,7 +42,7 @@ function* exceptionsAltered(account: DayAccount): Generator<Alteration> {
     const { least, most } = expected.get(keyOfException(exception)) ?? { least: 0, most: 0 };
     if (least !== most) continue;
     yield {
-      what: `${kind} ${subject} left out`,
+      what: `${kind} ${subject} omitted`,
       alter: (one) => ({ ...one, exceptions: one.exceptions.toSpliced(at, 1) }),
     };
     yield {
@@ -55,7 +55,7 @@ function* exceptionsAltered(account: DayAccount): Generator<Alteration> {
 function* rowsAltered({ report, day, lives, dayOf }: DayAccount): Generator<Alteration> {
   for (const [at, { subject }] of report.transfers.entries()) {
     yield {
-      what: `${subject} left out`,
+      what: `${subject} omitted`,
       alter: (one) => ({ ...one, transfers: one.transfers.toSpliced(at, 1) }),
     };
   }
@@ -65,7 +65,7 @@ function* rowsAltered({ report, day, lives, dayOf }: DayAccount): Generator<Alte
     const at = report.transfers.findIndex(({ subject }) => subject.toLowerCase() === transfer.subject);
     if (proof === undefined || at === -1) continue;
     yield {
-      what: `${transfer.subject} said to be ${proof}`,
+      what: `${transfer.subject} reported as ${proof}`,
       alter: (one) => ({
         ...one,
         transfers: one.transfers.map((row, place) => (place === at ? { ...row, proof } : row)),

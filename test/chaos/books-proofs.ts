@@ -20,7 +20,7 @@ export function proofDifferences({ transfers, checkedChains, wallets }: BooksTru
     return stated.flatMap((one) => {
       if (!checkedChains.has(one.chainId)) return [];
       const [says, expected] = [saidOf(one.payment), wordFor(one, isFundingProved)];
-      // The upstream may pay a recipient whom the config does not name; a single host is not believed against it.
+      // The upstream may pay a recipient that the config does not name; a single host is not believed against it.
       const isStranger = one.payment === 'destination' && !wallets.has(one.recipient.toLowerCase());
       const ofStranger = ONE_HOST.has(one.chainId) ? 'open' : 'disputed other-recipient';
       if (says === expected || (isStranger && says === ofStranger)) return [];

@@ -125,7 +125,7 @@ export async function booksRun({ seconds, seed, say, later }: BooksRun): Promise
     differences = differencesOf(reports, truth);
     return differences.length === 0;
   };
-  await eventually('the books say what the sandbox made', agree, DRAIN_MS).catch((error: unknown) =>
+  await eventually('the books have the transfers of the sandbox', agree, DRAIN_MS).catch((error: unknown) =>
     say(String(error)),
   );
   await eventually('the mail of the first day', () => mailServer.arrivals.length > 0, DRAIN_MS).catch(

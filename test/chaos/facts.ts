@@ -75,7 +75,7 @@ const VAULT = z.object({
 });
 
 await new Command('facts')
-  .description('Hold every fact that a daemon tells against what a sandbox with faults was asked to do.')
+  .description('Compare every fact that a daemon reports with the orders of a sandbox with faults.')
   .option('--seed <number>', 'the first seed: what is ordered, what is wrong, and when', Number, 1)
   .option('--seeds <number>', 'how many seeds, one after another', Number, 1)
   .action(async ({ seed, seeds }: { seed: number; seeds: number }) => {
@@ -152,7 +152,7 @@ async function run(seed: number, slower: number): Promise<Outcome> {
     await within('the last of each was shown', async () => isShownToTheEnd(ordered, await shownBy(sandbox)));
     // A superfluous report would come with the next poll of each wallet, which is stored by the time of the request after it.
     const sinceMs = Date.now();
-    await within('each wallet was looked at again', async () => {
+    await within('each wallet was polled again', async () => {
       const asked = (await sandbox.requests(sinceMs)).map(({ query }) => query.wallet?.toLowerCase());
       return wallets.every((wallet) => asked.filter((one) => one === wallet.toLowerCase()).length >= 2);
     });
@@ -371,5 +371,6 @@ function report(seed: number, { due, reported, excused, problems, ...outcome }: 
   if (outcome.evidence !== null) {
     process.stdout.write(`what was seen of seed ${seed}: ${outcome.evidence}\n`);
   }
-  if (outcome.isHeldUp) process.stdout.write(`seed ${seed} says little: most could not be funded in time\n`);
+  if (outcome.isHeldUp)
+    process.stdout.write(`seed ${seed} proves little: most could not be funded in time\n`);
 }

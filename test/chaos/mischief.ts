@@ -8,7 +8,7 @@ import type { Disruption } from './reckoning.ts';
 
 /** A process that stalls for so long, in ms, is slow, not dead: nothing may be reported twice because of it. */
 const STALL_MS = [1_000, 6_000] as const;
-const STALL = 'stands still';
+const STALL = 'is frozen';
 
 /** True when the victim was only slow for a while, and lost none of its work. */
 export function isStall({ what }: Disruption): boolean {

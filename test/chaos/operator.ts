@@ -56,7 +56,7 @@ async function liveInVirtualTime(
   const { liveMany, liveVirtually } = await import('../virtual/run.ts');
   const { first, seeds, acts } = lives;
   const addsUp = seeds === 1 ? await liveVirtually(first, named ?? acts, say) : await liveMany(lives, say);
-  // Processes that were killed in it have left handles open.
+  // Processes that were killed in it did not close their handles.
   process.exit(addsUp ? EXIT.done : EXIT.failed);
 }
 

@@ -41,10 +41,10 @@ const MAIL_EVENTS = ['*', '!*.updated'];
 type Options = { seconds?: number; seed: number; hostile: boolean };
 
 await new Command('chaos')
-  .description('Disturb two daemons at random moments and account for every status and every event.')
+  .description('Disturb two daemons at random times and account for every status and every event.')
   .option(
     '--seconds <duration>',
-    'how long to disturb (60, 60s, 2m; 60 if left out, with --hostile 20m)',
+    'how long to disturb (60, 60s, 2m; 60 if omitted, with --hostile 20m)',
     toSeconds,
   )
   .option('--seed <number>', 'decides what the upstream does and what is done to whom', Number, 1)

@@ -37,7 +37,7 @@ describe.each([...new Set(RULES.map((rule) => rule.section))])('%s', (section) =
 });
 
 /** `CONFORMANCE_SHOWN=write` writes the file anew; `npm run generate` makes the page of it. */
-test.skipIf(service !== null)('how often each thing was shown is as the page says', async () => {
+test.skipIf(service !== null)('the number of examples of each shape equals the one on the page', async () => {
   if (process.env.CONFORMANCE_SHOWN === 'write') {
     await writeFile(SHOWN_FILE, `${JSON.stringify(shown, null, 2)}\n`);
   }

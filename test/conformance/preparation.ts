@@ -77,7 +77,7 @@ function common({ quotesUrl, apiKey }: Sandbox, funderKey: `0x${string}`): Mater
   };
 }
 
-/** Ended material: transfers that lived by themselves, and a quote and a vault that nobody funded. */
+/** Ended material: transfers that lived by themselves, and an unfunded quote and vault. */
 async function endedMaterial(sandbox: Sandbox, funderKey: `0x${string}`): Promise<Material> {
   const { wallets, quotes, gaslessJobs, vaults } = sandbox.subjects();
   const wallet = firstOf(wallets, (address) => address.startsWith('0x'));

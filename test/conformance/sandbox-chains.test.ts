@@ -91,7 +91,7 @@ const exactly = ({ token, recipient, amount }: StatedPayment) => ({
 });
 
 describe('an EVM chain', () => {
-  test.each(EVM)('%d says who it is, and links its blocks', async (chainId) => {
+  test.each(EVM)('%d states its chain id, and links its blocks', async (chainId) => {
     const client = clientOf(chainId);
     expect(await client.getChainId()).toBe(chainId);
     const head = await client.getBlock();
@@ -105,7 +105,7 @@ describe('an EVM chain', () => {
     );
   });
 
-  test('says what is safe and what is final, as far behind as it is reported', async () => {
+  test('states the safe and the final block, as far behind as reported', async () => {
     const client = clientOf(10);
     await control('/chains', { chainId: 10, finality: { blocks: 64 } });
     const [final, safe, latest] = [
@@ -181,7 +181,7 @@ describe('a lie about a payment', () => {
     expect(await movesOf(payment)).toContainEqual({ ...rest, amount: amount - amount / 100n });
   });
 
-  test('other-recipient pays somebody else', async () => {
+  test('other-recipient pays another address', async () => {
     const payment = await paid({ lie: 'other-recipient' });
     const moved = (await movesOf(payment)).find(({ amount }) => amount === BigInt(payment.amount));
     expect(moved?.token).toBe(payment.token.toLowerCase());
@@ -212,14 +212,14 @@ describe('a lie about a payment', () => {
     expect((await movesOf(second)).filter(({ amount }) => amount === BigInt(first.amount))).toHaveLength(1);
   });
 
-  test('reused as a refund states what was delivered to another intent', async () => {
+  test('reused as a refund states the delivery of another intent', async () => {
     const first = await paid({ to: 8453, from: 10, amount: '71000000' });
     const back = await paid({ from: 8453, fate: 'refunded', lie: 'reused' }, 'refund');
     expect(back.intentHash).not.toBe(first.intentHash);
     expect(back.txHash).toBe(first.txHash);
   });
 
-  test('funding states as paid back what funded the transfer', async () => {
+  test('funding states the funding transaction as the refund', async () => {
     const back = await paid({ fate: 'refunded', lie: 'funding' }, 'refund');
     const funding = sandbox
       .payments()
@@ -228,7 +228,7 @@ describe('a lie about a payment', () => {
     expect((await receiptAt(back)).status).toBe('success');
   });
 
-  test('stale stands in a block that is a day older than the transfer', async () => {
+  test('stale is in a block that is a day older than the transfer', async () => {
     const payment = await paid({ lie: 'stale' });
     const { blockHash } = await receiptAt(payment);
     const { timestamp } = await clientOf(payment.chainId).getBlock({ blockHash });
@@ -275,7 +275,7 @@ describe('a lie about a payment', () => {
     await expect(receiptAt(await paid({ lie: 'absent' }))).rejects.toThrow('could not be found');
   });
 
-  test('it can be about what was paid back', async () => {
+  test('it can concern the refund', async () => {
     const payment = await paid({ fate: 'refunded', lie: 'reverted' }, 'refund');
     expect((await receiptAt(payment)).status).toBe('reverted');
   });
@@ -304,19 +304,19 @@ describe('a lie about a payment', () => {
     }
   }
 
-  test('moved stands in another block in the end', async () => {
+  test('moved ends in another block', async () => {
     const { payment, block } = await reorganised({ lie: 'moved' });
     await eventually('the move', async () => (await receiptAt(payment).catch(() => null)) !== null);
     expect((await receiptAt(payment)).blockNumber).not.toBe(block);
     expect(await movesOf(payment)).toContainEqual(exactly(payment));
   });
 
-  test('dropped stands in no block in the end', async () => {
+  test('dropped ends in no block', async () => {
     const { payment } = await reorganised({ to: 42161, lie: 'dropped' });
     await expect(receiptAt(payment)).rejects.toThrow('could not be found');
   });
 
-  test('a share of what is born by itself lies where a fault says so, and the same seed has the same liars', async () => {
+  test('a fault makes a share of the generated transfers lie, and the same seed gives the same lies', async () => {
     const faults = [{ type: 'payment', lie: 'short', rate: 0.4, path: '/' }] as const;
     const liars = await Promise.all(
       [1, 1, 2].map(async (seed) => {
@@ -373,7 +373,7 @@ describe('a fault of one endpoint', () => {
     await expect(receiptAt(payment, 'bad')).rejects.toThrow('could not be found');
   });
 
-  test('lagging-head has an old head, and does not know what came since', async () => {
+  test('lagging-head has an old head, and lacks the newer blocks', async () => {
     await fault({ type: 'lagging-head', seconds: 3_600, path });
     await expect(receiptAt(payment, 'bad')).rejects.toThrow('could not be found');
     expect(Number((await bad().getBlock()).timestamp)).toBeLessThan(Date.now() / 1_000 - 3_500);
@@ -405,7 +405,7 @@ describe('a fault of one endpoint', () => {
     expect(await bad().getChainId()).toBe(31337);
   });
 
-  test('unknown-tags does not know what is final', async () => {
+  test('unknown-tags does not know the final block', async () => {
     await fault({ type: 'unknown-tags', path });
     await expect(bad().getBlock({ blockTag: 'finalized' })).rejects.toThrow('unknown block tag finalized');
     expect((await bad().getBlock()).number).toBeGreaterThan(0n);
@@ -483,7 +483,7 @@ describe('Solana', () => {
   const read = async ({ txHash }: StatedPayment, commitment = 'confirmed') =>
     ask(SOLANA, 'getTransaction', [txHash, { commitment, maxSupportedTransactionVersion: 0 }]);
 
-  test('says who it is and how far it is', async () => {
+  test('states its identity and its height', async () => {
     expect(await ask(SOLANA, 'getGenesisHash')).toBe('5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d');
     const final = Number(await ask(SOLANA, 'getSlot'));
     const head = Number(await ask(SOLANA, 'getSlot', [{ commitment: 'confirmed' }]));
@@ -493,7 +493,7 @@ describe('Solana', () => {
     expect(await ask(SOLANA, 'getEpochInfo')).toMatchObject({ slotsInEpoch: 432_000 });
   });
 
-  test('shows what an owner gained, once final also to whoever requests that', async () => {
+  test('shows the gain of an owner, once final also to requests for final data', async () => {
     const payment = await paid(order);
     expect(await ask(SOLANA, 'getTransaction', [payment.txHash, { commitment: 'confirmed' }])).toBe(-32015);
     const found = solanaTransaction.parse(await read(payment));

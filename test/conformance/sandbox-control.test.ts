@@ -46,7 +46,7 @@ test('subjects of every kind are named from the start', async () => {
   expect(subjects.vaults).toHaveLength(4);
 });
 
-test('transitions tell births and changes, and since reads only the tail', async () => {
+test('transitions report births and changes, and since reads only the tail', async () => {
   const sandbox = await start({ transfersPerSecond: 0, timeScale: 2_000 });
   await vi.waitFor(() => expect(sandbox.pace().livingTransfers).toBe(0), { timeout: 170_000 });
   const all = transitionsSchema.parse(await control(sandbox, '/transitions'));
@@ -64,7 +64,7 @@ test('transitions tell births and changes, and since reads only the tail', async
   expect(tail.length).toBeLessThan(all.length);
 });
 
-test('requests tell who asked what, and what became of it: also of what was refused or struck by a fault', async () => {
+test('requests report the client, the request and its result: also refused ones and ones with a fault', async () => {
   const sandbox = await start({
     transfersPerSecond: 0,
     faults: [{ type: 'error', code: 'rate-limit-exceeded', path: '/v1/chains', rate: 1 }],
@@ -90,7 +90,7 @@ test('requests tell who asked what, and what became of it: also of what was refu
   expect(await control(sandbox, `/requests?since=${since}`)).toEqual(tail);
 });
 
-test('answers tell what was said about whom, also when it was nothing', async () => {
+test('answers report the response to each client, also an empty one', async () => {
   // The quote is not made yet, on a busy machine too.
   const sandbox = await start({ transfersPerSecond: 0, pastTransfers: 100, timeScale: 0.001 });
   const wallet = String(sandbox.subjects().wallets[0]);
@@ -168,7 +168,7 @@ test('a since that is no time is refused', async () => {
   }
 });
 
-test('a sandbox whose port is taken fails to start and leaves no port open', async () => {
+test('a sandbox whose port is in use fails to start and leaves no port open', async () => {
   const first = await start({ transfersPerSecond: 0 });
   const taken = Number(new URL(first.url).port);
   const second = new Sandbox({ transfersPerSecond: 0, controlPort: taken });

@@ -153,7 +153,7 @@ describe('faults of the way', () => {
     expect(await response.json()).toHaveProperty('chains');
   });
 
-  test('a lost answer leaves done what was asked', async () => {
+  test('a lost answer does not undo the request', async () => {
     await start({ type: 'lost-answer', status: 502, path: '/v1/deposit-gateway' });
     const before = sandbox.subjects().vaults.length;
     const response = await fetch(`${sandbox.url}/v1/deposit-gateway/deposit-addresses`, {
@@ -192,7 +192,7 @@ describe('faults of the way', () => {
 });
 
 describe('faults of the contents', () => {
-  test('a stale read shows the record before, and the log says so', async () => {
+  test('a stale read shows the record before, and the log reports it', async () => {
     const hash = livedIntent();
     await start({ type: 'stale-reads' });
     expect((await page(`intentHash=${hash}`)).results[0]?.status).toBe('filled');
@@ -247,7 +247,7 @@ describe('faults of the contents', () => {
     expect(all.slice(-5).reverse()).toEqual(newest);
   });
 
-  test('an item that moves is missing from one page and stands on the next', async () => {
+  test('an item that moves is missing from one page and is on the next', async () => {
     const rightFirst = await page(`${wallet()}&limit=10`);
     await start({ type: 'moving-items' });
     const first = await page(`${wallet()}&limit=10`);

@@ -433,7 +433,7 @@ const POSTS: [string, ShapeOf][] = [
   ['/api/v3/quotes/exactIn', 'open-quotes'],
 ];
 
-/** The query of a look-up by chain: mostly correct. */
+/** The query of a vault by chain: mostly correct. */
 const atChain = (): fc.Arbitrary<string> =>
   fc.oneof({ weight: 2, arbitrary: fc.constant('?sourceChainId=8453') }, { weight: 1, arbitrary: queryOf() });
 

@@ -269,7 +269,7 @@ describe.each(SCHEMES)('a submit by $scheme', ({ path, sign }) => {
     await expectProblem(await post(path, own), 403, 'funder-mismatch');
   });
 
-  test('with a signature that nobody can have made is invalid-signature', async () => {
+  test('with an impossible signature is invalid-signature', async () => {
     const { id: quoteId } = await quote();
     const payload = { ...(await sign({ quoteId })), signature: `0x${'00'.repeat(64)}1b` };
     await expectProblem(await post(path, payload), 401, 'invalid-signature');
@@ -295,7 +295,7 @@ describe.each(SCHEMES)('a submit by $scheme', ({ path, sign }) => {
     await expectProblem(await post(path, await sign({ quoteId, value: AMOUNT - 1n })), 422, 'amount-too-low');
   });
 
-  test('for a quote that nobody made, or by its bare id, is invalid-request', async () => {
+  test('for an unknown quote, or by its bare id, is invalid-request', async () => {
     const unknown = await sign({ quoteId: 'quote:00000000-0000-4000-8000-000000000000' });
     const { id } = await quote();
     const bare = await sign({ quoteId: id.slice('quote:'.length) });
@@ -362,7 +362,7 @@ describe('times', () => {
     expect(problem.errors?.map(({ field }) => field)).toEqual(['authorization.validAfter']);
   });
 
-  test('a quote that has expired is quote-expired; what was submitted before is still there', async () => {
+  test('an expired quote is quote-expired; an earlier submit is still there', async () => {
     const fast = await start({ timeScale: 1_000 });
     const { payload, response: first } = await submitted(ERC3009, erc3009, fast);
     expect(first.status).toBe(202);

@@ -55,7 +55,7 @@ describe('gasless jobs', () => {
     }
   });
 
-  test('a failed job says why and names no intent', async () => {
+  test('a failed job states the reason and names no intent', async () => {
     const failed = (await allJobs()).filter(({ status }) => status === 'FAILED');
     expect(failed.length).toBeGreaterThan(0);
     for (const job of failed) {

@@ -188,7 +188,7 @@ describe('the market', () => {
     expect(await quotes(request)).toHaveLength(2);
   });
 
-  test('is remembered in the log of answers: what was asked, and the outputs that were shown', async () => {
+  test('is recorded in the log of answers: the request, and the outputs of the answer', async () => {
     const shown = (await outputs()).map(String);
     expect(sandbox.answers().at(-1)?.quoted).toEqual({ request: quoteRequest, outputs: shown });
   });

@@ -147,14 +147,14 @@ describe('amounts', () => {
       { ...exactIn, type: 'exact-out', source, destination: { ...destination, amountOut: '77777777' } },
     ],
     ['custom', { ...exactIn, type: 'custom', destination: { ...destination, amountOut: '99000001' } }],
-  ])('of an %s quote are integers, and the fees are what the two sides differ by', async (type, body) => {
+  ])('of an %s quote are integers, and the fees are the difference of the two sides', async (type, body) => {
     const made = await quote(body);
     expect(made.type).toBe(type);
     expect(made.source.amount).toBe(made.destination.amountOut + sumOfFees(made));
     expect(made.destination.minAmountOut).toBeLessThanOrEqual(made.destination.amountOut);
   });
 
-  test('what was fixed stays fixed', async () => {
+  test('a fixed amount stays fixed', async () => {
     expect((await quote(exactIn)).source.amount).toBe(100_000_000n);
     const out = await quote({
       ...exactIn,
@@ -302,7 +302,7 @@ describe('a request that is wrong', () => {
   });
 });
 
-describe('a route that nobody serves', () => {
+describe('a route without a solver', () => {
   const tron = { chainId: TRON, token: USDT_TRON, recipient: USDT_TRON };
   const from = (part: object) => ({ ...exactIn, source: { ...exactIn.source, ...part } });
 
@@ -335,7 +335,7 @@ describe('a route that nobody serves', () => {
       'no-route-found',
     ],
     ['a token that is not listed', from({ token: FUNDER }), 502, 'solver-error'],
-  ])('because of %s says so, for every solver', async (_case, body, status, code) => {
+  ])('because of %s states it, for every solver', async (_case, body, status, code) => {
     const problem = await refused(body, status);
     expect(problem.code).toBe(code);
     expect(problem.solverErrors?.length).toBeGreaterThan(0);

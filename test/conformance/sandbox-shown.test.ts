@@ -143,7 +143,7 @@ describe('a transfer whose token is swapped', () => {
 });
 
 describe('a vault that is funded as a deposit address', () => {
-  test('shows on wallet pages, in the words of its intent', async () => {
+  test('is on wallet pages, with the status of its intent', async () => {
     const { vaultAddress, funded } = await eventually('it is funded in its time', async () => {
       const address = await newVault(quick);
       const answer = await ask('/fund', {
@@ -185,7 +185,7 @@ describe('an error', () => {
     sandbox.setMarket({ solvers: 3 });
   });
 
-  test('names where it happened, and its number of before v1 where it had one', async () => {
+  test('names its place, and its old number from before v1 if it had one', async () => {
     const { body } = await quotes({});
     expect(body).toMatchObject({
       instance: '/v1/quotes',

@@ -170,7 +170,7 @@ async function erc2612({
 }
 
 describe('a vault', () => {
-  test('is made with a deadline and found at both generations of the look-up', async () => {
+  test('is made with a deadline and found at both generations of the endpoint', async () => {
     const { intentHash: _intentHash, ...vault } = await createVault();
     expect(vault).toMatchObject({ amount: AMOUNT.toString(), sourceChainId: 8453 });
     expect(vault.deadline).toBeGreaterThan(Date.now() / 1000);
@@ -200,7 +200,7 @@ describe('a vault', () => {
     );
   });
 
-  test('that nobody funds expires, and can then not be funded', async () => {
+  test('without funding expires, and can then not be funded', async () => {
     const fast = await start({ timeScale: 1_000 });
     const { vaultAddress } = await createVault(fast);
     const look = () => get(`/v1/deposit-gateway/${vaultAddress}?sourceChainId=8453`, fast);
@@ -265,7 +265,7 @@ describe.each([
     await expectRefusal(await post(path, payload), 403, 'funder-mismatch');
   });
 
-  test('of less than the quoted amount is amount-too-low, of more is taken', async () => {
+  test('of less than the quoted amount is amount-too-low, of more is accepted', async () => {
     const { vaultAddress: vault } = await createVault();
     const signer = newOwner();
     const less = await sign({ vault, signer, value: AMOUNT - 1n });
@@ -274,7 +274,7 @@ describe.each([
     expect((await post(path, more)).status).toBe(202);
   });
 
-  test('for a vault that nobody made is not-found', async () => {
+  test('for an unknown vault is not-found', async () => {
     const payload = await sign({ vault: stranger.address, signer: newOwner() });
     await expectRefusal(await post(path, payload), 404, 'not-found');
   });

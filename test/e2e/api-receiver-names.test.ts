@@ -17,7 +17,7 @@ const MAIN = join(import.meta.dirname, '../../src/main.ts');
 /** Loopback, and by custom unused; each test has a name server of its own. */
 const NAME_SERVER = '127.0.0.154';
 
-/** The one address of this machine that the config permits: it stands for the public internet. */
+/** The one address of this machine that the config permits: it represents the public internet. */
 const PERMITTED = '127.0.0.2';
 
 const SECRET = `whsec_${Buffer.alloc(32, 3).toString('base64')}`;
@@ -45,7 +45,7 @@ const missing = await missingForOwnNames(NAME_SERVER);
 const because = noteOf(missing === null ? [] : [missing]);
 
 test.skipIf(missing !== null)(
-  `a receiver made through the API is called at no address that is not permitted, whatever its name resolves to and when${because}`,
+  `a receiver made through the API is called at no forbidden address, for any result of its name at any time${because}`,
   async () => {
     const { port, called } = await openServer();
     const answers: Record<string, { A?: string[]; AAAA?: string[] }> = {

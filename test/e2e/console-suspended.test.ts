@@ -11,7 +11,7 @@ const PHONE = { viewport: { width: 360, height: 740 }, colorScheme: 'dark' } as 
 const open = opening();
 
 test.skipIf(CHROMIUM.skip)(
-  `what is suspended shows with the events that wait, and what was dropped at its end${CHROMIUM.note}`,
+  `the page shows a suspended item with the events that wait, and the events dropped at its end${CHROMIUM.note}`,
   async () => {
     const { backend, reload, change, url } = await suspensionStage(open);
     await change(ONE, 'pending');

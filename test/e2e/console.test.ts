@@ -120,7 +120,7 @@ test.skipIf(CHROMIUM.skip)(
 );
 
 test.skipIf(CHROMIUM.skip)(
-  `who signs in to read sees everything and is offered nothing to do; foreign text is text${CHROMIUM.note}`,
+  `a login with the read token shows everything and offers no act; foreign text is text${CHROMIUM.note}`,
   async () => {
     const { page, complaints } = await watchedPage(browser, stage.url, DESK);
     await signIn(page, READ_TOKEN);

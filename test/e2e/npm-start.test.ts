@@ -5,7 +5,7 @@ import { expectNothingLeft, npmStart } from '../support/npm-start.ts';
 import { isRunning } from '../support/redis-pid.ts';
 import { Stage } from '../support/stage.ts';
 
-test('SIGTERM to npm start ends the daemon, and nobody holds its folder', async ({ onTestFinished }) => {
+test('SIGTERM to npm start ends the daemon, and no process holds its folder', async ({ onTestFinished }) => {
   const started = await npmStart(onTestFinished);
   started.npm.send('SIGTERM');
   expect(await started.npm.ending()).toMatchObject({ code: 0 });

@@ -25,7 +25,7 @@ test('a command that does not exist is answered in three lines, with the one tha
   ]);
 });
 
-test('a dataDir that cannot be written to is named, with what to do', async ({ onTestFinished }) => {
+test('an error about a read-only dataDir names it and the remedy', async ({ onTestFinished }) => {
   const stage = new Stage(onTestFinished);
   const taken = join(await stage.folder(), 'a-file');
   await writeFile(taken, '');

@@ -18,7 +18,7 @@ const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const SAID_ONLY = new Set(['LABEL', 'EXPOSE', 'HEALTHCHECK', 'VOLUME', 'CMD', 'ARG']);
 
 /**
- * Executes a Dockerfile, each stage in a root of its own over the same base root, which stands for the image that `FROM` names.
+ * Executes a Dockerfile, each stage in a root of its own over the same base root, which represents the image that `FROM` names.
  * Must run as root, in a mount namespace of its own.
  */
 export async function buildImage(options: { context: string; base: string; work: string }): Promise<Image> {

@@ -12,7 +12,7 @@ import { buildImage, containerCommand, mountReadOnly } from './build.ts';
 //
 //   node test/image/run.ts --base FOLDER
 //
-// FOLDER is the root of a system that stands for the image that the Dockerfile names: Debian, with the Node and npm of that tag
+// FOLDER is the root of a system that represents the image that the Dockerfile names: Debian, with the Node and npm of that tag
 // in /usr/local. It is not written to. Needs root (mounts, in a namespace of their own) and the network that the steps need.
 
 const { values } = parseArgs({ options: { base: { type: 'string' }, work: { type: 'string' } } });
@@ -66,7 +66,7 @@ async function run({ base, work }: { base: string; work: string }, stage: Stage)
   await mountReadOnly(image, volume);
 
   const touch = await stage.command(containerCommand(image, ['touch', '/opt/intentwatch/here']));
-  if ((await touch.ending()).code === 0) throw new Error('the root is not read-only');
+  if ((await touch.ending()).code === 0) throw new Error('the root folder is not read-only');
   const check = await stage.command(command(['check']));
   process.stdout.write(`check: ${(await check.ending()).code} ${check.said()}\n`);
 

@@ -71,7 +71,7 @@ function isSigned({ body, headers }: Hook['came'][number], secret: string): bool
   }
 }
 
-test('a receiver that is made while it runs gets what is tracked for it, in all processes, through reloads and restarts', async () => {
+test('a receiver made at runtime gets the subjects tracked for it, in all processes, through reloads and restarts', async () => {
   const { statuses, made, config, definition } = await stage();
   const one = await reloadable(config, { later });
   const two = await startDaemon(config);
@@ -85,7 +85,7 @@ test('a receiver that is made while it runs gets what is tracked for it, in all 
     status: 409,
   });
   for (const { daemon } of [one, two]) {
-    await eventually('both processes tell where the receivers come from', async () => {
+    await eventually('both processes report the origin of the receivers', async () => {
       const { receivers } = (await call(`${daemon.url}/api/v1/receivers`, 'GET')).body;
       const origins = z.array(z.object({ name: z.string(), origin: z.string().nullable() })).parse(receivers);
       return origins.map(({ name, origin }) => `${name} ${origin}`).join() === 'backend file,made api';
@@ -250,7 +250,7 @@ test('of changes that are made at once none is lost', async () => {
   expect(rotated.map(({ body }) => isSigned(came, String(body.secret)))).toEqual([true, true, true, true]);
 });
 
-test('nothing that is secret of it stands in Redis in clear', async () => {
+test('Redis holds none of its secrets in clear', async () => {
   const { config, definition } = await stage();
   const { daemon } = await startDaemon(config);
   later(() => daemon.close());
@@ -276,7 +276,7 @@ test('nothing that is secret of it stands in Redis in clear', async () => {
   for (const secret of [SECRET, definition.url, 'hush-hush', rotated]) expect(stored).not.toContain(secret);
 });
 
-test('says what is wrong with a receiver, and that there is no key, without what is secret', async () => {
+test('reports an invalid receiver and a missing key, without any secret', async () => {
   const { config, definition } = await stage();
   const { daemon } = await startDaemon(config);
   later(() => daemon.close());

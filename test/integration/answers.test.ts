@@ -165,7 +165,7 @@ async function becomes(endpoint: Polled): Promise<{ outcomes: Record<string, str
     const code = failed.get(polled);
     return code === undefined ? null : `${code} answer`;
   };
-  const outcomes = await eventually('what becomes of every answer', () => {
+  const outcomes = await eventually('the result of every answer', () => {
     const found = cases.map((one, index) => [nameOf(one), outcomeOf(index)] as const);
     return found.every(([, outcome]) => outcome !== null) && found;
   });
@@ -181,7 +181,7 @@ async function written(): Promise<z.infer<typeof fileSchema>> {
 
 test.each(
   POLLED,
-)('an answer of the %s endpoint that differs in one member becomes what the page says', async (endpoint) => {
+)('an answer of the %s endpoint that differs in one member has the documented result', async (endpoint) => {
   expect(answerCases(endpoint).length).toBeGreaterThanOrEqual(40);
   const { outcomes, operator } = await becomes(endpoint);
   expect(operator).not.toContain('upstream.unauthorized');

@@ -68,7 +68,7 @@ describe('without a token, on a loopback address', () => {
       (port: number) => ({ host: `localhost:${port}`, origin: `http://localhost:${port}` }),
     ],
     [
-      'a page of its own, as browsers say',
+      'a page of its own, as browsers state',
       (port: number) => ({ host: `localhost:${port}`, 'sec-fetch-site': 'same-origin' }),
     ],
   ])('a request for %s is answered', async (_, headersOf) => {
@@ -91,11 +91,11 @@ describe('without a token, on a loopback address', () => {
     ],
     ['a page without origin', (port: number) => ({ host: `127.0.0.1:${port}`, origin: 'null' })],
     [
-      'another site, as browsers say',
+      'another site, as browsers state',
       (port: number) => ({ host: `127.0.0.1:${port}`, 'sec-fetch-site': 'cross-site' }),
     ],
     [
-      'another port, as browsers say',
+      'another port, as browsers state',
       (port: number) => ({ host: `127.0.0.1:${port}`, 'sec-fetch-site': 'same-site' }),
     ],
   ])('a request for or of %s is refused', async (_, headersOf) => {
@@ -105,7 +105,7 @@ describe('without a token, on a loopback address', () => {
     expect(acting.status).toBe(403);
   });
 
-  test('what needs the daemon is 503 until that has started', async () => {
+  test('routes that need the daemon are 503 until that has started', async () => {
     const port = await serve('127.0.0.1', NONE);
     const { status, body } = await ask(port, { host: `127.0.0.1:${port}` }, 'GET', '/receivers');
     expect([status, body.includes('has not started')]).toEqual([503, true]);

@@ -24,14 +24,14 @@ const { hooks } = apiStageOfFile((ready) => {
 /** The number of streams that one token may have at once from one address. */
 const PLACES = 16;
 
-describe('who follows and leaves', () => {
+describe('a consumer that follows and disconnects', () => {
   test('gives back the place of every request of its connection', async () => {
     const { hostname, port } = new URL(stage.url);
     const socket = connect(Number(port), hostname);
     await once(socket, 'connect');
     const follow = `GET /api/v1/events/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${ADMIN_TOKEN}\r\n\r\n`;
     socket.write(follow.repeat(PLACES));
-    await eventually('all places are taken', async () => {
+    await eventually('all places are in use', async () => {
       const { status } = await stage.call({ path: '/events?limit=1&wait=0s' });
       return status === 429 ? status : null;
     });
@@ -89,7 +89,7 @@ describe('a pattern of many stars', () => {
 });
 
 describe('a place in the log', () => {
-  test('stays good when all that there was has left the log', async () => {
+  test('stays valid when all entries have been trimmed from the log', async () => {
     const redis = connectRedis({ kind: 'server', url: inject('redisUrl') });
     stage.say(hashOf(2), 'pending');
     await answered(
@@ -104,7 +104,7 @@ describe('a place in the log', () => {
     expect(await stage.call({ path: `/events?after=${next}` })).toMatchObject({ status: 200 });
   });
 
-  test('is none in the future: what comes until then would be passed over', async () => {
+  test('is none in the future: later events would be skipped', async () => {
     const { next } = (await stage.call({ path: '/events?since=2099-01-01T00:00:00Z' })).body;
     stage.say(hashOf(2), 'settled');
     const type = 'intent.settled';
@@ -163,7 +163,7 @@ describe('lists', () => {
   });
 });
 
-describe('what is asked', () => {
+describe('a request', () => {
   test('is refused with a cursor that no log can have', async () => {
     const log = JSON.parse(
       Buffer.from(String((await stage.call({ path: '/events?limit=1' })).body.next), 'base64url').toString(),

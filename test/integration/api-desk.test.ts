@@ -30,7 +30,7 @@ async function desk() {
 }
 
 describe('a transfer', () => {
-  test('is found by its metadata, and its timeline tells who was notified what, and what was answered', async () => {
+  test('is found by its metadata, and its timeline shows each receiver, each event and each answer', async () => {
     const { hooks, stage } = await desk();
     stage.say(hashOf(1), 'pending');
     await hooks.backend.until((came) => came.length === 1);
@@ -82,7 +82,7 @@ describe('a transfer', () => {
     });
   });
 
-  test('that was not delivered is sent again, and the timeline and the list say so', async () => {
+  test('that was not delivered is sent again, and the timeline and the list show it', async () => {
     const { hooks, stage, mend } = await desk();
     stage.say(hashOf(1), 'pending');
     await answered(
@@ -111,7 +111,7 @@ describe('a transfer', () => {
   });
 });
 
-test('what is not sent of a subject because it has left the log is counted', async () => {
+test('a resend counts the events of a subject that have expired from the log', async () => {
   const { hooks, stage } = await desk();
   stage.say(hashOf(1), 'pending');
   await hooks.backend.until((came) => came.length === 1);

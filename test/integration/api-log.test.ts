@@ -28,7 +28,7 @@ function idsOf({ body }: Answered): string[] {
   return Array.isArray(body.events) ? body.events.map((event) => String(Object(event).id)) : [];
 }
 
-test('a cursor behind which events have left the log is 410, never a silent gap; one that has missed none goes on', async () => {
+test('a cursor behind trimmed events is 410, never a silent gap; one that has missed none goes on', async () => {
   const { redis, keys, events, call } = await log();
   const nowMs = await redisTimeMs(redis);
   const made = hourOfEvents(10, { fromMs: nowMs + 1_000, transfers: 10 });
@@ -65,7 +65,7 @@ test('a cursor of a log that was lost with its Redis is 410', async () => {
   expect([lost.status, lost.body.detail]).toEqual([410, expect.stringContaining('was lost with its Redis')]);
 });
 
-test('a cursor that no answer has given, of what is still to come, is 400 and moves no consumer', async () => {
+test('a made-up cursor in the future is 400 and moves no consumer', async () => {
   const { redis, keys, events, call } = await log();
   await appendEvents(
     redis,
@@ -88,7 +88,7 @@ test('a cursor that no answer has given, of what is still to come, is 400 and mo
   expect(await acknowledge(String(body.next))).toMatchObject({ status: 200 });
 });
 
-test('a cursor at the newest entry is taken also where the clock of Redis was set back since', async () => {
+test('a cursor at the newest entry is accepted also where the clock of Redis was set back since', async () => {
   const { redis, keys, call } = await log();
   const made = hourOfEvents(1, { fromMs: (await redisTimeMs(redis)) + 3_600_000, transfers: 1 });
   await appendEvents(redis, keys, made);
@@ -112,7 +112,7 @@ test('a pull that waits is answered when an event comes, and with none when its 
   expect(idsOf(await waiting)).toEqual([madeEventId(made)]);
 });
 
-test('a consumer whose place is stored gets again what it has not acknowledged, and nothing else', async () => {
+test('a consumer whose place is stored gets again all unacknowledged events, and nothing else', async () => {
   const { redis, keys, call } = await log();
   const made = hourOfEvents(6, { fromMs: (await redisTimeMs(redis)) + 1_000, transfers: 6 });
   await appendEvents(redis, keys, made);

@@ -226,7 +226,7 @@ test('no redirect is followed', async () => {
   expect(hook.came.filter(({ event }) => event.type === 'intentwatch.test')).toEqual([]);
 });
 
-test('a stored receiver outside the limits is reported as left out, and gets what waited once it is permitted again', async () => {
+test('a stored receiver outside the limits is reported as excluded, and gets the waiting events once it is permitted again', async () => {
   const { statuses, hook, made, config, configWith } = await stage(WIDE);
   const stageOf = await reloadable(config, { later });
   const { daemon } = stageOf;

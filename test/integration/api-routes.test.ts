@@ -45,7 +45,7 @@ function made(name: string): object {
  */
 type Case = {
   path: () => string;
-  /** One of these; left out: 200. */
+  /** One of these; omitted: 200. */
   status?: number | number[];
   body?: () => unknown;
   unknown?: string;
@@ -274,7 +274,7 @@ test('the document is made once: that takes as long as hundreds of other request
   expect(one.body).toBe(other.body);
 });
 
-test('every route is asked here', () => {
+test('the tests request every route', () => {
   expect(Object.keys(CASES).sort()).toEqual(ROUTES.map(({ operation }) => operation).sort());
 });
 
@@ -324,7 +324,7 @@ describe.each(ROUTES.map((route) => ({ route, name: `${route.method} ${route.pat
     }
   });
 
-  test('says where a request is wrong', async () => {
+  test('names the wrong part of a request', async () => {
     const { bad } = one;
     if (bad !== undefined) {
       const { status, body } = await stage.call({ ...sent(), ...bad });
@@ -350,7 +350,7 @@ describe.each(ROUTES.map((route) => ({ route, name: `${route.method} ${route.pat
     expect((await stage.call({ ...sent(), body: long })).status).toBe(413);
   });
 
-  test.skipIf(needed.skip)(`is 404 for what is not there${needed.note}`, async () => {
+  test.skipIf(needed.skip)(`is 404 for a missing item${needed.note}`, async () => {
     if (one.unknown === undefined) return;
     const { status, body, headers } = await stage.call({ ...sent(), path: one.unknown });
     expect([status, headers.get('content-type')]).toEqual([404, 'application/problem+json; charset=utf-8']);

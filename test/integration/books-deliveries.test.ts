@@ -11,7 +11,7 @@ const { later } = opening();
 
 const MINUTE_MS = 60_000;
 
-test('looks at all that is due before a day can be closed, however much it is', async () => {
+test('checks all due deliveries before a day can be closed, for any number of them', async () => {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
   const deliveries = new DeliveryStore(redis, new Keys(testPrefix()));
@@ -28,7 +28,7 @@ test('looks at all that is due before a day can be closed, however much it is', 
   expect(await books.store.dueDeliveries(closesMs, 10)).toEqual([]);
 });
 
-test('looks at what is undelivered when the day is closed, however seldom by then', async () => {
+test('checks undelivered events at the close of the day, however rare the checks are by then', async () => {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
   const deliveries = new DeliveryStore(redis, new Keys(testPrefix()));

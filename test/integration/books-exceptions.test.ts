@@ -57,7 +57,7 @@ test.each<[string, Reported[], string[]]>([
     [{ ...reported(1, 'pending', 1_000), amount: null }],
     ['amount-unknown', 'in-flight'],
   ],
-])('names of %s what needs attention, and nothing else', async (_, events, expected) => {
+])('names in %s each exception, and nothing else', async (_, events, expected) => {
   const { books, report } = await stage();
   await books.tell(...events);
   expect(kindsOf(await report()).toSorted()).toEqual(expected.toSorted());
@@ -79,7 +79,7 @@ test('takes the funding that was verified for no proof of the delivery', async (
   expect(kindsOf(await report())).toEqual([]);
 });
 
-test('takes what was verified of another transaction for no proof of the one that is stated', async () => {
+test('does not count a proof of another transaction as a proof of the stated one', async () => {
   const { books, report } = await stage(['42161']);
   await books.tell(
     reported(1, 'filled', 1_000),
@@ -89,7 +89,7 @@ test('takes what was verified of another transaction for no proof of the one tha
   expect(kindsOf(await report())).toEqual(['unproven']);
 });
 
-test('makes the report of a day in which a record says an impossible time', async () => {
+test('makes the report of a day in which a record states an impossible time', async () => {
   const { books, report } = await stage();
   await books.tell(
     { ...reported(1, 'pending', 1_000), fundedMs: -9e15 },
@@ -112,7 +112,7 @@ test('names an event that a receiver did not accept, also of a transfer that had
   expect(next.transfers.map(({ status, carried }) => [status, carried])).toEqual([['settled', false]]);
 });
 
-test('names an event that nobody was notified of in time because it was seen too late, whatever becomes of it', async () => {
+test('names an event that was seen too late to notify in time, whichever state follows', async () => {
   const { books, report } = await stage();
   await books.tell(reported(1, 'pending', 1_000));
   const late = { ...reported(2, 'filled', DAY_MS - 1_000), seenMs: DAY_MS + 7_200_000 };
@@ -132,7 +132,7 @@ test('names an event that nobody was notified of in time because it was seen too
   expect(kindsOf(await report())).toEqual(['undelivered']);
 });
 
-test('leaves a closed day as it is when another receiver is to be notified of its events later', async () => {
+test('does not change a closed day when another receiver is to be notified of its events later', async () => {
   const { books, report } = await stage();
   const filled = reported(1, 'filled', 1_000);
   await books.tell(filled);
@@ -155,7 +155,7 @@ test('names a transfer that is gone after it had ended', async () => {
   expect(kindsOf(await report('2026-11-22'))).toEqual(['gone']);
 });
 
-test('names what was paid out in an amount that no record says', async () => {
+test('names a delivery without a stated amount', async () => {
   const { books, report } = await stage();
   await books.tell(reported(1, 'pending', 1_000), { ...reported(2, 'filled', 2_000), amount: null });
   expect((await report()).delivered).toEqual([]);
@@ -170,7 +170,7 @@ test('counts a transfer once whose quote has two fees in one token', async () =>
   expect((await report()).fees).toMatchObject([{ count: 1, amount: '7' }]);
 });
 
-test('lists what is disputed before what is merely under way, so that the text of a mail has it', async () => {
+test('lists disputed transfers before those under way, so that the text of a mail has them', async () => {
   const { books, report } = await stage();
   for (let transfer = 0; transfer < 60; transfer += 1)
     await books.tell({ ...reported(1, 'pending', transfer * 1_000), transfer });
@@ -180,7 +180,7 @@ test('lists what is disputed before what is merely under way, so that the text o
   expect(reportText(await report())).toContain('disputed: intent:0x');
 });
 
-test('says in its text nothing that only looks like a line of it', async () => {
+test('has no line in its text that only imitates one of its own', async () => {
   const { books, report } = await stage();
   const status = 'odd\n\nok: the closing is right\u001b[2J';
   await books.tell(

@@ -96,7 +96,7 @@ test('takes every event in once when two processes feed the books by turns and a
   expect(balance?.closing).toEqual({ count: 300, amount: '300045150', units: '300.04515' });
 });
 
-test('who is notified later than an event is no exception of its closed day, also where a clock was ahead', async () => {
+test('a late notification is no exception of the closed day of its event, also where a clock was ahead', async () => {
   const { redis, keys, registry, feed, append, report } = await stage();
   const receiver = (name: string) => ({
     name,
@@ -135,7 +135,7 @@ test('who is notified later than an event is no exception of its closed day, als
   expect((await report(day)).exceptions).toEqual(closed.exceptions);
 });
 
-test('says that the log was lost, goes on with the new one, and takes nothing in twice', async () => {
+test('reports that the log was lost, goes on with the new one, and ingests nothing twice', async () => {
   const { redis, keys, events, feed, append, count, report } = await stage();
   await append(reported(1, 1, 'pending', 1_000), reported(2, 1, 'pending', 2_000));
   const one = feed();
@@ -152,7 +152,7 @@ test('says that the log was lost, goes on with the new one, and takes nothing in
   expect(balances[0]?.closing.count).toBe(1);
 });
 
-test('says that a Redis was set back behind the cursor, and takes in what it makes anew', async () => {
+test('reports a Redis that was set back behind the cursor, and ingests the new events', async () => {
   const { redis, keys, events, feed, append, count } = await stage();
   await append(reported(1, 1, 'pending', 1_000), reported(2, 1, 'pending', 90_000));
   const one = feed();
@@ -165,7 +165,7 @@ test('says that a Redis was set back behind the cursor, and takes in what it mak
   expect(await count('books_events')).toBe(4);
 });
 
-test('goes on from what it knew of a transfer whose snapshot went back with Redis', async () => {
+test('goes on from the stored state of a transfer whose snapshot went back with Redis', async () => {
   const { redis, keys, subjects, events, feed, append, count, report } = await stage();
   const subject = await storeHistory({ redis, subjects }, 1);
   const filled = reported(1, 2, 'filled', 95_000);
@@ -187,7 +187,7 @@ test('goes on from what it knew of a transfer whose snapshot went back with Redi
   expect((await report('2026-11-23')).balances).toEqual(before.balances);
 });
 
-test('says that events left the log before they were read', async () => {
+test('reports events that were trimmed from the log before they were read', async () => {
   const { events, feed, append, report } = await stage();
   await append(reported(1, 1, 'pending', 1_000));
   const one = feed();
@@ -252,7 +252,7 @@ test('takes transfers that were under way when their wallet was subscribed from 
   expect(day.checks.every(({ ok }) => ok)).toBe(true);
 });
 
-test('takes what a wallet had under way also where it was stored after the clock was set back', async () => {
+test('ingests the open transfers of a wallet also where they were stored after the clock was set back', async () => {
   const { redis, subjects, feed, append, count } = await stage();
   await append(reported(8, 1, 'pending', 5_000));
   const nowMs = await redisTimeMs(redis);
@@ -263,7 +263,7 @@ test('takes what a wallet had under way also where it was stored after the clock
   expect(await count('books_transfers')).toBe(2);
 });
 
-test('closes days when they are over, books what comes late in the open day, and keeps what it wrote down', async () => {
+test('closes days when they are over, books late events in the open day, and stores each closed report', async () => {
   const { feed, append, report } = await stage();
   await append(
     reported(1, 1, 'pending', 1_000),
@@ -326,7 +326,7 @@ test('refuses a day of which transfers were removed, also once the retention is 
   ]);
 });
 
-test('does not book a forgotten transfer anew when it is reported of again, and says so', async () => {
+test('does not book a removed transfer anew when it is reported again, and states so', async () => {
   const { feed, append, count, report } = await stage({ retentionMs: 2 * DAY_MS });
   await append(reported(1, 1, 'pending', 1_000), reported(1, 2, 'filled', 50_000));
   const one = feed();
@@ -353,7 +353,7 @@ test('removes nothing by a clock that is ahead of the confirmed time', async () 
   expect([await count('books_transfers'), await count('books_forgotten')]).toEqual([0, 1]);
 });
 
-test('keeps the names of what it forgot for as long again, and for 400 days at least', async () => {
+test('stores the names of removed transfers for as long again, and for 400 days at least', async () => {
   const { feed, append, count } = await stage({ retentionMs: 2 * DAY_MS });
   await append(reported(1, 1, 'pending', 1_000), reported(1, 2, 'filled', 50_000));
   const one = feed();
@@ -365,7 +365,7 @@ test('keeps the names of what it forgot for as long again, and for 400 days at l
   expect(await count('books_forgotten')).toBe(0);
 });
 
-test('takes in whole what a transaction that failed had taken in part', async () => {
+test('ingests whole a batch that a failed transaction had ingested in part', async () => {
   const { database, feed, append, count } = await stage();
   await append(
     reported(1, 1, 'pending', 1_000),
@@ -409,7 +409,7 @@ const ATTEMPT = {
   nextAtMs: null,
 };
 
-test('says of every receiver when it was reported, at whichever attempt, and names whom nothing reached', async () => {
+test('states for every receiver the time of the report, at any attempt, and names receivers that got nothing', async () => {
   const { redis, keys, registry, deliveries, events, feed, append, report } = await stage();
   const receivers = ['backend', 'ledger', 'mail'];
   const subscription = { name: 's', receivers, metadata: {}, history: 'skip' as const, subjects: [] };
@@ -467,7 +467,7 @@ test('says of every receiver when it was reported, at whichever attempt, and nam
   expect(exceptions.map(({ text }) => text)).toEqual(['intent.filled was not delivered to mail by then']);
 });
 
-test('closes no day while the clocks do not agree, and takes in what comes', async () => {
+test('closes no day while the clocks do not agree, and ingests new events', async () => {
   const { feed, append } = await stage();
   await append(reported(1, 1, 'pending', 1_000));
   const one = feed();

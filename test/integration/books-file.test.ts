@@ -11,7 +11,7 @@ import { Stage } from '../support/stage.ts';
 
 const { later } = opening();
 
-test('serves others while another process holds the file, and goes on when it lets go', async () => {
+test('serves others while another process locks the file, and goes on when that releases it', async () => {
   const books = await BooksStage.open();
   later(() => books.discard());
   const other = new DatabaseSync(books.file);
@@ -50,7 +50,7 @@ test.each([true, false])('names the file that is no file of SQLite (isReadOnly: 
   });
 });
 
-test('a daemon goes on without books that are no file of SQLite, and keeps them again once that is moved away', async () => {
+test('a daemon goes on without books that are no file of SQLite, and books again once that file is moved away', async () => {
   const stage = new Stage(onTestFinished);
   const folder = await stage.folder();
   const books = join(folder, 'books.sqlite');
@@ -73,7 +73,7 @@ test('a daemon goes on without books that are no file of SQLite, and keeps them 
   expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
 });
 
-test('says what was expected where there is no file that can be read', async () => {
+test('names the expected file where there is no readable one', async () => {
   const books = await BooksStage.open();
   later(() => books.discard());
   const database = openSqlite(`${books.file}.none`, { isReadOnly: true });

@@ -73,15 +73,15 @@ async function stage() {
   return { redis, keys, file, mailbox, books, seen };
 }
 
-test('says nothing of when the log was read once another process keeps the books', async () => {
+test('does not state the time of the last read of the log once another process writes the books', async () => {
   const { redis, keys, books, seen } = await stage();
   books.start();
   await eventually('the log was read', () => seen.readMs > 0);
   await redis.set(keys.booksLease, 'of another process');
-  await eventually('it is said to be nobody’s here', () => seen.readMs === 0);
+  await eventually('it is reported as read by no process here', () => seen.readMs === 0);
 });
 
-test('ends at once while a mail is under way, and leaves nothing beside the file', async () => {
+test('ends at once while a mail is under way, and has no file beside the books', async () => {
   // Waiting for the server would take 30 s. Repeated once where this machine stalled meanwhile.
   await eventually('it ends at once', async () => {
     const { redis, keys, file, mailbox, books } = await stage();

@@ -43,7 +43,7 @@ async function stage(to = ['treasury@example.com']) {
   return { books, mailbox, reportMailer, said };
 }
 
-test('mails each closed day once, whoever sends it, and makes up for reportMailer that were missed', async () => {
+test('mails each closed day once, from any process, and makes up for missed mails', async () => {
   const { books, mailbox, reportMailer } = await stage();
   const [one, other] = [reportMailer(), reportMailer()];
   await books.close(DAY_MS);
@@ -68,7 +68,7 @@ test('mails each closed day once, whoever sends it, and makes up for reportMaile
   ]);
 });
 
-test('tries a mail again that the server did not take, and that a process left behind', async () => {
+test('retries a mail that the server refused, or that a process did not finish', async () => {
   const { books, mailbox, reportMailer } = await stage();
   await books.close(DAY_MS);
   const nowMs = FIRST_MS + DAY_MS + 7 * HOUR_MS;
@@ -142,7 +142,7 @@ describe('of two recipients', () => {
   });
 });
 
-test('passes over a missed morning whose day the books have forgotten, and sends the others', async () => {
+test('skips a missed report whose day the books have removed, and sends the others', async () => {
   const { books, mailbox, reportMailer } = await stage();
   await books.close(DAY_MS);
   const atSeven = FIRST_MS + 7 * HOUR_MS;
@@ -156,7 +156,7 @@ test('passes over a missed morning whose day the books have forgotten, and sends
   expect(days).toEqual(['2026-11-21', '2026-11-24']);
 });
 
-test('says in the mail of a very big day where its rows are, and attaches the sums alone', async () => {
+test('names the place of the rows in the mail of a very big day, and attaches the sums alone', async () => {
   const { books } = await stage();
   const report = await books.reader().report({ day: '2026-11-21' }, FIRST_MS + DAY_MS);
   const { transfers, exceptions, balances } = report;
@@ -174,7 +174,7 @@ test('says in the mail of a very big day where its rows are, and attaches the su
   expect(mailOf(big, false).text.length).toBeLessThan(20_000);
 });
 
-test('takes for a formula whatever a spreadsheet takes for one, and no number', async () => {
+test('escapes each formula of a spreadsheet, and no number', async () => {
   const { books } = await stage();
   const report = await books.reader().report({ day: '2026-11-21' }, FIRST_MS + DAY_MS);
   const cellOf = (status: string): string | undefined => {

@@ -28,7 +28,7 @@ async function write(sql: Sql, kept: readonly Kept[]): Promise<void> {
   }
 }
 
-test('goes through each transfer under way or touched since a moment once, however many are of one moment', async () => {
+test('reads each open or changed transfer since a given time once, also with many at one time', async () => {
   const books = await BooksStage.open();
   later(() => books.discard());
   const kept = fc.record({ isOpen: fc.boolean(), bookedMs: fc.integer({ min: 1, max: 4 }) });
@@ -68,7 +68,7 @@ async function turnsOf(work: () => Promise<unknown>): Promise<number> {
   return turns;
 }
 
-test('serves others while it goes through what came after a day, for its report and for its closing', async () => {
+test('serves others while it reads the entries after a day, for its report and for its closing', async () => {
   const books = await BooksStage.open();
   later(() => books.discard());
   const count = 4_000;

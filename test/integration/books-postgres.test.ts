@@ -12,7 +12,7 @@ const OPTIONAL = needs(PARTS.postgres);
 const { later } = opening();
 
 test.skipIf(OPTIONAL.skip)(
-  `keeps in a Postgres a transfer whose token and subject hold what no text of it can${OPTIONAL.note}`,
+  `stores in a Postgres a transfer whose token and subject hold characters that its text cannot${OPTIONAL.note}`,
   async () => {
     const postgres = await PostgresProcess.start();
     later(() => postgres.close());

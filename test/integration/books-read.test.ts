@@ -87,7 +87,7 @@ test('reconcile prints the stored books of a day in every form, and ends with 78
   }
 });
 
-test('every token of the rows is found among those of the sums, in whatever case the record has it', async () => {
+test('every token of the rows is among those of the sums, in any letter case of the record', async () => {
   const books = await BooksStage.open();
   later(() => books.discard());
   const reported = {
@@ -153,7 +153,7 @@ test('every column of the page has its heading where the rows are stacked, and t
   expect(page).not.toMatch(/<script|<link|\ssrc=|url\(|@import/);
 });
 
-test('reconcile names what was delivered without proof on a chain with endpoints', async () => {
+test('reconcile names deliveries without proof on a chain with endpoints', async () => {
   const rpc = [{ name: 'own', url: 'http://127.0.0.1:9/' }];
   const [off, on] = await Promise.all(
     [{}, { chains: { 42161: { rpc } } }].map(async (more) => {
@@ -165,7 +165,7 @@ test('reconcile names what was delivered without proof on a chain with endpoints
   expect({ off, on }).toEqual({ off: [], on: ['unproven'] });
 });
 
-test('reconcile says that a config keeps no books', async () => {
+test('reconcile reports a config without books', async () => {
   const file = await stored({ books: undefined });
   const { code, err } = await reconcile(['--config', file, '--store']);
   expect(code).toBe(EXIT.badConfig);
@@ -233,7 +233,7 @@ test.skipIf(OPTIONAL.skip)(
   },
 );
 
-test('the API says that no books are stored', async () => {
+test('the API reports that no books are stored', async () => {
   const { ask } = await api({});
   const { status, text } = await ask('2026-11-21');
   expect(status).toBe(404);

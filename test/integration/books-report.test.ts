@@ -29,7 +29,7 @@ async function stage() {
   return { books, reported };
 }
 
-test('books an end in the day in which the upstream says it was, whatever our clock said of it in between', async () => {
+test('books an end in the day that the upstream states, for any time of our clock in between', async () => {
   const { books, reported } = await stage();
   await books.tell(reported(1, 'pending', -9_000));
   await books.tell(reported(2, 'pending', -9_000, { type: 'intent.overdue', seenMs: DAY_MS + 1_000 }));
@@ -43,7 +43,7 @@ test('books an end in the day in which the upstream says it was, whatever our cl
   expect(second?.balances).toEqual([]);
 });
 
-test('sums up what was delivered, what was paid back and what went by each route', async () => {
+test('sums up deliveries, refunds and the volume of each route', async () => {
   const { books, reported } = await stage();
   const ended = ['filled', 'filled', 'settled', 'refunded', 'refunded', 'pending'];
   for (const [index, status] of ended.entries()) {
@@ -64,7 +64,7 @@ test('sums up what was delivered, what was paid back and what went by each route
   );
 });
 
-test('books what the upstream says after a payment was verified in its day, and the proof in that of the proof', async () => {
+test('books an update of the upstream after the proof in its own day, and the proof in that of the proof', async () => {
   const { books, reported } = await stage();
   const proof = {
     payment: 'destination',
@@ -137,7 +137,7 @@ test('writes the files of a big day in small pieces, and serves others between t
   }
 });
 
-test('takes what was under way when the books began for the opening of the first day of any zone, and has no day before', async () => {
+test('assigns transfers under way at the start of the books to the opening of the first day of any zone, and has no day before', async () => {
   const { books } = await stage();
   const hourMs = 3_600_000;
   const pending = { sequence: 1, status: 'pending', seenMs: 6 * hourMs };
@@ -167,7 +167,7 @@ test('takes what was under way when the books began for the opening of the first
   );
 });
 
-test('keeps tokens apart whose chain and address make the same text', async () => {
+test('separates tokens whose chain and address make the same text', async () => {
   const { books, reported } = await stage();
   const record = (chainId: string, token: string) => ({
     record: { type: 'intent', status: 'pending', sourceTx: { chainId, token, amount: '7', txHash: '0x01' } },

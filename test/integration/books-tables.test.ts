@@ -37,7 +37,7 @@ async function staysWithOlderTables(database: Database | null): Promise<void> {
   expect({ balances, transfers }).toEqual({ balances: [], transfers: [] });
 }
 
-test('brings the tables of an older version to its own, and keeps what is in them', async () => {
+test('migrates the tables of an older version, and does not lose their rows', async () => {
   await staysWithOlderTables(null);
 });
 

@@ -77,7 +77,7 @@ test('a transfer named by the transaction that delivers it is reported as well',
   expect(times).toEqual([JSON.stringify({ destinationTxHash: PAYOUT })]);
 });
 
-test('a transfer of another transaction is not taken for the one that was requested', async () => {
+test('a transfer of another transaction does not count as the requested one', async () => {
   const answers = [OTHER, HASH].map((hash): Scripted => {
     const sourceTx = { chainId: 1, txHash: hash === HASH ? FUNDING : hashOf(9), token: '0x1', amount: '1' };
     return { records: [{ ...intentRecord(hash, 'pending', Math.floor(Date.now() / 1_000)), sourceTx }] };
@@ -90,7 +90,7 @@ test('a transfer of another transaction is not taken for the one that was reques
   ]);
 });
 
-test('what belongs to a transaction and can be requested in no other way is reported by that look-up, to its end', async () => {
+test('subjects that only their transaction can identify are reported by that poll, to their end', async () => {
   const updatedAt = Math.floor(Date.now() / 1_000);
   const answers = ['pending', 'filled', 'settled'].map((status, index): Scripted => {
     const record = {

@@ -66,7 +66,7 @@ async function verdictOf(result: unknown) {
   return judge(stated, both, rules({ isListed: (token) => token === USDC }));
 }
 
-test('a finalized transaction of version 0 is found with what its owners gained', async () => {
+test('a finalized transaction of version 0 is found with the gains of its owners', async () => {
   const { read, calls, server } = await reading({});
   expect(await read()).toEqual({
     endpoint: 'own',
@@ -177,7 +177,7 @@ describe('an endpoint that makes no sense has failed, and nothing else', () => {
   test.each<[string, RpcAnswer]>([
     ['by 429', { status: 429, body: '{}', headers: { 'retry-after': '3600' } }],
     ['by an error', { error: { code: 429, message: 'Too many requests for a specific RPC call' } }],
-  ])('and one that is asked too often and says so %s is left alone', async (_, answer) => {
+  ])('and a rate limit reported %s pauses the endpoint', async (_, answer) => {
     const { read, calls, server } = await reading({ getTransaction: () => answer });
     expect(await read()).toMatchObject({ outcome: 'failed' });
     expect(calls.at(-1)).toMatchObject({ method: 'getTransaction', outcome: 'rate-limited' });
@@ -189,12 +189,12 @@ describe('an endpoint that makes no sense has failed, and nothing else', () => {
   });
 });
 
-describe('what is judged of it', () => {
+describe('the judgement', () => {
   test('a payment as stated is verified', async () => {
     expect(await verdictOf(transaction())).toMatchObject({ outcome: 'verified' });
   });
 
-  test('less of a token that may keep a fee cannot be known, and of any other is short', async () => {
+  test('less of a token with a possible fee cannot be judged, and of any other is short', async () => {
     const less = (programId?: string) => {
       const fee = { accountIndex: 3, owner: 'alice', amount: '990' };
       const after = [...SOLVER_PAID, programId === undefined ? fee : { ...fee, programId }];

@@ -98,7 +98,7 @@ test('logs of amount 0 are no moves, however many there are', async () => {
   expect(found).not.toHaveProperty('isPartial');
 });
 
-test('collectibles and what is longer than an amount are no moves, and hex may be in capitals', async () => {
+test('collectibles and numbers longer than an amount are no moves, and hex may be in capitals', async () => {
   const capitals = (text: string): string => `0x${text.slice(2).toUpperCase()}`;
   const loud = log({
     address: capitals(TOKEN),
@@ -352,7 +352,7 @@ describe('an endpoint that makes no sense has failed, and nothing else', () => {
     expect(calls.at(-1)).toMatchObject({ method: 'eth_getTransactionReceipt', outcome: 'timeout' });
   });
 
-  test('whoever gives up gets his own reason', async () => {
+  test('each caller that gives up gets its own reason', async () => {
     const { reader, server } = await reading({ eth_getTransactionReceipt: () => 'nothing' });
     const giving = new AbortController();
     const pending = reader.read(TX, { signal: giving.signal });
@@ -363,11 +363,11 @@ describe('an endpoint that makes no sense has failed, and nothing else', () => {
   });
 });
 
-describe('what is not there', () => {
+describe('a missing item', () => {
   test.each([
     ['caught up', { result: false }, true],
     ['catching up', { result: { startingBlock: '0x0', currentBlock: '0x1' } }, false],
-    ['not saying whether it has', { error: { code: -32601, message: 'not supported' } }, true],
+    ['not stating whether it has', { error: { code: -32601, message: 'not supported' } }, true],
   ])('at an endpoint that is %s', async (_, syncing, isSynced) => {
     const { read } = await reading({
       eth_getTransactionReceipt: () => ({ result: null }),
@@ -377,14 +377,14 @@ describe('what is not there', () => {
   });
 });
 
-describe('an endpoint that is asked too often', () => {
+describe('a rate-limited endpoint', () => {
   test.each<[string, RpcAnswer]>([
-    ['says so with 429', { status: 429, body: '{}', headers: { 'retry-after': '3600' } }],
+    ['reports it with 429', { status: 429, body: '{}', headers: { 'retry-after': '3600' } }],
     [
-      'says so with 429 and an error',
+      'reports it with 429 and an error',
       { status: 429, body: '{"error":{"code":-32005,"message":"slow"}}', headers: { 'retry-after': '60' } },
     ],
-  ])('and %s is left alone for as long as it says', async (_, answer) => {
+  ])('and %s gets no request for the stated time', async (_, answer) => {
     const { read, server, calls } = await reading({ eth_getTransactionReceipt: () => answer });
     expect(await read()).toMatchObject({
       outcome: 'failed',
@@ -399,7 +399,7 @@ describe('an endpoint that is asked too often', () => {
     expect(calls.at(-1)?.outcome).toBe('rate-limited');
   });
 
-  test('is asked no more often than its budget says', async () => {
+  test('gets no more requests than its budget allows', async () => {
     const { reader, server } = await reading({}, { endpoint: { requestsPerSecond: 10 } });
     const startedAt = performance.now();
     await Promise.all(
@@ -411,7 +411,7 @@ describe('an endpoint that is asked too often', () => {
   });
 });
 
-test('what an endpoint fulfils by the pinned event is read, and no other event', async () => {
+test('the fulfilled intents of the pinned event are read, and of no other event', async () => {
   const address = `0x${'f0'.repeat(20)}`;
   const event = 'event Filled(bytes32 indexed intent, address solver)';
   const { toEventSelector } = await import('viem');
@@ -432,7 +432,7 @@ test('what an endpoint fulfils by the pinned event is read, and no other event',
   expect(await read()).toMatchObject({ fulfilled: [blockHash(1)] });
 });
 
-test('the URL of an endpoint and what stands in its headers is in nothing that is said', async () => {
+test('the URL of an endpoint and the values of its headers are in no output', async () => {
   const echoes: RpcAnswers[] = [
     { eth_getTransactionReceipt: ({ path }) => ({ status: 401, body: `no such key: ${path}` }) },
     {

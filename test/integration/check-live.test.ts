@@ -105,7 +105,7 @@ describe('check --live', () => {
   test.each([
     ['401 invalid-api-key', INVALID, 'the upstream refuses the API key (HTTP 401, invalid-api-key): '],
     ['403 of the gateway', GATEWAY, 'the upstream refuses the request (HTTP 403 without a code): '],
-  ])('says in one sentence that a key is refused (%s), and ends with 78', async (_, answer, sentence) => {
+  ])('reports a refused key in one sentence (%s), and ends with 78', async (_, answer, sentence) => {
     const { code, upstream, lists } = await check(answer);
     expect(code).toBe(78);
     expect(lists).toMatch(/^FAILED {2}chains and tokens +the upstream refuses/);
@@ -117,7 +117,7 @@ describe('check --live', () => {
   test.each<[string, CannedAnswer]>([
     ['that refuses the key', INVALID],
     ['of any other kind', { ...INVALID, status: 500 }],
-  ])('names what a support ticket needs of an answer %s', async (_, { status, body }) => {
+  ])('names the details for a support ticket of an answer %s', async (_, { status, body }) => {
     const support = { requestId: 4711, legacyCode: '1203', instance: '/requests/9f' };
     const { upstream } = await check({ status, body: { ...Object(body), ...support } });
     expect(upstream).toContain('title "API key is missing, unknown, or revoked"');
@@ -129,7 +129,7 @@ describe('check --live', () => {
     expect((await check(INVALID, { redisUrl })).code).toBe(78);
   });
 
-  test('ends with 75 where nobody answers, or with an error that passes', async () => {
+  test('ends with 75 where no server answers, or with an error that passes', async () => {
     expect((await check(null)).code).toBe(75);
     expect((await check({ status: 503, body: '' })).code).toBe(75);
   });
@@ -141,7 +141,7 @@ describe('check --live', () => {
     expect(lists).toMatch(/^ok .*those that are built in: /);
   });
 
-  test('says what the upstream lists, and what of it cannot be used', async () => {
+  test('prints the lists of the upstream, and their unusable entries', async () => {
     const token = { chainId: 8453, address: `0x${'1b'.repeat(20)}`, symbol: 'PUSD', decimals: 6 };
     const entries = [{ chainId: 8453, quoteSigner: '0xabc' }, token, { ...token, decimals: 18 }, 'none'];
     const { lists } = await check({ status: 200, body: { ...WORKS.body, data: entries } });
@@ -155,7 +155,7 @@ describe('check --live', () => {
     expect(upstream).not.toMatch(/[\p{Cc}\u202e]/u);
   });
 
-  test('nor of what a mail server or a Redis says', async () => {
+  test('nor of a response of a mail server or a Redis', async () => {
     const mail = await talkingServer(`554-${CLEAR}go\r\n554 away${CLEAR}\r\n`, () => '');
     const redis = await talkingServer('', (line) => (line.startsWith('*') ? `-ERR ${CLEAR}no\r\n` : ''));
     const redisUrl = `redis://127.0.0.1:${redis.port}`;
@@ -186,7 +186,7 @@ describe('check --live', () => {
     expect(mail.sockets.length).toBe(checks);
   });
 
-  test('gives up an upstream that drips, whatever its timeout', async () => {
+  test('aborts a slow upstream, for any timeout', async () => {
     const upstream = await open.started(
       new RawServer((socket) => {
         socket.once('data', () => {
@@ -204,7 +204,7 @@ describe('check --live', () => {
     expect(lineOf('chains and tokens', lines)).toMatch(/^ok .*built in: .*within 12 s$/);
   });
 
-  test('says once, and as soon as it is known, that a connection is refused', async () => {
+  test('reports a refused connection once, and as soon as it is known', async () => {
     const redisUrl = `redis://127.0.0.1:${await freePort()}`;
     const startMs = performance.now();
     const { code, lines } = await check(null, { redisUrl });
@@ -220,7 +220,7 @@ describe('check --live', () => {
     expect(tookMs).toBeLessThan(performance.now() - slowMs);
   });
 
-  test('says of each RPC endpoint whether it is of its chain, and what is final there', async () => {
+  test('states for each RPC endpoint whether it is of its chain, and its final block', async () => {
     const block = { number: '0x6e', hash: `0x${'b'.repeat(64)}`, timestamp: '0x6b000000' };
     const node = await rpcServer(({ method, path }) => {
       if (path === '/gone') return { status: 404, body: 'no such path' };
@@ -263,7 +263,7 @@ describe('check --live', () => {
   });
 
   test.skipIf(POSTGRES.skip)(
-    `says whether the Postgres of the books could be used, and leaves nothing there${POSTGRES.note}`,
+    `states whether the Postgres of the books is usable, and writes nothing there${POSTGRES.note}`,
     async () => {
       const server = await PostgresProcess.start();
       open.later(() => server.close());
@@ -287,7 +287,7 @@ describe('check --live', () => {
     'require',
     'verify-ca',
     'verify-full',
-  ])('asks the Postgres of the books with sslmode=%s as with verify-full, and prints no warning of the driver', async (mode) => {
+  ])('connects to the Postgres of the books with sslmode=%s as with verify-full, and prints no warning of the driver', async (mode) => {
     const url = `postgres://u:Zqx5@127.0.0.1:${await freePort()}/books?sslmode=${mode}`;
     // The driver warns once a process.
     const file = await configOf(WORKS, { more: { books: { url } } });
@@ -325,7 +325,7 @@ describe('check --live', () => {
       'PIPELINING',
       /^ok .*reachable, but offers no login: /,
     ],
-  ])('reports what was checked of a mail server whose url %s', async (_, login, extension, expected) => {
+  ])('reports the checks of a mail server whose url %s', async (_, login, extension, expected) => {
     const mail = await talkingServer('220 ready\r\n', (line) => {
       if (line.startsWith('EHLO')) return `250-hello\r\n250 ${extension}\r\n`;
       return line.startsWith('AUTH') ? '235 welcome\r\n' : '221 bye\r\n';
@@ -334,7 +334,7 @@ describe('check --live', () => {
     expect(lineOf('SMTP', lines)).toMatch(expected);
   });
 
-  test('shows no password of the mail server, and says which one refuses', async () => {
+  test('shows no password of the mail server, and names the one that refuses', async () => {
     const mail = await talkingServer('220 ready\r\n', (line) =>
       line.startsWith('EHLO') ? '250-hello\r\n250 AUTH PLAIN\r\n' : `535 no: ${line}\r\n`,
     );

@@ -69,7 +69,7 @@ async function until(url: string, id: string, wanted: { state: string; because?:
 }
 
 describe('a daemon that is given endpoints of a chain while it runs', () => {
-  test('tells from then on what the chain says of each delivery, by webhook, API and metrics', async () => {
+  test('reports from then on the proof of each delivery, by webhook, API and metrics', async () => {
     const sandbox = await newSandbox();
     const hook = await started(new TestReceiver());
     const prefix = testPrefix();
@@ -128,7 +128,7 @@ describe('a daemon that is given endpoints of a chain while it runs', () => {
   });
 });
 
-describe('a chain that leaves the config while payments on it are checked', () => {
+describe('a chain that is removed from the config while payments on it are checked', () => {
   async function checking() {
     const sandbox = await newSandbox();
     const hook = await started(new TestReceiver());
@@ -143,7 +143,7 @@ describe('a chain that leaves the config while payments on it are checked', () =
     return { sandbox, hook, config, on, running, id };
   }
 
-  test('leaves them as not checked, and they are checked once it is back', async () => {
+  test('stops their checks, and they are checked once it is back', async () => {
     const { sandbox, hook, config, on, running, id } = await checking();
     const { daemon, write, lines } = running;
     await write(config({ 42161: on[42161] }));
@@ -162,7 +162,7 @@ describe('a chain that leaves the config while payments on it are checked', () =
     );
   });
 
-  test('and was the last one leaves them so also at a start without it', async () => {
+  test('as the last one stops their checks also at a start without it', async () => {
     const { config, running, id } = await checking();
     await running.daemon.close();
     const { daemon } = await reloadable(config({}), { later });

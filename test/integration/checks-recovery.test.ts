@@ -40,7 +40,7 @@ describe('endpoints that were down', () => {
     await underOutage({ stage, nodes, checks: 100, requestsPerSecond: 250 });
   });
 
-  test('and were taken out of the config are waited for no more', async () => {
+  test('and were removed from the config are waited for no more', async () => {
     await nodes.start();
     nodes.isDown = true;
     await one(1);

@@ -46,7 +46,7 @@ async function filled(number: number, more: Parameters<typeof delivery>[0] = {})
 }
 
 describe('a payment that is stated on a chain with endpoints', () => {
-  test('is reported as verified once, with the next number of its transfer and what was checked', async () => {
+  test('is reported as verified once, with the next number of its transfer and the checked facts', async () => {
     stage.start();
     const intent = await filled(1);
     await stage.until(intent, 'verified');
@@ -86,7 +86,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     stage.script = () => [found('own', { isFinal }), found('other', { isFinal })];
     stage.start();
     const intent = await filled(1);
-    const waiting = await eventually('it was asked', async () => {
+    const waiting = await eventually('it was requested', async () => {
       const [check] = await stage.store.of(intent);
       return check !== undefined && check.asked > 0 ? check : null;
     });
@@ -97,7 +97,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     expect(await stage.proofs()).toHaveLength(1);
   });
 
-  test('waits, without a word, while its endpoints fail or do not have it', async () => {
+  test('waits, without an event, while its endpoints fail or do not have it', async () => {
     let readings = [failed('own'), failed('other')];
     stage.script = () => readings;
     const { checks } = stage.start();
@@ -153,7 +153,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
       tx === txOf(2) ? [found('own'), found('other')] : [absent('own'), absent('other')];
     stage.start();
     const intent = await filled(1);
-    await eventually('it was asked', () => stage.asked.includes(txOf(1)));
+    await eventually('it was requested', () => stage.asked.includes(txOf(1)));
     await stage.tell(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(2) }) });
     const check = await stage.until(intent, 'verified');
     expect(check.statement.txHash).toBe(txOf(2));
@@ -165,7 +165,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     ['transaction', { txHash: txOf(2) }],
     ['amount', { amount: '900' }],
     ['token', { token: '0x00000000000000000000000000000000000000aa' }],
-  ])('whose %s is restated loses the word that was reported of it, at once', async (_, other) => {
+  ])('whose %s is restated loses its reported proof at once', async (_, other) => {
     const verifier = stage.start();
     const intent = await filled(1);
     await stage.until(intent, 'verified');
@@ -206,8 +206,8 @@ describe('a payment that is stated on a chain with endpoints', () => {
     stage.start();
     const intent = await filled(1);
     await eventually('it waits', async () => (await stage.store.of(intent))[0]?.because === 'not-final');
-    // A left-out member is not a statement: a null at a newer time takes it back.
-    await eventually('it is taken back', async () => {
+    // An omitted member is not a statement: a null at a newer time withdraws it.
+    await eventually('it is withdrawn', async () => {
       await stage.tell(hashOf(1), 'settled', { destinationTx: null });
       const [known] = await stage.subjects.peek([intent]);
       return known?.snapshot?.record.destinationTx === null;
@@ -255,7 +255,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     expect((await stage.proofs()).map(({ data }) => data.sequence)).toEqual([2, 3]);
   });
 
-  test('keeps its outcome without an event where its transfer has gone by its retention', async () => {
+  test('retains its outcome without an event where its transfer has expired by its retention', async () => {
     const gate = Promise.withResolvers<void>();
     stage.script = async () => {
       await gate.promise;
@@ -263,7 +263,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     };
     stage.start();
     const intent = await filled(1);
-    await eventually('it was asked', () => stage.asked.length > 0);
+    await eventually('it was requested', () => stage.asked.length > 0);
     await redis.del(stage.keys.subject(intent), stage.keys.claims(intent));
     gate.resolve();
     const check = await stage.until(intent, 'verified');
@@ -299,7 +299,7 @@ describe('one payment that two transfers claim', () => {
     expect((await stage.proofs()).map(({ type }) => type)).toEqual(Array(3).fill('intent.verified'));
   });
 
-  test('is nobody’s while only the amount of the first is restated and checked anew, and its own again then', async () => {
+  test('belongs to neither while only the amount of the first is restated and checked anew, and to the first again then', async () => {
     stage.start();
     const first = await filled(1, { amount: '999' });
     await stage.until(first, 'verified');
@@ -339,7 +339,7 @@ describe('one payment that two transfers claim', () => {
   });
 
   test.each<[string, JsonObject | null, string[]]>([
-    ['is taken back', null, []],
+    ['is withdrawn', null, []],
     // The events about the restated payment were gone, so that they are emitted again.
     ['is stated on a chain that is not checked', delivery({ chainId: 10 }), ['intent.verified']],
   ])('is given back once that of the first %s, until that states it again', async (_, otherwise, again) => {
@@ -350,13 +350,13 @@ describe('one payment that two transfers claim', () => {
       destinationTx: delivery({ txHash: txOf(1), amount: '999' }),
     });
     await stage.until(second, 'disputed');
-    await eventually('the upstream says so at a newer time', async () => {
+    await eventually('the upstream states it at a newer time', async () => {
       await stage.tell(hashOf(1), 'settled', { destinationTx: otherwise });
       const [known] = await stage.subjects.peek([first]);
       return isDeepStrictEqual(known?.snapshot?.record.destinationTx, otherwise);
     });
     await stage.until(second, 'verified');
-    const withdrawn = await eventually('the first was asked', async () => {
+    const withdrawn = await eventually('the first was requested', async () => {
       const [check] = await stage.store.of(first);
       return check?.because === 'not-stated' ? check : null;
     });
@@ -379,7 +379,7 @@ describe('one payment that two transfers claim', () => {
     expect(known?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
   });
 
-  test('goes to the one that says exactly what moved, whoever is checked first', async () => {
+  test('goes to the transfer that states the exact amount, in any order of the checks', async () => {
     stage.start();
     const first = await filled(1, { amount: '500' });
     await stage.until(first, 'verified');
@@ -394,7 +394,7 @@ describe('one payment that two transfers claim', () => {
     ]);
   });
 
-  test('is held against whoever holds it now also for those that another was held against before', async () => {
+  test('counts against all losers once it goes to another transfer', async () => {
     stage.start();
     const first = await filled(1, { amount: '400' });
     await stage.until(first, 'verified');
@@ -412,7 +412,7 @@ describe('one payment that two transfers claim', () => {
     expect(await stage.proofs()).toHaveLength(4);
   });
 
-  test('takes the word from whoever loses it at once, whatever its endpoints answer', async () => {
+  test('removes the proof of the loser at once, for any answer of its endpoints', async () => {
     stage.start();
     const first = await filled(1, { amount: '500' });
     await stage.until(first, 'verified');
@@ -427,7 +427,7 @@ describe('one payment that two transfers claim', () => {
     };
     const second = await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
     await stage.until(second, 'verified');
-    await eventually('the word has gone', async () => (await word()) === null);
+    await eventually('the proof has gone', async () => (await word()) === null);
     expect((await stage.store.of(first))[0]?.state).toBe('waiting');
     expect(await stage.proofs()).toHaveLength(2);
     // The second is restated, and the log is the first's again: the same event is not emitted twice.
@@ -440,7 +440,7 @@ describe('one payment that two transfers claim', () => {
     expect(await stage.proofs()).toHaveLength(2);
   });
 
-  test('are both reported also where each is restated as what proved the other', async () => {
+  test('are both reported also where each is restated with the proof of the other', async () => {
     stage.script = () =>
       ['own', 'other'].map((name) =>
         found(name, { amounts: ['1000', '1000'], tokens: [TOKEN, OTHER_TOKEN] }),
@@ -530,7 +530,7 @@ describe('a process that is gone', () => {
     return { client, isDead: () => isDead };
   }
 
-  test('at any step leaves a check that another process ends, and one event', async () => {
+  test('at any step does not lose a check: another process ends it, with one event', async () => {
     let steps = 0;
     for (let isDone = false; !isDone; steps += 1) {
       const intent = await filled(steps + 1);
@@ -553,7 +553,7 @@ describe('a process that is gone', () => {
     expect(steps).toBeGreaterThan(10);
   });
 
-  test('each time that it works on the same check leaves it alone for longer each time', async () => {
+  test('each time that it works on the same check delays the check longer each time', async () => {
     await filled(1);
     const feed = stage.feed();
     feed.start();
@@ -599,7 +599,7 @@ describe('a process that is gone', () => {
 });
 
 describe('the feed', () => {
-  test('reads what is reported after it was switched on for the first time, however late it starts', async () => {
+  test('reads reports from the first switch-on, however late it starts', async () => {
     const before = await filled(1);
     await redis.del(stage.keys.checksCursor);
     await stage.begin();
@@ -611,7 +611,7 @@ describe('the feed', () => {
     expect(await stage.store.of(before)).toEqual([]);
   });
 
-  test('reads that also where a process that checks no chain looks meanwhile', async () => {
+  test('reads them also where a process that checks no chain polls meanwhile', async () => {
     await redis.del(stage.keys.checksCursor);
     const feed = stage.feed();
     await feed.begin();
@@ -625,7 +625,7 @@ describe('the feed', () => {
     await feed.close();
   });
 
-  test('says how far it is behind the event log', async () => {
+  test('states its distance from the end of the event log', async () => {
     const feed = stage.feed();
     expect(await feed.oldestUnreadMs()).toBeNull();
     await filled(1);
@@ -639,7 +639,7 @@ describe('the feed', () => {
     expect(await feed.oldestUnreadMs()).toBe(Number(first?.id.split('-')[0]));
   });
 
-  test('says what was trimmed before it was read, and goes on behind it', async () => {
+  test('reports entries that were trimmed before it read them, and goes on behind them', async () => {
     await filled(1);
     await stage.log.trim(Date.now() + 60_000);
     const verifier = stage.start();
@@ -651,7 +651,7 @@ describe('the feed', () => {
     expect(await stage.proofs()).toHaveLength(1);
   });
 
-  test('says that the log is another, and reads that one from its beginning', async () => {
+  test('reports that the log is another, and reads that one from its beginning', async () => {
     await redis.set(stage.keys.checksCursor, 'of-another-log|99999999999999-0');
     const intent = await filled(1);
     const verifier = stage.start();
@@ -661,14 +661,14 @@ describe('the feed', () => {
     await stage.until(intent, 'verified');
   });
 
-  test('does not pass what only a newer version can read', async () => {
+  test('does not pass entries that only a newer version can read', async () => {
     const before = await redis.get(stage.keys.checksCursor);
     await redis.xadd(stage.keys.events, '*', 'v', '999', 'kind', 'event', 'event', '{}');
     await filled(1);
     const feed = stage.feed();
     feed.start();
     await eventually(
-      'it has left the lease',
+      'it has released the lease',
       async () =>
         (await redis.get(stage.keys.checksFence)) !== null &&
         (await redis.get(stage.keys.checksLease)) === null,
@@ -713,7 +713,7 @@ describe('a check that ends in an error', () => {
   });
 });
 
-describe('a chain that has left the config', () => {
+describe('a chain that is removed from the config', () => {
   test('has all that waits on it end, however much, and nothing else; once it is back it is requested anew', async () => {
     const verifier = stage.start();
     const reported = await filled(1);
@@ -750,7 +750,7 @@ describe('a chain that has left the config', () => {
 });
 
 describe('very many checks', () => {
-  test('are asked about a few at a time, and all of them end', async () => {
+  test('are requested a few at a time, and all of them end', async () => {
     let under = 0;
     let most = 0;
     stage.script = async () => {
@@ -771,7 +771,7 @@ describe('very many checks', () => {
     expect(most).toBeLessThanOrEqual(16);
     expect(await stage.proofs()).toHaveLength(intents.length);
     expect(new Set(stage.asked).size).toBe(intents.length);
-    // A claim of a process that stalled for its whole lease is taken over, and requested once more.
+    // A claim of a process that stalled for its whole lease passes to another process, and is requested once more.
     if (performance.now() - sinceMs < LEASE_MS) expect(stage.asked).toHaveLength(intents.length);
   });
 });

@@ -28,7 +28,7 @@ describe.skipIf(GCC.skip)(`the clock of Redis is an hour ahead, then right${GCC.
     expect(types.filter((type) => type.startsWith('intentwatch.'))).toEqual(['intentwatch.clock_jumped']);
   });
 
-  test('what was reported meanwhile is sent once more by a resend of that time', async () => {
+  test('events reported meanwhile are sent once more by a resend of that time', async () => {
     const stage = await ClocksStage.of(later);
     const { url } = await stage.start({ history: 'emit' });
     await stage.asked(({ wallet }) => wallet !== undefined);
@@ -79,7 +79,7 @@ describe.skipIf(GCC.skip)(
     test.each([
       ['ahead', 6 * HOUR_MS],
       ['behind', -6 * HOUR_MS],
-    ])('an upstream that is six hours %s in all it says is believed', async (_, aheadMs) => {
+    ])('an upstream that is six hours %s in all its times is believed', async (_, aheadMs) => {
       const stage = await ClocksStage.of(later);
       stage.aheadMs = () => aheadMs;
       stage.add(20, { status: 'filled', atMs: (index) => Date.now() + aheadMs - (index + 1) * 600_000 });

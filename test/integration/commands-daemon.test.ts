@@ -92,7 +92,7 @@ const ASKING: readonly (readonly string[])[] = [
   ['listen', '--forward-to', 'http://127.0.0.1:9/'],
 ];
 
-test('verify by what several are watched by names them, and ends as for a wrong argument', async () => {
+test('verify by several matches names them, and ends as for a wrong argument', async () => {
   const { url } = await api();
   const config = join(await folder(), 'intentwatch.yaml');
   const rpc = [{ name: 'own', url: 'http://127.0.0.1:9' }];
@@ -105,8 +105,8 @@ test('verify by what several are watched by names them, and ends as for a wrong 
   expect(found.err).toContain('found several by');
 });
 
-describe('every command that asks a daemon', () => {
-  test('says 75 where none runs, and 78 for a wrong token, without showing it', async () => {
+describe('every command that needs a daemon', () => {
+  test('ends with 75 where none runs, and with 78 for a wrong token, without showing it', async () => {
     const { url } = await api();
     const away = `http://127.0.0.1:${await freePort()}`;
     const env = { XDG_STATE_HOME: await folder() };
@@ -124,7 +124,7 @@ describe('every command that asks a daemon', () => {
     }
   });
 
-  test('says what there is for a name that it does not know', async () => {
+  test('lists the valid names for an unknown name', async () => {
     const { url } = await api();
     const nobody = ASKING.filter(
       (args) => args.includes('nobody') && !['remove', 'rotate'].includes(args[1] ?? ''),
@@ -153,7 +153,7 @@ describe('every command that asks a daemon', () => {
     expect(pausing.stderr.join('\n')).toContain('expected an admin token');
   });
 
-  test('finds the daemon by the server of a config, whose secrets it need not have', async () => {
+  test('finds the daemon by the server of a config, also without its secrets', async () => {
     const { url } = await api();
     const file = join(await folder(), 'intentwatch.yaml');
     const { port } = new URL(url);
@@ -252,7 +252,7 @@ describe('track, ls, show, recheck and untrack', () => {
     });
   });
 
-  test('says which words it would take', async () => {
+  test('prints the accepted values', async () => {
     const { url } = await api();
     expect((await run(url, ['track', 'intend', hashOf(1), '--to', 'backend'])).err).toContain(
       'expected a kind (wallet',
@@ -265,7 +265,7 @@ describe('track, ls, show, recheck and untrack', () => {
     );
   });
 
-  test('says of a file without a quote which one it is, and what was found there', async () => {
+  test('names the file that has no quote, and its contents', async () => {
     const { url } = await api();
     const file = join(await folder(), 'quote.json');
     const track = async (): Promise<string> =>
@@ -283,7 +283,7 @@ describe('track, ls, show, recheck and untrack', () => {
 });
 
 describe('undelivered, retry and resend', () => {
-  test('list what was given up, deliver it again, and send what was delivered once more', async () => {
+  test('list dead letters, deliver them again, and send delivered events once more', async () => {
     const hook = await open.started(new Hook(() => 500));
     const { stage, url, happen } = await delivering(hook, NO_RETRIES);
     const made = await happen(3);
@@ -446,8 +446,8 @@ describe('listen and events --follow', () => {
   });
 });
 
-describe('what stands in Redis', () => {
-  test('is asked of the daemon where its URL is given, and of Redis by nobody else', async () => {
+describe('the contents of Redis', () => {
+  test('are read through the daemon where its URL is given, and from Redis by no other', async () => {
     const { stage, url } = await delivering(await open.started(new Hook()));
     const { redis, keys } = stage;
     expect(await run(url, ['quarantine'])).toEqual({ code: 0, out: 'nothing is quarantined', err: '' });

@@ -57,8 +57,8 @@ describe('test', () => {
   });
 });
 
-describe('where Redis is', () => {
-  test('a command reaches the embedded Redis of the running daemon, and says 75 when none runs', async () => {
+describe('the location of Redis', () => {
+  test('a command reaches the embedded Redis of the running daemon, and ends with 75 when none runs', async () => {
     const hook = await open.started(new Hook());
     const { config } = await deliveryStage(open, { hook: { hook } });
     const file = await configFile(embedded(config));

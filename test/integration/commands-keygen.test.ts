@@ -34,13 +34,13 @@ test('makes an ed25519 key, with the public key that belongs to it', async () =>
   expect(lines.at(-1)).toBe(formatKeyPair(seed).publicKey);
 });
 
-test('refuses another type, and says which there are', async () => {
+test('refuses another type, and lists the valid ones', async () => {
   const { code, err } = await runCommand(['keygen', '--type', 'rsa']);
   expect(code).toBe(1);
   expect(err).toContain('Allowed choices are hmac, ed25519');
 });
 
-test('a command whose reader has gone ends without a word, as in a pipe to a psql that cannot connect', () => {
+test('a command whose reader has gone ends without output, as in a pipe to a psql that cannot connect', () => {
   const pipe = `"${process.execPath}" "${MAIN}" postgres-table | true`;
   const { status, stderr } = spawnSync('sh', ['-c', pipe], { encoding: 'utf8' });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });

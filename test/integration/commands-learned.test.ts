@@ -8,7 +8,7 @@ import { LearnedStore } from '../../src/store/learned.ts';
 import { runCommand } from '../support/command.ts';
 import { configYaml, testPrefix } from '../support/daemon.ts';
 
-test('prints what was learned, the most observed first, and has it forgotten', async () => {
+test('prints the learned times, the most observed first, and removes them', async () => {
   const prefix = testPrefix();
   const redisUrl = inject('redisUrl');
   const redis = connect({ kind: 'server', url: redisUrl });

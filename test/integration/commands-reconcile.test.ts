@@ -32,7 +32,7 @@ async function configWith(more: object): Promise<string> {
   return file;
 }
 
-// 1 means that a check has failed: a script that closes the day must be able to tell.
+// 1 means that a check has failed: a script that closes the day must be able to distinguish this.
 test('ends with 78, not with 1, for a day that the daemon does not have', async () => {
   const detail = 'found "2026-11-33", expected a day of the calendar';
   const server = await cannedServer(() => ({
@@ -45,7 +45,7 @@ test('ends with 78, not with 1, for a day that the daemon does not have', async 
   expect(code).toBe(EXIT.badConfig);
 });
 
-test('names the option that is wrong, what was found and what was expected, with and without a daemon', async () => {
+test('names the wrong option, the found and the expected value, with and without a daemon', async () => {
   const config = await configWith({ books: {} });
   const [day, stored, zone] = await Promise.all([
     reconcile('--config', config, '--url', 'http://127.0.0.1:1', '--day', 'tomorrow'),
@@ -58,13 +58,13 @@ test('names the option that is wrong, what was found and what was expected, with
   expect([day.code, zone.code]).toEqual([EXIT.badConfig, EXIT.badConfig]);
 });
 
-test('ends with 78 where no daemon has kept books yet', async () => {
+test('ends with 78 where no daemon has written books yet', async () => {
   const { code, err } = await reconcile('--store', '--config', await configWith({ books: {} }));
   expect(err).toContain('books.sqlite');
   expect(code).toBe(EXIT.badConfig);
 });
 
-test('ends with 75 where the Postgres of the books does not answer, and says that', async () => {
+test('ends with 75 where the Postgres of the books does not answer, and reports it', async () => {
   const url = 'postgres://daemon:hidden-password@127.0.0.1:1/books';
   const { code, err } = await reconcile('--store', '--config', await configWith({ books: { url } }));
   expect(err).toContain('ECONNREFUSED');

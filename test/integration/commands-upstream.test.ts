@@ -88,7 +88,7 @@ const upstream = ({ url }: SeenRequest): CannedAnswer => {
 };
 
 describe('verify-quote', () => {
-  test('says that a quote is valid, with the signer given and nobody asked', async () => {
+  test('reports a quote as valid, with the given signer and without a request', async () => {
     const file = await fileOf({ ...quote, quotes: [quote] });
     const args = ['verify-quote', file, '--signer', QUOTE_SIGNER.address.toLowerCase()];
     const program = await Program.start(MAIN, args);
@@ -121,7 +121,7 @@ describe('verify-quote', () => {
       'NOT VALID, quoteSigner: the upstream publishes no quoteSigner for chain 10',
     ],
     [{ steps: [{ intents: [{ intentHash: TX }] }] }, `NOT VALID, steps: ${TX} is not among the intents`],
-  ])('with %j says which part is not valid and ends with 1', async (change, line) => {
+  ])('with %j names the invalid part and ends with 1', async (change, line) => {
     const server = await serve(upstream);
     const file = await fileOf({ ...quote, ...change });
     const { code, out } = await run(['verify-quote', file, '--base-url', server.url]);
@@ -185,7 +185,7 @@ describe('status', () => {
     ]);
   });
 
-  test('--json prints all that was said; the table is made harmless', async () => {
+  test('--json prints the whole answer; the table is made harmless', async () => {
     const odd = { ...record, status: 'a\u001b[31m\nword', more: { big: 1 } };
     const results = [odd, { id: 5 }];
     const server = await serve(() => ({ status: 200, body: { results, nextCursor: "n'x" } }));
@@ -262,7 +262,7 @@ describe('quote', () => {
     expect(code).toBe(0);
   });
 
-  test('asks v1 by a name of any letters, for the rule of dAppID is the open service’s', async () => {
+  test('requests v1 by a name of any letters, for the rule of dAppID is the open service’s', async () => {
     const server = await serve(upstream);
     const name = 'Zahlungen für uns (Test)';
     const args = ['quote', ...ROUTE, '--amount', '1000000', '--base-url', server.url, '--dapp-id', name];
@@ -270,7 +270,7 @@ describe('quote', () => {
     expect(JSON.parse(server.seen[0]?.body ?? '')).toMatchObject({ dappId: name });
   });
 
-  test('names what a support ticket needs, where it failed', async () => {
+  test('names the details for a support ticket after a failure', async () => {
     const body = {
       status: 502,
       code: 'solver-error',
@@ -294,7 +294,7 @@ describe('quote', () => {
     expect(code).toBe(1);
   });
 
-  test('--json prints what verify-quote takes', async () => {
+  test('--json prints a document that verify-quote accepts', async () => {
     const server = await serve(upstream);
     const { out } = await run(['quote', ...ROUTE, '--amount', '1', '--json', '--base-url', server.url]);
     const verified = await run(['verify-quote', await fileOf(out), '--signer', QUOTE_SIGNER.address], {});
@@ -323,7 +323,7 @@ describe('quote', () => {
     });
   });
 
-  test('says which field was refused', async () => {
+  test('names the refused field', async () => {
     const server = await serve(() => ({
       status: 422,
       body: { code: 'amount-too-low', errors: [{ field: 'source.amount', detail: 'at least 100000' }] },
@@ -334,7 +334,7 @@ describe('quote', () => {
     expect(server.seen).toHaveLength(1);
   });
 
-  test('--open asks the open quoting service, without a key', async () => {
+  test('--open requests the open quoting service, without a key', async () => {
     const entry = {
       quoteID: `quote:${UUID}`,
       solverID: OWNER,
@@ -370,7 +370,7 @@ describe('quote', () => {
     expect(code).toBe(0);
   });
 
-  test('--open says that no solver quotes a route, which is no failure', async () => {
+  test('--open reports that no solver quotes a route, without a failure', async () => {
     const server = await serve(() => ({ status: 201, body: { data: [] } }));
     const { code, out } = await run([
       'quote',

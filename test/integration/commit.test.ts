@@ -50,7 +50,7 @@ afterEach(() => redis.disconnect());
 async function look(subject: SubjectId): Promise<Known & { asOf: string }> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
   const [known] = await subjects.look([subject]);
-  if (known === undefined) throw new Error('nothing was looked up');
+  if (known === undefined) throw new Error('nothing was found');
   return { ...known, asOf };
 }
 
@@ -110,7 +110,7 @@ async function eventTypes(): Promise<string[]> {
   return (await log()).map((entry) => eventOf(entry)?.type ?? entry.kind);
 }
 
-describe('what a page and an exact poll say of one state', () => {
+describe('answers of a page and of an exact poll about one state', () => {
   test('makes no event for an hour, however different the members they show', async () => {
     await want('s', INTENT);
     const sourceTx = { chainId: 1, txHash: '0xAB', token: '0x01', amount: '100' };
@@ -126,7 +126,7 @@ describe('what a page and an exact poll say of one state', () => {
     expect(updated?.kind === 'event' && updated.event.data.changes).toEqual(['intentHashes']);
   });
 
-  test('lets an older page pass without a word while exact polls see the newer state', async () => {
+  test('passes over an older page silently while exact polls see the newer state', async () => {
     await want('s', INTENT);
     await take(record('filled', T0 + 10), { nowMs: T0_MS });
     for (let minute = 0; minute < 60; minute += 1) {
@@ -138,7 +138,7 @@ describe('what a page and an exact poll say of one state', () => {
   });
 });
 
-describe('one change that two looks saw', () => {
+describe('one change that two polls saw', () => {
   test('is committed by one of them, and reported of once', async () => {
     await want('s', INTENT);
     const committed: string[] = [];
@@ -180,7 +180,7 @@ describe('a stale answer', () => {
   });
 });
 
-describe('who an event is for', () => {
+describe('the receivers of an event', () => {
   const history = (claim: Claim): Claim => ({ ...claim, historyBefore: T0 });
 
   test('history is stored without an event, and its next change is one that knows the status before', async () => {
@@ -209,7 +209,7 @@ describe('who an event is for', () => {
     expect(subscribers).toMatchObject({ kind: 'subscribers', entry: event?.id, roots: [`named|${INTENT}`] });
   });
 
-  test('somebody who names what is history for all others gets its first event alone', async () => {
+  test('a new claim on a subject that is history for all others gets the first event alone', async () => {
     const watcher = history(await want('watcher', INTENT));
     await take(record('settled', T0 - 50), { nowMs: T0_MS, claims: [watcher] });
     await want('named', INTENT);
@@ -232,7 +232,7 @@ describe('who an event is for', () => {
 });
 
 describe('a Redis that went back', () => {
-  test('takes nothing, claims included, until its next epoch is synchronised', async () => {
+  test('is refused all, claims included, until its next epoch is synchronised', async () => {
     const { epoch } = subjects;
     await epoch.look();
     const claim = await want('s', INTENT);
@@ -367,7 +367,7 @@ describe('an event of a transfer under way', () => {
     onTestFinished(() => parts.learning.close());
   }
 
-  test('says by when it is expected, from what was learned of its chains and for its age', async () => {
+  test('states its expected time, from the learned times of its chains and for its age', async () => {
     await want('s', INTENT);
     await teach();
     await take(record('pending', T0, legs), { nowMs: T0_MS + 1_000 });
@@ -384,7 +384,7 @@ describe('an event of a transfer under way', () => {
     expect(filled).toBe(undefined);
   });
 
-  test('keeps what it said where two processes make it at different times', async () => {
+  test('has the same expectation where two processes make it at different times', async () => {
     const claim = await want('s', INTENT);
     await teach();
     const { asOf } = await look(INTENT);
@@ -397,7 +397,7 @@ describe('an event of a transfer under way', () => {
     expect(eventOf(made ?? null)?.data.expectedBy?.status).toBe('filled');
   });
 
-  test('of the clock says it for the age that it has then, and is counted as overdue once', async () => {
+  test('of the clock states it for its age then, and is counted as overdue once', async () => {
     const claim = await want('s', INTENT);
     await teach();
     const { snapshot } = await take(record('pending', T0, legs), { nowMs: T0_MS });
@@ -429,7 +429,7 @@ describe('an event of a transfer under way', () => {
 });
 
 describe('an event of time', () => {
-  test('is overdue by what was learned, once enough was seen, for the subscriptions that want it so', async () => {
+  test('is overdue by the learned times, after enough observations, for the subscriptions that want it so', async () => {
     const claim = await want('s', INTENT);
     const { snapshot } = await take(record('pending', T0 - 1_000), { nowMs: T0_MS });
     const [stored] = (await registry.subscriptions([claim.root])).values();
@@ -449,7 +449,7 @@ describe('an event of time', () => {
     expect(await eventTypes()).toEqual(['intent.pending', 'intent.overdue']);
   });
 
-  test('comes once, also when two processes see the moment pass at the same time', async () => {
+  test('comes once, also when two processes see the time pass together', async () => {
     const vault = vaultId({ chainId: 8453, address: '0x3333333333333333333333333333333333333333' });
     await want('s', vault);
     const raw = { vaultAddress: '0x33', state: 'PENDING', deadline: T0 };
@@ -485,7 +485,7 @@ describe('a snapshot that cannot be read', () => {
     'version',
     'commit',
     'changedAtMs',
-  ])('(%s) is replaced by the next answer without a word, and the count goes on', async (field) => {
+  ])('(%s) is replaced by the next answer without an event, and the count goes on', async (field) => {
     await want('s', INTENT);
     await take(record('pending', T0), { nowMs: T0_MS });
     await take(record('filled', T0 + 10), { nowMs: T0_MS + 1 });
@@ -519,7 +519,7 @@ describe('a snapshot that cannot be read', () => {
   });
 });
 
-test('what a priced route says about the time of a delivery is known of transfers between its chains', async () => {
+test('the stated duration of a priced route applies to transfers between its chains', async () => {
   const token = `0x${'44'.repeat(20)}`;
   const definition = {
     name: 'r',

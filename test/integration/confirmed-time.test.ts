@@ -117,7 +117,7 @@ describe.skipIf(GCC.skip)(`the confirmed time${GCC.note}`, () => {
     expect(reports[0]?.data.record.clock).toBe('redis');
   });
 
-  test('holds again what goes by a clock that jumps again once its hour is over', async () => {
+  test('holds again the acts of a clock that jumps again once its hour is over', async () => {
     const { process, pass, setAhead, events, redis } = await stage();
     const { time } = process('one');
     await time.compare();
@@ -173,7 +173,7 @@ describe.skipIf(GCC.skip)(`the confirmed time${GCC.note}`, () => {
     expect((await events()).map(({ data }) => data.status)).toEqual(['clock_jumped', 'clock_differs']);
   });
 
-  test('does not take a process that stood still for a jump, nor another one that came meanwhile', async () => {
+  test('does not count the pause of a process as a jump, nor that of another one that starts meanwhile', async () => {
     const { process, pass, trueMs, events } = await stage();
     const [frozen, other] = [process('frozen'), process('other')];
     await frozen.time.compare();
@@ -190,7 +190,7 @@ describe.skipIf(GCC.skip)(`the confirmed time${GCC.note}`, () => {
     expect(await events()).toEqual([]);
   });
 
-  test('stands at the stop of all processes until responses confirm what has passed', async () => {
+  test('stays at the stop of all processes until responses confirm the elapsed time', async () => {
     const { process, pass, trueMs, events } = await stage();
     const before = process('before');
     await before.time.compare();
@@ -233,7 +233,7 @@ describe.skipIf(GCC.skip)(`the confirmed time${GCC.note}`, () => {
     expectNear((await time.read()).confirmedMs, trueMs() - 31 * DAY);
   });
 
-  test('goes back where responses say that it was ahead', async () => {
+  test('goes back where responses show it ahead', async () => {
     const { process, setAhead, trueMs } = await stage();
     const { time, respond } = process('one');
     setAhead(31 * DAY);
@@ -245,7 +245,7 @@ describe.skipIf(GCC.skip)(`the confirmed time${GCC.note}`, () => {
     expectNear((await time.read()).confirmedMs, trueMs());
   });
 
-  test('one response that is off says nothing', async () => {
+  test('one wrong response has no effect', async () => {
     const { process, setAhead } = await stage();
     const { time, respond } = process('one');
     await time.compare();
@@ -279,7 +279,7 @@ describe.skipIf(GCC.skip)(`the confirmed time${GCC.note}`, () => {
     expectNear(1_000 * Number(reports[0]?.data.record.aheadSeconds), 2 * HOUR);
   });
 
-  test('a process whose clock is off is named, or Redis where the upstream agrees with the process', async () => {
+  test('the process whose clock is wrong is named, or Redis where the upstream agrees with the process', async () => {
     const { process, pass, events, setAhead } = await stage();
     const one = process('one');
     one.own.wallAheadMs = HOUR;

@@ -44,7 +44,7 @@ test('the page and its files come with a policy that allows nothing from elsewhe
   }
 });
 
-test('a token is taken for a cookie that scripts cannot read and other sites do not send', async () => {
+test('a token is exchanged for a cookie that scripts cannot read and other sites do not send', async () => {
   expect((await signIn('a-token-that-is-none')).status).toBe(401);
   const answer = await signIn(ADMIN_TOKEN);
   expect([answer.status, await answer.json()]).toEqual([200, { scope: 'admin' }]);
@@ -114,7 +114,7 @@ test('signing out takes the cookie away, and only from the page itself', async (
   expect(await statusOf('/receivers', { cookie: other })).toBe(200);
 });
 
-test('without a token nobody signs in on this machine, and `console: false` leaves only the API', async () => {
+test('without a token no login is possible on this machine, and `console: false` serves only the API', async () => {
   const config = { ...stage.config, prefix: testPrefix() };
   const open = await startDaemon({ ...config, more: { server: { host: '127.0.0.1', port: 0 } } });
   later(() => open.daemon.close());

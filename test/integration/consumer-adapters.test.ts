@@ -86,7 +86,7 @@ describe.each(SERVERS)('behind %s', (_name, serve) => {
       expect(await answer).toMatchObject({ httpStatus: 204 });
     }));
 
-  test('a handler that fails is answered 500 without its words, and reported to onError', () =>
+  test('a handler that fails is answered 500 without its message, and reported to onError', () =>
     withConsumer(serve, async ({ consumer, deliver, reported }) => {
       consumer.on('intent.filled', () => Promise.reject(new Error('the password is 1234')));
       const result = await deliver(renderedEvent());
@@ -102,7 +102,7 @@ describe.each(SERVERS)('behind %s', (_name, serve) => {
       expect(await deliver(renderedEvent())).toMatchObject({ httpStatus: 503, retryAfterMs: 120_000 });
     }));
 
-  test('what is signed with another secret is answered 401 with the reason', () =>
+  test('an event signed with another secret is answered 401 with the reason', () =>
     withConsumer(
       serve,
       async ({ consumer, deliver, reported }) => {
@@ -115,7 +115,7 @@ describe.each(SERVERS)('behind %s', (_name, serve) => {
       { secrets: `whsec_${Buffer.alloc(32, 9).toString('base64')}` },
     ));
 
-  test('what is six minutes old is answered 401', () =>
+  test('an event six minutes old is answered 401', () =>
     withConsumer(serve, async ({ deliver, reported }) => {
       expect(await deliver(renderedEvent(), { nowMs: Date.now() - 360_000 })).toMatchObject({
         httpStatus: 401,
@@ -123,7 +123,7 @@ describe.each(SERVERS)('behind %s', (_name, serve) => {
       expect(reported).toMatchObject([{ code: 'timestamp_too_old' }]);
     }));
 
-  test('an event with the metadata of many subscriptions is accepted, and says which members it lacks', () =>
+  test('an event with the metadata of many subscriptions is accepted, and names its missing members', () =>
     withConsumer(serve, async ({ consumer, deliver }) => {
       const seen: AnyEvent[] = [];
       consumer.on('*', (event) => void seen.push(event));
@@ -148,7 +148,7 @@ describe.each(SERVERS)('behind %s', (_name, serve) => {
       { maxBodyBytes: 100 },
     ));
 
-  test('the context says whether the operator sends it once more', () =>
+  test('the context states whether the operator sends it once more', () =>
     withConsumer(serve, async ({ consumer, deliver }) => {
       const seen: Context[] = [];
       consumer.on('intent.filled', (_event, context) => void seen.push(context));
@@ -158,13 +158,13 @@ describe.each(SERVERS)('behind %s', (_name, serve) => {
     }));
 });
 
-test('a GET is answered 405 with what is allowed', () =>
+test('a GET is answered 405 with the allowed method', () =>
   withConsumer(serveNode, async ({ url }) => {
     const answer = await fetch(url);
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
   }));
 
-test('an Express whose parser has taken the bytes is reported so, with what to do', () =>
+test('an Express whose parser has consumed the bytes is reported, with the remedy', () =>
   withConsumer(
     expressServer((app) => app.use(express.json())),
     async ({ deliver, reported }) => {
@@ -176,7 +176,7 @@ test('an Express whose parser has taken the bytes is reported so, with what to d
     },
   ));
 
-test('a request that is cut off does not end the program, and is reported to nobody', async () => {
+test('a request that is cut off does not end the program, and is not reported', async () => {
   let ended = Promise.withResolvers<void>();
   const serve: Serve = async (consumer) => {
     const handle = nodeHandler(consumer);
@@ -213,7 +213,7 @@ test('the same event twice at once runs its handler once where it is still under
   expect(runs).toBe(2);
 });
 
-test('of several handlers the closest runs, and what has none is accepted', async () => {
+test('of several handlers the closest runs, and an event without one is accepted', async () => {
   await withConsumer(serveNode, async ({ consumer, deliver }) => {
     const seen: string[] = [];
     consumer.on('intent.filled', ({ type }) => void seen.push(`type ${type}`));

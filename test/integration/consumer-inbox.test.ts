@@ -41,7 +41,7 @@ function promises(stage: () => Stage): void {
     expect(await stage().effects()).toEqual([eventOf('a').id]);
   });
 
-  test('what a handler wrote before it failed is gone with the id, and the event is handled when it comes again', async () => {
+  test('the writes of a handler that failed are rolled back with the id, and the event is handled when it comes again', async () => {
     await expect(stage().take(eventOf('a'), { fail: new Error('no') })).rejects.toThrow('no');
     expect(await stage().effects()).toEqual([]);
     expect(await stage().take(eventOf('a'))).toBe(true);
@@ -65,7 +65,7 @@ function promises(stage: () => Stage): void {
     }
   });
 
-  test('a consumer tells its handler that an event is stale, or skips it', async () => {
+  test('a consumer notifies its handler of a stale event, or skips it', async () => {
     const reported: [number, boolean, number | null][] = [];
     for (const [stale, consumer] of [
       ['handle', 'telling'],
@@ -113,7 +113,7 @@ function promises(stage: () => Stage): void {
     ]);
   });
 
-  test('what was handled long ago is removed, the rest is not', async () => {
+  test('old handled events are removed, the rest is not', async () => {
     await stage().take(eventOf('a'));
     await stage().age(61);
     await stage().take(eventOf('b', 2));
@@ -229,7 +229,7 @@ describe.skipIf(POSTGRES.skip)(`the inbox in Postgres${POSTGRES.note}`, () => {
   test.each([
     'pool',
     'transaction',
-  ])('a handler that hides the error of a statement does not have its event taken for handled (%s)', async (way) => {
+  ])('a handler that hides the error of a statement does not get its event counted as handled (%s)', async (way) => {
     const transaction = async (work: (client: pg.PoolClient) => Promise<void>): Promise<void> => {
       const client = await pool.connect();
       try {
@@ -264,7 +264,7 @@ describe.skipIf(POSTGRES.skip)(`the inbox in Postgres${POSTGRES.note}`, () => {
     expect(await effects()).toEqual([eventOf('a').id]);
   });
 
-  test('in transactions of the strictest kind what comes twice at once is handled once', async () => {
+  test('in transactions of the strictest kind an event that comes twice at once is handled once', async () => {
     const options = { ...pool.options, options: '-c default_transaction_isolation=serializable' };
     const strict = new pg.Pool(options);
     const ends = await Promise.allSettled(
@@ -281,7 +281,7 @@ describe.skipIf(POSTGRES.skip)(`the inbox in Postgres${POSTGRES.note}`, () => {
     expect(await effects()).toEqual([eventOf('a').id]);
   });
 
-  test('an event is taken in a transaction of the caller', async () => {
+  test('an event is claimed in a transaction of the caller', async () => {
     const client = await pool.connect();
     await client.query('BEGIN');
     const claim = { fact: 'status', lastSequence: null, isStale: false, isRecordStale: false };
@@ -369,7 +369,7 @@ describe('the inbox in SQLite', () => {
     expect(await effects()).toEqual([eventOf('b', 2).id]);
   });
 
-  test('a transaction that the handler began past its own is not taken for that of the event', async () => {
+  test('a transaction that the handler began past its own does not count as that of the event', async () => {
     const other = createSqliteInbox({ database }).run(eventOf('a'), async () => {
       database.exec("ROLLBACK; BEGIN; INSERT INTO effects VALUES ('outside')");
     });

@@ -17,7 +17,7 @@ afterEach(async () => {
 
 const ANSWER = z.object({ corridors: z.array(CORRIDOR) });
 
-test('the API shows what was learned of each pair of chains, the most seen first', async () => {
+test('the API shows the learned times of each pair of chains, the most observed first', async () => {
   const redisUrl = inject('redisUrl');
   const prefix = testPrefix();
   const { daemon } = await startDaemon({

@@ -20,7 +20,7 @@ test('every alert has a trouble here that sets it off', () => {
   expect(Object.keys(TROUBLES)).toEqual(ALERTS.map(({ alert }) => alert));
 });
 
-test('counts of what happened are reported whole: Prometheus makes 2.195 of 2', () => {
+test('counts of events are reported whole: Prometheus makes 2.195 of 2', () => {
   const reported = ALERTS.filter(({ expr }) => /increase\(\S+\[1h\]\) > 0$/m.test(expr));
   expect(reported.map(({ alert }) => alert)).toEqual(
     expect.arrayContaining(['IntentwatchDisputed', 'IntentwatchUnproven', 'IntentwatchDeadLetters']),

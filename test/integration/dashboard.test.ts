@@ -188,7 +188,7 @@ test('every query of a panel goes by the chosen job and processes, and by receiv
   expect(queries.every(({ expr }) => /\{/.test(expr))).toBe(true);
 });
 
-test('no two panels of the dashboard overlap, and none leaves the page', () => {
+test('no two panels of the dashboard overlap, and none exceeds the page', () => {
   const cells = new Map<string, string>();
   for (const { title, gridPos } of dashboard.panels) {
     expect([title, gridPos.x + gridPos.w <= 24]).toEqual([title, true]);

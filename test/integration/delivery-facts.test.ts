@@ -26,7 +26,7 @@ const FAILED: Attempt = {
   reason: '503 Service Unavailable',
 };
 
-test('an attempt that ends after Redis was emptied does not keep its event, reported anew, from the receiver', async () => {
+test('an attempt that ends after Redis was emptied does not block its event, reported anew, from the receiver', async () => {
   const { deliveries, lease } = await deliveryStage(open, { hook: { hook: await open.started(new Hook()) } });
   await deliveries.record('hook', {
     ids: ['evt_1'],
@@ -52,7 +52,7 @@ test('an attempt that ends after Redis was emptied does not keep its event, repo
   ).toEqual(['opened']);
 });
 
-test('a clock of Redis that jumps ahead takes nothing from processes that live', async () => {
+test('a clock of Redis that jumps ahead takes no work from live processes', async () => {
   const { redis, keys, deliveries, lease } = await deliveryStage(open, {
     hook: { hook: await open.started(new Hook()) },
   });
@@ -83,7 +83,7 @@ test('a clock of Redis that jumps ahead takes nothing from processes that live',
   expect(await redis.zscore(keys.senders, 'q')).not.toBeNull();
 });
 
-test('an attempt is noted whatever stands where its numbers should', async () => {
+test('an attempt is noted with any value in place of its numbers', async () => {
   const { redis, keys, deliveries, lease } = await deliveryStage(open, {
     hook: { hook: await open.started(new Hook()) },
   });
@@ -145,7 +145,7 @@ test('a delivery whose fact was lost is opened anew and waits neither for itself
   expect(await claimed()).toEqual(['evt_2']);
 });
 
-test('what is sent in one message follows the log, whatever waits for what', async () => {
+test('the order in one message follows the log, for any order of waiting', async () => {
   const { deliveries, lease } = await deliveryStage(open, {
     hook: { hook: await open.started(new Hook()) },
   });
@@ -214,7 +214,7 @@ test('times that a clock of Redis noted that was an hour ahead hold up nothing',
       outcome: 'pending',
       restMs,
     });
-  // The attempt counts against it, whatever the time of its last success.
+  // The attempt counts against it, for any time of its last success.
   await redis.hset(receiver, { lastSuccessAt: aheadMs, since: aheadMs, recoveredAt: aheadMs });
   await fail('evt_1', null);
   const known = await redis.hmget(receiver, 'failures', 'since');

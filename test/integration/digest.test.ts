@@ -9,7 +9,7 @@ import { opening } from '../support/opening.ts';
 const open = opening();
 
 describe('a receiver with a digest', () => {
-  test('gets what happens within its time as one mail, in order', async () => {
+  test('gets the events within its time as one mail, in order', async () => {
     const { mailbox, stage } = await mailStage(open, { digest: { every: '5s' } });
     await stage.start();
     const made = await happen(stage, 12, 4);
@@ -41,7 +41,7 @@ describe('a receiver with a digest', () => {
     ]);
   });
 
-  test('gets what belongs to one transfer together also where the events of a transfer come in order', async () => {
+  test('gets the events of one transfer together also where they come in order', async () => {
     const { mailbox, stage } = await mailStage(open, { digest: { every: '5s' }, ordering: 'subject' });
     await stage.start();
     const made = await happen(stage, 9, 3);
@@ -49,7 +49,7 @@ describe('a receiver with a digest', () => {
     expect(mailbox.mails.map(eventsOf)).toEqual([made.map(madeEventId)]);
   });
 
-  test('gets what was held while it was disabled in digests', async () => {
+  test('gets the events held during its pause in digests', async () => {
     const { mailbox, stage } = await mailStage(open, { digest: { every: '5s' } });
     await stage.start();
     await stage.states.disable('oncall');
@@ -60,7 +60,7 @@ describe('a receiver with a digest', () => {
   });
 });
 
-describe('a digest that the server does not take', () => {
+describe('a digest that the server refuses', () => {
   test('for now is sent again as it was, and each of its events knows both attempts', async () => {
     const { mailbox, stage } = await mailStage(open, { digest: { every: '1h', max: 5 } });
     mailbox.answer = () => (mailbox.mails.length === 0 ? { code: 451, text: '4.7.1 later' } : null);
@@ -80,7 +80,7 @@ describe('a digest that the server does not take', () => {
     }
   });
 
-  test("for good makes each of its events a dead letter with the server's words, and opened again they are sent", async () => {
+  test("for good makes each of its events a dead letter with the server's message, and opened again they are sent", async () => {
     const { mailbox, stage } = await mailStage(open, { digest: { every: '1h', max: 5 } });
     mailbox.answer = () => ({ code: 554, text: '5.7.1 looks like spam' });
     await stage.start();

@@ -95,7 +95,7 @@ function said(lines: readonly { msg: string; [member: string]: unknown }[], msg:
 describe('chains and tokens of the upstream', () => {
   const tokens = [{ chainId: 98_866, address: TOKEN, symbol: 'PUSD', decimals: 6 }];
 
-  test('are requested once at start, kept over a restart, and reported by their names', async () => {
+  test('are requested once at start, stored over a restart, and reported by their names', async () => {
     const run = await stage({ lists: { chains: { chains: CHAINS }, tokens: { tokens } } });
     const first = await run.start([]);
     await run.read();
@@ -107,7 +107,7 @@ describe('chains and tokens of the upstream', () => {
     expect(run.lists()).toEqual(['/v1/chains', '/v1/tokens']);
   });
 
-  test('lend no symbol to the metrics: what the upstream calls USDC counts as other', async () => {
+  test('lend no symbol to the metrics: a USDC of the upstream counts as other', async () => {
     const spoofed = [{ chainId: 98_866, address: TOKEN, symbol: 'USDC', decimals: 0 }];
     const run = await stage({ lists: { chains: CHAINS, tokens: spoofed } });
     const first = await run.start([]);
@@ -126,7 +126,7 @@ describe('chains and tokens of the upstream', () => {
     ]);
   });
 
-  test('are requested again when a record names what they do not have, and once an hour', async () => {
+  test('are requested again when a record names a missing one, and once an hour', async () => {
     const run = await stage({ lists: { chains: CHAINS, tokens: [] } });
     // One at a time: another process would use its own read lists for some seconds.
     const first = await run.start([]);
@@ -157,7 +157,7 @@ describe('chains and tokens of the upstream', () => {
   test('that cannot be had hold up nothing, and are requested again after a while', async () => {
     const run = await stage({ lists: null, token: USDC });
     await run.start([hashOf(1)]);
-    const failed = await eventually('it says so', () => said(run.lines, 'directory.not_read'));
+    const failed = await eventually('it is logged', () => said(run.lines, 'directory.not_read'));
     expect(failed).toMatchObject({ nextInMs: 60_000, reason: expect.stringContaining('503') });
     expect(await run.reported()).toHaveLength(1);
     const waitMs = await run.redis.pttl(run.keys.directoryTurn);
@@ -188,7 +188,7 @@ describe('chains and tokens of the upstream', () => {
   test.each([
     ['of two entries', [...tokens, { ...tokens[0], decimals: 18 }], {}, '2500000000 base units'],
     [
-      'of which the config knows better',
+      'that the config contradicts',
       [...tokens, { ...tokens[0], decimals: 18 }],
       { tokens: [{ chainId: 98_866, address: TOKEN, symbol: 'OURS', decimals: 8 }] },
       '25.00 OURS',

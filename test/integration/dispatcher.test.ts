@@ -71,7 +71,7 @@ describe('a dispatcher', () => {
     await dispatcher.close();
   });
 
-  test('keeps for workers what they take late, as on a busy machine', async () => {
+  test('holds polls for workers that claim them late, as on a busy machine', async () => {
     await stage.budget(100);
     await stage.name(WALLETS);
     const plan = new PlanStore(stage.redis, stage.keys);
@@ -97,7 +97,7 @@ describe('a dispatcher', () => {
     await queue.close();
   });
 
-  test('says why nothing can be claimed, once that has lasted, and no more when it is over', async () => {
+  test('reports the reason when it cannot claim for some time, and stops when it can', async () => {
     const redis = await RedisProcess.create({ durable: false });
     const full = new PlanStage(redis.url);
     await full.budget(100);
@@ -110,16 +110,16 @@ describe('a dispatcher', () => {
     );
     dispatcher.start();
     expect(dispatcher.failure()).toBeNull();
-    expect(await eventually('it says why', () => dispatcher.failure())).toMatch(/^OOM /);
+    expect(await eventually('it reports the reason', () => dispatcher.failure())).toMatch(/^OOM /);
     await full.redis.config('SET', 'maxmemory', '0');
-    await eventually('it says no more', () => dispatcher.failure() === null);
+    await eventually('it reports no more', () => dispatcher.failure() === null);
     await dispatcher.close();
     await others.close();
     full.close();
     await redis.close();
   });
 
-  test('leaves one check of the plan at a time with a Redis that does not answer', async () => {
+  test('starts one check of the plan at a time with a Redis that does not answer', async () => {
     // It gives up a check after 5 s.
     holdTimers(5_000);
     const plan = new SlowPlan(stage.redis, stage.keys);

@@ -62,7 +62,7 @@ async function sync(
 async function show(status: string, updatedAt: number, root: SubjectId = WALLET): Promise<IngestedRecord> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
   const [shown, known] = await subjects.look([root, INTENT]);
-  if (shown === undefined || known === undefined) throw new Error('nothing was looked up');
+  if (shown === undefined || known === undefined) throw new Error('nothing was found');
   const raw = { id: INTENT, type: 'intent', status, updatedAt, more: 'x'.repeat(1_000) };
   const record = { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
   const claims = shown.claims.map((claim) => ({ ...claim, served: false }));

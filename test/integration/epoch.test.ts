@@ -106,7 +106,7 @@ test('the dump of an older epoch, restored twice, begins a new epoch each time',
 test.each([
   'an older dump',
   'nothing',
-])('Redis has %s while no process runs: the file beside it tells', async (what) => {
+])('Redis has %s while no process runs: the file beside it shows it', async (what) => {
   const { redis, keys, process } = await stage();
   const first = await process();
   const restore = await dumpOf(redis, keys);
@@ -166,7 +166,7 @@ test('later entries of the log have later places than any that was seen, also wh
   expect(place).toBe(`${ahead.split('-')[0]}-8`);
 });
 
-test('the file is replaced in one step, and kept where another process on the folder has seen more', async () => {
+test('the file is replaced in one step, and stays where another process on the folder has seen more', async () => {
   const { process } = await stage();
   const { dataDir, epoch } = await process();
   const other = await process(dataDir);

@@ -10,7 +10,7 @@ import { opening } from '../support/opening.ts';
 
 const open = opening();
 
-test('what the retention takes from a disabled receiver is named: open deliveries, and events that it is matched by', async () => {
+test('the losses of a disabled receiver by the retention are named: open deliveries, and matched events', async () => {
   const operator = await open.started(new Hook());
   const stage = await deliveryStage(
     open,
@@ -54,7 +54,7 @@ test('what the retention takes from a disabled receiver is named: open deliverie
   });
 });
 
-test('what expires while a receiver is out of the config is named once it is back', async () => {
+test('events that expire while a receiver is out of the config are named once it is back', async () => {
   const [hook, operator] = [await open.started(new Hook()), await open.started(new Hook())];
   const receivers = {
     hook: { hook, more: { events: ['intent.*'] } },
@@ -71,7 +71,7 @@ test('what expires while a receiver is out of the config is named once it is bac
   const made = hourOfEvents(4, { fromMs: (await redisTimeMs(redis)) - 7 * 24 * HOUR_MS, transfers: 4 });
   await appendEvents(redis, keys, made);
   const lastMs = Math.max(...made.map(({ atMs }) => atMs));
-  await eventually('what it is owed has left the log', async () => {
+  await eventually('its events have expired from the log', async () => {
     return (await redis.xrange(keys.events, '-', String(lastMs))).length === 0;
   });
   expect(await redis.llen(keys.dropped('hook'))).toBe(4);
@@ -140,7 +140,7 @@ describe('a delivery that is open when its event expires', () => {
     expect(waits).toBeDefined();
   });
 
-  test('is dropped by its sender, counted and named, where its event has left the log', async () => {
+  test('is dropped by its sender, counted and named, where its event has expired from the log', async () => {
     const { redis, keys, hook, operator, ids, lost, backlog, release } = await waiting();
     const [gone = '', ...others] = ids;
     const entry = await redis.hget(keys.delivery('hook', gone), 'entry');

@@ -11,7 +11,7 @@ const WALLET = '0x1111111111111111111111111111111111111111';
 const HASH = hashOf(4);
 
 describe('a finished subject', () => {
-  test('that a page shows in an older state is looked up, and its regression accepted once it is confirmed', async () => {
+  test('that a page shows in an older state is polled, and its regression accepted once it is confirmed', async () => {
     const updatedAt = Math.floor(Date.now() / 1_000) + 60;
     let status = 'settled';
     const upstream = await started(
@@ -72,7 +72,7 @@ describe('a finished subject', () => {
     expect(events.map(({ type }) => type)).toEqual(['intent.expired', 'intent.refunded']);
   });
 
-  test('that a config names keeps its snapshot beyond the retention, so that a restart tells nothing again', async () => {
+  test('that a config names stores its snapshot beyond the retention, so that a restart reports nothing again', async () => {
     const upstream = await started(
       new ScriptedUpstream(() => ({ records: [intentRecord(HASH, 'settled', 1_700_000_000)] })),
     );

@@ -100,7 +100,7 @@ async function take(parts: { registry: Registry; subjects: SubjectStore }): Prom
   if (poll === undefined) throw new Error('the subject was not claimed');
   const importedQuotes = new ImportedQuotes(redis, keys);
   const start = await startPoll({ redis, keys, importedQuotes, ...parts }, poll, 'p');
-  if (start === null) throw new Error('the poll was not taken');
+  if (start === null) throw new Error('the poll was not claimed');
   return start;
 }
 
@@ -126,7 +126,7 @@ describe('in the registry, an entry of another shape', () => {
     expect(found).toEqual([]);
   });
 
-  test('that nobody knows is passed over, and goes with the next sync', async () => {
+  test('that no process can read is skipped, and removed at the next sync', async () => {
     const { registry: mine } = await registry();
     await redis.hset(keys.subscriptions, 'strange', 'no JSON');
     await redis.hset(keys.receivers, 'strange', 'no JSON');
@@ -169,7 +169,7 @@ test('a state of a receiver that is none counts as ok, and its other fields are 
 });
 
 describe('a fact of a delivery', () => {
-  test('keeps what can be read of it', async () => {
+  test('retains its readable members', async () => {
     const deliveries = new DeliveryStore(redis, keys, options());
     await redis.hset(keys.delivery('a', 'd'), {
       outcome: 'pending',
@@ -182,7 +182,7 @@ describe('a fact of a delivery', () => {
     expect(await redis.hkeys(keys.delivery('a', 'd'))).toEqual(['outcome', 'entry', 'roots']);
   });
 
-  test('that does not say what is delivered to whom is deleted, and its delivery dropped and reported', async () => {
+  test('without event or receiver is deleted, and its delivery dropped and reported', async () => {
     const deliveries = new DeliveryStore(redis, keys, options());
     await redis.hset(keys.delivery('a', 'd'), { outcome: 'pending', entry: 'x', roots: '[]' });
     await redis.zadd(keys.pending('a'), 1, 'd');
@@ -219,7 +219,7 @@ test('a replay of another shape is no replay', async () => {
   expect(found.map(({ what }) => what)).toEqual(['replay']);
 });
 
-test('what was learned is read but for the entries of another shape, which go', async () => {
+test('learned times are read except the entries of another shape, which are removed', async () => {
   const learned = new LearnedStore(redis, keys, options());
   await learned.add({
     route: '1:10',
@@ -238,7 +238,7 @@ test('what was learned is read but for the entries of another shape, which go', 
   expect(await redis.smembers(keys.learnedNames)).toEqual(['1:10:pending']);
 });
 
-test('a quote of another shape is written anew by a process that hands it over', async () => {
+test('a quote of another shape is written anew by a process that imports it', async () => {
   const { onForeign } = options();
   const subject = quoteId('11111111-1111-4111-8111-111111111111');
   const raw = { id: subject, expiresAt: 5 };
@@ -249,7 +249,7 @@ test('a quote of another shape is written anew by a process that hands it over',
   expect(await new ImportedQuotes(redis, keys).of(subject)).not.toBe(null);
 });
 
-test('a daemon delivers to everybody whatever foreign entries stand beside', async () => {
+test('a daemon delivers to every receiver beside any foreign entries', async () => {
   const [one, two] = [await open.started(new Hook()), await open.started(new Hook())];
   const stage = await deliveryStage(open, { one: { hook: one }, two: { hook: two } });
   await stage.start();
@@ -267,7 +267,7 @@ test('a daemon delivers to everybody whatever foreign entries stand beside', asy
   await two.until((came) => came.some(({ event }) => event.id === id));
 });
 
-test('a delivery that is none keeps the place of no other', async () => {
+test('an invalid delivery blocks the place of no other', async () => {
   const hook = await open.started(new Hook());
   const stage = await deliveryStage(open, { hook: { hook, more: { concurrency: 1 } } });
   const made = { subject: INTENT, sequence: 1, root: ROOT, atMs: Date.now() + 60_000 };

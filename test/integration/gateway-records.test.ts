@@ -72,7 +72,7 @@ describe('a record of the deposit gateway', () => {
     ]);
   });
 
-  test('without status is reported, keeps the status it had, and moves on from there', async () => {
+  test('without status is reported, retains its status, and moves on from there', async () => {
     const vaults: JsonObject[] = [{ amount: '5' }, { state: 'PENDING', amount: '5' }];
     const jobs: JsonObject[] = [
       { id: JOB, amount: '5' },

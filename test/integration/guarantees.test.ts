@@ -98,7 +98,7 @@ describe('a receiver that hangs', () => {
 });
 
 describe('secrets', () => {
-  test('stand neither in the log nor in Redis nor in what the daemon serves, also when everything fails', async () => {
+  test('are neither in the log nor in Redis nor in any answer of the daemon, also when everything fails', async () => {
     const apiKey = 'key-that-nobody-may-see-4711';
     const urlToken = 'token-in-a-url-4712';
     const smtpPassword = 'mail-password-4713';

@@ -40,7 +40,7 @@ function withHighS(signature: string): string {
 }
 
 describe('an imported quote', () => {
-  test('is verified before anything is asked about it, and followed in silence when it is valid', async () => {
+  test('is verified before any request about it, and followed in silence when it is valid', async () => {
     const upstream = await serving(() => shown('active'));
     const { hook, start } = await watching(upstream.url, [{ file: await quoteFile(await signedQuote()) }]);
     await start();
@@ -130,7 +130,7 @@ describe('an imported quote', () => {
     expect(await redis.xlen(`{${config.prefix}}:events`)).toBe(2);
   });
 
-  test('is verified once: a signer that rotates later takes nothing back', async () => {
+  test('is verified once: a later rotation of the signer changes nothing', async () => {
     let signer = QUOTE_SIGNER.address;
     let status = shown('active');
     const upstream = await serving(

@@ -434,7 +434,7 @@ describe('each limit of the table is the one that holds', () => {
   });
 });
 
-describe('a mail server whose replies do not end costs one attempt', () => {
+describe('a mail server with endless replies costs one attempt', () => {
   test.each([
     ['one line', 'x'.repeat(1_000)],
     ['lines of one reply', '220-more\r\n'.repeat(100)],

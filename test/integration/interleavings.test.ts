@@ -118,7 +118,7 @@ describe('two processes that hold answers about one subject', () => {
   });
 });
 
-describe('a process that is cut off at the worst moment', () => {
+describe('a process that is cut off at the worst time', () => {
   test('a commit whose reply was cut is sent again, recognised, and makes one event', async () => {
     const target = new URL(inject('redisUrl'));
     const proxy = await started(new TcpProxy({ host: target.hostname, port: Number(target.port) }));
@@ -170,7 +170,7 @@ describe('a process that is cut off at the worst moment', () => {
   test.each([
     ['between enqueue and cursor', 'swallow' as const],
     ['just after the cursor moved', 'swallow-after' as const],
-  ])('a relay that dies %s is taken over, and every event comes exactly once', async (_, verdict) => {
+  ])('a relay that dies %s has a successor, and every event comes exactly once', async (_, verdict) => {
     const target = new URL(inject('redisUrl'));
     const proxy = await started(new TcpProxy({ host: target.hostname, port: Number(target.port) }));
     const prefix = testPrefix();

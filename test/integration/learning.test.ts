@@ -57,7 +57,7 @@ function seeFills(learning: Learning, count: number): void {
   }
 }
 
-describe('what looks show', () => {
+describe('a learned tally', () => {
   test('is added up over processes, by route and for all routes, and is there after a restart', async () => {
     const [one, other] = [process(), process()];
     await one.start();
@@ -83,7 +83,7 @@ describe('what looks show', () => {
     await again.close();
   });
 
-  test('is brought to a new landmark when its weight grows out of hand, and stays the same', async () => {
+  test('gets a new landmark when its weight grows out of hand, and stays the same', async () => {
     const at = { route: '1:10', statistic: 'pending' as const };
     await learned.add({ ...at, increments: [{ bin: 3, ended: 8, watchedSeconds: 16 }] });
     const key = keys.learned('1:10:pending');
@@ -112,7 +112,7 @@ describe('what looks show', () => {
   });
 });
 
-describe('what becomes of transfers', () => {
+describe('the outcome of a transfer', () => {
   test('is counted by route and for all routes, each once', async () => {
     const learning = process();
     await learning.start();
@@ -140,7 +140,7 @@ describe('what becomes of transfers', () => {
   });
 });
 
-describe('what a quote says about the time of a delivery', () => {
+describe('the duration of a delivery in a quote', () => {
   test('counts in every process until enough was seen', async () => {
     const [one, other] = [process(), process()];
     await one.start();

@@ -14,7 +14,7 @@ function stage() {
   return { redis, lease, of: () => new FencedLease(redis, { lease, fence }) };
 }
 
-test('a holder whose lease has run out has it again, however many of its calls are under way', async () => {
+test('a holder of an expired lease has it again, with any number of its calls under way', async () => {
   const { redis, lease, of } = stage();
   const one = of();
   expect(await one.hold()).toBe('1');
@@ -25,7 +25,7 @@ test('a holder whose lease has run out has it again, however many of its calls a
   expect(await redis.exists(lease)).toBe(0);
 });
 
-test('a lease that was taken under a clock an hour ahead outlives its holder by a lease at most', async () => {
+test('a lease claimed under a clock an hour ahead outlives its holder by a lease at most', async () => {
   const { redis, lease, of } = stage();
   await redis.set(lease, 'of a process that died', 'PX', 3_600_000);
   expect(await of().hold()).toBe(null);

@@ -6,13 +6,13 @@ import { Keys } from '../../src/store/keys.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { appendEvents } from '../support/log-entries.ts';
 
-test('a batch of audiences ends once their events have 2 MiB, and the next one goes on behind it', async () => {
+test('a batch of subscribers ends once their events have 2 MiB, and the next one goes on behind it', async () => {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   try {
     const keys = new Keys(testPrefix());
     const log = new EventLog(redis, keys);
     const subjects = Array.from({ length: 10 }, (_, index) => `intent:0x0${index}`);
-    // Roots are stored beside the event, and count like it.
+    // Subscription keys are stored beside the event, and count like it.
     const root = `s|wallet:${'x'.repeat(900_000)}`;
     const places = await appendEvents(
       redis,

@@ -20,7 +20,7 @@ const STATUSES = {
   'pass-phrase-77': /phrase/i,
 } as const;
 
-test('words of the upstream that are mail addresses or look like secrets are in events, and in no log line', async () => {
+test('texts of the upstream that are mail addresses or resemble secrets are in events, and in no log line', async () => {
   const statuses = new Map(Object.keys(STATUSES).map((status, index) => [hashOf(index + 1), status]));
   const refused = hashOf(100);
   const upstream = new ScriptedUpstream(({ query }) => {
@@ -82,7 +82,7 @@ async function refusing(words: string): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 }
 
-test('words of receivers, mail servers and RPC endpoints that look like secrets are in no log line', async () => {
+test('texts of receivers, mail servers and RPC endpoints that resemble secrets are in no log line', async () => {
   const usdc = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
   const payment = { chainId: 8453, txHash: hashOf(7), token: usdc, amount: '1000' };
   let status = 'pending';

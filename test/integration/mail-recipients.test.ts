@@ -13,7 +13,7 @@ const { later, started } = opening();
 
 const [ANN, BOB, CARL] = ['ann@example.com', 'bob@example.com', 'carl@example.com'];
 
-test('a mail is sent again to whom the server refused for now, and to nobody else', async () => {
+test('a mail is sent again only to the recipients that the server refused for now', async () => {
   const mailbox = await started(new Mailbox());
   let refusals = 0;
   mailbox.refuse = (address) => {

@@ -103,7 +103,7 @@ const RECEIVER: EmailReceiver = {
 };
 
 test.skipIf(PYTHON.skip)(
-  `an SMTP server that is no JavaScript library takes a mail and a digest, and keeps what was sent${PYTHON.note}`,
+  `an SMTP server that is no JavaScript library accepts a mail and a digest, and stores both${PYTHON.note}`,
   async () => {
     const server = await startServer();
     const smtp = { url: new Secret(server.url), from: 'Intentwatch <transfers@example.com>' };

@@ -11,7 +11,7 @@ import { ONE, registryStage, TWO, wantedOf } from '../support/registry-stage.ts'
 
 const { later } = opening();
 
-test('what was logged before a reload that moves its subject is for the receivers that go on with it', async () => {
+test('events logged before a reload that moves their subject are for the receivers that go on with it', async () => {
   const { redis, keys, events, registry } = registryStage(later);
   await registry.sync(wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
   await appendEvents(redis, keys, [
@@ -86,7 +86,7 @@ test('a receiver that joins a subscription gets no event from before, under the 
   expect([await sequencesOf('backend'), await sequencesOf('desk')]).toEqual([[1, 2, 3, 4, 5], [5]]);
 });
 
-test('what was released and is suspended again before it is matched waits again', async () => {
+test('an event that is suspended again after its release, before its match, waits again', async () => {
   const { redis, keys, events, registry } = registryStage(later);
   const graceSpanMs = 60_000;
   const all = { ...wantedOf({ a: { subject: ONE, receivers: ['backend', 'desk'] } }), graceSpanMs };
@@ -131,7 +131,7 @@ test('what was released and is suspended again before it is matched waits again'
   expect(await redis.zcard(keys.withheld)).toBe(0);
 });
 
-/** A subscription whose subject has left the config, and is back for another receiver. */
+/** A subscription whose subject was removed from the config, and is back for another receiver. */
 async function backForAnother(
   { registry }: Pick<ReturnType<typeof registryStage>, 'registry'>,
   wait: () => Promise<string>,
@@ -149,7 +149,7 @@ async function backForAnother(
   return from;
 }
 
-test('what waited for a receiver is released to none that its subscription got meanwhile', async () => {
+test('an event that waited for a receiver is released to no receiver that its subscription got meanwhile', async () => {
   const { redis, keys, events, registry } = registryStage(later);
   const made = { subject: ONE, sequence: 1, atMs: await redisTimeMs(redis), root: `other|${ONE}` };
   const from = await backForAnother({ registry }, async () => {
@@ -164,7 +164,7 @@ test('what waited for a receiver is released to none that its subscription got m
   expect(facts.map(({ roots }) => roots)).toEqual([[`a>|${ONE}`], [`a>backend|${ONE}`]]);
 });
 
-test('what was released after its event had left the log is lost by the receivers of its claims alone', async () => {
+test('an event released after it expired from the log is lost by the receivers of its claims alone', async () => {
   const { redis, keys, events, registry } = registryStage(later);
   const from = await backForAnother({ registry }, async () => {
     await redis.zadd(keys.withheld, 0, `${'1'.padStart(16, '0')} 1-0 evt_gone a|${ONE}`);

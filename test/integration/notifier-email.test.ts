@@ -145,7 +145,7 @@ function deliver(notifier: Notifier, signal: AbortSignal = new AbortController()
 }
 
 describe('a mail', () => {
-  test('goes to all addresses in one message and says what happened, as text and as HTML', async () => {
+  test('goes to all addresses in one message and states the event, as text and as HTML', async () => {
     const server = await startMailServer();
     const result = await deliver(notifierFor(server.url));
     expect(result).toMatchObject({
@@ -176,7 +176,7 @@ describe('a mail', () => {
     expect(headers?.get('x-intentwatch-event')).toBe(EVENT.id);
   });
 
-  test('has the same Message-ID when it is sent again, and refers to the root of its thread', async () => {
+  test('has the same Message-ID when it is sent again, and refers to the first mail of its thread', async () => {
     const server = await startMailServer();
     const notifier = notifierFor(server.url);
     await deliver(notifier);
@@ -209,7 +209,7 @@ describe('a mail server that refuses', () => {
     });
   });
 
-  test('for good: no later attempt is made, and its words are stored', async () => {
+  test('for good: no later attempt is made, and its message is stored', async () => {
     const server = await startMailServer({ data: { code: 554, text: '5.7.1 looks like spam' } });
     expect(await deliver(notifierFor(server.url))).toMatchObject({
       outcome: 'rejected',
@@ -239,7 +239,7 @@ describe('a mail server that refuses', () => {
     expect(server.mails[0]?.to).toEqual(['ann@example.com']);
   });
 
-  test('one recipient for now: the attempt fails, so that nobody is left out', async () => {
+  test('one recipient for now: the attempt fails, so that no recipient misses the mail', async () => {
     const server = await startMailServer({ recipients: { 'bob@example.com': GREYLISTED } });
     const result = await deliver(notifierFor(server.url));
     expect(result).toMatchObject({ outcome: 'failed', smtpCode: 451 });
@@ -262,14 +262,14 @@ describe('a mail server that refuses', () => {
     expect(JSON.stringify(result)).not.toContain('hunter2');
   });
 
-  test('the connection, even for good: that says nothing about the mail', async () => {
+  test('the connection, even for good: the mail itself may be fine', async () => {
     const server = await startMailServer({ connect: { code: 554, text: 'no service for you' } });
     expect(await deliver(notifierFor(server.url))).toMatchObject({ outcome: 'failed', smtpCode: 554 });
   });
 });
 
 describe('a mail server that hangs or is not there', () => {
-  test('with nobody listening: a failure', async () => {
+  test('with no listener: a failure', async () => {
     const result = await deliver(notifierFor(`smtp://127.0.0.1:${await freePort()}`));
     expect(result).toMatchObject({ outcome: 'failed', smtpCode: null });
     expect(result.reason).toContain('ECONNREFUSED');

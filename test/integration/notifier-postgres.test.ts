@@ -86,7 +86,7 @@ describe.skipIf(POSTGRES.skip)(`a receiver of type postgres${POSTGRES.note}`, ()
   const rows = async (table = 'intentwatch_events') =>
     (await admin.query(`SELECT * FROM ${table} ORDER BY number`)).rows;
 
-  test('inserts an event whole, with where it stands in the log', async () => {
+  test('inserts a whole event, with its place in the log', async () => {
     const { deliver } = notifierOf(receiverAt(postgres.url));
     const event = renderedEvent();
     expect(await deliver(event, '1795174224900-3')).toMatchObject({
@@ -152,7 +152,7 @@ describe.skipIf(POSTGRES.skip)(`a receiver of type postgres${POSTGRES.note}`, ()
     expect(sorted.map(({ id }) => Number(String(id).slice(4)))).toEqual([0, 1, 2, 3]);
   });
 
-  test('keeps what Postgres has no character for as U+FFFD', async () => {
+  test('stores characters unknown to Postgres as U+FFFD', async () => {
     const { deliver } = notifierOf(receiverAt(postgres.url));
     const event = renderedEvent();
     const record = { type: 'intent', note: 'a\0b \\u0000 \ud800', 'k\0y': ['\0'] };
@@ -230,7 +230,7 @@ describe.skipIf(POSTGRES.skip)(`a receiver of type postgres${POSTGRES.note}`, ()
       '23502',
       'expected a default',
     ],
-  ])('fails with %s, says what is expected, and goes on once it is there', async (_what, break_, code, advice) => {
+  ])('fails with %s, states the expected table, and goes on once it is there', async (_what, break_, code, advice) => {
     const { deliver } = notifierOf(receiverAt(postgres.url));
     await admin.query(break_);
     const failed = await deliver(renderedEvent());
@@ -289,7 +289,7 @@ describe.skipIf(POSTGRES.skip)(`a receiver of type postgres${POSTGRES.note}`, ()
     expect(await rows()).toHaveLength(1);
   });
 
-  test('leaves nothing waiting in the server that it has given up', async () => {
+  test('has no statement waiting in the server after it gives up', async () => {
     const { deliver } = notifierOf(receiverAt(postgres.url, { timeoutMs: 3_000 }));
     const holder = await connected();
     await holder.query('BEGIN; LOCK TABLE intentwatch_events');
@@ -306,7 +306,7 @@ describe.skipIf(POSTGRES.skip)(`a receiver of type postgres${POSTGRES.note}`, ()
     expect(await rows()).toEqual([]);
   });
 
-  test('inserts an event about a subject whose name is as long as it likes', async () => {
+  test('inserts an event about a subject with a name of any length', async () => {
     const { deliver } = notifierOf(receiverAt(postgres.url));
     const event = renderedEvent();
     const id = `intent:${incompressible(40_000)}`;
@@ -321,7 +321,7 @@ describe.skipIf(POSTGRES.skip)(`a receiver of type postgres${POSTGRES.note}`, ()
     expect(await deliver(renderedEvent('evt_short'))).toMatchObject({ outcome: 'delivered' });
   });
 
-  test('says that it reached a server that does not write, or has no connection left', async () => {
+  test('reports that it reached a server that does not write, or has no free connection', async () => {
     await admin.query(`DROP ROLE IF EXISTS writer; CREATE ROLE writer LOGIN CONNECTION LIMIT 0`);
     await admin.query('GRANT ALL ON intentwatch_events TO writer; GRANT USAGE ON SCHEMA public TO writer');
     const { deliver } = notifierOf(receiverAt(postgres.url.replace('postgres@', 'writer@')));
@@ -363,7 +363,7 @@ test('does not speak to a server that has no TLS', async () => {
   });
 });
 
-test('connects without a bound on statements to a pooler that knows none', async () => {
+test('connects without a bound on statements to a pooler without that option', async () => {
   const asked: string[] = [];
   const pooler = await started(
     new RawServer((socket) => {
@@ -383,7 +383,7 @@ test('connects without a bound on statements to a pooler that knows none', async
   expect(asked.map((text) => text.includes('statement_timeout'))).toEqual([true, false]);
 });
 
-test('says that nobody answers, and nothing of the password', async () => {
+test('reports that no server answers, without the password', async () => {
   const url = `postgres://daemon:${PASSWORD}@127.0.0.1:${await freePort()}/events`;
   const { deliver } = notifierOf(receiverAt(url));
   expect(await deliver(renderedEvent())).toMatchObject({

@@ -154,7 +154,7 @@ function verify({ body, headers }: Request, secret: string): unknown {
 const ok = (response: ServerResponse) => response.end('thanks');
 
 describe('a signed delivery', () => {
-  test('is verified by the Standard Webhooks library and says the whole event', async () => {
+  test('is verified by the Standard Webhooks library and has the whole event', async () => {
     const receiver = await startReceiver(ok);
     const result = await deliver(notifierFor(receiver.url));
     expect(result).toMatchObject({ outcome: 'delivered', httpStatus: 200, smtpCode: null, answer: 'thanks' });
@@ -216,7 +216,7 @@ describe('a signed delivery', () => {
     expect(receiver.sockets).toHaveLength(2);
   });
 
-  test('leaves no connection open after close', async () => {
+  test('closes every connection at close', async () => {
     const receiver = await startReceiver(ok);
     const notifier = notifierFor(receiver.url);
     await deliver(notifier);
@@ -258,7 +258,7 @@ describe('a receiver that refuses', () => {
     });
   });
 
-  test('429 says how long to wait', async () => {
+  test('429 states the time to wait', async () => {
     const receiver = await startReceiver((response) =>
       response.writeHead(429, { 'retry-after': '42' }).end(),
     );
@@ -266,7 +266,7 @@ describe('a receiver that refuses', () => {
     expect(result).toMatchObject({ outcome: 'failed', httpStatus: 429, retryAfterMs: 42_000 });
   });
 
-  test('503 without Retry-After leaves the wait to us', async () => {
+  test('503 without Retry-After has the built-in wait', async () => {
     const receiver = await startReceiver((response) => response.writeHead(503).end('busy'));
     const result = await deliver(notifierFor(receiver.url));
     expect(result).toMatchObject({ outcome: 'failed', httpStatus: 503, retryAfterMs: null, answer: 'busy' });
@@ -353,7 +353,7 @@ describe('a receiver that hangs or breaks', () => {
     expect(await deliver(notifierFor(url))).toMatchObject({ outcome: 'failed', httpStatus: null });
   });
 
-  test('with nobody listening: a failure', async () => {
+  test('with no listener: a failure', async () => {
     const result = await deliver(notifierFor(`http://127.0.0.1:${await freePort()}/`));
     expect(result).toMatchObject({ outcome: 'failed', httpStatus: null, reason: 'connection refused' });
   });
@@ -389,7 +389,7 @@ describe("headers of the user's own", () => {
     expect(verify(request, SECRET)).toEqual(EVENT);
   });
 
-  test('are not in what is stored of an answer that echoes them', async () => {
+  test('are not in the stored answer that echoes them', async () => {
     const receiver = await startReceiver((response, request) => {
       response.writeHead(401).end(`bad ${request.headers.authorization}, ${request.headers['x-team']}`);
     });
@@ -474,13 +474,13 @@ describe('TLS', () => {
     return `https://localhost:${(await listen(server)).port}/`;
   };
 
-  test('a certificate that nobody vouches for is refused', async () => {
+  test('an untrusted certificate is refused', async () => {
     const result = await deliver(notifierFor(await startTls()));
     expect(result).toMatchObject({ outcome: 'failed', httpStatus: null });
     expect(result.reason).toContain('DEPTH_ZERO_SELF_SIGNED_CERT');
   });
 
-  test('a certificate that is trusted is taken', async () => {
+  test('a trusted certificate is accepted', async () => {
     const before = getCACertificates('default');
     setDefaultCACertificates([...before, CERTIFICATE]);
     try {
@@ -505,7 +505,7 @@ describe('an attempt that is cut off at shutdown', () => {
     await closed.promise;
   });
 
-  test('throws an AbortError while a body hangs, whatever the reason given', async () => {
+  test('throws an AbortError while a body hangs, for any given reason', async () => {
     const controller = new AbortController();
     const receiver = await startReceiver((response) => {
       response.writeHead(200);

@@ -18,7 +18,7 @@ async function oldest(state: OpenSums['oldest'][number]['state']): Promise<numbe
 
 const [ONE, TWO] = [intentId(hashOf(1)), intentId(hashOf(2))];
 
-test('transfers under way are counted with what they sent, to the last unit, and leave nothing when they have come to an end', async () => {
+test('transfers under way are counted with their sent amounts, to the last unit, and no longer after their end', async () => {
   const million = '1234567890123456789012345';
   await stage.take(record(ONE, 'pending', T0, sent(million)));
   await stage.take(record(TWO, 'pending', T0 + 5, sent('1')));
@@ -68,7 +68,7 @@ test.each([
   ['1e9'],
   ['9'.repeat(79)],
   ['|7|'],
-])('what is no amount (%s) is counted without one', async (amount) => {
+])('a transfer without a valid amount (%s) is counted without one', async (amount) => {
   await stage.take(record(ONE, 'pending', T0, sent(amount, { token: 'a|b' })));
   expect(await stage.sums()).toEqual(['pending 56:*   1 0']);
   await stage.take(record(ONE, 'filled', T0 + 1, {}));
@@ -93,7 +93,7 @@ test('a transfer that is tracked again counts again, though nothing has changed'
   expect(await stage.redis.hgetall(stage.keys.counts)).toEqual({ 'intent|pending': '1' });
 });
 
-test('a transfer that nobody tracks any more is counted no more', async () => {
+test('a transfer that is tracked no more is counted no more', async () => {
   await stage.take(record(ONE, 'pending', T0, sent('7')));
   await stage.retire(ONE);
   expect(await stage.isEmpty()).toBe(true);
@@ -115,7 +115,7 @@ test('however many tokens and chains an upstream names, a bounded number of sums
   expect(await redis.hlen(key)).toBe(3_000);
 });
 
-describe('the check of what is counted', () => {
+describe('the check of the counts', () => {
   const pending = 'pending 56:* 56 token 1 7';
 
   beforeEach(async () => {
@@ -127,7 +127,7 @@ describe('the check of what is counted', () => {
     expect(await stage.sums()).toEqual([pending]);
   });
 
-  test('counts what a version before there were counts has stored, without a word', async () => {
+  test('counts the transfers that a version before there were counts has stored, without an event', async () => {
     const { redis, keys } = stage;
     await redis.hdel(keys.subject(ONE), 'open', 'counted');
     await redis.del(keys.counts, `${keys.counts}:open`, `${keys.counts}:open:pending`);
@@ -142,7 +142,11 @@ describe('the check of what is counted', () => {
     ['wrong', ['HINCRBY', ':open', `pending|56:*|56:${TOKEN.toLowerCase()}`, '5']],
     ['no numbers', ['HSET', ':open', `pending|56:*|56:${TOKEN.toLowerCase()}`, 'x']],
     ['of nobody', ['HSET', ':open', 'expired|1:1|', '3']],
-  ])('counts all anew, and says so, where sums are %s', async (_, [command = '', suffix = '', ...more]) => {
+  ])('counts all anew, and reports it, where sums are %s', async (_, [
+    command = '',
+    suffix = '',
+    ...more
+  ]) => {
     await stage.take(record(TWO, 'refundable', T0 + 9, sent('1')));
     const truth = await stage.sums();
     await stage.redis.call(command, `${stage.keys.counts}${suffix}`, ...more);
@@ -152,7 +156,7 @@ describe('the check of what is counted', () => {
     expect(await stage.subjects.recount()).toEqual([]);
   });
 
-  test('takes back what is counted of a transfer that is gone', async () => {
+  test('subtracts the count of a transfer that is gone', async () => {
     const { redis, keys } = stage;
     await redis.del(keys.subject(ONE));
     await redis.hdel(`${keys.plan('status')}:items`, ONE);
@@ -160,7 +164,7 @@ describe('the check of what is counted', () => {
     expect(await stage.isEmpty()).toBe(true);
   });
 
-  test('counts a transfer as what it is where its note says something else', async () => {
+  test('counts a transfer by its state where its note has another one', async () => {
     await stage.redis.hset(stage.keys.subject(ONE), 'open', 'expired|1:1||');
     expect(await stage.subjects.recount()).toContain(ONE);
     await stage.subjects.recount();

@@ -59,7 +59,7 @@ test('a report of expired cursors can be read in the log, and comes again only f
   expect(new Set(found.map((entry) => entry.kind === 'operator' && entry.event.id)).size).toBe(2);
 });
 
-test('a cut of the append-only file is reported once and under one id, whoever reports it and whatever was reported since', async () => {
+test('a cut of the append-only file is reported once and under one id, from any process and after any other report', async () => {
   const cuts = [1, 2].map((number) => ({
     file: `appendonly.aof.${number}.incr.aof`,
     bytes: 100 * number,

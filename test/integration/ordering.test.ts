@@ -46,7 +46,7 @@ test('the events of a transfer wait for the one before them, through its retries
   }
 });
 
-test('a dead letter releases what waits behind it, and types that are filtered out leave no gap that blocks', async () => {
+test('a dead letter releases the events behind it, and types that are filtered out make no gap that blocks', async () => {
   const hook = await open.started(new Hook(({ event }) => (event.data.sequence === 1 ? 500 : 204)));
   const more = {
     ...ORDERED,

@@ -153,7 +153,7 @@ describe('a route that is priced with the key', () => {
     expect(body).not.toMatch(UNREADABLE);
   });
 
-  test('stands beside one of the open service', async () => {
+  test('is listed beside one of the open service', async () => {
     const service = await scripted(() => answerOf({ output: '99000000' }));
     const hook = await started(new TestReceiver());
     const routes = [PARTNER_ITEM, { ...ROUTE_ITEM, name: 'open-one' }];
@@ -182,7 +182,7 @@ describe('a route that is priced with the key', () => {
     expect(hook.events.map(facts)).toEqual([['route.unavailable', null]]);
   });
 
-  test('is not unavailable by a solver error of a moment', async () => {
+  test('is not unavailable by a short solver error', async () => {
     const problem = {
       type: 'https://x/v1/errors/solver-error',
       title: 'no',
@@ -221,7 +221,7 @@ describe('quotes that are no price of the route', () => {
     ['of an execution that was not named', { more: { execution: { transaction: { type: 'solana' } } } }],
     ['that names no execution', { more: { execution: {} } }],
     ['without an output', { more: { destination: { amountOut: null } } }],
-  ])('%s are left out, and counted', async (_, flaw) => {
+  ])('%s are excluded, and counted', async (_, flaw) => {
     let output = '99000000';
     const service = await scripted(() => answerOf({ output: '120000000', ...flaw }, { output }));
     const hook = await started(new TestReceiver());
@@ -238,7 +238,7 @@ describe('quotes that are no price of the route', () => {
     expect(await metricsOf(daemon)).toMatch(UNREADABLE);
   });
 
-  test('alone make no event, say why, and do not have the chains read for each', async () => {
+  test('alone make no event, state the reason, and do not have the chains read for each', async () => {
     let by = QUOTE_SIGNER;
     const service = await scripted(() => answerOf({ output: by === QUOTE_SIGNER ? '99000000' : '1', by }));
     const hook = await started(new TestReceiver());
@@ -264,7 +264,7 @@ describe('quotes that are no price of the route', () => {
 });
 
 describe('the endpoint group of these prices', () => {
-  test('tells alone that the key is refused, while transfers are requested', async () => {
+  test('reports alone that the key is refused, while transfers are requested', async () => {
     let refuses = false;
     const problem = {
       type: 'https://x/v1/errors/invalid-api-key',

@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => stage.close());
 
 describe('a plan conserves work', () => {
-  test('polls each of few subjects as soon as its shortest wait allows, whatever the wait that it is worth', async () => {
+  test('polls each of few subjects as soon as its shortest wait allows, for any wait that it is worth', async () => {
     await stage.budget(10);
     await stage.name(wallets(5));
     const polled = await stage.run(20, async () => ({
@@ -38,7 +38,7 @@ describe('a plan conserves work', () => {
     }
   });
 
-  test('polls what changes often more often than the rest, in the ratio of their virtual waits', async () => {
+  test('polls subjects that change often more often than the rest, in the ratio of their virtual waits', async () => {
     await stage.budget(10);
     const [busy, ...rest] = wallets(100);
     await stage.name(wallets(100));
@@ -51,7 +51,7 @@ describe('a plan conserves work', () => {
     expect((polled.get(busy ?? '') ?? 0) / mean).toBeLessThan(5);
   });
 
-  test('hands out no more than the budget in any second, over two processes', async () => {
+  test('gives out no more than the budget in any second, over two processes', async () => {
     await stage.budget(10);
     await stage.name(wallets(300));
     const slots: number[] = [];
@@ -70,7 +70,7 @@ describe('a plan conserves work', () => {
     expect(slots.length).toBeGreaterThan(0.9 * 10 * ((slots.at(-1) ?? 0) - (slots[0] ?? 0)) * 1e-3);
   });
 
-  test('hands out no more than the budget in any second to polls that all come too late', async () => {
+  test('gives out no more than the budget in any second to polls that all come too late', async () => {
     await stage.budget(5);
     await stage.name(wallets(100));
     const polls: ClaimedPoll[] = [];
@@ -121,7 +121,7 @@ describe('a plan conserves work', () => {
     expect([...polled.keys()].length).toBe(all.length);
   });
 
-  test('polls what is overdue, though it is worth nothing', async () => {
+  test('polls overdue subjects, though they are worth nothing', async () => {
     await stage.budget(10);
     const [dull = walletId('0x0'), ...rest] = wallets(100);
     await stage.name(wallets(100));
@@ -136,7 +136,7 @@ describe('a plan conserves work', () => {
     expect(pollsOf(polled, rest)).toBeGreaterThan(2_700);
   });
 
-  test('lets what pages show rest, but not what somebody has named', async () => {
+  test('lets subjects on pages rest, but not named subjects', async () => {
     await stage.budget(5);
     const [wallet = walletId('0x0')] = wallets(1);
     const [named = '', shown = ''] = intents(2);
@@ -152,7 +152,7 @@ describe('a plan conserves work', () => {
     await stage.run(5, async () => SUCCESS);
     const poll = await stage.next();
     const taken = poll === null ? null : await stage.take(poll);
-    if (taken === null) throw new Error('nothing was taken');
+    if (taken === null) throw new Error('nothing was claimed');
     const covered = intents(2).map((subject) => ({
       subject,
       alarmMs: null,
@@ -166,7 +166,7 @@ describe('a plan conserves work', () => {
     expect(polled.get(shown) ?? 0).toBeLessThanOrEqual(1);
   });
 
-  test('asks at its moment for what has an alarm, wherever it waits', async () => {
+  test('polls a subject with an alarm in time, in any place where it waits', async () => {
     await stage.budget(5);
     await stage.name(wallets(1));
     const poll = await stage.next();
@@ -217,7 +217,7 @@ describe('a claim', () => {
     expect(taken?.subject).toBe(wallets(1)[0]);
     expect(await stage.take(poll, 'p2')).toBeNull();
     expect(await stage.end(poll)).toBeNull();
-    if (taken === null) throw new Error('nothing was taken');
+    if (taken === null) throw new Error('nothing was claimed');
     expect(await stage.end(taken)).toBe(false);
     expect(await stage.end(taken)).toBeNull();
   });
@@ -226,7 +226,7 @@ describe('a claim', () => {
     await stage.budget(5);
     await stage.name(wallets(1));
     await stage.plan.renew('status', { process: 'p1', polls: [] });
-    // Redis stood still, and grants no requests of that time.
+    // Redis was frozen, and grants no requests of that time.
     stage.nowMs += 20_000;
     const lost = await stage.next();
     for (let second = 0; second < 4; second++) {
@@ -244,7 +244,7 @@ describe('a claim', () => {
     await stage.name(wallets(1));
     const poll = await stage.next();
     const taken = poll === null ? null : await stage.take(poll);
-    if (taken === null) throw new Error('nothing was taken');
+    if (taken === null) throw new Error('nothing was claimed');
     for (let second = 0; second < 60; second++) {
       stage.nowMs += 1_000;
       await stage.plan.renew('status', { process: 'p1', polls: [taken] });
@@ -253,7 +253,7 @@ describe('a claim', () => {
     expect(await stage.end(taken)).toBe(false);
   });
 
-  test('ends also where ten thousand transfers of a wallet are noted and let go at once', async () => {
+  test('ends also where ten thousand transfers of a wallet are noted and released at once', async () => {
     await stage.budget(5);
     await stage.name(wallets(1));
     const many = intents(10_000);
@@ -263,7 +263,7 @@ describe('a claim', () => {
     ]) {
       const poll = await stage.next();
       const taken = poll === null ? null : await stage.take(poll);
-      if (taken === null) throw new Error('nothing was taken');
+      if (taken === null) throw new Error('nothing was claimed');
       expect(await stage.end(taken, 'next', {}, observed)).toBe(false);
       stage.nowMs += 1_000;
     }
@@ -308,7 +308,7 @@ describe('a process that is gone', () => {
     return stage.claim(5, 'alive', 200);
   }
 
-  test('leaves its subjects to the others within ten seconds, side by side', async () => {
+  test('releases its subjects to the others within ten seconds, side by side', async () => {
     await stage.budget(50);
     await stage.name(wallets(5));
     const { polls, crashed, returned } = await fiveDieWith('dead');
@@ -334,7 +334,7 @@ describe('a process that is gone', () => {
     while (poll !== undefined && seen.size < 5) {
       seen.add(poll.member);
       const taken = await stage.take(poll, 'alive');
-      if (taken === null) throw new Error('nothing was taken');
+      if (taken === null) throw new Error('nothing was claimed');
       await stage.end(taken, 'next', { restMs: 60_000 });
       stage.nowMs += 100;
       [poll] = (await stage.claim(1, 'alive')).polls;
@@ -343,11 +343,11 @@ describe('a process that is gone', () => {
     expect(await stage.redis.hlen(`${stage.keys.plan('status')}:crashes`)).toBe(0);
   });
 
-  test('counts as gone also when it died right after it had said that it was there', async () => {
+  test('counts as gone also when it died right after it had signalled its presence', async () => {
     await stage.budget(50);
     await stage.name(wallets(1));
     const poll = await stage.next('dead');
-    if (poll === null || (await stage.take(poll, 'dead')) === null) throw new Error('nothing was taken');
+    if (poll === null || (await stage.take(poll, 'dead')) === null) throw new Error('nothing was claimed');
     stage.nowMs += 100;
     await stage.plan.renew('status', { process: 'dead', polls: [] });
     for (let second = 0; second < 10; second++) {
@@ -368,7 +368,7 @@ describe('a process that is gone', () => {
     }
   });
 
-  test('counts nobody out when it was Redis that stood still', async () => {
+  test('counts no process as dead when it was Redis that stopped', async () => {
     await stage.budget(50);
     await stage.name(wallets(3));
     const { polls } = await stage.claim(3, 'p1', 100);
@@ -377,16 +377,16 @@ describe('a process that is gone', () => {
     const { crashed, returned } = await stage.claim(3, 'p2');
     expect({ crashed, returned }).toEqual({ crashed: [], returned: 0 });
     for (const start of taken) {
-      if (start === null) throw new Error('nothing was taken');
+      if (start === null) throw new Error('nothing was claimed');
       expect(await stage.end(start)).toBe(false);
     }
   });
 
-  test('counts nobody out when a live process has lost a poll of its own', async () => {
+  test('counts no process as dead when a live process has lost a poll of its own', async () => {
     await stage.budget(50);
     await stage.name(wallets(1));
     const poll = await stage.next();
-    if (poll === null || (await stage.take(poll)) === null) throw new Error('nothing was taken');
+    if (poll === null || (await stage.take(poll)) === null) throw new Error('nothing was claimed');
     const again: string[] = [];
     for (let second = 0; second < 20; second++) {
       stage.nowMs += 1_000;
@@ -401,7 +401,7 @@ describe('a process that is gone', () => {
   });
 });
 
-describe('what fails', () => {
+describe('a poll that fails', () => {
   const failed = (fails: number) => ({ outcome: 'failed', next: { restMs: backoffMs(fails) } }) as const;
 
   test('backs off alone, and takes a tenth of the budget with all others that do', async () => {
@@ -470,7 +470,7 @@ describe('what fails', () => {
     expect((await look()).isAsked).toBe(false);
   });
 
-  test('keeps the alarm that was set for it', async () => {
+  test('retains the alarm that was set for it', async () => {
     await stage.budget(100);
     await stage.name(wallets(1));
     for (const outcome of ['next', 'failed'] as const) {
@@ -550,7 +550,7 @@ describe('an endpoint group', () => {
     expect(probed.length).toBeLessThanOrEqual(21);
   });
 
-  test('is probed also by what is suspected of having ended its process, where there is nothing else', async () => {
+  test('is probed also by a subject suspected of having ended its process, where there is no other', async () => {
     await stage.budget(5);
     await stage.name(wallets(1));
     await stage.answer(wallets(1)[0] ?? '', 'refused');
@@ -564,7 +564,7 @@ describe('an endpoint group', () => {
     expect(polled.get(probe.member)).toBeGreaterThan(100);
   });
 
-  test('with three subjects that are refused for good among ten soon leaves the others alone, also after an outage', async () => {
+  test('with three subjects that are refused for good among ten soon polls the others without failures, also after an outage', async () => {
     await stage.budget(5);
     const [one = '', two = '', three = '', ...others] = wallets(10);
     await stage.name(wallets(10));
@@ -591,7 +591,7 @@ describe('an endpoint group', () => {
     expect(pollsOf(polled, others)).toBeGreaterThan(0.9 * 5 * 120);
   });
 
-  test('is left alone for a minute at most, whatever Retry-After a 503 names', async () => {
+  test('pauses for a minute at most, for any Retry-After that a 503 names', async () => {
     await stage.budget(5);
     await stage.name(wallets(20));
     const hour = 3_600_000;
@@ -631,14 +631,14 @@ describe('an endpoint group', () => {
     const [probe] = polls;
     if (probe === undefined) throw new Error('nobody probes');
     const taken = await stage.take(probe);
-    if (taken === null) throw new Error('nothing was taken');
+    if (taken === null) throw new Error('nothing was claimed');
     expect(await stage.end(taken, 'next', SUCCESS.next)).toBe(true);
     await stage.answer(taken.member, 'ok');
     stage.nowMs += 1_000;
     expect((await stage.claim(10, 'p1', 100)).polls.length).toBeGreaterThan(1);
   });
 
-  test('pauses for a quarter of an hour at most, whatever Retry-After a 429 names', async () => {
+  test('pauses for a quarter of an hour at most, for any Retry-After that a 429 names', async () => {
     await stage.budget(5);
     await stage.name(wallets(5));
     await stage.answer('one', 'throttled', { retryAfterMs: 86_400_000 });
@@ -676,7 +676,7 @@ describe('a clock that jumps', () => {
   });
 });
 
-describe('what was lost', () => {
+describe('a key that was lost', () => {
   test('of the lanes comes back by the check, a part of the plan at a time', async () => {
     await stage.budget(100);
     const lost = wallets(30);

@@ -18,7 +18,7 @@ const EVENTS = z.object({
   next: z.string(),
 });
 
-test('events without any receiver are pulled, shown, and owed to nobody', async () => {
+test('events without any receiver are pulled, shown, and due to no receiver', async () => {
   const upstream = await started(
     new ScriptedUpstream(({ query }) => ({
       records: [intentRecord(query.intentHash ?? '', 'pending', 1_763_638_259)],

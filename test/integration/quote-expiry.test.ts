@@ -165,14 +165,14 @@ describe('before a quote expires', () => {
     return events.length >= count || seconds > 60 ? events : reportedOf(2 * seconds, { count, more });
   };
 
-  test('that is reported to who wants it, once, and then its end', async () => {
+  test('that is reported to subscribers that want it, once, and then its end', async () => {
     const more = (seconds: number): object => ({ warnBefore: `${seconds / 2}s` });
     const events = await reportedOf(6, { count: 3, more });
     expect(typesOf(events)).toEqual(['quote.active', 'quote.expiring', 'quote.expired']);
     expect(events[1]?.data).toMatchObject({ status: 'active', changes: [], record: { id: QUOTE_ID } });
   });
 
-  test('nothing is given where nobody wants it, and no warning of what is past', async () => {
+  test('no warning is sent where no subscriber wants it, nor after the expiry', async () => {
     expect(typesOf(await reportedOf(3, { count: 2 }))).toEqual(['quote.active', 'quote.expired']);
     const past = await watched(shown('active'), now() - 10, { warnBefore: '1m' });
     expect(typesOf(await past.until((all) => all.length === 2))).toEqual(['quote.active', 'quote.expired']);

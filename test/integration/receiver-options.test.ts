@@ -51,7 +51,7 @@ function openRedis(): RedisClient {
   return redis;
 }
 
-test('filters hold back what a receiver does not want, and nothing else', async () => {
+test('filters hold back the unwanted events of a receiver, and nothing else', async () => {
   const pages: Record<string, JsonObject[]> = {
     [ALICE]: [transfer(1, 8453, 10, 50), transfer(2, 8453, 42161, 5_000)],
     [BOB]: [transfer(3, 42161, 8453, 1_000), intentRecord(hashOf(4), 'settled', 1_700_000_000)],
@@ -87,7 +87,7 @@ test('filters hold back what a receiver does not want, and nothing else', async 
     ),
     subscriptions: [
       { name: 's', wallets: [ALICE, BOB], history: 'emit', receivers: Object.keys(filters) },
-      // Named by itself, so it passes whatever wallet it belongs to.
+      // Named by itself, so it passes for any wallet.
       { name: 'one', intents: [hashOf(1)], receivers: ['bob'] },
     ],
   });

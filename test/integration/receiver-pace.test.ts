@@ -24,7 +24,7 @@ function word({ event }: Came): string {
 }
 
 describe('a receiver that answers 429 with Retry-After', () => {
-  test('is asked about once per rest, and no delivery uses up an attempt by it', async () => {
+  test('is requested once per rest, and no delivery uses up an attempt by it', async () => {
     let asked = 0;
     let accepts = false;
     const server = createServer((request, response) => {
@@ -50,7 +50,7 @@ describe('a receiver that answers 429 with Retry-After', () => {
     expect(atOnce).toBeLessThanOrEqual(5);
     for (let rest = 1; rest <= 4; rest += 1) {
       await passWait(stage, 'busy');
-      await eventually(`it was asked after rest ${rest}`, () => asked === atOnce + rest);
+      await eventually(`it was requested after rest ${rest}`, () => asked === atOnce + rest);
       await eventually('it rests', async () => (await stage.states.condition('busy')).notBefore !== null);
     }
     const { notBefore } = await stage.states.condition('busy');
@@ -143,7 +143,7 @@ describe('while a receiver is away', () => {
   });
 });
 
-describe('a receiver that takes nothing', () => {
+describe('a receiver that accepts nothing', () => {
   test('has a bounded number of open deliveries; the rest waits in the log and follows in order', async () => {
     const held = Promise.withResolvers<void>();
     const slow = await open.started(
@@ -171,7 +171,7 @@ describe('a receiver that takes nothing', () => {
   });
 });
 
-test('what waits for another try is tried in time by another process when the one that tried it has ended', async () => {
+test('a delivery that waits for a retry is sent in time by another process when the first has ended', async () => {
   const hook: Hook = await open.started(new Hook(() => (hook.came.length === 1 ? 500 : 204)));
   const more = { retries: { delays: ['3s', '1m'], jitter: 0 } };
   const stage = await deliveryStage(open, { hook: { hook, more } });

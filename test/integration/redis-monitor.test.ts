@@ -53,7 +53,7 @@ function monitored(
   return { monitor, reported, persistences, skewsMs };
 }
 
-describe('what Redis keeps', () => {
+describe('the persistence of Redis', () => {
   test.each([
     { settings: { appendonly: 'yes', save: '' }, kept: true, says: null },
     { settings: { appendonly: 'yes', save: '60 1' }, kept: true, says: null },
@@ -78,7 +78,7 @@ describe('what Redis keeps', () => {
     expect(await readPersistence(connected(port))).toEqual({ kind: 'unknown' });
   });
 
-  test('is looked at again and again, and reported when it changes', async () => {
+  test('is checked again and again, and reported when it changes', async () => {
     const { client, port } = await node();
     const redis = connected(port);
     const { monitor, persistences } = monitored(redis, () => connected(port));
@@ -91,7 +91,7 @@ describe('what Redis keeps', () => {
   test('its clock is watched: when it comes apart from ours, and together again', async () => {
     const server = await node();
     const { monitor, skewsMs } = monitored(connected(server.port), () => connected(server.port));
-    await eventually('the clock was asked', () => monitor.clockSkewMs !== null);
+    await eventually('the clock was read', () => monitor.clockSkewMs !== null);
     const now = vi
       .spyOn(Date, 'now')
       .mockImplementation(() => performance.timeOrigin + performance.now() - 60_000);
@@ -102,7 +102,7 @@ describe('what Redis keeps', () => {
     expect(skewsMs.map((skewMs) => skewMs > 50_000)).toEqual([true, false]);
   });
 
-  test('is said by a daemon at its start, by its readiness and by a metric', async () => {
+  test('is stated by a daemon at its start, by its readiness and by a metric', async () => {
     const server = await node({ appendonly: 'no' });
     const upstream = await started(new ScriptedUpstream(() => ({ records: [] })));
     const lines: string[] = [];
@@ -144,7 +144,7 @@ describe('connections that are not answered', () => {
     expect(reported.some((line) => /^commands away: no answer/.test(line))).toBe(true);
   });
 
-  test('are not stuck while Redis answers nobody', async () => {
+  test('do not hang while Redis does not answer', async () => {
     const server = await node();
     const { monitor, reported } = monitored(connected(server.port), () => connected(server.port));
     await eventually('reachable', () => monitor.isReachable());

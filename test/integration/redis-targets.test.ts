@@ -26,7 +26,7 @@ async function firstEvent(redisUrl: string): Promise<string | undefined> {
 }
 
 describe('redis.url', () => {
-  test('may name a Cluster: every key stands under one hash tag', async () => {
+  test('may name a Cluster: every key has one hash tag', async () => {
     const node = await RedisNode.startClusterNode();
     later(() => node.close());
     await node.client.cluster('ADDSLOTSRANGE', 0, 16_383);

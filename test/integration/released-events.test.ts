@@ -44,7 +44,7 @@ async function eventOf({ redis }: RelayStage, root: string, afterMs = 0): Promis
   return { subject: ONE, sequence: 1, atMs: (await redisTimeMs(redis)) + afterMs, root };
 }
 
-/** Releases what waits for roots that are back. */
+/** Releases the events that wait for subscription keys that are back. */
 async function release({ registry }: RelayStage): Promise<void> {
   await registry.suspensions.settle({ spanMs: null, confirmedMs: 0, trimMs: 0 });
 }
@@ -57,11 +57,11 @@ async function end({ redis, keys, registry }: Pick<RelayStage, 'redis' | 'keys' 
   return entries.flatMap((entry) => (entry.kind === 'operator' ? [entry.event.data.record] : []));
 }
 
-describe('where a lost event stands in the log', () => {
+describe('the place of a lost event in the log', () => {
   test.each([
     ['missing', null],
     ['malformed', 'garbage'],
-  ])('a receiver whose cursor is %s holds up nobody', async (_, cursor) => {
+  ])('a receiver whose cursor is %s delays no other', async (_, cursor) => {
     const stage = relayStage(later);
     const { redis, keys, registry, advance, cursors, outcome, lostBy } = stage;
     await registry.sync(BOTH, '0-0');
@@ -90,7 +90,7 @@ describe('where a lost event stands in the log', () => {
     expect(await cursors()).toEqual({ backend: '0-0', desk: entry });
   });
 
-  test('its note does not cover what matches behind it', async () => {
+  test('its note does not cover the matches behind it', async () => {
     const stage = relayStage(later);
     const { redis, keys, registry, advance, cursors, failed } = stage;
     await registry.sync(BOTH, '0-0');
@@ -104,7 +104,7 @@ describe('where a lost event stands in the log', () => {
     expect(await redis.hget(keys.receiver('backend'), 'droppedTo')).toBe(lost);
   });
 
-  test('it is noted once what matches before it is open', async () => {
+  test('it is noted once the matches before it are open', async () => {
     const stage = relayStage(later);
     const { redis, keys, registry, advance, cursors, lostBy, outcome } = stage;
     await registry.sync(BOTH, '0-0');
@@ -179,7 +179,7 @@ test('a delivered event does not wait again for a receiver that was never its ow
   expect(await end(stage)).toMatchObject([{ events: 0 }]);
 });
 
-test('what waits again is released in the order of the log', async () => {
+test('events that wait again are released in the order of the log', async () => {
   const stage = relayStage(later);
   const { redis, keys, registry } = stage;
   await registry.sync(BOTH, '0-0');
@@ -204,7 +204,7 @@ test('a reload between the wait of an event and the next match loses nothing', a
   await stage.wait(made, entry, PART);
   await registry.sync(BOTH, '0-0');
   await release(stage);
-  // Nobody wants its type: it leads to no receiver though its root is in the config, so that the batch is matched again.
+  // No receiver wants its type: it leads to no receiver though its key is in the config, so that the batch is matched again.
   const unwanted = { ...(await eventOf(stage, PART, 2)), sequence: 2, type: 'quote.expired' };
   await appendEvents(redis, keys, [unwanted]);
   const { suspensions } = registry;
@@ -244,7 +244,7 @@ test('an event that joins those of a suspension while it ends is named', async (
   expect(await redis.zcard(keys.withheld)).toBe(0);
 });
 
-test('what was read before a reload is matched by the claims that go on', async () => {
+test('events read before a reload are matched by the claims that go on', async () => {
   const stage = relayStage(later);
   const { redis, keys, registry, events } = stage;
   await registry.sync(wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
@@ -261,7 +261,7 @@ test('what was read before a reload is matched by the claims that go on', async 
 });
 
 test.skipIf(GCC.skip)(
-  `what waits is released also to a claim that began while the clock was ahead${GCC.note}`,
+  `waiting events are released also to a claim that began while the clock was ahead${GCC.note}`,
   async () => {
     const clock = new ShiftedClock();
     later(async () => clock.close());
@@ -375,7 +375,7 @@ test('a state that is reported once more under another id has another sequence',
   const show = async (root: typeof ONE, more: string) => {
     const asOf = (await redis.get(keys.commit)) ?? '0';
     const [shown, known] = await subjects.look([root, ONE]);
-    if (shown === undefined || known === undefined) throw new Error('nothing was looked up');
+    if (shown === undefined || known === undefined) throw new Error('nothing was found');
     const raw = { id: ONE, type: 'intent', status: 'settled', updatedAt: 101, more };
     const record = { subject: ONE, status: 'settled', updatedAt: 101, names: [], raw, unreadable: [] };
     const claims = shown.claims.map((claim) => ({ ...claim, served: false }));

@@ -28,7 +28,7 @@ function configOf(intents: string[], server: object = SERVER): TestConfig {
 
 const PREFIX = testPrefix();
 
-test('a reload is requested through the API, which says what has changed, or why it was refused', async () => {
+test('a reload is requested through the API, which states the changes, or the reason for a refusal', async () => {
   const { daemon, write } = await reloadable(configOf([hashOf(1)]), { later });
   const call = (method: string, path: string) => callApi(daemon.url, { method, path });
   const before = (await call('GET', '/config')).body;
@@ -56,7 +56,7 @@ test('a reload is requested through the API, which says what has changed, or why
   });
 });
 
-test('the command says what has changed, or that nothing has since the daemon last read it', async () => {
+test('the command states the changes, or that nothing has changed since the daemon last read it', async () => {
   const { daemon, write } = await reloadable(configOf([hashOf(1)]), { later });
   const reload = async (url: string): Promise<string> => {
     const env = { INTENTWATCH_URL: url, INTENTWATCH_TOKEN: ADMIN_TOKEN };
@@ -71,7 +71,7 @@ test('the command says what has changed, or that nothing has since the daemon la
   expect(await reload(daemon.url)).toMatch(/^nothing has changed since the daemon last read it/);
 });
 
-test('tokens are other ones after a reload, also for who follows the log', async () => {
+test('tokens are other ones after a reload, also for a client that follows the log', async () => {
   const { daemon, write } = await reloadable(configOf([hashOf(1)]), { later });
   const statusOf = async (token: string) => (await callApi(daemon.url, { path: '/receivers', token })).status;
   const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
@@ -87,7 +87,7 @@ test('tokens are other ones after a reload, also for who follows the log', async
   expect(result).toMatchObject({ ok: false, retryAtMs: null, error: expect.stringContaining('server.port') });
 });
 
-test('what refused a reload may pass: it is tried again without being reported', async () => {
+test('a reload refused for a passing reason is tried again without a report', async () => {
   const server = await RedisProcess.create();
   later(() => server.close());
   const redis = connect({ kind: 'server', url: server.url });

@@ -46,7 +46,7 @@ test('a file that is replaced is read without being reported', async () => {
   await hook.until((came) => came.length === 2);
 });
 
-test('a file that is written in place is read once it stands still', async () => {
+test('a file that is written in place is read once it stops changing', async () => {
   const { config, hook } = await stage();
   const { file, lines } = await reloadable(config, { later });
   const text = configYaml(withBoth(config));
@@ -75,7 +75,7 @@ test('a volume of Kubernetes, which changes a link beside the file, is read', as
   await hook.until((came) => came.length === 2);
 });
 
-test('a secret in a file of its own is taken from there when it changes', async () => {
+test('a secret in a file of its own is read from there when it changes', async () => {
   const { config, hook, statuses } = await stage();
   const folder = await testFolder({ later });
   const [before, after] = [1, 2].map((fill) => `whsec_${Buffer.alloc(32, fill).toString('base64')}`);
@@ -105,7 +105,7 @@ test('a secret in a file of its own is taken from there when it changes', async 
   expect(JSON.stringify(lines)).not.toContain(after);
 });
 
-test('each broken config keeps the one that runs, and says what check says', async () => {
+test('each broken config is refused with the message of check, and the current one goes on', async () => {
   const { config, hook, statuses } = await stage();
   const { daemon, file, lines, write } = await reloadable(config, { later });
   await hook.until((came) => came.length === 1);
@@ -134,7 +134,7 @@ test('each broken config keeps the one that runs, and says what check says', asy
   await hook.until((came) => came.length === 3);
 });
 
-test('what is no file any more is refused, and read again once it is one', async () => {
+test('a path that is no file any more is refused, and read again once it is one', async () => {
   const { config, hook } = await stage();
   const { daemon, file, write } = await reloadable(config, { later });
   await hook.until((came) => came.length === 1);

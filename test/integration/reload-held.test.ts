@@ -135,7 +135,7 @@ test('a reload that removes much changes nothing until exactly its file is confi
   expect(operator.came).toHaveLength(1);
 });
 
-test('a file that changes again is held anew, and one that is as what runs is not held', async () => {
+test('a file that changes again is held anew, and one equal to the current config is not held', async () => {
   const { config: before, operator } = await stage();
   const reading = await reloadable(before, { later });
   const { daemon, write } = reading;
@@ -196,7 +196,7 @@ describe('of two processes', () => {
     expect(operator.came).toHaveLength(1);
   });
 
-  test('one that starts says what its file removes, unless that file is confirmed', async () => {
+  test('one that starts names the removals of its file, unless that file is confirmed', async () => {
     const { config: before } = await stage();
     const one = await reloadable(before, { later });
     const cut = naming(before, [LAST]);
@@ -278,7 +278,7 @@ test('secrets that a held file removes or replaces end at once, but the last of 
   expect(JSON.stringify(lines)).not.toContain(tokens.admin);
 });
 
-test('the digest tells two files apart that differ in a secret alone, and says nothing of it', async () => {
+test('the digest distinguishes two files that differ in a secret alone, and reveals nothing of it', async () => {
   const { config: before } = await stage();
   const reading = await reloadable(before, { later });
   const cut = naming(before, [LAST]);
@@ -333,7 +333,7 @@ test('in mode manual a changed file is logged, and applied on request only', asy
   expect(await command()).toMatchObject({ code: 78 });
   expect(daemon.fileState).toMatchObject({ state: 'refused', retryAtMs: null });
 
-  // A noticed file ends no secret and is not held: nobody has requested it.
+  // A noticed file ends no secret and is not held: it was not requested.
   await write(withTokens(naming(manual, [LAST]), { admin: ADMIN_TOKEN }));
   await eventually('the removal is logged', () => noticed().length === 3);
   expect((await config(daemon.url, READ_TOKEN)).status).toBe(200);

@@ -11,7 +11,7 @@ import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upst
 
 const { later, started } = opening();
 
-test('a reload that Redis refuses amid it leaves all as it was, and the next one succeeds', async () => {
+test('a reload that Redis refuses amid it changes nothing, and the next one succeeds', async () => {
   const [ONE, TWO, BOTH] = [hashOf(1), hashOf(2), hashOf(3)];
   const statuses = new Map([ONE, TWO].map((hash) => [hash, 'pending']));
   const upstream = await started(
@@ -42,9 +42,9 @@ test('a reload that Redis refuses amid it leaves all as it was, and the next one
     subscriptions: [{ name: 'orders', receivers: ['backend'], intents: [TWO, BOTH] }],
   };
   await write(next);
-  // Removed subjects are taken out before this command, and new ones are written after it.
+  // Removed subjects are removed before this command, and new ones are written after it.
   await redis.acl('SETUSER', 'default', '-hincrby');
-  // The check of its files reads it as well: each reading is refused.
+  // The check of its files reads it as well: each read is refused.
   expect(await daemon.reload()).toMatchObject({ ok: false, error: expect.stringContaining('NOPERM') });
   // Otherwise the refused file would be tried again.
   await write(config);

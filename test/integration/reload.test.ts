@@ -29,7 +29,7 @@ function configOf(upstream: ScriptedUpstream, changes: Partial<TestConfig>): Tes
 
 const [ONE, TWO, THREE] = [hashOf(1), hashOf(2), hashOf(3)];
 
-test('a reload watches what comes in, lets go of what goes out, and tells metadata as it is then', async () => {
+test('a reload starts to watch added wallets, releases removed ones, and reports metadata as it is then', async () => {
   const statuses = new Map([ONE, TWO, THREE].map((hash) => [hash, 'pending']));
   const upstream = await upstreamOf(statuses);
   const hook = await started(new Hook());
@@ -90,7 +90,7 @@ test('a pattern of events that matches no known type is logged at the start and 
   });
 });
 
-test('a config that says the same changes nothing', async () => {
+test('a config with the same content changes nothing', async () => {
   const upstream = await upstreamOf(new Map());
   const subscriptions = [{ name: 'orders', receivers: ['backend'], intents: [ONE] }];
   const config = configOf(upstream, {
@@ -135,7 +135,7 @@ test('a delivery under way ends where it began, once, and the next ones go to th
   expect(lines.filter(({ level }) => Number(level) >= 40)).toEqual([]);
 });
 
-test('a receiver that comes in gets what happens from then on, one that goes out no more', async () => {
+test('an added receiver gets the events from then on, a removed one no more', async () => {
   const statuses = new Map([[ONE, 'pending']]);
   const upstream = await upstreamOf(statuses);
   const [first, second] = [await started(new Hook()), await started(new Hook())];
@@ -227,7 +227,7 @@ test('another upstream, another key and another budget are used from then on', a
   expect(before.asked.length).toBe(asked);
 });
 
-test('what only a restart can change is refused as a whole, and named', async () => {
+test('a change that needs a restart is refused as a whole, and named', async () => {
   const statuses = new Map([[ONE, 'pending']]);
   const upstream = await upstreamOf(statuses);
   const hook = await started(new Hook());

@@ -102,7 +102,7 @@ const typesOf = (hook: Hook, from = 0) =>
     .map(({ event: { type, data } }) => [type, data.subject.id, data.subscriptions])
     .sort();
 
-test('a renamed subscription reports what happened before the reload, once, under the new name', async () => {
+test('a renamed subscription reports the changes before the reload, once, under the new name', async () => {
   const { backend, changeAfter, reload, upstream } = await stage();
   await changeAfter([{ name: 'renamed', receivers: ['backend'], wallets: [WALLET] }]);
   await backend.until((came) => came.length === 3);
@@ -127,7 +127,7 @@ test('a subscription that is renamed twice before the next poll loses nothing', 
   expect(typesOf(backend, 1).map(([type]) => type)).toEqual(['intent.filled', 'intent.pending']);
 });
 
-test('a receiver that was away while its subscription was renamed gets what the old name had committed', async () => {
+test('a receiver that was away while its subscription was renamed gets the events committed under the old name', async () => {
   const { upstream, backend, desk, reload } = await stage();
   const wallets = [WALLET];
   const alone = { desk: { url: desk.url } };
@@ -165,7 +165,7 @@ test('a receiver that is new to a moved wallet starts at the reload, and the oth
   ]);
 });
 
-test('transfers that are polled by themselves before the next page keep their receivers', async () => {
+test('transfers that are polled by themselves before the next page retain their receivers', async () => {
   const { upstream, backend, changeAfter } = await stage();
   upstream.hasPages = false;
   await changeAfter([{ name: 'renamed', receivers: ['backend'], wallets: [WALLET] }]);
@@ -285,7 +285,7 @@ function registryStage() {
   };
 }
 
-test('what a subscription had served stays served where it takes an older name again', async () => {
+test('claims that a subscription had served stay served where it takes an older name again', async () => {
   const { sync, serve, pass, claim, claimOf, claims } = registryStage();
   await sync(['a']);
   const first = await serve('a');
@@ -371,6 +371,6 @@ test.each([
     ],
     continued: [],
   },
-])('roots after a reload: $what', ({ stored, named, continued }) => {
+])('subscription keys after a reload: $what', ({ stored, named, continued }) => {
   expect(planRoots(stored, named).continued).toEqual(continued);
 });

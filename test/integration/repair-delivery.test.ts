@@ -39,7 +39,7 @@ test('a delivery that has come off its queue is queued again by the repeating ch
   open.later(() => daemon.close());
   const redis = new Redis(inject('redisUrl'));
   open.later(() => redis.quit());
-  // The first attempt has failed; the delivery waits for the second, and is taken off the queue.
+  // The first attempt has failed; the delivery waits for the second, and is removed from the queue.
   const later = `${new Keys(prefix).queue('hook')}:later`;
   const waiting = await eventually(
     'the first attempt has failed',

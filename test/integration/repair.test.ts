@@ -48,7 +48,7 @@ async function isFilled(): Promise<void> {
   await hook.until((events) => events.some((event) => event.type === 'intent.filled'));
 }
 
-/** Takes the subject out of the plan. Between two polls it rests; while it is polled it cannot be taken away. */
+/** Removes the subject from the plan. Between two polls it rests; while it is polled it cannot be removed. */
 async function takeAway(): Promise<void> {
   await eventually('it rests', async () => (await redis.zrem(`${plan}:resting`, `intent:${HASH}`)) > 0);
 }
@@ -61,7 +61,7 @@ async function repaired(): Promise<void> {
 }
 
 describe('the repeating check', () => {
-  test('puts back a subject that stands nowhere in the plan, and counts it', async () => {
+  test('puts back a subject that is missing from the plan, and counts it', async () => {
     await hook.until((events) => events.length === 1);
     const repair = repaired();
     await takeAway();
@@ -100,7 +100,7 @@ describe('the repeating check', () => {
     await isFilled();
   });
 
-  test('makes a Redis that was emptied what the config wants, and goes on', async () => {
+  test('restores from the config a Redis that was emptied, and goes on', async () => {
     const [before] = await hook.until((events) => events.length === 1);
     const keys = await redis.keys(`{${prefix}}:*`);
     await redis.del(...keys);

@@ -58,12 +58,12 @@ test('records of kinds that are the daemon’s own are skipped, counted, and log
   expect(unreadable?.reason).toBe('record "wallet:[secret]" names no subject');
   const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
   const count = /intentwatch_records_reserved_total\{kind="receiver"\} (\d+)/.exec(metrics)?.[1];
-  // Three of one answer, whatever the number of answers.
+  // Three of one answer, for any number of answers.
   expect(Number(count)).toBeGreaterThan(0);
   expect(Number(count) % 3).toBe(0);
 });
 
-test('a response of a reserved kind to a look-up of one subject is skipped and counted, and the next response counts', async () => {
+test('a response of a reserved kind to a poll of one subject is skipped and counted, and the next response counts', async () => {
   const uuid = (n: number): string => `7d9f1c52-8a4e-4b6d-b0c3-2e5a9f7d1b6${n}`;
   const vault = '0xde709f2102306220921060314715629080e2fb77';
   const seen = new Set<string>();

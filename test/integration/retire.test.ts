@@ -52,7 +52,7 @@ async function sync(named: Record<string, SubjectId[]>): Promise<void> {
 async function show(status: string, updatedAt: number): Promise<number> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
   const [wallet, known] = await subjects.look([WALLET, INTENT]);
-  if (wallet === undefined || known === undefined) throw new Error('nothing was looked up');
+  if (wallet === undefined || known === undefined) throw new Error('nothing was found');
   const raw = { id: INTENT, type: 'intent', status, updatedAt };
   const record = { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
   const { snapshot } = await commitRecord(parts, record, known, {
@@ -86,7 +86,7 @@ describe('a transfer that a page showed finished', () => {
     commit = await show('settled', 101);
   });
 
-  test('is polled no more, and kept for the retention', async () => {
+  test('is polled no more, and stored for the retention', async () => {
     expect(await plan.isTracked(INTENT)).toBe(true);
     expect(await retire(commit)).toEqual({ retired: true, polled: false });
     expect(await claimed()).toEqual([WALLET]);

@@ -20,7 +20,7 @@ const IMPATIENT = {
   'past-503': { status: 503, retryAfter: LONG_AGO },
 } as const;
 
-test('a receiver that names a wait of less than a second is left alone for 5 s', async () => {
+test('a receiver that names a wait of less than a second gets no request for 5 s', async () => {
   const requests = new Map<string, number>();
   const server = createServer((request, response) => {
     const name = (request.url ?? '').slice(1);

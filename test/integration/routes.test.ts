@@ -157,7 +157,7 @@ describe('a quoting service in trouble', () => {
     expect(hook.events.map(facts)).toEqual(routes.map(() => ['route.available', 1, '99000000']));
   });
 
-  test('takes what can be read, and counts the rest', async () => {
+  test('has its readable quotes used, and the rest counted', async () => {
     const body = JSON.stringify({ data: [{ quoteID: 7 }, openEntry('99000000'), openEntry('9'.repeat(90))] });
     const service = await scripted(() => ({ status: 201, body }));
     const hook = await started(new TestReceiver());

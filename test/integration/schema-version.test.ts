@@ -41,7 +41,7 @@ describe('data of a newer version', () => {
     ['start'],
     ['quarantine'],
     ['learned'],
-  ])('is refused by %s with one sentence, and left alone', async (command) => {
+  ])('is refused by %s with one sentence, and not changed', async (command) => {
     const hook = await open.started(new Hook());
     const { config, redis, keys } = await deliveryStage(open, { hook: { hook } });
     await redis.set(keys.schema, NEWER);
@@ -71,7 +71,7 @@ describe('data of an older version', () => {
   test.each([
     ['1', '1'],
     [null, '0'],
-  ])('(stored as %j) is refused at the start with one sentence, and left alone', async (stored, found) => {
+  ])('(stored as %j) is refused at the start with one sentence, and not changed', async (stored, found) => {
     const hook = await open.started(new Hook());
     const { config, redis, keys } = await deliveryStage(open, { hook: { hook } });
     await redis.set(keys.config, 'of a clone from before 0.1.0');

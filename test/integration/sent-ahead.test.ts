@@ -11,7 +11,7 @@ const EVENTS = 200;
 const LEASE_MS = 5_000;
 const QUICK = 100;
 
-test('what a process claimed ahead for a quick receiver is not kept from others once that hangs, nor at its end', async () => {
+test('events claimed ahead for a quick receiver are not lost to other processes once it hangs, nor at the end of the process', async () => {
   const release = Promise.withResolvers<void>();
   const hook = await open.started(new Hook());
   hook.answer = async () => {
@@ -22,9 +22,9 @@ test('what a process claimed ahead for a quick receiver is not kept from others 
   const startedMs = performance.now();
   const { daemon } = await stage.start();
   const _made = await happen(stage, EVENTS);
-  await eventually('all places are taken', () => hook.came.length === QUICK + CONCURRENCY);
+  await eventually('all places are in use', () => hook.came.length === QUICK + CONCURRENCY);
   const queue = stage.keys.queue('hook');
-  await eventually('only what is being sent is in hand', async () => {
+  await eventually('only the deliveries under way are claimed', async () => {
     const [sending, due] = await Promise.all([
       stage.redis.hlen(`${queue}:sending`),
       stage.redis.zcard(`${queue}:due`),

@@ -87,7 +87,7 @@ describe('/metrics', () => {
   });
 });
 
-test('/healthz says that the process lives, also when nothing is ready', async () => {
+test('/healthz reports that the process lives, also when nothing is ready', async () => {
   const { url } = await serve({
     readiness: async () => {
       throw new Error('nothing works');
@@ -97,7 +97,7 @@ test('/healthz says that the process lives, also when nothing is ready', async (
   expect([answer.status, await answer.json()]).toEqual([200, { status: 'ok' }]);
 });
 
-test('/healthz is 503 and says why when only a restart would help', async () => {
+test('/healthz is 503 with the reason when only a restart would help', async () => {
   const stuck = { name: 'event-loop', ok: false, detail: 'stood still for 34 s of the last minute' };
   const { url } = await serve({ health: () => [stuck, { name: 'redis-connections', ok: true, detail: '' }] });
   const answer = await fetch(`${url}/healthz`);
@@ -115,7 +115,7 @@ describe('/readyz', () => {
     expect([answer.status, await answer.json()]).toEqual([200, { status: 'ready', notReady: [], checks }]);
   });
 
-  test('is 503 and says which check is not ok', async () => {
+  test('is 503 and names the failed check', async () => {
     const checks = [
       { name: 'config', ok: true, detail: 'loaded' },
       { name: 'redis', ok: false, detail: 'the connection is reconnecting' },
@@ -152,7 +152,7 @@ describe('/readyz', () => {
 });
 
 describe('an unknown path', () => {
-  test('is 404 with a problem that names what there is, and repeats no query', async () => {
+  test('is 404 with a problem that names the valid paths, and repeats no query', async () => {
     const { url } = await serve();
     const answer = await fetch(`${url}/metric?token=secret`);
     expect(answer.status).toBe(404);
@@ -241,7 +241,7 @@ describe('/api/v1/events/{id}', () => {
     expect(await answer.json()).toMatchObject({ status: 414, detail: expect.stringMatching(/at most 500/) });
   });
 
-  test('gives the event of a receiver whole to whoever has the token', async () => {
+  test('gives the whole event of a receiver to each holder of the token', async () => {
     const { url } = await serve({ api });
     const answer = await fetch(`${url}/api/v1/events/${ID}?receiver=backend`, { headers: { authorization } });
     expect([answer.status, await answer.json()]).toEqual([200, event]);
@@ -254,7 +254,7 @@ describe('/api/v1/events/{id}', () => {
     ['the beginning of the token', { authorization: 'Bearer token' }],
     ['an empty token', { authorization: 'Bearer ' }],
     ['another scheme', { authorization: `Basic ${TOKEN}` }],
-  ])('is 401 with %s, whatever is requested', async (_, headers) => {
+  ])('is 401 with %s, for any request', async (_, headers) => {
     const { url } = await serve({ api });
     for (const path of [`/api/v1/events/${ID}?receiver=backend`, '/api/v1/events/evt_1']) {
       const answer = await fetch(`${url}${path}`, { headers });
@@ -266,9 +266,9 @@ describe('/api/v1/events/{id}', () => {
   test.each([
     ['another event', `evt_${'1'.repeat(40)}?receiver=backend`, 404],
     ['another receiver', `${ID}?receiver=other`, 404],
-    ['what is no event id', 'evt_1?receiver=backend', 400],
+    ['an invalid event id', 'evt_1?receiver=backend', 400],
     ['no receiver', ID, 400],
-    ['what is no name of a receiver', `${ID}?receiver=${encodeURIComponent('a b')}`, 400],
+    ['an invalid name of a receiver', `${ID}?receiver=${encodeURIComponent('a b')}`, 400],
     ['two receivers', `${ID}?receiver=backend&receiver=other`, 400],
   ])('is a problem for %s', async (_, path, status) => {
     const { url } = await serve({ api });
@@ -300,7 +300,7 @@ describe('/api/v1/events/{id}', () => {
       return { status: answer.status, text: await answer.text() };
     };
 
-    test('shows its event as its receiver gets it, for 7 days, to whoever has it', async () => {
+    test('shows its event as its receiver gets it, for 7 days, to each holder of it', async () => {
       for (const nowMs of [Date.now(), Date.now() - 6.99 * DAY_MS]) {
         const { status, text } = await follow(linkTo('backend', nowMs));
         expect([status, JSON.parse(text)]).toEqual([200, event]);
@@ -392,7 +392,7 @@ describe('starting', () => {
 });
 
 describe('closing', () => {
-  test('waits neither for connections that are kept open nor for a request under way', async () => {
+  test('waits neither for keep-alive connections nor for a request under way', async () => {
     let asked: () => void = () => undefined;
     const underWay = new Promise<void>((resolve) => {
       asked = resolve;

@@ -16,7 +16,7 @@ async function serve(): Promise<{ url: string; port: number }> {
 }
 
 describe('strangers without a token', () => {
-  test('cannot fill the memory by 600 unfinished bodies of 1 MiB, nor keep their connections', async () => {
+  test('cannot fill the memory by 600 unfinished bodies of 1 MiB, nor hold their connections', async () => {
     await expectUnfinishedBodiesEnd(
       `POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nContent-Length: ${MIB}\r\n\r\n`,
     );
@@ -42,14 +42,14 @@ describe('strangers without a token', () => {
     await eventually('the rest is hung up on', () => all.filter((one) => one.isClosed()).length >= 208);
   });
 
-  test('keep no probe out by 260 connections that send nothing', async () => {
+  test('block no probe by 260 connections that send nothing', async () => {
     const { url, port } = await serve();
     const all = Array.from({ length: 260 }, () => openTo(port));
     await Promise.all(all.map(({ socket }) => once(socket, 'connect')));
     for (const path of ['healthz', 'metrics']) expect((await fetch(`${url}/${path}`)).status).toBe(200);
   });
 
-  test('keep no probe out by 300 connections that they leave open', async () => {
+  test('block no probe by 300 connections that they do not close', async () => {
     const { url, port } = await serve();
     const all = Array.from({ length: 300 }, () => openTo(port, 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n'));
     await eventually('all are answered or hung up on', () =>
@@ -65,7 +65,7 @@ describe('a failed login', () => {
   const statusesOf = (answer: string) =>
     [...answer.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status);
 
-  test('delays the next ones of its address: beyond 20 that wait, not even the right token is looked at', async () => {
+  test('delays the next ones of its address: beyond 20 that wait, not even the right token is checked', async () => {
     const { url, port } = await serve();
     const guesses = Array.from({ length: 20 }, (_, index) => request(`wrong-${index}`));
     const denied = await eventually('the right token is refused', async () => {
@@ -86,7 +86,7 @@ describe('a failed login', () => {
     expect(statusesOf(String(other[0]))).toEqual(['404']);
   });
 
-  test('through a trusted proxy counts for the client that the proxy names, and for nobody else', async () => {
+  test('through a trusted proxy counts only for the client that the proxy names', async () => {
     const { port } = await serve();
     const through = (...said: string[]): Socket => {
       const socket = connect({ port, host: '127.0.0.1', localAddress: '127.0.1.1' });

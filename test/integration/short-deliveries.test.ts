@@ -89,7 +89,7 @@ describe('a transfer whose quote was imported', () => {
 
   test.each([
     ['', 0],
-    [', and the look-up after that fails', 1],
+    [', and the poll after that fails', 1],
   ])('is reported as short also where the quote is found valid only after the transfer has ended%s', async (_, failures) => {
     const ended = Promise.withResolvers<void>();
     const endedAt = now() - 6;
@@ -129,7 +129,7 @@ describe('a transfer whose quote was imported', () => {
     ['the minimum', { amount: '994000' }],
     ['another token', { amount: '1', token: PROMISED_TOKENS.source }],
     ['on another chain', { amount: '1', chainId: 42161 }],
-  ])('is not reported as short when what was delivered is %s', async (_, delivered) => {
+  ])('is not reported as short when the delivery is %s', async (_, delivered) => {
     const { events, logged } = await followed(
       [
         { status: 'pending', updatedAt: now() - 9 },

@@ -184,7 +184,7 @@ describe('a timeline', () => {
     expect(seen).toEqual(Array.from({ length: 130 }, (_, n) => 130 - n));
   });
 
-  test('ends with 2 MiB of events, and the next one has what is left', async () => {
+  test('ends with 2 MiB of events, and the next one has the rest', async () => {
     const one = await desk(1);
     const ids = [];
     for (let sequence = 1; sequence <= 7; sequence += 1) {
@@ -209,7 +209,7 @@ describe('a timeline', () => {
     expect(delivered).toEqual(ids);
   });
 
-  test('has only what is in the log, and so has the list behind it', async () => {
+  test('has only the events in the log, and so has the list behind it', async () => {
     const one = await desk(1);
     for (let sequence = 1; sequence <= 5; sequence += 1) await one.commit(sequence);
     const [, , third] = await logEntries(one.redis, one.keys);

@@ -35,7 +35,7 @@ async function stage() {
   return { redis, keys, atMs, respond, agree };
 }
 
-test('counts at once by a response that agrees with Redis, and by one that tells no time', async () => {
+test('counts at once by a response that agrees with Redis, and by one without a time', async () => {
   const { respond, redis, keys } = await stage();
   expect(await respond(0)).toEqual([0, 0, '']);
   await redis.del(keys.since);

@@ -16,7 +16,7 @@ import {
 
 const open = opening();
 
-test('at the end of the span what waited is named, and can be sent again', async () => {
+test('at the end of the span the waiting events are named, and can be sent again', async () => {
   const { backend, desk, reload, change, url, upstream } = await suspensionStage(open);
   await change(ONE, 'pending');
   await backend.until((came) => came.length === 1);
@@ -42,7 +42,7 @@ test('at the end of the span what waited is named, and can be sent again', async
     events: 2,
   });
   expect(ended?.data.record.eventIds).toHaveLength(2);
-  await eventually('what reaches nobody is listed', async () => {
+  await eventually('events without a receiver are listed', async () => {
     const { unmatched } = await ask(`${url()}/api/v1/unmatched`);
     return Array.isArray(unmatched) && unmatched.length === 2;
   });
@@ -74,7 +74,7 @@ test('at the end of the span what waited is named, and can be sent again', async
   ]);
 });
 
-test('what is removed by hand ends at once', async () => {
+test('a suspension that is removed by hand ends at once', async () => {
   const { backend, desk, reload, change, url, upstream } = await suspensionStage(open);
   await change(ONE, 'pending');
   await backend.until((came) => came.length === 1);

@@ -11,7 +11,7 @@ beforeEach(() => {
 
 afterEach(() => stage.close());
 
-/** Moves subjects into the state of having left the config, or of coming back. */
+/** Moves subjects into the state of having been removed from the config, or of coming back. */
 async function suspend(state: 'out' | 'back', subjects: readonly SubjectId[]): Promise<void> {
   const { redis, keys } = stage;
   await redis.zadd(keys.suspensions, '1', `${state}:1`);
@@ -20,7 +20,7 @@ async function suspend(state: 'out' | 'back', subjects: readonly SubjectId[]): P
 
 const AT_ONCE = { outcome: 'next', next: { virtualSeconds: 10, restMs: 0 } } as const;
 
-test('what left the config is polled with what the others leave over', async () => {
+test('subjects removed from the config are polled with the spare budget of the others', async () => {
   await stage.budget(20);
   const [live, out] = [wallets(10).slice(0, 5), wallets(10).slice(5)];
   await stage.name(wallets(10));
@@ -32,7 +32,7 @@ test('what left the config is polled with what the others leave over', async () 
   expect(pollsOf(polled, out)).toBeGreaterThan(100);
 });
 
-test('what left the config takes a twentieth of the budget at most where the others leave nothing', async () => {
+test('subjects removed from the config use a twentieth of the budget at most where the others use all', async () => {
   await stage.budget(20);
   const [live, out] = [wallets(40).slice(0, 20), wallets(40).slice(20)];
   const others = intents(20);
@@ -59,7 +59,7 @@ test('what left the config takes a twentieth of the budget at most where the oth
   expect(pollsOf(back, out) / pollsOf(back, live)).toBeGreaterThan(0.8);
 });
 
-test('a plan of which all has left the config finds out that the upstream answers again', async () => {
+test('a plan whose subjects are all removed from the config notices that the upstream answers again', async () => {
   await stage.budget(10);
   await stage.name(wallets(5));
   await suspend('out', wallets(5));
@@ -76,7 +76,7 @@ test('a plan of which all has left the config finds out that the upstream answer
   expect(pollsOf(up, wallets(5))).toBeGreaterThan(50);
 });
 
-test('what left the config does not count as what waits longest', async () => {
+test('subjects removed from the config do not count as the longest waiting', async () => {
   const { redis, keys } = stage;
   await stage.budget(10);
   await stage.name(wallets(2));

@@ -21,7 +21,7 @@ const WITHOUT = { ...BOTH, wallets: [OTHER] };
 
 // Events of different transfers are sent at once: they arrive in any order.
 
-test('what waits for a receiver that leaves meanwhile comes when both are back', async () => {
+test('events for a receiver that is removed meanwhile come when both are back', async () => {
   const { backend, desk, reload, restart, change, upstream } = await suspensionStage(open);
   await reload([BOTH]);
   await change(ONE, 'pending');
@@ -56,7 +56,7 @@ test('what waits for a receiver that leaves meanwhile comes when both are back',
   ]);
 });
 
-test('what waits for a receiver that its subscription gives up comes by another one', async () => {
+test('events for a receiver that its subscription gives up come by another one', async () => {
   const { backend, desk, reload, change, upstream } = await suspensionStage(open);
   await reload([BOTH]);
   await change(ONE, 'pending');
@@ -78,7 +78,7 @@ test('what waits for a receiver that its subscription gives up comes by another 
     ]);
 });
 
-test('what waits stays for its receiver alone where the subscription gets another, and the subject another subscription', async () => {
+test('waiting events stay for their receiver alone where the subscription gets another, and the subject another subscription', async () => {
   const { backend, desk, reload, change, upstream } = await suspensionStage(open);
   await reload([{ ...BOTH, receivers: ['desk'] }]);
   await change(ONE, 'pending');
@@ -100,7 +100,7 @@ test('what waits stays for its receiver alone where the subscription gets anothe
   expect(shown(backend, 0).map(([, subject]) => subject)).not.toContain(`intent:${ONE}`);
 });
 
-test('what waits for a receiver that is given up as its subject leaves, or comes back, is named at the end', async () => {
+test('events for a receiver that is given up as its subject is removed, or comes back, are named at the end', async () => {
   const { backend, desk, reload, change } = await suspensionStage(open);
   await reload([BOTH, REST]);
   await change(ONE, 'pending');

@@ -35,7 +35,7 @@ test('an event that waits is sent on demand, and comes again in its turn', async
   expect(desk.came).toEqual([]);
 });
 
-test('an event that waits and has no receiver left is refused with what it waits for', async () => {
+test('an event that waits without a receiver is refused with the name of the suspended subscription', async () => {
   const { backend, reload, change, url } = await suspensionStage(open);
   await change(ONE, 'pending');
   await backend.until((came) => came.length === 1);

@@ -59,7 +59,7 @@ function stageOn(redis: RedisClient) {
     const [known] = await subjects.look([INTENT]);
     const roots = Object.entries(await redis.hgetall(keys.wanted));
     const claims = roots.map(([root, at]) => ({ root, atMs: Number(at), historyBefore: 0, served: false }));
-    if (known === undefined) throw new Error('nothing was looked up');
+    if (known === undefined) throw new Error('nothing was found');
     const record = { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
     await commitRecord(parts, record, known, {
       asOf,
@@ -69,7 +69,7 @@ function stageOn(redis: RedisClient) {
       claims,
     });
   };
-  /** The log, in one word for each entry. */
+  /** The log, with a short text for each entry. */
   const log = async (): Promise<string[]> => {
     const entries = await logEntries(redis, keys);
     const statuses = new Map(entries.map((entry) => [entry.id, eventOf(entry)?.data.status]));
@@ -116,7 +116,7 @@ async function cutEverywhere(
   return [...outcomes.values()];
 }
 
-test('a reload that is cut off while a wallet leaves suspends it all the same', async () => {
+test('a reload that is cut off while it removes a wallet suspends it all the same', async () => {
   const outcomes = await cutEverywhere(async (work, { sync, show, log }) => {
     await sync(['a']);
     await show('pending');
@@ -127,7 +127,7 @@ test('a reload that is cut off while a wallet leaves suspends it all the same', 
   expect(outcomes).toEqual([['pending to a without nobody', 'filled to nobody without a']]);
 });
 
-test('a return that is cut off releases each event once, in order, before what comes next', async () => {
+test('a return that is cut off releases each event once, in order, before the next events', async () => {
   const outcomes = await cutEverywhere(async (work, { sync, show, log, registry }) => {
     await sync(['a']);
     await show('pending');
@@ -200,7 +200,7 @@ test('the end of a span that is cut off is reported once, with all that waited',
   ]);
 });
 
-test('what leaves again before all of it was released waits on, behind what came', async () => {
+test('events of a wallet removed again before their release wait on, behind the released ones', async () => {
   const { sync, show, log, registry } = stageOn(await connected());
   await sync(['a']);
   await show('pending');
@@ -242,7 +242,7 @@ test('events that leave the log while they wait are named as dropped', async () 
   expect(await registry.suspensions.counts()).toEqual({ roots: 1, waiting: 0 });
 });
 
-test('a route that has left the config keeps its meaning until it is removed', async () => {
+test('a route that is removed from the config retains its meaning until its suspension ends', async () => {
   const { redis, keys, registry } = stageOn(await connected());
   const end = { chainId: 1, token: WALLET };
   const route: RouteDefinition = {

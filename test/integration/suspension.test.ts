@@ -15,7 +15,7 @@ import {
 
 const open = opening();
 
-test('what happens while a subscription is out waits, and comes in order when it is back', async () => {
+test('changes during the suspension of a subscription wait, and come in order when it is back', async () => {
   const { backend, desk, reload, restart, change, upstream, url } = await suspensionStage(open);
   await change(ONE, 'pending');
   await backend.until((came) => came.length === 1);
@@ -55,7 +55,7 @@ test('what happens while a subscription is out waits, and comes in order when it
   expect(shown(desk)).toEqual([['intent.pending', `intent:${THREE}`, false]]);
 });
 
-test('what comes back under another name has all that waited for it, as its receivers', async () => {
+test('a subscription that comes back under another name gets all its waiting events, as do its receivers', async () => {
   const { backend, desk, reload, change, upstream } = await suspensionStage(open);
   await change(ONE, 'pending');
   await backend.until((came) => came.length === 1);
@@ -79,7 +79,7 @@ test('what comes back under another name has all that waited for it, as its rece
   expect(shown(desk)).toEqual([['intent.filled', `intent:${TWO}`, false]]);
 });
 
-test('of two subscriptions with one wallet, what one gets does not wait for the other', async () => {
+test('of two subscriptions with one wallet, the events of one do not wait for the other', async () => {
   const { backend, desk, reload, change, upstream } = await suspensionStage(open);
   const both = { name: 'both', receivers: ['desk'], wallets: [WALLET] };
   await reload([TREASURY, both]);

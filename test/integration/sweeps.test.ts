@@ -52,7 +52,7 @@ describe('a sweep over the pages of a wallet', () => {
     expect(await redis.hmget(keys.sweep(WHERE.wallet, WHERE.scope), 'page', 'cursor')).toEqual(['3', 'b']);
   });
 
-  test('reads 100,000 transfers at most, whatever its limit', async () => {
+  test('reads 100,000 transfers at most, for any limit', async () => {
     const next = (page: number, limit: number): Promise<boolean> =>
       sweeps.next(SWEEP, { page, cursor: `c${page}`, limit, nowMs: T0_MS + 1 });
     expect(await next(1_999, 50)).toBe(true);
@@ -93,7 +93,7 @@ describe('a sweep whose page is too large', () => {
     expect(await stored()).toMatchObject({ page: 2, cursor: 'a', limit: 25, cursorLimit: 50 });
   });
 
-  test('goes on with the smaller limit where the cursor is taken', async () => {
+  test('goes on with the smaller limit where the cursor is accepted', async () => {
     await sweeps.shrink(await stored(), T0_MS + 1);
     await sweeps.next(SWEEP, { page: 2, cursor: 'b', limit: 25, nowMs: T0_MS + 2 });
     expect(await stored()).toMatchObject({ page: 3, cursor: 'b', limit: 25, cursorLimit: 25 });

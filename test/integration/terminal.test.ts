@@ -51,7 +51,7 @@ describe('completion in bash', () => {
     return out.split('\n').filter((word) => word !== '');
   }
 
-  test('offers commands, what is below them, flags, and the words that a flag can be', async () => {
+  test('offers commands, their subcommands, flags, and the values of a flag', async () => {
     const program = await Program.start(MAIN, ['completion', 'bash']);
     expect(await program.ending()).toMatchObject({ code: 0 });
     const script = join(await folder(), 'completion');

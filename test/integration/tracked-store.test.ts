@@ -25,7 +25,7 @@ function stage() {
 
 const NEVER = (): boolean => false;
 
-test('keeps since when a subject is tracked, whatever else is wished of it later', async () => {
+test('stores the first time of tracking, for any later request', async () => {
   const { store } = stage();
   const first = await store.track(INTENT, WISH, null);
   const again = await store.track(INTENT, { ...WISH, metadata: { order: '7' } }, null);
@@ -34,7 +34,7 @@ test('keeps since when a subject is tracked, whatever else is wished of it later
   expect(await store.of(INTENT)).toMatchObject({ metadata: { order: '7' }, createdAtMs: first.createdAtMs });
 });
 
-test('what is ended is stored for the events that are committed, then forgotten with its quote', async () => {
+test('an ended tracking is stored for the events that are committed, then removed with its quote', async () => {
   const { redis, keys, store } = stage();
   await store.track(QUOTE, WISH, IMPORTED);
   expect(await store.untrack(QUOTE)).toBe(true);
@@ -50,7 +50,7 @@ test('what is ended is stored for the events that are committed, then forgotten 
   expect(await redis.hlen(keys.wanted)).toBe(0);
 });
 
-test('what is tracked again before it is removed stays', async () => {
+test('a subject that is tracked again before it is removed stays', async () => {
   const { store } = stage();
   await store.track(INTENT, WISH, null);
   await store.untrack(INTENT);
@@ -59,7 +59,7 @@ test('what is tracked again before it is removed stays', async () => {
   expect(await store.of(INTENT)).not.toBeNull();
 });
 
-test('what has come to its end and been silent for the retention is ended, and nothing else', async () => {
+test('a subject that has ended and been silent for the retention is ended, and nothing else', async () => {
   const { redis, keys, store } = stage();
   const [open, silent, recent] = [1, 2, 3].map((number) => intentId(hashOf(number)));
   if (open === undefined || silent === undefined || recent === undefined) throw new Error('three are needed');
@@ -74,7 +74,7 @@ test('what has come to its end and been silent for the retention is ended, and n
   expect(await store.of(recent)).not.toBeNull();
 });
 
-test('a sync of what the config hands over leaves the quotes that are tracked', async () => {
+test('a sync of the imported quotes of the config does not remove tracked quotes', async () => {
   const { redis, keys, store, quotes } = stage();
   await store.track(QUOTE, WISH, IMPORTED);
   const other = asSubjectId('quote:00000000-0000-4000-8000-000000000001');
@@ -83,7 +83,7 @@ test('a sync of what the config hands over leaves the quotes that are tracked', 
   expect(await redis.hkeys(keys.importedQuotes)).toEqual([QUOTE]);
 });
 
-test('a sync of what the config hands over leaves the quotes that are suspended', async () => {
+test('a sync of the imported quotes of the config does not remove suspended quotes', async () => {
   const { redis, keys, quotes } = stage();
   await quotes.sync([IMPORTED]);
   await quotes.sync([], new Set([QUOTE]));
@@ -92,7 +92,7 @@ test('a sync of what the config hands over leaves the quotes that are suspended'
   expect(await redis.hkeys(keys.importedQuotes)).toEqual([]);
 });
 
-test('what a quote promises is stored though it is found valid while another process syncs', async () => {
+test('the promise of a quote is stored though it is found valid while another process syncs', async () => {
   const { redis, keys, quotes } = stage();
   const imported = { subject: QUOTE, raw: { ...IMPORTED.raw, intentHash: hashOf(1) } };
   await quotes.sync([imported]);

@@ -155,7 +155,7 @@ describe('POST /subjects', () => {
     expect(await call(`${url}/${encodeURIComponent(subject)}`)).toMatchObject({ status: 404 });
   });
 
-  test('says what is wrong with a body', async () => {
+  test('names the mistake in a body', async () => {
     const { config } = await stage();
     const { daemon } = await startDaemon(config);
     later(() => daemon.close());
@@ -228,7 +228,7 @@ describe('POST /subjects', () => {
   });
 });
 
-describe('what is tracked by itself', () => {
+describe('a subject tracked by itself', () => {
   test('has metadata, receivers and overdueAfter of its own, which another call replaces', async () => {
     const { config, statuses, hook, other } = await stage();
     const { daemon } = await startDaemon(config);
@@ -282,7 +282,7 @@ describe('what is tracked by itself', () => {
     expect(about(TWO).map(({ event }) => event.type)).toEqual(['intent.pending', 'intent.filled']);
 
     expect(await call(`${second.daemon.url}/api/v1/subjects/intent:${TWO}`)).toMatchObject({ status: 200 });
-    await eventually('it is taken off the schedule', async () => {
+    await eventually('it is removed from the schedule', async () => {
       return (await redis.hexists(`${keys.plan('status')}:items`, `intent:${TWO}`)) === 0;
     });
     expect(await redis.hkeys(keys.wanted)).toEqual([`orders|intent:${ONE}`]);
@@ -292,7 +292,7 @@ describe('what is tracked by itself', () => {
     expect(about(TWO)).toHaveLength(2);
   });
 
-  test('is said to be lost with a Redis that was emptied', async () => {
+  test('is reported as lost with a Redis that was emptied', async () => {
     const server = await RedisProcess.create();
     later(() => server.close());
     const { config, hook } = await stage({ redisUrl: server.url });
@@ -305,13 +305,13 @@ describe('what is tracked by itself', () => {
     const redis = connect({ kind: 'server', url: server.url });
     later(() => disconnect(redis));
     await redis.flushall();
-    await eventually('it is said', () => lines.some(({ msg }) => msg === 'tracked.lost'));
+    await eventually('it is logged', () => lines.some(({ msg }) => msg === 'tracked.lost'));
     expect(lines.find(({ msg }) => msg === 'tracked.lost')).toMatchObject({ level: 50, subjects: 1 });
   });
 
   test.each([
-    ['what is wanted', false],
-    ['what is wanted, with the plan,', true],
+    ['the list of wanted subjects', false],
+    ['the list of wanted subjects, with the plan,', true],
   ])('is wanted again where %s was lost', async (_, withPlan) => {
     const { config, statuses, hook } = await stage();
     const { daemon } = await startDaemon(config);

@@ -37,7 +37,7 @@ async function store(atMs: number, outcome: 'delivered' | 'dead' | 'pending', re
   return delivery;
 }
 
-test('what became of deliveries goes with their event, those of resends too', async () => {
+test('the outcomes of deliveries are removed with their event, those of resends too', async () => {
   const [first, resent, kept] = [
     await store(1_000, 'delivered'),
     await store(1_500, 'delivered', 'r1'),

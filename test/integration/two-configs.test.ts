@@ -8,7 +8,7 @@ import { TcpProxy } from '../support/tcp-proxy.ts';
 
 const { later, started } = opening();
 
-test('of two processes that start at once, each with its own config, one config stands whole', async () => {
+test('of two processes that start at once, each with its own config, one config is stored whole', async () => {
   const upstream = await started(upstreamOfStatuses(new Map()));
   const { hostname: host, port } = new URL(inject('redisUrl'));
   const proxy = await started(new TcpProxy({ host, port: Number(port) }));

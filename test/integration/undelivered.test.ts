@@ -60,7 +60,7 @@ async function stage({ dead, waiting = 0 }: { dead: number; waiting?: number }) 
   return { parts, redis, keys, idOf, gone };
 }
 
-test('a list that grows shorter while it is read skips nothing of what stays', async () => {
+test('a list that grows shorter while it is read skips none of the remaining entries', async () => {
   const { parts, idOf, gone } = await stage({ dead: 40 });
   const seen: string[] = [];
   let from: Parameters<typeof listUndelivered>[0]['from'] = null;
@@ -84,14 +84,14 @@ test('to try one of very many again, no others are read', async () => {
   expect(read).toHaveBeenCalledTimes(1);
 });
 
-test('what waits for its first attempt does not stand before what failed', async () => {
+test('an event that waits for its first attempt is not listed before failed ones', async () => {
   const { parts, idOf } = await stage({ dead: 3, waiting: 900 });
   const page = await listUndelivered({ filter: ALL, from: null, limit: 10 }, parts);
   expect(page.undelivered.map(({ event }) => event)).toEqual([0, 1, 2].map(idOf));
   expect(page.next).toBeNull();
 });
 
-test('what waits for its first attempt at many receivers is passed over in bounded parts', async () => {
+test('events that wait for their first attempt at many receivers are skipped in bounded pages', async () => {
   const { parts, redis, keys, idOf } = await stage({ dead: 0 });
   const names = Array.from({ length: 6 }, (_, n) => `r-${n}`);
   const write = redis.pipeline();

@@ -17,7 +17,7 @@ const { later, started } = open;
 const [FILTERED, ORPHAN] = [hashOf(1), hashOf(2)];
 const SECRET = `whsec_${Buffer.alloc(32, 3).toString('base64')}`;
 
-test('an event that no receiver gets is counted once by its reason, and listed where nobody chose that', async () => {
+test('an event without a receiver is counted once by its reason, and listed where no filter causes that', async () => {
   const statuses = new Map([FILTERED, ORPHAN].map((hash) => [hash, 'pending']));
   const upstream = await started(upstreamOfStatuses(statuses));
   const hook = await started(new Hook());

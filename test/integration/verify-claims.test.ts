@@ -101,7 +101,7 @@ async function verify(redisUrl: string, args: string[] = []) {
   return { code, out };
 }
 
-test('a log that the daemon knows to have proved another transfer proves no second one by hand', async () => {
+test('a log that the daemon has as proof of another transfer proves no second one by hand', async () => {
   stage.start();
   const first = await stage.tell(hashOf(1), 'filled', { destinationTx: delivery() });
   await stage.until(first, 'verified');
@@ -119,7 +119,7 @@ test('a log that the daemon knows to have proved another transfer proves no seco
   expect((await verify(inject('redisUrl'))).out).toMatch(/^other transfers: looked at/m);
 });
 
-test('where the Redis of the config does not answer, it says that it did not look', async () => {
+test('where the Redis of the config does not answer, it reports that it was not checked', async () => {
   const away = await verify('redis://127.0.0.1:9');
   expect(away.out).toMatch(/^other transfers: NOT LOOKED AT.*Redis cannot be reached/m);
   expect(away.out).toMatch(/found +VERIFIED/);

@@ -219,7 +219,7 @@ for (const example of EXAMPLES)
     });
     afterAll(() => program.end());
 
-    test('accepts what the daemon signs', async () => {
+    test('accepts an event signed by the daemon', async () => {
       expect(await deliver(program.url, [secret])).toMatchObject({ outcome: 'delivered', httpStatus: 204 });
     });
 
@@ -231,14 +231,14 @@ for (const example of EXAMPLES)
       expect(await deliver(program.url, secrets)).toMatchObject({ httpStatus: 204 });
     });
 
-    test('refuses what another secret signed', async () => {
+    test('refuses an event signed with another secret', async () => {
       expect(await deliver(program.url, [otherSecret])).toMatchObject({ outcome: 'failed', httpStatus: 401 });
     });
 
     test.each([
       ['old', -SIX_MINUTES_MS],
       ['in the future', SIX_MINUTES_MS],
-    ])('refuses what is six minutes %s', async (_when, offsetMs) => {
+    ])('refuses an event six minutes %s', async (_when, offsetMs) => {
       expect(await deliver(program.url, [secret], Date.now() + offsetMs)).toMatchObject({ httpStatus: 401 });
     });
 

@@ -50,7 +50,7 @@ function planned(id: string, status: string, { agree }: { agree: boolean }) {
   );
 }
 
-test('a reminder is due, or waits and is looked at again soon', () => {
+test('a reminder is due, or waits and is checked again soon', () => {
   const intent = `intent:0x${'1'.padStart(64, '0')}`;
   expect(planned(intent, 'pending', { agree: true }).due).toHaveLength(1);
   const waiting = planned(intent, 'pending', { agree: false });

@@ -45,7 +45,7 @@ describe('a transfer that every page of its wallet shows', () => {
     expect(events.map(({ type }) => type)).toEqual(['intent.pending', 'intent.overdue']);
   });
 
-  test('is looked up where a page shows it in an older state than its last', async () => {
+  test('is polled where a page shows it in an older state than its last', async () => {
     const updatedAt = Math.floor(Date.now() / 1_000) + 60;
     let status = 'settled';
     const upstream = await started(
@@ -76,7 +76,7 @@ describe('a listing that cannot be read', () => {
     { name: 'pending', fails: isPending, works: isHead, ms: 4_000 },
     { name: 'head', fails: isHead, works: isPending, ms: 0 },
     { name: 'head', fails: isHead, works: isPending, ms: 4_000 },
-  ])('keeps no other from being requested: $name, which fails after $ms ms', async ({ fails, works, ms }, {
+  ])('blocks no request of another: $name, which fails after $ms ms', async ({ fails, works, ms }, {
     onTestFinished,
   }) => {
     const upstream = new ScriptedUpstream(async (asked) => {
@@ -95,7 +95,7 @@ describe('a listing that cannot be read', () => {
 });
 
 describe('the listing of one status', () => {
-  test('goes on being requested where it shows for a moment what has moved on', async () => {
+  test('is requested further where it shows for a short time a transfer that has moved on', async () => {
     const updatedAt = Math.floor(Date.now() / 1_000) + 60;
     // Enough of them that a page costs less than single polls, even when one has moved on.
     const hashes = [HASH, hashOf(5), hashOf(6), hashOf(7), hashOf(8)];
@@ -120,7 +120,7 @@ describe('the listing of one status', () => {
   });
 });
 
-describe('what stands behind the first page of a wallet, long before the next sweep of all pages is due,', () => {
+describe('a transfer behind the first page of a wallet, long before the next sweep of all pages is due,', () => {
   const SELDOM = { polling: { fullSweepEvery: '1d' } };
   const hash = hashOf(9);
 
@@ -192,7 +192,7 @@ describe('what stands behind the first page of a wallet, long before the next sw
     expect(refused).toBe(2);
   });
 
-  test('is read where a head shows nothing that stands as before, though much of it was known', async () => {
+  test('is read where all items of a head have moved, though much of it was known', async () => {
     const updatedAt = Math.floor(Date.now() / 1_000) + 60;
     const known = (status: string, at: number): JsonObject[] =>
       Array.from({ length: 5 }, (_, index) => intentRecord(hashOf(100 + index), status, at - index));

@@ -34,7 +34,7 @@ const deliver = (notifier: Notifier): Promise<AttemptResult> =>
   notifier.deliver(renderedEvent(), { signal: new AbortController().signal, nowMs: Date.now() });
 
 describe('a receiver behind a proxy', () => {
-  test('is called through a tunnel, whose name only the proxy looks up, with the login of the config', async () => {
+  test('is called through a tunnel, whose name only the proxy resolves, with the login of the config', async () => {
     const proxy = await started(new ConnectProxy());
     const hook = await started(new Hook());
     const url = hook.url.replace('127.0.0.1', 'known-to-the-proxy-only.invalid');
@@ -116,7 +116,7 @@ describe('a receiver behind a proxy', () => {
   });
 });
 
-test('the upstream is asked through its proxy', async () => {
+test('the upstream is requested through its proxy', async () => {
   const proxy = await started(new ConnectProxy());
   const server = await cannedServer(() => ({ status: 200, body: { results: [], nextCursor: null } }));
   later(() => server.close());

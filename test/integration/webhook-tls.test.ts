@@ -84,7 +84,7 @@ describe('a certificate of a CA that is not one of the usual ones', () => {
     expect(clients).toEqual([]);
   });
 
-  test.each(['localhost', '127.0.0.1'])('is taken with the CA file, for the name %s', async (host) => {
+  test.each(['localhost', '127.0.0.1'])('is accepted with the CA file, for the name %s', async (host) => {
     const { port, clients } = await startReceiver();
     const result = await deliver(`https://${host}:${port}/`, { ca: CA, identity: null });
     expect(result).toMatchObject({ outcome: 'delivered', httpStatus: 200 });

@@ -22,7 +22,7 @@ const USDC = {
   optimism: '0x0b2c639c533813f4aa9d7837caf62653d097ff85',
 };
 
-/** A transfer of which every fact of an event is known; nothing is left to send. */
+/** A transfer of which every fact of an event is known; nothing remains to be sent. */
 const SENT = {
   sourceTx: { chainId: 8453, txHash: `0x${'51'.repeat(32)}`, token: USDC.base, amount: '1250000000' },
   destinationTx: { chainId: 10, txHash: `0x${'d7'.repeat(32)}`, token: USDC.optimism, amount: '1200000000' },
@@ -236,7 +236,7 @@ test('an event with every member of its schema goes through commit, log and rela
     { where: 'html', said: mail?.html || '', texts: [...everywhere, ...mails] },
   ]) {
     const words = said.replaceAll(/\s+/g, ' ');
-    for (const text of texts) expect(words, `${where} says ${text}`).toContain(text);
+    for (const text of texts) expect(words, `${where} states ${text}`).toContain(text);
   }
   await eventually('all attempts are reported', () => attempted.length === 2 + chats.length);
   expect(new Set(attempted)).toEqual(new Set([WHOLE.data.subject.id]));

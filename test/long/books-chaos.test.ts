@@ -11,7 +11,7 @@ const { later } = opening();
 const RUN = join(import.meta.dirname, '../chaos/books.ts');
 
 test.skipIf(OPTIONAL.skip)(
-  `the books of two days agree with what was made, with all faults around midnight${OPTIONAL.note}`,
+  `the books of two days agree with the generated transfers, with all faults around midnight${OPTIONAL.note}`,
   async () => {
     const run = await Program.start(RUN, ['--seconds', '24', '--starting', '20', '--seed', '1']);
     // It ends all processes that it started, also where this test times out.

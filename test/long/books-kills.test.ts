@@ -80,7 +80,7 @@ test.skipIf(OPTIONAL.skip)(
       const before = await taken();
       await append();
       // In the middle of the newly appended events, as far as possible.
-      await eventually('some of it is taken in', async () => (await taken()) > before);
+      await eventually('some of it is ingested', async () => (await taken()) > before);
       if (turn % 2 === 0) {
         await postgres.kill();
         await append();
@@ -91,7 +91,7 @@ test.skipIf(OPTIONAL.skip)(
         await daemon.start();
       }
     }
-    await eventually('all is taken in', async () => (await taken()) === appended, 600_000);
+    await eventually('all is ingested', async () => (await taken()) === appended, 600_000);
     expect(await query('SELECT count(DISTINCT event_id) AS n FROM books_events')).toBe(appended);
     expect(await query("SELECT count(*) AS n FROM books_postings WHERE side = 'started'")).toBe(appended / 2);
     expect(await query("SELECT count(*) AS n FROM books_postings WHERE side = 'ended'")).toBe(appended / 2);

@@ -59,7 +59,7 @@ test('every rule has a breakage', () => {
   expect(without).toEqual([]);
 });
 
-test('every name stands for one rule', () => {
+test('every name is of one rule', () => {
   const ids = [...RULES, ...UNOBSERVABLE].map(({ id }) => id);
   expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
 });

@@ -16,7 +16,7 @@ const { later, started, child } = opening();
 const CLOCKS_MS = 2_000;
 
 describe('a daemon whose clock is 30 s off', () => {
-  test('shares its work with one whose clock is right, and what is reported is what was shown', async () => {
+  test('shares its work with one whose clock is right, and the events match the answers', async () => {
     const sandbox = await started(new Sandbox({ seed: 5, wallets: 4, transfersPerSecond: 0, timeScale: 20 }));
     const hook = await started(new TestReceiver());
     const cameMs = new Map<string, number>();

@@ -11,7 +11,7 @@ const CHROMIUM = needs(PARTS.chromium);
 const { later } = opening();
 
 test.skipIf(CHROMIUM.skip)(
-  `each page says what the config file is, where it is not what runs${CHROMIUM.note}`,
+  `each page states the config file, where it differs from the current config${CHROMIUM.note}`,
   async () => {
     const config = (intents: string[], mode = 'watch') => ({
       baseUrl: 'http://127.0.0.1:9',

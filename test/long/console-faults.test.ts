@@ -57,7 +57,7 @@ async function signIn(page: Page): Promise<void> {
 const bannerOf = (page: Page) => page.getByText('What you see may be old');
 
 test.skipIf(CHROMIUM.skip)(
-  `metadata is text, whatever stands in it, and makes no page wider than its screen${CHROMIUM.note}`,
+  `metadata is text, with any content, and makes no page wider than its screen${CHROMIUM.note}`,
   async () => {
     for (const options of [DESK, PHONE]) {
       const { page, complaints } = await watchedPage(browser, stage.url, options);
@@ -75,7 +75,7 @@ test.skipIf(CHROMIUM.skip)(
 );
 
 test.skipIf(CHROMIUM.skip)(
-  `a page says that what it shows may be old while Redis stands still, and is live by itself afterwards, as is one that was opened meanwhile${CHROMIUM.note}`,
+  `a page warns that its data may be old while Redis is frozen, and is live by itself afterwards, as is one that was opened meanwhile${CHROMIUM.note}`,
   async () => {
     const { page } = await watchedPage(browser, stage.url, DESK);
     await signIn(page);
@@ -103,7 +103,7 @@ test.skipIf(CHROMIUM.skip)(
 );
 
 test.skipIf(CHROMIUM.skip)(
-  `a page beyond those that may follow the events says so, and is live once another is closed${CHROMIUM.note}`,
+  `a page beyond the limit of live pages states it, and is live once another is closed${CHROMIUM.note}`,
   async () => {
     const { page: first } = await watchedPage(browser, stage.url, DESK);
     await signIn(first);
@@ -134,7 +134,7 @@ test.skipIf(CHROMIUM.skip)(
 );
 
 test.skipIf(CHROMIUM.skip)(
-  `a page reads anew what the daemon could not say for a while${CHROMIUM.note}`,
+  `a page reads anew the data that the daemon could not give for a while${CHROMIUM.note}`,
   async () => {
     const { page } = await watchedPage(browser, stage.url, DESK);
     await signIn(page);

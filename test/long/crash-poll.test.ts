@@ -8,7 +8,7 @@ import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upst
 const { later, started, child } = opening();
 
 describe('a daemon that is killed', () => {
-  test('by the poll of one subject three times polls that one slowly and says so, and all others as ever', async () => {
+  test('by the poll of one subject three times polls that one slowly with a warning, and all others as ever', async () => {
     const [poison, other] = [hashOf(666), hashOf(1)];
     let deaths = 0;
     let isKilled = false;

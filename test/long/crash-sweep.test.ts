@@ -12,7 +12,7 @@ const { later, started, child } = opening();
 const PAGE = z.object({ results: z.array(z.object({ id: z.string() })) });
 
 describe('a daemon that is killed', () => {
-  test('in the middle of the first sweep of 5,000 past transfers notifies nobody of history, and misses nothing', async () => {
+  test('in the middle of the first sweep of 5,000 past transfers reports no history, and misses nothing', async () => {
     const sandbox = await started(
       new Sandbox({ seed: 3, wallets: 1, pastTransfers: 5_000, transfersPerSecond: 0, timeScale: 20 }),
     );

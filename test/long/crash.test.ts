@@ -143,7 +143,7 @@ function idsOf(entries: readonly LogEntry[]): string[] {
 
 /** The ids of events whose delivery the dead daemon had noted. */
 async function notedIds(client: RedisClient): Promise<Set<string>> {
-  await eventually('Redis has taken the last words of the dead daemon', async () => {
+  await eventually('Redis has read the last commands of the dead daemon', async () => {
     const clients = String(await client.client('LIST'));
     return clients.trim().split('\n').length === 1;
   });
@@ -162,7 +162,7 @@ function expectAll({ committed, receiver, problems }: Reported): void {
   expect(problems).toEqual([]);
 }
 
-describe.concurrent('nothing is lost, and nothing comes twice but what was in flight', () => {
+describe.concurrent('nothing is lost, and only events in flight come twice', () => {
   test('when the daemon is killed in the middle of 1,000 transitions', async (context) => {
     let noted = new Set<string>();
     let restartedMs = 0;
@@ -190,7 +190,7 @@ describe.concurrent('nothing is lost, and nothing comes twice but what was in fl
     expect(repeated(reported.receiver)).toEqual([]);
   });
 
-  test('when Redis stands still for 5 s', async (context) => {
+  test('when Redis is frozen for 5 s', async (context) => {
     const reported = await thousandTransitions(context, async ({ redis, daemon }) => {
       redis.freeze();
       await new Promise((resolve) => setTimeout(resolve, AWAY_MS));

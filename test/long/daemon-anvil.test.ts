@@ -68,7 +68,7 @@ describe.skipIf(OPTIONAL.skip)(`a daemon at a real EVM node with a real token${O
     return { type: reported?.type, proof: reported?.data.proof };
   }
 
-  test('tells by webhook that what was stated has moved', async () => {
+  test('reports by webhook that the stated payment has moved', async () => {
     const txHash = await chain.transfer(ALICE, AMOUNT);
     const { type, proof } = await reportedOf(txHash);
     expect(type).toBe('intent.verified');
@@ -87,13 +87,13 @@ describe.skipIf(OPTIONAL.skip)(`a daemon at a real EVM node with a real token${O
     ['short', 'less', () => chain.transfer(ALICE, AMOUNT - 1n)],
     ['other-recipient', 'to somebody else', () => chain.transfer(BOB, AMOUNT)],
     ['reverted', 'nothing, for it failed', () => chain.transfer(ALICE, 10n ** 30n)],
-  ])('disputes as %s what moved %s', async (reason, _, pay) => {
+  ])('disputes as %s a payment that moved %s', async (reason, _, pay) => {
     const { type, proof } = await reportedOf(await pay());
     expect(type).toBe('intent.disputed');
     expect(proof).toMatchObject({ reason, endpoints: ['other', 'own'] });
   });
 
-  test('disputes what proved another intent already', async () => {
+  test('disputes a payment that already proved another intent', async () => {
     const txHash = await chain.transfer(ALICE, AMOUNT);
     expect((await reportedOf(txHash)).type).toBe('intent.verified');
     expect(await reportedOf(txHash)).toMatchObject({

@@ -27,7 +27,7 @@ const options = { skip: promtool.skip };
 const unlessInstalled = promtool.note;
 
 test(
-  `what a process has found before it is first scraped is reported, for an hour${unlessInstalled}`,
+  `the first scrape of a process reports its earlier findings, for an hour${unlessInstalled}`,
   options,
   async () => {
     const fresh = 'job="intentwatch",instance="fresh:9464"';
@@ -121,7 +121,7 @@ test.each([1, 3, 6, 30])(
 );
 
 test(
-  `what is late while the upstream is away or paused is no fault of the budget, nor of ours${unlessInstalled}`,
+  `delays while the upstream is away or paused are no fault of the budget, nor of ours${unlessInstalled}`,
   options,
   async () => {
     const none = (alert: string, minutes: number) => ({

@@ -99,7 +99,7 @@ test(
 );
 
 test(
-  `of two processes one goes, which held the relay: one warning says so, and none that work is left undone${unlessInstalled}`,
+  `one of two processes stops, and it held the relay: one warning reports it, and none reports undone work${unlessInstalled}`,
   options,
   async () => {
     const gone = Object.fromEntries(
@@ -168,7 +168,7 @@ function upstreamAway(): Series {
 }
 
 test(
-  `an upstream that is away for two hours leads to two alerts, whatever the number of routes, which end with it${unlessInstalled}`,
+  `an upstream that is away for two hours leads to two alerts, for any number of routes, which end with it${unlessInstalled}`,
   options,
   async () => {
     const away = { IntentwatchUpstreamUnreachable: 1 };

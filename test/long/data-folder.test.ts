@@ -42,7 +42,7 @@ function said(daemon: Program): { msg: string; repaired?: string[]; command?: st
   return daemon.stdout.map((line) => JSON.parse(line)).filter(({ msg }) => msg.startsWith('data.'));
 }
 
-test('nobody but the owner reads what the daemon makes, and a folder that was there before is not changed', async ({
+test('only the owner can read the files of the daemon, and a folder that was there before is not changed', async ({
   onTestFinished,
 }) => {
   const upstream = await cannedServer(() => ({ status: 503, body: '' }));

@@ -37,7 +37,7 @@ const missing = await missingForOwnNames(NAME_SERVER);
 const because = noteOf(missing === null ? [] : [missing]);
 
 test.skipIf(missing !== null)(
-  `a receiver whose name server stops answering costs no other receiver and no poll anything${because}`,
+  `a receiver with a dead name server delays no other receiver and no poll${because}`,
   async () => {
     const names = new DnsServer(({ name, type }) =>
       name === 'dead.test' ? 'nothing' : type === 'A' ? ['127.0.0.1'] : [],
@@ -45,7 +45,7 @@ test.skipIf(missing !== null)(
     await names.start({ address: NAME_SERVER, port: 53 });
     later(() => names.close());
     const byName = (url: string, name: string): string => url.replace('127.0.0.1', name);
-    // Every connection is new, and looks the name up again.
+    // Every connection is new, and resolves the name again.
     const hook = await started(new Hook());
     hook.headers = { connection: 'close' };
     const upstream = await started(

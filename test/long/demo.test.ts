@@ -5,7 +5,9 @@ import { eventually } from '../support/eventually.ts';
 import { isRunning, redisPid } from '../support/redis-pid.ts';
 import { Stage } from '../support/stage.ts';
 
-test('the demo serves metrics until Ctrl-C, and then leaves nothing behind', async ({ onTestFinished }) => {
+test('the demo serves metrics until Ctrl-C, and then removes all its files and processes', async ({
+  onTestFinished,
+}) => {
   const stage = new Stage(onTestFinished);
   const folder = await stage.folder();
   const demo = await stage.intentwatch(['demo'], { TMPDIR: folder });

@@ -48,7 +48,7 @@ function isoTime(after: number): unknown {
   return expect.toSatisfy((text: string) => Date.parse(text) >= after && Date.parse(text) <= Date.now());
 }
 
-test('an append-only file that is cut to half is a log line and an operator event, once, with what was lost', async ({
+test('an append-only file that is cut to half is a log line and an operator event, once, with the lost part', async ({
   onTestFinished,
 }) => {
   const { stage, receiver, dataDir, file } = await ground(onTestFinished);

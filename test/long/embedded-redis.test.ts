@@ -26,7 +26,7 @@ async function ground(onTestFinished: (cleanUp: () => Promise<void>) => unknown,
 }
 
 describe.concurrent('a daemon with its embedded Redis', () => {
-  test('refuses a dataDir that another one uses, with exit code 75, and leaves that one alone', async ({
+  test('refuses a dataDir that another one uses, with exit code 75, and does not touch that one', async ({
     onTestFinished,
   }) => {
     const { stage, sandbox, hook, dataDir, socket, file } = await ground(onTestFinished, 5);
@@ -44,7 +44,7 @@ describe.concurrent('a daemon with its embedded Redis', () => {
     await eventually('its redis-server has ended', async () => !(await isRunning(pid)));
   });
 
-  test('takes its Redis along when it is killed, and the next start goes on where it stood', async ({
+  test('ends its Redis when it is killed, and the next start goes on from the last state', async ({
     onTestFinished,
   }) => {
     const { stage, sandbox, hook, socket, file } = await ground(onTestFinished, 6);

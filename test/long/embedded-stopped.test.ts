@@ -38,7 +38,7 @@ async function readiness(daemon: Program): Promise<{ status: number; body: strin
 
 /** A daemon that is cut off during its shutdown leaves its redis-server to the guard, which ends it shortly after. */
 async function expectNoServerIn(dataDir: string): Promise<void> {
-  await eventually('no redis-server is left', async () => (await redisServersIn(dataDir)).length === 0);
+  await eventually('no redis-server remains', async () => (await redisServersIn(dataDir)).length === 0);
 }
 
 test('no second redis-server starts while a stopped one of this daemon lives, and one does when that has ended', async ({

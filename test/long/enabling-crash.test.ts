@@ -73,7 +73,7 @@ describe('enabling that a crash cuts off', () => {
     expect(await stage.states.condition('hook')).toMatchObject({ state: 'ok' });
   });
 
-  test('by a kill -9 of the daemon amid the deliveries loses nothing, and repeats what was in flight alone', async () => {
+  test('by a kill -9 of the daemon amid the deliveries loses nothing, and repeats only the events in flight', async () => {
     const { hook, stage, made, before } = await disabledReceiver();
     const daemon = open.child(stage.config);
     const reached = Promise.withResolvers<void>();

@@ -14,7 +14,7 @@ const HELD = 300;
 /** Tolerance of the reported share in time: the share itself has an error of 2 in 100 for this number of transfers. */
 const TOLERANCE = 0.08;
 
-test('as many transfers are filled by the time that their events name as these say', async () => {
+test('the promised share of transfers is filled by the expected time of their events', async () => {
   const sandbox = await started(new Sandbox({ seed: 17, wallets: 10, transfersPerSecond: 8, timeScale: 4 }));
   const hook = await started(new Hook());
   const { daemon } = await startDaemon({

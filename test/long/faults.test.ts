@@ -19,7 +19,7 @@ const ignoresStale = ({ account }: Reported): boolean => account.tolerated.stale
 
 /** A fault of each type, and an error of each kind, as strong as still lets answers through. */
 const CASES: Case[] = [
-  { name: 'answers that take their time', fault: { type: 'latency', ms: 100, spreadMs: 600 }, strikes: 50 },
+  { name: 'slow answers', fault: { type: 'latency', ms: 100, spreadMs: 600 }, strikes: 50 },
   {
     name: 'errors of the status endpoint',
     fault: { type: 'error', code: 'internal-error', rate: 0.25, path: '/v1/intents' },
@@ -143,7 +143,7 @@ function expectWhole({ account, received, records, superseded }: FaultOutcome): 
   for (const record of records) expect(record.reported, record.subject).toMatchObject(record.true);
 }
 
-describe.concurrent('what is reported equals what the answers showed, and ends as the world does', () => {
+describe.concurrent('the events equal the answers, and end in the final states', () => {
   test.for(CASES.map((one, index) => ({ ...one, seed: 100 + index })))(
     'under $name',
     {
@@ -182,7 +182,7 @@ describe.concurrent('what is reported equals what the answers showed, and ends a
 /** No transfer of this world has several intents: `further-transfers.test.ts` has them. */
 const ELSEWHERE = 'partly-indexed';
 
-test('each type of fault stands alone and among all', () => {
+test('each type of fault occurs alone and among all', () => {
   const types = SERVICE_FAULT_TYPES.filter((type) => type !== ELSEWHERE).toSorted();
   for (const spells of [CASES, TOGETHER]) {
     expect([...new Set(spells.map(({ fault }) => fault.type))].toSorted()).toEqual(types);

@@ -110,7 +110,7 @@ for (const { name, needed, build, checkVectors, serve, effects } of EXAMPLES)
         expect([checked.status, checked.stdout]).toEqual([0, `${ORDERS} orders\n${all} checked, 0 wrong\n`]);
       });
 
-      test('says which vector it does not agree with', () => {
+      test('names the vector that it does not agree with', () => {
         const { verification, handling, facts, lives } = structuredClone(VECTORS);
         for (const one of verification)
           one.verdict = one.verdict === 'accepted' ? 'header_missing' : 'accepted';

@@ -17,7 +17,7 @@ const NOW = Math.floor(Date.now() / 1_000) + 60;
 /** Number of answers of the lagging replica before the subject moves on. */
 const LAGGING_ANSWERS = 4;
 
-/** Words of no table are polled every 30 s: so the first state is one, and the second is polled often. */
+/** Statuses of no table are polled every 30 s: so the first state is one, and the second is polled often. */
 type Case = {
   name: string;
   watched: object;
@@ -91,8 +91,8 @@ describe('one of two replicas that lags', () => {
   });
 });
 
-describe('what was stored before former values were remembered', () => {
-  test('is read, and remembers from then on', async () => {
+describe('a snapshot from before former values were stored', () => {
+  test('is read, and has them from then on', async () => {
     let answer = job('PENDING');
     const upstream = await started(new ScriptedUpstream(() => answer));
     const hook = await started(new TestReceiver());

@@ -133,7 +133,7 @@ describe('an entry of the log', () => {
     ['no JSON', { kind: 'event', event: '{"id":', roots: '[]' }],
     ['another shape', { kind: 'event', v: '1', event: JSON.stringify({ ...WHOLE, data: 7 }), roots: '[]' }],
     ['a subscribers entry that names nothing', { kind: 'subscribers', event: 'x', entry: 'y', roots: '[]' }],
-  ])('that nobody can read (%s) is quarantined, once, and holds nothing up', async (_, fields) => {
+  ])('that no version can read (%s) is quarantined, once, and delays nothing', async (_, fields) => {
     const run = await running();
     const { redis, keys } = run.stage;
     const entry = await add(run, fields);
@@ -170,12 +170,12 @@ describe('an entry of the log', () => {
     expect(await intentwatch(run, 'quarantine')).toContain('nothing is quarantined');
   });
 
-  test('that only a newer version can read stops the relay, which leaves its lease to one', async () => {
+  test('that only a newer version can read stops the relay, which releases its lease to one', async () => {
     const run = await running();
     const { lease, redis, keys } = run.stage;
     const before = await addReadable(run, 1);
     await came(run, before);
-    const cursor = await eventually('the cursor stands', async () => {
+    const cursor = await eventually('the cursor stays', async () => {
       const now = await lease.cursor('hook');
       return now === (await run.stage.events.newest()) ? now : null;
     });
@@ -183,7 +183,7 @@ describe('an entry of the log', () => {
     const entry = `${ahead}-0`;
     const strange = { kind: 'event', v: String(SCHEMA_VERSION + 1), event: '\u0001packed', roots: '[]' };
     await redis.xadd(keys.events, entry, ...Object.entries(strange).flat());
-    await eventually('it says so', () => run.lines.some(({ msg }) => msg === 'relay.stopped'));
+    await eventually('it is logged', () => run.lines.some(({ msg }) => msg === 'relay.stopped'));
     expect(await lease.cursor('hook')).toBe(cursor);
     expect(await new Quarantine(redis, keys).list()).toEqual([]);
 

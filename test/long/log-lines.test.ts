@@ -11,7 +11,7 @@ const open = opening();
 
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 
-test('log lines are as the config says, and their level holds from a reload on', async () => {
+test('log lines follow the config, and their level holds from a reload on', async () => {
   const { file, port, write } = await loggingConfig(open.later);
   await write({ format: 'pretty', level: 'warn' });
   const text = await readFile(file, 'utf8');
@@ -38,7 +38,7 @@ test('log lines that cannot be written end no daemon', async () => {
   const daemon = spawn('sh', ['-c', line]);
   open.later(async () => daemon.kill('SIGKILL'));
   const reported = () => readFile(said, 'utf8').catch(() => '');
-  await eventually('it says so', async () =>
+  await eventually('it is logged', async () =>
     (await reported()).includes('log lines cannot be written (ENOSPC)'),
   );
   const ended = once(daemon, 'exit');

@@ -17,12 +17,12 @@ function redisOf(): Redis {
   return redis;
 }
 
-describe('what a failover has lost', () => {
+describe('a failover loses', () => {
   const WHAT: readonly [string, string][] = [
     ['the plan', 'plan:status*'],
     ['the clock of the plan', 'plan:status'],
     ['the entries of the plan', 'plan:status:items'],
-    ['what is wanted', 'wanted'],
+    ['the wanted subjects', 'wanted'],
   ];
 
   test.each(
@@ -30,7 +30,7 @@ describe('what a failover has lost', () => {
       { what, pattern, when: 'while it runs' },
       { what, pattern, when: 'while it is down' },
     ]),
-  )('$what, $when: the daemon goes on asking, at its budget', async ({ pattern, when }) => {
+  )('$what, $when: the daemon goes on polling, at its budget', async ({ pattern, when }) => {
     const redis = redisOf();
     const upstream = await started(new ScriptedUpstream(() => ({ records: [] })));
     const prefix = testPrefix();

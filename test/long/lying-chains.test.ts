@@ -7,7 +7,7 @@ const SEEDS = (process.env.LYING_SEEDS ?? '1').split(',').map(Number);
 const FILLS = Number(process.env.LYING_FILLS ?? '120');
 
 test.concurrent.for(SEEDS)(
-  'every lie about a payment is disputed with its reason or left open, and no truth is, with seed %i',
+  'every lie about a payment is disputed with its reason or not decided, and no truth is, with seed %i',
   {
     timeout: 7_200_000,
   },

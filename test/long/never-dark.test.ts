@@ -99,7 +99,7 @@ describe('with default settings, from a cold start', () => {
     await isFair(service.came, wallets(20), expect);
   });
 
-  test('a slow upstream does not keep the budget from being used', async ({ expect }) => {
+  test('a slow upstream does not prevent the use of the whole budget', async ({ expect }) => {
     let underWay = 0;
     let most = 0;
     const service = await upstream(async () => {
@@ -119,7 +119,7 @@ describe('with default settings, from a cold start', () => {
   });
 });
 
-describe('nobody is left in the dark', () => {
+describe('every subject is polled', () => {
   test('by three kill -9 amid the poll of one subject', async ({ expect }) => {
     let hangs = true;
     const service = await upstream(async (asked) => {
@@ -158,7 +158,7 @@ describe('nobody is left in the dark', () => {
     expect(polled().size).toBe(20);
   });
 
-  test('by one subject that answers 403 among ten wallets, and nobody is notified that the key is refused', async ({
+  test('by one subject that answers 403 among ten wallets, and no event reports the key as refused', async ({
     expect,
   }) => {
     const service = await upstream(({ query }) =>
@@ -198,7 +198,7 @@ describe('nobody is left in the dark', () => {
     await each('three requests each quote', () => quotes.every((quoteId) => asksOf(quoteId).length >= 3));
     const before = service.came.length;
     const looked = new Map(wallets(20).map((address) => [address, asksFor(address).length]));
-    await each('three more looks at each wallet', () =>
+    await each('three more polls of each wallet', () =>
       wallets(20).every((address) => asksFor(address).length >= (looked.get(address) ?? 0) + 3),
     );
     const meanwhile = service.came.slice(before);

@@ -16,7 +16,7 @@ async function treeOf(root: number): Promise<number[]> {
   return tree;
 }
 
-test('SIGTERM to everything below npm start ends the daemon, and nobody holds its folder', async ({
+test('SIGTERM to everything below npm start ends the daemon, and no process holds its folder', async ({
   onTestFinished,
 }) => {
   const started = await npmStart(onTestFinished);

@@ -30,14 +30,14 @@ async function config(
   });
 }
 
-test('of 25 processes that lock a folder at once exactly one has it, whoever had it before was killed', async ({
+test('of 25 processes that lock a folder at once exactly one has it, also after a killed owner', async ({
   onTestFinished,
 }) => {
   const stage = new Stage(onTestFinished);
   const folder = await stage.folder();
   for (let round = 0; round < 4; round += 1) {
     const all = await Promise.all(Array.from({ length: 25 }, () => stage.program(LOCK_PROGRAM, [folder])));
-    await eventually('all have said', () => all.every((one) => one.stdout.length > 0));
+    await eventually('all have answered', () => all.every((one) => one.stdout.length > 0));
     const held = all.filter((one) => one.stdout[0] === 'held');
     expect([round, held.length]).toEqual([round, 1]);
     await held[0]?.end('SIGKILL');
@@ -65,7 +65,7 @@ test('of daemons that start at once on one dataDir and port one lives, the other
   expect(await living?.end('SIGTERM')).toMatchObject({ code: 0 });
 });
 
-test('a dataDir of a long path has its Redis on a socket that nobody else can reach', async ({
+test('a dataDir of a long path has its Redis on a socket that only the owner can reach', async ({
   onTestFinished,
 }) => {
   const stage = new Stage(onTestFinished);

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Program } from '../support/program.ts';
 
-test('what an operator does in a day loses nothing, repeats nothing under another id and leaves no gap', async ({
+test('the acts of an operator in a day lose nothing, repeat nothing under another id and cause no gap', async ({
   onTestFinished,
 }) => {
   const run = join(import.meta.dirname, '../chaos/operator.ts');

@@ -147,7 +147,7 @@ test('its command checks a config, serves a sandbox, and starts a daemon whose w
   expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
 });
 
-test('its command says its version, and has the demo', async ({ onTestFinished }) => {
+test('its command prints its version, and has the demo', async ({ onTestFinished }) => {
   const stage = new Stage(onTestFinished);
   const version = (await packageIn(ROOT))?.version;
   const said = await installedCommand(stage, ['--version']);

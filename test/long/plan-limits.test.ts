@@ -53,7 +53,7 @@ async function pageShows(
 }
 
 describe('a filled transfer that only pages showed', () => {
-  test('is looked at within its longest wait once it has left all pages, also at a high price', async () => {
+  test('is polled within its longest wait once it has left all pages, also at a high price', async () => {
     await stage.budget(5);
     const many = wallets(200);
     const [wallet = walletId('0x0')] = many;
@@ -84,9 +84,7 @@ describe('a filled transfer that only pages showed', () => {
 });
 
 describe('beside many wallets', () => {
-  test.each([
-    100, 500,
-  ])('a single named transfer is looked at within its longest wait (%i)', async (count) => {
+  test.each([100, 500])('a single named transfer is polled within its longest wait (%i)', async (count) => {
     const [status, ageSeconds] = ['pending', 60];
     await stage.budget(5);
     const [named = intentId('0x0')] = intents(1);
@@ -139,8 +137,8 @@ describe('beside many wallets', () => {
   });
 });
 
-describe('what pages show', () => {
-  test('is not late by an old longest wait when pages let go of it', async () => {
+describe('a subject on pages', () => {
+  test('is not late by an old longest wait when pages release it', async () => {
     await stage.budget(5);
     const [wallet = walletId('0x0')] = wallets(1);
     const shown = intents(30);
@@ -207,7 +205,7 @@ describe('the clock of a plan that is lost', () => {
 });
 
 describe('a process that begins anew again and again', () => {
-  test('gets back what the one before had, though each lives for seconds only', async () => {
+  test('gets back the state of the one before, though each lives for seconds only', async () => {
     await stage.budget(50);
     const all = wallets(20);
     await stage.name(all);
@@ -396,7 +394,7 @@ describe('a subject that is answered 429', () => {
   });
 });
 
-describe('what is on its way to a worker', () => {
+describe('a poll on its way to a worker', () => {
   /** Delays each job by six seconds on its way to its worker. Returns the number of polls in a minute. */
   async function polledLate(says: boolean): Promise<number> {
     await stage.budget(5);
@@ -421,11 +419,11 @@ describe('what is on its way to a worker', () => {
     return polled;
   }
 
-  test('is stored while the process says so, however late workers are', async () => {
+  test('stays there while the process reports it, for any delay of the workers', async () => {
     expect(await polledLate(true)).toBeGreaterThanOrEqual(24);
   });
 
-  test('goes back where nobody knows of it', async () => {
+  test('goes back where no process knows of it', async () => {
     expect(await polledLate(false)).toBe(0);
   });
 });

@@ -99,7 +99,7 @@ describe.skipIf(POSTGRES.skip)(`while a receiver of type postgres is at work${PO
     expect((await ids()).sort()).toEqual([...before, ...during].map(madeEventId).sort());
   });
 
-  test('its host takes connections and says nothing, and the config is changed meanwhile', async () => {
+  test('its host accepts connections and sends nothing, and the config is changed meanwhile', async () => {
     const { ids, urlWith } = await database();
     const connected = Promise.withResolvers<void>();
     const silent = await open.started(new RawServer(() => connected.resolve()));

@@ -84,7 +84,7 @@ describe.skipIf(POSTGRES.skip)(`a table that events are inserted into${POSTGRES.
     expect((await rows()).at(-1)).toMatchObject({ type: 'intentwatch.test', position: null });
   });
 
-  test('gets what happened while Postgres was away, or it was paused, or the table was missing', async () => {
+  test('gets the events from while Postgres was away, or it was paused, or the table was missing', async () => {
     const { postgres, pool, rows } = await warehouse();
     const operator = await open.started(new Hook());
     // More than a slow machine uses up while Postgres starts.
@@ -154,7 +154,7 @@ describe.skipIf(POSTGRES.skip)(`a table that events are inserted into${POSTGRES.
     expectOrder(found);
   });
 
-  test('is tried by check --live, which leaves nothing there', async () => {
+  test('is tried by check --live, which writes nothing there', async () => {
     const { postgres, pool, rows } = await warehouse();
     const upstream = await cannedServer(() => ({ status: 200, body: { results: [] } }));
     open.later(() => upstream.close());

@@ -113,12 +113,12 @@ async function expectTakenOver(seen: Watching, old: RedisNode): Promise<void> {
 }
 
 describe('a master that is frozen while its replica takes over', () => {
-  test('is left, in a Sentinel group', async () => {
+  test('is replaced, in a Sentinel group', async () => {
     const master = await opened(RedisNode.start());
     const replica = await opened(RedisNode.start({ replicaof: `127.0.0.1 ${master.port}` }));
     await replica.followed();
     const sentinel = await opened(RedisNode.startSentinel('watched', master, 40_000));
-    await eventually('the Sentinel knows the replica', async () =>
+    await eventually('the Sentinel has found the replica', async () =>
       JSON.stringify(await sentinel.client.call('SENTINEL', 'REPLICAS', 'watched')).includes(
         `${replica.port}`,
       ),
@@ -131,7 +131,7 @@ describe('a master that is frozen while its replica takes over', () => {
     await expectTakenOver(seen, master);
   });
 
-  test('is left, in a Cluster', async () => {
+  test('is replaced, in a Cluster', async () => {
     const [master, replica] = await Promise.all([
       opened(RedisNode.startClusterNode()),
       opened(RedisNode.startClusterNode()),
@@ -170,7 +170,7 @@ describe('a master that is frozen while its replica takes over', () => {
   });
 });
 
-test('a Sentinel that answers nobody is passed over', async () => {
+test('a Sentinel that does not answer is skipped', async () => {
   const master = await opened(RedisNode.start());
   const sentinel = await opened(RedisNode.startSentinel('watched', master, 60_000));
   const silent = await started(new TcpProxy({ host: '127.0.0.1', port: sentinel.port }));
@@ -217,7 +217,7 @@ describe('a server that is frozen', () => {
     expect((await seen.fill()).sort()).toEqual(INTENTS.map((hash) => `intent:${hash}`));
   });
 
-  test('for 3 s is waited for, without a word', async () => {
+  test('for 3 s is waited for, without a log line', async () => {
     const server = await opened(RedisNode.start());
     const seen = await watching(`redis://127.0.0.1:${server.port}`);
     later(async () => server.thaw());

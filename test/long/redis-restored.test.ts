@@ -62,7 +62,7 @@ test('a replica that was behind is promoted while two processes run: both go on 
   await Promise.all(daemons.map((daemon) => daemon.end('SIGTERM')));
 });
 
-test('Redis is emptied while a process runs: what changed last is reported, in a new epoch, and old states keep their ids', async ({
+test('Redis is emptied while a process runs: the last change is reported, in a new epoch, and old states retain their ids', async ({
   onTestFinished,
 }) => {
   const redis = await server(onTestFinished);
@@ -157,7 +157,7 @@ test('of two processes with different files the one with the newest config that 
     client(redis, onTestFinished).hget(new Keys(stage.prefix).config, 'digest');
   const stands = await digest();
 
-  // No process with that config is left: the holder of the relay's lease writes its own.
+  // No process with that config remains: the holder of the relay's lease writes its own.
   await newer.end('SIGTERM');
   await redis.restore(dump);
   await stage.reports('intentwatch.storage_restored', 2);
@@ -178,14 +178,14 @@ test('a requested reload synchronises where the file has not changed', async ({ 
   await first.line(/"msg":"config.unchanged"/);
   stage.upstream.set(WALLET, FIRST, 'pending');
   await stage.came(FIRST, 'pending');
-  // The wallets that left the newest config are suspended.
+  // The wallets that were removed from the newest config are suspended.
   const [stored, keys] = [client(redis, onTestFinished), new Keys(stage.prefix)];
   const [wanted, suspended] = [await stored.hkeys(keys.wanted), await stored.hkeys(keys.suspended)];
   expect(wanted.toSorted()).toEqual([WALLET, OTHER].map((wallet) => `all|wallet:${wallet}`).toSorted());
   expect(suspended).toEqual([`all|wallet:${OTHER}`]);
 });
 
-test('a dump that predates a reload: the reload is applied again, and states keep their ids in a new epoch', async ({
+test('a dump that predates a reload: the reload is applied again, and states retain their ids in a new epoch', async ({
   onTestFinished,
 }) => {
   const redis = await server(onTestFinished);

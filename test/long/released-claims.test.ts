@@ -16,7 +16,7 @@ const IN_TIME_MS = 3_500;
 const { later, started, child } = opening();
 
 describe('a daemon that ends while its requests hang', () => {
-  test('releases its polls: another one makes them at once, and nobody is taken for having crashed', async () => {
+  test('releases its polls: another one makes them at once, and no process counts as crashed', async () => {
     let hangs = true;
     const release = Promise.withResolvers<void>();
     const upstream = await started(
@@ -61,7 +61,7 @@ describe('a daemon that ends while its requests hang', () => {
 });
 
 describe('a daemon that is killed while many of its requests are under way', () => {
-  test('leaves them to another one, which makes them side by side', async () => {
+  test('releases them to another one, which makes them side by side', async () => {
     const hashes = Array.from({ length: 60 }, (_, index) => hashOf(index + 1));
     let hangs = true;
     let underWay = 0;

@@ -8,7 +8,7 @@ import type { Program } from '../support/program.ts';
 import { hashOf, upstreamOfStatuses } from '../support/scripted-upstream.ts';
 import { Stage } from '../support/stage.ts';
 
-test('a cut file is held while the daemon runs; a start with it says what it has removed', async ({
+test('a cut file is held while the daemon runs; a start with it names its removals', async ({
   onTestFinished,
 }) => {
   const stage = new Stage(onTestFinished);

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { RECEIVER_NAME, Stage } from '../support/stage.ts';
 
-test('SIGHUP ends nothing: before the start is over it is heard later, then it applies the file', async ({
+test('SIGHUP ends nothing: before the start is over it is handled later, then it applies the file', async ({
   onTestFinished,
 }) => {
   const stage = new Stage(onTestFinished);
@@ -38,7 +38,7 @@ test('SIGHUP ends nothing: before the start is over it is heard later, then it a
 });
 
 // The receiver's timeout is longer than the test's.
-test('a daemon that still ends what a config before has begun does not wait for it at its end', {
+test('a daemon that still finishes the work of an earlier config does not wait for it at its end', {
   timeout: 240_000,
 }, async ({ onTestFinished }) => {
   const stage = new Stage(onTestFinished);

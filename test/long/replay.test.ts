@@ -74,7 +74,7 @@ describe('a replay', () => {
     expect(fact).toMatchObject({ outcome: 'delivered', tries: 1, replay: null });
   });
 
-  test('of what was replayed before sends it again', async () => {
+  test('of events replayed before sends them again', async () => {
     const hook = await open.started(new Hook());
     const stage = await deliveryStage(open, { hook: { hook } });
     await stage.start();
@@ -86,7 +86,7 @@ describe('a replay', () => {
     expect(hook.ids.toSorted()).toEqual([...made, ...made, ...made].map(madeEventId).toSorted());
   });
 
-  test('keeps the order of each transfer for a receiver with ordering: subject, through retries', async () => {
+  test('retains the order of each transfer for a receiver with ordering: subject, through retries', async () => {
     let failed = 0;
     const hook = await open.started(new Hook());
     const more = { ordering: 'subject', retries: { delays: ['300ms', '1ms'], jitter: 0 } };
@@ -110,7 +110,7 @@ describe('a replay', () => {
     }
   });
 
-  test('goes on after a kill -9 of the daemon amid it, and repeats only what was in flight', async () => {
+  test('goes on after a kill -9 of the daemon amid it, and repeats only the events in flight', async () => {
     const hook = await open.started(new Hook());
     const stage = await deliveryStage(open, { hook: { hook, more: { concurrency: 1 } } });
     const { daemon } = await stage.start();

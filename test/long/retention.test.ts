@@ -37,7 +37,7 @@ async function isCompact(stage: AgedStage, subject: string): Promise<boolean> {
 }
 
 async function allAreCompact(stage: AgedStage, hashes: readonly string[]): Promise<void> {
-  await eventually('what has ended is compact', async () => {
+  await eventually('ended subjects are compact', async () => {
     const found = await Promise.all(hashes.map((hash) => isCompact(stage, `intent:${hash}`)));
     return found.every(Boolean);
   });
@@ -54,7 +54,7 @@ describe.skipIf(GCC.skip)(`transfers that ended longer ago than the retention${G
     expect(stage.of('intent.settled')).toHaveLength(hashes.length);
   });
 
-  test('are not reported again by an upstream that failed for 31 days, and go on where they stood', async () => {
+  test('are not reported again by an upstream that failed for 31 days, and go on from their last state', async () => {
     const stage = await AgedStage.of(onTestFinished);
     const hashes = await settled(stage, 12);
     stage.upstream.isFailing = true;
@@ -134,7 +134,7 @@ describe.skipIf(GCC.skip)(`a clock that is 31 days ahead for 12 s${GCC.note}`, (
       delivered.add(event.data.subject.id);
       return 204;
     };
-    await eventually('what was open is delivered', async () => {
+    await eventually('open events are delivered', async () => {
       return (await stage.redis.zcard(stage.keys.pending('backend'))) === 0;
     });
     expect(stage.of('intent.settled')).toHaveLength(hashes.length);

@@ -11,7 +11,7 @@ const { later, started } = opening();
 
 const CHANGES = 50;
 
-test('changes of a receiver whose delivery hangs leave no connections behind, and hold up no other delivery', async () => {
+test('changes of a receiver whose delivery hangs leak no connection, and delay no other delivery', async () => {
   const server = await RedisProcess.create();
   later(() => server.close());
   const redis = connect({ kind: 'server', url: server.url });

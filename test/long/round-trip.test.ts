@@ -235,7 +235,7 @@ describe.concurrent('the round trip of the examples', () => {
     expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
   });
 
-  test('has a config that the daemon takes, for the wallet that the program names', async ({
+  test('has a config that the daemon accepts, for the wallet that the program names', async ({
     onTestFinished,
   }) => {
     const stage = new Stage(onTestFinished);

@@ -102,7 +102,7 @@ async function expectSentOnce(stall: (stage: Stage) => Promise<void>): Promise<v
   );
 }
 
-test('what is under way while Redis stands still for 8 s is sent once', async () => {
+test('a delivery under way while Redis is frozen for 8 s is sent once', async () => {
   await expectSentOnce(async ({ server, released }) => {
     server.freeze();
     await pause(STALL_MS / 2);
@@ -113,7 +113,7 @@ test('what is under way while Redis stands still for 8 s is sent once', async ()
   });
 });
 
-test('what a process sends that stands still for 8 s is sent once, though another runs beside it', async () => {
+test('a delivery of a process that is frozen for 8 s is sent once, though another runs beside it', async () => {
   await expectSentOnce(async ({ daemons: [first], released }) => {
     first?.freeze();
     await pause(STALL_MS);
@@ -122,7 +122,7 @@ test('what a process sends that stands still for 8 s is sent once, though anothe
   });
 });
 
-test('what a process was sending that was killed is taken over, and nothing else is sent again', async () => {
+test('another process resumes the deliveries of a killed one, and nothing else is sent again', async () => {
   const { hooks, daemons, ids, released, drained } = await stage();
   await hooks.plain.until((came) => came.length >= 10);
   const [first] = daemons;

@@ -18,7 +18,7 @@ describe.concurrent('SIGTERM ends a daemon soon with exit code 0', () => {
     expect(code).toBe(0);
   });
 
-  test('while Redis stands still', async ({ onTestFinished }) => {
+  test('while Redis is frozen', async ({ onTestFinished }) => {
     const { daemon, redis } = await atWork(onTestFinished);
     redis.freeze();
     const { code } = await daemon.end('SIGTERM');

@@ -9,7 +9,7 @@ const HASHES = [1, 2, 3, 4, 5, 6, 7, 8].map(hashOf);
 const VAULT = '0x3333333333333333333333333333333333333333';
 
 describe('an upstream that is out', () => {
-  test('is reported once, with its end, and no transfer is said to have failed meanwhile', async () => {
+  test('is reported once, with its end, and no transfer is reported as failed meanwhile', async () => {
     let out = false;
     const broken: Scripted[] = [
       { status: 504, body: '<html>gateway timeout</html>' },
@@ -55,7 +55,7 @@ describe('an upstream that is out', () => {
   });
 });
 
-describe('an upstream that takes its time', () => {
+describe('a slow upstream', () => {
   const AT_ONCE = 150;
 
   test('is requested as much at once as the budget starts meanwhile', async () => {

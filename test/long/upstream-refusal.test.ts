@@ -9,7 +9,7 @@ const { later, started } = opening();
 const HASHES = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(hashOf);
 
 describe('an upstream that refuses', () => {
-  test('the key, with 401 or a bare 403, is asked rarely, reported once, and so is its change of mind', async () => {
+  test('the key, with 401 or a bare 403, is requested rarely, reported once, and so is its change of mind', async () => {
     const refusal: Scripted[] = [
       { status: 401, body: '{"code":"invalid-api-key","status":401}' },
       { status: 403, body: '{"Message":"User is not authorized to access this resource"}' },
@@ -90,7 +90,7 @@ describe('an upstream that refuses', () => {
     expect(hook.events.map(({ type }) => type)).not.toContain('upstream.unauthorized');
   });
 
-  test('says in log and event what a support ticket needs', async () => {
+  test('names in log and event the details for a support ticket', async () => {
     const support = {
       requestId: 'req-42',
       legacyCode: '1203',
@@ -121,7 +121,7 @@ describe('an upstream that refuses', () => {
     expect(logged.find(({ msg }) => msg === 'poll.failed')).toMatchObject(support);
   });
 
-  test('one transfer and no other is asked for it more and more rarely, and tells no operator', async () => {
+  test('one transfer and no other is requested for it more and more rarely, without an operator event', async () => {
     const refused = HASHES[0];
     const asked: string[] = [];
     const upstream = await started(
@@ -155,7 +155,7 @@ describe('an upstream that refuses', () => {
   test.each([
     ['with Retry-After', { 'retry-after': '3' }, 3_000],
     ['without Retry-After', {}, 1_000],
-  ])('for asking too much, %s, is left alone for that time by all workers', async (_, headers, pauseMs) => {
+  ])('for too many requests, %s, gets none for that time from any worker', async (_, headers, pauseMs) => {
     const times: number[] = [];
     let refusedAtMs: number | null = null;
     const upstream = await started(

@@ -112,7 +112,7 @@ describe.concurrent('with upstream, Redis and receiver in processes of their own
     const killedMs = Date.now();
     sandbox.program.send('SIGCONT');
 
-    // Work that is not taken over is lost. The receiver and the sandbox report the time: this process may learn of it later.
+    // Work that no process resumes is lost. The receiver and the sandbox report the time: this process may learn of it later.
     await eventually('the relay goes on', () =>
       receiver.received.some(
         ({ event, receivedMs }) => receivedMs > killedMs && Date.parse(event.timestamp) > killedMs,

@@ -124,7 +124,7 @@ describe('a secret in the place of a section is not printed', () => {
     const { tree, load } = await config();
     const secrets = [PLAIN, ...FORMS];
     for (const [index, path] of PLACES.entries()) {
-      // Each place with a word and one form, so that all forms come by turns; with `FUZZ_SEED` each with each.
+      // Each place with a text and one form, so that all forms come by turns; with `FUZZ_SEED` each with each.
       const some = [PLAIN, FORMS[index % FORMS.length] ?? PLAIN];
       for (const secret of process.env.FUZZ_SEED === undefined ? some : secrets) {
         const said = await load(withValue(tree, path, shape(secret)));

@@ -101,7 +101,7 @@ describe('the wait', () => {
     );
   });
 
-  test('is above 0 and never beyond the furthest that anything is planned, whatever it is asked', () => {
+  test('is above 0 and never beyond the longest planned wait, for any question', () => {
     fc.assert(
       fc.property(prospects, (prospect) => {
         expect(waitSeconds(prospect)).toBeGreaterThan(0);
@@ -147,7 +147,7 @@ describe('the wait', () => {
     );
   });
 
-  test('is limited as its stage says, later by a tenth of the age up to that of what is old', () => {
+  test('is limited by its stage, later by a tenth of the age up to that of old subjects', () => {
     fc.assert(
       fc.property(seconds, (ageSeconds) => {
         const limits = { leastSeconds: 1, mostSeconds: 30, agedSeconds: 600 };
@@ -303,7 +303,7 @@ describe('the plan of a wallet', () => {
     );
   });
 
-  test('asks in turn for each listing in which new transfers appear, also where all of them are always overdue', () => {
+  test('polls in turn each listing in which new transfers appear, also where all of them are always overdue', () => {
     fc.assert(
       fc.property(views, (view) => {
         let polled: LastPolls = { ...view.polled, head: { atMs: NOW_MS, virtual: view.virtual } };
@@ -333,7 +333,7 @@ describe('hazard and learning', () => {
     );
   });
 
-  test('a curve keeps to the shares of its log-normal at every edge, and is finite everywhere', () => {
+  test('a curve has the shares of its log-normal at every edge, and is finite everywhere', () => {
     fc.assert(
       fc.property(
         fc.record({
@@ -384,7 +384,7 @@ describe('hazard and learning', () => {
     );
   });
 
-  test('several processes add in any order, and each part adds what the whole does', () => {
+  test('several processes add in any order, and the pieces add as much as the whole', () => {
     fc.assert(
       fc.property(
         expectations,
@@ -439,7 +439,7 @@ describe('hazard and learning', () => {
     );
   });
 
-  test('the rate of arrivals is above 0 and lies between what was expected and what was seen', () => {
+  test('the rate of arrivals is above 0 and between the expected and the observed one', () => {
     fc.assert(
       fc.property(
         fc.nat(10_000),

@@ -124,7 +124,7 @@ function weaken(full: JsonObject, choices: readonly number[]): JsonObject {
 const time = fc.constantFrom(100, null);
 
 describe('answers at one time', () => {
-  test('that omit something never take anything from what is stored, and make no event', () => {
+  test('that omit something never remove a stored member, and make no event', () => {
     let weaker = 0;
     fc.assert(
       fc.property(content, omissions, time, fc.boolean(), (full, choices, updatedAt, exact) => {
@@ -139,7 +139,7 @@ describe('answers at one time', () => {
     expect(weaker).toBeGreaterThan(900);
   });
 
-  test('make no event after the fullest was seen, in whatever order and however often they come', () => {
+  test('make no event after the fullest was seen, in any order and any number', () => {
     let early = 0;
     fc.assert(
       fc.property(
@@ -199,7 +199,7 @@ describe('any answer', () => {
     expect(Math.min(...Object.values(seen))).toBeGreaterThan(20);
   });
 
-  test('that is stale leaves the record alone until exact polls have confirmed it, and from a page for ever', () => {
+  test('that is stale does not change the record until exact polls have confirmed it, and never from a page', () => {
     let stale = 0;
     fc.assert(
       fc.property(
@@ -229,7 +229,7 @@ describe('any answer', () => {
     expect(stale).toBeGreaterThan(500);
   });
 
-  test('that is stale is accepted at last when nothing else is said for the whole time', () => {
+  test('that is stale is accepted at last when no other comes for the whole time', () => {
     let accepted = 0;
     fc.assert(
       fc.property(answer, answer, fc.integer({ min: 1, max: 20 }), (first, later, everyMinutes) => {
@@ -269,7 +269,7 @@ describe('answers with ever newer times', () => {
     maxLength: 12,
   });
 
-  test('make events whose statuses are the statuses that were seen, each once in a row, and count without a gap', () => {
+  test('make events whose statuses are the observed statuses, each once in a row, and count without a gap', () => {
     fc.assert(
       fc.property(story, (chapters) => {
         const reported: string[] = [];
@@ -301,7 +301,7 @@ describe('answers with ever newer times', () => {
     );
   });
 
-  test('leave the stored record as the last answer, as far as it said anything', () => {
+  test('make the stored record equal to the last answer, in all members of that', () => {
     fc.assert(
       fc.property(story, (chapters) => {
         let snapshot: Snapshot | null = null;
@@ -320,8 +320,8 @@ describe('answers with ever newer times', () => {
   });
 });
 
-describe('what is history to one and news to another', () => {
-  test('is reported to the other, without taking anything from what is stored', () => {
+describe('a change that is history to one subscription and news to another', () => {
+  test('is reported to the other, without any loss in the stored record', () => {
     fc.assert(
       fc.property(content, omissions, time, (full, choices, updatedAt) => {
         const known = { status: 'pending', updatedAt: 100, content: full };
@@ -351,7 +351,7 @@ describe('the id of an event', () => {
     previousStatus: fc.option(fc.constantFrom('pending')),
   });
 
-  test('is another exactly where type or record is another, whatever the sequence', () => {
+  test('is another exactly where type or record is another, for any sequence', () => {
     const seen = { same: 0, other: 0 };
     fc.assert(
       fc.property(facts, facts, (one, other) => {

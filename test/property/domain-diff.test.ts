@@ -68,7 +68,7 @@ function reorder(value: JsonValue, keys: readonly number[], name = ''): JsonValu
 }
 
 describe('the difference of any two records', () => {
-  test('is empty between a record and itself, which it leaves as it is', () => {
+  test('is empty between a record and itself, and does not change it', () => {
     fc.assert(
       fc.property(anyRecord, fc.constantFrom(...BOTH), (one, reading) => {
         const difference = diffRecords(one, structuredClone(one), { reading, unreadable: [] });
@@ -91,7 +91,7 @@ describe('the difference of any two records', () => {
     );
   });
 
-  test('leaves both records as they are, and what it merges is JSON', () => {
+  test('changes neither record, and merges them to JSON', () => {
     fc.assert(
       fc.property(anyRecord, anyRecord, fc.constantFrom(...BOTH), (one, other, reading) => {
         const before = canonicalJson([one, other]);
@@ -103,7 +103,7 @@ describe('the difference of any two records', () => {
     );
   });
 
-  test('never names what cannot be read, and keeps what is stored of it', () => {
+  test('never names an unreadable member, and retains its stored value', () => {
     fc.assert(
       fc.property(anyRecord, anyRecord, member, fc.constantFrom(...BOTH), (one, other, name, reading) => {
         const { changes, merged } = diffRecords(one, other, { reading, unreadable: [name] });

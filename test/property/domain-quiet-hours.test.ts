@@ -66,7 +66,7 @@ function placed(timeZone: string, { atMs, near, second }: { atMs: number; near: 
 }
 
 describe('the end of quiet hours', () => {
-  test('is the first moment that is not quiet, in every zone, whenever clocks change', () => {
+  test('is the first time that is not quiet, in every zone, whenever clocks change', () => {
     fc.assert(
       fc.property(quietHours, moment, (quiet, when) => {
         const nowMs = placed(quiet.timeZone, when);
@@ -86,7 +86,7 @@ describe('the end of quiet hours', () => {
     );
   });
 
-  test('is the same at every moment that has the same end', () => {
+  test('is the same at every time that has the same end', () => {
     fc.assert(
       fc.property(
         quietHours,

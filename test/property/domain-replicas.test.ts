@@ -57,7 +57,7 @@ describe('two replicas that alternate', () => {
   const times = fc.constantFrom<[number | null, number | null][]>([null, null], [5, 5], [5, null], [null, 5]);
   const looks = fc.array(fc.record({ second: fc.boolean(), exact: fc.boolean() }), { maxLength: 12 });
 
-  test('tell each state once at most, whatever the two records, at an equal or missing time', () => {
+  test('report each state once at most, for any two records, at an equal or missing time', () => {
     let changed = 0;
     fc.assert(
       fc.property(
@@ -104,7 +104,7 @@ describe('replicas that lag', () => {
   test.each([
     { name: 'without a time', updatedAt: null, holdSeconds: 120, waitSeconds: 15, lagSeconds: 30 },
     { name: 'at one time', updatedAt: 7, holdSeconds: 1_500, waitSeconds: 200, lagSeconds: 550 },
-  ])('by less than a return takes to be confirmed tell every change once, also returns, $name', (given) => {
+  ])('by less than the confirmation time of a return report every change once, also returns, $name', (given) => {
     const { updatedAt, holdSeconds, waitSeconds, lagSeconds } = given;
     let returns = 0;
     fc.assert(
@@ -143,7 +143,7 @@ describe('replicas that lag', () => {
     expect(returns).toBeGreaterThan(20);
   });
 
-  test('and never repeat a value tell every state once, however long they lag', () => {
+  test('and never repeat a value report every state once, for any lag', () => {
     const answers = fc.array(fc.record({ moves: fc.boolean(), lag: fc.nat(4), exact: fc.boolean() }), {
       maxLength: 60,
     });

@@ -95,7 +95,7 @@ function withoutOwnTags(html: string): string {
   return html.replace(new RegExp(own, 'g'), '');
 }
 
-test('nothing that the upstream says becomes markup', () => {
+test('no text of the upstream becomes markup', () => {
   fc.assert(
     fc.property(events, (event) => {
       expect(withoutOwnTags(renderHtml(makeNotice(event)))).not.toMatch(/[<>"']/);
@@ -104,7 +104,7 @@ test('nothing that the upstream says becomes markup', () => {
   );
 });
 
-test('nothing that the upstream says becomes markup in a digest', () => {
+test('no text of the upstream becomes markup in a digest', () => {
   fc.assert(
     fc.property(digests, (events) => {
       const html = renderDigestHtml(makeDigestNotice(events, COMMON));
@@ -114,7 +114,7 @@ test('nothing that the upstream says becomes markup in a digest', () => {
   );
 });
 
-test('nothing that the upstream says adds a line to a digest or reorders one', () => {
+test('no text of the upstream adds a line to a digest or reorders one', () => {
   fc.assert(
     fc.property(digests, (events) => {
       const notice = makeDigestNotice(events, COMMON);
@@ -131,7 +131,7 @@ test('nothing that the upstream says adds a line to a digest or reorders one', (
   );
 });
 
-test('nothing that the upstream says adds a line or reorders one', () => {
+test('no text of the upstream adds a line or reorders one', () => {
   fc.assert(
     fc.property(events, (event) => {
       const notice = makeNotice(event);
@@ -148,7 +148,7 @@ test('nothing that the upstream says adds a line or reorders one', () => {
   );
 });
 
-describe('nothing that the upstream says adds a header or a recipient', () => {
+describe('no text of the upstream adds a header or a recipient', () => {
   const transport = createTransport({ streamTransport: true, buffer: true });
   const envelope = {
     receiverName: 'oncall',

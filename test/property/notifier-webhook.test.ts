@@ -11,7 +11,7 @@ const secrets = fc
   .uint8Array({ minLength: 24, maxLength: 64 })
   .map((key) => `whsec_${Buffer.from(key).toString('base64')}`);
 
-test('every secret among several verifies any event, whatever texts it holds, and no other secret does', () => {
+test('every secret among several verifies any event, with any texts, and no other secret does', () => {
   const texts = fc.string({ unit: 'binary' });
   const lists = fc.uniqueArray(secrets, { minLength: 1, maxLength: 3 });
   fc.assert(

@@ -43,7 +43,7 @@ const STEP = fc.oneof(
   },
 );
 
-test('whatever happens to transfers and to processes, what is counted is what the snapshots of all that is tracked say', async () => {
+test('after any change of transfers and any crash, the counts equal the snapshots of all tracked transfers', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(STEP, { minLength: 1, maxLength: 25 }), async (steps) => {
       const stage = new OpenTransfersStage(inject('redisUrl'));

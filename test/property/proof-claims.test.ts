@@ -144,7 +144,7 @@ const BY_ARRIVAL = new Set(['verified', 'unchecked ambiguous', 'disputed other-i
 /** Outcomes that may depend on whether the possible moves were still free when a rival was judged. */
 const BY_FREEDOM = new Set(['unchecked ambiguous', 'disputed other-intent']);
 
-/** A rival that was judged while two moves were free for it; it is not once others have taken them. */
+/** A rival that was judged while two moves were free for it; it is not once others have claimed them. */
 const JUDGED_EARLY: Rivalry = {
   amounts: ['500', '1000'],
   rivals: [

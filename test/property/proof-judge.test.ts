@@ -56,7 +56,7 @@ function readings(): fc.Arbitrary<TxState[]> {
     }),
     fc.record({ outcome: fc.constant('failed' as const), reason: fc.constant('no connection') }),
   );
-  // Mostly equal readings: otherwise there would be hardly a verdict.
+  // Mostly equal observations: otherwise there would be hardly a verdict.
   const alike = fc
     .tuple(outcome, fc.integer({ min: 1, max: 4 }))
     .map(([said, times]) => Array(times).fill(said));
@@ -147,7 +147,7 @@ test('nothing is verified that no endpoint has as final', () => {
   expect(verified).toBeGreaterThan(20);
 });
 
-test('the order of readings does not matter', () => {
+test('the order of observations does not matter', () => {
   const shuffled = readings().chain((said) =>
     fc.tuple(fc.constant(said), fc.shuffledSubarray(said, { minLength: said.length })),
   );
@@ -159,7 +159,7 @@ test('the order of readings does not matter', () => {
   );
 });
 
-test('endpoints that fail make no dispute, and take none away', () => {
+test('endpoints that fail make no dispute, and remove none', () => {
   const broken = fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 3 });
   fc.assert(
     fc.property(anyStatement, readings(), anyRules, broken, (stated, said, known, indexes) => {
@@ -186,7 +186,7 @@ test('endpoints that fail make no dispute, and take none away', () => {
   );
 });
 
-test('a truth is never disputed, whatever moved beside it and whoever answers', () => {
+test('a truth is never disputed, for any other moves and any answering endpoints', () => {
   const truth = fc.record({
     stated: anyStatement,
     beside: moves,

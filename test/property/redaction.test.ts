@@ -78,7 +78,7 @@ function isSeen(shown: string, pieces: readonly string[]): boolean {
 }
 
 describe.each(Object.entries(SPELLINGS))('a secret spelled as %s', (name, spell) => {
-  test('is in nothing that is stored, wherever it stands and wherever the text is cut', () => {
+  test('is in no stored text, at any place of the text and with any cut', () => {
     fc.assert(
       fc.property(secrets, around, around, fc.nat(), (secret, before, after, at) => {
         const spelling = spell(secret);
@@ -120,7 +120,7 @@ test.each([
   expect(keptWithout([secret]).answer(`said ${cut}`, { cut: true })).toBe('said [secret]');
 });
 
-test('what has no secret in it stays as it is', () => {
+test('a text without a secret does not change', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom(...'abc %\\/&;#x41'), maxLength: 300 }), (text) => {
       const kept = keptWithout(['ZZZZZZZZZZZZZZZZ']);
@@ -158,7 +158,7 @@ describe('a log line', () => {
     maxLength: 40,
   });
 
-  test('shows no mail address and no marked secret, whatever stands around them', () => {
+  test('shows no mail address and no marked secret, with any text around them', () => {
     fc.assert(
       fc.property(
         words,

@@ -6,7 +6,7 @@ import { intentId, walletId } from '../../src/domain/subjects/subject.ts';
 import { parseSweep } from '../../src/queues/polls/sweeps.ts';
 import { openText, parseFacts, parseOpen } from '../../src/store/wallets.ts';
 
-/** Values that another version, another program or a hand may have written: any text, any JSON, and invalid numbers. */
+/** Values that another version, another program or a person may have written: any text, any JSON, and invalid numbers. */
 const foreign = fc.oneof(
   fc.string(),
   fc.json(),
@@ -53,7 +53,7 @@ describe('transfers of a wallet that are under way', () => {
     );
   });
 
-  test('are read beside any entry of another shape, which is left out', () => {
+  test('are read beside any entry of another shape, which is skipped', () => {
     fc.assert(
       fc.property(transfers, fc.dictionary(fc.string(), foreign), (transfer, others) => {
         const read = parseOpen({ ...others, [transfer.subject]: openText(transfer) });
@@ -69,7 +69,7 @@ describe('transfers of a wallet that are under way', () => {
   });
 });
 
-test('facts of a wallet are numbers, whatever is stored in their place', () => {
+test('facts of a wallet are numbers, with anything stored in their place', () => {
   fc.assert(
     fc.property(fc.dictionary(names, foreign), (stored) => {
       const { polled, takenAtMs, same, arrivals, limits, ...facts } = parseFacts(stored, Date.now());
@@ -87,7 +87,7 @@ test('facts of a wallet are numbers, whatever is stored in their place', () => {
   );
 });
 
-test('a sweep goes on with a page and a cursor, or not at all, whatever is stored of it', () => {
+test('a sweep goes on with a page and a cursor, or not at all, for any stored state', () => {
   const fields = fc.constantFrom(
     'id',
     'state',

@@ -141,7 +141,7 @@ const hasCore = (item: JsonValue): boolean =>
   item.status.length > 0;
 
 describe('any answer', () => {
-  test('gives up no record whose core is intact, whatever happened around it', async () => {
+  test('loses no record whose core is intact, for any damage around it', async () => {
     const seen = { pages: 0, refused: 0, partial: 0, unreadable: 0 };
     await fc.assert(
       fc.asyncProperty(fc.array(mutation, { minLength: 1, maxLength: 5 }), async (mutations) => {
@@ -196,7 +196,7 @@ describe('any answer', () => {
     );
   });
 
-  test('keeps every digit of every number', async () => {
+  test('retains every digit of every number', async () => {
     const digits = fc.oneof(
       fc.bigInt({ min: -(10n ** 40n), max: 10n ** 40n }).map(String),
       fc

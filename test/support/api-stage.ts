@@ -11,7 +11,7 @@ export const READ_TOKEN = 'a-token-that-only-reads';
 export const CONSUME_TOKEN = 'a-token-that-consumes';
 export const ADMIN_TOKEN = 'a-token-that-does-all';
 
-/** A request to the API; a member that is left out is not sent. */
+/** A request to the API; an omitted member is not sent. */
 export type Call = {
   method?: string;
   path: string;
@@ -157,7 +157,7 @@ export async function answered(
   call: Call,
   matches: (body: JsonObject) => boolean,
 ): Promise<JsonObject> {
-  return eventually(`${call.path} says what is expected`, async () => {
+  return eventually(`${call.path} states the expectation`, async () => {
     const { body } = await stage.call(call);
     return matches(body) ? body : null;
   });

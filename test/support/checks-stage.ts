@@ -217,7 +217,7 @@ export class ChecksStage {
     const { redis, keys, subjects } = this;
     const asOf = (await redis.get(keys.commit)) ?? '0';
     const [known] = await subjects.look([subject]);
-    if (known === undefined) throw new Error('nothing was looked up');
+    if (known === undefined) throw new Error('nothing was found');
     const nowMs = await redisTimeMs(redis);
     const updatedAt = Math.floor(nowMs / 1_000);
     const raw = { id: subject, type: 'intent', status, updatedAt, ...record };

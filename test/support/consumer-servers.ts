@@ -78,7 +78,7 @@ export const SERVERS: readonly [name: string, serve: Serve][] = [
   ['Express', expressServer(() => undefined)],
   ['Express behind express.raw', expressServer((app) => app.use(express.raw({ type: () => true })))],
   [
-    'Express behind an express.json that keeps the bytes',
+    'Express behind an express.json that retains the bytes',
     expressServer((app) =>
       app.use(
         express.json({

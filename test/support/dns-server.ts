@@ -73,7 +73,7 @@ function readName(query: Buffer): { name: string; end: number } {
   return { name: labels.join('.').toLowerCase(), end: at + 1 };
 }
 
-/** A resource record; a pointer stands for the name of the question. */
+/** A resource record; a pointer represents the name of the question. */
 function record(address: string, ttlSeconds: number): Buffer {
   const data = isIP(address) === 4 ? Buffer.from(address.split('.').map(Number)) : ipv6Bytes(address);
   const head = Buffer.alloc(12);

@@ -172,7 +172,7 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
       last = taken();
       const seen = observationsOf(sandbox.showings(drainedMs + 1));
       if (last.problems.length > 0 || last.unsettled.length > 0) return false;
-      // A fault can make details look older than the stored ones; they are stored once polls have confirmed them.
+      // A fault can make details appear older than the stored ones; they are stored once polls have confirmed them.
       const isConfirmed = (id: string): boolean => {
         const list = seen.get(id) ?? [];
         return (list.at(-1)?.at ?? 0) - (list[0]?.at ?? 0) >= CONFIRMED_SHARE * run.confirmAfterMs;
@@ -251,7 +251,7 @@ function births(sandbox: Sandbox): number {
     .length;
 }
 
-/** Requests every reported subject from the sandbox; to be called when nobody else sends requests any more. */
+/** Requests every reported subject from the sandbox; to be called when no other client sends requests any more. */
 async function compareRecords(
   sandbox: Sandbox,
   events: readonly RenderedEvent[],

@@ -41,7 +41,7 @@ export async function killByTurns({
 async function reaching(awaited: string, goal: number, ask: () => Promise<number>): Promise<void> {
   for (let found = await ask(); found < goal; ) {
     const before = found;
-    const what = `${awaited}; it stood at ${before}`;
+    const what = `${awaited}; it was at ${before}`;
     found = await eventually(what, () => grown(before, ask), STILL_MS);
   }
 }

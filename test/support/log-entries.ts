@@ -41,7 +41,7 @@ export async function appendEvents(
   return (await Promise.all(added)).map((entry) => entry ?? '');
 }
 
-/** Appends the release of an event that has left the log meanwhile. */
+/** Appends the release of an event that has expired from the log meanwhile. */
 export async function appendLost(
   { redis, keys }: { redis: RedisClient; keys: Keys },
   { id, root, at = '*' }: { id: string; root: string; at?: string },

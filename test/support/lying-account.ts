@@ -131,7 +131,7 @@ function reportedOf({ type, data }: RenderedEvent): Expected | null {
 /** The name of a payment of an intent, in statements and in events. */
 export const paymentKey = (intentHash: string, payment: string): string => `intent:${intentHash} ${payment}`;
 
-/** The result: the mismatches, in words, and the number of times that each outcome was expected of each lie. */
+/** The result: the mismatches, as text, and the number of times that each outcome was expected of each lie. */
 export type LyingAccount = { problems: string[]; counts: Map<string, number> };
 
 /** The events, whether an hour has passed on the chains, and the final place of each transaction, by `placeKey`. */
@@ -183,7 +183,7 @@ export function accountLies(
 export const placeKey = ({ chainId, txHash }: { chainId: number; txHash: string }): string =>
   `${chainId} ${txHash}`;
 
-/** The faults of a reported proof, whatever its outcome. */
+/** The faults of a reported proof, with any outcome. */
 function proofFaults(
   stated: StatedPayment,
   { proof, says, places }: { proof: Proof; says: Expected | null; places: Reported['places'] },

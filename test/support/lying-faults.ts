@@ -95,7 +95,7 @@ const LISTED = z.object({
   faults: z.array(z.object({ type: z.string(), path: z.string(), strikes: z.int() })),
 });
 
-/** Lists, in words, the faults of a sandbox that affected nothing yet: a run shows nothing about these. */
+/** Lists, as text, the faults of a sandbox that affected nothing yet: a run shows nothing about these. */
 export async function idleFaults(controlUrl: string): Promise<string[]> {
   const { faults } = LISTED.parse(await (await fetch(`${controlUrl}/faults`)).json());
   return faults.filter(({ strikes }) => strikes === 0).map(({ type, path }) => `${type} of ${path} is idle`);

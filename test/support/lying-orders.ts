@@ -84,7 +84,7 @@ function anyOrder(seed: number, index: number): SandboxOrder {
   }
   const place = index - refunds;
   const kind = lieAt(KINDS, place);
-  // Every other time on any chain: the run also shows that nobody is accused where none is pinned.
+  // Every other time on any chain: the run also shows that no payment is disputed where none is pinned.
   const isFoundOut = OF_FULFILMENTS.has(kind) && roundOf(KINDS, place) % 2 === 0;
   const order = parties(random, seed, isFoundOut ? TELLING : CHECKED_CHAINS);
   const fate = chance(random, 0.2) ? ('late-details' as const) : ('settled' as const);

@@ -125,7 +125,10 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
   await eventually('the end of all transfers', () => sandbox.pace().livingTransfers === 0);
   await ended();
   const dropped = sandbox.payments().filter(({ lie }) => lie === 'dropped');
-  await eventually('no dropped payment stands', async () => (await placesOf(sandbox, dropped)).size === 0);
+  await eventually(
+    'no dropped payment is in a block',
+    async () => (await placesOf(sandbox, dropped)).size === 0,
+  );
   await faults.end();
   reorganised += await reorganiseAll(sandbox, paymentsOf(sandbox, seed));
   const early = hook.events.filter(({ type }) => type === 'intent.unproven');
@@ -142,7 +145,7 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
       const reported = new Set([...hook.events.map(keyOf), ...uncheckedBy(daemon)]);
       return due.every((key) => reported.has(key));
     };
-    await eventually('what is due is reported', isAllReported, DUE_MS).catch(() => undefined);
+    await eventually('due payments are reported', isAllReported, DUE_MS).catch(() => undefined);
     return judged;
   };
   const isDecided = (one: Judged): boolean => !['open', 'unproven'].includes(expectedOf(one));
@@ -275,7 +278,7 @@ async function passHour(sandbox: Sandbox): Promise<void> {
   const moved = sandbox.payments().filter(({ lie }) => lie === 'moved');
   const count = new Set(moved.map(placeKey)).size;
   await eventually(
-    'what moved stands again',
+    'the moved payments are in a block again',
     async () => (await placesOf(sandbox, moved)).size === count,
     300_000,
   );

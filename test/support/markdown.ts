@@ -1,4 +1,4 @@
-/** A block of code on a page: the word behind its fence ('' for an indented one), and its text. */
+/** A block of code on a page: the language behind its fence ('' for an indented one), and its text. */
 export type CodeBlock = { language: string; code: string };
 
 const FENCED = /^ *(`{3,})(\w*)\n([\s\S]*?)^ *\1$/gm;

@@ -43,7 +43,7 @@ const pick = <T>(list: readonly T[], at: number): T => {
 
 const text = (value: JsonValue): string => JSON.stringify(value);
 
-/** A member that can be left out: not the core, and not the age of the record. */
+/** A member that can be omitted: not the core, and not the age of the record. */
 const optional = ({ record, core }: Right, at: number): string =>
   pick(
     Object.keys(record).filter((key) => !core.includes(key)),

@@ -84,7 +84,7 @@ export class OpenTransfersStage {
 
   async known(subject: SubjectId): Promise<Known> {
     const [known] = await this.subjects.look([subject]);
-    if (known === undefined) throw new Error('nothing was looked up');
+    if (known === undefined) throw new Error('nothing was found');
     return known;
   }
 

@@ -74,7 +74,7 @@ function placesOf(line: string): string {
     .trim();
 }
 
-/** The expected lines whose shape no printed line has. A line of `…` alone stands for any lines. */
+/** The expected lines whose shape no printed line has. A line of `…` alone matches any lines. */
 export function notPrinted(expected: readonly string[], printed: readonly string[]): string[] {
   const found = printed.map(placesOf);
   return expected

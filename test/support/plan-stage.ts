@@ -31,7 +31,7 @@ export const SUCCESS = {
   next: { virtualSeconds: 10, restMs: 1_000, latestMs: 30_000 },
 } as const;
 
-/** The end of a poll of the stage; a member that is left out has its default. */
+/** The end of a poll of the stage; an omitted member has its default. */
 export type StageEnd = {
   virtualSeconds?: number;
   restMs?: number;

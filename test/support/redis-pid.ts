@@ -6,7 +6,7 @@ export async function redisPid(socket: string): Promise<number> {
   const client = connect({ kind: 'socket', path: socket });
   try {
     const pid = Number(/^process_id:(\d+)/m.exec(await client.info('server'))?.[1]);
-    if (!Number.isSafeInteger(pid)) throw new Error(`the server at ${socket} does not tell its pid`);
+    if (!Number.isSafeInteger(pid)) throw new Error(`the server at ${socket} does not report its pid`);
     return pid;
   } finally {
     await disconnect(client);

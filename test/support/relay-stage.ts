@@ -49,7 +49,7 @@ export function relayStage(later: (close: () => Promise<unknown>) => void, url?:
     /** Receivers that could not advance. */
     failed,
     token: async () => (await stores.lease.hold()) ?? '',
-    /** Advances some receivers that stand at a place of the log, by a batch. */
+    /** Advances some receivers whose cursor is at a place of the log, by a batch. */
     advance: async (names: readonly string[], cursor = '0-0') => {
       const token = (await stores.lease.hold()) ?? '';
       const receivers = (await registry.receivers())
@@ -62,7 +62,7 @@ export function relayStage(later: (close: () => Promise<unknown>) => void, url?:
     outcome: async (receiver: string, id: string) => redis.hget(keys.delivery(receiver, id), 'outcome'),
     /** The events that are noted as lost by a receiver. */
     lostBy: async (receiver: string) => redis.lrange(keys.dropped(receiver), '0', '-1'),
-    /** Makes a logged event wait for a root. */
+    /** Makes a logged event wait for a subscription key. */
     wait: async (made: MadeEvent, entry: string, root: string) => {
       await redis.zadd(keys.withheld, '0', `${'1'.padStart(16, '0')} ${entry} ${madeEventId(made)} ${root}`);
     },

@@ -92,7 +92,7 @@ export class SandboxProcess {
     return this.#get('/showings', SHOWINGS);
   }
 
-  /** Every request since a time (Unix ms), in order, whatever its answer. */
+  /** Every request since a time (Unix ms), in order, with any answer. */
   async requests(sinceMs = 0): Promise<z.infer<typeof REQUESTS>> {
     return this.#get(`/requests?since=${sinceMs}`, REQUESTS);
   }

@@ -10,7 +10,7 @@ export type Scripted =
   | { records: JsonObject[]; nextCursor?: string | null }
   | { status: number; body: string | Uint8Array; headers?: Record<string, string> };
 
-/** Requests that a daemon sends whatever it watches. */
+/** Requests that a daemon always sends. */
 const LISTS: ReadonlySet<string> = new Set(['/v1/chains', '/v1/tokens']);
 
 /**

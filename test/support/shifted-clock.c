@@ -1,7 +1,7 @@
 /*
- * Preloaded before a program: its wall clock is what a shared file of 16 bytes says. Spans (CLOCK_MONOTONIC) stay true.
+ * Preloaded before a program: its wall clock follows a shared file of 16 bytes. Spans (CLOCK_MONOTONIC) stay true.
  *
- *   int64  0 the real time plus `value`, 1 the time `value`, which stands still
+ *   int64  0 the real time plus `value`, 1 the time `value`, which does not move
  *   int64  value, in microseconds
  *
  * Until it has begun, it reads nothing through the C library: an allocator requests the time before anything is ready.

@@ -9,7 +9,7 @@ import { Program } from './program.ts';
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const SECRET = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;
 
-/** The user's choices in a config; all the rest is left at its default. */
+/** The user's choices in a config; all the rest has its default. */
 export type ShippedConfig = {
   baseUrl: string;
   requestsPerSecond?: number;

@@ -6,7 +6,7 @@ import type { LogEntry } from '../../src/store/log-entry.ts';
 /** The longest time from the last byte of an answer to its commit on a machine with little other load. */
 const LITTLE_ELSE_MS = 2_000;
 
-/** An answer without an event may have taken so many times as long as the slowest one with an event. */
+/** An answer without an event may last so many times as long as the slowest one with an event. */
 const MORE = 2;
 
 /**

@@ -17,10 +17,10 @@ export type StageConfig = {
   upstreamUrl: string;
   redisUrl?: string;
   dataDir?: string;
-  /** Left out: a free one. */
+  /** Omitted: a free one. */
   port?: number;
   receiver: { url: string; secret: string };
-  /** The event types that the receiver gets; left out: the default. */
+  /** The event types that the receiver gets; omitted: the default. */
   receiverEvents?: string[];
   receiverTimeout?: string;
   others?: { name: string; url: string; secret: string }[];

@@ -4,7 +4,7 @@ import type { RenderedEvent } from '../../src/domain/events/event.ts';
 const SECOND_MS = 1_000;
 
 /**
- * The last true status of each intent. Left out is an intent that had ended by the time (Unix ms) when the wallets began to
+ * The last true status of each intent. Omitted is an intent that had ended by the time (Unix ms) when the wallets began to
  * be watched, or in the same second: it is history, of which nothing may be reported.
  */
 export function endsOf(
@@ -21,7 +21,7 @@ export function endsOf(
   );
 }
 
-/** The last reported status of each subject, in whatever order its events came. */
+/** The last reported status of each subject, in any order of its events. */
 export function lastReported(events: readonly RenderedEvent[]): Map<string, string | null> {
   return new Map(
     events

@@ -160,7 +160,7 @@ const NAMES: readonly [
   ['carrier-grade NAT', [['100.64.0.1']], ['refused']],
   ['multicast', [['224.0.0.251']], ['refused']],
   ['no address at all', [[]], ['refused']],
-  ['what is no address', [['localhost']], ['refused']],
+  ['an invalid address', [['localhost']], ['refused']],
   ['private beside public: only the public one is used', [['10.0.0.1', '93.184.215.14']], ['connects']],
   ['rebinding: public, then private', [['93.184.215.14'], ['127.0.0.1']], ['connects', 'refused']],
   ['rebinding: private, then public', [['127.0.0.1'], ['93.184.215.14']], ['refused', 'connects']],
@@ -175,10 +175,10 @@ describe('a name that DNS answers with', () => {
   test.each(NAMES)('%s', async (_, answers, verdicts) => {
     const names = answering(answers);
     for (const verdict of verdicts) {
-      // One look-up for each connection: no second answer can change its address.
+      // One DNS query for each connection: no second answer can change its address.
       const found = await attempt('https://hooks.example.com/', names);
       expect(found).toMatchObject({ verdict, lookups: 1 });
-      // Of several addresses only public ones are left.
+      // Of several addresses only public ones remain.
       expect(found.to.split(' ').filter((address) => address !== '' && isRefusedAddress(address))).toEqual(
         [],
       );
@@ -205,7 +205,7 @@ describe('networks that a receiver allows', () => {
     expect(found).toMatchObject({ verdict });
   });
 
-  test('count for what a name leads to, and for nothing beside it', async () => {
+  test('count for the addresses of a name, and for no other', async () => {
     const names = answering([['10.1.2.3', '10.2.0.1', 'fd12::1']]);
     const found = await attempt('https://hooks.example.com/', names, allowing(['10.1.0.0/16', 'fd12::/16']));
     expect(found).toMatchObject({ verdict: 'connects', to: '10.1.2.3 fd12::1' });
@@ -233,7 +233,7 @@ describe('networks that server.apiReceivers permits', () => {
     expect(await attempt(text, answering([[]]), limited(own))).toMatchObject({ verdict });
   });
 
-  test('count for what a name leads to, whatever the receiver allows', async () => {
+  test('count for the addresses of a name, for any networks of the receiver', async () => {
     const names = answering([['10.1.2.3', '127.0.0.1', '::1', 'fd12::1'], ['127.0.0.1']]);
     const first = await attempt('https://hooks.example.com/', names, limited(ALL));
     expect(first).toMatchObject({ verdict: 'connects', to: '10.1.2.3 fd12::1' });

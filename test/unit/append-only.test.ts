@@ -96,7 +96,7 @@ test.each<[string, { [name: string]: string }, RegExp | null]>([
 const SET = '*3\r\n$3\r\nset\r\n$1\r\na\r\n$1\r\n1\r\n';
 const at = (seconds: number): string => `#TS:${seconds}\r\n`;
 const LONG = `*3\r\n$3\r\nset\r\n$1\r\na\r\n$1100000\r\n${'x'.repeat(1_100_000)}\r\n`;
-/** A value that looks like the time of a write. */
+/** A value that resembles the time of a write. */
 const LOOKALIKE = '*3\r\n$3\r\nset\r\n$1\r\na\r\n$9\r\n#TS:99999\r\n';
 const CHANGED_MS = 1_700_000_009_000;
 
@@ -124,7 +124,7 @@ test.each<
   ],
   ['is what was recorded where no server ran', { found: '', record: 5_000, lost: 5_000, last: null }],
   [
-    'is dated by the newest time that is left',
+    'is dated by the newest remaining time',
     {
       found: at(7) + SET + at(8) + SET,
       record: 500,

@@ -44,7 +44,7 @@ test('it has a message for every type of event, and no other', () => {
   expect(Object.keys(components.messages)).toEqual([...EVENT_TYPES]);
 });
 
-test.each(EVENT_TYPES)('the schema of %s takes its example, and no other type', (type) => {
+test.each(EVENT_TYPES)('the schema of %s accepts its example, and no other type', (type) => {
   const example = components.messages[type]?.examples[0]?.payload;
   const validate = validatorOf(type);
   expect(validate(example), JSON.stringify(validate.errors)).toBe(true);

@@ -33,7 +33,7 @@ test('an event that is always answered so becomes a dead letter in the end', () 
   expect(tried).toEqual({ tries: 32, earlierTries: 30 });
 });
 
-test('what was tried before its own time, to find out whether the receiver is back, never counts', () => {
+test('an early attempt, to find out whether the receiver is back, never counts', () => {
   const verdict = judged(500, { tries: 500, earlierTries: 499, nextAt: NOW_MS + 1_000 });
   expect(verdict).toMatchObject({ outcome: 'pending', counts: false });
 });

@@ -63,11 +63,11 @@ const restated = (more: JsonObject): JsonObject => ({
   destinationTx: { ...(typeof destination === 'object' ? destination : {}), ...more },
 });
 
-describe('the word of the chain about a payment in the books', () => {
+describe('the proof of a payment in the books', () => {
   const verified = stateAfter(null, word('destination', 'verified').event);
   const both = stateAfter(verified, word('source', 'disputed').event);
 
-  test('stands beside that about another payment, and gives way to a newer one about its own', () => {
+  test('is beside that of another payment, and is replaced by a newer one of its own', () => {
     expect(shown(both)).toEqual(['destination verified', 'source disputed']);
     expect(both.proofs[1]?.reason).toBe('short');
     expect(shown(stateAfter(both, word('destination', 'unproven').event))).toEqual([
@@ -104,11 +104,11 @@ describe('the word of the chain about a payment in the books', () => {
     ['the same again', {}],
     ['the same in other letters', restated({ txHash: `0x${'B'.repeat(64)}` })],
     ['nothing of it', { destinationTx: null }],
-  ])('stays where a later answer says %s', (_, changes) => {
+  ])('stays where a later answer has %s', (_, changes) => {
     expect(shown(stateAfter(both, event(3, changes)))).toEqual(['destination verified', 'source disputed']);
   });
 
-  test('of books that do not say what was stated stays until a newer one', () => {
+  test('of books without the stated payment stays until a newer one', () => {
     const old = { ...verified, proofs: verified.proofs.map((one) => ({ ...one, stated: null })) };
     expect(shown(stateAfter(old, event(3, restated({ amount: '7' }))))).toEqual(['destination verified']);
     expect(shown(stateAfter(old, word('destination', 'disputed').event))).toEqual(['destination disputed']);
@@ -128,7 +128,7 @@ const STEP = fc.oneof(
   }),
 );
 
-test('the books say of a transfer what lists say, whatever is restated and reported', () => {
+test('the books and the lists state the same of a transfer, for any order of statements and reports', () => {
   let reported = 0;
   fc.assert(
     fc.property(fc.array(STEP, { maxLength: 12 }), (steps) => {

@@ -21,7 +21,7 @@ async function faultsOf(...args: string[]): Promise<Fault[]> {
 const everywhere = { path: '/', rate: 1 };
 
 describe('sandbox --fault', () => {
-  test('left out is no fault', async () => {
+  test('that is omitted is no fault', async () => {
     expect(await faultsOf()).toEqual([]);
   });
 

@@ -23,7 +23,7 @@ const SETTLED: Subject = {
   metadata: { desk: 'treasury' },
 };
 
-test('a list says of each transfer what was reported of the chain, and nothing where nothing was', () => {
+test('a list states the reported proof of each transfer, and nothing where none was reported', () => {
   const [head, ...rows] = subjectTable([
     { ...SETTLED, proof: 'disputed' },
     { ...SETTLED, proof: 'verified' },

@@ -4,7 +4,7 @@ import { booksSchema, buildBooks } from '../../src/config/sections/books.ts';
 const hasTls = (url: string, more: object = {}): boolean | undefined =>
   buildBooks(booksSchema.parse({ url, ...more }))?.hasTls;
 
-test('reaches a Postgres elsewhere with TLS unless the config says otherwise, and one on this machine without', () => {
+test('reaches a Postgres elsewhere with TLS unless the config disables it, and one on this machine without', () => {
   expect(hasTls('postgres://u@db.example.com/books')).toBe(true);
   expect(hasTls('postgres://u@10.0.0.7/books')).toBe(true);
   expect(hasTls('postgres://u@db.example.com/books', { allowInsecure: true })).toBe(false);

@@ -33,7 +33,7 @@ describe('a broken config file is refused with its lines', () => {
   });
 });
 
-describe('what is no readable file is refused', () => {
+describe('a path without a readable file is refused', () => {
   test('a file that does not exist', async () => {
     const error = await problemsOf('no/such/intentwatch.yaml');
     expect(renderProblems(error)).toBe(
@@ -136,7 +136,7 @@ test('an alias means the last anchor of its name above it', async () => {
   expect(message).toContain('redis: found a YAML alias without an anchor');
 });
 
-test('a problem keeps its parts for programs', async () => {
+test('a problem has its members for programs', async () => {
   const file = join(folder, 'webhook-http.yaml');
   const error = await problemsOf(file);
   expect(error.problems).toEqual([

@@ -43,7 +43,7 @@ test('a large config that is read again, in a thread, is the same, with its secr
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-config-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const file = join(folder, 'intentwatch.yaml');
-  const padding = '# a line that says nothing\n'.repeat(3_000);
+  const padding = '# a line without any value\n'.repeat(3_000);
   const text = await readFile(minimal, 'utf8');
   await writeFile(
     file,
@@ -69,7 +69,7 @@ describe('a value from a file', () => {
     ['without a line break', 'hidden-4711'],
     ['with one', 'hidden-4711\n'],
     ['with one of Windows', 'hidden-4711\r\n'],
-  ])('is what the file holds, %s', async (_, content) => {
+  ])('is the content of the file, %s', async (_, content) => {
     const config = await load({ apiKey: '${file:secrets/key}' }, { key: content });
     if (config instanceof ConfigError) throw config;
     expect(config.upstream.apiKey.reveal()).toBe('hidden-4711');

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { generateConfigFiles } from '../../scripts/generate/config.ts';
 import { loadConfig } from '../../src/config/file/load.ts';
 
-/** Stands for the quote of the examples. */
+/** Represents the quote of the examples. */
 const QUOTE = join(import.meta.dirname, '../fixtures/config/quotes/quote.json');
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 
@@ -59,7 +59,7 @@ test('every key of the editor schema is described', async () => {
   expect(undescribed).toEqual([]);
 });
 
-test('the editor schema lets a variable stand where a number or a word of a list is wanted', async () => {
+test('the editor schema accepts a variable in place of a number or a value of a list', async () => {
   const files = await generateConfigFiles();
   const schema = JSON.parse(files.find(({ path }) => path === 'config/schema.json')?.content ?? '');
   const { port } = schema.properties.server.properties;

@@ -25,7 +25,7 @@ const EVERY_KEY_ENV = {
   ORDER: '1042',
 };
 
-test('a file with only what is required gets the documented defaults', async () => {
+test('a file with only the required keys gets the documented defaults', async () => {
   const file = join(folder, 'minimal.yaml');
   const { digest, fingerprint, upstream, receivers, ...config } = await loadConfig(file, {});
   expect(fingerprint.reveal()).toMatch(/^[0-9a-f]{64}$/);
@@ -125,7 +125,7 @@ test('a file with only what is required gets the documented defaults', async () 
   ]);
 });
 
-test('a file with every key is read as it says', async () => {
+test('a file with every key is read with its values', async () => {
   const config = await loadConfig(join(folder, 'every-key.yaml'), EVERY_KEY_ENV);
   expect(config.upstream).toMatchObject({
     baseUrl: 'http://127.0.0.1:8080/base',
@@ -327,7 +327,7 @@ test('an imported quote is stored as far as its signature covers it and it promi
   ]);
 });
 
-test('wallets of each kind are accepted; EVM addresses are lower-cased, others kept', async () => {
+test('wallets of each kind are accepted; EVM addresses are lower-cased, others are not changed', async () => {
   const { subscriptions } = await loadConfig(join(folder, 'wallets-of-each-kind.yaml'), {});
   expect(subscriptions.map(({ wallets }) => wallets)).toEqual([
     [
@@ -348,7 +348,7 @@ test('wallets of each kind are accepted; EVM addresses are lower-cased, others k
 describe('variables', () => {
   const file = join(folder, 'variables-and-anchors.yaml');
 
-  test('stand in flow mappings and lists without quotes, and become numbers where numbers are wanted', async () => {
+  test('are valid in flow mappings and lists without quotes, and become numbers where numbers are wanted', async () => {
     const config = await loadConfig(file, { KEY: 'k', PORT: '8080', SECRET, TEXT: '17' });
     expect(config.server.port).toBe(8080);
     expect(config.subscriptions[0]?.metadata).toEqual({ text: '17' });
@@ -380,13 +380,13 @@ describe('the digest', () => {
   const file = join(folder, 'variables-and-anchors.yaml');
   const env = { KEY: 'k', PORT: '1', SECRET, TEXT: 'x' };
 
-  test('does not depend on secrets nor on what belongs to one process', async () => {
+  test('does not depend on secrets nor on settings of one process', async () => {
     const { digest } = await loadConfig(file, env);
     const other = await loadConfig(file, { ...env, KEY: 'other', SECRET: OTHER_SECRET, PORT: '2' });
     expect(other.digest).toBe(digest);
   });
 
-  test('changes with what processes must agree on', async () => {
+  test('changes with each setting that processes must share', async () => {
     const { digest } = await loadConfig(file, env);
     expect((await loadConfig(file, { ...env, TEXT: 'y' })).digest).not.toBe(digest);
   });
@@ -427,7 +427,7 @@ test('the example config loads when the variables it names are set', async () =>
   expect(config.subscriptions.map(({ name }) => name)).toEqual(['treasury', 'order-1042', 'prices']);
 });
 
-test('a webhook with TLS files has what they hold, relative to the config file', async () => {
+test('a webhook with TLS files has their contents, relative to the config file', async () => {
   const { receivers } = await loadConfig(join(folder, 'webhook-with-tls.yaml'), {});
   const pem = (name: string): Promise<string> => readFile(join(folder, '../../tls', name), 'utf8');
   const [both, caOnly, none] = receivers.map((receiver) =>

@@ -50,13 +50,13 @@ test('a loaded config shows no secret, however it is printed', async () => {
   expectNoSecret(String(config.receivers.map((receiver) => Object.values(receiver).map(String))));
 });
 
-test('says of a variable that is set and empty that it is', async () => {
+test('names a variable that is set and empty', async () => {
   await expect(loadConfig(valid, { ...ENV, RPC_URL: '' })).rejects.toThrow(
     /found an empty value from \$\{RPC_URL\}, expected a URL like/,
   );
 });
 
-test('errors show no value of a variable and no value of a secret field, whatever is broken', async () => {
+test('errors show no value of a variable and no value of a secret field, for any mistake', async () => {
   const lines = (await readFile(valid, 'utf8')).replaceAll(/\$\{(\w+)\}/g, literalOrVariable).split('\n');
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-config-'));
   onTestFinished(() => rm(folder, { recursive: true }));

@@ -40,7 +40,7 @@ describe('expansion', () => {
     .filter((text) => !/^_*(wh|sk|pk|rk|gh|npm|xox|akia|eyj)/i.test(text));
   const plain = fc.string().map((text) => text.replaceAll('$', ''));
 
-  test('puts the value of a variable in its place and leaves the value as it is', () => {
+  test('replaces a variable with its value and does not expand the value', () => {
     fc.assert(
       fc.property(plain, name, fc.string(), plain, (before, variable, value, after) => {
         const env = { [variable]: value };
@@ -69,7 +69,7 @@ describe('expansion', () => {
     );
   });
 
-  test('leaves text without variables alone, and "$${" is a literal "${"', () => {
+  test('does not change text without variables, and "$${" is a literal "${"', () => {
     fc.assert(
       fc.property(plain, (text) => {
         expect(expandVariables(text, NOTHING).text).toBe(text);
@@ -129,7 +129,7 @@ describe('expansion', () => {
     expect(expandVariables(text, { env: { A: 'a', B: 'b' }, folder: '.' }).problems).not.toEqual([]);
   });
 
-  test('masking keeps the length and can be undone, whatever the text holds', () => {
+  test('masking retains the length and can be undone, for any text', () => {
     const pieces = fc.constantFrom(
       '${A}',
       '${A:-b c}',

@@ -39,7 +39,7 @@ test('a handler gets the event of its type', () => {
     });
 });
 
-test('what is no type of event is a mistake that the compiler finds', () => {
+test('an unknown type of event is a mistake that the compiler finds', () => {
   const consumer = createConsumer({ secrets: WEBHOOK_SECRET });
   // @ts-expect-error: a slip of the pen
   consumer.on('intent.fillled', () => undefined);
@@ -116,7 +116,7 @@ test('secrets that a function gives are replaced while it runs', async () => {
   expect(errors).toHaveLength(2);
 });
 
-test('a body that was parsed before is named as what it is', async () => {
+test('a body that was parsed before is reported as parsed', async () => {
   const errors: unknown[] = [];
   const consumer = createConsumer({ secrets: WEBHOOK_SECRET, onError: (error) => void errors.push(error) });
   const { headers } = signedRequest(renderedEvent());

@@ -45,7 +45,7 @@ describe('the account of a route', () => {
     expect(sums).toEqual({ shown: 6, due: 4, reported: 4, problems: [] });
   });
 
-  test('leaves out which events came where an answer was not used', () => {
+  test('does not check which events came where an answer was not used', () => {
     const account = { answers: ANSWERS, movedByMillionths: 5_000n, hasUnused: true };
     expect(accountRoute({ ...account, events: EVENTS.slice(0, 3) }).problems).toEqual([]);
     expect(accountRoute({ ...account, events: EVENTS.slice(1) }).problems).toHaveLength(1);
@@ -54,9 +54,9 @@ describe('the account of a route', () => {
   test.each([
     ['an event is missing', EVENTS.slice(0, 3)],
     ['an event was invented', [...EVENTS, event('moved', '1007', 5)]],
-    ['an event says another output', [event('available', '100', 1), ...EVENTS.slice(1)]],
+    ['an event has another output', [event('available', '100', 1), ...EVENTS.slice(1)]],
     ['a sequence has a gap', [...EVENTS.slice(0, 3), event('available', '1006', 5)]],
-  ])('says so when %s', (_, events) => {
+  ])('reports it when %s', (_, events) => {
     expect(problemsOf(events)).toHaveLength(1);
   });
 });

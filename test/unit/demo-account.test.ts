@@ -169,7 +169,7 @@ describe('the account finds', () => {
     });
   });
 
-  test('what the watcher cannot know in the end', () => {
+  test('the final state unknown to the watcher', () => {
     const transitions = [{ subject: SUBJECT, from: 'pending', to: 'settled', at: 1 }];
     const showing = showings([PENDING]);
     const input = {
@@ -206,7 +206,7 @@ describe('the account explains', () => {
     expect(sums({ ...run, apartMs: 5_000 }).problems).toHaveLength(1);
   });
 
-  test('an answer that was overtaken after long, of a subject of which the watcher says so', () => {
+  test('an answer that was overtaken after long, of a subject that the watcher reports as slow', () => {
     const reported = [REPORTED_PENDING, { ...SETTLED, from: 'pending' }];
     const run = { said: [PENDING, FILLED, SETTLED], reported, apartMs: 5_000 };
     const slackMsOf = (slow: string) => (subject: string) => (subject === slow ? 60_000 : 250);
@@ -217,7 +217,7 @@ describe('the account explains', () => {
     expect(sums({ ...run, slackMsOf: slackMsOf('intent:0x2') }).problems).toHaveLength(1);
   });
 
-  test('what was reported of nothing, for it was history', () => {
+  test('an event without a previous status, for that was history', () => {
     const run = { said: [PENDING, FILLED], reported: [{ ...REPORTED_FILLED }] };
     expect(sums({ ...run, rules: { historyBefore: 11 } })).toMatchObject({
       problems: [],
@@ -226,7 +226,7 @@ describe('the account explains', () => {
     expect(sums({ ...run, rules: { historyBefore: 10 } }).problems).toHaveLength(1);
   });
 
-  test('stale answers that were reported to nobody, and events of the clock', () => {
+  test('stale answers without an event, and events of the clock', () => {
     const reported: Reported[] = [
       { ...FILLED, from: null },
       { ...FILLED, from: 'filled', changes: [] },
@@ -237,7 +237,7 @@ describe('the account explains', () => {
     });
   });
 
-  test('an event of the clock about what the upstream has not shown yet', () => {
+  test('an event of the clock about a state that the upstream has not shown yet', () => {
     const ranOut: Reported = { ...UNKNOWN, from: 'unknown', changes: [] };
     const said = [UNKNOWN, FILLED, UNKNOWN, FILLED];
     expect(sums({ said, reported: [ranOut, { ...FILLED, from: 'unknown' }] })).toMatchObject({
@@ -252,7 +252,7 @@ describe('the account explains', () => {
     expect(sums({ said, reported: [ranOut, { ...FILLED, from: null }] }).problems).toHaveLength(1);
   });
 
-  test('a return to what was left at another time', () => {
+  test('a return to a former state at another time', () => {
     const review: Said = { status: 'awaiting_review', updatedAt: 30 };
     const said = [SETTLED, review, { ...review, updatedAt: 31 }, { ...SETTLED, updatedAt: 31 }];
     const reported: Reported[] = [
@@ -268,7 +268,7 @@ describe('the account explains', () => {
     expect(sums(atOneTime).problems).toHaveLength(1);
   });
 
-  test('a value that has gone back beside one that stays, once look-ups have confirmed it', () => {
+  test('a value that has gone back beside one that stays, once polls have confirmed it', () => {
     const of = (step: number, score: number): Said => ({ ...FILLED, more: { step, score } });
     const [first, second, third] = [of(1, 1), of(2, 2), of(1, 2)];
     const reported: Reported[] = [

@@ -221,7 +221,7 @@ describe('clocks and randomness in the domain', () => {
     expect(findImpurities(source)).toEqual([]);
   });
 
-  test('says in which line it is', () => {
+  test('states its line', () => {
     expect(findImpurities('/* a\n comment */\nconst a = 1;\nconst b = Date.now();\n')).toEqual([
       { line: 4, found: 'Date.now' },
     ]);

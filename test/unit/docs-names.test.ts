@@ -11,7 +11,7 @@ import { codeSpans } from '../support/markdown.ts';
 const root = resolve(import.meta.dirname, '../..');
 const read = (path: string): Promise<string> => readFile(resolve(root, path), 'utf8');
 
-test('docs/operations.md says what to do about every alert, and about no other', async () => {
+test('docs/operations.md has the remedy of every alert, and of no other', async () => {
   const rules = z
     .object({ groups: z.array(z.object({ rules: z.array(z.object({ alert: z.string().optional() })) })) })
     .parse(parse(await read('config/prometheus/rules.yml')));

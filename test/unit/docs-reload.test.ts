@@ -58,7 +58,7 @@ describe('docs/changing.md', async () => {
     new Set(chosen.flatMap(([change = '']) => codeSpans(change)));
   const restarts = cells.filter(([, effect = '']) => effect.startsWith('take a restart'));
 
-  test('names each key that takes a restart, and no other', () => {
+  test('names each key that needs a restart, and no other', () => {
     expect([...keysOf(restarts)].sort()).toEqual([...NEEDS_RESTART].sort());
   });
 

@@ -68,7 +68,7 @@ describe('quiet hours', () => {
     expect(plan(both, MIDNIGHT_MS, { joinedAtMs: NOON_MS, waiting: 100 })).toEqual(held);
   });
 
-  test('send one digest at their end, of what came in them', () => {
+  test('send one digest at their end, of all their events', () => {
     const over = { do: 'together', reason: 'quiet-is-over' };
     expect(plan(rules, MORNING_MS, { joinedAtMs: MIDNIGHT_MS, waiting: 2 })).toEqual(over);
     expect(
@@ -78,7 +78,7 @@ describe('quiet hours', () => {
     ).toEqual(over);
   });
 
-  test('hold what waited for its digest before them', () => {
+  test('hold events that waited for their digest before them', () => {
     const eveningMs = Date.parse('2026-11-20T21:50:00Z');
     const dueMs = eveningMs + DIGEST.everyMs;
     expect(plan(both, eveningMs, { joinedAtMs: eveningMs })).toMatchObject({ untilMs: dueMs });
@@ -90,7 +90,7 @@ describe('quiet hours', () => {
   });
 });
 
-test('whatever waits is due when the moment comes that it was instructed to wait for, and not in quiet hours', () => {
+test('a waiting event is due at the end of its instructed wait, and not in quiet hours', () => {
   const rules = fc.record({
     digest: fc.option(
       fc.record({

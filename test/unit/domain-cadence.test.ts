@@ -50,7 +50,7 @@ describe('learning', () => {
     expect(quantileSeconds(curve, 0.9) / p90).toBeLessThan(1.25);
   });
 
-  test('an end that fell between two looks is counted at the ages where it is likely', () => {
+  test('an end that fell between two polls is counted at the ages where it is likely', () => {
     const curve = expectedHazard({ medianSeconds: 25, sigma: 0.1, neverShare: 0.01 });
     const added = increments(curve, { fromSeconds: 0, toSeconds: 1_000, ended: true });
     const near = added.filter(({ bin }) => lowerEdge(bin) > 15 && lowerEdge(bin) < 35);
@@ -65,7 +65,7 @@ describe('learning', () => {
     expect(few / expected).toBeLessThan(1.05);
   });
 
-  test('what was seen long ago counts for less than what is seen now', () => {
+  test('an old observation counts for less than a new one', () => {
     const clock = { landmarkMs: 0, halfLifeMs: 1_000 };
     const expectation = { medianSeconds: 100, sigma: 0.8, neverShare: 0.01 };
     const curve = expectedHazard(expectation);
@@ -143,14 +143,14 @@ describe('the wait of a pending transfer', () => {
     expect(at(1) / at(4)).toBeCloseTo(2, 9);
   });
 
-  test('is in virtual time what it would be at a price of 1, where the hazard does not change', () => {
+  test('in virtual time equals the wait at a price of 1, where the hazard does not change', () => {
     for (const price of [0.01, 1, 9]) {
       expect(virtualSeconds({ terms: [], constant: 0.02, price })).toBeCloseTo(10, 9);
       expect(waitSeconds({ terms: [], constant: 0.02, price })).toBeCloseTo(10 * Math.sqrt(price), 9);
     }
   });
 
-  test('in virtual time shows what is near at a low price, and what is far at a high one', () => {
+  test('in virtual time reflects the near future at a low price, and the far one at a high price', () => {
     // A fill is likely in 20 s. While requests are cheap that is a long time, and no earlier poll is worth one.
     const virtual = (price: number): number =>
       virtualSeconds({
@@ -163,7 +163,7 @@ describe('the wait of a pending transfer', () => {
 });
 
 describe('the limits of a wait', () => {
-  test('grow to a tenth of the age, up to those of what is old', () => {
+  test('grow to a tenth of the age, up to those of old subjects', () => {
     expect(limitsAt(PENDING, 0)).toEqual({ leastSeconds: 1, mostSeconds: 30 });
     expect(limitsAt(PENDING, 300)).toEqual({ leastSeconds: 1, mostSeconds: 30 });
     expect(limitsAt(PENDING, 600)).toEqual({ leastSeconds: 1, mostSeconds: 60 });
@@ -206,7 +206,7 @@ describe('the choice of listings', () => {
   const deep = (count: number): UnderWay[] =>
     Array.from({ length: count }, () => ({ ...pending, onHead: false, hazard: 0.001 }));
 
-  test('watches what the head shows by the head', () => {
+  test('watches transfers on the head by the head', () => {
     const members = [{ ...pending }, { ...pending }, { ...pending }];
     expect(chooseListings(members, setting)).toEqual({
       listings: [{ listing: 'head', members }],
@@ -222,7 +222,7 @@ describe('the choice of listings', () => {
     });
   });
 
-  test('looks each up by itself where the upstream does not narrow, or no page would show more', () => {
+  test('polls each by itself where the upstream does not narrow, or no page would show more', () => {
     const members = deep(20);
     expect(chooseListings(members, { ...setting, narrows: false })).toEqual({
       listings: [],
@@ -231,7 +231,7 @@ describe('the choice of listings', () => {
     expect(chooseListings(deep(1), setting)).toEqual({ listings: [], single: deep(1) });
   });
 
-  test('does not narrow where the look-ups of what leaves would cost more than the page saves', () => {
+  test('does not narrow where the polls of departing transfers would cost more than the page saves', () => {
     const members = Array.from({ length: 2 }, () => ({ ...pending, onHead: false, hazard: 0.1 }));
     const cheap = chooseListings(members, { ...setting, price: 0.01 });
     const dear = chooseListings(members, { ...setting, price: 10 });
@@ -239,7 +239,7 @@ describe('the choice of listings', () => {
     expect(dear.single).toEqual(members);
   });
 
-  test('keeps the head for transfers that are still to come', () => {
+  test('retains the head for transfers that are still to come', () => {
     const arrivals = [
       { listing: 'head' as const, rate: 0.01, fillRate: 0, limits: { leastSeconds: 1, mostSeconds: 60 } },
     ];

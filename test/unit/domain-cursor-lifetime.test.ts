@@ -34,7 +34,7 @@ describe('the rate that would do', () => {
     });
   });
 
-  test('is taken for half of the age at which it was refused, where none was accepted', () => {
+  test('is half of the age at which it was refused, where none was accepted', () => {
     expect(neededRate({ ageMs: 10_000, sweepAgeMs: 0, acceptedMs: 0, pages: 4 })).toEqual({
       lifetimeSeconds: 5,
       pages: 1,

@@ -80,7 +80,7 @@ describe('first sight', () => {
     });
   });
 
-  test.each(['unknown', 'UNKNOWN'])('is nothing at all while the upstream says %s', (word) => {
+  test.each(['unknown', 'UNKNOWN'])('is nothing at all while the upstream answers %s', (word) => {
     for (const history of [true, false]) {
       expect(decide(null, answer(word, null), { ...EXACT, history })).toEqual({
         outcome: 'unchanged',
@@ -89,7 +89,7 @@ describe('first sight', () => {
     }
   });
 
-  test('keeps a status that nobody has heard of as it is written', () => {
+  test('stores an unknown status as it is written', () => {
     const decision = decide(null, answer('Re-Routing Now!', 100), EXACT);
     expect(decision).toMatchObject({
       outcome: 'first',
@@ -99,7 +99,7 @@ describe('first sight', () => {
   });
 });
 
-describe('what was stored as history', () => {
+describe('a state that was stored as history', () => {
   const history = known(answer('pending', 100, { txHash: '0x01' }), { sequence: 0, reported: false });
 
   test('stays silent while it is history for everybody', () => {
@@ -109,7 +109,7 @@ describe('what was stored as history', () => {
     });
   });
 
-  test('is reported as first sight to somebody for whom it is not, and an answer that omits a member takes none away', () => {
+  test('is reported as first sight to a subscription for which it is not, and an answer that omits a member removes none', () => {
     expect(decide(history, answer('pending', 100), EXACT)).toEqual({
       outcome: 'first',
       accepted: { status: 'pending', updatedAt: 100, record: history.record },
@@ -124,21 +124,21 @@ describe('what was stored as history', () => {
     });
   });
 
-  test('keeps its time when the first sight has none', () => {
+  test('retains its time when the first sight has none', () => {
     expect(decide(history, answer('pending', null), EXACT)).toMatchObject({
       outcome: 'first',
       accepted: { updatedAt: 100, record: { updatedAt: 100 } },
     });
   });
 
-  test('that has moved is a change, so that those to whom it was history hear of it too', () => {
+  test('that has moved is a change, so that subscriptions to which it was history get it too', () => {
     expect(decide(history, answer('filled', 200), EXACT)).toMatchObject({
       outcome: 'changed',
       transition: { type: 'intent.filled', previousStatus: 'pending' },
     });
   });
 
-  test('that has grown is a change under the name of its status, for nobody was notified the status yet', () => {
+  test('that has grown is a change under the name of its status, for the status was never reported', () => {
     expect(decide(history, answer('pending', 100, { destinationTx: { chainId: 1 } }), EXACT)).toMatchObject({
       outcome: 'changed',
       accepted: { record: { txHash: '0x01', destinationTx: { chainId: 1 } } },
@@ -165,17 +165,17 @@ describe('what was stored as history', () => {
   });
 });
 
-describe('an answer that tells nothing', () => {
+describe('an answer without news', () => {
   const pending = answer('pending', 100, { txHash: '0xAB', steps: [], intentHashes: ['0x1', '0x2'] });
 
   test.each<[string, UpstreamRecord]>([
     ['the same answer', pending],
-    ['members left out', answer('pending', 100)],
+    ['omitted members', answer('pending', 100)],
     [
       'members null, empty or an empty list',
       answer('pending', 100, { txHash: null, intentHashes: [], steps: null }),
     ],
-    ['the time left out', answer('pending', null, { txHash: '0xAB' })],
+    ['an omitted time', answer('pending', null, { txHash: '0xAB' })],
     ['a set in another order', answer('pending', 100, { intentHashes: ['0x2', '0x1'] })],
     ['a part of a set', answer('pending', 100, { intentHashes: ['0x2'] })],
     ['hex in another case', answer('pending', 100, { txHash: '0xab' })],
@@ -192,7 +192,7 @@ describe('an answer that tells nothing', () => {
     });
   });
 
-  test('gives a time to what had none without an event', () => {
+  test('adds a missing time without an event', () => {
     expect(decide(known(answer('pending', null)), answer('pending', 100), EXACT)).toMatchObject({
       outcome: 'unchanged',
       accepted: { updatedAt: 100, record: { updatedAt: 100 } },
@@ -217,7 +217,7 @@ describe('an answer that tells nothing', () => {
 describe('a change', () => {
   const pending = answer('pending', 100, { sourceTx: { txHash: '0x01' }, intentHashes: ['0x1'] });
 
-  test('of the status at a newer time takes the answer whole', () => {
+  test('of the status at a newer time stores the whole answer', () => {
     const record = answer('filled', 101, { destinationTx: { txHash: '0x02' } });
     expect(decide(known(pending), record, EXACT)).toEqual({
       outcome: 'changed',
@@ -233,7 +233,7 @@ describe('a change', () => {
     });
   });
 
-  test.each([100, null])('of the status forward at the time %s keeps what was known', (updatedAt) => {
+  test.each([100, null])('of the status forward at the time %s retains known members', (updatedAt) => {
     expect(decide(known(pending), answer('filled', updatedAt), EXACT)).toMatchObject({
       outcome: 'changed',
       accepted: { status: 'filled', updatedAt: 100, record: { ...pending.raw, status: 'filled' } },
@@ -241,7 +241,7 @@ describe('a change', () => {
     });
   });
 
-  test('comes from a page as well as from a look-up', () => {
+  test('comes from a page as well as from an exact poll', () => {
     expect(decide(known(pending), answer('filled', 101), PAGE)).toMatchObject({ outcome: 'changed' });
   });
 
@@ -263,9 +263,7 @@ describe('a change', () => {
     });
   });
 
-  test.each([
-    100, 101,
-  ])('to and from a word that nobody has heard of is a change like any other, at %s', (updatedAt) => {
+  test.each([100, 101])('to and from an unknown status is a change like any other, at %s', (updatedAt) => {
     expect(decide(known(pending), answer('Routing', updatedAt), EXACT)).toMatchObject({
       outcome: 'changed',
       transition: { type: 'intent.routing', status: 'Routing', skipped: false, regression: false },
@@ -321,7 +319,7 @@ describe('a change', () => {
 });
 
 describe('a subject whose answers carry no time', () => {
-  test('moves forward by its states, and what a step back says waits for confirmation', () => {
+  test('moves forward by its states, and a step back waits for confirmation', () => {
     const pending = gateway(VAULT, { vaultAddress: '0xbb', state: 'PENDING', amount: '5' });
     const published = gateway(VAULT, { vaultAddress: '0xbb', state: 'PUBLISHED' });
     expect(decide(known(pending), published, EXACT)).toMatchObject({
@@ -336,7 +334,7 @@ describe('a subject whose answers carry no time', () => {
     });
   });
 
-  test('grows by what it says and never shrinks', () => {
+  test('grows by its answers and never shrinks', () => {
     const job = gateway(JOB, { id: 'job-1', status: 'PENDING', permitTxHash: '0x1' });
     const more = gateway(JOB, { id: 'job-1', status: 'PENDING', permitTxHash: null, transferTxHash: '0x2' });
     expect(decide(known(job), more, EXACT)).toMatchObject({

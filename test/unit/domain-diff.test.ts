@@ -107,7 +107,7 @@ describe('values that differ', () => {
   });
 });
 
-describe('what an answer takes away', () => {
+describe('a member that an answer removes', () => {
   test.each<[string, JsonObject, JsonObject, string[]]>([
     ['null', { txHash: '0x1' }, { txHash: null }, ['txHash']],
     ['an empty text', { error: 'x' }, { error: '' }, ['error']],
@@ -126,7 +126,7 @@ describe('what an answer takes away', () => {
       { subStatuses: [sub(1)] },
       ['subStatuses'],
     ],
-  ])('is gone at a newer time and was not said at the same time: %s', (_, stored, said, paths) => {
+  ])('counts as removed at a newer time and as omitted at the same time: %s', (_, stored, said, paths) => {
     expect(changes(stored, said, 'replaces')).toEqual(paths);
     expect(merged(stored, said, 'replaces')).toEqual(said);
     expect(changes(stored, said, 'grows')).toEqual([]);
@@ -134,8 +134,8 @@ describe('what an answer takes away', () => {
   });
 });
 
-describe('what cannot be read', () => {
-  test('keeps what was stored and is no difference', () => {
+describe('an unreadable member', () => {
+  test('retains its stored value and is no difference', () => {
     for (const reading of BOTH) {
       const difference = diffRecords(
         { sourceTx: { chainId: 1 }, mood: 'good' },
@@ -146,7 +146,7 @@ describe('what cannot be read', () => {
     }
   });
 
-  test('is stored where nothing was stored, and what can be read later is a difference', () => {
+  test('is stored where nothing was stored, and its later readable value is a difference', () => {
     const first = diffRecords({}, { sourceTx: 'soon' }, { reading: 'grows', unreadable: ['sourceTx'] });
     expect(first).toEqual({ changes: [], merged: { sourceTx: 'soon' } });
     expect(changes(first.merged, { sourceTx: { chainId: 1 } }, 'grows')).toEqual(['sourceTx']);
@@ -181,7 +181,7 @@ describe('sub-statuses that have one name', () => {
 });
 
 describe('lists at one time', () => {
-  test('that go on keep what was known of their beginning', () => {
+  test('that go on retain the known members of their beginning', () => {
     const fulfilled = step('0x1', { transactions: { fulfilled: { chainId: 1, txHash: '0xf' } } });
     const said = { steps: [step('0x1'), step('0x2')] };
     expect(merged({ steps: [fulfilled] }, said, 'grows')).toEqual({ steps: [fulfilled, step('0x2')] });
@@ -201,7 +201,7 @@ describe('lists at one time', () => {
   });
 });
 
-describe('members named like what every object inherits', () => {
+describe('members named like an inherited member of every object', () => {
   test.each([
     'constructor',
     'toString',
@@ -219,10 +219,7 @@ describe('members named like what every object inherits', () => {
 });
 
 describe('sets within sets', () => {
-  test.each([
-    'subStatuses',
-    'intentHashes',
-  ])('are compared in good time, however deep they stand (%s)', (name) => {
+  test.each(['subStatuses', 'intentHashes'])('are compared in good time, at any depth (%s)', (name) => {
     const nest = (leaf: string): JsonObject => {
       let nested: JsonObject = { chainId: 1, state: leaf };
       for (let depth = 0; depth < 45; depth += 1) nested = { chainId: 1, [name]: [nested] };

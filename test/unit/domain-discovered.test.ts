@@ -64,12 +64,12 @@ describe('a token that the upstream lists', () => {
     ]);
   });
 
-  test('is known again once the upstream says what it said first', () => {
+  test('is known again once the upstream repeats its first answer', () => {
     const tokens = known([token()], [token({ decimals: 18 })], [token()]);
     expect(directory(tokens).token('8453', ADDRESS)).toEqual({ symbol: 'PUSD', decimals: 6 });
   });
 
-  test('counts less than what the config says', () => {
+  test('counts less than the config', () => {
     const named = {
       chains: [],
       tokens: [{ chainId: '8453', address: ADDRESS, symbol: 'OURS', decimals: 8 }],
@@ -90,14 +90,14 @@ describe('a chain that the upstream lists', () => {
     });
   });
 
-  test('with a name that no mail could show keeps the one that is built in, and its signer', () => {
+  test('with a name that no mail could show retains the built-in one, and its signer', () => {
     const { entries } = takeChains([{ ...chain, name: 'Base\r\nBcc: x@example.com' }]);
     expect(discoveredDirectory(COMMON, { chains: entries, tokens: [] }).chain('8453')?.name).toBe('Base');
     expect(quoteSigners(entries)).toEqual(new Map([[8453, '0xabc']]));
   });
 });
 
-test('whatever is listed, a token that is shown has the decimals of every entry of the last list that names it', () => {
+test('for any lists, a token that is shown has the decimals of every entry of the last list that names it', () => {
   const entry = fc.record({
     chainId: fc.integer({ min: -1, max: 3 }),
     address: fc.constantFrom(ADDRESS, ADDRESS.toLowerCase(), USDC),

@@ -23,8 +23,8 @@ function known(stored: readonly StoredTally[], estimates: Record<string, number>
 const medianOf = (knowledge: ReturnType<typeof known>, route: string): number =>
   10 * Math.round(quantileSeconds(knowledge.curve(route, 'pending'), 0.5) / 10);
 
-describe('how long a delivery takes by its quotes', () => {
-  test('is what is expected of the route before anything was seen, half as long again', () => {
+describe('the duration of a delivery by its quotes', () => {
+  test('is the expectation of the route before any observation, half as long again', () => {
     const knowledge = known([], { '1:10': 120, '1:59': 300 });
     expect(medianOf(knowledge, '1:10')).toBe(180);
     expect(medianOf(knowledge, '2:10')).toBe(40);
@@ -35,7 +35,7 @@ describe('how long a delivery takes by its quotes', () => {
     expect(medianOf(known([], { '1:10': 120, '1:59': 300, '11:1': 900 }), '1:*')).toBe(450);
   });
 
-  test('gives a time after which a transfer is overdue, and says nothing of other stages', () => {
+  test('gives a time after which a transfer is overdue, and has no effect on other stages', () => {
     const knowledge = known([], { '1:10': 20 });
     expect(knowledge.p99Seconds('1:10', 'pending')).toBeGreaterThan(250);
     expect(knowledge.p99Seconds('1:10', 'pending')).toBeLessThan(350);

@@ -86,7 +86,7 @@ describe('patterns of events', () => {
 });
 
 describe('an event', () => {
-  test('carries what the transition says', () => {
+  test('carries the facts of the transition', () => {
     expect(makeEvent(PARTS)).toEqual({
       id: expect.stringMatching(/^evt_[0-9a-f]{40}$/),
       type: 'intent.filled',
@@ -121,13 +121,13 @@ describe('an event', () => {
       },
       900,
     ],
-  ])('says how long a subject has waited that %s', (_, parts, seconds) => {
+  ])('states the waiting time of a subject that %s', (_, parts, seconds) => {
     const { data } = makeEvent({ ...PARTS, waitingSince: 1_763_638_236, ...parts });
     expect(data.elapsedSeconds).toBe(seconds);
     expect(Object.hasOwn(data, 'elapsedSeconds')).toBe(seconds !== undefined);
   });
 
-  test('says skipped and regression only where they are true', () => {
+  test('has skipped and regression only where they are true', () => {
     const { data } = makeEvent({ ...PARTS, transition: { ...TRANSITION, skipped: true, regression: true } });
     expect(data).toMatchObject({ skipped: true, regression: true });
     expect(Object.keys(makeEvent(PARTS).data)).not.toEqual(expect.arrayContaining(['skipped']));
@@ -152,7 +152,7 @@ describe('an event', () => {
     expect(makeEvent({ ...PARTS, ...other }).id).not.toBe(makeEvent(PARTS).id);
   });
 
-  test('keeps the parts of an id apart', () => {
+  test('distinguishes the parts of an id', () => {
     expect(eventId(['ab', 'c'])).not.toBe(eventId(['a', 'bc']));
     expect(eventId(['a","b'])).not.toBe(eventId(['a', 'b']));
   });
@@ -178,7 +178,7 @@ describe('an event as a receiver gets it', () => {
   ]);
   const render = (...roots: string[]) => renderEvent(makeEvent(PARTS), roots, subscriptions);
 
-  test('merges metadata in the order of the config, whatever the order of the claims', () => {
+  test('merges metadata in the order of the config, for any order of the claims', () => {
     const roots = ['a-third|intent:0xaa', 'c-first|wallet:0x1', 'b-second|wallet:0x2'];
     for (const order of [roots, [...roots].reverse()]) {
       expect(render(...order).data).toMatchObject({
@@ -188,7 +188,7 @@ describe('an event as a receiver gets it', () => {
     }
   });
 
-  test("shows nobody else's wallets, subscriptions or metadata", () => {
+  test('shows only its own wallets, subscriptions and metadata', () => {
     const text = JSON.stringify(render('c-first|wallet:0x1'));
     expect(text).not.toContain('secret');
     expect(text).not.toContain('second');
@@ -220,14 +220,14 @@ describe('an event as a receiver gets it', () => {
     }
   });
 
-  test('keeps id, type, time and facts of the event', () => {
+  test('retains id, type, time and facts of the event', () => {
     const event = makeEvent(PARTS);
     const { id, type, timestamp, data } = render('c-first|wallet:0x1');
     expect({ id, type, timestamp }).toEqual({ id: event.id, type: event.type, timestamp: event.timestamp });
     expect(data).toMatchObject(event.data);
   });
 
-  test('leaves the configured metadata as it is', () => {
+  test('does not change the configured metadata', () => {
     render('c-first|wallet:0x1', 'a-third|wallet:0x1');
     expect(subscriptions.get('c-first')?.metadata).toEqual({ team: 'first', own: 'yes' });
   });

@@ -97,7 +97,7 @@ describe('against the own distribution of the sandbox', () => {
 
   test.for([
     0, 10, 30, 60, 120,
-  ])('of those still pending after %i s as many fill in time as was said', (age) => {
+  ])('of those still pending after %i s as many fill in time as predicted', (age) => {
     hold(knowledge, others, { age, tolerance: 0.05 });
   });
 
@@ -109,7 +109,7 @@ describe('against the own distribution of the sandbox', () => {
     hold(learnedFrom(faster(lives(13, 300)), 1), faster(others), { age, tolerance: 0.07 });
   });
 
-  test('nothing is said of one that has most likely been removed', () => {
+  test('no time is given for one that has most likely been removed', () => {
     const nowMs = START_MS + 3_600_000;
     expect(expectedBy({ subject: INTENT, snapshot: pendingAt(START_MS), nowMs }, knowledge.ends)).toBe(null);
   });
@@ -143,7 +143,7 @@ function hold(
   expect(Math.abs(found.halfOfFilled - 0.5), JSON.stringify(found)).toBeLessThan(2 * tolerance);
 }
 
-describe('what is waited for', () => {
+describe('the expected status', () => {
   const curve = expectedHazard(WATCH_RULES.pending.expectation);
   const ends = () => ({ usual: curve, failed: curve.map(() => 1e-7) });
   const reported = (subject: SubjectId, status: string, known: () => ReturnType<typeof ends> | null = ends) =>
@@ -167,7 +167,7 @@ describe('what is waited for', () => {
     expect(reported(subject, status)?.status).toBe(next);
   });
 
-  test('is not said while too little was seen', () => {
+  test('is not given with too few observations', () => {
     expect(reported(INTENT, 'pending', () => null)).toBe(null);
     const few = knowledgeOf([], { rules: WATCH_RULES, arrivals: ARRIVAL_RULE, nowMs: START_MS });
     expect(few.ends('1:10', 'pending')).toBe(null);

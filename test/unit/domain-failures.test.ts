@@ -33,13 +33,13 @@ function typeOf(before: JsonObject, after: JsonObject, unreadable: string[] = []
   return decision.outcome === 'changed' ? decision.transition.type : null;
 }
 
-describe('what happens while the status stands', () => {
+describe('a change within one status', () => {
   test.each<[string, JsonObject, JsonObject, string | null]>([
     ['a step fails', { steps: [STEP] }, { steps: [FAILED] }, 'step_failed'],
     ['a step comes that has failed', { steps: [STEP] }, { steps: [STEP, FAILED] }, 'step_failed'],
     ['a second step fails', { steps: [FAILED, STEP] }, { steps: [FAILED, FAILED] }, 'step_failed'],
     [
-      'a word of no table for a failure',
+      'a status of no table for a failure',
       { steps: [STEP] },
       { steps: [{ ...STEP, status: 'sad' }] },
       'updated',
@@ -51,7 +51,7 @@ describe('what happens while the status stands', () => {
       'updated',
     ],
     ['a step recovers', { steps: [FAILED] }, { steps: [STEP] }, 'updated'],
-    ['a failed step says more', { steps: [FAILED] }, { steps: [{ ...FAILED, gas: '1' }] }, 'updated'],
+    ['a failed step shows more', { steps: [FAILED] }, { steps: [{ ...FAILED, gas: '1' }] }, 'updated'],
     [
       'a sub-status fails',
       { subStatuses: [SUB] },
@@ -65,7 +65,7 @@ describe('what happens while the status stands', () => {
       null,
     ],
     [
-      'another sub-status says more beside a failed one',
+      'another sub-status shows more beside a failed one',
       { subStatuses: [{ ...SUB, state: 'failed' }, OTHER_SUB] },
       {
         subStatuses: [
@@ -107,7 +107,7 @@ describe('what happens while the status stands', () => {
   });
 });
 
-describe('a job that says no status', () => {
+describe('a job without a status', () => {
   const subject = gatewayJobId('7');
   const context = { nowMs: (T + 2) * 1_000, exact: true, history: false, confirmAfterMs: 1 };
   const raw = (more: JsonObject) => ({
@@ -122,7 +122,7 @@ describe('a job that says no status', () => {
   test.each<[string, JsonObject, string]>([
     ['with an error text', { id: '7', error: 'no gas' }, 'gasless.error'],
     ['without one', { id: '7', amount: '1' }, 'gasless.updated'],
-  ])('%s, is reported at first sight as what it is', (_, record, type) => {
+  ])('%s, is reported at first sight by its facts', (_, record, type) => {
     expect(decide(null, raw(record), context)).toMatchObject({
       outcome: 'first',
       transition: { type, status: '' },

@@ -57,7 +57,7 @@ describe('chains', () => {
     ['the destination of a step that is not done', ['10'], steps, true],
     ['neither end of a step that is not done', ['1'], steps, false],
     ['an end that is not known yet', ['1'], source, true],
-    ['a record that says nothing', ['1'], {}, true],
+    ['a record without facts', ['1'], {}, true],
     ['a record of another shape', ['1'], { sourceTx: 'none', destinationTx: [8453] }, true],
   ])('%s', (_, chains, record, expected) => {
     expect(passes({ chains }, record)).toBe(expected);

@@ -43,7 +43,7 @@ describe('the route of a record', () => {
   });
 });
 
-describe('what a poll tells', () => {
+describe('the observation of a poll', () => {
   const look = {
     subject: intentId('0xaa'),
     before: SNAPSHOT,
@@ -52,7 +52,7 @@ describe('what a poll tells', () => {
     nowMs: NOW_MS,
   };
 
-  test('is how long a stage has been open since the poll before, whichever that was', () => {
+  test('is the time that a stage has been open since the poll before', () => {
     const route = '8453:10';
     // The upstream's second began 60 s ago: the change was half a second later, on average.
     const open = { fromSeconds: 54.5, toSeconds: 59.5, ended: false };
@@ -68,7 +68,7 @@ describe('what a poll tells', () => {
     ['expired', false],
     ['refundable', false],
     ['failed', false],
-  ] as const)('and that it ended, if what was waited for came: %s is %s', ([status, ended]) => {
+  ] as const)('includes the end, if the expected status came: %s is %s', ([status, ended]) => {
     expect(observed({ ...look, status })).toMatchObject({ interval: { ended }, failed: !ended });
   });
 
@@ -83,7 +83,7 @@ describe('what a poll tells', () => {
   });
 });
 
-describe('what is known of a route', () => {
+describe('the learned model of a route', () => {
   const rules = WATCH_RULES;
   const tally = (route: string, ends: number, landmarkMs = NOW_MS): StoredTally => {
     const zeros = AGE_BINS.map(() => 0);
@@ -103,14 +103,14 @@ describe('what is known of a route', () => {
     expect(rate([], '1:2')).toBe(expected);
   });
 
-  test('is what was seen on all routes, until 20 ends were seen on this one', () => {
+  test('is that of all routes, until 20 ends were seen on this one', () => {
     const all = tally('*', 1_000);
     expect(rate([all, tally('1:2', 0)], '3:4')).toBeGreaterThan(5 * expected);
     expect(rate([all, tally('1:2', 19)], '1:2')).toBe(rate([all], '3:4'));
     expect(rate([all, tally('1:2', 21)], '1:2')).toBeLessThan(rate([all], '3:4'));
   });
 
-  test('fades: what was seen a day ago counts half', () => {
+  test('fades: an observation a day ago counts half', () => {
     const stored = [tally('1:2', 100)];
     const later = knowledgeOf(stored, {
       rules,
@@ -121,7 +121,7 @@ describe('what is known of a route', () => {
     expect(rate(stored, '1:2', NOW_MS + LEARNED_HALF_LIFE_MS)).toBeLessThan(rate(stored, '1:2'));
   });
 
-  test('says how often new transfers come to a usual wallet, the more surely the more were seen', () => {
+  test('states the rate of new transfers at a usual wallet, the more surely the more were seen', () => {
     const zeros = AGE_BINS.map(() => 0);
     const usual = (seen: number, watchedSeconds: number) =>
       knowledgeOf(

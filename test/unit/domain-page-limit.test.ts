@@ -46,7 +46,7 @@ describe('the limit of the first page of a listing', () => {
 describe('a listing whose first record is too large', () => {
   const blocked = afterTooLarge(1, T0_MS);
 
-  test('is requested with a limit of 1, and is blocked until a page can be read, or nobody tried for ten minutes', () => {
+  test('is requested with a limit of 1, and is blocked until a page can be read, or it was not tried for ten minutes', () => {
     expect(effectiveLimit(blocked, T0_MS + 5 * MINUTE_MS)).toBe(1);
     expect(isBlocked(blocked, T0_MS + 10 * MINUTE_MS)).toBe(true);
     expect(isBlocked(blocked, T0_MS + 11 * MINUTE_MS)).toBe(false);

@@ -9,10 +9,10 @@ test.each<[string, JsonObject, string, JsonObject]>([
   ['a member whose name has a dot', { 'a.b': { c: 3 }, a: { x: 1 } }, 'a.b.c', { 'a.b.c': 3 }],
   ['a member whose name has a bracket', { 'a[0]': 4, a: [] }, 'a[0]', { 'a[0]': 4 }],
   ['the member with the longer name', { 'a.b': 5, a: { b: 6 } }, 'a.b', { 'a.b': 5 }],
-  ['what is not there', { a: { c: 1 } }, 'a.b', {}],
-  ['what every object inherits', {}, 'constructor', {}],
-  ['what is beyond the end of a list', { a: [1] }, 'a[3]', {}],
-  ['what is too long to keep', { a: 'x'.repeat(1_500) }, 'a', { a: null }],
+  ['a missing member', { a: { c: 1 } }, 'a.b', {}],
+  ['an inherited member', {}, 'constructor', {}],
+  ['a place beyond the end of a list', { a: [1] }, 'a[3]', {}],
+  ['a text too long to store', { a: 'x'.repeat(1_500) }, 'a', { a: null }],
 ])('%s is found at its path', (_, record, path, expected) => {
   expect(valuesAt(record, [path])).toEqual(expected);
 });

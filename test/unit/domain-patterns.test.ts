@@ -58,7 +58,7 @@ test('the distance of two texts is the number of edits', () => {
   expect([editDistance('', 'abc'), editDistance('abc', ''), editDistance('a', 'a')]).toEqual([3, 3, 0]);
 });
 
-test('a `*` of a glob stands for any run of characters', () => {
+test('a `*` of a glob matches any run of characters', () => {
   expect([globDistance('*.filled', 'intent.filled'), globDistance('int*.fild', 'intent.filled')]).toEqual([
     0, 2,
   ]);

@@ -17,14 +17,14 @@ const sub = (state: string, quote: string) => ({ chainId: 1, quoteIds: [quote], 
 
 /** States of a subject in their order, and their number of events. */
 const STATES: [name: string, subject: SubjectId, states: Answer[]][] = [
-  ['a job that comes to a word of no table', JOB, [{ status: 'PENDING' }, { status: 'BROADCASTING' }]],
-  ['a vault that comes to a word of no table', VAULT, [{ status: 'PENDING' }, { status: 'SWEEPING' }]],
+  ['a job that comes to a status of no table', JOB, [{ status: 'PENDING' }, { status: 'BROADCASTING' }]],
+  ['a vault that comes to a state of no table', VAULT, [{ status: 'PENDING' }, { status: 'SWEEPING' }]],
   [
-    'three words of no table',
+    'three statuses of no table',
     JOB,
     [{ status: 'QUEUED' }, { status: 'BROADCASTING' }, { status: 'CONFIRMING' }],
   ],
-  ['words off the usual path', VAULT, [{ status: 'EXPIRED_UNFUNDED' }, { status: 'FUNDING_DETECTED' }]],
+  ['statuses off the usual path', VAULT, [{ status: 'EXPIRED_UNFUNDED' }, { status: 'FUNDING_DETECTED' }]],
   [
     'a transaction that is replaced',
     JOB,
@@ -69,7 +69,7 @@ const STATES: [name: string, subject: SubjectId, states: Answer[]][] = [
 ];
 
 describe('replicas of which one lags', () => {
-  test.each(STATES)('tell each state once, however often they alternate: %s', (_, subject, states) => {
+  test.each(STATES)('report each state once, for any number of alternations: %s', (_, subject, states) => {
     for (const exact of [true, false]) {
       const followed = new Followed(subject);
       for (const [index, state] of states.entries()) {
@@ -97,7 +97,7 @@ describe('replicas of which one lags', () => {
     expect(followed.snapshot?.record).toEqual(record);
   });
 
-  test('are seen through in another case of the word, and of hex', () => {
+  test('are seen through in another letter case of the status, and of hex', () => {
     const followed = new Followed(JOB);
     followed.look({ status: 'Queued', more: { transferTxHash: '0xAb' } });
     followed.look({ status: 'CONFIRMING', more: { transferTxHash: '0xcd' } });
@@ -119,7 +119,7 @@ describe('replicas of which one lags', () => {
     });
   });
 
-  test('are seen through where what they show was history', () => {
+  test('are seen through where their values were history', () => {
     const followed = new Followed(JOB);
     followed.look({ status: 'QUEUED' }, { history: true });
     followed.look({ status: 'BROADCASTING' }, { history: true });
@@ -127,7 +127,7 @@ describe('replicas of which one lags', () => {
     expect(followed.types).toEqual(['gasless.broadcasting']);
   });
 
-  test('are seen through after the upstream forgot the subject for a while', () => {
+  test('are seen through after the upstream lacked the subject for a while', () => {
     const followed = new Followed(JOB);
     followed.look({ status: 'QUEUED' });
     followed.look({ status: 'BROADCASTING' });
@@ -162,7 +162,7 @@ describe('a genuine return', () => {
     }
   });
 
-  test('is reported within a minute as well where the tables know the words', () => {
+  test('is reported within a minute as well where the tables have the statuses', () => {
     const followed = new Followed(VAULT);
     followed.look({ status: 'FUNDING_DETECTED' });
     expect(secondsUntilReported(followed, { status: 'PENDING' })).toBe(45);
@@ -180,7 +180,7 @@ describe('a genuine return', () => {
     expect(followed.reported.at(-1)).toMatchObject({ type: 'gasless.queued', regression: true });
   });
 
-  test('is reported at once at a newer time, and what was left before that is removed', () => {
+  test('is reported at once at a newer time, and the former state before that is removed', () => {
     const followed = new Followed(JOB);
     followed.look({ ...queued, updatedAt: 100 });
     followed.look({ ...sent, updatedAt: 100 });
@@ -189,7 +189,7 @@ describe('a genuine return', () => {
     expect(followed.look({ ...sent, updatedAt: 101 }).outcome).toBe('changed');
   });
 
-  test('is not reported while a poll between shows what is known', () => {
+  test('is not reported while a poll between shows the known state', () => {
     const followed = new Followed(JOB);
     followed.look(queued);
     followed.look(sent);
@@ -200,7 +200,7 @@ describe('a genuine return', () => {
     expect(followed.reported).toHaveLength(2);
   });
 
-  test('stays unconfirmed by what returned, also while other members go on', () => {
+  test('stays unconfirmed by the returned value, also while other members go on', () => {
     const followed = new Followed(JOB);
     followed.look(queued);
     followed.look(sent);
@@ -232,7 +232,7 @@ describe('a genuine return', () => {
     ]);
   });
 
-  test('takes back what the state had left out, and that is doubted when it comes again', () => {
+  test('restores the values that the state had omitted, and a repeat of the return is doubted', () => {
     const followed = new Followed(JOB);
     const done = { status: 'BROADCASTING', more: { transferTxHash: '0xa', intentHashes: ['0x1', '0x2'] } };
     followed.look({ status: 'QUEUED', more: { intentHashes: ['0x1'] } });
@@ -248,7 +248,7 @@ describe('a genuine return', () => {
   });
 });
 
-describe('what is remembered of former values', () => {
+describe('the memory of former values', () => {
   test('is nothing while a record only grows', () => {
     const followed = new Followed(JOB);
     followed.look({ status: 'QUEUED', more: { intentHashes: ['0x1'] } });
@@ -256,7 +256,7 @@ describe('what is remembered of former values', () => {
     expect(followed.snapshot?.former).toEqual([]);
   });
 
-  test('is bounded, the latest kept, and of one change the status before all else', () => {
+  test('is bounded, retains the latest, and of one change the status before all else', () => {
     const followed = new Followed(JOB);
     const wide = (round: number) =>
       Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`member${index}`, `${round}`]));
@@ -267,7 +267,7 @@ describe('what is remembered of former values', () => {
     expect(followed.look({ status: 'WORD19', more: wide(18) })).toMatchObject({ outcome: 'stale' });
   });
 
-  test('keeps up with a member that changes for ever', () => {
+  test('can follow a member that changes for ever', () => {
     const followed = new Followed(JOB);
     for (let round = 0; round < 1_000; round += 1) followed.look({ status: 'QUEUED', more: { beat: round } });
     expect(followed.snapshot?.former).toHaveLength(128);

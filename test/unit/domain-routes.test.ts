@@ -45,7 +45,7 @@ function tell(
 const quotes = (...outputs: string[]): RouteQuote[] => outputs.map((output) => quoteOf(output));
 
 describe('the events of a route', () => {
-  test('tell when it can be had, when its price has moved, and when it cannot be had', () => {
+  test('report that it is available, that its price has moved, and that it is unavailable', () => {
     const { events } = tell([
       quotes('99000000', '98000000'),
       quotes('99100000'),
@@ -62,11 +62,11 @@ describe('the events of a route', () => {
     ]);
   });
 
-  test('begin with unavailable where nobody quotes', () => {
+  test('begin with unavailable where no solver quotes', () => {
     expect(tell([[]]).events).toEqual(['route.unavailable null (was null)']);
   });
 
-  test('tell a slow drift, held against what was reported and not against the last answer', () => {
+  test('report a slow drift, compared with the last reported price and not with the last answer', () => {
     const { events } = tell(
       ['100000000', '99600000', '99200000', '98999999', '98500000'].map((o) => quotes(o)),
     );
@@ -91,12 +91,12 @@ describe('the events of a route', () => {
     ]);
   });
 
-  test('do not tell a move of just the share', () => {
+  test('do not report a move of just the share', () => {
     expect(tell([quotes('100000000'), quotes('99000000')]).events).toHaveLength(1);
     expect(tell([quotes('100000000'), quotes('101000001')]).events).toHaveLength(2);
   });
 
-  test('hold amounts that no floating-point number tells apart against each other to the last digit', () => {
+  test('compare to the last digit amounts that no floating-point number distinguishes', () => {
     const least = { ...ROUTE, movedBy: 0.000001 };
     const at = (output: string) => ({ definition: least, quotes: quotes(output) });
     const first = at('1000000000000000000000000');
@@ -113,7 +113,7 @@ describe('the events of a route', () => {
     expect(readRoute(snapshot?.record ?? {})).toMatchObject({ fillEstimateSeconds: 90 });
   });
 
-  test('tell the route anew when the config gives its name another meaning', () => {
+  test('report the route anew when the config gives its name another meaning', () => {
     const definition = { ...ROUTE, amount: '200000000' };
     const { events } = tell([quotes('99000000'), { definition, quotes: quotes('99000001') }]);
     expect(events).toEqual(['route.available 99000000 (was null)', 'route.available 99000001 (was null)']);
@@ -129,7 +129,7 @@ describe('the events of a route', () => {
     expect(events).toEqual(['route.available 100000000 (was null)', 'route.moved 99500000 (was 100000000)']);
   });
 
-  test('name what changed, never the quote itself', () => {
+  test('name the changed facts, never the quote itself', () => {
     const { snapshot } = tell([quotes('99000000')]);
     const decision = decide(snapshot, routeRecord(ROUTE, quotes('90000000')), CONTEXT);
     expect(decision).toMatchObject({
@@ -164,7 +164,7 @@ describe('the record of a route', () => {
     expect(routeRecord(ROUTE, all).raw.solvers).toBe(4);
   });
 
-  test('sums fees per token, and tells their share of the amount', () => {
+  test('sums fees per token, and states their share of the amount', () => {
     const fees = [
       fee('20000', USDC_BASE),
       fee('30000', USDC_BASE.toUpperCase().replace('0X', '0x')),
@@ -192,7 +192,7 @@ describe('the record of a route', () => {
     expect(routeRecord({ ...ROUTE, amount: '3' }, quotes('1')).raw.outputPerInput).toBe('0.333333333333');
   });
 
-  test('leaves out fees that are no amount together', () => {
+  test('omits fees that are no amount together', () => {
     const fees = [fee('9'.repeat(78), USDC_BASE), fee('1', USDC_BASE), fee('7', USDC_OPTIMISM)];
     const answer = [quoteOf('50000000', { fees })];
     expect(readRoute(routeRecord(ROUTE, answer).raw)?.fees.map(({ amount }) => amount)).toEqual(['7']);
@@ -211,7 +211,7 @@ describe('the record of a route', () => {
     expect(ratioWith(8, 18)).toBe('0.0000005');
   });
 
-  test('leaves out encodedRoute, and a quote that is long even so', () => {
+  test('omits encodedRoute, and a quote that is long even so', () => {
     const long = quoteOf('99000000');
     const raw: JsonObject = { ...long.raw, note: 'x'.repeat(15_000) };
     const { quote } = routeRecord(ROUTE, [long]).raw;
@@ -221,7 +221,7 @@ describe('the record of a route', () => {
     expect(routeRecord(ROUTE, [{ ...long, raw }]).raw).toMatchObject({ quote: null, output: '99000000' });
   });
 
-  test('stays below 20 kB whatever a solver says', () => {
+  test('stays below 20 kB for any answer of a solver', () => {
     const fees = Array.from({ length: 5_000 }, (_, index) =>
       fee('1', `0x${index.toString(16)}`.padEnd(99, '0')),
     );

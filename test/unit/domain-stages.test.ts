@@ -115,7 +115,7 @@ describe('the next snapshot', () => {
   test.each([
     'pending',
     'PENDING',
-  ])('keeps stage, flags and age in the same status (%s), and confirms what was unconfirmed', (status) => {
+  ])('retains stage, flags and age in the same status (%s), and confirms the unconfirmed state', (status) => {
     const before = snapshot('pending', {
       pendingSince: 50,
       flags: ['overdue:1000'],
@@ -133,7 +133,7 @@ describe('the next snapshot', () => {
     });
   });
 
-  test('clears flags when the status changes, and keeps since when it was under way', () => {
+  test('clears flags when the status changes, and retains the start of its pending time', () => {
     const before = snapshot('pending', {
       pendingSince: 50,
       flags: ['overdue:1000'],
@@ -159,7 +159,7 @@ describe('the next snapshot', () => {
     expect(next.pendingSince).toBe(50);
   });
 
-  test('counts the age of what carries no time from when it was seen, in whole seconds', () => {
+  test('counts the age of a record without a time from its observation, in whole seconds', () => {
     const timeless = { status: 'FUNDING_DETECTED', updatedAt: null, record: {} };
     const context = { subject: VAULT, nowMs: NOW_MS + 999, event: true };
     expect(nextSnapshot(snapshot('PENDING'), timeless, context).pendingSince).toBe(NOW_SECONDS);
@@ -174,7 +174,7 @@ function clock(
   return { overdue: overdueAfterMs.map((ms) => ({ after: ms, ms })), warnBeforeMs, imported };
 }
 
-describe('what the clock brings about', () => {
+describe('an event of the clock', () => {
   const deadline = NOW_SECONDS + 60;
   const vault = snapshot('PENDING', { record: { state: 'PENDING', deadline } });
 
@@ -254,7 +254,7 @@ describe('what the clock brings about', () => {
     ]);
   });
 
-  test('is overdue by what was learned as well, under a flag that does not move with what is learned', () => {
+  test('is overdue by the learned times as well, under a flag that does not change with them', () => {
     const pending = snapshot('pending', { pendingSince: 100 });
     const learned = (ms: number) => ({ ...clock([]), overdue: [{ after: 'learned' as const, ms }] });
     expect(timedMoments(INTENT, pending, learned(90_000))).toMatchObject([
@@ -264,7 +264,7 @@ describe('what the clock brings about', () => {
     expect(timedMoments(INTENT, reported, learned(95_000))).toEqual([]);
   });
 
-  test('is never overdue for what is not under way', () => {
+  test('is never overdue for a subject that is not under way', () => {
     expect(timedMoments(INTENT, snapshot('filled', { pendingSince: 100 }), clock([1_000]))).toEqual([]);
     expect(timedMoments(QUOTE, snapshot('active', { pendingSince: 100 }), clock([1_000]))).toEqual([]);
     expect(timedMoments(INTENT, snapshot('pending'), clock([1_000]))).toEqual([]);
@@ -288,7 +288,7 @@ describe('the end of an imported quote', () => {
     timedMoments(QUOTE, found, context).map(({ atMs, event }) => [atMs, event.transition.type]);
   const expired: [number, string][] = [[(NOW_SECONDS + 60) * 1_000, 'quote.expired']];
 
-  test('is the moment that it says itself, while it is not funded or was never shown', () => {
+  test('is the time in the quote itself, while it is not funded or was never shown', () => {
     expect(moments(snapshot('active'))).toEqual(expired);
     expect(moments(snapshot('Active'))).toEqual(expired);
     expect(moments(unseenSnapshot(NOW_MS))).toEqual(expired);
@@ -308,7 +308,7 @@ describe('the end of an imported quote', () => {
     expect(moments(snapshot('active'), invalid)).toEqual([]);
   });
 
-  test('comes once in its life, in whatever status it was reported', () => {
+  test('comes once in its life, in any reported status', () => {
     const reported = { ...unseenSnapshot(NOW_MS), flags: ['quote:expired'] };
     expect(moments(reported)).toEqual([]);
     const shown = { status: 'active', updatedAt: NOW_SECONDS, record: {} };
@@ -319,7 +319,7 @@ describe('the end of an imported quote', () => {
   test.each([
     'submitted',
     'refilled',
-  ])('does not come once it was seen %s, whatever is said later', (status) => {
+  ])('does not come once it was seen %s, after any later answer', (status) => {
     expect(moments(snapshot(status))).toEqual([]);
     const context = { subject: QUOTE, nowMs: NOW_MS, event: true };
     const funded = nextSnapshot(snapshot('active'), { status, updatedAt: NOW_SECONDS, record: {} }, context);
@@ -398,7 +398,7 @@ describe('the next poll', () => {
     expect(of(VAULT, 'FUNDING_DETECTED').latestMs).toBe(30_000);
   });
 
-  test('of what the upstream has not shown comes soon, and more rarely the longer nothing is shown', () => {
+  test('of a subject that the upstream has not shown comes soon, and more rarely the longer nothing is shown', () => {
     const unseen = (ageMs: number) => next({ snapshot: null, namedAtMs: NOW_MS - ageMs });
     expect(unseen(0).virtualSeconds).toBeCloseTo(5, 6);
     expect(unseen(0)).toMatchObject({ latestMs: null, unseen: true });
@@ -431,7 +431,7 @@ describe('the next poll', () => {
     }
   });
 
-  test('is asked for a second after a time that the clock brings about; one that has passed counts no more', () => {
+  test('is made a second after the next event of the clock; a past one counts no more', () => {
     const at = (...alarmsMs: number[]) => next({ snapshot: snapshot('refundable'), alarmsMs }).alarmMs;
     expect(at(NOW_MS + 3_000, NOW_MS + 8_000)).toBe(4_000);
     expect(at(NOW_MS + 90_000)).toBe(91_000);
@@ -475,7 +475,7 @@ describe('tracking', () => {
     expect(ended(status, ageMs)).toBe(expected);
   });
 
-  test('ends where the config says, in place of the built-in statuses of that kind alone', () => {
+  test('ends at the statuses of the config, in place of the built-in statuses of that kind alone', () => {
     expect(ended('FILLED', 0, { intent: ['filled'] })).toBe(true);
     expect(ended('settled', 0, { intent: ['filled'] })).toBe(false);
     expect(ended('settled', 7 * DAY_MS, { intent: ['filled'] })).toBe(true);

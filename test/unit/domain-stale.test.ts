@@ -57,7 +57,7 @@ describe('a stale answer', () => {
     expect(decide(known(filled), record, EXACT)).toEqual({ outcome: 'stale', reason, unconfirmed });
   });
 
-  test('keeps the clock running while exact polls repeat it', () => {
+  test('retains the running clock while exact polls repeat it', () => {
     const sinceMs = NOW_MS - TEN_MINUTES_MS + 1;
     const snapshot = known(filled, { unconfirmed: { key: 'filled@99', sinceMs } });
     expect(decide(snapshot, answer('filled', 99), EXACT)).toEqual({
@@ -105,7 +105,7 @@ describe('a stale answer', () => {
     });
   });
 
-  test('that confirms nothing but an older time takes the time and makes no event', () => {
+  test('that confirms nothing but an older time accepts the time and makes no event', () => {
     const unconfirmed = { key: 'filled@99', sinceMs: 0 };
     expect(decide(known(filled, { unconfirmed }), answer('filled', 99), EXACT)).toEqual({
       outcome: 'unchanged',
@@ -140,7 +140,7 @@ describe('after unknown was accepted', () => {
     answer('pending', 1),
     answer('filled', 100),
     answer('pending', null),
-  ])('the first known answer is a change, at whatever time', (record) => {
+  ])('the first known answer is a change, at any time', (record) => {
     for (const context of [EXACT, PAGE]) {
       expect(decide(unknown, record, context)).toMatchObject({
         outcome: 'changed',

@@ -45,20 +45,20 @@ describe('the plan of a transfer that has been pending for two minutes', () => {
     claims: CLAIMS,
   };
 
-  test('has the overdue event due for whoever wanted it by now, and for nobody else', () => {
+  test('has the overdue event due only for subscriptions that wanted it by now', () => {
     const { due, alarmMs, isOver } = planSubject(pending, context());
     expect(due).toMatchObject([{ event: { flag: 'overdue:60000' }, roots: [ROOTS.quick] }]);
     expect({ alarmMs, isOver }).toEqual({ alarmMs: 0, isOver: false });
   });
 
-  test('is overdue for those that go by what was learned once that is known', () => {
+  test('is overdue for those that go by the learned times once they are known', () => {
     expect(planSubject(pending, context({ learnedMs: 119_000 })).due).toMatchObject([
       { event: { flag: 'overdue:60000' }, roots: [ROOTS.quick] },
       { event: { flag: 'overdue:learned' }, roots: [ROOTS.learned] },
     ]);
   });
 
-  test('looks next no later than just after the moment that comes', () => {
+  test('is next polled no later than just after the next time', () => {
     const reported = { ...pending, snapshot: { ...pending.snapshot, flags: ['overdue:60000'] } };
     const { due, alarmMs, next } = planSubject(reported, context());
     expect(due).toEqual([]);
@@ -80,7 +80,7 @@ describe('the plan of a vault that is not funded', () => {
     ]);
   });
 
-  test('warns nobody of a deadline that has passed, which is reported to all', () => {
+  test('gives no warning of a deadline that has passed, which is reported to all', () => {
     expect(planSubject(vault(NOW - 1), context()).due).toMatchObject([
       { event: { flag: 'expired' }, roots: null },
     ]);
@@ -93,7 +93,7 @@ describe('the plan of a vault that is not funded', () => {
   });
 });
 
-test('a transfer that has settled is over, and is looked at no more', () => {
+test('a transfer that has settled is over, and is polled no more', () => {
   const { isOver, next } = planSubject(
     { subject: INTENT, snapshot: snapshot('settled'), claims: CLAIMS },
     context(),

@@ -29,7 +29,7 @@ const SOLANA = 'So11111111111111111111111111111111111111112';
 const TRON = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t';
 const UUID = '3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
 
-describe('a subject id as somebody writes it', () => {
+describe('a subject id in any spelling', () => {
   test.each([
     ['deposit-address:0xAbC', 'deposit-address:0xabc'],
     [`deposit-address:${TRON}`, `deposit-address:${TRON}`],
@@ -98,7 +98,7 @@ describe('a subject id', () => {
     expect(() => asSubjectId(text)).toThrow(`not a subject id: ${JSON.stringify(text)}`);
   });
 
-  test('starts event types with its kind, or with the word of a kind that nobody has heard of', () => {
+  test('starts event types with its kind, or with the name of an unknown kind', () => {
     expect(eventKind(gatewayJobId('7'))).toBe('gasless');
     expect(eventKind(asSubjectId('deposit-address:a'))).toBe('deposit-address');
     expect(eventKind(asSubjectId('swap:1'))).toBe('swap');
@@ -172,7 +172,7 @@ describe('a record of the status endpoint', () => {
 });
 
 describe('a subscription', () => {
-  test('names each subject once, in whatever case it was written', () => {
+  test('names each subject once, in any letter case', () => {
     expect(
       subjectsOf({
         wallets: ['0xAB', '0xab', 'TxY'],
@@ -210,7 +210,7 @@ describe('a subscription', () => {
 });
 
 describe('a claim', () => {
-  test('says through which subscription and subject it came', () => {
+  test('states its subscription and subject', () => {
     expect(parseClaimRoot(claimRoot('order-1042', walletId('0xAB')))).toEqual({
       subscription: 'order-1042',
       receivers: null,
@@ -224,7 +224,7 @@ describe('a claim', () => {
     expect(parseClaimRoot(claimRoot('order-1042', walletId('0xAB'), []))).toMatchObject({ receivers: [] });
   });
 
-  test('takes what lies before its subscription for history, and nothing without a time', () => {
+  test('counts changes before its subscription as history, and nothing without a time', () => {
     const claim = { root: 'a|wallet:0x1', atMs: 0, historyBefore: 100, served: false };
     expect(isHistoryFor(claim, 99)).toBe(true);
     expect(isHistoryFor(claim, 100)).toBe(false);

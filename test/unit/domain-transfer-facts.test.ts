@@ -76,7 +76,7 @@ const usdc = (amount: string, units: string, end: 'base' | 'optimism') => ({
   chainId: end === 'base' ? '8453' : '10',
 });
 
-describe('what an event says of its transfer', () => {
+describe('the summary of a transfer in an event', () => {
   test('names chains, amounts and links of both ends', () => {
     expect(factsOf({ sourceTx: SOURCE_TX, destinationTx: DESTINATION_TX })).toEqual({
       source: {
@@ -96,7 +96,7 @@ describe('what an event says of its transfer', () => {
     });
   });
 
-  test('takes what steps agree on for promised, never for sent or delivered', () => {
+  test('counts an amount of steps as promised, never as sent or delivered', () => {
     expect(factsOf({ steps: [STEP] })).toEqual({
       source: { chainId: '8453', chain: 'Base' },
       destination: { chainId: '10', chain: 'Optimism' },
@@ -105,7 +105,7 @@ describe('what an event says of its transfer', () => {
     });
   });
 
-  test('says no units of a token whose decimals it does not know, and nothing of what is no amount', () => {
+  test('states no units of a token of unknown decimals, and nothing of an invalid amount', () => {
     const token = `0x${'99'.repeat(20)}`;
     const facts = factsOf({
       sourceTx: { ...SOURCE_TX, token },
@@ -115,7 +115,7 @@ describe('what an event says of its transfer', () => {
     expect(facts).not.toHaveProperty('delivered');
   });
 
-  test('tells what the quote promised, its fees and who is paid', () => {
+  test('states the promise of the quote, its fees and the payee', () => {
     expect(factsOf({ steps: [] }, { promised: PROMISED })).toEqual({
       source: { chainId: '8453', chain: 'Base' },
       destination: { chainId: '10', chain: 'Optimism' },
@@ -134,15 +134,15 @@ describe('what an event says of its transfer', () => {
     ['the minimum', { amount: '1249000000' }, undefined],
     ['another token', { amount: '1', token: USDC_BASE }, undefined],
     ['another chain', { amount: '1', chainId: 8453 }, undefined],
-    ['a token that is not said', { amount: '1', token: null }, undefined],
+    ['an unstated token', { amount: '1', token: null }, undefined],
     ['nothing', { amount: '0' }, { amount: '1249000000', share: 1 }],
-  ])('finds a shortfall only in what can be compared: %s', (_, more, shortfall) => {
+  ])('finds a shortfall only in comparable amounts: %s', (_, more, shortfall) => {
     const facts = factsOf({ destinationTx: { ...DESTINATION_TX, ...more } }, { promised: PROMISED });
     if (shortfall === undefined) expect(facts).not.toHaveProperty('shortfall');
     else expect(facts.shortfall).toMatchObject(shortfall);
   });
 
-  test('counts from the funding to what happened, and for what the clock brings about to now', () => {
+  test('counts from the funding to the change, and for an event of the clock to now', () => {
     expect(factsOf({}, { fundedAt: T }).secondsSinceFunding).toBe(30);
     expect(factsOf({}, { fundedAt: T, type: 'intent.overdue' }).secondsSinceFunding).toBe(31);
     for (const more of [{ fundedAt: null }, { fundedAt: T, updatedAt: null }, { fundedAt: T + 31 }]) {
@@ -172,7 +172,7 @@ describe('what an event says of its transfer', () => {
     expect(factsOf(record, { changes })).not.toHaveProperty('changed');
   });
 
-  test('tells which parts have failed, and why', () => {
+  test('names the failed parts, and the reason', () => {
     const subStatus = { chainId: 8453, quoteIds: [], txHash: null, intentHashes: [], state: 'failed' };
     expect(
       factsOf({
@@ -189,7 +189,7 @@ describe('what an event says of its transfer', () => {
     });
   });
 
-  test('says the same of a route, with the fees of its quote', () => {
+  test('states the same of a route, with the fees of its quote', () => {
     const quoteResponse = {
       refundRecipient: '0xback',
       fees: [
@@ -226,11 +226,11 @@ describe('what an event says of its transfer', () => {
     });
   });
 
-  test('says nothing where nothing is known', () => {
+  test('states nothing where nothing is known', () => {
     expect(transferFacts(eventOf({ status: 'filled' }), COMMON)).toBe(null);
   });
 
-  test('fits its schema, whatever the record is', () => {
+  test('fits its schema, for any record', () => {
     const shape = fc.oneof(
       fc.record({ sourceTx: fc.json(), steps: fc.array(fc.json()) }),
       fc.dictionary(
@@ -268,8 +268,8 @@ describe('what an event says of its transfer', () => {
   });
 });
 
-describe('what an imported quote promises', () => {
-  test('is what it says in the shape of the interface, and nothing else', () => {
+describe('the promise of an imported quote', () => {
+  test('is its content in the shape of the interface, and nothing else', () => {
     const quote = readImportedQuote({
       id: 'quote:3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41',
       source: { chainId: 8453, token: USDC_BASE, amount: '1250000000', funder: '0xfunder' },

@@ -34,7 +34,12 @@ test.each<[string, ReturnType<typeof at> | null, ReturnType<typeof at>, Reported
     { ...NOTHING, outcome: 'filled', fillSeconds: 84 },
   ],
   ['an expiry', at('pending', 0), at('expired', 90), { ...NOTHING, outcome: 'expired', fillSeconds: 90 }],
-  ['what follows it', at('expired', 90), at('refundable', 99), { ...NOTHING, outcome: 'refundable' }],
+  [
+    'a status that follows it',
+    at('expired', 90),
+    at('refundable', 99),
+    { ...NOTHING, outcome: 'refundable' },
+  ],
   ['a refund', at('refundable', 99), at('refunded', 120), { ...NOTHING, outcome: 'refunded' }],
   [
     'a fill that did not last',
@@ -57,7 +62,7 @@ test.each<[string, ReturnType<typeof at> | null, ReturnType<typeof at>, Reported
   ['a status nobody foresaw', at('pending', 0), at('teleported', 9), { ...NOTHING, fillSeconds: 9 }],
   ['the same status', at('pending', 0), at('pending', 5), null],
   ['a step back', at('filled', 24), at('pending', 30), null],
-  ['what was not known for a while', at('unknown', 0), at('pending', 30), null],
+  ['an amount unknown for a while', at('unknown', 0), at('pending', 30), null],
 ])('%s', (_, before, after, reported) => {
   const move = transferMove(INTENT, before, after);
   const { outcome, fillSeconds, settlement } = move ?? NOTHING;
@@ -68,7 +73,7 @@ test.each<[string, ReturnType<typeof at> | null, ReturnType<typeof at>, Reported
   expect(move === null ? null : { outcome, fillSeconds, settlement: shown }).toEqual(reported);
 });
 
-test('says what was sent and by which chains; a quote or job says nothing, for it names the transfer', () => {
+test('states the sent amount and the chains; a quote or job states nothing, for it names the transfer', () => {
   expect(transferMove(INTENT, null, at('pending', 0))).toMatchObject({
     route: '8453:*',
     sent: { chainId: '8453', token: '0x02', amount: '7' },

@@ -56,8 +56,8 @@ const base: WalletView = {
   model: EXPECTED_MODEL,
 };
 
-describe('what is asked for a wallet next', () => {
-  test('is the head at once where nothing was asked yet', () => {
+describe('the next request for a wallet', () => {
+  test('is the head at once where nothing was requested yet', () => {
     const first = { listing: 'head', virtualSeconds: 0, restMs: 0 };
     expect(planWallet({ ...base, polled: {} })).toMatchObject(first);
     const awaiting = { ...base, polled: {}, headFinds: false, open: open(60, { headAtMs: null }) };
@@ -137,7 +137,7 @@ describe('what is asked for a wallet next', () => {
     expect(three?.waited).toBeGreaterThan(2 * (one?.waited ?? 0));
   });
 
-  test('is no listing of a single transfer that may settle some day: its own look-up costs no more', () => {
+  test('is no listing of a single transfer that may settle some day: its own poll costs no more', () => {
     const polled = ago({ head: 0 });
     const single = open(1, { status: 'filled', headAtMs: null });
     expect(planWallet({ ...base, polled, open: single })).toEqual(planWallet({ ...base, polled }));
@@ -241,7 +241,7 @@ describe('the order of a page', () => {
     expect(orderOf(page)).toBe(order);
   });
 
-  test('a page in the order of last changes never contradicts that order, whatever on it is new', () => {
+  test('a page in the order of last changes never contradicts that order, with any new records on it', () => {
     const page = fc
       .array(fc.record({ isNew: fc.boolean(), updatedAt: fc.integer({ min: 1, max: 1_000 }) }))
       .map((list) => list.toSorted((a, b) => b.updatedAt - a.updatedAt));

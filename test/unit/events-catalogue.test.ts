@@ -19,7 +19,7 @@ function exampleOf(type: string): z.infer<typeof RENDERED_EVENT> {
 const schema = z.fromJSONSchema(JSON.parse(fileAt('docs/events/schema.json')));
 
 describe.each(EVENT_TYPES)('the event type %s', (type) => {
-  test('has a meaning and says when it comes', () => {
+  test('has a meaning and states when it comes', () => {
     const row = fileAt('docs/events.md')
       .split('\n')
       .find((line) => line.startsWith(`| \`${type}\` |`));
@@ -54,7 +54,7 @@ test('no two examples have the same event id', () => {
   expect(new Set(ids).size).toBe(ids.length);
 });
 
-test('the examples of what the clock brings about change nothing but themselves', () => {
+test('the examples of events of the clock change nothing but themselves', () => {
   for (const type of ['intent.overdue', 'gasless.overdue', 'vault.overdue', 'vault.expired']) {
     const { status, previousStatus, changes } = exampleOf(type).data;
     expect({ type, moved: status !== previousStatus, changes }).toEqual({ type, moved: false, changes: [] });

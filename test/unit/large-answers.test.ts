@@ -79,7 +79,7 @@ test('a large list with too many members is malformed', async () => {
   expect(failure).toMatchObject({ code: 'malformed', message: expect.stringContaining('too many members') });
 });
 
-test('a large answer of an RPC endpoint is read in a thread, and what is no part of the result stays there', async () => {
+test('a large answer of an RPC endpoint is read in a thread, and data outside the result stays there', async () => {
   const texts = threaded();
   const block = {
     number: '0x10',

@@ -98,13 +98,13 @@ describe('a file that is held ends', () => {
     ['a secret that is removed', [A, B], [new Secret('b')], ['b']],
     ['one that is replaced', [A, B], [B, C], ['b']],
     ['no only one', [A], [C], null],
-    ['none where only one with an end is left', [A, ending], [ending, C], null],
+    ['none where only one with an end remains', [A, ending], [ending, C], null],
     ['none of a receiver that the file has no more', [A, B], [], null],
   ])('%s of a receiver', (_, before, after, left) => {
     expect(ends(configOf({}, before), configOf({}, after))?.secrets ?? null).toEqual(left);
   });
 
-  test('and says where, never what', () => {
+  test('and names their places, never their values', () => {
     const ended = withEndedSecrets(
       configOf({ read: 'r', consume: 'c', admin: ['a', 'b'] }, [A, B]),
       configOf({ admin: ['b'] }, [B]),

@@ -76,7 +76,7 @@ async function run(command: readonly string[], path = `${join(root, 'machine')}:
 }
 
 describe('the command on a Node that is too old', () => {
-  test('says so in one sentence with what to type, from the package', async () => {
+  test('states it in one sentence with the command to type, from the package', async () => {
     expect(await run([join(root, 'bin/intentwatch.mjs'), 'check'])).toMatchObject({
       code: 1,
       stdout: '',
@@ -106,7 +106,7 @@ describe('the command on a Node that is too old', () => {
 });
 
 describe('the launcher of a clone', () => {
-  test('installs what is missing, and becomes the program on the Node that was installed', async () => {
+  test('installs missing packages, and becomes the program on the Node that was installed', async () => {
     await source();
     // From another folder and by a link, as in ~/bin.
     await symlink(join(root, 'intentwatch'), join(root, 'tmp/iw'));
@@ -127,7 +127,7 @@ describe('the launcher of a clone', () => {
     expect(await run([join(root, 'intentwatch'), 'keygen'])).toMatchObject({ code: 0, stderr: '' });
   });
 
-  test('says in one sentence that there is no Node at all', async () => {
+  test('reports in one sentence that there is no Node at all', async () => {
     for (const name of ['dirname', 'readlink'])
       await symlink(`/usr/bin/${name}`, join(root, 'scripts', name));
     const started = await run([join(root, 'intentwatch'), 'check'], join(root, 'scripts'));

@@ -17,7 +17,7 @@ test.each(REPEATED)('a text that repeats %j is judged as a secret or none, and r
   expect(isWrittenAsSecret(`${text} https://hooks.example.com/?token=x`)).toBe(true);
 });
 
-test.each(REPEATED)('mail addresses are taken out of a text that repeats %j', (part) => {
+test.each(REPEATED)('mail addresses are removed from a text that repeats %j', (part) => {
   const text = `${part.repeat(LENGTH / part.length)} ops@example.com`;
   expect(withoutAddresses(text)).toMatch(/ \[address\]$/);
 });

@@ -20,7 +20,7 @@ test('makes one secret for listeners that start at once', async () => {
   expect(await readdir(join(file, '..'))).toEqual(['.intentwatch-folder', 'listen.json']);
 });
 
-test('keeps the places of listeners that run side by side', async () => {
+test('retains the places of listeners that run side by side', async () => {
   const file = await newFile();
   const [one, other] = [await ListenState.open(file), await ListenState.open(file)];
   const [toOne, toOther] = [

@@ -39,7 +39,7 @@ test('a small capacity is never exceeded', () => {
   expect(busy(1, 20)).toBe(20);
 });
 
-test('moments too short to tell change nothing', () => {
+test('intervals too short to measure change nothing', () => {
   const limit = new LoadLimit(1_000, () => ({ share: 0.1, ofMs: 3 }));
   limit.adapt(400);
   expect(limit.allowed).toBe(400);

@@ -74,7 +74,7 @@ const DISABLED = eventOf({
 });
 
 describe('a digest', () => {
-  test('tells what happened to each subject, what may need somebody first', () => {
+  test('states the changes of each subject, those that may need attention first', () => {
     expect(renderDigestText(makeDigestNotice([PENDING, FILLED, OVERDUE, DISABLED], COMMON))).toBe(
       [
         'Digest: 1 still pending, 1 receiver disabled, 1 filled',
@@ -112,7 +112,7 @@ describe('a digest', () => {
     expect(mixed.references).toBeUndefined();
   });
 
-  test('counts what no longer fits into its title', () => {
+  test('counts the subjects that do not fit into its title', () => {
     const events = Array.from({ length: 60 }, (_, index) =>
       eventOf({ type: `intent.status_number_${index}`, id: `intent:${index}`, at: '22:00' }),
     );
@@ -121,7 +121,7 @@ describe('a digest', () => {
     expect(title.length).toBeLessThanOrEqual(150);
   });
 
-  test('of a hundred transfers stays below what mail programs cut off', () => {
+  test('of a hundred transfers stays below the limit at which mail programs cut', () => {
     const events = Array.from({ length: 100 }, (_, index) => ({
       ...FILLED,
       data: { ...FILLED.data, subject: { kind: 'intent', id: `intent:0x${String(index).repeat(32)}` } },

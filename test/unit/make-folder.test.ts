@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { makeFolder } from '../../src/make-folder.ts';
 
-test('makes a folder with those above it, and leaves one that is there', async () => {
+test('makes a folder with those above it, and does not change an existing one', async () => {
   const base = await mkdtemp(join(tmpdir(), 'intentwatch-folder-'));
   onTestFinished(() => rm(base, { recursive: true }));
   const folder = join(base, 'a/b/c');
@@ -16,7 +16,7 @@ test('makes a folder with those above it, and leaves one that is there', async (
   await expect(makeFolder(join(base, 'file/a/b'))).rejects.toThrow('ENOTDIR');
 });
 
-test('makes one folder for many who ask at once', async () => {
+test('makes one folder for many concurrent calls', async () => {
   const base = await mkdtemp(join(tmpdir(), 'intentwatch-folder-'));
   onTestFinished(() => rm(base, { recursive: true }));
   const folders = Array.from({ length: 50 }, (_, index) => join(base, `${index}/a/b/c`));

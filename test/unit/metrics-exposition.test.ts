@@ -70,7 +70,7 @@ test.each([
   ['application/openmetrics-text;q=0.4,text/plain;q=0.5', false],
   ['application/openmetrics-text;q=0', false],
   ['application/openmetrics-text;q=nonsense', false],
-])('who accepts %j gets OpenMetrics: %s', (accept, expected) => {
+])('a client that accepts %j gets OpenMetrics: %s', (accept, expected) => {
   expect(wantsOpenMetrics(accept)).toBe(expected);
 });
 
@@ -88,7 +88,7 @@ test('OpenMetrics names an event beside the bucket that it fell into; plain text
   expect(plain.body).not.toContain('event_id');
 });
 
-test('both formats have the same series, whoever asks first and however often', async () => {
+test('both formats have the same series, for any first client and any number of scrapes', async () => {
   const metrics = create({});
   emitMove('8453:10');
   const samples = (body: string): string[] =>
@@ -105,7 +105,7 @@ test('both formats have the same series, whoever asks first and however often', 
   for (const other of others) expect(other).toEqual(first);
 });
 
-test('open transfers are shown by state, route and token, with what they have sent and the age of the oldest', async () => {
+test('open transfers are shown by state, route and token, with the amounts sent and the age of the oldest', async () => {
   const sum = { route: '8453:10', chainId: '8453', token: USDC_ON_BASE };
   const metrics = create({
     sources: {
@@ -145,7 +145,7 @@ async function countSeries(metrics: Metrics): Promise<number> {
   return body.split('\n').filter((line) => line.startsWith('intentwatch_')).length;
 }
 
-test('a receiver more costs no more series than the docs say', async () => {
+test('a receiver more costs no more series than the docs state', async () => {
   const receivers = ['one', 'two', 'three'];
   const of = async (names: readonly string[]): Promise<number> =>
     countSeries(
@@ -169,7 +169,7 @@ test('a receiver more costs no more series than the docs say', async () => {
   expect((three - one) / 2).toBeGreaterThan(MOST_PER_RECEIVER - 15);
 });
 
-test('a route more costs no more series than the docs say, and from the 51st on none', async () => {
+test('a route more costs no more series than the docs state, and from the 51st on none', async () => {
   const outcomes = ['filled', 'expired', 'failed', 'refundable'] as const;
   const of = async (count: number): Promise<number> => {
     signals = new Signals();
@@ -214,7 +214,7 @@ test('a route more costs no more series than the docs say, and from the 51st on 
   expect(await of(300)).toBe(await of(51));
 });
 
-test('what an open transfer will count as stands at 0 before it ends, and keeps what it counted', async () => {
+test('the series of an open transfer are at 0 before it ends, and retain their counts', async () => {
   const sum = { state: 'pending', route: '8453:10', chainId: '8453', token: USDC_ON_BASE } as const;
   const metrics = create({
     sources: {
@@ -232,7 +232,7 @@ test('what an open transfer will count as stands at 0 before it ends, and keeps 
   expect(second.body).toContain(`${fills} 1\n`);
 });
 
-test('tokens that nobody lists count as other, and take no place of those that are listed', async () => {
+test('unlisted tokens count as other, and use no place of the listed ones', async () => {
   const tokens = {
     directory: { chain: () => null, token: () => ({ symbol: 'USDC', decimals: 0 }) },
     listed: COMMON,

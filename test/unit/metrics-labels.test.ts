@@ -60,7 +60,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe('1,000 words that nobody foresaw', () => {
+describe('1,000 unforeseen names', () => {
   const words = Array.from({ length: 1_000 }, (_, index) => wordOf(index));
 
   test('as event types, endpoints, reasons and subjects make no new series', async () => {
@@ -81,7 +81,7 @@ describe('1,000 words that nobody foresaw', () => {
     expect(after.get('intentwatch_records_unreadable_total{kind="other"}')).toBe(1_000);
   });
 
-  test('as statuses and kinds of subjects make no new series, and none is left uncounted', async () => {
+  test('as statuses and kinds of subjects make no new series, and each is counted', async () => {
     const without = await series(create().metrics);
     const { metrics } = create({
       subjects: async () => [
@@ -117,7 +117,7 @@ describe('1,000 words that nobody foresaw', () => {
     expect([...found].filter(([name]) => name.startsWith('intentwatch_learned_seconds'))).toHaveLength(100);
   });
 
-  test('as receivers that left the config are shown by name for the largest backlogs only', async () => {
+  test('as receivers that were removed from the config are shown by name for the largest backlogs only', async () => {
     const { signals, metrics } = create({
       deliveries: async () => [
         { receiver: 'backend', pending: 5, dead: 6, removed: false },
@@ -186,7 +186,7 @@ test(`the exposition parses, and promtool complains of nothing in it${promtool.n
   expect([status, `${stdout}${stderr}`]).toEqual([0, '']);
 });
 
-test(`whatever an upstream calls 10,000 tokens and pairs of chains, series are bounded and promtool complains of nothing${promtool.note}`, {
+test(`for any names of 10,000 tokens and pairs of chains, series are bounded and promtool complains of nothing${promtool.note}`, {
   skip: promtool.skip,
 }, async () => {
   const words = [

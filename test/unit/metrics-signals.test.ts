@@ -307,7 +307,7 @@ test('an event that only the clock made has no detection delay', async () => {
   expect(await moved()).toEqual({ 'events_total{type="intent.overdue"}': 1 });
 });
 
-test('an event or a poll that cannot tell a delay counts without one', async () => {
+test('an event or a poll without a known delay counts without one', async () => {
   const unknown = event('intent.unknown', { detectionDelaySeconds: null });
   signals.emit('event.committed', { event: unknown, kind: 'intent' });
   signals.emit('poll.ended', { endpointGroup: 'status', kind: 'intent', outcome: 'ended', lagSeconds: null });
@@ -317,7 +317,7 @@ test('an event or a poll that cannot tell a delay counts without one', async () 
   });
 });
 
-test('a number that is none never reaches whoever emits the signal, and moves nothing', async () => {
+test('an invalid number never reaches the emitter of the signal, and moves nothing', async () => {
   for (const wrong of [Number.NaN, -1, Number.POSITIVE_INFINITY]) {
     signals.emit('upstream.paused', { endpointGroup: 'status', seconds: wrong });
     signals.emit('receiver.events-dropped', { receiver: 'backend', count: wrong });

@@ -94,14 +94,14 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('gauges say what their sources say', async () => {
+test('gauges show the values of their sources', async () => {
   const shown = await gauges(create({}));
   expect(shown.sort()).toEqual(
     [SUBJECTS, QUEUES, ...ENDPOINT_GROUPS, ...DELIVERIES, ...RECEIVERS, WAITS, SWEEPS].sort(),
   );
 });
 
-test('a source that fails leaves its gauges out and is counted; the others are shown', async () => {
+test('a source that fails has its gauges omitted and is counted; the others are shown', async () => {
   const metrics = create({
     waits: async () => {
       throw new Error('gone');
@@ -127,7 +127,7 @@ test('a source that fails leaves its gauges out and is counted; the others are s
   expect(body).not.toMatch(/^intentwatch_deliveries_pending/m);
 });
 
-test('a source that hangs is given up after 2 s, is not asked again while it hangs, and comes back', async () => {
+test('a source that hangs is given up after 2 s, is not read again while it hangs, and comes back', async () => {
   vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
   let asked = 0;
   let answer: (waits: { kind: string; longestSeconds: number }[]) => void = () => undefined;
@@ -153,7 +153,7 @@ test('a source that hangs is given up after 2 s, is not asked again while it han
   expect(await last).toContain('intentwatch_longest_wait_seconds{kind="vault"} 9');
 });
 
-test('sources are asked at most once per 2 s, however many scrape at once or one after another', async () => {
+test('sources are read at most once per 2 s, for any number of concurrent or successive scrapes', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   let asked = 0;
   const metrics = create({ waits: async () => [{ kind: 'wallet', longestSeconds: ++asked }] });
@@ -166,7 +166,7 @@ test('sources are asked at most once per 2 s, however many scrape at once or one
   expect(asked).toBe(2);
 });
 
-test('endpointGroups that say nothing leave out all that is known of plans', async () => {
+test('endpoint groups without values omit all known values of plans', async () => {
   const metrics = create({ endpointGroups: () => Promise.reject(new Error('gone')) });
   const { body } = await metrics.expose();
   expect(body).not.toMatch(
@@ -174,7 +174,7 @@ test('endpointGroups that say nothing leave out all that is known of plans', asy
   );
 });
 
-test('what a source no longer says is gone at the next reading', async () => {
+test('a value that a source no longer gives is gone at the next scrape', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   let status = 'pending';
   const metrics = create({ subjects: async () => [{ kind: 'intent', status, count: 3 }] });
@@ -186,7 +186,7 @@ test('what a source no longer says is gone at the next reading', async () => {
   expect(shown).not.toContain(SUBJECTS);
 });
 
-test('a process says of itself whether it is ready and has Redis, while all sources hang', async () => {
+test('a process reports whether it is ready and has Redis, while all sources hang', async () => {
   const never = (): Promise<never> => new Promise(() => undefined);
   const standings: { standing: Partial<Health>; lines: string[] }[] = [
     { standing: {}, lines: ['ready 1', 'redis_persistent 1', 'redis_reachable 1'] },

@@ -52,7 +52,7 @@ describe('a name', () => {
     expect(await addressesOf(names, 'hooks.example.com')).toEqual(['192.0.2.1']);
   });
 
-  test('that is an address is not looked up', async () => {
+  test('that is an address is not resolved', async () => {
     const { names, server } = await namedBy(() => 'nothing');
     expect(await addressesOf(names, '192.0.2.9')).toEqual(['192.0.2.9']);
     expect(await addressesOf(names, '::1')).toEqual(['::1']);
@@ -65,19 +65,19 @@ describe('a name', () => {
     await expect(names.resolve('empty.example.com')).rejects.toMatchObject({ code: 'ENOTFOUND' });
   });
 
-  test('whose name server fails may work later, and no message names it', async () => {
+  test('with a failing name server may work later, and no message names it', async () => {
     const { names } = await namedBy(() => 'server failure');
     const failed = names.resolve('hooks.example.com');
     await expect(failed).rejects.toMatchObject({ code: 'EAI_AGAIN' });
     await expect(failed).rejects.not.toThrow('hooks.example.com');
   });
 
-  test('whose name server does not answer fails when the time is over', async () => {
+  test('with a silent name server fails when the time is over', async () => {
     const { names } = await namedBy(() => 'nothing', { timeoutMs: 300 });
     await expect(names.resolve('hooks.example.com')).rejects.toMatchObject({ code: 'EAI_AGAIN' });
   });
 
-  test('is looked up once for all who ask at the same time, and kept for seconds, also when it failed', async () => {
+  test('is resolved once for all concurrent callers, and cached for seconds, also when it failed', async () => {
     const { names, server } = await namedBy(({ name, type }) =>
       name !== 'hooks.example.com' ? 'no such name' : type === 'A' ? ['192.0.2.1'] : [],
     );
@@ -88,7 +88,7 @@ describe('a name', () => {
     expect(server.asked).toHaveLength(4);
   });
 
-  test('that is being looked up at close fails at once', async () => {
+  test('that is being resolved at close fails at once', async () => {
     const { names } = await namedBy(() => 'nothing', { timeoutMs: 100_000 });
     const failed = names.resolve('hooks.example.com');
     names.close();
@@ -108,7 +108,7 @@ describe("the system's files", () => {
     expect(await addressesOf(names, 'backend')).toEqual(['192.0.2.8']);
   });
 
-  test('localhost is this machine even where hosts does not say so', async () => {
+  test('localhost is this machine even where hosts lacks it', async () => {
     const { names, server } = await namedBy(() => ['192.0.2.1']);
     expect(await addressesOf(names, 'localhost')).toEqual(['127.0.0.1', '::1']);
     expect(await addressesOf(names, 'api.localhost')).toEqual(['127.0.0.1', '::1']);
@@ -117,7 +117,7 @@ describe("the system's files", () => {
 
   test.each([
     [
-      'a short name is looked for in the search list first',
+      'a short name is resolved by the search list first',
       'backend',
       ['backend.a.test', 'backend.b.test', 'backend'],
     ],
@@ -136,7 +136,7 @@ describe("the system's files", () => {
     expect(new Set(server.asked.map(({ name }) => name))).toEqual(new Set(['backend.a.test']));
   });
 
-  test('another name server is asked once resolv.conf names it', async () => {
+  test('another name server is requested once resolv.conf names it', async () => {
     const { names, write } = await namedBy(() => 'no such name');
     await expect(names.resolve('a.example.com')).rejects.toThrow();
     const other = await namedBy(({ type }) => (type === 'A' ? ['192.0.2.3'] : []));
@@ -144,7 +144,7 @@ describe("the system's files", () => {
     expect(await addressesOf(names, 'b.example.com')).toEqual(['192.0.2.3']);
   });
 
-  test('the second name server is asked where the first is silent', async () => {
+  test('the second name server is requested where the first is silent', async () => {
     const silent = await namedBy(() => 'nothing');
     const { names } = await namedBy(({ type }) => (type === 'A' ? ['192.0.2.1'] : []), {
       conf: `nameserver ${silent.server.nameServer}\n`,
@@ -152,7 +152,7 @@ describe("the system's files", () => {
     expect(await addressesOf(names, 'hooks.example.com')).toEqual(['192.0.2.1']);
   });
 
-  test('lines that say nothing are passed over', () => {
+  test('lines without meaning are skipped', () => {
     expect(parseHosts('\nnonsense here\n127.0.0.1\n::1 a b\r\n#x y\n')).toEqual(
       new Map([
         ['a', ['::1']],

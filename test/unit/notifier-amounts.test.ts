@@ -52,7 +52,7 @@ describe('amounts in token units', () => {
     expect(amount).toBe(`about 3 base units of ${USDC_ON_BASE}`);
   });
 
-  test('base58 addresses keep their case', () => {
+  test('base58 addresses retain their letter case', () => {
     expect(COMMON.token('728126428', 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t')?.symbol).toBe('USDT');
     expect(COMMON.token('728126428', 'tr7nhqjekqxgtci8q8zy4pl8otszgjlj6t')).toBeNull();
   });
@@ -64,7 +64,7 @@ describe('chains', () => {
     expect(chainName('999999')).toBe('chain 999999');
   });
 
-  test('only what looks like a transaction hash gets a link', () => {
+  test('only a text in the form of a transaction hash gets a link', () => {
     const hash = `0x${'ab'.repeat(32)}`;
     expect(explorerTxUrl('10', hash)).toBe(`https://optimistic.etherscan.io/tx/${hash}`);
     expect(explorerTxUrl('999999', hash)).toBeNull();

@@ -151,7 +151,7 @@ describe('the title', () => {
     expect(makeNotice(event).title).toBe(title);
   });
 
-  test('has no line break and no end when the upstream says a status that goes on and on', () => {
+  test('has no line break and a bounded length with an endless status of the upstream', () => {
     const { title } = makeNotice(eventOf(`intent.a\r\nBcc: eve@example.com\u2028${'x'.repeat(500)}`, {}));
     expect(title).toMatch(/^A bcc: eve@example.com x+…$/);
     expect(title.length).toBe(150);
@@ -174,7 +174,7 @@ describe('the body', () => {
     { wallets: ['0xwallet'], metadata: { order: '1042' }, skipped: true },
   );
 
-  test('says what happened, how much, where, when, and for whom', () => {
+  test('states the change, the amount, the chains, the time and the subscribers', () => {
     expect(renderText(makeNotice(filled))).toBe(
       [
         'Filled: 1,250.00 USDC, Base to Optimism',
@@ -215,14 +215,14 @@ describe('the body', () => {
     }
   });
 
-  test('tells what is agreed on but not done yet as such', () => {
+  test('states agreed parts that are not done yet as such', () => {
     const { transactions, ...agreed } = STEP;
     const text = renderText(makeNotice(eventOf('quote.active', { steps: [agreed] })));
     expect(text).toMatch(/To send: +1,250.00 USDC on Base\nTo receive: +1,249.40 USDC on Optimism/);
     expect(transactions).toBeDefined();
   });
 
-  test('tells the members of vaults and gateway jobs by name', () => {
+  test('states the members of vaults and gateway jobs by name', () => {
     const vault = {
       vaultAddress: '0xvault',
       amount: '5',
@@ -239,7 +239,7 @@ describe('the body', () => {
     expect(failed).toMatch(new RegExp(`Permit transaction: +${FUNDING}\nError: +nonce used`));
   });
 
-  test('tells what is wrong with the signature of a quote, and when a quote expired', () => {
+  test('states the fault in the signature of a quote, and the time when a quote expired', () => {
     const signature = { valid: false, part: 'source.chainId', reason: 'found 8453', recovered: null };
     const invalid = makeNotice(eventOf('quote.signature_invalid', { signature }, { subject: QUOTE }));
     expect(invalid.summary).toBe(
@@ -250,7 +250,7 @@ describe('the body', () => {
     expect(renderText(expired)).toMatch(/Expires: +2026-11-20 11:30:59 UTC/);
   });
 
-  test('tells members that it does not know or cannot read, as they came', () => {
+  test('states unknown or unreadable members, as they came', () => {
     const record = {
       sourceTx: 'lost',
       steps: { not: ['a', 'list'] },
@@ -278,7 +278,7 @@ describe('the body', () => {
     expect(renderText(makeNotice(eventOf('intent.filled', { deep })))).toContain('deep deep deep deep …');
   });
 
-  test('says what a notice for the operator is', () => {
+  test('states the meaning of a notice for the operator', () => {
     const event = eventOf(
       'upstream.unreachable',
       { lastError: 'connection refused' },

@@ -48,7 +48,7 @@ test('the Prometheus of compose.yaml has the job and the rules of any other', as
   );
 });
 
-test('what the container reads comes into its build', async () => {
+test('the files that the container reads come into its build', async () => {
   const [dockerfile, ignored, packageJson] = await Promise.all(
     ['Dockerfile', '.dockerignore', 'package.json'].map((file) => readFile(join(ROOT, file), 'utf8')),
   );

@@ -41,7 +41,7 @@ describe('a member of a plan', () => {
     expect(parseMember(pageMember(WALLET, route))).toEqual({ subject: WALLET, route });
   });
 
-  test('what is no subject is refused, and not polled under another name', () => {
+  test('an invalid subject is refused, and not polled under another name', () => {
     expect(() => parseMember('nonsense')).toThrow('not a subject id');
     expect(() => parseMember('page:all:nonsense')).toThrow('not a subject id');
   });
@@ -66,7 +66,7 @@ describe('the price of a request', () => {
     expect(priceOf(100, 10)).toBeCloseTo(0.01, 12);
   });
 
-  test('is 1 before anything was served, and where what is stored is no number', () => {
+  test('is 1 before anything was served, and where the stored value is no number', () => {
     for (const [dv, dt] of [
       [0, 0],
       [0, 10],
@@ -96,7 +96,7 @@ describe('a subject that fails', () => {
     expect(backoffMs(1_000_000)).toBe(300_000);
   });
 
-  test('is left alone for as long as its answer requests, up to 5 min', () => {
+  test('is not polled for as long as its answer requests, up to 5 min', () => {
     expect(backoffMs(0, 60_000)).toBe(60_000);
     expect(backoffMs(6, 60_000)).toBeGreaterThanOrEqual(80_000);
     expect(backoffMs(0, 3_600_000)).toBe(300_000);
@@ -145,6 +145,6 @@ describe('a stored sweep', () => {
   });
 });
 
-test('every subject that stands in a plan can be written and read', () => {
+test('every subject in a plan can be written and read', () => {
   for (const subject of POLLED) expect(asSubjectId(subject)).toBe(subject);
 });

@@ -149,7 +149,7 @@ describe('dependencies', () => {
     expect(await npmCalls()).toEqual(['ci --include=dev']);
   });
 
-  test('are accepted as somebody has installed them by hand', async () => {
+  test('are accepted from an installation by hand', async () => {
     await put('node_modules/.package-lock.json', { packages: ALL });
     expect(await prepare()).toEqual(SILENT);
     expect(await npmCalls()).toEqual([]);
@@ -163,7 +163,7 @@ describe('dependencies', () => {
     expect(await prepare()).toEqual(SILENT);
   });
 
-  test('are installed again when somebody has removed a part of them', async () => {
+  test('are installed again when a part of them was removed', async () => {
     await prepare();
     await put('node_modules/.package-lock.json', { packages: PRODUCTION });
     expect((await prepare()).stdout).toContain('installing dependencies');
@@ -190,7 +190,7 @@ describe('dependencies', () => {
     expect(await prepare()).toEqual(SILENT);
   });
 
-  test('show what npm printed when it fails, and how to go on', async () => {
+  test('show the output of npm when it fails, and how to go on', async () => {
     await put('npm.fails', '');
     const { code, stderr } = await prepare();
     expect(code).toBe(1);
@@ -198,7 +198,7 @@ describe('dependencies', () => {
     expect(stderr).toContain('type: npm ci');
   });
 
-  test('say what is wrong when there is no npm', async () => {
+  test('report that there is no npm', async () => {
     await rm(join(root, 'bin/npm'));
     const { code, stderr } = await prepare();
     expect(code).toBe(1);
@@ -312,7 +312,7 @@ describe('redis-server', () => {
     await expect(readFile(join(root, 'apt.log'))).rejects.toThrow('ENOENT');
   });
 
-  test('is refused when too old, with what was found and what is needed', async () => {
+  test('is refused when too old, with the found and the needed version', async () => {
     await command('redis-server', redis('6.0.16'));
     const { code, stderr } = await prepare();
     expect(code).toBe(1);
@@ -368,7 +368,7 @@ case "$*" in *anvil*) /bin/mkdir -p node_modules/.intentwatch-anvil/node_modules
   });
 
   test.runIf(process.getuid?.() === 0)(
-    'end with 1 where they cannot be installed, with what apt and npm printed',
+    'end with 1 where they cannot be installed, with the output of apt and npm',
     async () => {
       await command('apt-get', '#!/bin/sh\necho "E: Unable to locate package" >&2; exit 100\n');
       await command('npm', '#!/bin/sh\necho "npm error E404" >&2; exit 1\n');
@@ -394,7 +394,7 @@ case "$*" in *anvil*) /bin/mkdir -p node_modules/.intentwatch-anvil/node_modules
     await expect(readFile(join(root, 'apt.log'))).rejects.toThrow('ENOENT');
   });
 
-  test('are left alone by every other command', async () => {
+  test('are not installed by any other command', async () => {
     await command('apt-get', '#!/bin/sh\necho called > apt.log\n');
     expect(await prepare()).toEqual(SILENT);
     await expect(readFile(join(root, 'apt.log'))).rejects.toThrow('ENOENT');
@@ -441,7 +441,7 @@ describe('several at once', () => {
     expect((await readdir(root)).filter((name) => name.includes('lock'))).toEqual(['package-lock.json']);
   });
 
-  test('say that the checkout cannot be written', async () => {
+  test('report that the checkout cannot be written', async () => {
     await chmod(root, 0o555);
     const { code, stderr } = await prepare(process.getuid?.() === 0 ? { uid: NOBODY } : {});
     await chmod(root, 0o777);

@@ -84,7 +84,7 @@ describe('the state of an endpoint', () => {
   });
 });
 
-describe('the time of the next reading', () => {
+describe('the time of the next observation', () => {
   const cases: [
     string,
     PostponeReason,
@@ -164,7 +164,7 @@ const reading = fc.oneof(
     .map(([name, number, head]) => found(name, { number, head })),
 );
 
-test('no wait longer than 15 s is without something that ends it early, but where nobody knows the payment', () => {
+test('no wait longer than 15 s is without something that ends it early, but where no endpoint knows the payment', () => {
   const waits = fc.record({
     because: fc.constantFrom<PostponeReason>(...WAITING_REASONS, 'not-stated'),
     readings: fc.array(reading, { minLength: 1, maxLength: 3 }),

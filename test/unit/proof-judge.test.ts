@@ -66,12 +66,12 @@ test('a payment as stated, reported by two hosts, is verified with all that was 
   if (verdict.outcome === 'verified') expect(PROOF.parse(verdict.proof)).toEqual(verdict.proof);
 });
 
-describe('what the endpoints say', () => {
+describe('the answers of the endpoints', () => {
   const short = { moves: [move({ amount: '999' })] };
   const elsewhere = { block: block(101) };
   const at = (account: string) => ({ moves: [move({ from: null, account })] });
   test.each<[string, TxState[], string]>([
-    ['nobody was asked yet', [], 'waiting unreachable'],
+    ['no endpoint was requested yet', [], 'waiting unreachable'],
     ['all fail', [failed('own'), failed('other')], 'waiting unreachable'],
     ['one does not have it and one fails', [absent('own'), failed('other')], 'waiting not-found'],
     ['two do not have it yet', [absent('own', HOUR - 1), absent('other', HOUR)], 'waiting not-found'],
@@ -96,27 +96,27 @@ describe('what the endpoints say', () => {
       'waiting not-final',
     ],
     ['two agree that it is not so', both(short), 'disputed short'],
-    ['one says that it is not so', [found('own', short)], 'waiting one-endpoint'],
-    ['one says that it is not so, one fails', [found('own', short), failed('other')], 'waiting one-endpoint'],
-    ['they say different amounts', [found('own', short), found('other')], 'waiting disagreement'],
+    ['one denies it', [found('own', short)], 'waiting one-endpoint'],
+    ['one denies it, one fails', [found('own', short), failed('other')], 'waiting one-endpoint'],
+    ['they state different amounts', [found('own', short), found('other')], 'waiting disagreement'],
     [
-      'they say different accounts of the one who gained',
+      'they state different accounts of the recipient',
       [found('own', at('of-alice')), found('other', at('of-bob'))],
       'waiting disagreement',
     ],
     [
-      'only one says that a fee may have been kept',
+      'only one states that a fee may have been charged',
       [found('own', short), found('other', { moves: [move({ amount: '999', mayHaveFee: true })] })],
       'waiting disagreement',
     ],
     [
-      'only one says that what was gained may be hidden',
+      'only one states that a gain may be hidden',
       [found('own', short), found('other', { moves: [move({ amount: '999', isNetted: true })] })],
       'waiting disagreement',
     ],
-    ['they say different blocks', [found('own'), found('other', elsewhere)], 'waiting disagreement'],
+    ['they state different blocks', [found('own'), found('other', elsewhere)], 'waiting disagreement'],
     [
-      'they say different blocks, and that it is not so',
+      'they state different blocks, and deny it',
       [found('own', short), found('other', { ...short, ...elsewhere })],
       'waiting disagreement',
     ],
@@ -156,7 +156,7 @@ describe('what the endpoints say', () => {
   });
 });
 
-describe('what moved', () => {
+describe('the moves', () => {
   const worthless = { token: `0x${'ba'.repeat(20)}` };
   test.each<[string, Partial<Found>, string, Partial<Statement>?]>([
     ['the transaction failed', { succeeded: false, moves: [] }, 'disputed reverted'],
@@ -200,13 +200,17 @@ describe('what moved', () => {
     ['it fulfils none, and moved as stated', { fulfilled: [] }, 'unchecked no-fulfilment'],
     ['it fulfils none, and nothing moved', { fulfilled: [], moves: [] }, 'disputed no-transfer'],
     ['it fulfils several', { fulfilled: [`0x${'99'.repeat(32)}`, INTENT] }, 'verified'],
-    ['what funds fulfils none', { fulfilled: [] }, 'verified', { payment: 'source', recipients: [] }],
+    ['a funding fulfils none', { fulfilled: [] }, 'verified', { payment: 'source', recipients: [] }],
     [
-      'the token may have kept a fee',
+      'the token may have charged a fee',
       { moves: [move({ amount: '999', mayHaveFee: true })] },
       'unchecked token-not-checkable',
     ],
-    ['the token may have kept a fee, and it is enough', { moves: [move({ mayHaveFee: true })] }, 'verified'],
+    [
+      'the token may have charged a fee, and it is enough',
+      { moves: [move({ mayHaveFee: true })] },
+      'verified',
+    ],
     [
       'the recipient is named by his token account',
       { moves: [move({ from: null, to: BOB, account: ALICE })] },
@@ -261,7 +265,7 @@ describe('one log proves one transfer', () => {
   // The statement is 1,000 to Alice, who is known: a weight of 2, and 3 where exactly that amount moved.
   test.each<[string, Partial<Found>, string, Partial<Statement>?, Partial<LogClaim>?]>([
     [
-      'it is taken, and nothing on the chain ties it to this one any more than to the other',
+      'it is claimed, and nothing on the chain ties it to this one any more than to the other',
       {},
       'disputed other-intent',
     ],
@@ -282,17 +286,17 @@ describe('one log proves one transfer', () => {
       {},
       { weight: 0 },
     ],
-    ['who should receive the other was not known', {}, 'verified', {}, { weight: 1 }],
+    ['the recipient of the other was not known', {}, 'verified', {}, { weight: 1 }],
     ['less than moved was stated of the other', {}, 'verified', {}, { amount: '500', weight: 2 }],
     [
-      'who should receive it is known of the other alone',
+      'the recipient is known of the other alone',
       {},
       'disputed other-intent',
       { recipients: [] },
       { weight: 2 },
     ],
     [
-      'who should receive it is known of neither: nothing on the chain decides',
+      'the recipient is known of neither: nothing on the chain decides',
       {},
       'unchecked ambiguous',
       { recipients: [] },
@@ -327,12 +331,12 @@ describe('one log proves one transfer', () => {
       { payment: 'source', recipients: [] },
     ],
     [
-      'what an account gained may be the sum of several payments',
+      'the gain of an account may be the sum of several payments',
       { moves: [move({ from: null, amount: '2000' })] },
       'unchecked ambiguous',
     ],
     [
-      'what an account gained is this payment alone',
+      'the gain of an account is this payment alone',
       { moves: [move({ from: null })] },
       'disputed other-intent',
     ],
@@ -340,7 +344,7 @@ describe('one log proves one transfer', () => {
     expect(verdictOf(both(parts), { stated, known: { claimOn: onThird(held) } })).toBe(expected);
   });
 
-  test('what wins a log from another names who loses it', () => {
+  test('a winner of a log names the loser', () => {
     const verdict = judge(statement(), both(), rules({ claimOn: onThird({ weight: 1 }) }));
     expect(verdict).toMatchObject({ outcome: 'verified', from: [claim().check] });
   });
@@ -379,7 +383,7 @@ describe('how old a payment may be', () => {
       'unchecked too-old',
     ],
     ['it is old, and nothing is known of its funding', old, null, 'verified'],
-    ['what funds may be as old as it likes', old, null, 'verified', { payment: 'source' }],
+    ['a funding may have any age', old, null, 'verified', { payment: 'source' }],
     [
       'a refund is older than what funded it',
       old,
@@ -396,7 +400,7 @@ describe('how old a payment may be', () => {
     ['it is old, and so is what funded it', old, { funding: proved(DAY) }, true],
     ['it is old, and nothing is known of its funding', old, {}, false],
     ['it may have proved another that is removed', {}, { rememberedMs: 60_000 }, false],
-  ])('that it proves no other is said or not: %s', (_, parts, known, isSaid) => {
+  ])('the claim that it proves no other is made or not: %s', (_, parts, known, isSaid) => {
     const verdict = judge(statement(), both(parts), rules(known));
     const checked = verdict.outcome === 'verified' ? verdict.proof.checked : null;
     expect(checked?.includes('exclusive')).toBe(isSaid);
@@ -452,7 +456,7 @@ describe('a refund', () => {
     expect(verdictOf(both(parts), { stated: refund, known: { funding } })).toBe(expected);
   });
 
-  test('is not disputed for what went back to the payer for another, where something else moved too', () => {
+  test('is not disputed for a move that went back to the payer for another, where something else moved too', () => {
     const taken: Partial<JudgeRules> = {
       funding: paidBy(ALICE),
       claimOn: (index) =>
@@ -468,7 +472,7 @@ describe('a refund', () => {
     );
   });
 
-  test('is reported with its recipient only where whoever paid got it, and never with an amount', () => {
+  test('is reported with its recipient only where the payer got it, and never with an amount', () => {
     const checkedWith = (payer: string) => {
       const verdict = judge(statement(refund), both(), rules({ funding: paidBy(payer) }));
       return verdict.outcome === 'verified' ? verdict.proof.checked : [];
@@ -478,7 +482,7 @@ describe('a refund', () => {
   });
 });
 
-describe('what no answer could tell is not asked', () => {
+describe('a payment that no answer could prove is not requested', () => {
   test.each<[string, Partial<Statement>, Partial<JudgeRules>, string]>([
     ['a chain that is not checked', { chainId: '728126428' }, {}, 'chain-not-checkable'],
     ['no token', { token: null }, {}, 'not-stated'],

@@ -38,7 +38,7 @@ const gained = (...parts: Parameters<typeof transaction>) =>
     account,
   }));
 
-test('what an owner gained is what moved to him; an account that is not listed before had nothing', () => {
+test('the gain of an owner is the amount moved to him; an account that is not listed before had nothing', () => {
   expect(
     gained(
       [[1, 'solver', '5000']],
@@ -62,7 +62,7 @@ test('an account that was closed has nothing afterwards', () => {
   ).toEqual([{ to: 'alice', amount: '5000', index: 2, account: 'account-of-alice' }]);
 });
 
-test('what somebody moves between his own accounts is 0, and may hide what he received', () => {
+test('a move between two accounts of one owner is 0, and may hide a received amount', () => {
   const [held, moved] = [
     transaction([[2, 'alice', '1000']], [[3, 'alice', '1000']]),
     transaction([[2, 'alice', '1000']], [[3, 'alice', '1600']]),
@@ -72,7 +72,7 @@ test('what somebody moves between his own accounts is 0, and may hide what he re
   expect(moved).toEqual([{ ...parts, amount: '600', isNetted: true }]);
 });
 
-test('who only paid is no recipient', () => {
+test('a mere payer is no recipient', () => {
   expect(gained([[1, 'solver', '5000']], [[1, 'solver', '4000']])).toEqual([]);
 });
 
@@ -88,11 +88,11 @@ test('two accounts of one owner are one gain', () => {
   ).toEqual([{ to: 'alice', amount: '500', index: 2, account: undefined }]);
 });
 
-test('an account from a look-up table is named', () => {
+test('an account from an address lookup table is named', () => {
   expect(gained([], [[3, 'alice', '9']])).toMatchObject([{ account: 'looked-up-account' }]);
 });
 
-test('other tokens are left out, and one that may keep a fee is marked', () => {
+test('other tokens are omitted, and one with a possible fee is marked', () => {
   const other = { mint: 'So11111111111111111111111111111111111111112' };
   const moves = solanaMoves(
     transaction(
@@ -121,16 +121,16 @@ test.each([
     'the answer has no token balances: the endpoint does not keep them',
   ],
   [
-    'no word on its success',
+    'no status of its success',
     { err: undefined },
     'signature',
     'the answer does not say whether the transaction failed',
   ],
-])('an answer with %s says nothing', (_, parts, txHash, fault) => {
+])('an answer with %s has no effect', (_, parts, txHash, fault) => {
   expect(transactionFault(transaction([], [], parts), txHash)).toBe(fault);
 });
 
-test('balances of owners that are not named say nothing', () => {
+test('balances of unnamed owners have no effect', () => {
   const nameless = transaction([], [[2, 'alice', '10', { owner: undefined }]]);
   expect(transactionFault(nameless, 'signature')).toBe('the answer does not say whose balances it has');
   expect(transactionFault(transaction([], [[2, 'alice', '10']]), 'signature')).toBeNull();

@@ -76,14 +76,14 @@ function withHash(quote: JsonObject, { from, to }: { from: string; to: string })
   return swapped;
 }
 
-test('the vectors are what ethers signs today', async () => {
+test('the vectors equal the present signatures of ethers', async () => {
   expect(await makeQuoteVectors()).toEqual(vectors);
 });
 
 describe.each(vectors.map((vector) => [vector.name, vector] as const))('%s:', (_name, vector) => {
   const { quote, quoteSigner, covered } = vector;
 
-  test('the signature of ethers is valid, and covers what it says', async () => {
+  test('the signature of ethers is valid, and covers all members', async () => {
     const verdict = await verifyQuoteSignature({ quote, quoteSigner });
     expect(verdict).toMatchObject({
       valid: true,
@@ -181,7 +181,7 @@ const hashes = fc
   .uint8Array({ minLength: 32, maxLength: 32 })
   .map((raw) => `0x${Buffer.from(raw).toString('hex')}`);
 
-test('whatever ethers signs is valid as it is, in any order and case, and not when one byte is another', async () => {
+test('any quote signed by ethers is valid as it is, in any order and letter case, and not when one byte is another', async () => {
   const drawn = fc.record({
     key: fc.bigInt({ min: 1n, max: ORDER - 1n }),
     uuid: fc.uuid(),

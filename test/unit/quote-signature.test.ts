@@ -62,7 +62,7 @@ describe('a quote', () => {
     });
   });
 
-  test('is valid whatever the case of the published signer', async () => {
+  test('is valid for any letter case of the published signer', async () => {
     const quote = await signedQuote();
     expect(await verify(quote, signer.address.toLowerCase())).toMatchObject({ valid: true });
     expect(await verify(quote, `0x${signer.address.slice(2).toUpperCase()}`)).toMatchObject({ valid: true });
@@ -144,7 +144,7 @@ describe('a quote that was altered is not valid:', () => {
     }
   });
 
-  test('a last byte that says nothing about the signer', async () => {
+  test('a last byte that names no signer', async () => {
     const quote = await signedQuote();
     const flaw = await flawOf({ ...quote, signature: `${quote.signature.slice(0, 130)}02` });
     expect(flaw).toEqual(['signature', 'its last byte is 0x02, expected 0x1b, 0x1c, 0x00 or 0x01']);
@@ -180,7 +180,7 @@ describe('a quote that was altered is not valid:', () => {
     ]);
   });
 
-  test('an intent that was taken away', async () => {
+  test('a removed intent', async () => {
     expect((await flawOf({ ...(await signedQuote()), steps: [] }))[0]).toBe('signature');
   });
 

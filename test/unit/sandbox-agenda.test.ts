@@ -42,7 +42,7 @@ test('work that is added by work and already due is done in the same run', () =>
   expect(agenda.nextDueMs()).toBe(25);
 });
 
-test('a log keeps its newest entries and reads the tail from a time on', () => {
+test('a log retains its newest entries and reads the tail from a time on', () => {
   const log = createBoundedLog<{ at: number }>(3);
   expect(log.read()).toEqual([]);
   for (const at of [1, 2, 2, 3, 4]) log.add({ at });

@@ -26,7 +26,7 @@ test('the same seed gives the same wallets, transfers, lives and gaps', () => {
   expect(draw(7)).not.toEqual(draw(8));
 });
 
-test('a transfer is the same whatever was drawn before it', () => {
+test('a transfer is the same after any other draws', () => {
   const generator = createGenerator({ seed: 3, wallets: 10 });
   const alone = generator.transfer({ stream: 'born', index: 20 });
   expect(drawMany(3, 21)[20]).toEqual(alone);

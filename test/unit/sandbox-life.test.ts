@@ -179,7 +179,7 @@ describe.each([1, 20, 500])('lives at time scale %i', (timeScale) => {
     expect(expired).toBeGreaterThan(0);
   });
 
-  test('everything that lived can be looked up and is a subject', () => {
+  test('every life can be requested and is a subject', () => {
     const subjects = lived.world.subjects();
     const intents = [...bySubject(lived.transitions).keys()].filter(
       (subject) => kindOf(subject) === 'intent',

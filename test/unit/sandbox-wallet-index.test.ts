@@ -44,7 +44,7 @@ test('a transfer from a wallet to itself is shown once', () => {
   expect(sweep(index, { wallet: address, status: null, limit: 2 })).toEqual(['a']);
 });
 
-test('pages show what a plain list would, whatever changed', () => {
+test('pages equal those of a plain list, after any changes', () => {
   const change = fc.record({
     key: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
     status: fc.constantFrom<IntentStatus>('pending', 'filled', 'settled'),

@@ -45,7 +45,7 @@ test('a file in the place of the pipe, as a copy of the folder may have, is no s
   expect(await isServerAlive(folder)).toBe(false);
 });
 
-test('a pid is named only of the process that has the pipe open, whoever has that pid now', async () => {
+test('a pid is named only of the process that has the pipe open, not of a later owner of that pid', async () => {
   const folder = await newFolder();
   const { pid } = await holder(folder);
   for (const written of [`${process.pid}\n`, '', '999999999\n']) {
@@ -64,7 +64,7 @@ test('a pid is named only of the process that has the pipe open, whoever has tha
   );
 });
 
-test('a pipe that cannot be opened is named as what makes the folder unusable', async () => {
+test('a pipe that cannot be opened is named as the reason that makes the folder unusable', async () => {
   const folder = await newFolder();
   await mkdir(serverLock(folder));
   const redis = new EmbeddedRedis({

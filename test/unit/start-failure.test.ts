@@ -74,7 +74,7 @@ test.each<[string, string[], string, RegExp | null]>([
     /^make room on the disk of \/data/,
   ],
   ['another reason', ['M # Out Of Memory allocating 3 bytes!'], 'Out Of Memory allocating 3 bytes!', null],
-])('the reason of %s is named alone, with what to do', (_, lines, reason, remedy) => {
+])('the reason of %s is named alone, with the remedy', (_, lines, reason, remedy) => {
   expect(reasonOfOutput(outputOf(...lines))).toBe(reason);
   expect(remedyOf(reason, '/data')).toEqual(remedy === null ? null : expect.stringMatching(remedy));
 });

@@ -25,14 +25,14 @@ function connection(answer: unknown): { redis: Redis; sent: string[][]; defined:
   return { redis, sent, defined };
 }
 
-test('every script is declared, and what Redis runs has its keys and arguments by position', async () => {
+test('every script is declared, and gets its keys and arguments by position in Redis', async () => {
   const files = (await readdir(COMMANDS)).filter((file) => file.endsWith('.lua'));
   const { defined } = connection(null);
   expect([...defined.keys()].sort()).toEqual(files.map((file) => `iw:${file.replace('.lua', '')}`).sort());
   for (const [name, lua] of defined) expect(lua, name).not.toMatch(/\b(?:KEYS|ARGV)\.|-- @include/);
 });
 
-test('keys and arguments are sent in the order of the header, whatever their order in the call', async () => {
+test('keys and arguments are sent in the order of the header, for any order in the call', async () => {
   const { redis, sent } = connection(['opened', 'held']);
   const opening = { id: 'e1', entry: '1-0', roots: ['s|a'], isSuspended: false };
   await scripts.openDeliveries(redis, {
@@ -96,8 +96,8 @@ test.each([
 });
 
 test.each([
-  ['an unknown word', 'other'],
-  ['a number for a word', 1],
+  ['an unknown value', 'other'],
+  ['a number for a text', 1],
   ['nothing', null],
 ])('a reply with %s is refused', async (_name, answer) => {
   const args = { consumer: 'c', log: 'l', entry: '1-0', most: 1 };

@@ -38,7 +38,7 @@ type Case = {
 
 test.each<Case>([
   {
-    what: 'one that leaves is suspended',
+    what: 'one removed from the config is suspended',
     stored: [root('a', 5, 'r')],
     named: [],
     plan: { out: ['a'] },
@@ -69,25 +69,25 @@ test.each<Case>([
     plan: { ended: ['a'] },
   },
   {
-    what: 'the younger of two with one receiver leaves nothing behind',
+    what: 'the younger of two with one receiver ends without a rest',
     stored: [root('a', 5, 'r'), root('b', 7, 'r')],
     named: [named('a', 'r')],
     plan: { ended: ['b'] },
   },
   {
-    what: 'what moves for one receiver is suspended for the other',
+    what: 'one that moves for one receiver is suspended for the other',
     stored: [root('a', 5, 'q', 'r')],
     named: [named('b', 'r')],
     plan: { narrowed: ['a>q'], ended: ['a'] },
   },
   {
-    what: 'one for a single receiver is suspended, also where it goes on for who reads the log',
+    what: 'one for a single receiver is suspended, also where it goes on for readers of the log',
     stored: [root('a>q', 5, 'q'), root('a>r', 5, 'r')],
     named: [named('b', 'r', 's')],
     plan: { out: ['a>q'], ended: ['a>r'] },
   },
   {
-    what: 'another receiver of the wallet changes nothing for the one that leaves',
+    what: 'another receiver of the wallet changes nothing for the removed one',
     stored: [root('a', 5, 'r'), root('b', 7, 'q')],
     named: [named('b', 'q')],
     plan: { narrowed: ['a>r'], ended: ['a'] },
@@ -99,14 +99,14 @@ test.each<Case>([
     plan: { ended: ['a>q'] },
   },
   {
-    what: 'one for a receiver that has left the config is suspended',
+    what: 'one for a receiver removed from the config is suspended',
     stored: [root('a', 7, 'r'), root('a>q', 5, 'q')],
     named: [named('a', 'r')],
     away: true,
     plan: { out: ['a>q'] },
   },
   {
-    what: 'what was suspended stays so',
+    what: 'a suspended one stays suspended',
     stored: [root('a', 5, 'r')],
     named: [],
     suspended: { a: OUT },
@@ -120,14 +120,14 @@ test.each<Case>([
     plan: { back: ['a'] },
   },
   {
-    what: 'what is on its way back stays on it',
+    what: 'one on its way back stays on it',
     stored: [root('a', 5, 'r')],
     named: [named('a', 'r')],
     suspended: { a: BACK },
     plan: {},
   },
   {
-    what: 'it leaves again before it was back',
+    what: 'it is removed again before it was back',
     stored: [root('a', 5, 'r')],
     named: [],
     suspended: { a: BACK },
@@ -148,7 +148,7 @@ test.each<Case>([
     plan: { narrowed: ['a>q'], back: ['a', 'b'], ended: ['a'] },
   },
   {
-    what: 'a suspended one without a grace span is left to its end',
+    what: 'a suspended one without a grace span goes to its end',
     stored: [root('a', 5, 'r')],
     named: [],
     suspended: { a: OUT },
@@ -166,7 +166,7 @@ test.each<Case>([
     },
     plan: { back: ['b', 'c', 'a'], ended: ['c'] },
   },
-])('what is suspended: $what', ({ stored, named, suspended = {}, isGraced = true, away = false, plan }) => {
+])('the suspension of $what', ({ stored, named, suspended = {}, isGraced = true, away = false, plan }) => {
   const { continued, stays } = planRoots(stored, named);
   const states = new Map(Object.entries(suspended).map(([name, state]) => [`${name}|${W}`, state]));
   const present = new Set(away ? named.flatMap(({ receivers }) => receivers) : ['q', 'r', 's']);
@@ -182,14 +182,14 @@ test.each<Case>([
 });
 
 test.each<{ what: string; stored: StoredRoot; now: string[]; parts: string[] }>([
-  { what: 'keeps its receivers', stored: root('a', 5, 'q', 'r'), now: ['q', 'r'], parts: [] },
+  { what: 'retains its receivers', stored: root('a', 5, 'q', 'r'), now: ['q', 'r'], parts: [] },
   { what: 'gives one up', stored: root('a', 5, 'q', 'r'), now: ['r'], parts: ['a>r', 'a>q'] },
   { what: 'gives all up', stored: root('a', 5, 'q', 'r'), now: [], parts: ['a>q,r'] },
   { what: 'gets another', stored: root('a', 5, 'q'), now: ['q', 'r'], parts: ['a>q'] },
   { what: 'changes one for another', stored: root('a', 5, 'q'), now: ['r'], parts: ['a>q'] },
   { what: 'gets its first', stored: root('a', 5), now: ['r'], parts: ['a>'] },
   { what: 'gets another, as it was parted', stored: root('a>q', 5, 'q'), now: ['q', 'r'], parts: [] },
-])('what is suspended of a subscription that $what', ({ stored, now, parts }) => {
+])('the suspension of a subscription that $what', ({ stored, now, parts }) => {
   const receivers = new Map([['a', now]]);
   for (const suspended of [new Map(), new Map([[stored.root, OUT]])]) {
     const found = partRoots({ stored: [stored], named: [], suspended, receivers }, { isGraced: true });
@@ -197,7 +197,7 @@ test.each<{ what: string; stored: StoredRoot; now: string[]; parts: string[] }>(
   }
 });
 
-test('one part of two roots has the earlier start, in any order', () => {
+test('one part of two subscription keys has the earlier start, in any order', () => {
   const stored = [root('a', 7, 'p', 'q', 'r'), root('a>q,r', 5, 'q', 'r')];
   const receivers = new Map([['a', ['r']]]);
   for (const some of [stored, stored.toReversed()]) {

@@ -34,7 +34,7 @@ describe('a thread', () => {
     expect(await thread.run(0)).toBe(1);
   });
 
-  test('ends with a task that takes too long', async () => {
+  test('ends with a task that runs too long', async () => {
     const thread = threadOf('export function work(task) { while (task) {} return 0; }', 100);
     await expect(thread.run(true)).rejects.toThrow('is not read within 0.1 s');
   });

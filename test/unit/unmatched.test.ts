@@ -101,14 +101,14 @@ test.each<[string, string[] | null, StoredReceiver[], StoredSubscription[], stri
     'filtered',
   ],
   [
-    'its root counts for another receiver of the subscription',
+    'its subscription key counts for another receiver of the subscription',
     [`one>first|${SUBJECT}`],
     [hook, receiver('first', ['quote.*'])],
     [subscription('one', ['first', 'hook'])],
     'filtered',
   ],
   [
-    'its root counts for the log alone',
+    'its subscription key counts for the log alone',
     [`one>|${SUBJECT}`],
     [hook],
     [subscription('one', ['hook'])],

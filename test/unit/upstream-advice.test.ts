@@ -53,7 +53,7 @@ describe('the advice', () => {
     expect(Object.keys(ERROR_CODES).sort()).toEqual(TABLE.map(([, code]) => code).sort());
   });
 
-  test.each(TABLE)('the status alone tells the same failure as %i %s', (httpStatus, problemCode) => {
+  test.each(TABLE)('the status alone gives the same failure as %i %s', (httpStatus, problemCode) => {
     expect(classify({ httpStatus, problemCode: null })).toBe(classify({ httpStatus, problemCode }));
   });
 

@@ -70,13 +70,13 @@ describe('an answer that breaks off', () => {
     response.write(PAGE, () => response.socket?.destroy());
   };
 
-  test('shorter than its length is malformed, even where what came is JSON', async () => {
+  test('shorter than its length is malformed, even where the received part is JSON', async () => {
     const failure = await failureOf(connect(await serve(cutShort(200))).status({ quoteId: 'u' }));
     expect(failure).toMatchObject({ code: 'malformed', httpStatus: 200 });
     expect(failure.message).toContain('a body truncated');
   });
 
-  test('in the middle of an error keeps the error', async () => {
+  test('in the middle of an error retains the error', async () => {
     const failure = await failureOf(connect(await serve(cutShort(401))).status({ quoteId: 'u' }));
     expect(failure).toMatchObject({ code: 'unauthorized', httpStatus: 401 });
   });
@@ -100,7 +100,7 @@ describe('an answer that breaks off', () => {
   test.each([
     { list: 'status', bytes: LIMITS.upstream.bytes },
     { list: 'tokens', bytes: LIMITS.upstreamList.bytes },
-  ] as const)('a body of exactly the largest size is taken: $list', async ({ list, bytes }) => {
+  ] as const)('a body of exactly the largest size is accepted: $list', async ({ list, bytes }) => {
     let more = 0;
     const base = await serve((request, response) => {
       const start = request.url?.startsWith('/v1/tokens')
@@ -159,7 +159,7 @@ describe('an answer that does not come', () => {
     expect(failure).toMatchObject({ code: 'timeout', retryable: true, httpStatus: 200 });
   });
 
-  test('because nobody listens is unavailable', async () => {
+  test('because nothing listens is unavailable', async () => {
     const client = connect(`http://127.0.0.1:${await freePort()}`);
     const failure = await failureOf(client.status({ quoteId: 'u' }));
     expect(failure).toMatchObject({ code: 'unavailable', retryable: true, httpStatus: null });

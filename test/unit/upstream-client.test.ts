@@ -89,7 +89,7 @@ const problem = (status: number, code: string): Canned => ({
   }),
 });
 
-describe('asking', () => {
+describe('a request', () => {
   test.each([
     [{ intentHash: '0xA' }, '/v1/intents/status?intentHash=0xA'],
     [{ sourceTxHash: '0xA' }, '/v1/intents/status?sourceTxHash=0xA'],
@@ -338,7 +338,7 @@ describe('the API key', () => {
     ['as the whole body', { status: 200, body: KEY }],
     ['in the content type', { status: 500, headers: { 'content-type': `x/${KEY}` } }],
     ['in a redirect', { status: 307, headers: { location: `/${KEY}` } }],
-    ['at the border of the excerpt', { status: 500, body: `${'.'.repeat(110)}${KEY}` }],
+    ['at the edge of the excerpt', { status: 500, body: `${'.'.repeat(110)}${KEY}` }],
   ])('echoed %s does not appear in the error', async (_name, canned) => {
     const failure = await failureFor(canned);
     expect(shown(failure).toLowerCase()).not.toContain(KEY.slice(0, 8));

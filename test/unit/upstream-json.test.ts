@@ -22,7 +22,7 @@ describe('parseJson', () => {
     ['1763638259', 1763638259],
     ['9007199254740991', 9007199254740991],
     ['5e-324', 5e-324],
-  ])('keeps %s as the number it is', (text, value) => {
+  ])('reads %s as the number it is', (text, value) => {
     expect(parseJson(text)).toBe(value);
   });
 
@@ -35,7 +35,7 @@ describe('parseJson', () => {
     '1e-400',
     '100000000000000000000000',
     '1.7976931348623157e308',
-  ])('keeps %s as its text, because a number would change it', (text) => {
+  ])('reads %s as its text, because a number would change it', (text) => {
     expect(parseJson(`{"amount":[${text}]}`)).toEqual({ amount: [text] });
   });
 
@@ -44,7 +44,7 @@ describe('parseJson', () => {
     '["\\udc00x"]',
     '{"k\\ud800":1}',
     '{"a":{"__proto__":1}}',
-  ])('refuses what cannot be stored where its author can be informed: %s', (text) => {
+  ])('refuses a text that cannot be stored where its author can be informed: %s', (text) => {
     const refused = () => parse(text, { limits: LIMITS.api, unstorable: 'refuse' });
     expect(refused).toThrow(/^found a (text with half of a surrogate pair|member "__proto__"), expected /);
   });
@@ -57,7 +57,7 @@ describe('parseJson', () => {
     expect('polluted' in copy || 'polluted' in {}).toBe(false);
   });
 
-  test('keeps members named constructor and toString as plain data', () => {
+  test('reads members named constructor and toString as plain data', () => {
     expect(JSON.stringify(parseJson('{"constructor":1,"toString":"x"}'))).toBe(
       '{"constructor":1,"toString":"x"}',
     );

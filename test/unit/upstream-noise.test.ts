@@ -53,8 +53,8 @@ function mutated(value: JsonObject): fc.Arbitrary<JsonObject> {
   });
 }
 
-describe('whatever is answered', () => {
-  test('every reader gives a value or says what it found', () => {
+describe('for any answer', () => {
+  test('every reader gives a value or states its findings', () => {
     const readers = [readQuoteAnswer, readOpenQuotes, readChains, readTokens, readGaslessJob];
     fc.assert(
       fc.property(fc.oneof(noise, mutated(quote), mutated(openQuotes)), (body) => {
@@ -68,7 +68,7 @@ describe('whatever is answered', () => {
     );
   });
 
-  test('a quote whose core is untouched is read, and keeps all that was said', () => {
+  test('a quote whose core is untouched is read, with all its members', () => {
     const core = ['id', 'signature', 'expiresAt', 'intentHash', 'source'];
     fc.assert(
       fc.property(mutated(quote), (body) => {
@@ -79,7 +79,7 @@ describe('whatever is answered', () => {
     );
   });
 
-  test('a quote gets a verdict, and one that nobody signed is never valid', async () => {
+  test('a quote gets a verdict, and an unsigned one is never valid', async () => {
     await fc.assert(
       fc.asyncProperty(fc.oneof(noise, mutated(quote)), async (body) => {
         const verdict = await verifyQuoteSignature({ quote: body, quoteSigner: SIGNER });

@@ -35,7 +35,7 @@ function read<T>(reading: Parsed<T>): T {
 const page = (...results: JsonValue[]): StatusPage => read(readStatusPage({ results, nextCursor: null }));
 
 describe('a status page', () => {
-  test('gives a whole record as it was said', () => {
+  test('gives a whole record unchanged', () => {
     expect(page(filled)).toEqual({
       records: [
         {
@@ -63,7 +63,7 @@ describe('a status page', () => {
     ['sourceTx', null],
     ['destinationTx', []],
     ['steps', [{ type: 'SWAP' }]],
-  ])('lists a bad %s of %j as unreadable and keeps the record with it', (member, value) => {
+  ])('lists a bad %s of %j as unreadable and reads the rest of the record', (member, value) => {
     const raw = { ...filled, [member]: value };
     const [record] = page(raw).records;
     expect(record?.unreadable).toEqual([member]);
@@ -103,7 +103,7 @@ describe('a status page', () => {
     ]);
   });
 
-  test('takes steps and sub-statuses with words and members the interface does not name', () => {
+  test('accepts steps and sub-statuses with statuses and members the interface does not name', () => {
     const [step] = filled.steps;
     const raw = {
       ...filled,
@@ -115,7 +115,7 @@ describe('a status page', () => {
     expect(page(raw).records[0]?.unreadable).toEqual([]);
   });
 
-  test('lists results without a core and keeps their neighbours', () => {
+  test('lists results without a core and reads their neighbours', () => {
     const result = page(
       { ...filled, id: '' },
       filled,
@@ -152,7 +152,7 @@ describe('a status page', () => {
     [7, 'a number'],
     ['', 'an empty string'],
     [{}, 'an object'],
-  ])('takes nextCursor %j as null and says so', (nextCursor, found) => {
+  ])('reads nextCursor %j as null and reports it', (nextCursor, found) => {
     const body = nextCursor === undefined ? { results: [filled] } : { results: [filled], nextCursor };
     const result = read(readStatusPage(body));
     expect(result.records).toHaveLength(1);
@@ -167,7 +167,7 @@ describe('a status page', () => {
     expect(readStatusPage({ results })).toEqual({ mismatch: '2001 results' });
   });
 
-  test('keeps a cursor', () => {
+  test('reads a cursor', () => {
     expect(read(readStatusPage({ results: [], nextCursor: 'abc==' }))).toEqual({
       records: [],
       unreadable: [],
@@ -281,7 +281,7 @@ describe('a number that is too large to be held', () => {
     return read(readStatusPage(parseJson(body.replaceAll('"@"', '1e400'), { limits: LIMITS.upstream })));
   };
 
-  test('is no word, no hash and no id', () => {
+  test('is no text, no hash and no id', () => {
     expect(said({ ...filled, txHash: '@' }).records[0]?.unreadable).toEqual(['txHash']);
     expect(said({ ...filled, sourceTx: { ...filled.sourceTx, token: '@' } }).records[0]?.unreadable).toEqual([
       'sourceTx',
@@ -295,7 +295,7 @@ describe('a number that is too large to be held', () => {
     expect(read(readVault({ data: { vaultAddress: '0xAb', state: job } })).state).toBeNull();
   });
 
-  test('is an amount where its digits say one', () => {
+  test('is an amount where its digits form one', () => {
     const amount = parseJson('99999999999999999999999', { limits: LIMITS.upstream });
     const { sourceTx } = filled;
     expect(page({ ...filled, sourceTx: { ...sourceTx, amount } }).records[0]?.unreadable).toEqual([]);

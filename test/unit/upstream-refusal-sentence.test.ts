@@ -13,7 +13,7 @@ test.each([
   [401, null, /refuses the API key \(HTTP 401\)/],
   [403, 'permission-denied', /lacks the permission/],
   [403, null, /HTTP 403 without a code/],
-])('a refused key (HTTP %i, %s) is said in one plain line', (httpStatus, problemCode, expected) => {
+])('a refused key (HTTP %i, %s) is reported in one plain line', (httpStatus, problemCode, expected) => {
   const sentence = refusalSentence({ ...STATUS, httpStatus, problemCode });
   expect(sentence).toMatch(expected);
   expect(sentence).toMatch(/upstream\.apiKey|its operator/);

@@ -65,7 +65,7 @@ describe('the signers of quotes', () => {
     expect([strict.valid, state.reads]).toEqual([true, 2]);
   });
 
-  test('are read once and kept', async () => {
+  test('are read once and cached', async () => {
     const { state, client } = chains();
     const signers = new QuoteSigners({ client });
     for (let i = 0; i < 3; i++)
@@ -93,7 +93,7 @@ describe('the signers of quotes', () => {
     expect(state.reads).toBe(2);
   });
 
-  test('are read once for all who ask at once', async () => {
+  test('are read once for all concurrent callers', async () => {
     const { state, client } = chains();
     const signers = new QuoteSigners({ client });
     const quote = await quoteBy(old);
@@ -102,7 +102,7 @@ describe('the signers of quotes', () => {
     expect(state.reads).toBe(1);
   });
 
-  test('are read anew for a quote that came while an older reading was under way', async () => {
+  test('are read anew for a quote that came while an older read was under way', async () => {
     const { state, client } = chains();
     const signers = new QuoteSigners({ client });
     await signers.verify(await quoteBy(old));
@@ -130,7 +130,7 @@ describe('the signers of quotes', () => {
     expect(await signers.verify(await quoteBy(old))).toMatchObject({ valid: true });
   });
 
-  test.each([10, 99])('that chain %i does not publish are named as what is missing', async (chainId) => {
+  test.each([10, 99])('that chain %i does not publish are named as missing', async (chainId) => {
     const { client } = chains();
     const verdict = await new QuoteSigners({ client }).verify(await quoteBy(old, chainId));
     expect(verdict).toMatchObject({ valid: false, part: 'quoteSigner' });
@@ -155,7 +155,7 @@ describe('a list of chains or tokens', () => {
     });
   });
 
-  test('keeps what can be read', () => {
+  test('retains its readable entries', () => {
     expect(readTokens({ tokens: [token, { ...token, address: 5 }, 'USDC', { address: '0x' }] })).toEqual({
       value: {
         entries: [{ chainId: 8453, address: '0xAb', symbol: 'USDC', decimals: 6 }],

@@ -355,7 +355,7 @@ describe('a quote', () => {
     });
   });
 
-  test('that no solver gives is refused with each solver’s words', async () => {
+  test('that no solver gives is refused with the reason of each solver', async () => {
     const solverErrors = [
       { solver: VAULT, solverName: 'Swift', code: 'NO_LIQUIDITY', message: 'too\nlarge' },
       { solver: VAULT, code: 'COLD', message: 'slow' },
@@ -462,7 +462,7 @@ const openQuote = {
 };
 
 describe('the open quoting service', () => {
-  test('is asked without a key, and each quote is read', async () => {
+  test('is requested without a key, and each quote is read', async () => {
     const { base, seen } = await serve({ status: 201, body: { data: [openQuote, { quoteID: 'quote:x' }] } });
     const { value } = await connectOpen(base).exactIn(route);
     expect(seen[0]).toMatchObject({ method: 'POST', url: '/api/v3/quotes/exactIn' });
@@ -506,7 +506,7 @@ describe('the open quoting service', () => {
   test.each([
     ['5', 5_000],
     [null, null],
-  ])('that is asked too much with Retry-After %j says wait', async (after, retryAfterMs) => {
+  ])('that refuses too many requests with Retry-After %j causes a wait', async (after, retryAfterMs) => {
     const { base } = await serve({ status: 429, ...(after && { headers: { 'retry-after': after } }) });
     expect(await failureOf(connectOpen(base).exactIn(route))).toMatchObject({
       code: 'rate-limited',

@@ -52,7 +52,7 @@ describe('an event that is larger than 20 kB', () => {
     txHash: '0xcd',
   });
 
-  test('loses the largest members of its record first, and says so with a link', () => {
+  test('loses the largest members of its record first, and states it with a link', () => {
     const body = standard(event);
     expect(body.length).toBeLessThan(20_000);
     const { data } = read(body);
@@ -63,18 +63,18 @@ describe('an event that is larger than 20 kB', () => {
     expect(RENDERED_EVENT.safeParse(read(body)).error).toBeUndefined();
   });
 
-  test('says so without a link where there is no API', () => {
+  test('states it without a link where there is no API', () => {
     const { data } = read(standard(event, null));
     expect(data.recordTruncated).toBe(true);
     expect(data).not.toHaveProperty('recordUrl');
   });
 
-  test('is cut the same way at every attempt, whatever the order of its members', () => {
+  test('is cut the same way at every attempt, for any order of its members', () => {
     const reversed = Object.fromEntries(Object.entries(event.data.record).reverse());
     expect(standard(eventWith(reversed)).equals(standard(event))).toBe(true);
   });
 
-  test('keeps what names it when everything else has to go', () => {
+  test('retains its identity when everything else has to go', () => {
     const members = Object.fromEntries(
       Array.from({ length: 3_000 }, (_, index) => [`member${index}`, index]),
     );
@@ -83,7 +83,7 @@ describe('an event that is larger than 20 kB', () => {
     expect(data.changes[0]).toBe('member0');
   });
 
-  test('loses as many small members as it takes, and hardly more', () => {
+  test('loses as many small members as necessary, and hardly more', () => {
     const members = Object.fromEntries(
       Array.from({ length: 2_500 }, (_, index) => [`member${index}`, index]),
     );
@@ -118,7 +118,7 @@ describe('an event that is larger than 20 kB', () => {
     ['names of metadata', { metadata: Object.fromEntries(names(2_500).map((name) => [name, ''])) }],
     ['wallets', { wallets: names(2_500) }],
     ['subscriptions', { subscriptions: names(2_500) }],
-  ])('fits whatever the number of %s', (_, more) => {
+  ])('fits for any number of %s', (_, more) => {
     const body = standard(eventWith(CORE, more));
     expect(body.length).toBeLessThanOrEqual(MAX_WEBHOOK_BYTES);
     expect(body.length).toBeGreaterThan(18_000);
@@ -152,7 +152,7 @@ function names(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `n${index}`.padStart(10, '-'));
 }
 
-/** Words of an upstream meant to reach the readers of a channel. */
+/** Texts of an upstream meant to reach the readers of a channel. */
 const HOSTILE =
   '<!channel> <@U1> @everyone *b* _i_ `c` [x](https://evil.example) <https://evil.example|y> & > q';
 
@@ -170,7 +170,7 @@ describe('a message for Slack', () => {
   const message = (event: RenderedEvent) =>
     JSON.parse(renderBody(event, { format: 'slack', recordUrl: null }).toString('utf8'));
 
-  test('says what happened, with a link to the transaction', () => {
+  test('states the change, with a link to the transaction', () => {
     expect(message(eventWith(TRANSFER))).toEqual({
       text: 'Filled: 1,250.00 USDC, Base',
       blocks: [
@@ -200,7 +200,7 @@ describe('a message for Slack', () => {
     });
   });
 
-  test('holds no mention and no link of what the upstream says, wherever it says it', () => {
+  test('holds no mention and no link from the upstream, in any member', () => {
     const event = eventWith({ ...TRANSFER, [HOSTILE]: HOSTILE, error: HOSTILE }, { status: HOSTILE });
     const { text, blocks } = message({ ...event, type: `intent.${HOSTILE.toLowerCase()}` });
     const marked: string[] = [text];
@@ -214,7 +214,7 @@ describe('a message for Slack', () => {
   });
 });
 
-test('a message for Slack stays within its limits, whatever the record holds', () => {
+test('a message for Slack stays within its limits, for any record', () => {
   const long = '&'.repeat(5_000);
   const members = Object.fromEntries(Array.from({ length: 60 }, (_, index) => [`${long}${index}`, long]));
   const event = eventWith({ ...TRANSFER, ...members, '': long }, { status: long });
@@ -234,7 +234,7 @@ describe('a message for Discord', () => {
   const message = (event: RenderedEvent) =>
     JSON.parse(renderBody(event, { format: 'discord', recordUrl: null }).toString('utf8'));
 
-  test('says what happened, with a link to the transaction', () => {
+  test('states the change, with a link to the transaction', () => {
     expect(message(eventWith(TRANSFER))).toEqual({
       allowed_mentions: { parse: [] },
       embeds: [
@@ -257,7 +257,7 @@ describe('a message for Discord', () => {
     });
   });
 
-  test('escapes every mark in what the upstream says, and mentions nobody', () => {
+  test('escapes every mark in the texts of the upstream, and mentions no user', () => {
     const event = eventWith({ ...TRANSFER, [HOSTILE]: HOSTILE }, { status: HOSTILE });
     const { embeds, allowed_mentions } = message({ ...event, type: `intent.${HOSTILE.toLowerCase()}` });
     expect(allowed_mentions).toEqual({ parse: [] });
@@ -277,13 +277,13 @@ describe('a message for Discord', () => {
     expect(fields.at(-1)).toEqual({ name: 'unnamed', value: 'said', inline: false });
   });
 
-  test('leaves out a link that makes a field too long', () => {
+  test('omits a link that makes a field too long', () => {
     const txHash = `0x${'5'.repeat(2_000)}`;
     const [{ fields }] = message(eventWith({ ...TRANSFER, txHash })).embeds;
     for (const { value } of fields) expect(value.length).toBeLessThanOrEqual(1_024);
   });
 
-  test('stays within the limits of Discord, whatever the record holds', () => {
+  test('stays within the limits of Discord, for any record', () => {
     const long = '*'.repeat(5_000);
     const members = Object.fromEntries(Array.from({ length: 60 }, (_, index) => [`${long}${index}`, long]));
     const [embed] = message(eventWith(members, { status: long, changes: Object.keys(members) })).embeds;
@@ -309,7 +309,7 @@ describe('a message for Teams', () => {
   const bytesOf = (event: RenderedEvent) => renderBody(event, { format: 'teams', recordUrl: null });
   const cardOf = (event: RenderedEvent) => JSON.parse(bytesOf(event).toString('utf8')).attachments[0].content;
 
-  test('is an Adaptive Card about what happened, with a link to the transaction', () => {
+  test('is an Adaptive Card about the change, with a link to the transaction', () => {
     const fact = (name: string, value: string, more = {}) => ({
       type: 'RichTextBlock',
       spacing: 'Small',

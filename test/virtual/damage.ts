@@ -21,19 +21,19 @@ type Damage = {
 
 const DAMAGES: readonly Damage[] = [
   {
-    rule: 'what leaves the config is suspended',
+    rule: 'subjects removed from the config are suspended',
     file: 'src/domain/subjects/suspended-roots.ts',
     find: 'if (!isCovered && (isGraced || before !== undefined)) {',
     replace: 'if (before === null) {',
   },
   {
-    rule: 'what is suspended waits',
+    rule: 'events of suspended subjects wait',
     file: 'src/store/commands/include/suspended.lua',
     find: 'local some = suspensionOf(wantedKey, root) and withheld or reported',
     replace: 'local some = reported',
   },
   {
-    rule: 'a rename keeps the earliest start',
+    rule: 'a rename retains the earliest start',
     file: 'src/domain/subjects/suspended-roots.ts',
     find: 'return { name, atMs: atMs < oldest(staying, name) ? atMs : null };',
     replace: 'return { name, atMs: atMs < 0 ? atMs : null };',
@@ -69,7 +69,7 @@ const DAMAGES: readonly Damage[] = [
     replace: 'if (newest === null || upkeep.isPartlyApplied()) {',
   },
   {
-    rule: 'what was seen is stored outside Redis',
+    rule: 'the seen state is stored outside Redis',
     file: 'src/store/epoch.ts',
     find: '(await this.#parts.file.read()) ?? NOTHING_SEEN',
     replace: 'NOTHING_SEEN',
@@ -82,7 +82,7 @@ const DAMAGES: readonly Damage[] = [
       'const hash = eventId([subject, type, canonicalJson(record), flag, payment, String(Date.now())]);',
   },
   {
-    rule: 'what is dropped is named',
+    rule: 'dropped events are named',
     file: 'src/store/suspensions.ts',
     find: 'eventIds: ids.slice(0, MOST_NAMED),',
     replace: 'eventIds: [],',
@@ -100,32 +100,32 @@ const DAMAGES: readonly Damage[] = [
     replace: 'return `deposit-address:${id}` as SubjectId;',
   },
   {
-    rule: 'what is older than its start is history',
+    rule: 'changes before the start are history',
     // The check here and that in commit-10.lua cover for each other: both use this start.
     file: 'src/store/commands/resolve-subscription-start-2.lua',
     find: "return string.format('%.0f', math.floor((at + offset) / 1000))",
     replace: "return '0'",
   },
   {
-    rule: 'what waits for a receiver that its subscription loses waits on',
+    rule: 'events for a receiver that its subscription loses wait on',
     file: 'src/store/registry.ts',
     find: 'if (parts.length === 0) return;',
     replace: 'if (parts.length >= 0) return;',
   },
   {
-    rule: 'what has ended is compact, and known, beyond the retention',
+    rule: 'an ended subject is compact, and known, beyond the retention',
     file: 'src/store/commands/compact-ended-4.lua',
     find: "if redis.call('EXISTS', key) == 0 then return remove(root, subject) end",
     replace: 'do return remove(root, subject) end',
   },
   {
-    rule: 'what a wallet showed after the retention is history once it is removed',
+    rule: 'a removed transfer is history when its wallet shows it after the retention',
     file: 'src/domain/changes/decision.ts',
     find: 'if (readAtMs === 0 || readAtMs > confirmedMs) return [...claims];',
     replace: 'if (readAtMs >= 0 || readAtMs > confirmedMs) return [...claims];',
   },
   {
-    rule: 'what expires goes by the confirmed time',
+    rule: 'expiry goes by the confirmed time',
     file: 'src/store/commands/confirm-time-3.lua',
     find: "if before == 'steady' and jump == 0 then",
     replace: "if before == 'steady' then",
@@ -138,19 +138,19 @@ const DAMAGES: readonly Damage[] = [
     acts: ['let time pass', 'the clock jumps twice', 'let time pass'],
   },
   {
-    rule: 'what ends by its age is polled once more',
+    rule: 'a subject that ends by its age is polled once more',
     file: 'src/queues/polls/poll-record.ts',
     find: '!isFinishedByStatus({ ...start, finished })',
     replace: '!planOf(parts, start, start).isOver',
   },
   {
-    rule: 'what is suspended is for the receivers that had it',
+    rule: 'suspended events are for the receivers that had them',
     file: 'src/domain/subjects/suspended-roots.ts',
     find: 'const gains = narrowed === null && now',
     replace: 'const gains = narrowed === "" && now',
   },
   {
-    rule: 'what was logged is for the claims that go on with it',
+    rule: 'logged events are for the claims that go on with their subject',
     file: 'src/queues/deliveries/matches.ts',
     find: 'own?.length === 0 ? leading(claims.next)',
     replace: 'own?.length === -1 ? leading(claims.next)',
@@ -174,7 +174,7 @@ const DAMAGES: readonly Damage[] = [
     replace: '',
   },
   {
-    rule: 'what waits is released once it is back',
+    rule: 'waiting events are released once their subscription is back',
     file: 'src/store/suspensions.ts',
     find: "if (stateOf(suspension) === 'back') settled.push(await this.#release(suspension));",
     replace: "if (stateOf(suspension) === 'back') continue;",

@@ -309,7 +309,8 @@ export class Life {
     if (process === null || state?.state !== 'held') return;
     const beganMs = this.time.nowMs;
     const wrong = await process.reload('0'.repeat(32));
-    if (typeof wrong !== 'string') this.problems.push(`a wrong digest was taken: ${JSON.stringify(wrong)}`);
+    if (typeof wrong !== 'string')
+      this.problems.push(`a wrong digest was accepted: ${JSON.stringify(wrong)}`);
     if (process.fileState?.state !== 'held') this.problems.push('a wrong digest has confirmed a file');
     const found = await process.reload(state.removal.digest);
     this.#read(seat);

@@ -214,7 +214,7 @@ export class PairModel {
     );
   }
 
-  /** True when a receiver was given up, and not suspended, at the end of a standing. */
+  /** True when a receiver was given up, and not suspended, at the end of a state. */
   isGivenUp(receiver: string, transfer: Transfer, { state, untilMs }: Standing): boolean {
     return state === 'in' && this.standings(receiver, transfer, untilMs).length === 0;
   }

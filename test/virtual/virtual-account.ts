@@ -273,7 +273,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     );
   }
 
-  /** True when a receiver with this standing must get a state that is shown to it. */
+  /** True when a receiver in this state must get a state that is shown to it. */
   function isDue({ startMs, isUnclear }: Standing, { atMs }: State): boolean {
     return !isUnclear && atMs >= startMs + SECOND_MS;
   }
@@ -294,7 +294,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     );
   }
 
-  /** True when a receiver with this standing may get a state that is shown to it. */
+  /** True when a receiver in this state may get a state that is shown to it. */
   function isFor(
     standing: Standing,
     { transfer, state }: { transfer: Transfer; state: State },

@@ -167,7 +167,7 @@ function requireClaimed(database: SqliteDatabase, event: AnyEvent, { consumer }:
   if (database.prepare(sql).get(consumer, event.id) === undefined) throw new Error(ENDED);
 }
 
-/** Rolls back. SQLite itself rolls some errors back: then there is nothing left to do. */
+/** Rolls back. SQLite itself rolls some errors back: then nothing remains to be done. */
 function rollBack(database: SqliteDatabase): void {
   try {
     database.exec('ROLLBACK');

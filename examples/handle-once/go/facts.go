@@ -32,7 +32,7 @@ var factsByWord = map[string]string{
 	"expired":     "reminder",
 }
 
-// factOf gives the kind of the fact, and its name, which tells the facts of one subject apart.
+// factOf gives the kind of the fact, and its name, which distinguishes the facts of one subject.
 func factOf(event Event) (kind, name string) {
 	word := wordOf(event)
 	kind = factsByType[event.Type]
@@ -54,7 +54,7 @@ func factOf(event Event) (kind, name string) {
 	return kind, kind
 }
 
-// hasRecord says whether events about a fact have a new record. Those about other facts repeat it.
+// hasRecord is true when events about a fact have a new record. Those about other facts repeat it.
 func hasRecord(name string) bool { return name == "status" || strings.HasPrefix(name, "update:") }
 
 func wordOf(event Event) string {
@@ -62,7 +62,7 @@ func wordOf(event Event) string {
 	return word
 }
 
-// The word alone does not say it: `quote.expired` comes from the clock while the quote is `active`, and from the upstream
+// The name alone does not decide it: `quote.expired` comes from the clock while the quote is `active`, and from the upstream
 // with the status `expired`.
 func isAboutStatus(event Event, word string) bool {
 	status := strings.ToLower(event.Data.Status)

@@ -1,6 +1,6 @@
 package main
 
-// Claim says how an event relates to the events of its subject that were handled before. isStale: a newer one about the
+// Claim states how an event relates to the events of its subject that were handled before. isStale: a newer one about the
 // same fact was; isRecordStale: a newer status or update was, each of which has the whole record.
 type Claim struct {
 	fact          string
@@ -15,7 +15,7 @@ type Change struct {
 	Set   map[string]any `json:"set"`
 }
 
-// Tables hold what the events say, one for each kind of fact. They follow from the changes that the inbox has stored.
+// Tables hold the facts of the events, one for each kind of fact. They follow from the changes that the inbox has stored.
 type Tables map[string]map[[2]string]map[string]any
 
 func (tables Tables) apply(changes []Change) {

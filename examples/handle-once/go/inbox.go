@@ -46,7 +46,7 @@ func newInbox(file storage) *Inbox {
 	return &Inbox{file: file, handled: map[string]bool{}, newest: map[string]map[string]Position{}, tables: Tables{}}
 }
 
-// openInbox reads what was handled. What a crash left of the last line was never answered, and is cut off.
+// openInbox reads the handled events. An unfinished last line after a crash was never answered, and is cut off.
 func openInbox(path string) (*Inbox, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -75,7 +75,7 @@ func openInbox(path string) (*Inbox, error) {
 	}
 }
 
-// take runs handle, and stores what it returns together with the event's id. It says "new", "stale" (a newer event about
+// take runs handle, and stores what it returns together with the event's id. It returns "new", "stale" (a newer event about
 // the same fact was handled before) or "handled" (this one was: nothing is run). With an error nothing is stored.
 func (inbox *Inbox) take(event Event, handle func(event Event, claim Claim) ([]Change, error)) (string, error) {
 	// Two deliveries of one event come one after the other.
@@ -122,7 +122,7 @@ func (inbox *Inbox) store(entry Entry) error {
 		err = inbox.file.Sync()
 	}
 	if err != nil {
-		// Half a line must not stand before another one; and what did not reach the disk must not be read as if it had.
+		// Half a line must not precede another one; and bytes that did not reach the disk must not be read as if they had.
 		inbox.broken = fmt.Errorf("the inbox could not be written, start the program again: %w", err)
 		_ = inbox.cut()
 		return inbox.broken

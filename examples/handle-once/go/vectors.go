@@ -47,7 +47,7 @@ var columns = map[string][]string{
 	"notices":   {"event_id", "subject", "type"},
 }
 
-// memory stands in for the file: thousands of orders would wait for the disk at each event.
+// memory replaces the file: thousands of orders would wait for the disk at each event.
 type memory struct{}
 
 func (memory) WriteAt(bytes []byte, _ int64) (int, error) { return len(bytes), nil }
@@ -106,7 +106,7 @@ func permute(events []Event, chosen int, use func([]Event)) {
 }
 
 // checkVectors runs consumer/vectors.json, prints what differs, and fails where something does. That a body was changed on
-// its way (`body_changed`) is a better word for `signature_mismatch`, which this program does not look for.
+// its way (`body_changed`) is a better name of `signature_mismatch`, which this program does not search for.
 func checkVectors(path string) error {
 	content, err := os.ReadFile(path)
 	if err != nil {

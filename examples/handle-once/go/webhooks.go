@@ -17,7 +17,7 @@ import (
 const toleranceSeconds = 300
 const maxSignatures = 20
 
-// WebhookError says why a webhook is refused. Code is one of consumer/vectors.json.
+// WebhookError states the reason for a refusal. Code is one of consumer/vectors.json.
 type WebhookError struct{ Code, Detail string }
 
 func (e *WebhookError) Error() string { return e.Code + ": " + e.Detail }
@@ -28,7 +28,7 @@ type Key struct {
 	bytes   []byte
 }
 
-// Header is one header as it came. A list of them keeps what came twice.
+// Header is one header as it came. A list of them retains repeated ones.
 type Header struct{ Name, Value string }
 
 // Event is what this program needs of an event; docs/events.md has all of it.
@@ -104,7 +104,7 @@ func verify(keys []Key, headers []Header, body []byte, now int64) (Event, error)
 	if err := requireSignature(keys, signatures, append([]byte(id+"."+timestamp+"."), body...)); err != nil {
 		return Event{}, err
 	}
-	// Only after the signature: the time of a forged webhook says nothing.
+	// Only after the signature: the time of a forged webhook has no meaning.
 	signedAt, _ := strconv.ParseInt(timestamp, 10, 64)
 	if age := now - signedAt; age > toleranceSeconds {
 		return Event{}, &WebhookError{"timestamp_too_old", fmt.Sprintf("signed %d s ago", age)}

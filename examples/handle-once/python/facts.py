@@ -50,7 +50,7 @@ def has_record(name):
 
 
 def _is_about_status(data, word):
-    # The word alone does not say it: `quote.expired` comes from the clock while the quote is `active`, and from the
+    # The name alone does not decide it: `quote.expired` comes from the clock while the quote is `active`, and from the
     # upstream with the status `expired`.
     status = (data.get("status") or "").lower()
     return status == word or status != (data.get("previousStatus") or "").lower()

@@ -1,6 +1,6 @@
-"""Handles an event of any kind. In whatever order events arrive, the tables are the same in the end."""
+"""Handles an event of any kind. For any order of the events, the tables are the same in the end."""
 
-# What the events say, a table for each kind of fact. `effects` has one row for each event that was handled.
+# The facts of the events, a table for each kind of fact. `effects` has one row for each event that was handled.
 TABLES = """
 CREATE TABLE IF NOT EXISTS subjects (subject TEXT PRIMARY KEY, status TEXT, destination_tx TEXT);
 CREATE TABLE IF NOT EXISTS proofs (subject TEXT, payment TEXT, verdict TEXT, tx_hash TEXT, PRIMARY KEY (subject, payment));

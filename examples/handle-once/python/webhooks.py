@@ -59,7 +59,7 @@ def verify(keys, headers, body, now):
     if not any(_fits(key, text, signed) for key in keys for version, text in given if version == key[0]):
         raise WebhookError("signature_mismatch", "no signature fits: another secret, or a changed body")
 
-    # Only after the signature: the time of a forged webhook says nothing.
+    # Only after the signature: the time of a forged webhook has no meaning.
     age = int(now) - int(timestamp)
     if age > TOLERANCE_SECONDS:
         raise WebhookError("timestamp_too_old", f"signed {age} s ago")

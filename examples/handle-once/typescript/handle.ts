@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 // In a project of your own: from 'intentwatch-consumer'.
 import type { AnyEvent, InboxContext } from '../../../consumer/src/index.ts';
 
-/** What the events say, a table for each kind of fact. `effects` has one row for each event that was handled. */
+/** The facts of the events, a table for each kind of fact. `effects` has one row for each event that was handled. */
 export const TABLES = `
 CREATE TABLE IF NOT EXISTS subjects (subject TEXT PRIMARY KEY, status TEXT, destination_tx TEXT);
 CREATE TABLE IF NOT EXISTS proofs (subject TEXT, payment TEXT, verdict TEXT, tx_hash TEXT, PRIMARY KEY (subject, payment));
@@ -12,7 +12,7 @@ CREATE TABLE IF NOT EXISTS notices (event_id TEXT PRIMARY KEY, subject TEXT, typ
 CREATE TABLE IF NOT EXISTS effects (event_id TEXT NOT NULL, subject TEXT NOT NULL);
 `;
 
-/** Handles an event of any kind. In whatever order events arrive, the tables are the same in the end. */
+/** Handles an event of any kind. For any order of the events, the tables are the same in the end. */
 export function handle(
   event: AnyEvent,
   { tx, fact, isStale, isRecordStale }: InboxContext<DatabaseSync>,

@@ -1,6 +1,6 @@
 // Receives webhooks and handles each event once: node server.ts events.db
 //
-// WEBHOOK_SECRET: one or several with spaces between. PORT: 8000 where it is left out. Node 24 or newer.
+// WEBHOOK_SECRET: one or several with spaces between. PORT: 8000 where it is omitted. Node 24 or newer.
 
 import { createServer } from 'node:http';
 import { DatabaseSync } from 'node:sqlite';

@@ -11,7 +11,7 @@ const ROWS = z.array(z.record(z.string(), z.union([z.string(), z.number(), z.nul
 const MOST_CONNECTIONS = 4;
 const CONNECT_MS = 5_000;
 
-/** Limit of a statement, and of a transaction whose process has left its connection. */
+/** Limit of a statement, and of a transaction whose process has abandoned its connection. */
 const STATEMENT_MS = 1_000 * LIMITS.booksAnswer.seconds;
 
 const MOST_CHARACTERS = 300;

@@ -115,7 +115,7 @@ class SqliteConnection {
     }
   }
 
-  /** Words an error of SQLite for a person; returns any other unchanged. */
+  /** Translates an error of SQLite for a person; returns any other unchanged. */
   #described(error: unknown): unknown {
     const code = codeOf(error);
     if (code === null) return error;

@@ -37,7 +37,7 @@ export function renderProblem({ file, line, column, path, message }: ConfigProbl
   return path === '' ? `${place}${message}` : `${place}${path}: ${message}`;
 }
 
-/** Formats a path: `receivers[0].url`, with quotes around keys that are more than a word. */
+/** Formats a path: `receivers[0].url`, with quotes around keys that are more than a name. */
 export function renderPath(path: ConfigPath): string {
   return path.reduce<string>((text, key) => {
     if (typeof key === 'number') return `${text}[${key}]`;

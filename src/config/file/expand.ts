@@ -6,7 +6,7 @@ import { type ConfigPath, renderPath } from './errors.ts';
 
 const HIDDEN = '…';
 
-/** Shorter secrets occur in harmless words: a port, a name of three letters. Only their place hides them. */
+/** Shorter secrets occur in harmless texts: a port, a name of three letters. Only their place hides them. */
 const SHORTEST_KNOWN = 6;
 
 /**

@@ -78,7 +78,7 @@ export async function loadConfig(
   };
 }
 
-/** Patterns that match no type of the catalogue. They are no problems, as the upstream may have words of its own. */
+/** Patterns that match no type of the catalogue. They are no problems, as the upstream may have types of its own. */
 function unknownPatterns({ receivers }: ParsedConfig): Fault[] {
   return receivers.flatMap(({ events }, receiver) =>
     events.flatMap((pattern, index) => {

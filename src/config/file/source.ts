@@ -27,7 +27,7 @@ function describeRepeatedKey(rest: string): string {
   return `found ${key === undefined ? 'a key' : `the key "${key}"`} again, expected each key once`;
 }
 
-/** Explains a YAML error in our words: the parser's own messages quote the text, which may be a secret. */
+/** Explains a YAML error in our own text: the parser's own messages quote the text, which may be a secret. */
 function describeSyntaxError(error: YAMLError): string {
   switch (error.code) {
     case 'TAB_AS_INDENT':

@@ -71,7 +71,7 @@ export const removalSchema = mapping({
   }),
 }).meta({ description: 'What becomes of what leaves the config.' });
 
-/** Time for which subjects and receivers that left the config stay suspended. */
+/** Time for which subjects and receivers removed from the config stay suspended. */
 export type RemovalConfig = { graceSpanMs: number };
 
 /** Builds the removal settings from the parsed section. */

@@ -132,8 +132,8 @@ export const REPORT = z
 export type BooksReport = z.infer<typeof REPORT>;
 
 /**
- * Breaks between the log and the books. `other-log`: the log was lost with its Redis. `trimmed`: entries left the log
- * unread. `lost`: the last read entry is gone, as after Redis went back to an older state.
+ * Breaks between the log and the books. `other-log`: the log was lost with its Redis. `trimmed`: entries expired from the
+ * log unread. `lost`: the last read entry is gone, as after Redis went back to an older state.
  */
 export const BREAKS = ['other-log', 'trimmed', 'lost'] as const;
 

@@ -11,7 +11,7 @@ import {
 } from './report-schema.ts';
 import { proofOf, rowOf } from './row.ts';
 
-/** Rules of a day's exceptions: grace of deliveries after its end, and the checked chains. A closed day keeps its rules. */
+/** Rules of a day's exceptions: grace of deliveries after its end, and the checked chains. A closed day retains its rules. */
 export type DayRules = { closeAfterMs: number; checked: ReadonlySet<string> };
 
 /** Input of a report: transfers under way at the start of the day and all touched since, in batches. */
@@ -32,7 +32,7 @@ type ReportData = {
 /** Time that a delivery may take before an open day lists it. */
 const USUAL_DELIVERY_MS = 60_000;
 
-/** Makes the books of a day from the rows alone. Works on the transfers as they come, and keeps only their rows. */
+/** Makes the books of a day from the rows alone. Works on the transfers as they come, and retains only their rows. */
 export async function makeReport(data: ReportData): Promise<BooksReport> {
   const { day, nowMs, names } = data;
   // Transfers under way when the books began are booked right before that, and are the opening of the first day of any zone.

@@ -26,7 +26,7 @@ export type Arrived = { seen: number; watchedSeconds: number };
 const HALF_LIFE_MS = 86_400_000;
 
 /**
- * Weight of the usual rate, in observed transfers. Wallets differ, so it says little about one of them. With a
+ * Weight of the usual rate, in observed transfers. Wallets differ, so it shows little about one of them. With a
  * smaller weight, wallets that are all alike would be polled very differently, by chance.
  */
 const USUAL_TRANSFERS = 1;

@@ -131,7 +131,7 @@ export function knowledgeOf(
     return known;
   };
   const known = new Map<string, StageEnds>();
-  /** The ends of all routes are the prior of one route; they themselves are taken nearly as observed. */
+  /** The ends of all routes are the prior of one route; they themselves are used nearly as observed. */
   const endsOf = (route: string, watch: Watch): StageEnds => {
     const name = nameOf(route, watch);
     const found = known.get(name);

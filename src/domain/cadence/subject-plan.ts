@@ -35,7 +35,7 @@ export type PlanContext = PlanFacts & {
   learnedMs: number | null;
 };
 
-/** A due timed event, and the roots of the claims that receive it; null for all. */
+/** A due timed event, and the subscription keys of the claims that receive it; null for all. */
 export type DueEvent = { event: TimedEvent; roots: string[] | null };
 
 /** Plan of a subject. `alarmMs`: ms until the clock's next event, 0 when one is due; `next`: the next poll, null for none. */
@@ -85,7 +85,7 @@ function momentsOf(
   );
 }
 
-/** Roots of the claims whose subscriptions configured the time of an event; null for all. */
+/** Subscription keys of the claims whose subscriptions configured the time of an event; null for all. */
 function rootsFor(
   { overdueAfter, warnBeforeMs }: TimedEvent,
   claims: readonly Claim[],

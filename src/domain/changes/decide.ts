@@ -127,7 +127,7 @@ export function decide(snapshot: Snapshot | null, record: UpstreamRecord, contex
 
 /**
  * Decides on an answer for a compact snapshot. The same state replaces it without an event, unless it is news to a
- * claim: its event has left the log. Null when the answer is another state, which is judged like any other.
+ * claim: its event has expired from the log. Null when the answer is another state, which is judged like any other.
  */
 function decideCompact(
   snapshot: Snapshot,

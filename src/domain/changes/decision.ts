@@ -22,7 +22,7 @@ export type Transition = {
 
 /**
  * Reason why an answer is behind the snapshot: an older `updatedAt`; `unknown` for a known subject; at an equal or
- * missing `updatedAt` a step backward, or a status or value that the subject has left, as lagging replicas show them.
+ * missing `updatedAt` a step backward, or a former status or value of the subject, as lagging replicas show them.
  */
 export type StaleReason = 'older' | 'unknown' | 'backward' | 'returned';
 
@@ -90,8 +90,8 @@ export function isForgotten(
 type ReceiversOf = ReadonlyMap<string, { receivers: readonly string[] }>;
 
 /**
- * Roots under which a reported state, whose event has left the log, is reported once more: those of claims to which
- * it is news, narrowed to receivers that had it by no claim of theirs.
+ * Subscription keys under which a reported state, whose event has expired from the log, is reported once more: those of
+ * claims to which it is news, narrowed to receivers that had it by no claim of theirs.
  */
 export function unreachedRoots(
   state: { known: readonly Claim[]; fresh: readonly Claim[]; updatedAt: number | null },
@@ -102,7 +102,7 @@ export function unreachedRoots(
     const { subscription, receivers } = parseClaimRoot(root);
     return receivers ?? subscriptions.get(subscription)?.receivers ?? [];
   };
-  // A claim from before its root left and came back may belong to other receivers.
+  // A claim from before its subscription key was removed and came back may belong to other receivers.
   const anew = new Map(fresh.map(({ root, atMs }) => [root, atMs]));
   const had = known.filter(({ root, atMs, served }) => served && (anew.get(root) ?? atMs) === atMs);
   const reached = new Set(had.flatMap(receiversOf));

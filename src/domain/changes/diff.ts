@@ -184,7 +184,7 @@ function push<V>(lists: Map<string, V[]>, key: string, value: V): void {
  * Completeness of an answer.
  *
  * `grows`: at an equal or missing `updatedAt` two answers describe one state, so one can only show more of it.
- * A member that is absent, null or empty is omitted and keeps its stored value; a set can only gain members.
+ * A member that is absent, null or empty is omitted and retains its stored value; a set can only gain members.
  *
  * `replaces`: at a newer `updatedAt` a value, also null or empty, replaces the stored one.
  *

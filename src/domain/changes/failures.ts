@@ -12,7 +12,7 @@ export type Failure = {
   reason: string | null;
 };
 
-/** Words for a failure. The interface names only `failed` of a sub-status, and documents no words of a step. */
+/** Statuses of a failure. The interface names only `failed` of a sub-status, and documents no statuses of a step. */
 const FAILED = /^(failed|failure|error|errored|reverted|rejected|expired|cancell?ed|refundable)$/i;
 
 const MOST = 10;

@@ -11,7 +11,7 @@ const MOST_OF_ONE_CHANGE = 32;
 type State = { status: string; record: JsonObject };
 
 /**
- * Hashes of the values that a subject has left at its present `updatedAt`, the latest last: replicas that lag show
+ * Hashes of the values that a subject had before at its present `updatedAt`, the latest last: replicas that lag show
  * them again. A newer `updatedAt` clears them, since time orders answers better.
  */
 export function formerAfter(before: Snapshot | null, accepted: Accepted, subject: SubjectId): string[] {

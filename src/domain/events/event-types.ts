@@ -87,7 +87,7 @@ export function isOperatorKind(kind: string): boolean {
   return kind === 'intentwatch' || OPERATOR_TYPES.some((type) => type.startsWith(`${kind}.`));
 }
 
-/** Description of an event type; null for an unknown word. */
+/** Description of an event type; null for an unknown name. */
 export function tellingOfType(type: string): Telling | null {
   const dot = type.indexOf('.');
   return OPERATOR_EVENTS[type] ?? tellingOf(type.slice(0, dot), type.slice(dot + 1));
@@ -97,7 +97,7 @@ const TROUBLES: ReadonlySet<string> = new Set(
   EVENT_TYPES.filter((type) => tellingOfType(type)?.isTrouble === true).map(wordOf),
 );
 
-/** True when an event may need action. Its word decides, which means the same for every kind. */
+/** True when an event may need action. Its name decides, which means the same for every kind. */
 export function isTrouble(type: string): boolean {
   return TROUBLES.has(wordOf(type));
 }

@@ -43,10 +43,10 @@ const MOST_MARKS = 48;
 const MARK_LENGTH = 6;
 
 /**
- * Identifies an event. A state found again after a restore keeps its id, since its subject's marks were restored as
- * well. A genuine return to a state gets another id, since the mark counts its reports.
- * `restoredIn`: the epoch, for the first state after a restore when a return cannot be told from a state found again.
- * `isAgain`: a reported state is emitted once more, under its id, to receivers that did not get it.
+ * Identifies an event. A state found again after a restore retains its id, since its subject's marks were restored as well.
+ * A genuine return to a state gets another id, since the mark counts its reports. `restoredIn`: the epoch, for the first
+ * state after a restore when a return cannot be distinguished from a state found again. `isAgain`: a reported state is
+ * emitted once more, under its id, to receivers that did not get it.
  */
 export function identify(
   state: NamedState,

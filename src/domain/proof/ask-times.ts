@@ -13,20 +13,20 @@ const SOON_MS = 15_000;
 /** Below this age, a payment that no endpoint explains is read at most `SOON_MS` apart; afterwards at eighths of its age. */
 const YOUNG_MS = 900_000;
 
-/** A payment that has left its block may come back in another within this time: longer than a reorganisation takes. */
+/** A payment that has lost its block may come back in another within this time: longer than a reorganisation takes. */
 const REORGANISED_MS = 3_600_000;
 
-/** Delay of a due reading behind the time at which the watch of the final head should find it final. */
+/** Delay of a due observation behind the time at which the watch of the final head should find it final. */
 const BEHIND_WATCH_MS = 60_000;
 
 /** Age at which missing answers decide a verdict (see verdict.ts). */
 const PATIENCE_MS = 3_600_000;
 
 /**
- * State of the endpoint of one reading.
+ * State of the endpoint of one observation.
  * `failed`: it did not answer, or lacks a transaction that another has.
  * `absent`: it has no such transaction, and no other has it.
- * `head`: its final head. `until`: the block at which its reading becomes final.
+ * `head`: its final head. `until`: the block at which its observation becomes final.
  */
 export type EndpointState = {
   name: string;
@@ -39,9 +39,9 @@ export type EndpointState = {
 type AskPlan = { inMs: number; endpoints: EndpointState[] };
 
 /**
- * Plans the next reading of a payment without a verdict.
+ * Plans the next observation of a payment without a verdict.
  *
- *   what is missing                        | the next reading
+ *   what is missing                        | the next observation
  *   ---------------------------------------|-----------------------------------------------------------------
  *   an endpoint fails, or lacks the block  | when it answers others again (the store makes it due)
  *   a block is not final                   | when the endpoint's final head has reached its number
@@ -92,7 +92,7 @@ export function planAsk({
   }
 }
 
-/** State of the endpoint of each reading, in the order of the readings. */
+/** State of the endpoint of each observation, in the order of the observations. */
 export function endpointStates(readings: readonly TxState[]): EndpointState[] {
   return readings.map((reading) => endpointState(reading, readings));
 }
@@ -133,7 +133,7 @@ function growingMs(ageMs: number): number {
 
 /**
  * Ms until every found block is final, at a second per second of the chain's clock; null without an open block. A far
- * or late block is left to the watch of the final head: on some chains finality comes in leaps.
+ * or late block is found by the watch of the final head: on some chains finality comes in leaps.
  */
 function untilFinalMs(readings: readonly TxState[], ageMs: number): number | null {
   const waits = readings

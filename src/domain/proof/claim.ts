@@ -18,7 +18,7 @@ const NAMED = 4;
 const KNOWN_RECIPIENT = 2;
 const EXACT = 1;
 
-/** Weight of a holder that is removed: its log is never taken. */
+/** Weight of a holder that is removed: its log is never claimed. */
 export const FORGOTTEN_WEIGHT = NAMED + KNOWN_RECIPIENT + EXACT;
 
 export function weightOf(tied: { isNamed: boolean; isToKnown: boolean; isExact: boolean }): number {

@@ -3,8 +3,8 @@ import type { DisputeReason, Found, Move, Proof } from './proof.ts';
 import type { Statement } from './statement.ts';
 
 /**
- * Finding of one final reading on a statement, if the reading is right. `from`: checks that lose the log to this one;
- * `isHeld`: it holds only while other payments hold the matching logs.
+ * Finding of one final observation on a statement, if the observation is right. `from`: checks that lose the log to this
+ * one; `isHeld`: it holds only while other payments hold the matching logs.
  */
 export type Finding =
   | { outcome: 'verified'; checked: Proof['checked']; moves: Move[]; from: string[] }
@@ -20,7 +20,7 @@ export type Finding =
 
 type UncheckedFinding = 'ambiguous' | 'not-stated' | 'token-not-checkable' | 'no-fulfilment' | 'too-old';
 
-/** Facts beside the reading. */
+/** Facts beside the observation. */
 export type FindRules = {
   /** Returns the payment that a move already proved, by `Move.index`; null for none, and for this payment. */
   claimOn(index: number): LogClaim | null;

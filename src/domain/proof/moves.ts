@@ -156,7 +156,7 @@ function asHex(text: string): `0x${string}` {
   return `0x${text.slice(2)}`;
 }
 
-/** Accounts of this program may keep a fee of what they receive. */
+/** Accounts of this program may charge a fee on the amounts that they receive. */
 const TOKEN_2022 = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb';
 
 /** An address has at most 44 characters; longer text is not stored. */

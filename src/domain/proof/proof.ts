@@ -18,7 +18,7 @@ const MOVE = z.object({
   amount: DIGITS,
   index: z.int().min(0),
   account: z.string().exactOptional(),
-  /** Moved by a program that may have kept a fee, which is not guessed (Token-2022). */
+  /** Moved by a program that may have charged a fee, which is not guessed (Token-2022). */
   mayHaveFee: z.literal(true).exactOptional(),
   /** Other accounts of the owner lost meanwhile, on Solana: more may have reached him than remains. */
   isNetted: z.literal(true).exactOptional(),

@@ -66,7 +66,7 @@ export type TokenRules = {
   isCheckable(token: string): boolean;
 };
 
-/** Facts beside the readings. */
+/** Facts beside the observations. */
 export type JudgeRules = FindRules & TokenRules;
 
 /** After this time, a final chain without the payment makes it unproven, and one host alone is believed. */
@@ -74,7 +74,7 @@ const PATIENCE_MS = 3_600_000;
 
 const MOST_MOVES = 20;
 
-/** Judges a statement by each endpoint's last reading. Without readings, it decides whether a check is of any use. */
+/** Judges a statement by each endpoint's last observation. Without any, it decides whether a check is of any use. */
 export function judge(statement: Statement, readings: readonly TxState[], rules: JudgeRules): Verdict {
   const useless = neverChecked(statement, rules);
   if (useless !== null) return { outcome: 'unchecked', because: useless, isHeld: false };

@@ -138,7 +138,7 @@ export function routeRecord(
 }
 
 /**
- * Fees as a share of the amounts they are taken from: the input for fees in the source token, the output for fees in
+ * Fees as a share of the amounts they are deducted from: the input for fees in the source token, the output for fees in
  * the destination token. Null without a quote. Fees in other tokens are not counted.
  */
 export function feeRatio(route: RouteSummary): number | null {

@@ -14,7 +14,7 @@ export const UNSTATED = '';
 
 /**
  * Description of a status or of another event. `says`: a sentence for readers, null for the usual one of a status;
- * `title` replaces the word in titles; `isTrouble`: it may need action.
+ * `title` replaces the name in titles; `isTrouble`: it may need action.
  */
 export type Telling = { says: string | null; title: string | null; isTrouble: boolean };
 
@@ -29,7 +29,7 @@ export type Status = Telling & {
   isUnfunded: boolean;
 };
 
-/** A kind of subject. `name`: for running text; `statuses` and `happenings` (other events): by word, in lower case. */
+/** A kind of subject. `name`: for running text; `statuses` and `happenings` (other events): by name, in lower case. */
 export type Kind = {
   name: string;
   endpointGroup: EndpointGroup;
@@ -302,7 +302,7 @@ export function kindOf(subject: SubjectId): Kind {
   return KINDS[key?.kind ?? 'other'];
 }
 
-/** A known status of a subject, in any spelling; null for an unknown word. */
+/** A known status of a subject, in any spelling; null for an unknown name. */
 export function statusOf(subject: SubjectId, word: string): Status | null {
   const { statuses } = kindOf(subject);
   const key = word.toLowerCase();
@@ -321,7 +321,7 @@ export function endpointGroupKinds(endpointGroup: EndpointGroup): SubjectKind[] 
   );
 }
 
-/** Known statuses of a kind, in lower case. Any other word passes as well. */
+/** Known statuses of a kind, in lower case. Any other status passes as well. */
 export function knownStatuses(kind: SubjectKind): string[] {
   return Object.keys(eventKind(kind).statuses);
 }
@@ -350,7 +350,7 @@ export function eventKind(kind: string): Pick<Kind, 'name' | 'statuses' | 'happe
   return { name, statuses: {}, happenings: usual(name) };
 }
 
-/** Description of the word of an event type: a status or another event; null for an unknown word. */
+/** Description of the last part of an event type: a status or another event; null for an unknown one. */
 export function tellingOf(kind: string, word: string): Telling | null {
   const { statuses, happenings } = eventKind(kind);
   for (const table of [happenings, statuses]) {

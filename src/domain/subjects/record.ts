@@ -74,7 +74,7 @@ const WRITTEN = {
   pendingSince: INTEGER_OR_NONE,
   /** Timed events that were already emitted. */
   flags: listOf('\n'),
-  /** Hashes of the values that it has left at its present `updatedAt` (see `formerAfter`). */
+  /** Hashes of the values that it had before at its present `updatedAt` (see `formerAfter`). */
   former: listOf(' '),
   emitted: listOf(' '),
   /** Epoch of its newest event; snapshots from before epochs belong to the first. */
@@ -109,7 +109,7 @@ function parsed(text: string): JsonValue | undefined {
   }
 }
 
-/** Move of a subject along the usual steps of its kind. An unknown word is on none of them. */
+/** Move of a subject along the usual steps of its kind. An unknown status is on none of them. */
 export type Step = 'same' | 'forward' | 'skipped' | 'backward' | 'other';
 
 /** Stage of a subject in a status; null as status means that the upstream has not shown the subject yet. */

@@ -181,7 +181,7 @@ export function asSubjectId(text: string): SubjectId {
   return text as SubjectId;
 }
 
-/** First word of a subject's event types: its kind, or the upstream's own word for an unknown kind. */
+/** First part of a subject's event types: its kind, or the upstream's own name of an unknown kind. */
 export function eventKind(id: SubjectId): string {
   const key = parseSubjectId(id);
   return key?.kind === 'other' ? key.word : subjectKind(id);
@@ -201,7 +201,7 @@ export function reservedKindOf({ id, type }: { id: string; type: string }): Rese
 
 /** Subject of a status record, with the type as an id's missing prefix; null when neither id nor type names a kind. */
 export function subjectOfRecord(record: { id: string; type: string }): SubjectId | null {
-  // A prefix is a word of the interface in any case; the rest is the upstream's own.
+  // A prefix is a name of the interface in any case; the rest is the upstream's own.
   const id = record.id.replace(/^[A-Za-z-]+(?=:)/, (prefix) => prefix.toLowerCase());
   const key = parseSubjectId(id) ?? parseSubjectId(`${record.type.toLowerCase()}:${id}`);
   switch (key?.kind) {
@@ -220,7 +220,7 @@ export function subjectOfRecord(record: { id: string; type: string }): SubjectId
     case 'deposit-address':
       return depositAddressId(key.id);
     case 'other':
-      // An id whose prefix is no word has its type as kind.
+      // An id whose prefix is no name has its type as kind.
       if (RESERVED_KINDS.some((reserved) => reserved === key.word)) return null;
       return otherId(key);
   }

@@ -49,31 +49,31 @@ export function routesOf(
 }
 
 /**
- * Reason why a subscription gets the events of a subject: the subscription, and the subject it names (the root)
+ * Reason why a subscription gets the events of a subject: the subscription, and the subject it names (both: the key)
  * through which this one was found. `order-1042|intent:0x…` is direct; `treasury|wallet:0x…` on a transfer was found
  * on a page of that wallet. The intents that a quote names inherit the claims of the quote.
  *
- * `atMs`: time at which the subscription began to name the root (Redis time), anew after a removal.
+ * `atMs`: time at which the subscription began to name the subject (Redis time), anew after a removal.
  * `historyBefore`: earlier changes are history for this claim (Unix seconds on the upstream's clock); null for named
  * subjects, and when the subscription wants history. `served`: the state was reported, or found to be history.
  */
 export type Claim = { root: string; atMs: number; historyBefore: number | null; served: boolean };
 
-/** Stands for a subscription in the root of a subject tracked by itself. No subscription has this name. */
+/** Represents a subscription in the subscription key of a subject tracked by itself. No subscription has this name. */
 const BY_ITSELF = '~';
 
-/** Root of a subject that is tracked by itself. */
+/** Subscription key of a subject that is tracked by itself. */
 export function trackedRoot(subject: SubjectId): string {
   return `${BY_ITSELF}|${subject}`;
 }
 
-/** True for the root of a subject tracked by itself, which is also the name of its definition. */
+/** True for the subscription key of a subject tracked by itself, which is also the name of its definition. */
 export function isTrackedRoot(root: string): boolean {
   return root.startsWith(`${BY_ITSELF}|`);
 }
 
 /**
- * Root of a subject that a subscription names. With `receivers` it counts only for those of its receivers, as in
+ * Subscription key of a subject that a subscription names. With `receivers` it counts only for those of its receivers, as in
  * `treasury>backend,desk|wallet:0x…`: their start is earlier than that of the others (see suspended-roots.ts).
  */
 export function claimRoot(subscription: string, root: SubjectId, receivers?: readonly string[]): string {
@@ -81,10 +81,10 @@ export function claimRoot(subscription: string, root: SubjectId, receivers?: rea
   return `${subscription}${narrowed}|${root}`;
 }
 
-/** Parts of a claim's root. `receivers` is null when it counts for all receivers of the subscription. */
+/** Parts of a claim's subscription key. `receivers` is null when it counts for all receivers of the subscription. */
 type ParsedRoot = { subscription: string; receivers: readonly string[] | null; subject: string };
 
-/** Parses a claim's root. A subject tracked by itself has its own definition, stored like a subscription under its root. */
+/** Parses a claim's subscription key. A subject tracked by itself has its own definition, stored under this key. */
 export function parseClaimRoot(root: string): ParsedRoot {
   const bar = root.indexOf('|');
   const subject = root.slice(bar + 1);
@@ -99,7 +99,7 @@ export function isHistoryFor(claim: Claim, updatedAt: number | null): boolean {
   return claim.historyBefore !== null && updatedAt !== null && updatedAt < claim.historyBefore;
 }
 
-/** Unique wallets among the roots of some claims, in order. */
+/** Unique wallets among the subscription keys of some claims, in order. */
 export function walletsOf(roots: readonly string[]): string[] {
   const wallets = roots
     .map((root) => parseClaimRoot(root).subject)

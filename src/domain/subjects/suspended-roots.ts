@@ -1,31 +1,31 @@
 import { asSubjectId, type SubjectId } from './subject.ts';
 import { claimRoot, parseClaimRoot } from './subscription.ts';
 
-/** A claim's root before a reload: its start (Redis time, ms), and its receivers. */
+/** A claim's subscription key before a reload: its start (Redis time, ms), and its receivers. */
 export type StoredRoot = { root: string; atMs: number; receivers: readonly string[] };
 
 /** A subject that a subscription of the new config names, and the receivers of that subscription. */
 export type SubscribedSubject = { subscription: string; receivers: readonly string[]; subject: SubjectId };
 
-/** A root of the new config that continues others, which leave the config: it has their start. */
+/** A subscription key of the new config that continues others, which are removed: it has their start. */
 export type ContinuedRoot = { root: string; subject: SubjectId; atMs: number; from: readonly string[] };
 
 type RootPlan = { continued: ContinuedRoot[]; stays: ReadonlySet<string> };
 
-/** Stands for readers of the event log itself, which holds the events of every subscription. */
+/** Represents readers of the event log itself, which holds the events of every subscription. */
 const LOG = '';
 
 /**
- * Plans how the claims of a config continue under the next one. A subject that stays named keeps its earliest start
+ * Plans how the claims of a config continue under the next one. A subject that stays named retains its earliest start
  * for each receiver that had it, whatever its subscription is called now: for them, an earlier change that no poll
  * has seen yet is no history. A receiver new to the subject starts at the reload.
  *
  *   receiver, before the reload         | after it
  *   ------------------------------------|-------------------------------------------------------------------
- *   under a root that stays             | unchanged, if it is as old as every root that leaves
- *   under roots that leave              | a root continues the oldest of them: that of the whole subscription, if
+ *   under a key that stays              | unchanged, if it is as old as every removed key
+ *   under removed keys                  | a key continues the oldest of them: that of the whole subscription, if
  *                                       | it is new and every receiver has a start; else one for these receivers alone
- *   under none                          | the root of the subscription, from the reload on
+ *   under none                          | the key of the subscription, from the reload on
  */
 export function planRoots(stored: readonly StoredRoot[], named: readonly SubscribedSubject[]): RootPlan {
   const before = Map.groupBy(stored, ({ root }) => parseClaimRoot(root).subject);
@@ -40,7 +40,7 @@ export function planRoots(stored: readonly StoredRoot[], named: readonly Subscri
   return { continued, stays };
 }
 
-/** A root for some receivers stays while its subscription names the subject and has one of them. */
+/** A subscription key for some receivers stays while its subscription names the subject and has one of them. */
 function isStillWanted(root: string, receiversNow: ReadonlyMap<string, readonly string[]>): boolean {
   const { subscription, receivers, subject } = parseClaimRoot(root);
   const now = receiversNow.get(`${subscription}|${subject}`);
@@ -75,16 +75,16 @@ function continuedFor(
   });
 }
 
-/** True when a root counts for a receiver; `""` means readers of the log itself. */
+/** True when a subscription key counts for a receiver; `""` means readers of the log itself. */
 function countsFor({ receivers }: { receivers: readonly string[] }, name: string): boolean {
   return name === LOG || receivers.includes(name);
 }
 
-/** State of a root that has left the config or is on its way back; `isMade`: the sync that did so has completed. */
+/** State of a removed subscription key, also on its way back; `isMade`: the sync that did so has completed. */
 export type SuspendedState = { state: 'out' | 'back'; isMade: boolean };
 
 /**
- * Effect of a reload on roots that leave or had left the config. `narrowed`: new roots for receivers without another
+ * Effect of a reload on keys that it removes or that were removed before. `narrowed`: new keys for receivers without another
  * one, suspended from the start. `out`: suspended. `back`: resumed with all waiting events. `ended`: removed.
  */
 export type SuspensionPlan = { narrowed: ContinuedRoot[]; out: string[]; back: string[]; ended: string[] };
@@ -107,9 +107,9 @@ type Parting = {
 };
 
 /**
- * Splits roots that are suspended, or about to be, whose subscription stays with other receivers: it drops some, the
- * config does, or it has new ones, to whom no event is owed. Each becomes one root for the receivers that stay and
- * one for the others, for whom its events keep waiting. A root in the config is unchanged.
+ * Splits subscription keys that are suspended, or about to be, whose subscription stays with other receivers: it drops some,
+ * the config does, or it has new ones, which get no earlier event. Each becomes one key for the receivers that stay and one
+ * for the others, for whom its events wait on. A key in the config is unchanged.
  */
 export function partRoots(
   { stored, named, suspended, receivers: receiversOf }: Parting,
@@ -134,7 +134,7 @@ export function partRoots(
     if (names.includes(root)) return [];
     return names.map((part) => ({ root: part, subject: asSubjectId(subject), atMs, from: [root] }));
   });
-  // Where two roots have one part, for a receiver that both count for, it has the earlier start.
+  // Where two subscription keys have one part, for a receiver that both count for, it has the earlier start.
   return [...Map.groupBy(parts, ({ root }) => root).values()].flatMap((same) => {
     const sorted = same.toSorted((one, other) => one.atMs - other.atMs);
     const [first] = sorted;
@@ -143,9 +143,9 @@ export function partRoots(
 }
 
 /**
- * Plans the suspensions. A leaving root is suspended for receivers without another root as old; when others continue
- * it for all of them, it ends, as in a rename. A receiver dropped by a subscription that keeps the subject is not
- * suspended. `isGraced` is false when leaving roots end at once.
+ * Plans the suspensions. A removed subscription key is suspended for receivers without another key as old; when others
+ * continue it for all of them, it ends, as in a rename. A receiver dropped by a subscription that keeps the subject is not
+ * suspended. `isGraced` is false when removed keys end at once.
  */
 export function planSuspensions(
   { stored, named, continued, stays, suspended, present }: Reload,
@@ -180,7 +180,7 @@ export function planSuspensions(
     const isCovered = receivers.length === 0 ? isContinued : rest.length === 0;
     if (!isCovered && (isGraced || before !== undefined)) {
       const narrowed = claimRoot(subscription, asSubjectId(subject), rest.toSorted());
-      // A root that counts for exactly these receivers is continued only for readers of the log.
+      // A subscription key that counts for exactly these receivers is continued only for readers of the log.
       if (narrowed === root || (!isContinued && rest.length === receivers.length)) {
         if (before === undefined || !isDone(before, 'out')) plan.out.push(root);
         continue;
@@ -190,13 +190,13 @@ export function planSuspensions(
       }
     }
     plan.ended.push(root);
-    // Its waiting events go to the roots that continue it.
+    // Its waiting events go to the subscription keys that continue it.
     if (before !== undefined) plan.back.push(root);
   }
   for (const { root, from } of continued) {
     if (from.some((left) => suspended.has(left))) plan.back.push(root);
   }
-  // An interrupted sync had ended these already: their waiting events still go to the roots that continue them.
+  // An interrupted sync had ended these already: their waiting events still go to the subscription keys that continue them.
   for (const [root, state] of suspended) {
     if (!known.has(root) && state.state === 'back' && !state.isMade) plan.back.push(root);
   }

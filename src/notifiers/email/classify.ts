@@ -109,7 +109,7 @@ function readSmtpError(error: unknown): SmtpError {
     recipient: 'recipient' in known && typeof known.recipient === 'string' ? known.recipient : null,
     isEnvelope: response === '' && (name === 'EENVELOPE' || name === 'EMESSAGE'),
     response,
-    // For a refused message the server's words suffice; otherwise the failed step is needed too.
+    // For a refused message the server's message suffices; otherwise the failed step is needed too.
     words: response !== '' && MESSAGE_COMMANDS.has(command) ? response : known.message,
   };
 }

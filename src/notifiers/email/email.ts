@@ -43,7 +43,7 @@ export function createEmailNotifier(
       attempt.end();
     }
     return {
-      // A recipient that an earlier attempt left out did not get it now either.
+      // A recipient that an earlier attempt omitted did not get it now either.
       ...(verdict.outcome === 'failed' && remaining.length > 0 ? { remaining } : {}),
       ...verdict,
       httpStatus: null,

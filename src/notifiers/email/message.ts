@@ -203,7 +203,7 @@ function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES.get(character) ?? '');
 }
 
-/** Addresses and date of a mail, and the source of its words. `remaining`: the recipients of this attempt; none: all. */
+/** Addresses and date of a mail, and the source of its texts. `remaining`: the recipients of this attempt; none: all. */
 export type Envelope = {
   receiverName: string;
   from: string;
@@ -249,7 +249,7 @@ function common(title: string, events: readonly RenderedEvent[], envelope: Envel
     to,
     ...(remaining.length === 0 ? {} : { envelope: { from, to: [...remaining] } }),
     date: new Date(nowMs),
-    // A text of the upstream that looks like an encoded word would be decoded by the reader's mail program.
+    // A text of the upstream that resembles an encoded word would be decoded by the reader's mail program.
     subject: title.replaceAll('=?', '= ?'),
     ...(root === null ? {} : { inReplyTo: root, references: root }),
     headers: { 'Auto-Submitted': 'auto-generated', 'X-Intentwatch-Event': events.map(eventIdOf) },

@@ -33,7 +33,7 @@ function tooLong(): Error {
 /**
  * Ends nodemailer connections whose replies are too long in total; nodemailer limits a single reply only. Also drops empty
  * replies at once. Nodemailer takes a turn of the event loop for each, even after the connection has ended, so a server that
- * sends only those would keep the process busy for minutes.
+ * sends only those would occupy the process for minutes.
  */
 function limitReplies(): void {
   if (isLimited) return;

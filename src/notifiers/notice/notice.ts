@@ -182,7 +182,7 @@ function eventRows({ id, timestamp, data }: RenderedEvent): NoticeRow[] {
   ];
 }
 
-/** One or two sentences about the event. Words of the upstream appear unchanged. */
+/** One or two sentences about the event. Texts of the upstream appear unchanged. */
 function renderSummary(event: RenderedEvent): string {
   const { data } = event;
   const remarks = [

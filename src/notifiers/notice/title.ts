@@ -19,7 +19,7 @@ export function kindName(kind: string): string {
   return kind === 'upstream' ? 'transfer service' : eventKind(kind).name;
 }
 
-/** Sources of an event's words: the transfer in its record, and the names of chains and tokens. */
+/** Sources of an event's texts: the transfer in its record, and the names of chains and tokens. */
 export type View = { transfer: Transfer; directory: Directory };
 
 /** Renders the title, e.g. `Filled: 1,250.00 USDC, Base to Optimism, 23 s`; printable, at most 150 characters. */

@@ -50,7 +50,7 @@ function adviceFor(code: string | undefined, table: string): string | null {
       return `expected a default for every column of your own`;
     case '25006': // read_only_sql_transaction
       return `expected a server and a user that may write, not a replica`;
-    case '54000': // program_limit_exceeded: an index that keeps texts whole
+    case '54000': // program_limit_exceeded: an index that stores texts whole
       return `expected no index over texts of any length: DROP INDEX, then what intentwatch postgres-table prints`;
     default:
       return null;

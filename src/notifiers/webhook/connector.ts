@@ -120,7 +120,7 @@ function mayBeInformational(bytes: Buffer): boolean {
 
 /**
  * Builds a connector for undici that checks the address after DNS, so that a name cannot point a receiver at the inside of the
- * network. Every connection of the pool uses it. A name is looked up once, and the connection goes to the checked addresses: a
+ * network. Every connection of the pool uses it. A name is resolved once, and the connection goes to the checked addresses: a
  * name that is public when checked and private when connected to gains nothing.
  */
 export function guardedConnector({

@@ -165,7 +165,7 @@ function openPool(receiver: WebhookReceiver, { url, names }: { url: URL; names: 
   });
 }
 
-/** Connects directly or by proxy. A proxy looks up names, so only literal addresses are checked; it decides for API receivers. */
+/** Connects directly or by proxy. A proxy resolves names: only literal addresses are checked; it decides for API receivers. */
 function connectorOf(receiver: WebhookReceiver, lookup: LookupFunction): buildConnector.connector {
   const { proxy, timeoutMs } = receiver;
   const { ca, identity } = receiver.tls ?? { ca: null, identity: null };

@@ -7,7 +7,7 @@ import { type CheckContext, isOver, runCheck } from './run-check.ts';
 /** Checks of one chain that a process works on at once, so that a hanging endpoint holds up no other chain. */
 const ROOM = 8;
 
-/** Checks of a chain that left the config which one round ends. */
+/** Checks of a chain removed from the config that one round ends. */
 const LEFT_ROOM = 200;
 
 const QUIET_MS = 1_000;

@@ -82,7 +82,7 @@ const LONGEST_REASON = 200;
  *   disputed   | judge()                                       | intent.disputed   | stored; waiting again if by a released log
  *   unproven   | judge()                                       | intent.unproven   | stored for the retention
  *   unchecked  | judge(); 14 days or the retention without end | -                 | stored; waiting again if by a released log
- *   unchecked  | its chain has left the config                 | -                 | stored; waiting again if the chain is back
+ *   unchecked  | its chain is no longer in the config          | -                 | stored; waiting again if the chain is back
  *
  * Ends are stored for the retention. A payment that its transfer no longer states is not reported: its check waits, and is
  * judged again if the payment is stated again. A check that is requested again because of a log has its report withdrawn until

@@ -63,7 +63,7 @@ export class PrefetchBuffer {
   stale(): string[] {
     const [first] = this.#waiting;
     if (first === undefined || performance.now() - first.clock.ownMs <= FRESH_MS) return [];
-    // A receiver that keeps them waiting is no longer quick.
+    // A receiver that makes them wait is no longer quick.
     this.#isQuick = false;
     return this.clear();
   }

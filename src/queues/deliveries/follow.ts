@@ -73,7 +73,7 @@ export async function follow(
   for (const { receiver, open } of receivers) {
     const all = matchesFor(receiver);
     const gone = lostBy(receiver);
-    // Only what no open match stands before is noted: `droppedTo` covers all up to it.
+    // Only entries without an open match before them are noted: `droppedTo` covers all up to it.
     const isFirst = ({ at }: GoneEvent): boolean => all[0] === undefined || compareEntries(at, all[0].at) < 0;
     const next = gone.find((one) => !isFirst(one));
     const some = next === undefined ? all : all.filter(({ at }) => compareEntries(at, next.at) < 0);
@@ -118,8 +118,8 @@ export async function follow(
 }
 
 /**
- * Matches the receivers with the events of a batch. A reload may remove the last receiver of an event's root before the event
- * is matched. Where that root is suspended, the event waits again.
+ * Matches the receivers with the events of a batch. A reload may remove the last receiver of an event's subscription key
+ * before the event is matched. Where that key is suspended, the event waits again.
  */
 async function matchBatch(
   { facts }: LogBatch,
@@ -133,7 +133,7 @@ async function matchBatch(
       ({ entry, root }) => !seen.has(`${entry} ${root}`),
     );
     for (const { entry, root } of unled) seen.add(`${entry} ${root}`);
-    // A root in the config may have come back, or left, after the definitions were read.
+    // A subscription key in the config may have come back, or been removed, after the definitions were read.
     if (unled.length === 0 || (await registry.suspensions.waitAgain(unled)) === 0) return matchesFor;
   }
 }

@@ -4,9 +4,9 @@ import { eventOf, isOfNewerVersion, type LogEntry, type UnreadableEntry } from '
 import type { RawEntry } from '../../store/quarantine.ts';
 
 /**
- * An event of the log with its place and its matching claims; null for the operator's events. `at` is the entry that states the
- * match; a subscribers entry stands behind the event's. `withheld` are the suspended claims for which it waited. `isSuspended`:
- * it waited, and these are the claims that are back.
+ * An event of the log with its place and its matching claims; null for the operator's events. `at` is the entry that states
+ * the match; a subscribers entry is behind the event's. `withheld` are the suspended claims for which it waited.
+ * `isSuspended`: it waited, and these are the claims that are back.
  */
 export type Fact = {
   event: Event;
@@ -23,13 +23,13 @@ export function wholeFact(fact: Fact): Fact {
   return { ...fact, roots: [...fact.roots, ...fact.withheld] };
 }
 
-/** An event that was released to claims, at an entry, after it had left the log. */
+/** An event that was released to claims, at an entry, after it had expired from the log. */
 export type GoneEvent = { at: string; eventId: string; roots: readonly string[] };
 
 /**
- * The content of some log entries. `read` and `last` state how far they were read. `unreadable` are entries that no version can
- * read. `gone` are entries whose event left the log while it waited. `stoppedBy` is the entry behind `last` that only a newer
- * version can read. `isCut`: it ends with `last` for its size, and more of these entries can be read.
+ * The content of some log entries. `read` and `last` state how far they were read. `unreadable` are entries that no version
+ * can read. `gone` are entries whose event expired from the log while it waited. `stoppedBy` is the entry behind `last` that
+ * only a newer version can read. `isCut`: it ends with `last` for its size, and more of these entries can be read.
  */
 export type LogBatch = {
   facts: Fact[];
@@ -54,7 +54,7 @@ export class NewerEntryError extends Error {
 
 /**
  * Reads log entries up to the first that only a newer version can read. Subscribers entries are small and name events that may
- * be large: the batch ends before one whose event has no room beside the others (see EventLog.atFirst). It reads at least one.
+ * be large: the batch ends before one whose event does not fit in (see EventLog.atFirst). It reads at least one.
  */
 export async function readBatch(entries: readonly LogEntry[], events: EventLog): Promise<LogBatch> {
   const batch: LogBatch = {
@@ -75,7 +75,7 @@ export async function readBatch(entries: readonly LogEntry[], events: EventLog):
       if (isOfNewerVersion(meant)) return { ...batch, stoppedBy: meant };
       batch.unreadable.push(entry.kind === 'subscribers' ? { ...entry, reason: meant.reason } : meant);
     }
-    // Null for a late subscribers entry of an event that has left the log: there is nothing to deliver.
+    // Null for a late subscribers entry of an event that has expired from the log: there is nothing to deliver.
     const event = eventOf(meant);
     if (event !== null) batch.facts.push(factOf(entry, event));
     else if (entry.kind === 'subscribers' && entry.isSuspended) {

@@ -11,7 +11,7 @@ import type { Fact, GoneEvent } from './log-batch.ts';
 
 /**
  * An event that a receiver matches: its place in the log, the claims that lead to the receiver, and the entry that states the
- * match; a subscribers entry stands behind the event's. `isSuspended`: it waited until its claims were back.
+ * match; a subscribers entry is behind the event's. `isSuspended`: it waited until its claims were back.
  */
 export type Match = { event: Event; entry: string; roots: string[]; at: string; isSuspended: boolean };
 
@@ -55,7 +55,7 @@ export async function matchFacts(
 
 type ParsedClaim = { root: string; has: (receiver: StoredReceiver) => boolean };
 
-/** Maps the roots of an event to its claims: `own` at the place of the event, `next` those that continue them. */
+/** Maps the subscription keys of an event to its claims: `own` at the place of the event, `next` those that continue them. */
 type Claims = {
   own: (root: string, entry: string) => ParsedClaim;
   next: (roots: readonly string[]) => ParsedClaim[];
@@ -85,7 +85,7 @@ function claimsBy(
       root,
       has: ({ name, removed }) => {
         if ((removed ? known?.all : known?.current)?.has(name) !== true) return false;
-        // The root of some receivers states their start itself.
+        // The key of some receivers states their start itself.
         if (narrowed !== null) return narrowed.includes(name);
         const joined = known?.joined[name];
         return joined === undefined || isBefore(joined);
@@ -102,7 +102,7 @@ function claimsBy(
   };
 }
 
-/** Returns, per receiver and in order, the events that left the log before they were released to it. */
+/** Returns, per receiver and in order, the events that expired from the log before they were released to it. */
 export async function goneFor(
   gone: readonly GoneEvent[],
   registry: Registry,
@@ -119,7 +119,7 @@ export async function goneFor(
     claimed.flatMap(({ event, claims: some }) => (some.some(({ has }) => has(receiver)) ? [event] : []));
 }
 
-/** Events whose root leads to no receiver, though it named some of these when logged, or waited. It may be suspended since. */
+/** Events whose subscription key leads to none of the receivers named when it was logged, or waited. It may be suspended. */
 export function unledBy(
   facts: readonly Fact[],
   receivers: readonly StoredReceiver[],
@@ -142,7 +142,7 @@ export function unledBy(
   });
 }
 
-/** Receivers of a subscription's events; after it left the config also those that had left before and are back. */
+/** Receivers of a subscription's events; after its removal also those that were removed before and are back. */
 export function receiversOf({
   receivers,
   awayReceivers,

@@ -8,8 +8,8 @@ import { compareEntries, eventOf, isOfNewerVersion, type LogEntry } from '../../
 import type { Registry } from '../../store/registry.ts';
 
 /**
- * An open delivery with its event as the receiver gets it. The event is null where it has left the log (`isGone`) or cannot be
- * read; `missing` states why. `waits`: a newer version can read it.
+ * An open delivery with its event as the receiver gets it. The event is null where it has expired from the log (`isGone`) or
+ * cannot be read; `missing` states why. `waits`: a newer version can read it.
  */
 export type PendingDelivery = {
   id: string;

@@ -113,7 +113,7 @@ type ReconcileContext = {
   directory: Directory;
   process: string;
   retentionMs: number;
-  /** Time for which entries that left the config stay suspended. */
+  /** Time for which entries removed from the config stay suspended. */
   graceSpanMs: number;
   upkeep: Upkeep;
   signals: Signals;

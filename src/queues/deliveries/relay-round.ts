@@ -47,7 +47,7 @@ export type RoundView = {
   ahead: Ahead | null;
 };
 
-/** Result of a round: more to do at once, an accepting receiver without room, and the entry all others reached (null: none). */
+/** Result of a round: more to do at once, an accepting receiver without slots, and the entry all others reached (or null). */
 export type Round = { more: boolean; full: boolean; reached: string | null };
 
 export const IDLE: Round = { more: false, full: false, reached: null };

@@ -10,7 +10,7 @@ import type { RelayContext } from './relay-context.ts';
 
 const BATCH = 200;
 
-/** Open deliveries below which a replay goes on: new events must find room. */
+/** Open deliveries below which a replay goes on: new events must find free slots. */
 const MOST_PENDING = MOST_OPEN / 2;
 
 /** Reads the replays under way, by receiver, the first requested first. */

@@ -76,7 +76,7 @@ export type Places = {
   release: (ids: readonly string[]) => Promise<void>;
   /** The end of a delivery is on its way to Redis: another may begin. */
   leave: (id: string) => void;
-  /** The ends of these could not be noted yet: they keep their place. */
+  /** The ends of these could not be noted yet: they stay in their place. */
   keep: (ids: readonly string[]) => void;
   noted: (attempt: { isDelivered: boolean }) => void;
 };
@@ -115,7 +115,7 @@ export async function runDelivery(
   const message = await prepare(claimed, clock, runner);
   if (message === null || typeof message === 'number') return message;
   const { receiver, parts, places } = runner;
-  // Another process may have taken it over while this one was stalled.
+  // Another process may have claimed it while this one was stalled.
   if (!parts.sender.isSure()) return 0;
   const { sent, attempt } = await makeAttempts(message, runner);
   const isDelivered = attempt.result.outcome === 'delivered';
@@ -123,7 +123,7 @@ export async function runDelivery(
   // Before another one may begin: a receiver that fails gets no more than it is then allowed.
   const returned = places.attempted({ isDelivered, durationMs: attempt.result.durationMs, isApart });
   const noted = note(sent, notingOf(sent, attempt, { clock, receiver }), runner);
-  // A request made now reaches Redis behind the note, so it usually finds the receiver as the attempt left it.
+  // A request made now reaches Redis behind the note, so it usually finds the receiver in its state after the attempt.
   places.leave(claimed[0].id);
   await Promise.all([returned, noted]);
   places.noted({ isDelivered });
@@ -287,7 +287,7 @@ async function note(
     } catch (error) {
       log.error({ receiver, delivery: lead.id, error }, 'delivery.error');
       if (cut.aborted) return;
-      // A delivery that cannot be noted keeps its place: a crash would send it again, so there must be few of them.
+      // A delivery that cannot be noted retains its place: a crash would send it again, so there must be few of them.
       places.keep(deliveries.map(({ id }) => id));
       await sleep(ERROR_RETRY_MS, undefined, { signal: cut }).catch(() => undefined);
     }
@@ -309,7 +309,7 @@ function nowBy({ redisMs, ownMs }: Clock): number {
   return Math.round(redisMs + performance.now() - ownMs);
 }
 
-/** Addressees that the last attempt left out, where they are the same for all that is sent. */
+/** Addressees that the last attempt omitted, where they are the same for all that is sent. */
 function remainingOf(deliveries: readonly PendingDelivery[]): readonly string[] | undefined {
   const [first, ...others] = deliveries.map(({ fact }) => fact.attempts.at(-1)?.remaining);
   return others.every((other) => other?.join() === first?.join()) ? first : undefined;

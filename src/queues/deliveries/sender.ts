@@ -6,7 +6,7 @@ import type { SenderStore, WakeLog } from '../../store/senders.ts';
 
 /**
  * A sending process notes that it runs every BEAT_MS, and counts as running for LEASE_MS after its last beat. A stall of Redis
- * or of the process of 8 s is no crash; after a crash, its deliveries are taken over within 10 s.
+ * or of the process of 8 s is no crash; after a crash, another process claims its deliveries within 10 s.
  */
 const BEAT_MS = 300;
 const LEASE_MS = 9_300;

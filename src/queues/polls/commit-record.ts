@@ -168,8 +168,8 @@ function decideRecord(
 }
 
 /**
- * Decides the meaning of a record. `roots` are the only ones for which its event is made; null for all. The state of a compact
- * snapshot is reported to the roots that it never reached.
+ * Decides the meaning of a record. `roots` are the only subscription keys for which its event is made; null for all. The state
+ * of a compact snapshot is reported to the keys that it never reached.
  */
 async function decideFor(
   parts: CommitContext,

@@ -19,7 +19,7 @@ const BUSY_SHARE = 0.9;
 const FEWER = 0.8;
 const MORE = 1.5;
 
-/** Polls that keep a process busy when the upstream answers at once: each waits for its job, its request, and twice for Redis. */
+/** Polls that occupy a process when the upstream answers at once: each waits for its job, its request, and twice for Redis. */
 const LEAST = 400;
 
 /**
@@ -28,8 +28,8 @@ const LEAST = 400;
  * | the event loop | of what is allowed      | allowed from then on        |
  * |----------------|-------------------------|-----------------------------|
  * | is busy        |                         | a fifth fewer, at least 400 |
- * | has room       | most is with workers    | half as many more           |
- * | has room       | little is               | the same                    |
+ * | is free        | most is with workers    | half as many more           |
+ * | is free        | little is               | the same                    |
  */
 export class LoadLimit {
   readonly #capacity: number;
@@ -96,7 +96,7 @@ const MOST_MS = 5_000;
 /** Interval of renewing claims on their way to a worker; see CLAIM_LEASE of the plan. */
 const KEEP_EVERY_MS = 1_000;
 
-/** Age at which a job that no worker has taken is looked up: Redis may have lost it. */
+/** Age at which a job that no worker has claimed is checked: Redis may have lost it. */
 const CLAIMED_MS = 5_000;
 
 /** Claims polls of an endpoint group by plan and budget and renews their leases. One per process and group; all share a plan. */
@@ -104,7 +104,7 @@ export class Dispatcher {
   readonly #parts: DispatcherDeps;
   readonly #options: DispatcherOptions;
   readonly #limit: LoadLimit;
-  /** Members under way by token; and, by token, claims on their way to a worker, with the time they left. */
+  /** Members under way by token; and, by token, claims on their way to a worker, with the time they were sent. */
   readonly #held = new Map<string, string>();
   readonly #claimed = new Map<string, { member: string; at: number; keptAt: number }>();
   #wake: (() => void) | null = null;

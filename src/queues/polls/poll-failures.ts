@@ -13,7 +13,7 @@ import {
 } from '../../upstream/client/failure.ts';
 import type { SupportDetails } from '../../upstream/wire/problem.ts';
 
-/** Meaning of a failed request. `own`: the subject backs off alone; else the endpoint group failed, and it keeps its turn. */
+/** Meaning of a failed request. `own`: the subject backs off alone; else the endpoint group failed, and the turn stays. */
 export type PollFailure = {
   code: FailureCode;
   reason: string;
@@ -31,7 +31,7 @@ const LONGEST_BACKOFF_MS = 300_000;
 /** Least wait before a request that the upstream calls wrong is sent again unchanged. */
 const INVALID_BACKOFF_MS = 60_000;
 
-/** Most that `Retry-After` of an answer other than 429 keeps one subject waiting. */
+/** Most that `Retry-After` of an answer other than 429 delays one subject. */
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
 /** Codes by which the upstream refuses the key, whoever requests (interface, Authentication, 4 and 6). */

@@ -16,9 +16,9 @@ function pollJobId(token: string): string {
 }
 
 /**
- * Options of all workers. Jobs of a dead process are taken over when their locks have expired and the next check finds them;
- * that is no failure, however often it happens. A lock that expires under a running job costs a second request or attempt,
- * never an event. An ended job leaves nothing behind, because its id names the next one.
+ * Options of all workers. Other processes claim the jobs of a dead one when their locks have expired and the next check
+ * finds them; that is no failure, however often it happens. A lock that expires under a running job costs a second request
+ * or attempt, never an event. An ended job is removed as a whole, because its id names the next one.
  */
 export const TAKE_OVER = {
   lockDuration: 4_000,

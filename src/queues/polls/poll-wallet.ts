@@ -124,7 +124,7 @@ async function shrinkListing(
   return answered(nextListing(parts.learning.model, start, after), observedOf(parts, start, findings, null));
 }
 
-/** Hash that tells one answer from another: its content in its order, and its subscribers. */
+/** Hash that distinguishes one answer from another: its content in its order, and its subscribers. */
 function fingerprint(reading: PollResponse, { claims, subscribedAt }: PollStart): string {
   const raw = JSON.stringify([
     reading.records.map((record) => record.raw),
@@ -182,7 +182,7 @@ async function followHead(
   const allMoved = taken?.allMoved ?? false;
   const newestFirst = taken?.order !== 'other' && comesNewestFirst(facts, nowMs);
   const everyMs = sweepEveryMs({ leastMs: parts.rules.fullSweepEveryMs, pages: facts.pages, newestFirst });
-  // Only a later full sweep reads the past for a new subscription, and new transfers that were left unread.
+  // Only a later full sweep reads the past for a new subscription, and new transfers that were not read.
   const owedMs = Math.max(...start.claims.map(({ atMs }) => atMs), facts.missedAtMs);
   const isOwed = facts.sweptAtMs < owedMs || (allMoved && !newestFirst);
   const isDue = isOwed || nowMs - facts.sweptAtMs >= everyMs;
@@ -222,7 +222,7 @@ function noteArrivals(
   });
 }
 
-/** Reads on behind the first page of the transfers in one status. At its end, polls the transfers that left it. */
+/** Reads on behind the first page of the transfers in one status. At its end, polls the transfers that have moved on. */
 async function followNarrowed(
   parts: PollContext,
   first: { listing: Listing; start: PollStart; reading: PollResponse; limit: number; findings: PollFindings },

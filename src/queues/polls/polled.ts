@@ -34,12 +34,12 @@ export const AFTER_SUPERSEDED: PlannedPoll = {
   alarmMs: SUPERSEDED_RETRY_MS,
 };
 
-/** A poll after which nothing is left to do. */
+/** A poll after which nothing remains to be done. */
 export function over(outcome: PollOutcome): Polled {
   return { end: 'finish', next: AT_ONCE, observed: NOTHING_OBSERVED, outcome };
 }
 
-/** A poll that was answered; `next` is null where nothing is left to do. */
+/** A poll that was answered; `next` is null where nothing remains to be done. */
 export function answered(next: PlannedPoll | null, observed: PageFacts = NOTHING_OBSERVED): Polled {
   if (next === null) return { ...over('answered'), observed };
   return { end: 'next', next, observed, outcome: 'answered' };

@@ -35,7 +35,7 @@ export function isFull(scope: SweepScope): boolean {
   return scope === 'all' || scope.startsWith(INSTEAD);
 }
 
-/** One sweep: `id` tells it from the earlier one on the same scope. */
+/** One sweep: `id` distinguishes it from the earlier one on the same scope. */
 export type Sweep = SweepKey & { id: string };
 
 type SweepKey = { wallet: SubjectId; scope: SweepScope };

@@ -133,7 +133,7 @@ export async function takePage(parts: PollContext, page: Page): Promise<PageTake
       taken.covered.push({ subject, alarmMs, ...wait });
     }
   }
-  // Tracked again: its entry in the plan was lost, or its tracking had ended with a status that it has left.
+  // Tracked again: its entry in the plan was lost, or its tracking had ended with a former status.
   if (untracked.length > 0) await parts.stores.plan.track(untracked);
   return taken;
 }
@@ -176,7 +176,7 @@ export function openTransfer(subject: SubjectId, snapshot: Snapshot, seenAtMs: n
 
 /**
  * Splits records into the first of each subject and the subjects shown twice. An answer that shows a subject twice,
- * differently, does not tell which is right: the first is ingested, and the subject is polled.
+ * differently, does not show which is right: the first is ingested, and the subject is polled.
  */
 export function separate(records: readonly UpstreamRecord[]): { once: UpstreamRecord[]; again: SubjectId[] } {
   const first = new Map<SubjectId, UpstreamRecord>();

@@ -36,7 +36,7 @@ export type PollFindings = {
   shown: string[];
 };
 
-/** Next read of a page for which history is not known yet: more responses tell the upstream's time. */
+/** Next read of a page for which history is not known yet: more responses show the upstream's time. */
 export const DOUBTED_AGAIN: PlannedPoll = { ...AT_ONCE, restMs: 2_000, latestMs: 10_000 };
 
 /** A poll whose answer was beyond its limits, with its findings so far. */

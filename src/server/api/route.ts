@@ -38,7 +38,7 @@ export type ApiContext = {
   /** Null where no books are stored. */
   books: BooksReader | null;
   control: ConfigControl;
-  /** Ends at once what is suspended under the roots that `isMeant` selects. */
+  /** Ends at once all suspensions under the subscription keys that `isMeant` selects. */
   endSuspended: (isMeant: (root: string) => boolean) => Promise<Settled[]>;
 };
 

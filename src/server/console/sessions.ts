@@ -77,7 +77,7 @@ export function isOwnPage({ headers, method }: FastifyRequest, publicUrl: string
   return from.host === host || (publicUrl !== null && from.origin === new URL(publicUrl).origin);
 }
 
-/** The port tells daemons of one machine apart: browsers store cookies by host, whatever the port. */
+/** The port distinguishes daemons of one machine: browsers store cookies by host, for any port. */
 function nameOf({ socket }: FastifyRequest): string {
   return `intentwatch_${socket.localPort}`;
 }

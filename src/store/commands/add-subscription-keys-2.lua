@@ -3,16 +3,16 @@
   claim, also after a crash.
 
   KEYS
-    wanted  hash  root -> time from which a subscription names it (ms)
+    wanted  hash  subscription key -> time from which a subscription names it (ms)
     plan    hash  clock of the plan of the endpoint group of these subjects (include/plan.lua)
 
   ARGV
     claimsPrefix   text  prefix of the keys of claims
     subjectPrefix  text  prefix of the keys of snapshots
     atMs           text?  time of the plan, ms; none for Redis time
-    since          text  key of the times at which roots were subscribed on the upstream's clock
+    since          text  key of the times at which keys were subscribed on the upstream's clock
     named          ...(root text, subject text, at text, from text)
-                         `at` is the start (ms; "" for now), `from` the root that it continues ("" for none)
+                         `at` is the start (ms; "" for now), `from` the key that it continues ("" for none)
 
   returns number
     Number of newly named keys. One that continues another has its claim and its start, and is not polled for that.

@@ -2,10 +2,10 @@
   Adds claims to a subject, and requests the poll that serves them.
 
   KEYS
-    claims   hash  root -> claim
+    claims   hash  subscription key -> claim
     plan     hash  clock of the plan of the subject's endpointGroup (include/plan.lua)
     subject  hash  snapshot
-    wanted   hash  root -> time from which a subscription names it (ms)
+    wanted   hash  subscription key -> time from which a subscription names it (ms)
 
   ARGV
     subject  text  subject id

@@ -36,7 +36,7 @@ local function isTime(key, field)
   return true
 end
 
--- Makes one check that waits for an endpoint due at times, and all checks of an endpoint that has left the config.
+-- Makes one check that waits for an endpoint due at times, and all checks of an endpoint that was removed from the config.
 local function probe(chain, name, isListed)
   local place = chain .. '|' .. name
   local failed, untilFinal = base .. ':failed:' .. place, base .. ':until:' .. place

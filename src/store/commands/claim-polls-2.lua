@@ -43,7 +43,7 @@ for i = 1, #sent, 2 do
   end
 end
 
--- Leases that have ended. Nobody could renew while Redis was away: then taken claims first get their time again.
+-- Leases that have ended. No process could renew while Redis was away: then taken claims first get their time again.
 local crashed, returned = {}, 0
 local MOST_RETURNED, moreToReturn = 20, false
 local function expire(member)
@@ -171,8 +171,8 @@ local share = (failTries >= 4 and failOks / failTries >= 0.25) and PLAN.FAILING_
 local suspectFree = not fields[10] or not isClaimed(plan, fields[10])
 local suspect, advanced = nil, 0
 
--- Virtual time per slot, at its recent rate. It goes on at that rate beside urgent members, whoever is served: otherwise
--- regular members would wait until nothing urgent is left.
+-- Virtual time per slot, at its recent rate. It goes on at that rate beside urgent members, for any served one: otherwise
+-- regular members would wait until nothing urgent remains.
 local dvBefore, dtBefore = number(fields[7], 0), number(fields[8], 0)
 local pulse = step / 1000
 if dtBefore > 0 and dvBefore > 0 then pulse = dvBefore / dtBefore * pulse end
@@ -249,7 +249,7 @@ end
 
 local NAMES = { bound = 'overdue', spareWallets = 'spare' }
 if gate.probe then
-  -- Where only suspected or failing members are left, one of them has to find out that the endpoint group answers again.
+  -- Where only suspected or failing members remain, one of them has to find out that the endpoint group answers again.
   suspect = suspectFree and head('suspect') or nil
   local otherwise = head('asked') or head('first') or head('fair') or suspect or head('failing') or head('spareWallets') or head('spare')
   local member = slots > 0 and probeCandidate(plan, endpointGroup, ARGV.kinds, otherwise)

@@ -3,12 +3,12 @@
 
   KEYS
     subject          hash    snapshot
-    claims           hash    root -> claim
+    claims           hash    subscription key -> claim
     commit           string  the commit counter
     events           stream  the event log
     plan             hash    clock of the plan of the subject's endpointGroup (include/plan.lua)
     counts           hash    "<kind>|<status>" -> number of tracked subjects; keys of open transfers begin with it
-    wanted           hash    root -> time from which a subscription names it (ms)
+    wanted           hash    subscription key -> time from which a subscription names it (ms)
     changedSubjects  zset    subject -> time of its last change, ms
     subjectEntries   zset    entries of the events of the subject in the log (see store/subject-entries.ts)
     trimmed          string  the newest entry of the log that was trimmed
@@ -49,8 +49,8 @@
   | behind      | Redis went back, and is not synchronised yet: nothing was stored, no claims either                   |
 
   Only "committed" wrote snapshot and event, once for repeated calls too. Claims are stored in any case: a page showed the
-  subject, whatever was committed meanwhile. A new claim of a known subject gets a subscribers entry that names the latest
-  event, unless that event is history for it. Events of suspended roots wait (include/suspended.lua).
+  subject, after any other commit meanwhile. A new claim of a known subject gets a subscribers entry that names the latest
+  event, unless that event is history for it. Events of suspended keys wait (include/suspended.lua).
 ]]
 -- @include plan
 -- @include open-transfers
@@ -107,7 +107,7 @@ if check and outcome == 'committed' then
   if may ~= 'open' then outcome = may end
 end
 
--- Claims that were not served before. A claim with an unknown start may be stored under a root that it continues.
+-- Claims that were not served before. A claim with an unknown start may be stored under a key that it continues.
 local fresh, isFresh, isCurrent = {}, {}, false
 for _, claim in ipairs(claims) do
   local stored = redis.call('HGET', KEYS.claims, claim.root)
@@ -134,7 +134,7 @@ local function encode(roots)
   return #roots == 0 and '[]' or cjson.encode(roots)
 end
 
--- Encodes roots without the subject of the event, which most of them name.
+-- Encodes subscription keys without the subject of the event, which most of them name.
 local function encodeBeside(roots)
   local short = {}
   for index, root in ipairs(roots) do
@@ -168,7 +168,7 @@ if meta and outcome == 'committed' then
   end
 elseif #fresh > 0 then
   local latest = redis.call('HMGET', KEYS.subject, 'eventId', 'eventEntry', 'eventUpdatedAt')
-  -- The event of a compact snapshot has left the log.
+  -- The event of a compact snapshot has expired from the log.
   local roots, withheld = partRoots(KEYS.wanted, latest[1] and latest[2] and freshFor(latest[3]) or {})
   if #roots > 0 then
     redis.call('XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'subscribers', 'event', latest[1], 'entry', latest[2], 'roots', encode(roots))

@@ -4,7 +4,7 @@
   KEYS
     ended            zset  subject -> time from which it is in its state, ms
     plan             hash  clock of the plan of the endpoint group of these subjects (include/plan.lua)
-    wanted           hash  root -> time from which a subscription names it (ms)
+    wanted           hash  subscription key -> time from which a subscription names it (ms)
     changedSubjects  zset  subject -> time of its last change, ms
 
   ARGV
@@ -54,7 +54,7 @@ local function compact(root, subject, shownAt)
   local key = prefix .. subject
   local kept = { 'compact', '1', 'shownAtMs', text(shownAt) }
   local fields = redis.call('HMGET', key, 'eventId', unpack(COMPACT))
-  -- This marks that there was an event for all: it has left the log.
+  -- This marks that there was an event for all: it has expired from the log.
   if fields[1] then
     kept[#kept + 1] = 'eventId'
     kept[#kept + 1] = ''

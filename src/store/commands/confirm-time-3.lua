@@ -69,7 +69,7 @@ local function report(template, word, ahead, clock)
   appendOperatorEvent(KEYS.events, event, { subject = ARGV.subject, sequence = sequence, word = word, from = 'ok' })
 end
 
--- Without a confirmed time Redis time counts, unless the log shows that everything stood still.
+-- Without a confirmed time Redis time counts, unless the log shows that all was stopped.
 if not number('confirmedMs') then
   local newest = redis.call('XREVRANGE', KEYS.events, '+', '-', 'COUNT', 1)[1]
   put('confirmedMs', math.min(newest and tonumber(string.match(newest[1], '^(%d+)')) or read, read))
@@ -121,7 +121,7 @@ elseif jump == 0 then
   put('lastJumpMs', number('jumpMs'))
   settle(math.max(confirmed, read))
 else
-  -- It jumped again, or stood still again: the wait until now no longer counts.
+  -- It jumped again, or stopped again: the wait until now no longer counts.
   if math.abs(jump - (number('jumpMs') or jump)) > CLOCKS.TOLERANCE then
     if isMeasured then put('state', 'jumped') end
     put('heldFromMs', confirmed)
@@ -133,7 +133,7 @@ else
   if isMeasured then confirmed = math.max(confirmed, tonumber(ARGV.nowMs)) end
 end
 
--- What the responses of late say of the upstream's clock, to all processes that live.
+-- The state of the upstream's clock by the latest responses, to all processes that live.
 put('dates:' .. process, text(confirmed) .. '|' .. ARGV.upstreamAheadMs)
 local ahead = {}
 for name, dates in pairs(stored) do

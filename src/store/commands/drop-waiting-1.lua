@@ -1,8 +1,8 @@
 --[[
-  Drops a part of the events that wait for a suspension, or that have left the log.
+  Drops a part of the events that wait for a suspension, or that have expired from the log.
 
   KEYS
-    wanted  hash  root -> time from which a subscription names it (ms); more keys begin with it (include/suspended.lua)
+    wanted  hash  subscription key -> time from which it is named (ms); more keys begin with it (include/suspended.lua)
 
   ARGV
     suspension  text    suspension; "" for all events older than `beforeMs`

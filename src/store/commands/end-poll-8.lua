@@ -5,8 +5,8 @@
     plan           hash  clock of the plan (include/plan.lua)
     endpointGroup  hash  state of the endpoint group (include/endpoint-group.lua)
     subject        hash  snapshot
-    claims         hash  root -> claim
-    wanted         hash  root -> time from which a subscription names it (ms)
+    claims         hash  subscription key -> claim
+    wanted         hash  subscription key -> time from which a subscription names it (ms)
     counts         hash  "<kind>|<status>" -> number of tracked subjects
     facts          hash  observations of the pages of a wallet
     open           hash  transfers of a wallet that have not ended
@@ -92,7 +92,7 @@ if not wanted or (outcome == 'finish' and not again) then
   end
 else
   item.again = false
-  -- Its subscriptions may have left the config, or come back.
+  -- Its subscriptions may have been removed from the config, or come back.
   local isSpare = isOut(KEYS.claims, KEYS.wanted)
   if not isSpare and item.lane == 'spare' then item.lane = 'fair' end
   item.latest = ARGV.latestMs == '' and 0 or plan.now + tonumber(ARGV.latestMs)

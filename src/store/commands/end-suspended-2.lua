@@ -1,9 +1,9 @@
 --[[
-  Ends suspended roots: no subscription wants them any more. Their events still wait, to be dropped.
+  Ends suspended subscription keys: no subscription wants them any more. Their events still wait, to be dropped.
 
   KEYS
-    wanted  hash  root -> time from which a subscription names it (ms)
-    since   hash  root -> the same time on the upstream's clock
+    wanted  hash  subscription key -> time from which a subscription names it (ms)
+    since   hash  subscription key -> the same time on the upstream's clock
 
   ARGV
     suspension  text

@@ -53,7 +53,7 @@ for _, stated in ipairs(statements) do
       'state', 'waiting', 'chain', stated.chain, 'print', stated.print, 'sequence', checkText(stated.sequence),
       'tx', stated.tx, 'asked', '0', 'because', '', 'claim', '', unpack(stated.fields)
     )
-    -- Its reports from before it was taken back no longer count.
+    -- Its reports from before it was withdrawn no longer count.
     if print == '' then redis.call('HSET', key, 'since', now) end
     redis.call('ZADD', base .. ':due:' .. stated.chain, now, stated.id)
     redis.call('ZADD', base .. ':waiting:' .. stated.chain, now, stated.id)

@@ -12,7 +12,7 @@
     nowMs  number   Redis time
     gone   ...text  processes whose heartbeat has stopped
 
-  A process whose own heartbeat is late names none: the clock has jumped, or all processes stood still. The others first get
+  A process whose own heartbeat is late names none: the clock has jumped, or all processes were stopped. The others first get
   the time for a heartbeat.
 ]]
 local time = redis.call('TIME')

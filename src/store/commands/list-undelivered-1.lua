@@ -1,6 +1,6 @@
 --[[
   Lists deliveries that were attempted and not accepted, or given up, in the order of their list, from behind a place in it
-  on. The place may have left the list meanwhile.
+  on. The place may be gone from the list meanwhile.
 
   KEYS
     list  zset  delivery -> time at which it was opened, or died, ms

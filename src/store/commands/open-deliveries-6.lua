@@ -91,7 +91,7 @@ local function join(id, entry, more)
   end
   redis.call('ZADD', KEYS.pending, 'NX', whole(now), id)
   if waitsForAnother(key, prefix) then return 'waiting' end
-  -- Something else wrote or left a fact that has no place in the queue.
+  -- Something else wrote a fact that has no place in the queue.
   if not isQueued(queue, id) then setDue(queue, id, key) end
   return 'open'
 end

@@ -9,7 +9,7 @@
     entries    ...text  places
 
   returns list of list of text
-    The fields of the entry at each place that was read; an empty list where it has left the log.
+    The fields of the entry at each place that was read; an empty list where it has expired from the log.
 ]]
 local most, bytes, found = tonumber(ARGV.mostBytes), 0, {}
 for index = 1, #ARGV.entries do

@@ -26,7 +26,7 @@ for i = 1, #ARGV.subjects do
     and redis.call('HEXISTS', KEYS.plan .. ':items', subject) == 0
   then
     noteEnded(ARGV.subjectPrefix .. subject, subject)
-    -- The current claims show which ones were notified of its state, which may have left the log.
+    -- The current claims show which ones were notified of its state, which may have expired from the log.
     if redis.call('HEXISTS', ARGV.subjectPrefix .. subject, 'compact') == 1 then
       currentClaims(ARGV.claimsPrefix .. subject, rootOf(ARGV.subjectPrefix .. subject, subject) .. ':wanted')
     end

@@ -56,7 +56,7 @@ local leader = ARGV.ids[1]
 local holder, claimedAt = holderOf(queue, leader)
 local before = redis.call('HGET', prefix .. leader, 'outcome')
 if not before then
-  -- In an emptied Redis, a recorded end would keep the event, when it is reported anew, from its receiver.
+  -- In an emptied Redis, a recorded end would block the event, when it is reported anew, from its receiver.
   redis.call('HDEL', queue.sending, leader)
   -- A delivered event is not reported as dropped.
   if isDelivered then redis.call('ZREM', KEYS.pending, leader) end

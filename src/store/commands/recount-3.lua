@@ -31,7 +31,7 @@ for i = 1, #ARGV.subjects do
   if redis.call('HGET', key, 'commit') == commit and redis.call('HEXISTS', items, subject) == 1 then
     local noted = redis.call('HGET', key, 'open')
     local state = string.match(noted or '', '^%l*')
-    -- For a transfer that is counted by its state alone there may be room by now.
+    -- For a transfer that is counted by its state alone there may be a free place by now.
     local isRight = not noted or noted == state .. '|*||' or string.find(open, noted .. '|', 1, true) == 1
     noteCounted(key, KEYS.counts, counted)
     noteOpen(key, KEYS.counts, subject, open)

@@ -1,8 +1,8 @@
 --[[
-  Appends to the log a part of the events that waited for a suspension which has come back, for its roots alone.
+  Appends to the log a part of the events that waited for a suspension which has come back, for its subscription keys alone.
 
   KEYS
-    wanted  hash    root -> time from which a subscription names it (ms); more keys begin with it (include/suspended.lua)
+    wanted  hash    subscription key -> time from which it is named (ms); more keys begin with it (include/suspended.lua)
     events  stream  the event log
 
   ARGV
@@ -22,14 +22,14 @@ local wanted, suspension = KEYS.wanted, ARGV.suspension
 local from = ARGV.from == '' and '-' or '(' .. ARGV.from
 local members = redis.call('ZRANGEBYLEX', wanted .. ':withheld', from, '+', 'LIMIT', 0, ARGV.count)
 
--- True when a root is a part of another one that began anew: for some of its receivers, with the start from before.
+-- True when a key is a part of another one that began anew: for some of its receivers, with the start from before.
 local function isPartOf(other, root, at)
   local subscription, subject = string.match(root, '^([^|>]*)(|.*)$')
   return subscription and string.sub(other, 1, #subscription + 1) == subscription .. '>'
     and string.sub(other, -#subject) == subject and tonumber(at) < tonumber(redis.call('HGET', wanted, root))
 end
 
--- Returns the roots that get the event of one: itself with its parts, or those that continue it. One that began anew after
+-- Returns the keys that get the event of one: itself with its parts, or those that continue it. One that began anew after
 -- the event, beside parts with the start from before, has new receivers: the event waited for none of them.
 local function heirs(root, eventMs)
   local begunMs = tonumber(redis.call('HGET', wanted, root) or '')
@@ -58,7 +58,7 @@ end
 for _, member in ipairs(members) do
   local number, place, ms, id, root = string.match(member, '^(%d+) ((%d+)%-%d+) (%S+) (.+)$')
   if redis.call('HGET', wanted .. ':suspended', root) == suspension then
-    -- The roots of one event follow each other.
+    -- The keys of one event follow each other.
     if place ~= entry then tell() end
     entry, event = place, id
     for _, heir in ipairs(heirs(root, tonumber(ms))) do

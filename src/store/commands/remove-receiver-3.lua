@@ -1,5 +1,5 @@
 --[[
-  Removes a receiver that was added through the API. Its backlog stays, as that of a receiver that left the config.
+  Removes a receiver that was added through the API. Its backlog stays, as that of a receiver removed from the config.
 
   KEYS
     addedReceivers         hash    name -> its stored text

@@ -1,5 +1,5 @@
 --[[
-  Reopens checks that ended as not checked because their chain had left the config, a bounded part of them at a time.
+  Reopens checks that ended as not checked because their chain was removed from the config, a bounded part of them at a time.
 
   KEYS
     checks  keys  base of the keys of checks (include/check.lua)

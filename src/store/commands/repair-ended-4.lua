@@ -5,7 +5,7 @@
   KEYS
     ended            zset  subject -> time from which it is in its state, ms
     plan             hash  clock of the plan of the endpoint group of these subjects (include/plan.lua)
-    wanted           hash  root -> time from which a subscription names it (ms)
+    wanted           hash  subscription key -> time from which a subscription names it (ms)
     changedSubjects  zset  subject -> time of its last change, ms
 
   ARGV

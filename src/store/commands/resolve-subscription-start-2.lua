@@ -1,5 +1,5 @@
 --[[
-  Returns the time on the upstream's clock at which a subscription began to name a root. Clocks that are less than 2 min apart
+  Returns the time on the upstream's clock at which a subscription began to name a subject. Clocks that are less than 2 min apart
   count as equal; a response that is further off Redis time is believed where several agree (store/confirmed-time.ts).
 
   | Stored           | The start                                         | Becomes                                   |
@@ -12,7 +12,7 @@
   | <at>:<seconds>   | settled                                           |                                           |
 
   KEYS
-    since  hash  root -> text of the table above
+    since  hash  subscription key -> text of the table above
     clock  hash  the confirmed time
 
   ARGV

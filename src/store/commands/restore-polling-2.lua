@@ -4,7 +4,7 @@
 
   KEYS
     plan    hash  clock of the plan (include/plan.lua)
-    wanted  hash  root -> time from which a subscription names it (ms)
+    wanted  hash  subscription key -> time from which a subscription names it (ms)
 
   ARGV
     atMs          text?   time of the plan, ms; none for Redis time

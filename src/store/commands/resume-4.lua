@@ -1,6 +1,6 @@
 --[[
   Continues the enabling of a receiver: queues a bounded part of the deliveries that wait for another try, and allows attempts
-  when none is left. Only the process that holds the lease may.
+  when none remains. Only the process that holds the lease may.
 
   KEYS
     receiver    hash    state of the receiver: see include/pace.lua

@@ -5,9 +5,9 @@
     plan            hash    clock of the plan (include/plan.lua)
     endpointGroup   hash    state of the endpoint group (include/endpoint-group.lua)
     subject         hash    snapshot
-    claims          hash    root -> claim
+    claims          hash    subscription key -> claim
     commit          string  the commit counter
-    wanted          hash    root -> time from which a subscription names it (ms)
+    wanted          hash    subscription key -> time from which a subscription names it (ms)
     subscriptions   hash    name -> definition
     facts           hash    observations of the pages of a wallet
     open            hash    transfers of a wallet that have not ended
@@ -24,7 +24,7 @@
     lateMs    number  ms by which a poll may be late without a new slot
     routes    text    key of the definitions of routes
     route     text    name of the route; "" for any other subject
-    since     text    key of the times at which roots were subscribed on the upstream's clock
+    since     text    key of the times at which keys were subscribed on the upstream's clock
     promised  text    key of the promises of quotes to intents
     tracked   text    key of the definitions of subjects that are tracked by themselves
 
@@ -51,7 +51,7 @@
     route          text?    its definition
     sweep          hash
     polledAtMs     number?  time of its last successful poll
-    sinces         hash     root -> start on the upstream's clock, of a wallet
+    sinces         hash     subscription key -> start on the upstream's clock, of a wallet
     promised       text     promise of its quote to an intent, or ""
     isRequested    flag     true when it was requested or is new
 

@@ -4,9 +4,9 @@
   KEYS
     tracked         hash  subject -> definition
     trackingEnded   zset  subject whose tracking has ended -> time of that, ms
-    wanted          hash  root -> time from which it is wanted (ms)
+    wanted          hash  subscription key -> time from which it is wanted (ms)
     plan            hash  clock of the plan of the subject's endpointGroup (include/plan.lua)
-    claims          hash  root -> claim
+    claims          hash  subscription key -> claim
     subject         hash  snapshot
     importedQuotes  hash  quote -> its imported data
 

@@ -4,8 +4,8 @@
   KEYS
     plan     hash  clock of the plan (include/plan.lua)
     subject  hash  snapshot
-    claims   hash  root -> claim
-    wanted   hash  root -> time from which a subscription names it (ms)
+    claims   hash  subscription key -> claim
+    wanted   hash  subscription key -> time from which a subscription names it (ms)
     counts   hash  "<kind>|<status>" -> number of tracked subjects
 
   ARGV

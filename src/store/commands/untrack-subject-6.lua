@@ -4,8 +4,8 @@
   KEYS
     tracked        hash  subject -> definition
     trackingEnded  zset  subject whose tracking has ended -> time of that, ms
-    wanted         hash  root -> time from which it is wanted (ms)
-    since          hash  root -> the same time on the upstream's clock
+    wanted         hash  subscription key -> time from which it is wanted (ms)
+    since          hash  subscription key -> the same time on the upstream's clock
     plan           hash  clock of the plan of the subject's endpointGroup (include/plan.lua)
     subject        hash  snapshot
 

@@ -1,9 +1,9 @@
 --[[
-  Makes events of the log that no longer lead to some receiver wait again, for those of their roots that were suspended before
+  Makes events of the log that no longer lead to some receiver wait again, for those of their keys that were suspended before
   the match.
 
   KEYS
-    wanted  hash  root -> time from which a subscription names it (ms); more keys begin with it (include/suspended.lua)
+    wanted  hash  subscription key -> time from which it is named (ms); more keys begin with it (include/suspended.lua)
 
   ARGV
     waiting  ...(entry text, event text, root text)
@@ -15,7 +15,7 @@
 -- @include suspended
 local wanted, current = KEYS.wanted, 0
 
--- True when a root has left the config, or is moving now. A complete suspension has released those that came back.
+-- True when a key was removed from the config, or is moving now. A complete suspension has released those that came back.
 local function waits(root)
   local suspension = suspensionOf(wanted, root)
   if not suspension then return false end
@@ -30,7 +30,7 @@ for i = 1, #ARGV.waiting do
     await(wanted, ARGV.waiting[i].entry, ARGV.waiting[i].event, other, 0)
     isOut = true
   end
-  -- A whole root that is out leads to its receivers by its stored definition.
+  -- A whole key that is out leads to its receivers by its stored definition.
   if string.find(root, '^[^|]*>') then put(root) end
   for other in string.gmatch(redis.call('HGET', wanted .. ':continued', root) or '', '\n([^\n]+)') do put(other) end
   if not isOut then current = current + 1 end

@@ -36,7 +36,7 @@ export type Outcome = {
   dateMs: number | null;
 };
 
-/** One request: its endpoint, the expected answer in words, and the reader of the body. */
+/** One request: its endpoint, the expected answer as text, and the reader of the body. */
 export type Question<T> = {
   endpoint: Endpoint;
   request: Omit<HttpRequest, 'maxBodyBytes'>;

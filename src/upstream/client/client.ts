@@ -91,7 +91,7 @@ export type RequestOptions = { signal?: AbortSignal };
 export type SubmitOptions = RequestOptions & { patience?: Patience };
 
 /**
- * Client of the upstream over kept-alive connections: one request per call. Only a submit is sent again, byte for
+ * Client of the upstream over keep-alive connections: one request per call. Only a submit is sent again, byte for
  * byte, while its failure advises that (`patience: { attempts: 1, … }` sends it once). Every method throws
  * UpstreamFailure without a usable answer, and a RangeError for a request that would be refused anyway. When the
  * caller aborts, it throws the signal's reason; a submit may have arrived all the same.
@@ -123,7 +123,7 @@ export class UpstreamClient {
     };
   }
 
-  /** Shortens the upstream's words for the log: printable, bounded, without any part of the key. */
+  /** Shortens the upstream's text for the log: printable, bounded, without any part of the key. */
   loggable(words: string, maxChars: number): string {
     return this.#asking.excerpt(words, maxChars);
   }

@@ -21,7 +21,7 @@ export type FailureCode = (typeof FAILURE_CODES)[number];
  * `wait` — send nothing for `retryAfterMs`, or an own backoff, then send the same again;
  * `retry-bounded` — request again a few times, with backoff;
  * `resend-identical` — send the same bytes again to the same endpoint: the existing job comes back, never a second;
- * `never` — no request helps: look the original job up, or contact the operator.
+ * `never` — no request helps: request the original job, or contact the operator.
  */
 export type Advice = 'fix' | 'wait' | 'retry-bounded' | 'resend-identical' | 'never';
 
@@ -47,7 +47,7 @@ export const ERROR_CODES = {
   'funder-mismatch': { failure: 'forbidden', advice: FIX },
   'endpoint-not-found': { failure: 'not-found', advice: FIX },
   'token-not-found': { failure: 'not-found', advice: FIX },
-  // Bound or used already: look the original job up before anything is signed again.
+  // Bound or used already: request the original job before anything is signed again.
   'signature-already-bound': { failure: 'invalid-request', advice: NEVER },
   'nonce-used': { failure: 'invalid-request', advice: NEVER },
   'quote-expired': { failure: 'invalid-request', advice: FIX },

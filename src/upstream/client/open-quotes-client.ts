@@ -26,7 +26,7 @@ export type OpenQuotesClientOptions = {
 };
 
 /**
- * Client of the open quoting service over kept-alive connections, one request per call, no retries, never a key.
+ * Client of the open quoting service over keep-alive connections, one request per call, no retries, never a key.
  * Every method throws UpstreamFailure without a usable answer, and the signal's reason when the caller aborted.
  */
 export class OpenQuotesClient {

@@ -9,7 +9,7 @@ import type { UpstreamClient } from './client.ts';
 
 const FRESH_MS = 600_000;
 
-/** Signers by source chain, and the time at which reading them began (own clock, ms). */
+/** Signers by source chain, and the time at which their read began (own clock, ms). */
 export type PublishedSigners = { signers: ReadonlyMap<number, string>; readAtMs: number };
 
 export type QuoteSignersOptions = {
@@ -69,7 +69,7 @@ export class QuoteSigners {
     const verdict = await this.#verifyWithKnown(quote);
     const sinceMs = givenAtMs - trustedForMs;
     if (verdict.valid || this.#readAtMs() >= sinceMs) return verdict;
-    // A reading that another caller began earlier may have missed a rotation, so a second one may be needed.
+    // A read that another caller began earlier may have missed a rotation, so a second one may be needed.
     while (this.#readAtMs() < sinceMs) await this.#read();
     return this.#verifyWithKnown(quote);
   }
@@ -91,7 +91,7 @@ export class QuoteSigners {
     return this.#known?.readAtMs ?? Number.NEGATIVE_INFINITY;
   }
 
-  /** One reading for all concurrent callers. */
+  /** One read for all concurrent callers. */
   #read(): Promise<void> {
     this.#reading ??= this.#readChains().finally(() => {
       this.#reading = null;

@@ -177,7 +177,7 @@ function noAnswer(error: unknown): NoAnswer {
 /** Enough text for the longest excerpt, however much white space it shrinks by. */
 const SCAN_CHARS = 4096;
 
-/** Turns the upstream's words into printable text of limited length, without the API key. */
+/** Turns the upstream's text into printable text of limited length, without the API key. */
 export type Excerpt = (text: string, maxChars: number) => string;
 
 /** Makes excerpts of texts that may echo the key or the proxy's login, in any spelling or cut off in its middle. */

@@ -13,7 +13,7 @@ import {
   unreadableMembers,
 } from './wire.ts';
 
-/** A record of the status endpoint. Its words are the upstream's own, known or not. */
+/** A record of the status endpoint. Its statuses are the upstream's own, known or not. */
 export type StatusRecord = {
   /** With its prefix, such as `intent:0x…`. */
   id: string;
@@ -71,7 +71,7 @@ const step = z.object({
   }),
 });
 
-/** Unix seconds up to the year 5138: milliseconds would make every later answer look older than this one. */
+/** Unix seconds up to the year 5138: milliseconds would make every later answer appear older than this one. */
 const secondsMember = integerMember.refine((seconds) => Number(seconds) < 1e11);
 
 const MEMBERS: Members = {

@@ -7,7 +7,7 @@ export type Parsed<T> = { value: T } | { mismatch: string };
 /** Integer, or its digits as a string: Unix seconds, chain ids. */
 export const integerMember = z.union([z.int(), z.string().regex(/^\d{1,15}$/)]);
 
-/** A word, hash or address: text that was sent as text. */
+/** A name, hash or address: text that was sent as text. */
 export const textMember = z.string().refine((text) => !isKeptNumber(text));
 
 /** An amount in base units. A number counts by its digits. */

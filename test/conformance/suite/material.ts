@@ -12,7 +12,7 @@ const routeSchema = z.strictObject({
   amount: z.string(),
 });
 
-/** Facts about a service that its interface does not tell. Every part but the route is optional. */
+/** Facts about a service that its interface does not show. Every part but the route is optional. */
 export const materialSchema = z.strictObject({
   route: routeSchema.describe(
     'A route from an EVM chain to another; its source token knows ERC-3009 and EIP-2612 under the name USD Coin, version 2.',

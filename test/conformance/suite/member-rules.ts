@@ -10,7 +10,7 @@ type Row = {
   schema: z.ZodType;
   /** True for a member of every record. */
   required?: true;
-  /** Values that must each be shown at least once, such as every word of a list. */
+  /** Values that must each be shown at least once, such as every value of a list. */
   shows?: readonly unknown[];
   /** Value of the member when the rule is broken; by default removed, or meaningless where it is optional. */
   broken?: unknown;
@@ -42,7 +42,7 @@ export function memberRules({
       title,
       check: async (target) => {
         const found = await records(target);
-        holds(found.length > 0, 'found no record to look at');
+        holds(found.length > 0, 'found no record to check');
         const shown: unknown[] = [];
         for (const record of found) {
           const value = read(record, name);

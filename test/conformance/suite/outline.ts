@@ -193,7 +193,7 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
   Versioning: numbered('versioning rule', 7),
 };
 
-/** The place of a rule or a reason: its id without the letter or the words that distinguish it. */
+/** The place of a rule or a reason: its id without the letter or the text that distinguishes it. */
 export function placeOf(id: string): string {
   return id
     .replace(/ \([^)]*\)$/, '')

@@ -30,7 +30,7 @@ export const UNOBSERVABLE: readonly Unobservable[] = [
   }),
   ...unseen('Endpoints: v1 API', {
     'endpoint shapes of chains and tokens': NOT_SHOWN,
-    'endpoint paths and payloads of Permit3 and Permit2': `${NOT_SHOWN}. The suite asks as the page of assumptions says`,
+    'endpoint paths and payloads of Permit3 and Permit2': `${NOT_SHOWN}. The suite requests it as the page of assumptions states`,
   }),
   ...unseen('GET /v1/intents/status: rules', {
     'status: several exact filters, order of pages': NOT_SHOWN,
@@ -40,10 +40,10 @@ export const UNOBSERVABLE: readonly Unobservable[] = [
     'transferWithAuthorization: one onchain transaction': 'It happens on a chain, not over HTTP',
   }),
   ...unseen('Deposit vaults: look-ups', {
-    'depositAddresses: name of the query parameter': `${NOT_SHOWN}. The suite asks with sourceChainId`,
+    'depositAddresses: name of the query parameter': `${NOT_SHOWN}. The suite requests it with sourceChainId`,
   }),
   ...unseen('Deposit vaults: current public path set', {
-    'deposit-gateway: methods and payloads': `${NOT_SHOWN}. The suite asks as the page of assumptions says`,
+    'deposit-gateway: methods and payloads': `${NOT_SHOWN}. The suite requests it as the page of assumptions states`,
   }),
   ...unseen('POST /api/v3/quotes/exactIn', {
     'POST /api/v3/quotes/single': LISTED,
@@ -70,14 +70,14 @@ export const UNOBSERVABLE: readonly Unobservable[] = [
     'quote signature: what it does not prove':
       'That the price is not the best, or the calldata another, shows in no answer',
     'quote signature: rotation':
-      'When a signer rotates is up to the operator; that quotes of the time before stay valid is not said',
+      'When a signer rotates is up to the operator; that quotes of the time before stay valid is not stated',
   }),
   ...unseen('Events', {
     events: 'There are none: no event, webhook or callback is described',
   }),
   ...unseen('Errors: rules', {
     'errors rule 2 (slow routes)': 'Slow routes and failures of solvers cannot be brought about over HTTP',
-    'errors rule 3': 'Which other routes are unfillable is not said: it allows an answer, and demands none',
+    'errors rule 3': 'Which other routes are unfillable is not stated: it allows an answer, and demands none',
     'errors rule 7 (code)': NOT_SHOWN,
     'errors rule 8': NOT_SHOWN,
   }),

@@ -5,7 +5,7 @@
 --   <base>:ended              zset  id of a check that has ended -> time of its end, ms (include/confirmed-time.lua)
 --   <base>:counts             hash  "<chain>|<state>" -> number of checks
 --   <base>:logs:<in or out>|<chain>|<tx>  hash  index of a log -> id of the check that it proved
---   <base>:left:<chain>       set   checks that ended because their chain had left the config
+--   <base>:left:<chain>       set   checks that ended because their chain was removed from the config
 --   <base>:held:<in or out>|<chain>|<tx>  set   checks whose end was decided by logs that others hold
 --   <base>:wanted:<in or out>|<chain>|<tx>  set   checks that wait for logs that others hold
 --   <base>:endpoints:<chain>  set   names of endpoints that checks wait for; "" is no endpoint: checks that ended in an error
@@ -17,7 +17,7 @@
 --   it waits for              | it is due at once when
 --   --------------------------|------------------------------------------------------------------------------------
 --   an endpoint that failed   | the endpoint answers another check: two for each answer; and one every 10 s as a probe
---   an endpoint's final head  | a reading, or the watch of the head every 10 s, shows that it has reached the block
+--   an endpoint's final head  | a response, or the watch of the head every 10 s, shows that it has reached the block
 --   the error of a check      | another check of the chain ends without one, as for an endpoint
 --   a check of the same log   | that check ends
 --   the check of its funding  | that check ends
@@ -27,7 +27,7 @@
 -- answers again ends that: its failures were not those of the checks.
 --
 -- A check holds its logs until it ends without them, or is of another transaction. All checks that a log has decided are reopened
--- when it is released, or taken from its holder.
+-- when it is released, or claimed from its holder.
 
 -- One time for the whole script: a check that it makes due is due to it.
 local time = redis.call('TIME')
@@ -80,7 +80,7 @@ end
 -- count as those of the endpoint.
 local MOST_REFUSED, STREAK = 5, 3
 
--- Records the result of a reading at an endpoint, and makes other checks due by it. `refused` counts the refusals of the check.
+-- Records the result of a response of an endpoint, and makes other checks due by it. `refused` counts the refusals of the check.
 local function noteEndpoint(base, chain, endpoint, refused)
   local now, name = checkNow(), chain .. '|' .. endpoint.name
   local key, failed = base .. ':endpoint:' .. name, base .. ':failed:' .. name
@@ -179,7 +179,7 @@ local function forgetLogs(base, id, tx)
   end
 end
 
--- Whether a check may end as asked: "open"; "gone" where it was restated, has ended, or is another's to end; "taken" where a
+-- Whether a check may end as requested: "open"; "gone" where it was restated, has ended, or is another's to end; "taken" where a
 -- log that would prove it has proved another meanwhile.
 local function mayEndCheck(ending)
   local state, claim = unpack(redis.call('HMGET', ending.base .. ':of:' .. ending.id, 'state', 'claim'))

@@ -1,5 +1,5 @@
--- Returns the wanted claims of a subject, as root and value in turn. A claim of a root that a reload has continued under others
--- moves to them, with the same start: a served claim stays served. Unwanted claims are left out; they stay stored.
+-- Returns the wanted claims of a subject, as key and value in turn. A claim of a key that a reload has continued under others
+-- moves to them, with the same start: a served claim stays served. Unwanted claims are omitted; they stay stored.
 local function currentClaims(claimsKey, wantedKey)
   local current = {}
   local all = redis.call('HGETALL', claimsKey)
@@ -15,7 +15,7 @@ local function currentClaims(claimsKey, wantedKey)
         -- A key that another claim has moved to meanwhile no longer has this claim.
         if redis.call('HGET', claimsKey, root) == value then redis.call('HDEL', claimsKey, root) end
         for other in string.gmatch(others, '\n([^\n]+)') do
-          -- A claim from before that root left and came back does not count.
+          -- A claim from before the removal and return of that key does not count.
           local known = redis.call('HGET', claimsKey, other)
           local isFree = not known or string.match(known, '^(%d+):') ~= at
           if isFree and redis.call('HGET', wantedKey, other) == at then

@@ -1,6 +1,6 @@
 --[[
   Returns the stored time of an end that happens now, ms: Redis time, or the confirmed time (store/confirmed-time.ts) where
-  Redis' clock is behind it. So a clock that is behind never makes a recent end look old.
+  Redis' clock is behind it. So a clock that is behind never makes a recent end appear old.
 ]]
 local function stampMs(clock)
   local time = redis.call('TIME')

@@ -1,5 +1,5 @@
--- The name under which the definition of a claim's root stands: that of its subscription, or for what is tracked by itself
--- ("~|<subject>") the whole root.
+-- The name of the definition of a claim's subscription key: that of its subscription, or for a subject tracked by itself
+-- ("~|<subject>") the whole key.
 local function definitionName(root)
   if string.sub(root, 1, 2) == '~|' then return root end
   return string.match(root, '^([^|>]*)[^|]*|')

@@ -57,7 +57,7 @@ local function stateOf(receiver) return redis.call('HGET', receiver, 'state') or
 
 local function numberOf(key, field) return tonumber(redis.call('HGET', key, field) or '') end
 
--- Adds to a number of a hash. Any other value counts as 0: an attempt is recorded whatever the field holds.
+-- Adds to a number of a hash. Any other value counts as 0: an attempt is recorded with any value in the field.
 local function add(key, field, change)
   local sum = redis.pcall('HINCRBY', key, field, change)
   if type(sum) == 'number' then return sum end
@@ -120,7 +120,7 @@ local function waitForProbe(pace, atLeastMs)
   waitFor(pace, math.max(interval, atLeastMs))
 end
 
--- Records a success. `claimedAt` is the time at which its attempt began; `isDrained`: nothing is open. Returns the word that
+-- Records a success. `claimedAt` is the time at which its attempt began; `isDrained`: nothing is open. Returns the name that
 -- is reported or '', and whether what waits is to be queued at once.
 local function paceSucceeded(pace, claimedAt, isDrained, template)
   local receiver = pace.receiver
@@ -156,7 +156,7 @@ end
 
 -- Records a failure of a `pace` with `certain` (confirmed ms). `failure` is { id, reason, restMs (requested; nil), isGone (410),
 -- isBad (the delivery is), spanMs (that disables) }.
--- `templates` are those of `failing` and `disabled`. Returns the word that is reported or '', and whether all that waits is
+-- `templates` are those of `failing` and `disabled`. Returns the name that is reported or '', and whether all that waits is
 -- to be queued, for the next attempt may be any of it.
 local function paceFailed(pace, failure, templates)
   local receiver = pace.receiver

@@ -11,7 +11,7 @@
   | asked   | :asked, by the time at which it was requested      | claimed, oldest first                                  |
   | spare   | :spare, or :spareWallets for wallets, by the time  | claimed where nothing else waits, or within a          |
   |         | from which it is allowed: its subscriptions have   | twentieth of the budget; recalled to fair or first     |
-  |         | left the config (store/suspensions.ts)             | when it is wanted again, or by nobody                  |
+  |         | no longer in the config (store/suspensions.ts)     | when it is wanted again, or no more                    |
   | failing | :failing, by the time of its next try              | claimed, all failing ones within a tenth of the budget |
   | suspect | :suspects, by the time of its next try             | claimed, one at a time                                 |
   | claimed | :claims and :leases, renewed by the process that   | taken by a worker; or its lease ends: back             |
@@ -20,7 +20,7 @@
   |         |                                                    | back, or suspect where its process is gone the second  |
   |         |                                                    | time in a row                                          |
 
-  A subject may also have an alarm (:alarms, by time): then it moves to asked, wherever it waits; not in spare. :polled:<kind>
+  A subject may also have an alarm (:alarms, by time): then it moves to asked, from any place; not in spare. :polled:<kind>
   holds the time of the last successful poll of each (Redis time), or of the begin of its tracking.
 
   Overdue subjects get three fifths of the budget while anything else waits: two of them for wallets, one for others, where
@@ -43,11 +43,11 @@ local PLAN = {
   CLOCK_SLACK = 5000,
   -- After this time without a script of any process, leases have not ended because of their processes.
   GAP = 5000,
-  -- They get their time again then; not again soon, or processes that live for seconds would keep each other's for ever.
+  -- They get their time again then; not again soon, or processes that live for seconds would hold each other's for ever.
   GRACE_EVERY = 60000,
   FAILING_SHARE = 0.1,
-  -- Members that left the config are polled with the rest of the budget; with this share where nothing is left, so that no
-  -- tracked member stands still.
+  -- Members removed from the config are polled with the rest of the budget; with this share where nothing remains, so that no
+  -- tracked member is without polls.
   SPARE_SHARE = 0.05,
   -- Where failing subjects succeed at every fourth try, the failure is not theirs.
   FAILING_SHARE_RECOVERING = 0.5,
@@ -214,7 +214,7 @@ local function newItem(lane, v, latest)
 end
 
 -- Requests a poll of a member as soon as the budget allows, also of an untracked one; `lane` is asked or first. A failing or
--- suspected member keeps its time; a claimed member is polled again after its poll.
+-- suspected member retains its time; a claimed member is polled again after its poll.
 local function ask(plan, member, lane)
   local item = getItem(plan, member)
   if not item then return track(plan, member, newItem(lane, plan.v), 0) end
@@ -312,7 +312,7 @@ local function slotAnew(plan, step)
   return slot
 end
 
--- Returns the ms for polling every wallet once with the whole budget. Wallets that have left the config do not count.
+-- Returns the ms for polling every wallet once with the whole budget. Wallets removed from the config do not count.
 local function roundOf(plan)
   local wallets = redis.call('ZCARD', plan.key .. ':polled:wallet') - redis.call('ZCARD', plan.key .. ':spareWallets')
   return math.max(0, wallets) * slotStep(plan, 1)
@@ -329,7 +329,7 @@ end
 
 -- Covers a member that something else has just shown: it needs no poll of its own for `ms`. It is polled itself at least hourly:
 -- its cover may have stopped moving. A member that waits for an answer stays as it is. Once pages no longer show it, it waits for
--- `virtual` seconds from now on, as after a poll of its own, and for `latestMs` at most: otherwise all members that left a page
+-- `virtual` seconds from now on, as after a poll of its own, and for `latestMs` at most: otherwise all members gone from a page
 -- would come first, all at once. A named subject is polled itself all the same.
 local function cover(plan, member, claimsKey, ms, alarmMs, virtual, latestMs)
   if alarmMs ~= '' and redis.call('HEXISTS', plan.key .. ':items', member) == 1 then

@@ -1,16 +1,16 @@
 -- Suspended subscription keys (see store/suspensions.ts), and the events that wait for them. Needs include/claims.lua before it.
---   <wanted>:suspended    hash    root -> its suspension, "out:<ms>" or "back:<ms>"
+--   <wanted>:suspended    hash    subscription key -> its suspension, "out:<ms>" or "back:<ms>"
 --   <wanted>:suspensions  zset    suspension -> its start, ms; 0 while a sync makes it
 --   <wanted>:withheld     zset    "<number> <entry> <event id> <root>" -> 0: what waits, in the order in which it came
 --   <wanted>:waited       string  the newest number
 
--- Returns the suspension of a root; nil for one that is in the config, or whose suspension is gone.
+-- Returns the suspension of a subscription key; nil for one that is in the config, or whose suspension is gone.
 local function suspensionOf(wantedKey, root)
   local suspension = redis.call('HGET', wantedKey .. ':suspended', root)
   return suspension and redis.call('ZSCORE', wantedKey .. ':suspensions', suspension) and suspension or nil
 end
 
--- Makes an event wait for a root, behind all that wait; `number` 0 puts it before them, once, in the order of the log.
+-- Makes an event wait for a key, behind all that wait; `number` 0 puts it before them, once, in the order of the log.
 local function await(wantedKey, entry, event, root, number)
   local place = string.format('%016.0f', number or redis.call('INCR', wantedKey .. ':waited'))
   if number then
@@ -20,7 +20,7 @@ local function await(wantedKey, entry, event, root, number)
   redis.call('ZADD', wantedKey .. ':withheld', 0, place .. ' ' .. entry .. ' ' .. event .. ' ' .. root)
 end
 
--- Splits roots into those that are reported now and those for which an event has to wait.
+-- Splits subscription keys into those that are reported now and those for which an event has to wait.
 local function partRoots(wantedKey, roots)
   if #roots == 0 or redis.call('EXISTS', wantedKey .. ':suspensions') == 0 then return roots, {} end
   local reported, withheld = {}, {}
@@ -31,7 +31,7 @@ local function partRoots(wantedKey, roots)
   return reported, withheld
 end
 
--- True when all subscriptions of a subject have left the config: then it is polled with spare budget.
+-- True when all subscriptions of a subject were removed from the config: then it is polled with spare budget.
 local function isOut(claimsKey, wantedKey)
   if redis.call('EXISTS', wantedKey .. ':suspensions') == 0 then return false end
   local current = currentClaims(claimsKey, wantedKey)

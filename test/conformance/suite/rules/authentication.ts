@@ -128,7 +128,7 @@ export const AUTHENTICATION_RULES: readonly Rule[] = inSection('Authentication',
   },
   {
     id: 'authentication rule 5',
-    title: 'on a submit, 401 whose detail says "could not be attributed" means a key of no partner',
+    title: 'on a submit, 401 with the detail "could not be attributed" means a key of no partner',
     needs: ['funder', 'unattributedKey'],
     check: async (target) => {
       const quoteId = text(await newFundableQuote(target), 'id');
@@ -196,7 +196,7 @@ export const AUTHENTICATION_RULES: readonly Rule[] = inSection('Authentication',
   },
   {
     id: 'authentication rule 8',
-    title: 'the open quoting service wants no key, whatever dAppID says',
+    title: 'the open quoting service wants no key, for any dAppID',
     needs: ['quotesUrl'],
     check: async (target) => {
       for (const dAppID of ['conformance', 'somebody-else']) {

@@ -24,7 +24,7 @@ function addressRule(
 ): Omit<Rule, 'section'> {
   return {
     id,
-    title: `an address of ${of} is taken, and one that is malformed is 400 and named`,
+    title: `an address of ${of} is accepted, and one that is malformed is 400 and named`,
     ...(need === undefined ? {} : { needs: [need] }),
     check: async (target) => {
       const { solanaRoute, tronRoute, route } = target.material;
@@ -205,7 +205,7 @@ export const CONVENTION_RULES: readonly Rule[] = inSection('Conventions', [
   },
   {
     id: 'conventions: vault envelope a',
-    title: 'creating and looking up a vault answer in a data envelope',
+    title: 'creating and requesting a vault answer in a data envelope',
     needs: ['vaultRequest'],
     check: async (target) => {
       const { record } = await newVault(target);

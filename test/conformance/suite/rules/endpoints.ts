@@ -75,7 +75,7 @@ const V1_RULES = inSection('Endpoints: v1 API', [
   gaslessSubmit('erc-3009', 'ERC-3009'),
   {
     id: 'endpoint GET /v1/intents/status',
-    title: 'tells the status of intents, quotes and gasless jobs',
+    title: 'states the status of intents, quotes and gasless jobs',
     check: async (target) => {
       const uuid = '00000000-0000-4000-8000-000000000000';
       const lookUps = [
@@ -92,7 +92,7 @@ const V1_RULES = inSection('Endpoints: v1 API', [
   },
   {
     id: 'endpoint deposit-vault endpoints',
-    title: 'stand beside the v1 endpoints on the same address',
+    title: 'are beside the v1 endpoints on the same address',
     check: async (target) => {
       for (const path of [VAULTS.create, VAULTS.erc3009, VAULTS.erc2612]) {
         same((await atVaults(target, { path, body: {} })).status, 400, `${path} of an empty body`);

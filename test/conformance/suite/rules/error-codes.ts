@@ -38,7 +38,7 @@ function code(
 /** A code that the service returns only when it has a problem. */
 function failure(status: number, name: string): Omit<Rule, 'section'> {
   return code(status, name, {
-    title: 'a service in this trouble says so, as a Problem',
+    title: 'a service in this trouble reports it, as a Problem',
     stage: { failing: name },
     bring: (target) => ask(target, { path: '/v1/chains' }),
   });
@@ -212,7 +212,7 @@ const CODE_RULES: Omit<Rule, 'section'>[] = [
   failure(503, 'service-unavailable'),
   {
     id: 'error 422 solverErrors',
-    title: 'every solver says why it rejected the request',
+    title: 'every solver states why it rejected the request',
     check: async (target) => {
       const problem = refused(await quoteWith('source.amount', () => '1')(target), 422, 'amount-too-low');
       const errors = list(problem, 'solverErrors');
@@ -267,7 +267,7 @@ const CODE_RULES: Omit<Rule, 'section'>[] = [
   },
   {
     id: 'error 404 never at status',
-    title: 'a status look-up never is 404',
+    title: 'a status request never is 404',
     check: async (target) => {
       bodyOf(await askStatus(target, { jobId: '00000000-0000-4000-8000-000000000000' }));
     },

@@ -73,7 +73,7 @@ const FORMAT_RULES = inSection('Errors: format', [
 const STATUS_DETAIL_RULES: Omit<Rule, 'section'>[] = [
   {
     id: 'errors rule 4a',
-    title: 'no filter: the message lists the filters and says paging controls alone are not a filter',
+    title: 'no filter: the message lists the filters and states that paging controls alone are not a filter',
     check: async (target) => {
       const said = await saidAt(target, {});
       const words = ['intentHash', 'sourceTxHash', 'destinationTxHash', 'quoteId', 'jobId', 'wallet'];
@@ -103,7 +103,8 @@ const STATUS_DETAIL_RULES: Omit<Rule, 'section'>[] = [
   },
   {
     id: 'errors rule 4c',
-    title: 'status without wallet: the message says it narrows a collection and must be combined with wallet',
+    title:
+      'status without wallet: the message states that it narrows a collection and must be combined with wallet',
     check: async (target) => {
       const said = await saidAt(target, { status: 'pending' });
       holds(/narrows a collection/.test(said) && /combined with wallet/.test(said), `found ${said}`);
@@ -115,7 +116,7 @@ const STATUS_DETAIL_RULES: Omit<Rule, 'section'>[] = [
   },
   {
     id: 'errors rule 4d',
-    title: 'limit above 50: the message says the value must be at most 50',
+    title: 'limit above 50: the message states that the value must be at most 50',
     check: async (target) => {
       const said = await saidAt(target, { wallet: 'nobody-at-all', limit: '51' });
       holds(/at most 50/.test(said), `found ${said}`);
@@ -222,7 +223,7 @@ const RULES = inSection('Errors: rules', [
   },
   {
     id: 'errors rule 1b',
-    title: 'its title says that slippage is a decimal fraction, not a percent',
+    title: 'its title states that slippage is a decimal fraction, not a percent',
     check: async (target) => {
       const reply = await askQuote(target, changed(quoteRequest(target), 'slippage', 50));
       const { title } = refused(reply, 400, 'slippage-out-of-bounds');
@@ -243,7 +244,7 @@ const RULES = inSection('Errors: rules', [
   },
   {
     id: 'errors rule 2 (causes)',
-    title: 'an amount that no solver can fill is 502 solver-error, or 422 where every solver says why',
+    title: 'an amount that no solver can fill is 502 solver-error, or 422 where every solver states why',
     needs: ['tronRoute'],
     check: async (target) => {
       const route = given(target, 'tronRoute');

@@ -38,7 +38,7 @@ const JOB_RULES = inSection(
       place: 'data',
       rows: [
         { name: 'id', title: 'is text where it is shown', schema: nonEmpty, broken: 12 },
-        { name: 'status', title: 'is a word where it is shown', schema: nonEmpty },
+        { name: 'status', title: 'is one name where it is shown', schema: nonEmpty },
         { name: 'permitTxHash', title: 'is text where it is shown', schema: nonEmpty },
         { name: 'transferTxHash', title: 'is text where it is shown', schema: nonEmpty },
         { name: 'intentHash', title: 'is a hash where it is shown', schema: intentHash },

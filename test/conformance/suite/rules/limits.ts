@@ -34,7 +34,7 @@ function transferLimit(
 export const LIMIT_RULES: readonly Rule[] = inSection('Limits', [
   {
     id: 'limits: limit a',
-    title: '1 and 50 are taken, 0 and 51 refused',
+    title: '1 and 50 are accepted, 0 and 51 refused',
     check: async (target) => {
       const wallet = 'nobody-at-all';
       for (const limit of ['1', '50']) bodyOf(await askStatus(target, { wallet, limit }));
@@ -46,7 +46,7 @@ export const LIMIT_RULES: readonly Rule[] = inSection('Limits', [
   },
   {
     id: 'limits: limit b',
-    title: 'a page has at most 20 results by default, and 50 when asked',
+    title: 'a page has at most 20 results by default, and 50 on request',
     stage: 'finished',
     needs: ['wallet'],
     check: async (target) => {
@@ -59,7 +59,7 @@ export const LIMIT_RULES: readonly Rule[] = inSection('Limits', [
   },
   {
     id: 'limits: slippage',
-    title: '0.0001 and 1 are taken, 0.00009 and 1.01 refused',
+    title: '0.0001 and 1 are accepted, 0.00009 and 1.01 refused',
     check: async (target) => {
       for (const slippage of [0.0001, 1]) {
         bodyOf(await askQuote(target, changed(quoteRequest(target), 'slippage', slippage)));
@@ -73,7 +73,7 @@ export const LIMIT_RULES: readonly Rule[] = inSection('Limits', [
   },
   {
     id: 'limits: dAppID',
-    title: '64 characters are taken, 65 and other characters refused',
+    title: '64 characters are accepted, 65 and other characters refused',
     needs: ['quotesUrl'],
     check: async (target) => {
       const body = openRequest(target);

@@ -22,7 +22,7 @@ export const STATE_RULES: readonly Rule[] = inSection('States and transitions', 
   },
   {
     id: 'states: status filter b',
-    title: 'refuses any other word',
+    title: 'refuses any other value',
     check: async (target) => {
       for (const status of ['active', 'submitted', 'PENDING']) {
         refused(await askStatus(target, { wallet: 'nobody-at-all', status }), 400, 'invalid-request');

@@ -45,7 +45,7 @@ async function pages(target: Target, query: Record<string, string>): Promise<str
 const PARAMETER_RULES: Omit<Rule, 'section'>[] = [
   {
     id: 'status parameter: intentHash',
-    title: 'looks one intent up by its hash',
+    title: 'finds one intent by its hash',
     ...finished,
     check: async (target) => {
       same(read(await filled(target), 'id'), `intent:${given(target, 'filledIntent')}`, 'id');
@@ -54,7 +54,7 @@ const PARAMETER_RULES: Omit<Rule, 'section'>[] = [
   },
   {
     id: 'status parameter: sourceTxHash',
-    title: 'looks an intent up by the transaction that funded it',
+    title: 'finds an intent by the transaction that funded it',
     ...finished,
     check: async (target) => {
       const intent = await filled(target);
@@ -64,7 +64,7 @@ const PARAMETER_RULES: Omit<Rule, 'section'>[] = [
   },
   {
     id: 'status parameter: destinationTxHash',
-    title: 'looks an intent up by the transaction that fulfilled it',
+    title: 'finds an intent by the transaction that fulfilled it',
     ...finished,
     check: async (target) => {
       const intent = await filled(target);
@@ -74,7 +74,7 @@ const PARAMETER_RULES: Omit<Rule, 'section'>[] = [
   },
   {
     id: 'status parameter: quoteId',
-    title: 'looks a quote up by its bare UUID, and is 400 for what is none',
+    title: 'finds a quote by its bare UUID, and is 400 for any other text',
     check: async (target) => {
       const id = text(await newQuote(target), 'id');
       for (const wrong of ['not-a-uuid', '']) await isInvalid(target, { quoteId: wrong }, 'quoteId');
@@ -84,7 +84,7 @@ const PARAMETER_RULES: Omit<Rule, 'section'>[] = [
   },
   {
     id: 'status parameter: jobId',
-    title: 'looks a gasless job up by its bare UUID, and is 400 for what is none',
+    title: 'finds a gasless job by its bare UUID, and is 400 for any other text',
     needs: ['funder'],
     check: async (target) => {
       const quoteId = text(await newFundableQuote(target), 'id');
@@ -150,7 +150,7 @@ const PARAMETER_RULES: Omit<Rule, 'section'>[] = [
   },
   {
     id: 'status parameter: cursor a',
-    title: 'is taken from nextCursor and leads to the page that follows',
+    title: 'is read from nextCursor and leads to the page that follows',
     ...walletly,
     check: async (target) => {
       const query = { wallet: given(target, 'wallet'), limit: '5' };
@@ -209,7 +209,7 @@ const ENDPOINT_RULES: Omit<Rule, 'section'>[] = [
   },
   {
     id: 'status rule 2b',
-    title: 'a status look-up never is 404',
+    title: 'a status request never is 404',
     check: async (target) => {
       for (const query of [{ intentHash: HASH }, { quoteId: UUID }, { wallet: 'nobody-at-all' }]) {
         bodyOf(await askStatus(target, query));

@@ -99,7 +99,7 @@ const STATUS_RESULT_RULES = inSection(
           required: true,
           shows: ['intent', 'quote', 'gasless', 'deposit-address'],
         },
-        { name: 'status', title: 'is a word, and never missing', schema: nonEmpty, required: true },
+        { name: 'status', title: 'is one name, and never missing', schema: nonEmpty, required: true },
         {
           name: 'updatedAt',
           title: 'is Unix seconds or null, and never missing',
@@ -249,7 +249,7 @@ const STEP_RULES = inSection(
           broken: 'bridge',
         },
         { name: 'intentHash', title: 'is a hash, and never missing', schema: intentHash, required: true },
-        { name: 'status', title: 'is a word, and never missing', schema: nonEmpty, required: true },
+        { name: 'status', title: 'is one name, and never missing', schema: nonEmpty, required: true },
         {
           name: 'from',
           title: 'has token, amount and chainId, and is never missing',

@@ -168,7 +168,7 @@ const CURRENT_RULES = inSection('Deposit vaults: current public path set', [
   },
   {
     id: '/v1/deposit-gateway/{vaultAddress}',
-    title: 'looks a vault up',
+    title: 'finds a vault',
     stage: 'finished',
     needs: ['vault'],
     check: async (target) => {
@@ -181,7 +181,7 @@ const CURRENT_RULES = inSection('Deposit vaults: current public path set', [
   },
   {
     id: '/v1/deposit-gateway/status',
-    title: 'tells the status of a job',
+    title: 'states the status of a job',
     stage: 'finished',
     needs: ['gatewayJob'],
     check: async (target) => {

@@ -114,7 +114,7 @@ export const VERSIONING_RULES: readonly Rule[] = inSection('Versioning', [
   },
   {
     id: 'versioning rule 5',
-    title: 'deposit-vault endpoints carry v1 for gasless and v2 for look-ups in their older paths',
+    title: 'deposit-vault endpoints carry v1 for gasless and v2 for requests in their older paths',
     check: async (target) => {
       const vault = { address: `0x${'0'.repeat(39)}1`, chainId: 1 };
       const replies = [

@@ -56,7 +56,7 @@ export const SERVICE_RULES: readonly Rule[] = inSection('What the service does',
   },
   {
     id: 'service 2.1',
-    title: 'GET /v1/chains and GET /v1/tokens tell what can be quoted',
+    title: 'GET /v1/chains and GET /v1/tokens list the chains and tokens that can be quoted',
     check: knowsRoute,
     breakage: instead({ path: /^\/v1\/tokens/ }, { body: { tokens: [] } }),
   },
