@@ -71,7 +71,7 @@ async function measure(
       const prefix = `cadence-${runs++}`;
       const simulation = new Simulation(redis, { load, transfers, budget: cell.budget, prefix, knows });
       (knows ? truth : ours).add(load, transfers, await simulation.run());
-      await forget(redis, prefix);
+      await remove(redis, prefix);
     };
     plain.add(load, transfers, loop(transfers, load, cell.budget));
     await simulate(false);
@@ -80,7 +80,7 @@ async function measure(
   return { cell, ours, loop: plain, truth };
 }
 
-async function forget(redis: RedisClient, prefix: string): Promise<void> {
+async function remove(redis: RedisClient, prefix: string): Promise<void> {
   for (let cursor = '0'; ; ) {
     const [next, keys] = await redis.scan(cursor, 'MATCH', `{${prefix}}:*`, 'COUNT', 5_000);
     if (keys.length > 0) await redis.unlink(...keys);

@@ -175,9 +175,9 @@ async function many(seed: number): Promise<Target[]> {
     const fromMs = Date.now();
     await wait(1_000 * seconds);
     const toMs = Date.now();
-    const looks = (await world.sandbox.requests()).filter(({ query }) => query.wallet !== undefined);
+    const polls = (await world.sandbox.requests()).filter(({ query }) => query.wallet !== undefined);
     const rate = (span: { fromMs: number; toMs: number }): number =>
-      looks.filter(({ at }) => at >= span.fromMs && at < span.toMs).length /
+      polls.filter(({ at }) => at >= span.fromMs && at < span.toMs).length /
       ((span.toMs - span.fromMs) / 1_000);
     const [before, meanwhile] = [rate({ fromMs: beforeMs, toMs: namedMs }), rate({ fromMs, toMs })];
     console.log(`many: ${subjects} subjects named at once, ${requestsPerSecond} requests/s`);

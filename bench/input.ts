@@ -274,9 +274,9 @@ async function fill({ upstream, next }: Stage, count: number, more: object = {})
   const filled = new Set(Array.from({ length: count }, next));
   const waiting = new Set(filled);
   await new Promise<void>((resolve) => {
-    upstream.answer = (asked) => {
-      const hash = asked.query.intentHash ?? '';
-      if (!filled.has(hash)) return usual(asked);
+    upstream.answer = (request) => {
+      const hash = request.query.intentHash ?? '';
+      if (!filled.has(hash)) return usual(request);
       waiting.delete(hash);
       if (waiting.size === 0) resolve();
       return { records: [intentRecord(hash, 'filled', Math.floor(Date.now() / 1_000), { ...more })] };
@@ -421,7 +421,7 @@ const INPUTS: readonly Input[] = [
         subject,
         sequence: n + 2,
         atMs,
-        root: 'none',
+        key: 'none',
       }));
       await appendEvents(redis, new Keys(PREFIX), events);
       await accepted(`${url}/api/v1/subjects/${subject}`, { token: TOKEN });

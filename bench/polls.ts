@@ -62,14 +62,14 @@ const NOTHING: Cost = { client: 0, inside: 0, cpuMs: 0, perSecond: 0 };
 
 async function measure(program: Program, redisUrl: string, url: string): Promise<Cost> {
   await wait(SETTLE_MS);
-  const [asked, cpu, fromMs] = [await askedOf(url), await cpuMsOf(program.pid), performance.now()];
+  const [requests, cpu, fromMs] = [await requestsOf(url), await cpuMsOf(program.pid), performance.now()];
   await wait(MEASURE_MS);
-  const polls = (await askedOf(url)) - asked;
+  const polls = (await requestsOf(url)) - requests;
   const cpuMs = (await cpuMsOf(program.pid)) - cpu;
   const seconds = (performance.now() - fromMs) / 1_000;
-  const before = await askedOf(url);
+  const before = await requestsOf(url);
   const counted = await countCommands(redisUrl, COUNT_MS);
-  const during = (await askedOf(url)) - before;
+  const during = (await requestsOf(url)) - before;
   return {
     client: counted.client / during,
     inside: counted.inside / during,
@@ -120,18 +120,18 @@ async function measureDaemon(url: string, size: number): Promise<{ cost: Cost; f
     // Everything is polled once, so that the measured poll is that of a known subject.
     await writeFile(file, config(UNLIMITED));
     program = await Program.start(MAIN, ['start', '--config', file, '--log-level', 'error']);
-    const before = await askedOf(url);
+    const before = await requestsOf(url);
     const endMs = performance.now() + 600_000;
-    while ((await askedOf(url)) - before < size) {
+    while ((await requestsOf(url)) - before < size) {
       if (performance.now() > endMs) throw new Error(`${size} subjects were not polled within 10 minutes`);
       await wait(200);
     }
     await program.end('SIGTERM');
     await wait(31_000);
-    const asked = await askedOf(url);
+    const requests = await requestsOf(url);
     const startMs = performance.now();
     program = await Program.start(MAIN, ['start', '--config', file, '--log-level', 'error']);
-    while ((await askedOf(url)) === asked) await wait(10);
+    while ((await requestsOf(url)) === requests) await wait(10);
     const firstSeconds = (performance.now() - startMs) / 1_000;
     return { cost: await measure(program, redis.url, url), firstSeconds };
   } finally {
@@ -145,7 +145,7 @@ function hashOf(number: number): string {
   return `0x${number.toString(16).padStart(64, '0')}`;
 }
 
-async function askedOf(url: string): Promise<number> {
+async function requestsOf(url: string): Promise<number> {
   return Number(await (await fetch(`${url}/asked`)).text());
 }
 

@@ -70,9 +70,9 @@ export async function run(args: string[]): Promise<number> {
     const file = join(folder, 'intentwatch.yaml');
     await writeFile(file, stringify(config));
     daemon = await Program.start(MAIN, ['start', '--config', file, '--log-level', 'error']);
-    const asked = async (): Promise<number> =>
+    const requests = async (): Promise<number> =>
       Number(await (await fetch(`http://127.0.0.1:${port}/asked`)).text());
-    const found = await watch(daemon.pid, { all: receivers * events, metricsPort, asked });
+    const found = await watch(daemon.pid, { all: receivers * events, metricsPort, requests });
     console.log(`${receivers} receivers, ${events} events: ${delivered} delivered when all were opened`);
     return printTargets([
       {
@@ -101,18 +101,18 @@ export async function run(args: string[]): Promise<number> {
 /** Follows a daemon until all deliveries are opened. Memory in bytes. */
 async function watch(
   pid: number,
-  { all, metricsPort, asked }: { all: number; metricsPort: number; asked: () => Promise<number> },
+  { all, metricsPort, requests }: { all: number; metricsPort: number; requests: () => Promise<number> },
 ): Promise<{ seconds: number; most: number; silentSeconds: number }> {
   const endMs = performance.now() + LONGEST_MS;
   let [firstMs, most, silentMs, before]: [number | null, number, number, number] = [null, 0, 0, 0];
-  let askedAtMs = performance.now();
+  let requestedAtMs = performance.now();
   for (;;) {
     await wait(SAMPLE_EVERY_MS);
     const nowMs = performance.now();
-    const count = await asked();
-    if (count > before || count === 0) askedAtMs = nowMs;
+    const count = await requests();
+    if (count > before || count === 0) requestedAtMs = nowMs;
     before = count;
-    silentMs = Math.max(silentMs, nowMs - askedAtMs);
+    silentMs = Math.max(silentMs, nowMs - requestedAtMs);
     most = Math.max(most, (await memoryOf(pid)).now);
     const opened = await openedOf(metricsPort);
     if (opened > 0) firstMs ??= nowMs;

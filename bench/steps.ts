@@ -40,7 +40,7 @@ export async function run(): Promise<number> {
       const fromMs = Date.now() + 1_000 * SETTLED_SECONDS;
       const toMs = fromMs + 1_000 * COUNTED_SECONDS;
       await wait(toMs - Date.now() + 500);
-      const moments = (await world.sandbox.requests())
+      const times = (await world.sandbox.requests())
         .map(({ at }) => at)
         .filter((at) => at >= fromMs && at < toMs)
         .toSorted((a, b) => a - b);
@@ -48,12 +48,12 @@ export async function run(): Promise<number> {
       targets.push(
         {
           what: `${name}: share of the budget used`,
-          found: moments.length / COUNTED_SECONDS / budget,
+          found: times.length / COUNTED_SECONDS / budget,
           least: LEAST_USED,
         },
         {
           what: `${name}: requests in the busiest second`,
-          found: busiestSecond(moments),
+          found: busiestSecond(times),
           most: budget + processes,
         },
       );

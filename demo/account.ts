@@ -2,7 +2,7 @@ import type { Showing } from '../sandbox/control/answer-log.ts';
 import type { Transition } from '../sandbox/world/world.ts';
 import type { RenderedEvent } from '../src/domain/events/event.ts';
 import { observationsOf } from './observation.ts';
-import { type Rules, TOLERANCES, type Tolerance, tell } from './story.ts';
+import { explain, type Rules, TOLERANCES, type Tolerance } from './story.ts';
 
 /** Comparison of the real changes, the visible ones, and the reported ones. */
 export type Account = {
@@ -60,7 +60,7 @@ export function account(input: {
     const observations = seen.get(subject) ?? [];
     const slackMs = input.slackMsOf?.(subject);
     const rules = { ...input.rules, ...(slackMs !== undefined && { slackMs }) };
-    const story = tell({ subject, observations, events: reported.get(subject) ?? [], rules });
+    const story = explain({ subject, observations, events: reported.get(subject) ?? [], rules });
     problems.push(...story.problems);
     for (const reason of TOLERANCES) tolerated[reason] += story.tolerated[reason];
     const last = transitions.at(-1)?.to;

@@ -8,7 +8,7 @@ import type { DemoReceiver } from './receiver.ts';
 export const DEMO_MOVED_BY_MILLIONTHS = 5_000n;
 
 /** The config file of the demo, in a user's form. */
-export function demoConfig(parts: {
+export function demoConfig(deps: {
   sandbox: Sandbox;
   subjects: Subjects;
   receiver: DemoReceiver;
@@ -16,7 +16,7 @@ export function demoConfig(parts: {
   secret: string;
   port: number;
 }): string {
-  const { sandbox, subjects, receiver, mailbox, secret, port } = parts;
+  const { sandbox, subjects, receiver, mailbox, secret, port } = deps;
   return stringify({
     upstream: {
       baseUrl: sandbox.url,

@@ -35,7 +35,7 @@ const MAIL_EVENTS = ['*', '!*.updated'];
 
 /** Runs the demo until its time is over or a signal ends it. Sets the exit code when a number does not add up. */
 export async function runDemo(options: { for?: number; seed: number }): Promise<void> {
-  const say = (line: string): void => void process.stdout.write(`${line}\n`);
+  const writeLine = (line: string): void => void process.stdout.write(`${line}\n`);
   const stop = interrupted();
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-demo-'));
   const sandbox = new Sandbox({
@@ -48,7 +48,7 @@ export async function runDemo(options: { for?: number; seed: number }): Promise<
   const secret = `whsec_${randomBytes(32).toString('base64')}`;
   const receiver = new DemoReceiver({
     secret,
-    onWebhook: ({ event, verified }) => say(eventLine(event, verified)),
+    onWebhook: ({ event, verified }) => writeLine(eventLine(event, verified)),
   });
   const mailbox = new DemoMailbox(() => undefined);
   const closers: (() => Promise<void>)[] = [() => rm(folder, { recursive: true, force: true })];
@@ -79,13 +79,13 @@ export async function runDemo(options: { for?: number; seed: number }): Promise<
     closers.push(() => daemon.close());
     await daemon.start();
     const watchedSince = Math.ceil(Date.now() / 1_000);
-    say(`upstream   ${sandbox.url}  (what really happens: ${sandbox.controlUrl}/transitions)`);
-    say(
+    writeLine(`upstream   ${sandbox.url}  (what really happens: ${sandbox.controlUrl}/transitions)`);
+    writeLine(
       `watching   ${subjects.wallets.length} wallets, ${subjects.quotes.length} quotes, ${subjects.gaslessJobs.length} gasless jobs, ${subjects.vaults.length} vaults, 1 route`,
     );
-    say(`metrics    ${daemon.url}/metrics  (ready: ${daemon.url}/readyz)`);
-    say(`webhooks   ${receiver.url}, every signature verified with the standardwebhooks library`);
-    say(
+    writeLine(`metrics    ${daemon.url}/metrics  (ready: ${daemon.url}/readyz)`);
+    writeLine(`webhooks   ${receiver.url}, every signature verified with the standardwebhooks library`);
+    writeLine(
       options.for === undefined ? 'Ctrl-C ends it.\n' : `It ends by itself after ${options.for / 1_000} s.\n`,
     );
     sandbox.setPace(PACE);
@@ -110,10 +110,10 @@ export async function runDemo(options: { for?: number; seed: number }): Promise<
       mailbox,
       daemon: { committed, overtaken, isRoutePollCut, stoppedMs },
       mailsDue: mailsDue(),
-      say,
+      writeLine,
     });
     if (!drained) problems.push('some deliveries were still under way at the end');
-    for (const problem of problems) say(`  ${problem}`);
+    for (const problem of problems) writeLine(`  ${problem}`);
     if (!bySignal && problems.length > 0) process.exitCode = EXIT.failed;
   } finally {
     await close();
@@ -170,9 +170,9 @@ function summarise(run: {
     stoppedMs: number;
   };
   mailsDue: number;
-  say: (line: string) => void;
+  writeLine: (line: string) => void;
 }): string[] {
-  const { sandbox, receiver, mailbox, say } = run;
+  const { sandbox, receiver, mailbox, writeLine } = run;
   const { committed, overtaken, isRoutePollCut, stoppedMs } = run.daemon;
   const ids = receivedIds(receiver);
   const events = receiver.received.filter(
@@ -215,9 +215,9 @@ function summarise(run: {
     ['mails due', run.mailsDue, 'all events but *.updated'],
     ['mails', mailbox.mails.length, ''],
   ];
-  say('');
+  writeLine('');
   for (const [name, count, meaning] of rows)
-    say(`${name.padEnd(36)}${String(count).padStart(6)}  ${meaning}`);
+    writeLine(`${name.padEnd(36)}${String(count).padStart(6)}  ${meaning}`);
   const problems = [...sums.problems, ...prices.problems];
   const missing = [...committed.keys()].filter((id) => !ids.has(id));
   const invented = [...ids].filter((id) => !committed.has(id));
@@ -229,7 +229,7 @@ function summarise(run: {
   if (unmailed.length > 0) problems.push(`events without a mail: ${unmailed.map(([id]) => id).join(', ')}`);
   if (proofs.length > verifiedPayments) problems.push('a payment was not verified, and all are true');
   if (sums.made === 0) problems.push('the upstream made no transition');
-  say(problems.length === 0 ? '\nIt all adds up.' : '\nIt does not add up:');
+  writeLine(problems.length === 0 ? '\nIt all adds up.' : '\nIt does not add up:');
   return problems;
 }
 

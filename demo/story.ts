@@ -43,14 +43,14 @@ type Facts = RenderedEvent['data'];
  * State of the watcher: the last ingested record. `isReported`: it has an event. `left`: the earlier statuses and contents
  * under this `updatedAt`; the watcher returns to them only after exact polls have confirmed it.
  */
-type Known = Pick<Observation, 'status' | 'updatedAt' | 'content'> & {
+type KnownRecord = Pick<Observation, 'status' | 'updatedAt' | 'content'> & {
   isReported: boolean;
   left: readonly string[];
   unconfirmed: { key: string; sinceMs: number } | null;
 };
 
 /** One way in which the answers so far explain the first `reported` events. */
-type Way = { reported: number; known: Known | null; tolerated: Record<Tolerance, number> };
+type Way = { reported: number; known: KnownRecord | null; tolerated: Record<Tolerance, number> };
 
 const UNKNOWN = 'unknown';
 
@@ -59,7 +59,7 @@ const UNKNOWN = 'unknown';
  * way at one time, an outside observer cannot know which was ingested. Of equal ways it selects the one with the fewest
  * tolerances; a dropped answer is the last choice.
  */
-export function tell(input: {
+export function explain(input: {
   subject: string;
   observations: readonly Observation[];
   events: readonly RenderedEvent[];
@@ -76,8 +76,8 @@ export function tell(input: {
   for (const [index, observation] of observations.entries()) {
     const isDroppable = dropReason(observations, index, rules);
     const next = ways.flatMap((way) => {
-      const taken = take(way, { subject, observation, events, rules });
-      return isDroppable === null ? taken : [...taken, tolerate(way, isDroppable)];
+      const next = take(way, { subject, observation, events, rules });
+      return isDroppable === null ? next : [...next, tolerate(way, isDroppable)];
     });
     const left = fewest(next.flatMap((way) => withClock(way, events)));
     if (left.length === 0) return failed(unexplained({ ...input, observation, ways, events }));
@@ -136,7 +136,7 @@ function take(way: Way, step: Step): Way[] {
 }
 
 /** Ignores a stale answer; it may count once exact polls have repeated it for long enough. */
-function takeStale(way: Way, known: Known, step: Step): Way[] {
+function takeStale(way: Way, known: KnownRecord, step: Step): Way[] {
   const { observation, rules } = step;
   const ignored = observation.status === known.status ? way : tolerate(way, 'stale');
   if (observation.isPage) return [ignored];
@@ -198,7 +198,7 @@ function withClock(way: Way, events: readonly Facts[]): Way[] {
 }
 
 /** State after an event of the clock about a subject that the upstream has not shown. */
-const NEVER_SHOWN: Known = {
+const NEVER_SHOWN: KnownRecord = {
   status: UNKNOWN,
   updatedAt: null,
   content: '',
@@ -207,7 +207,7 @@ const NEVER_SHOWN: Known = {
   unconfirmed: null,
 };
 
-function isStale(subject: string, known: Known, { status, updatedAt }: Observation): boolean {
+function isStale(subject: string, known: KnownRecord, { status, updatedAt }: Observation): boolean {
   if (status === UNKNOWN) return true;
   if (known.updatedAt !== null && updatedAt !== null && updatedAt !== known.updatedAt) {
     return updatedAt < known.updatedAt;
@@ -215,14 +215,14 @@ function isStale(subject: string, known: Known, { status, updatedAt }: Observati
   return isBackward(subject, known.status, status) || known.left.includes(status);
 }
 
-function isAfter(observation: Observation, known: Known): boolean {
+function isAfter(observation: Observation, known: KnownRecord): boolean {
   return (
     known.updatedAt !== null && observation.updatedAt !== null && observation.updatedAt > known.updatedAt
   );
 }
 
 /** The time of an observation; one without a time leaves the known time unchanged. */
-function timeOf(observation: Observation, known: Known | null): number | null {
+function timeOf(observation: Observation, known: KnownRecord | null): number | null {
   return observation.updatedAt ?? known?.updatedAt ?? null;
 }
 
@@ -241,7 +241,7 @@ function replaced(way: Way, observation: Observation, { isReported }: { isReport
 }
 
 /** Contents that an observation replaces; a new time clears them. */
-function leftBy(known: Known | null, observation: Observation): string[] {
+function leftBy(known: KnownRecord | null, observation: Observation): string[] {
   if (known === null) return [];
   if (known.updatedAt !== null && observation.updatedAt !== null && known.updatedAt !== observation.updatedAt)
     return [];
@@ -302,15 +302,15 @@ function unexplained({
   ...rest
 }: Failure & { observation: Observation }): string {
   const known = [...new Set(ways.map((way) => (way.known === null ? 'nothing' : words(way.known))))];
-  const said = `was shown as ${words(observation)} at ${observation.at} where ${known.join(' or ')} was known`;
-  return `${subject} ${said}, which no event reports; ${context({ subject, ways, ...rest })}`;
+  const text = `was shown as ${words(observation)} at ${observation.at} where ${known.join(' or ')} was known`;
+  return `${subject} ${text}, which no event reports; ${context({ subject, ways, ...rest })}`;
 }
 
 function invented({ subject, ways, events, observations }: Failure): string {
   const reported = Math.max(...ways.map((way) => way.reported));
   const event = events[reported];
-  const said = event === undefined ? 'nothing' : eventWords(event);
-  return `${subject} was reported as ${said} (sequence ${reported + 1}), which no answer explains; ${context({ subject, ways, events, observations })}`;
+  const text = event === undefined ? 'nothing' : eventWords(event);
+  return `${subject} was reported as ${text} (sequence ${reported + 1}), which no answer explains; ${context({ subject, ways, events, observations })}`;
 }
 
 function context({ observations, events }: Failure): string {

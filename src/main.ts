@@ -10,7 +10,7 @@ import { VERSION } from './version.ts';
  * space is small during the start, which leaves much garbage once. Later it grows with the load, up to a limit: a small one
  * costs a third of the processor's time under load. All are flags of V8 that take effect when they are set.
  */
-export function keepHeapSmall(): void {
+export function limitHeap(): void {
   setFlagsFromString(`--heap-growing-percent=${GROWING_PERCENT}`);
   setYoungGrowth(1);
   setTimeout(letYoungGrow, STARTED_MS).unref();
@@ -57,7 +57,7 @@ try {
   const [, , name = ''] = process.argv;
   const called = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   // It costs a short command a tenth of its time.
-  if (called?.staysResident) keepHeapSmall();
+  if (called?.staysResident) limitHeap();
   const loaded = called === undefined ? await loadCommands() : [await called.load()];
   for (const command of loaded) program.addCommand(command);
   await program.parseAsync();

@@ -155,7 +155,7 @@ export function redactor(secrets: readonly string[]): Redact {
   const index = indexOf(new Set(spellings));
   return (text, { cut = false } = {}) => {
     const hidden = new Uint8Array(text.length);
-    for (const bytes of readings(text)) {
+    for (const bytes of decodings(text)) {
       hide(bytes, { index, hidden });
       if (cut) hideEnd(bytes, { spellings, hidden });
     }
@@ -164,7 +164,7 @@ export function redactor(secrets: readonly string[]): Redact {
 }
 
 /** A text as it is, and after decoding, in any order of encodings. */
-function readings(text: string): Bytes[] {
+function decodings(text: string): Bytes[] {
   const found = new Map<string, Bytes>();
   let outer = [toBytes(text)];
   for (let depth = 0; outer.length > 0 && depth <= MAX_DEPTH; depth += 1) {
@@ -256,12 +256,12 @@ export function secretsOfUrl(url: URL): string[] {
     ...secretsOfLogin({ username, password }),
     ...[...parts, pathAndQuery].filter((part) => part.length >= MIN_TOKEN_LENGTH),
   ];
-  return [...new Set(found.flatMap((part) => [part, decodeOrKeep(part)]))];
+  return [...new Set(found.flatMap((part) => [part, decodeOrSame(part)]))];
 }
 
 /** Possible secrets in the login of a URL: the password, or a token in the place of the user, and both as they are sent. */
 export function secretsOfLogin({ username, password }: { username: string; password: string }): string[] {
-  const [user, pass] = [decodeOrKeep(username), decodeOrKeep(password)];
+  const [user, pass] = [decodeOrSame(username), decodeOrSame(password)];
   if (password === '') {
     if (user.length < MIN_TOKEN_LENGTH) return [];
     return [username, user, Buffer.from(`${user}:`).toString('base64')];
@@ -281,7 +281,7 @@ export function secretsOfHeader(value: string): string[] {
   return [...(value.length >= MIN_VALUE_LENGTH ? [value] : []), ...words, login, password];
 }
 
-function decodeOrKeep(text: string): string {
+function decodeOrSame(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

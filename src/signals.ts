@@ -81,7 +81,7 @@ export type SignalMap = {
   'store.foreign': [ForeignEntry];
   'relay.quarantined': [{ entry: string }];
   'repair.done': [{ what: RepairKind; subject: string }];
-  'books.fed': [{ taken: number; readMs: number }];
+  'books.fed': [{ ingested: number; readMs: number }];
   'books.broken': [{ kind: BreakKind }];
   'books.failed': [{ reason: string }];
   /** The config file was read: its state against the running config, and its removals where they are many. */

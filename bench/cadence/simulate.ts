@@ -10,7 +10,7 @@ import {
   coverMs,
   nextListing,
   nextPage,
-  type PollMoment,
+  type PlanTime,
   planListing,
   withNoted,
 } from '../../src/queues/polls/wallet-plan.ts';
@@ -148,7 +148,7 @@ export class Simulation {
     for (let from = 0; from < this.#wallets.length; from += 500) {
       const named = this.#wallets
         .slice(from, from + 500)
-        .map(({ subject }) => ({ root: rootOf(subject), subject, at: '', from: '' }));
+        .map(({ subject }) => ({ root: keyOf(subject), subject, at: '', from: '' }));
       const { wanted, since } = this.#keys;
       await scripts.addSubscriptionKeys(this.#redis, {
         keys: { wanted, plan: this.#keys.plan(ENDPOINT_GROUP) },
@@ -163,23 +163,23 @@ export class Simulation {
     }
   }
 
-  #poll({ member, token }: ClaimedPoll, moment: PollMoment): void {
+  #poll({ member, token }: ClaimedPoll, context: PlanTime): void {
     const { subject } = parseMember(member);
     const { next, observed } = member.startsWith('page:')
-      ? this.#pollPage(member, moment)
+      ? this.#pollPage(member, context)
       : member.startsWith('wallet:')
-        ? this.#pollWallet(subject, moment)
-        : this.#pollTransfer(subject, moment);
-    const look = { member, subject, token, endpointGroup: ENDPOINT_GROUP } as const;
+        ? this.#pollWallet(subject, context)
+        : this.#pollTransfer(subject, context);
+    const poll = { member, subject, token, endpointGroup: ENDPOINT_GROUP } as const;
     this.#later(
       next === null
         ? this.#plan.end(
-            look,
+            poll,
             'finish',
             { virtualSeconds: 0, restMs: 0, latestMs: null, alarmMs: null, unseen: false },
             observed,
           )
-        : this.#plan.end(look, 'next', next, observed),
+        : this.#plan.end(poll, 'next', next, observed),
     );
   }
 
@@ -188,9 +188,9 @@ export class Simulation {
   }
 
   /** Like `pollWalletListing` of the daemon, for pages with the newest first and wallets without a past. */
-  #pollWallet(subject: SubjectId, moment: PollMoment): Polled {
+  #pollWallet(subject: SubjectId, context: PlanTime): Polled {
     const wallet = this.#walletOf(subject);
-    const { nowMs } = moment;
+    const { nowMs } = context;
     if (this.#knows)
       wallet.facts = {
         ...wallet.facts,
@@ -198,20 +198,20 @@ export class Simulation {
       };
     const { facts } = wallet;
     const { model } = this.#teacher;
-    const { plan, finder } = planListing(model, moment, { facts, open: [...wallet.open.values()] });
+    const { plan, finder } = planListing(model, context, { facts, open: [...wallet.open.values()] });
     const { listing } = plan;
     const noted: NotedFacts = {
       [`polled:${listing}`]: nowMs,
-      [`virtual:${listing}`]: moment.virtual,
+      [`virtual:${listing}`]: context.virtual,
       [`taken:${listing}`]: nowMs,
       pages: 1,
       sweptAtMs: nowMs,
     };
     const page = { listing, before: Number.POSITIVE_INFINITY, sinceMs: facts.headAnsweredAtMs };
-    const taken = this.#takePage(wallet, page, nowMs);
+    const ingested = this.#ingestPage(wallet, page, nowMs);
     const last = facts.polled[listing];
     if (listing === finder && last !== undefined && !this.#knows) {
-      const arrived = { seen: taken.arrived, watchedSeconds: Math.max(0, nowMs - last.atMs) / 1_000 };
+      const arrived = { seen: ingested.arrived, watchedSeconds: Math.max(0, nowMs - last.atMs) / 1_000 };
       this.#teacher.sawArrivals(arrived);
       const tally = withArrivals(facts.arrivals, { ...arrived, nowMs });
       noted['arrivals:seen'] = tally.seen;
@@ -219,12 +219,17 @@ export class Simulation {
       noted['arrivals:atMs'] = tally.atMs;
     }
     if (listing === 'head') noted.headAnsweredAtMs = nowMs;
-    this.#follow(wallet, listing, { taken, nowMs });
+    this.#follow(wallet, listing, { ingested, nowMs });
     wallet.facts = withNoted(facts, noted);
-    const next = nextListing(model, moment, { facts: wallet.facts, open: [...wallet.open.values()] });
+    const next = nextListing(model, context, { facts: wallet.facts, open: [...wallet.open.values()] });
     return {
       next,
-      observed: { ...NOTHING_OBSERVED, shown: taken.shown, covered: taken.covered, coverMs: coverMs(moment) },
+      observed: {
+        ...NOTHING_OBSERVED,
+        shown: ingested.shown,
+        covered: ingested.covered,
+        coverMs: coverMs(context),
+      },
     };
   }
 
@@ -232,44 +237,44 @@ export class Simulation {
   #follow(
     wallet: Wallet,
     listing: Listing,
-    { taken, nowMs }: { taken: { isLast: boolean; allMoved: boolean; oldest: number }; nowMs: number },
+    { ingested, nowMs }: { ingested: { isLast: boolean; allMoved: boolean; oldest: number }; nowMs: number },
   ): void {
     const { subject, facts, sweeps } = wallet;
-    if (taken.isLast) {
+    if (ingested.isLast) {
       if (listing === 'head') wallet.isSwept = true;
       else this.#recheckThoseThatLeft(wallet, { listing, sinceMs: nowMs }, nowMs);
       return;
     }
-    const route = listing !== 'head' ? listing : !wallet.isSwept ? 'all' : taken.allMoved ? 'new' : null;
+    const route = listing !== 'head' ? listing : !wallet.isSwept ? 'all' : ingested.allMoved ? 'new' : null;
     if (route === null) return;
     if (sweeps.has(route)) {
       // The running sweep began at an earlier head: a full sweep reads the part between.
       if (route === 'new') wallet.isSwept = false;
       return;
     }
-    sweeps.set(route, { beganMs: nowMs, sinceMs: facts.headAnsweredAtMs, before: taken.oldest });
+    sweeps.set(route, { beganMs: nowMs, sinceMs: facts.headAnsweredAtMs, before: ingested.oldest });
     const member = pageMember(subject, route);
     if (route === 'all') this.#later(this.#plan.track([member]));
-    else this.#later(this.#plan.ask([member]));
+    else this.#later(this.#plan.pollSoon([member]));
   }
 
   /** Reads the next page of a listing that has several, like `pollSweepPage` of the daemon. */
-  #pollPage(member: string, { nowMs, roundSeconds, ...moment }: PollMoment): Polled {
+  #pollPage(member: string, { nowMs, roundSeconds, ...context }: PlanTime): Polled {
     const { subject, route } = parseMember(member);
     const wallet = this.#walletOf(subject);
     const sweep = wallet.sweeps.get(route ?? '');
     if (route === null || sweep === undefined) return { next: null, observed: NOTHING_OBSERVED };
     const listing = LISTINGS.find((one) => one === statusOf(route)) ?? 'head';
     const page = { listing, before: sweep.before, sinceMs: sweep.sinceMs };
-    const taken = this.#takePage(wallet, page, nowMs);
+    const ingested = this.#ingestPage(wallet, page, nowMs);
     const observed = {
       ...NOTHING_OBSERVED,
-      shown: taken.shown,
-      covered: taken.covered,
-      coverMs: coverMs({ ...moment, nowMs, roundSeconds }),
+      shown: ingested.shown,
+      covered: ingested.covered,
+      coverMs: coverMs({ ...context, nowMs, roundSeconds }),
     };
-    if (!taken.isLast && (route !== 'new' || taken.allMoved)) {
-      sweep.before = taken.oldest;
+    if (!ingested.isLast && (route !== 'new' || ingested.allMoved)) {
+      sweep.before = ingested.oldest;
       return { next: nextPage({ scope: route, isHurried: false }), observed };
     }
     wallet.sweeps.delete(route);
@@ -278,7 +283,7 @@ export class Simulation {
     return { next: null, observed };
   }
 
-  #takePage(
+  #ingestPage(
     wallet: Wallet,
     { listing, before, sinceMs }: { listing: Listing; before: number; sinceMs: number },
     nowMs: number,
@@ -294,7 +299,7 @@ export class Simulation {
     const status = listing === 'head' ? null : listing;
     const { shown, isLast } = this.#upstream.page(wallet.index, { status, at, before });
     const oldest = shown.at(-1)?.transfer.bornAt ?? before;
-    const taken = {
+    const ingested = {
       arrived: 0,
       allMoved: shown.length > 0,
       shown: [] as SubjectId[],
@@ -305,23 +310,23 @@ export class Simulation {
     for (const { transfer, status } of shown) {
       const subject = intentOf(transfer);
       const isNew = this.#see(transfer, status, nowMs);
-      if (isNew && transfer.bornAt >= 0) taken.arrived++;
-      if ((this.#changedMs[transfer.id] ?? 0) <= sinceMs) taken.allMoved = false;
+      if (isNew && transfer.bornAt >= 0) ingested.arrived++;
+      if ((this.#changedMs[transfer.id] ?? 0) <= sinceMs) ingested.allMoved = false;
       if (status === 'settled') {
         if (wallet.open.delete(subject)) this.#later(this.#plan.untrackFinished(subject, 1));
         continue;
       }
-      taken.shown.push(subject);
+      ingested.shown.push(subject);
       const headAtMs = listing === 'head' ? nowMs : (wallet.open.get(subject)?.headAtMs ?? null);
       const open = this.#openTransfer(transfer, { status, nowMs, headAtMs });
       wallet.open.set(subject, open);
       if (isNew) this.#track(subject, wallet.subject);
       else {
         const wait = coveredWait(open, { nowMs, model: this.#teacher.model });
-        taken.covered.push({ subject, alarmMs: null, ...wait });
+        ingested.covered.push({ subject, alarmMs: null, ...wait });
       }
     }
-    return taken;
+    return ingested;
   }
 
   #openTransfer(
@@ -364,10 +369,10 @@ export class Simulation {
 
   /** Adds a transfer to the plan when a page has shown it for the first time. */
   #track(subject: SubjectId, wallet: SubjectId): void {
-    const root = rootOf(wallet);
+    const key = keyOf(wallet);
     this.#later(
-      this.#redis.hget(this.#keys.wanted, root).then(async (since) => {
-        await this.#redis.hset(this.#keys.claims(subject), root, `${since}::1`);
+      this.#redis.hget(this.#keys.wanted, key).then(async (since) => {
+        await this.#redis.hset(this.#keys.claims(subject), key, `${since}::1`);
         await this.#redis.hset(this.#keys.subject(subject), 'commit', '1');
       }),
     );
@@ -386,12 +391,12 @@ export class Simulation {
         nowMs - (this.#rechecked.get(subject) ?? 0) >= RECHECK_EVERY_MS,
     );
     for (const { subject } of left) this.#rechecked.set(subject, nowMs);
-    if (left.length > 0) this.#later(this.#plan.ask(left.map(({ subject }) => subject)));
+    if (left.length > 0) this.#later(this.#plan.pollSoon(left.map(({ subject }) => subject)));
   }
 
   /** An exact poll, like the daemon's poll of an intent. */
-  #pollTransfer(subject: SubjectId, moment: PollMoment): Polled {
-    const { nowMs, price } = moment;
+  #pollTransfer(subject: SubjectId, context: PlanTime): Polled {
+    const { nowMs, price } = context;
     const transfer = this.#transfers[Number.parseInt(subject.slice('intent:0x'.length), 16)];
     if (transfer === undefined) return { next: null, observed: NOTHING_OBSERVED };
     const status = statusAt(transfer, (nowMs - START_MS) / 1_000);
@@ -427,7 +432,7 @@ export class Simulation {
   }
 }
 
-function rootOf(wallet: SubjectId): string {
+function keyOf(wallet: SubjectId): string {
   return `${SUBSCRIPTION}|${wallet}`;
 }
 

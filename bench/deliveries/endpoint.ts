@@ -20,17 +20,17 @@ export class Endpoint {
     return new Endpoint(program, port);
   }
 
-  async ask(path: string): Promise<unknown> {
+  async request(path: string): Promise<unknown> {
     return (await fetch(`${this.url}${path}`)).json();
   }
 
   async number(path: string): Promise<number> {
-    return z.number().parse(await this.ask(path));
+    return z.number().parse(await this.request(path));
   }
 
   /** For the receiver: events with their times (Unix ms), oldest first. */
   async came(): Promise<[id: string, atMs: number][]> {
-    return CAME.parse(await this.ask('/came'));
+    return CAME.parse(await this.request('/came'));
   }
 
   async end(): Promise<void> {

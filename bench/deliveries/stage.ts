@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { Event } from '../../src/domain/events/event.ts';
 import { makeEvent } from '../../src/domain/events/make-event.ts';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
-import { claimRoot } from '../../src/domain/subjects/subscription.ts';
+import { claimKey } from '../../src/domain/subjects/subscription.ts';
 import { type RedisClient, SCHEMA_VERSION } from '../../src/store/commands.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
@@ -43,17 +43,17 @@ export class Stage {
   readonly #folder: string;
   #program: Program | null = null;
 
-  private constructor(parts: {
+  private constructor(deps: {
     upstream: Endpoint;
     receiver: Endpoint;
     redis: RedisProcess;
     folder: string;
   }) {
-    this.#upstream = parts.upstream;
-    this.#receiver = parts.receiver;
-    this.#redis = parts.redis;
-    this.#folder = parts.folder;
-    this.#client = connect({ kind: 'server', url: parts.redis.url });
+    this.#upstream = deps.upstream;
+    this.#receiver = deps.receiver;
+    this.#redis = deps.redis;
+    this.#folder = deps.folder;
+    this.#client = connect({ kind: 'server', url: deps.redis.url });
   }
 
   static async create(): Promise<Stage> {
@@ -126,7 +126,7 @@ export class Stage {
 
   /** Time (Unix ms) at which each transfer was shown, by number. */
   async shown(): Promise<Map<number, number>> {
-    return new Map(SHOWN.parse(await this.#upstream.ask('/shown')));
+    return new Map(SHOWN.parse(await this.#upstream.request('/shown')));
   }
 
   async came(): Promise<[id: string, atMs: number][]> {
@@ -166,13 +166,13 @@ export class Stage {
 
   /** Appends events to the log as a commit does: of several transfers in turn, or each of a transfer of its own. */
   async fill(count: number, transfers = count): Promise<void> {
-    const roots = JSON.stringify([claimRoot(SUBSCRIPTION, asSubjectId(`wallet:${walletOf(0)}`))]);
+    const claimKeys = JSON.stringify([claimKey(SUBSCRIPTION, asSubjectId(`wallet:${walletOf(0)}`))]);
     for (let from = 0; from < count; from += AT_ONCE) {
       const pipeline = this.#client.pipeline();
       for (let at = from; at < Math.min(from + AT_ONCE, count); at += 1) {
         const event = eventOf(at, transfers);
         const fields = { v: SCHEMA_VERSION, kind: 'event', subject: event.data.subject.id };
-        const entry = { ...fields, event: JSON.stringify(event), roots };
+        const entry = { ...fields, event: JSON.stringify(event), roots: claimKeys };
         pipeline.xadd(this.#keys.events, '*', ...Object.entries(entry).flat());
       }
       await pipeline.exec();

@@ -13,11 +13,11 @@ const PAGE = 50;
 const server = createServer((request, response) => {
   const { searchParams, pathname } = new URL(request.url ?? '/', 'http://upstream');
   const wallet = searchParams.get('wallet');
-  const say = (value: unknown): void => void response.end(JSON.stringify(value));
-  if (pathname === '/asked') return say(asked);
-  if (pathname === '/born') return say(born());
-  if (pathname === '/shown') return say([...shown]);
-  if (pathname === '/pace') return say(setPace(Number(searchParams.get('perSecond'))));
+  const sendJson = (value: unknown): void => void response.end(JSON.stringify(value));
+  if (pathname === '/asked') return sendJson(requests);
+  if (pathname === '/born') return sendJson(born());
+  if (pathname === '/shown') return sendJson([...shown]);
+  if (pathname === '/pace') return sendJson(setPace(Number(searchParams.get('perSecond'))));
   const page = wallet === null ? EMPTY : pageOf(wallet, searchParams);
   const results = page.transfers.map(({ record }) => record);
   const body = JSON.stringify({ results, nextCursor: page.next });
@@ -31,7 +31,7 @@ const EMPTY: { transfers: Transfer[]; next: string | null } = { transfers: [], n
 
 const wallets = new Map<string, Transfer[]>();
 const shown = new Map<number, number>();
-let asked = 0;
+let requests = 0;
 let made = 0;
 let pace = { perSecond: 0, fromMs: 0, before: 0 };
 
@@ -53,7 +53,7 @@ function make(): void {
 }
 
 function pageOf(wallet: string, query: URLSearchParams): typeof EMPTY {
-  asked++;
+  requests++;
   if (!wallets.has(wallet)) wallets.set(wallet, []);
   make();
   if ((query.get('status') ?? 'filled') !== 'filled') return EMPTY;

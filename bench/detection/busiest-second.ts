@@ -1,9 +1,9 @@
 /** Largest number of times (ms, ascending) within one second, wherever it begins. */
-export function busiestSecond(momentsMs: readonly number[]): number {
+export function busiestSecond(timesMs: readonly number[]): number {
   let most = 0;
   let from = 0;
-  momentsMs.forEach((atMs, index) => {
-    while (atMs - (momentsMs[from] ?? atMs) >= 1_000) from++;
+  timesMs.forEach((atMs, index) => {
+    while (atMs - (timesMs[from] ?? atMs) >= 1_000) from++;
     most = Math.max(most, index - from + 1);
   });
   return most;

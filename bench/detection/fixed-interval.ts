@@ -20,7 +20,7 @@ export class FixedIntervalScript {
   readonly #ending = new AbortController();
   readonly #onPage: (id: string, status: string) => void;
   #running: Promise<void> = Promise.resolve();
-  #asking = new Set<Promise<void>>();
+  #pending = new Set<Promise<void>>();
 
   /** `onPage` is called for every record of every answer, after its read. */
   constructor(
@@ -43,14 +43,14 @@ export class FixedIntervalScript {
       const dueMs = startMs + (index * 1_000) / requestsPerSecond;
       await wait(Math.max(0, dueMs - performance.now()), undefined, { signal }).catch(() => undefined);
       if (signal.aborted) break;
-      const asking = this.#ask(wallets[index % wallets.length] ?? '').finally(() =>
-        this.#asking.delete(asking),
+      const request = this.#poll(wallets[index % wallets.length] ?? '').finally(() =>
+        this.#pending.delete(request),
       );
-      this.#asking.add(asking);
+      this.#pending.add(request);
     }
   }
 
-  async #ask(wallet: string): Promise<void> {
+  async #poll(wallet: string): Promise<void> {
     const { baseUrl, apiKey } = this.#options;
     const url = `${baseUrl}/v1/intents/status?wallet=${wallet}&limit=${PAGE_SIZE}`;
     const headers = { 'x-api-key': apiKey, 'user-agent': SCRIPT_AGENT };
@@ -62,7 +62,7 @@ export class FixedIntervalScript {
   async close(): Promise<void> {
     this.#ending.abort();
     await this.#running;
-    await Promise.all(this.#asking);
+    await Promise.all(this.#pending);
     await this.#agent.close();
   }
 }

@@ -28,7 +28,7 @@ export class World {
   readonly #folder: string;
   #daemons = 0;
 
-  private constructor(parts: {
+  private constructor(deps: {
     sandbox: SandboxProcess;
     wallets: readonly string[];
     reported: SeenTransfers;
@@ -36,12 +36,12 @@ export class World {
     config: (named: Named) => string;
     folder: string;
   }) {
-    this.sandbox = parts.sandbox;
-    this.wallets = parts.wallets;
-    this.reported = parts.reported;
-    this.#closers = parts.closers;
-    this.#config = parts.config;
-    this.#folder = parts.folder;
+    this.sandbox = deps.sandbox;
+    this.wallets = deps.wallets;
+    this.reported = deps.reported;
+    this.#closers = deps.closers;
+    this.#config = deps.config;
+    this.#folder = deps.folder;
   }
 
   static async create({ wallets: count, skew, seed }: WorldOptions): Promise<World> {

@@ -36,8 +36,8 @@ export class DeadNameServer {
     return join(this.#folder, 'resolv.conf');
   }
 
-  get asked(): number {
-    return this.#names.asked.length;
+  get requests(): number {
+    return this.#names.requests.length;
   }
 
   async run(command: readonly string[]): Promise<Program> {

@@ -7,12 +7,12 @@ import { createServer } from 'node:http';
 const server = createServer((request, response) => {
   const { searchParams, pathname } = new URL(request.url ?? '/', 'http://upstream');
   const hash = searchParams.get('intentHash');
-  if (pathname === '/asked') return void response.end(String(asked));
+  if (pathname === '/asked') return void response.end(String(requests));
   if (pathname === '/changes') {
     share = Number(searchParams.get('share'));
     return void response.end();
   }
-  asked++;
+  requests++;
   const results = hash === null ? [] : [recordOf(hash)];
   const body = JSON.stringify({ results, nextCursor: null });
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) });
@@ -21,7 +21,7 @@ const server = createServer((request, response) => {
 
 const startSeconds = Math.floor(Date.now() / 1_000);
 const changes = new Map<string, number>();
-let asked = 0;
+let requests = 0;
 let share = 0;
 
 /** A transfer with known funding; each change is a later `updatedAt` with another `txHash`. */

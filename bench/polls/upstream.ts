@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 const server = createServer((request, response) => {
   const { searchParams, pathname } = new URL(request.url ?? '/', 'http://upstream');
   if (pathname === '/asked') {
-    response.end(String(asked));
+    response.end(String(requests));
     return;
   }
   const hash = searchParams.get('intentHash');
@@ -15,10 +15,10 @@ const server = createServer((request, response) => {
   const body = JSON.stringify({ results, nextCursor: null });
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) });
   response.end(body);
-  asked++;
+  requests++;
 });
 
-let asked = 0;
+let requests = 0;
 
 server.listen(0, '127.0.0.1', () => {
   const address = server.address();

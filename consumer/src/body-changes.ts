@@ -14,20 +14,23 @@ export function howChanged(
     const before = undo(bytes);
     return before !== null && !before.equals(bytes) && fits(before);
   });
-  return change?.says ?? null;
+  return change?.description ?? null;
 }
 
-const CHANGES: readonly { says: string; undo: (bytes: Buffer) => Buffer | null }[] = [
-  { says: 'something parsed the JSON and wrote it anew', undo: compact },
+const CHANGES: readonly { description: string; undo: (bytes: Buffer) => Buffer | null }[] = [
+  { description: 'something parsed the JSON and wrote it anew', undo: compact },
   {
-    says: 'a line break or spaces were added at its end',
+    description: 'a line break or spaces were added at its end',
     undo: (bytes) => Buffer.from(bytes.toString('latin1').trimEnd(), 'latin1'),
   },
   {
-    says: 'a byte order mark was added',
+    description: 'a byte order mark was added',
     undo: (bytes) => (bytes.subarray(0, 3).equals(BOM) ? bytes.subarray(3) : null),
   },
-  { says: 'its UTF-8 was taken for Latin-1', undo: (bytes) => Buffer.from(bytes.toString('utf8'), 'latin1') },
+  {
+    description: 'its UTF-8 was taken for Latin-1',
+    undo: (bytes) => Buffer.from(bytes.toString('utf8'), 'latin1'),
+  },
 ];
 
 /** The JSON in its sender's form. Null for other text; a changed order of members is not restored. */

@@ -129,6 +129,6 @@ function consumerOf<C>(options: ConsumerOptions, run: Run<C>): Consumer<C> {
 
 function reportOnConsole(error: unknown, { id }: { id: string | null }): void {
   // For a refused webhook the reason is enough; for a failed handler, the stack is needed.
-  const said = error instanceof WebhookError ? `${error.code}: ${error.message}` : error;
-  console.error(`webhook ${id ?? 'refused'}:`, said);
+  const reason = error instanceof WebhookError ? `${error.code}: ${error.message}` : error;
+  console.error(`webhook ${id ?? 'refused'}:`, reason);
 }

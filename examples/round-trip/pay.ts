@@ -24,7 +24,7 @@ export type Market = {
   /** Sends the transaction that funds a quote; gives its hash. */
   send: (quote: Quote) => Promise<string>;
   /** Reported what was done, a line each. */
-  say: (line: string) => void;
+  log: (line: string) => void;
 };
 
 /** What was funded. Ids are as a config wants them: quotes and jobs as bare UUIDs. */
@@ -44,7 +44,7 @@ export async function pay(method: Method, market: Market): Promise<Payment> {
   switch (method) {
     case 'transaction': {
       const quote = await order(market);
-      market.say(`sent ${await market.send(quote)}`);
+      market.log(`sent ${await market.send(quote)}`);
       return { intentHash: quote.intentHash, quote: bareId(quote.id), vault: null, job: null };
     }
     case 'erc-3009':
@@ -52,7 +52,7 @@ export async function pay(method: Method, market: Market): Promise<Payment> {
     case 'permit3': {
       const quote = await order(market);
       const submitted = await submit(method, { market, quote });
-      market.say(`signed, ${submitted.id} ${submitted.status}`);
+      market.log(`signed, ${submitted.id} ${submitted.status}`);
       const job = { id: bareId(submitted.id), endpoint: 'status' } as const;
       return { intentHash: quote.intentHash, quote: bareId(quote.id), vault: null, job };
     }
@@ -81,7 +81,7 @@ export async function published(
 }
 
 /** Requests a quote and verifies it: the signature, and the members that the signature does not cover. */
-async function order({ client, signers, owner, source, destination, amount, say }: Market): Promise<Quote> {
+async function order({ client, signers, owner, source, destination, amount, log }: Market): Promise<Quote> {
   const { value: quote } = await client.quote({
     type: 'exact-in',
     dappId: 'round-trip',
@@ -107,7 +107,7 @@ async function order({ client, signers, owner, source, destination, amount, say 
   expectSame('destination.chainId', quote.destination.chainId, destination.chainId);
   expectSame('destination.token', quote.destination.token, destination.address);
   expectSame('destination.recipient', quote.destination.recipient, owner.address);
-  say(`${quote.id} gives ${quote.destination.amountOut}, signed by ${verdict.signer}: valid`);
+  log(`${quote.id} gives ${quote.destination.amountOut}, signed by ${verdict.signer}: valid`);
   return quote;
 }
 
@@ -136,7 +136,7 @@ async function submit(
 
 /** A vault is quoted as it is created. Its answer bears no signature. */
 async function payIntoVault(market: Market): Promise<Payment> {
-  const { client, owner, source, destination, amount, say } = market;
+  const { client, owner, source, destination, amount, log } = market;
   const { value: vault } = await client.createVault({
     sourceChainId: source.chainId,
     destinationChainId: destination.chainId,
@@ -152,11 +152,11 @@ async function payIntoVault(market: Market): Promise<Payment> {
   if (vaultAddress === null || !isAddress(vaultAddress))
     throw new Error('vaultAddress: expected an EVM address');
   if (intentHash === null) throw new Error('intentHash: found nothing, expected the intent of the vault');
-  say(`vault ${vaultAddress} on chain ${source.chainId}`);
+  log(`vault ${vaultAddress} on chain ${source.chainId}`);
   const grant: Grant = { owner, token: source, spender: vaultAddress, amount, until: inAnHour() };
   const { value: job } = await client.submitVaultErc2612(await signErc2612(grant, 0n));
   if (job.id === null) throw new Error('id: found nothing, expected the id of the job');
-  say(`signed, gasless:gateway:${job.id} ${job.status}`);
+  log(`signed, gasless:gateway:${job.id} ${job.status}`);
   return {
     intentHash,
     quote: null,

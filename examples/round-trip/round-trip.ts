@@ -92,7 +92,7 @@ class Following {
     if (status !== null && LOST.includes(status)) {
       this.#done.reject(new Error(`${method}: ${subject.id} is ${status}, expected settled`));
     }
-    this.#look();
+    this.#poll();
   }
 
   add(method: Method, intentHash: string): void {
@@ -105,10 +105,10 @@ class Following {
   /** No more are added. */
   complete(): void {
     this.#isComplete = true;
-    this.#look();
+    this.#poll();
   }
 
-  #look(): void {
+  #poll(): void {
     if (this.#isComplete && this.#unsettled.size === 0) this.#done.resolve();
   }
 }
@@ -136,11 +136,11 @@ async function run(owner: PrivateKeyAccount): Promise<void> {
     const tokens = await discover(client);
     const signers = new QuoteSigners({ client });
     for (const method of METHODS) {
-      const say = (line: string): void => console.log(`${method}: ${line}`);
+      const log = (line: string): void => console.log(`${method}: ${line}`);
       const send = ({ id }: { id: string }): Promise<string> => sendAtSandbox(id);
-      const payment = await pay(method, { ...tokens, client, signers, owner, amount: AMOUNT, send, say });
+      const payment = await pay(method, { ...tokens, client, signers, owner, amount: AMOUNT, send, log });
       following.add(method, payment.intentHash);
-      if (payment.job !== null) say(`job ${await published(client, payment.job, signal)}`);
+      if (payment.job !== null) log(`job ${await published(client, payment.job, signal)}`);
     }
     following.complete();
     const expired = new Promise<never>((_resolve, reject) => {

@@ -2,7 +2,14 @@ import { hexToNumber, isHex, numberToHex } from 'viem';
 import { z } from 'zod';
 import { lookupKey } from '../world/identifiers.ts';
 import type { Block } from './blocks.ts';
-import { blockShape, logsOf, otherHash, receiptOf, type Standing, transactionShape } from './evm-shapes.ts';
+import {
+  blockShape,
+  logsOf,
+  otherHash,
+  type ReceiptInput,
+  receiptOf,
+  transactionShape,
+} from './evm-shapes.ts';
 import type { Included } from './ledger.ts';
 import { type Methods, param, RpcError, transactionOf, type View } from './rpc.ts';
 
@@ -42,11 +49,11 @@ export const EVM_METHODS: Methods = {
   },
   eth_getTransactionReceipt: (view, params) => {
     const known = transactionOf(view, param(params, 0, hash));
-    return known === undefined ? null : receiptOf(receiptStanding(view, known));
+    return known === undefined ? null : receiptOf(shownReceipt(view, known));
   },
   eth_getTransactionByHash: (view, params) => {
     const known = transactionOf(view, param(params, 0, hash));
-    return known === undefined ? null : transactionShape(standingOf(view, known));
+    return known === undefined ? null : transactionShape(receiptInput(view, known));
   },
   eth_getLogs: (view, params) => logs(view, param(params, 0, filterSchema)),
 };
@@ -77,7 +84,7 @@ function block(view: View, number: number, isWhole: boolean): Record<string, unk
   if (!isWhole) return blockShape(found, hashes);
   return blockShape(
     found,
-    inBlock(view, number).map((included) => transactionShape(standingOf(view, included))),
+    inBlock(view, number).map((included) => transactionShape(receiptInput(view, included))),
   );
 }
 
@@ -86,7 +93,7 @@ function inBlock({ on, ledger }: View, number: number): Included[] {
   return ledger.inBlock(chainId, number).flatMap((txHash) => ledger.get(chainId, txHash) ?? []);
 }
 
-function standingOf(view: View, included: Included): Standing {
+function receiptInput(view: View, included: Included): ReceiptInput {
   const { on, ledger } = view;
   const index = ledger.inBlock(on.chain.chainId, included.block).indexOf(included.txHash);
   const half = { ...included, amount: (BigInt(included.amount) / 2n + 1n).toString() };
@@ -94,10 +101,10 @@ function standingOf(view: View, included: Included): Standing {
   return { included: reported, on, block: blockAt(view, included.block), index };
 }
 
-function receiptStanding(view: View, included: Included): Standing {
-  const standing = standingOf(view, included);
-  if (!view.contradicts('receipt', included.txHash)) return standing;
-  return { ...standing, block: { ...standing.block, hash: otherHash(standing.block.hash) } };
+function shownReceipt(view: View, included: Included): ReceiptInput {
+  const receipt = receiptInput(view, included);
+  if (!view.contradicts('receipt', included.txHash)) return receipt;
+  return { ...receipt, block: { ...receipt.block, hash: otherHash(receipt.block.hash) } };
 }
 
 function blockAt(view: View, number: number): Block {
@@ -135,7 +142,7 @@ function logs(view: View, filter: z.infer<typeof filterSchema>): unknown[] {
   const found: unknown[] = [];
   for (let number = from; number <= to && !view.hides; number++) {
     for (const included of inBlock(view, number)) {
-      for (const log of logsOf(standingOf(view, included))) {
+      for (const log of logsOf(receiptInput(view, included))) {
         const isWanted = wanted.every((set, at) => set === null || set.has(String(log.topics[at])));
         if ((addresses === null || addresses.has(log.address)) && isWanted) found.push(log);
       }

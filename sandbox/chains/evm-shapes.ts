@@ -25,12 +25,12 @@ const NOBODY = '0x0000000000000000000000000000000000000000';
 const LOGS_PER_TRANSACTION = 8;
 
 /** Position of a transaction. */
-export type Standing = { included: Included; on: AskableChain; block: Block; index: number };
+export type ReceiptInput = { included: Included; on: AskableChain; block: Block; index: number };
 
 type Log = { address: Hex; topics: Hex[]; data: Hex } & Record<string, unknown>;
 
 /** The logs of a transaction as `eth_getTransactionReceipt` and `eth_getLogs` return them. */
-export function logsOf({ included, on, block, index }: Standing): Log[] {
+export function logsOf({ included, on, block, index }: ReceiptInput): Log[] {
   const { moves, fulfilled, forged } = outcomeOf(included, on.chain);
   const logs: Pick<Log, 'address' | 'topics' | 'data'>[] = moves.map(({ token, from, to, amount }) => ({
     address: hex(token),
@@ -52,8 +52,8 @@ export function logsOf({ included, on, block, index }: Standing): Log[] {
   }));
 }
 
-export function receiptOf(standing: Standing): Record<string, unknown> {
-  const { included, on, block, index } = standing;
+export function receiptOf(receipt: ReceiptInput): Record<string, unknown> {
+  const { included, on, block, index } = receipt;
   return {
     type: '0x2',
     status: outcomeOf(included, on.chain).succeeded ? '0x1' : '0x0',
@@ -68,11 +68,11 @@ export function receiptOf(standing: Standing): Record<string, unknown> {
     cumulativeGasUsed: numberToHex(65_000 * (index + 1)),
     effectiveGasPrice: '0x3b9aca00',
     logsBloom: NO_BLOOM,
-    logs: logsOf(standing),
+    logs: logsOf(receipt),
   };
 }
 
-export function transactionShape({ included, on, block, index }: Standing): Record<string, unknown> {
+export function transactionShape({ included, on, block, index }: ReceiptInput): Record<string, unknown> {
   return {
     type: '0x2',
     hash: included.txHash,

@@ -41,8 +41,8 @@ export function refuseRpc(
   return reply.code(status).send({ jsonrpc: '2.0', id: null, error: { code: -32005, message: title } });
 }
 
-export function createRpcPort(parts: { chains: Chains; faults: Faults; nowMs: () => number }): RpcPort {
-  const { chains, faults, nowMs } = parts;
+export function createRpcPort(deps: { chains: Chains; faults: Faults; nowMs: () => number }): RpcPort {
+  const { chains, faults, nowMs } = deps;
   // Callers choose the names: in a map, a name never collides with a member of every object.
   const calls = new Map<string, Map<string, number>>();
 
@@ -52,7 +52,7 @@ export function createRpcPort(parts: { chains: Chains; faults: Faults; nowMs: ()
     ofEndpoint.set(method, (ofEndpoint.get(method) ?? 0) + 1);
   }
 
-  function look(chainId: number, path: string): View | undefined {
+  function viewOf(chainId: number, path: string): View | undefined {
     const on = chains.all.get(chainId);
     if (on === undefined) return undefined;
     const behindMs = (faults.strike('lagging-head', path)?.seconds ?? 0) * 1000;
@@ -78,7 +78,7 @@ export function createRpcPort(parts: { chains: Chains; faults: Faults; nowMs: ()
     try {
       const fault = faults.strike('rpc-error', path);
       if (fault !== undefined) throw new RpcError(fault.code, 'the node could not answer');
-      const view = look(chainId, path);
+      const view = viewOf(chainId, path);
       if (run === undefined || view === undefined) {
         throw new RpcError(-32601, `the method ${method} does not exist/is not available`);
       }

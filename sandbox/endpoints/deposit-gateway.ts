@@ -27,7 +27,7 @@ export function addDepositGateway(
     return answering.send(request, reply, { body: { data: shown.record }, shown: [shown], isPage: false });
   }
 
-  function lookUpVault(request: VaultRequest, reply: FastifyReply): FastifyReply {
+  function fetchVault(request: VaultRequest, reply: FastifyReply): FastifyReply {
     const { vaultAddress } = request.params;
     const { sourceChainId } = request.query;
     if (!ADDRESS.test(vaultAddress)) {
@@ -55,7 +55,7 @@ export function addDepositGateway(
     return answer(request, reply, vault);
   }
 
-  function lookUpJob(request: FastifyRequest, reply: FastifyReply, id: string): FastifyReply {
+  function fetchJob(request: FastifyRequest, reply: FastifyReply, id: string): FastifyReply {
     const job = world.gatewayJob(id);
     if (job === undefined || distortion.hides(pathOf(request))) {
       answering.noteUnknown(request, reply, `gasless:gateway:${id}`);
@@ -65,15 +65,15 @@ export function addDepositGateway(
   }
 
   app.get<{ Params: { id: string } }>('/deposit-gateway/v1/gasless/jobs/:id', (request, reply) =>
-    lookUpJob(request, reply, request.params.id),
+    fetchJob(request, reply, request.params.id),
   );
   app.get<{ Querystring: { id?: string | string[] } }>('/v1/deposit-gateway/status', (request, reply) => {
     const { id } = request.query;
     if (typeof id !== 'string' || id === '') {
       return refuse(reply, { code: 'invalid-request', message: 'id: expected the id of one job' });
     }
-    return lookUpJob(request, reply, id);
+    return fetchJob(request, reply, id);
   });
-  app.get('/deposit-gateway/v2/depositAddresses/:vaultAddress', lookUpVault);
-  app.get('/v1/deposit-gateway/:vaultAddress', lookUpVault);
+  app.get('/deposit-gateway/v2/depositAddresses/:vaultAddress', fetchVault);
+  app.get('/v1/deposit-gateway/:vaultAddress', fetchVault);
 }

@@ -22,7 +22,7 @@ import {
 import { sendInvalidRequest, sendProblem } from './problem.ts';
 
 /** A scheme's form of an authorization for a quote; null where it does not pay the quote's token. */
-type Reading = Omit<Submit, 'fundable' | 'payload' | 'signature' | 'owner'> & { claimed: string };
+type ParsedSubmit = Omit<Submit, 'fundable' | 'payload' | 'signature' | 'owner'> & { claimed: string };
 
 const erc3009Schema = z.strictObject({
   quoteId,
@@ -85,7 +85,7 @@ export function addGasless(
   function addSubmit<B extends { quoteId: string; signature: string }>(
     path: string,
     schema: z.ZodType<B>,
-    read: (body: B, token: Token) => Promise<Reading | string>,
+    read: (body: B, token: Token) => Promise<ParsedSubmit | string>,
   ): void {
     app.post(path, async (request, reply) => {
       const parsed = schema.safeParse(request.body);
@@ -95,14 +95,14 @@ export function addGasless(
       if (typeof token === 'string') {
         return sendInvalidRequest(request, reply, [{ field: 'quoteId', detail: token }]);
       }
-      const reading = await read(body, token);
-      if (typeof reading === 'string') {
-        return sendInvalidRequest(request, reply, [{ field: 'authorization.token', detail: reading }]);
+      const submit = await read(body, token);
+      if (typeof submit === 'string') {
+        return sendInvalidRequest(request, reply, [{ field: 'authorization.token', detail: submit }]);
       }
       // Fetched again: while the signature was recovered, another submit may have funded the quote.
       const fundable = orders.quote(body.quoteId);
       if (fundable === undefined) throw new Error(`quote ${body.quoteId} has gone`);
-      const { claimed, ...rest } = reading;
+      const { claimed, ...rest } = submit;
       const owner = fundable.plan.funder.toLowerCase();
       const mismatch = claimed.toLowerCase() !== owner;
       return answer(request, reply, {

@@ -4,7 +4,7 @@ import { addFaultHooks } from '../faults/fault-hooks.ts';
 import type { QuoteDesk } from '../quotes/quote-desk.ts';
 import { pathOf } from '../world/path.ts';
 import { addOpenQuotes, refuseOpen } from './open-quotes.ts';
-import type { PortParts } from './port-parts.ts';
+import type { PortDeps } from './port-parts.ts';
 import { PROBLEMS } from './problem.ts';
 
 /** The port of the open quoting service: no key, and errors of its own form. */
@@ -17,7 +17,7 @@ export function createOpenService({
   seed: number;
   timeScale: number;
   desk: QuoteDesk;
-  port: PortParts;
+  port: PortDeps;
 }): FastifyInstance {
   const { answering, requests, nowMs } = port;
   const app = fastify({

@@ -4,7 +4,7 @@ import type { Spoilings } from '../faults/fault-hooks.ts';
 import type { Faults } from '../faults/faults.ts';
 
 /** Shared parts of the client ports: log of requests and answers, the faults, and the clock. */
-export type PortParts = {
+export type PortDeps = {
   answering: Answering;
   requests: RequestLog;
   faults: Faults;

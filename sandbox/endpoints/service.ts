@@ -13,20 +13,20 @@ import { createAuthorization, refuseAtTheGate } from './authorize.ts';
 import { addDepositGateway } from './deposit-gateway.ts';
 import { addDiscovery } from './discovery.ts';
 import { addGasless } from './gasless.ts';
-import type { PortParts } from './port-parts.ts';
+import type { PortDeps } from './port-parts.ts';
 import { PROBLEMS, refuse, sendProblem } from './problem.ts';
 import { addQuotes } from './quotes.ts';
 import { addStatus } from './status.ts';
 import { addVaults } from './vaults.ts';
 
-type ServiceParts = {
+type ServiceDeps = {
   apiKey: string;
   world: World;
   distortion: Distortion;
   quoting: { signers: QuoteSigners; desk: QuoteDesk };
   ordering: { orders: Orders; submits: Submits };
   rpc: RpcPort;
-  port: PortParts;
+  port: PortDeps;
 };
 
 /** The main port, for the upstream's clients. */
@@ -38,7 +38,7 @@ export function createService({
   ordering: { orders, submits },
   rpc,
   port,
-}: ServiceParts): FastifyInstance {
+}: ServiceDeps): FastifyInstance {
   const { answering } = port;
   const app = fastify({
     genReqId: () => randomUUID(),

@@ -54,13 +54,13 @@ export function addStatus(
   }
 
   function findExactly({ filter, value }: { filter: ExactFilter; value: string }, path: string): Found {
-    const known = distortion.hides(path) ? [] : lookUp(world, filter, value);
+    const known = distortion.hides(path) ? [] : findRecords(world, filter, value);
     return { entries: known.length === 0 ? [unknownEntry(filter, value)] : known, nextCursor: null };
   }
 }
 
 /** Intents that match a filter: several where a transaction funds, or delivers, several. */
-function lookUp(world: World, filter: ExactFilter, value: string): Entry<StatusRecord>[] {
+function findRecords(world: World, filter: ExactFilter, value: string): Entry<StatusRecord>[] {
   switch (filter) {
     case 'intentHash':
       return listOf(world.intent(value));

@@ -109,7 +109,7 @@ export function addVaults(
     const [best] = desk.prices({ type: 'exact-in', amount: body.amount });
     if (best === undefined)
       return refuse(reply, { code: 'solver-error', message: 'no solver returned a quote' });
-    const fundable = orders.draft({
+    const fundable = orders.prepare({
       origin: 'vault',
       funder: body.refundRecipient ?? null,
       recipient: body.recipient,

@@ -1,6 +1,6 @@
 import type { Agenda } from '../world/agenda.ts';
 import type { Generator } from '../world/generator.ts';
-import { type Change, lifeOf, type Moment } from '../world/life.ts';
+import { type Change, type LifeStep, lifeOf } from '../world/life.ts';
 import { type Fate, type Origin, type TransferPlan, VAULT_VALIDITY_SECONDS } from '../world/plan.ts';
 import type { World } from '../world/world.ts';
 
@@ -48,7 +48,7 @@ const PAST_REFUNDED_EVERY = 15;
 export type Life = {
   plan: TransferPlan;
   deadline: number;
-  moments: Moment[];
+  steps: LifeStep[];
   /** Set once its chain was reorganised, which happens to a life once. */
   reorganised?: true;
 };
@@ -88,7 +88,7 @@ export function createDirector({
     living += 1;
     // Rounded down, so that a vault never expires before its deadline has passed.
     const deadline = Math.floor((bornAtMs + scaledMs(VAULT_VALIDITY_SECONDS)) / 1000);
-    schedule({ plan, deadline, moments: lifeOf(plan) }, bornAtMs);
+    schedule({ plan, deadline, steps: lifeOf(plan) }, bornAtMs);
   }
 
   /** Schedules the next step; the one before was due at `sinceMs`. A change is stamped with its real time, as answers show it. */
@@ -96,7 +96,7 @@ export function createDirector({
     const {
       plan,
       deadline,
-      moments: [next, ...later],
+      steps: [next, ...later],
     } = life;
     if (next === undefined) {
       living -= 1;
@@ -108,10 +108,10 @@ export function createDirector({
     agenda.add(dueMs, (nowMs) => {
       for (const change of next.changes) world.apply({ plan, deadline, change, nowMs });
       if (isFill(next) && life.reorganised === undefined && isReorganised()) {
-        const moments = [...reorganised(next), ...later];
-        schedule({ plan, deadline, moments, reorganised: true }, dueMs);
+        const steps = [...reorganised(next), ...later];
+        schedule({ plan, deadline, steps, reorganised: true }, dueMs);
       } else {
-        schedule({ ...life, moments: later }, dueMs);
+        schedule({ ...life, steps: later }, dueMs);
       }
     });
   }
@@ -170,7 +170,7 @@ export function createDirector({
 }
 
 /** Steps after a reorganisation: the intent is pending again, and filled again when its transaction is included. */
-function reorganised(fill: Moment): Moment[] {
+function reorganised(fill: LifeStep): LifeStep[] {
   const dropped: Change = { thing: 'intent', status: 'pending', shown: 'source' };
   return [
     { afterSeconds: REORGANISED_AFTER_SECONDS, changes: [dropped], newSecond: true },
@@ -178,7 +178,7 @@ function reorganised(fill: Moment): Moment[] {
   ];
 }
 
-function isFill({ changes }: Moment): boolean {
+function isFill({ changes }: LifeStep): boolean {
   return changes.some((change) => change.thing === 'intent' && change.status === 'filled');
 }
 

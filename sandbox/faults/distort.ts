@@ -76,10 +76,10 @@ export function createDistortion({ faults, nowMs }: { faults: Faults; nowMs: () 
     page(entries, { path, list, current }) {
       const shown = [...entries];
       if (shown.length > 1 && faults.strike('moving-items', path) !== undefined) {
-        const [taken] = shown.splice(integer(faults.random, shown.length), 1);
+        const [removed] = shown.splice(integer(faults.random, shown.length), 1);
         const returning = current(moved.get(list) ?? '');
         if (returning !== undefined && !shown.includes(returning)) shown.unshift(returning);
-        if (taken !== undefined) moved.set(list, taken.record.id);
+        if (removed !== undefined) moved.set(list, removed.record.id);
       }
       if (faults.strike('shuffled-pages', path) === undefined) return shown;
       for (let index = shown.length - 1; index > 0; index--) {

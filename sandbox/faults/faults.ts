@@ -46,9 +46,9 @@ export function createFaults({ seed }: { seed: number }): Faults {
     list: () => active.map((fault) => ({ ...fault })),
     remove(id) {
       const before = active.length;
-      const kept = id === undefined ? [] : active.filter((fault) => fault.id !== id);
-      active.splice(0, before, ...kept);
-      return before - kept.length;
+      const remaining = id === undefined ? [] : active.filter((fault) => fault.id !== id);
+      active.splice(0, before, ...remaining);
+      return before - remaining.length;
     },
     strike: (type, path) => struck(candidates(type, path).find(({ rate }) => chance(random, rate))),
     strikeAlways: (type, { path, key }) =>

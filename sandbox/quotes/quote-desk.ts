@@ -101,20 +101,20 @@ export function createQuoteDesk({
         const reaches = found !== null && (minAmountOut === null || found.destinationAmount >= minAmountOut);
         return reaches ? [{ solver, price: found }] : [];
       }),
-    async quote({ type, source, destination, slippageMillionths }, asked) {
-      const fundable = orders.draft({
+    async quote({ type, source, destination, slippageMillionths }, requested) {
+      const fundable = orders.prepare({
         origin: 'quote',
         funder: source.funder,
         recipient: destination.recipient,
         source: {
           chain: source.chain,
           token: source.token.address,
-          amount: asked.sourceAmount.toString(),
+          amount: requested.sourceAmount.toString(),
         },
         destination: {
           chain: destination.chain,
           token: destination.token.address,
-          amount: asked.destinationAmount.toString(),
+          amount: requested.destinationAmount.toString(),
         },
       });
       const { plan, expiresAt } = fundable;
@@ -127,8 +127,8 @@ export function createQuoteDesk({
       });
       orders.open(fundable);
       // An exact output has no slippage.
-      const slip = type === 'exact-in' ? (asked.destinationAmount * slippageMillionths) / 1_000_000n : 0n;
-      const minAmountOut = destination.minAmountOut ?? asked.destinationAmount - slip;
+      const slip = type === 'exact-in' ? (requested.destinationAmount * slippageMillionths) / 1_000_000n : 0n;
+      const minAmountOut = destination.minAmountOut ?? requested.destinationAmount - slip;
       const token = source.token.address;
       return {
         id,
@@ -150,8 +150,8 @@ export function createQuoteDesk({
           minAmountOut: minAmountOut.toString(),
         },
         fees: [
-          { type: 'solver', token, amount: asked.solverFee.toString() },
-          { type: 'protocol', token, amount: asked.protocolFee.toString() },
+          { type: 'solver', token, amount: requested.solverFee.toString() },
+          { type: 'protocol', token, amount: requested.protocolFee.toString() },
         ],
         steps: [
           { type: 'BRIDGE', intents: [{ intentHash: plan.intentHash, role: 'primary' }] },

@@ -12,7 +12,7 @@ export type Change =
   | { thing: 'vault'; state: VaultState };
 
 /** One step of a life: changes that happen together, so many seconds (before time is scaled) after the step before. */
-export type Moment = {
+export type LifeStep = {
   afterSeconds: number;
   changes: Change[];
   /** The step waits for the next full second, so that `updatedAt` differs from the one before. */
@@ -31,12 +31,12 @@ export type Moment = {
  *
  * The intent is born with the change that names it: the quote's `submitted`, the job's `published`, the vault's `PUBLISHED`.
  */
-export function lifeOf(plan: TransferPlan): Moment[] {
+export function lifeOf(plan: TransferPlan): LifeStep[] {
   return plan.fate === 'unborn' ? before(plan) : [...before(plan), ...after(plan)];
 }
 
 /** Steps after the funding of a client's quote or vault: by its job, else by a transaction, which is known at once. */
-export function lifeOfFunded(plan: TransferPlan): Moment[] {
+export function lifeOfFunded(plan: TransferPlan): LifeStep[] {
   const { quoteUuid, job, vaultAddress, waits } = plan;
   const detected: Change[] = vaultAddress === null ? [] : [{ thing: 'vault', state: 'FUNDING_DETECTED' }];
   const published: Change[] = [
@@ -53,7 +53,7 @@ export function lifeOfFunded(plan: TransferPlan): Moment[] {
       ...after(plan),
     ];
   }
-  const seen: Moment[] = vaultAddress === null ? [] : [{ afterSeconds: 0, changes: detected }];
+  const seen: LifeStep[] = vaultAddress === null ? [] : [{ afterSeconds: 0, changes: detected }];
   const afterSeconds = vaultAddress === null ? 0 : waits.toPublishing;
   return [...seen, { afterSeconds, changes: published }, ...after(plan)];
 }
@@ -65,7 +65,7 @@ function when(part: unknown, change: Change): Change[] {
 const intentBorn: Change = { thing: 'intent', status: 'pending', shown: 'source' };
 
 /** Steps up to the birth of the intent; for an unborn one, to the end. */
-function before({ origin, fate, waits }: TransferPlan): Moment[] {
+function before({ origin, fate, waits }: TransferPlan): LifeStep[] {
   switch (origin) {
     case 'direct':
       return [{ afterSeconds: 0, changes: [intentBorn] }];
@@ -78,7 +78,7 @@ function before({ origin, fate, waits }: TransferPlan): Moment[] {
         },
       ];
     case 'gasless': {
-      const started: Moment[] = [
+      const started: LifeStep[] = [
         { afterSeconds: 0, changes: [{ thing: 'quote', status: 'active', shown: 'nothing' }] },
         { afterSeconds: waits.toFunding / 4, changes: [{ thing: 'job', status: 'pending' }] },
         { afterSeconds: waits.toFunding / 2, changes: [{ thing: 'job', status: 'submitted' }] },
@@ -94,7 +94,7 @@ function before({ origin, fate, waits }: TransferPlan): Moment[] {
       return [...started, { afterSeconds: waits.toPublishing, changes: ended }];
     }
     case 'vault': {
-      const created: Moment = { afterSeconds: 0, changes: [{ thing: 'vault', state: 'PENDING' }] };
+      const created: LifeStep = { afterSeconds: 0, changes: [{ thing: 'vault', state: 'PENDING' }] };
       if (fate === 'unborn') {
         return [
           created,
@@ -115,12 +115,12 @@ function before({ origin, fate, waits }: TransferPlan): Moment[] {
   }
 }
 
-function after(plan: TransferPlan): Moment[] {
+function after(plan: TransferPlan): LifeStep[] {
   return plan.stepFails ? [stepFailure(plan), ...ending(plan)] : ending(plan);
 }
 
 /** A failure of a step while the transfer is under way: in a second of its own, so that `updatedAt` changes. */
-function stepFailure({ waits, quoteUuid }: TransferPlan): Moment {
+function stepFailure({ waits, quoteUuid }: TransferPlan): LifeStep {
   return {
     afterSeconds: waits.toExpiry / 3,
     changes: [
@@ -132,11 +132,11 @@ function stepFailure({ waits, quoteUuid }: TransferPlan): Moment {
 }
 
 /** The end of the intent. A failed step stays failed, unless a delivery or refund follows. */
-function ending({ fate, waits, quoteUuid, stepFails }: TransferPlan): Moment[] {
+function ending({ fate, waits, quoteUuid, stepFails }: TransferPlan): LifeStep[] {
   const quoteShows = (shown: Shown): Change[] =>
     quoteUuid === null ? [] : [{ thing: 'quote', status: 'submitted', shown }];
   const undelivered = stepFails ? 'failure' : 'source';
-  const settled: Moment = {
+  const settled: LifeStep = {
     afterSeconds: waits.toSettlement,
     changes: [{ thing: 'intent', status: 'settled', shown: 'destination' }],
   };

@@ -25,7 +25,7 @@ export type Fundable = {
 /** Quotes and vaults that clients made, and their lives. */
 export type Orders = {
   /** Draws a transfer and the end of its funding. It is unknown to all before `open`. */
-  draft(order: Order): Fundable;
+  prepare(order: Order): Fundable;
   open(fundable: Fundable): void;
   quote(uuid: string): Fundable | undefined;
   vault(vault: { chainId: number; address: string }): Fundable | undefined;
@@ -79,7 +79,7 @@ export function createOrders({
     if (fundable.fundedBy !== null) throw new Error(`already funded by ${fundable.fundedBy}`);
     const plan = prepare(agreed);
     store({ plan, expiresAt: fundable.expiresAt, fundedBy });
-    live({ plan, deadline: fundable.expiresAt, moments: lifeOfFunded(plan) });
+    live({ plan, deadline: fundable.expiresAt, steps: lifeOfFunded(plan) });
   }
 
   const quoteOf = (uuid: string): Fundable | undefined => quotes.get(uuid.toLowerCase());
@@ -87,7 +87,7 @@ export function createOrders({
     vaults.get(vaultKey(vault));
 
   return {
-    draft(order) {
+    prepare(order) {
       const plan = generator.ordered(drafted++, order);
       const validitySeconds = order.origin === 'quote' ? QUOTE_VALIDITY_SECONDS : VAULT_VALIDITY_SECONDS;
       // Rounded up, so that it can be funded for a time at any time scale.
@@ -102,12 +102,12 @@ export function createOrders({
       const { plan, expiresAt: deadline } = fundable;
       if (plan.quoteUuid !== null) {
         const active = { thing: 'quote', status: 'active', shown: 'nothing' } as const;
-        live({ plan, deadline, moments: [{ afterSeconds: 0, changes: [active] }] });
+        live({ plan, deadline, steps: [{ afterSeconds: 0, changes: [active] }] });
       }
       const { vaultAddress: address, source } = plan;
       if (address !== null) {
         const pending = { thing: 'vault', state: 'PENDING' } as const;
-        live({ plan, deadline, moments: [{ afterSeconds: 0, changes: [pending] }] });
+        live({ plan, deadline, steps: [{ afterSeconds: 0, changes: [pending] }] });
         at(deadline * 1000, (dueNowMs) => {
           if (vaultOf({ chainId: source.chain.chainId, address })?.fundedBy !== null) return;
           const change = { thing: 'vault', state: 'EXPIRED_UNFUNDED' } as const;

@@ -97,8 +97,8 @@ const digests = new WeakMap<object, string>();
 export function contentOf(record: object): string {
   const known = digests.get(record);
   if (known !== undefined) return known;
-  const said = stringify({ ...record, updatedAt: undefined }) ?? '';
-  const digest = createHash('sha256').update(said).digest('base64url').slice(0, 16);
+  const content = stringify({ ...record, updatedAt: undefined }) ?? '';
+  const digest = createHash('sha256').update(content).digest('base64url').slice(0, 16);
   digests.set(record, digest);
   return digest;
 }

@@ -30,13 +30,13 @@ const HEADERS = {
   },
 };
 
-type Parts = {
+type AsyncApiInput = {
   examples: ReadonlyMap<string, RenderedEvent>;
   meaningOf: (type: string) => string;
 };
 
 /** The AsyncAPI 3 document of webhooks: a message for each type, with its JSON Schema and an example. */
-export function asyncApi({ examples, meaningOf }: Parts): object {
+export function asyncApi({ examples, meaningOf }: AsyncApiInput): object {
   const ref = (path: string): { $ref: string } => ({ $ref: `#/${path}` });
   const messages = EVENT_TYPES.map((type) => {
     const [kind] = type.split('.');

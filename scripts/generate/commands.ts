@@ -72,9 +72,9 @@ function sectionsOf(command: Command, before: string): string[] {
   const words = [before, command.name()].join(' ');
   const given = command.registeredArguments.map(argumentWord);
   const title = [words, ...given].join(' ');
-  const asksDaemon = command.options.some(({ long }) => long === '--allow-insecure');
+  const callsDaemon = command.options.some(({ long }) => long === '--allow-insecure');
   const options = command.options.filter(
-    ({ long, hidden }) => !hidden && !(asksDaemon && [...SHARED, '--config'].includes(long ?? '')),
+    ({ long, hidden }) => !hidden && !(callsDaemon && [...SHARED, '--config'].includes(long ?? '')),
   );
   const rows = [...command.registeredArguments.map(argumentRow), ...options.map(optionRow)];
   const own = [

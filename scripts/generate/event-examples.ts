@@ -1,6 +1,6 @@
 import { expectedBy, type StageEnds } from '../../src/domain/cadence/expected.ts';
 import { expectedHazard } from '../../src/domain/cadence/hazard.ts';
-import { timedMoments } from '../../src/domain/cadence/timed.ts';
+import { timedEvents } from '../../src/domain/cadence/timed.ts';
 import { WATCH_RULES, type Watch } from '../../src/domain/cadence/watch-rules.ts';
 import { decide } from '../../src/domain/changes/decide.ts';
 import type { FlaggedEvent, Transition } from '../../src/domain/changes/decision.ts';
@@ -119,10 +119,10 @@ const PAID = {
 };
 
 /** An answer at a second of the story; without a status, only time has passed. */
-type Moment = { at: number; status?: string; members?: JsonObject; outputs?: readonly string[] };
+type StoryStep = { at: number; status?: string; members?: JsonObject; outputs?: readonly string[] };
 
 /** The upstream's answers about one subject, in order, and the subscription key of its receiver. */
-type Story = { subject: SubjectId; root: string; moments: readonly Moment[] };
+type Story = { subject: SubjectId; key: string; steps: readonly StoryStep[] };
 
 const STORIES: readonly Story[] = [
   ...['intent', 'deposit-address'].flatMap((kind) => transferStories(asSubjectId(`${kind}:${HASH}`))),
@@ -189,10 +189,10 @@ const STORIES: readonly Story[] = [
 ];
 
 function transferStories(subject: SubjectId): Story[] {
-  const root = `treasury|wallet:${WALLET}`;
+  const key = `treasury|wallet:${WALLET}`;
   const pending = { status: 'pending', members: { txHash: sourceTx.txHash, sourceTx } };
   const details = { txHash: sourceTx.txHash, sourceTx, destinationTx };
-  const stories: Moment[][] = [
+  const stories: StoryStep[][] = [
     [
       { at: 0, ...pending },
       { at: 24, status: 'filled', members: { txHash: sourceTx.txHash, sourceTx } },
@@ -222,11 +222,11 @@ function transferStories(subject: SubjectId): Story[] {
       { at: 90, status: 'unknown' },
     ],
   ];
-  return stories.map((moments) => ({ subject, root, moments }));
+  return stories.map((steps) => ({ subject, key, steps }));
 }
 
-function story(id: string, moments: readonly Moment[]): Story {
-  return { subject: asSubjectId(id), root: `order-1042|${id}`, moments };
+function story(id: string, steps: readonly StoryStep[]): Story {
+  return { subject: asSubjectId(id), key: `order-1042|${id}`, steps };
 }
 
 const SUBSCRIPTIONS: ReadonlyMap<string, RenderedSubscription> = new Map([
@@ -237,9 +237,9 @@ const SUBSCRIPTIONS: ReadonlyMap<string, RenderedSubscription> = new Map([
 /** One rendered event per type: the first of a story, by the code that makes the real ones. */
 export function exampleEvents(): Map<string, RenderedEvent> {
   const examples = new Map<string, RenderedEvent>();
-  for (const { subject, root, moments } of STORIES) {
-    for (const event of tell(subject, moments)) {
-      if (!examples.has(event.type)) examples.set(event.type, renderEvent(event, [root], SUBSCRIPTIONS));
+  for (const { subject, key, steps } of STORIES) {
+    for (const event of eventsOf(subject, steps)) {
+      if (!examples.has(event.type)) examples.set(event.type, renderEvent(event, [key], SUBSCRIPTIONS));
     }
   }
   const invalid = invalidQuote();
@@ -255,12 +255,12 @@ export function exampleEvents(): Map<string, RenderedEvent> {
 }
 
 /** Events of a series of answers. An unconfirmed answer is repeated until it is accepted. */
-function tell(subject: SubjectId, moments: readonly Moment[]): Event[] {
+function eventsOf(subject: SubjectId, steps: readonly StoryStep[]): Event[] {
   const events: Event[] = [];
   let snapshot: Snapshot | null = null;
-  for (const moment of moments) {
-    let nowMs = (START_SECONDS + moment.at) * 1_000 + 900;
-    if (moment.status === undefined) {
+  for (const step of steps) {
+    let nowMs = (START_SECONDS + step.at) * 1_000 + 900;
+    if (step.status === undefined) {
       if (snapshot === null)
         throw new Error(`found no answer about ${subject} before time passes, expected one`);
       const passed = passTime(subject, snapshot, nowMs);
@@ -268,7 +268,7 @@ function tell(subject: SubjectId, moments: readonly Moment[]): Event[] {
       events.push(...passed.events);
       continue;
     }
-    const record = recordOf(subject, { ...moment, status: moment.status });
+    const record = recordOf(subject, { ...step, status: step.status });
     const context = { exact: true, history: false, confirmAfterMs: CONFIRM_AFTER_MS };
     let decision = decide(snapshot, record, { ...context, nowMs });
     if (decision.outcome === 'stale' && snapshot !== null) {
@@ -276,7 +276,7 @@ function tell(subject: SubjectId, moments: readonly Moment[]): Event[] {
       decision = decide({ ...snapshot, unconfirmed: decision.unconfirmed }, record, { ...context, nowMs });
     }
     if (decision.outcome !== 'first' && decision.outcome !== 'changed') {
-      throw new Error(`found ${decision.outcome} for ${subject} as ${moment.status}, expected an event`);
+      throw new Error(`found ${decision.outcome} for ${subject} as ${step.status}, expected an event`);
     }
     const before = { record: snapshot?.record ?? null, waitingSince: waitingSince(subject, snapshot) };
     snapshot = {
@@ -308,7 +308,7 @@ function passTime(
     warnBeforeMs: [WARN_BEFORE_MS],
     imported,
   };
-  for (const { atMs, event } of timedMoments(subject, before, context)) {
+  for (const { atMs, event } of timedEvents(subject, before, context)) {
     if (atMs > nowMs || (event.untilMs !== null && nowMs >= event.untilMs)) continue;
     snapshot = { ...snapshot, sequence: snapshot.sequence + 1, flags: [...snapshot.flags, event.flag] };
     events.push(flaggedEvent(subject, { snapshot, event, nowMs }));
@@ -390,7 +390,7 @@ function isPromised(subject: SubjectId, { type }: Transition): boolean {
 /** An answer in the shape of the endpoint that knows the subject. */
 function recordOf(
   subject: SubjectId,
-  { at, status, members = {}, outputs }: Moment & { status: string },
+  { at, status, members = {}, outputs }: StoryStep & { status: string },
 ): UpstreamRecord {
   const key = parseSubjectId(subject);
   if (outputs !== undefined) return routeRecord(ROUTE, outputs.map(openQuote));

@@ -149,7 +149,7 @@ export class BookWriter {
     return found;
   }
 
-  async forgotten(subjects: readonly string[]): Promise<Set<string>> {
+  async expired(subjects: readonly string[]): Promise<Set<string>> {
     return this.#present(['books_forgotten', 'subject'], subjects);
   }
 

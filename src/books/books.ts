@@ -10,7 +10,7 @@ import { FencedLease } from '../store/lease.ts';
 import { BookStore, OvertakenError } from './book-store.ts';
 import type { DailyReportMailer } from './daily-report-mailer.ts';
 import { type Fed, Feed, type FeedSources } from './feed.ts';
-import { keepRules } from './queries.ts';
+import { storeRules } from './queries.ts';
 import { type Database, prepareTables } from './sql/database.ts';
 import { openPostgres } from './sql/postgres.ts';
 import { openSqlite } from './sql/sqlite.ts';
@@ -49,7 +49,7 @@ export type BooksDeps = {
  * rows end, so that no event is omitted or comes twice. The daemon goes on without it.
  */
 export class Books {
-  readonly #parts: BooksDeps;
+  readonly #deps: BooksDeps;
   readonly #lease: FencedLease;
   readonly #feed: Feed;
   #timer: NodeJS.Timeout | null = null;
@@ -58,9 +58,9 @@ export class Books {
   #isPrepared = false;
   #failures = 0;
 
-  constructor(parts: BooksDeps) {
-    const { config, checked, keys, redis, database, sources } = parts;
-    this.#parts = parts;
+  constructor(deps: BooksDeps) {
+    const { config, checked, keys, redis, database, sources } = deps;
+    this.#deps = deps;
     this.#lease = new FencedLease(redis, { lease: keys.booksLease, fence: keys.booksFence });
     const { timeZone: zone, closeAfterMs, retentionMs } = config;
     this.#feed = new Feed(new BookStore(database), sources, { zone, closeAfterMs, retentionMs, checked });
@@ -80,30 +80,30 @@ export class Books {
 
   /** Returns the wait until the next round. */
   async #work(): Promise<number> {
-    const { redis, reportMailer, log, signals } = this.#parts;
+    const { redis, reportMailer, log, signals } = this.#deps;
     try {
       if (!this.#isPrepared) await this.#prepare();
       this.#isPrepared = true;
       if ((await this.#lease.hold()) === null) {
-        this.#feed.forget();
+        this.#feed.reset();
         // The holder reports how far it has read; our own time would never advance.
-        signals.emit('books.fed', { taken: 0, readMs: 0 });
+        signals.emit('books.fed', { ingested: 0, readMs: 0 });
         return IDLE_MS;
       }
       const nowMs = await redisTimeMs(redis);
       // A day is closed and mailed only once: never by a clock that may be wrong.
-      const { clocks } = this.#parts;
+      const { clocks } = this.#deps;
       const mayClose = clocks.mayActAt(nowMs);
       // A day is closed after an hour in any case; what is removed never comes back, and waits for a confirmed time.
       const confirmedMs = clocks.known?.confirmedMs ?? 0;
       const fed = await this.#feed.round(nowMs, { mayClose, confirmedMs });
-      this.#say(fed);
+      this.#log(fed);
       if (mayClose && fed.isAtEnd) await reportMailer?.send(nowMs, this.#feed.place);
       if (this.#failures > 0) log.info('books.recovered');
       this.#failures = 0;
       return fed.isAtEnd || fed.stoppedBy !== null ? IDLE_MS : 0;
     } catch (error) {
-      this.#feed.forget();
+      this.#feed.reset();
       if (this.#isClosing || error instanceof OvertakenError) return IDLE_MS;
       this.#failures += 1;
       const reason = error instanceof Error ? error.message : String(error);
@@ -116,15 +116,15 @@ export class Books {
   }
 
   async #prepare(): Promise<void> {
-    const { config, checked, database } = this.#parts;
+    const { config, checked, database } = this.#deps;
     await prepareTables(database);
-    await keepRules(database, { closeAfterMs: config.closeAfterMs, checked });
+    await storeRules(database, { closeAfterMs: config.closeAfterMs, checked });
   }
 
-  #say({ broke, closed, stoppedBy, taken, isAtEnd }: Fed): void {
-    const { log, signals } = this.#parts;
+  #log({ broke, closed, stoppedBy, ingested, isAtEnd }: Fed): void {
+    const { log, signals } = this.#deps;
     const readMs = this.#feed.place?.readMs ?? 0;
-    signals.emit('books.fed', { taken, readMs: isAtEnd ? Date.now() : readMs });
+    signals.emit('books.fed', { ingested, readMs: isAtEnd ? Date.now() : readMs });
     if (broke !== null) {
       log.error({ kind: broke.kind, detail: broke.detail }, 'books.broken');
       signals.emit('books.broken', { kind: broke.kind });
@@ -138,9 +138,9 @@ export class Books {
     this.#isClosing = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     // A running mail would delay the end for as long as its server takes.
-    await this.#parts.reportMailer?.close();
+    await this.#deps.reportMailer?.close();
     await this.#round;
     // Redis may be unreachable: the file is closed all the same.
-    await Promise.allSettled([this.#parts.database.close(), this.#lease.release()]);
+    await Promise.allSettled([this.#deps.database.close(), this.#lease.release()]);
   }
 }

@@ -8,7 +8,7 @@ import { NameResolver } from '../network/resolver.ts';
 import { type Refusal, refusalsBeside, refusalsOf } from '../notifiers/email/classify.ts';
 import { secretsOfSmtpUrl } from '../notifiers/email/email.ts';
 import { type MailTransport, openMailTransport } from '../notifiers/email/transport.ts';
-import { keptWithout } from '../notifiers/printable.ts';
+import { limiterWithout } from '../notifiers/printable.ts';
 import type { Place } from './book-store.ts';
 import { sumsCsv, transfersCsv } from './formats/csv.ts';
 import { reportHtml } from './formats/html.ts';
@@ -49,14 +49,14 @@ export type DailyReportDeps = {
  * row: one that has the mail never gets it again, and one refused for now is tried alone.
  */
 export class DailyReportMailer {
-  readonly #parts: DailyReportDeps;
+  readonly #deps: DailyReportDeps;
   readonly #names = new NameResolver({ timeoutMs: SENDING_MS });
   readonly #closing = new AbortController();
   readonly #transport: MailTransport;
 
-  constructor(parts: DailyReportDeps) {
-    this.#parts = parts;
-    const { url } = parts.smtp;
+  constructor(deps: DailyReportDeps) {
+    this.#deps = deps;
+    const { url } = deps.smtp;
     const { signal } = this.#closing;
     this.#transport = openMailTransport({ url, names: this.#names, timeoutMs: SENDING_MS, signal });
   }
@@ -71,7 +71,7 @@ export class DailyReportMailer {
   }
 
   async #due(nowMs: number, { closedMs, openedMs }: Place): Promise<Day[]> {
-    const { zone, report, database } = this.#parts;
+    const { zone, report, database } = this.#deps;
     const days: Day[] = [];
     let day = dayBefore(dayAt(nowMs, zone));
     for (let missed = 0; missed < MOST_MISSED && day.toMs > openedMs; missed += 1) {
@@ -89,22 +89,22 @@ export class DailyReportMailer {
 
   /** Claims a day. False where another process sends it now. */
   async #claim({ day, zone }: Day, nowMs: number): Promise<boolean> {
-    return this.#parts.database.write(async (sql) => {
+    return this.#deps.database.write(async (sql) => {
       const made = await sql.run(
         "INSERT INTO books_mails (day, zone, state, at_ms) VALUES (?, ?, 'sending', ?) ON CONFLICT (day, zone) DO NOTHING",
         [day, zone, nowMs],
       );
       if (made === 1) return true;
-      const taken = await sql.run(
+      const claimed = await sql.run(
         "UPDATE books_mails SET at_ms = ? WHERE day = ? AND zone = ? AND state = 'sending' AND at_ms <= ?",
         [nowMs, day, zone, nowMs - TAKE_OVER_MS],
       );
-      return taken === 1;
+      return claimed === 1;
     });
   }
 
   async #sendOne(day: Day, nowMs: number): Promise<void> {
-    const { reader, report: wanted, smtp, log } = this.#parts;
+    const { reader, report: wanted, smtp, log } = this.#deps;
     const report = await reader.report({ day: day.day, zone: day.zone }, nowMs).catch((error: unknown) => {
       if (error instanceof NoBooksError) return error;
       throw error;
@@ -117,7 +117,7 @@ export class DailyReportMailer {
     }
     const lateMs = nowMs - mailMs(day, wanted.atMinute);
     const waiting = await this.#waiting(day, nowMs);
-    const kept = keptWithout(secretsOfSmtpUrl(smtp.url));
+    const limiter = limiterWithout(secretsOfSmtpUrl(smtp.url));
     let refusals: Refusal[] = [];
     try {
       if (waiting.size > 0) {
@@ -137,8 +137,8 @@ export class DailyReportMailer {
       if (this.#closing.signal.aborted) return;
       refusals = refusalsOf(error);
       if (refusals.length === 0) {
-        const said = kept.reason(error instanceof Error ? error.message : String(error));
-        log.error({ day: day.day, reason: said }, 'books.mail_failed');
+        const reason = limiter.reason(error instanceof Error ? error.message : String(error));
+        log.error({ day: day.day, reason }, 'books.mail_failed');
         return;
       }
     }
@@ -147,7 +147,11 @@ export class DailyReportMailer {
     for (const { recipient, state, words } of answers) {
       if (state === 'accepted') continue;
       // The place in the config's list: the log has no mail address.
-      const line = { day: day.day, recipient: wanted.to.indexOf(recipient) + 1, reason: kept.reason(words) };
+      const line = {
+        day: day.day,
+        recipient: wanted.to.indexOf(recipient) + 1,
+        reason: limiter.reason(words),
+      };
       log.error(line, state === 'dead' ? 'books.mail_dead' : 'books.mail_failed');
     }
     if (answers.some(({ state }) => state === 'refused')) return;
@@ -160,7 +164,7 @@ export class DailyReportMailer {
 
   /** Returns the recipients that neither have the mail nor are dead, each with the start of its refusals; now for most. */
   async #waiting({ day, zone }: Day, nowMs: number): Promise<Map<string, number>> {
-    const rows = await this.#parts.database.read((sql) =>
+    const rows = await this.#deps.database.read((sql) =>
       sql.all('SELECT recipient, state, at_ms FROM books_mail_recipients WHERE day = ? AND zone = ?', [
         day,
         zone,
@@ -168,7 +172,7 @@ export class DailyReportMailer {
     );
     const known = new Map(rows.map((row) => [String(row.recipient), row]));
     const waiting = new Map<string, number>();
-    for (const recipient of this.#parts.report.to) {
+    for (const recipient of this.#deps.report.to) {
       const row = known.get(recipient);
       if (row === undefined) waiting.set(recipient, nowMs);
       else if (row.state === 'refused') waiting.set(recipient, Number(row.at_ms));
@@ -177,7 +181,7 @@ export class DailyReportMailer {
   }
 
   async #noteRecipients({ day, zone }: Day, answers: readonly RecipientAnswer[]): Promise<void> {
-    await this.#parts.database.write(async (sql) => {
+    await this.#deps.database.write(async (sql) => {
       for (const { recipient, state, atMs } of answers) {
         await sql.run(
           `INSERT INTO books_mail_recipients (day, zone, recipient, state, at_ms) VALUES (?, ?, ?, ?, ?)
@@ -190,7 +194,7 @@ export class DailyReportMailer {
 
   async #note({ day, zone }: Day, state: 'sent' | 'skipped'): Promise<void> {
     const noted = 'UPDATE books_mails SET state = ? WHERE day = ? AND zone = ?';
-    await this.#parts.database.write((sql) => sql.run(noted, [state, day, zone]));
+    await this.#deps.database.write((sql) => sql.run(noted, [state, day, zone]));
   }
 
   async close(): Promise<void> {

@@ -12,7 +12,7 @@ import { compareEntries } from '../store/log-entry.ts';
 import type { Registry } from '../store/registry.ts';
 import type { SubjectStore } from '../store/subjects.ts';
 import type { BookStore, FollowedDelivery, Place } from './book-store.ts';
-import { type FeedItem, observationOf, snapshotsSince, subjectOf, takeIn } from './observations.ts';
+import { type FeedItem, ingest, observationOf, snapshotsSince, subjectOf } from './observations.ts';
 
 type Break = { kind: BreakKind; detail: string; log: string; entry: string };
 
@@ -59,19 +59,19 @@ const GONE_AFTER_MS = 86_400_000;
  * Checks due deliveries, and notes those that were done. An open one is checked less and less often, but again when the day is
  * closed (`closesMs`): that report names the open ones. Returns whether all due deliveries were checked.
  */
-export async function lookAtDeliveries(
+export async function readDeliveries(
   books: BookStore,
-  parts: { place: Place; deliveries: DeliveryStore; nowMs: number; closesMs: number },
+  deps: { place: Place; deliveries: DeliveryStore; nowMs: number; closesMs: number },
 ): Promise<boolean> {
-  for (let look = 0; look < MOST_LOOKS; look += 1) {
-    const due = await books.dueDeliveries(parts.nowMs, LOOKED_AT_TOGETHER);
-    if (due.length > 0) await lookAt(books, due, parts);
+  for (let pass = 0; pass < MOST_LOOKS; pass += 1) {
+    const due = await books.dueDeliveries(deps.nowMs, LOOKED_AT_TOGETHER);
+    if (due.length > 0) await readStates(books, due, deps);
     if (due.length < LOOKED_AT_TOGETHER) return true;
   }
   return false;
 }
 
-async function lookAt(
+async function readStates(
   books: BookStore,
   due: readonly FollowedDelivery[],
   {
@@ -117,7 +117,7 @@ export type FeedSources = {
 
 /** The result of a round. `isAtEnd`: nothing more to read; `stoppedBy`: an entry that only a newer version can read. */
 export type Fed = {
-  taken: number;
+  ingested: number;
   isAtEnd: boolean;
   broke: Break | null;
   stoppedBy: string | null;
@@ -155,7 +155,7 @@ export class Feed {
   }
 
   /** Clears the place: another process may have moved it. */
-  forget(): void {
+  reset(): void {
     this.#place = null;
   }
 
@@ -175,14 +175,14 @@ export class Feed {
     const seen = await this.#seen(batch.facts);
     const isAtEnd = !more && !batch.isCut && batch.stoppedBy === null;
     const isWorthNoting = batch.last !== null || (isAtEnd && nowMs - place.readMs >= NOTE_EVERY_MS);
-    let taken = 0;
+    let ingested = 0;
     if (isWorthNoting) {
       const to = { ...place, entry: batch.last ?? place.entry, readMs: isAtEnd ? nowMs : place.readMs };
       const from = place;
       const { directory } = this.#sources;
-      taken = await this.#books.move({ from, to }, async (writer) => {
+      ingested = await this.#books.move({ from, to }, async (writer) => {
         const reported = seen.filter(({ isLate }) => !isLate);
-        const { taken: count, forgotten } = await takeIn(writer, { place: from, directory }, reported);
+        const { ingested: count, expired } = await ingest(writer, { place: from, directory }, reported);
         const late = seen.filter(({ isLate }) => isLate);
         const known = await writer.knownEvents(late.map(({ observation }) => observation.event.id));
         await writer.follow(
@@ -195,8 +195,8 @@ export class Feed {
               : [];
           }),
         );
-        if (forgotten.length > 0) {
-          await writer.noteBreak(nowMs, { kind: 'forgotten', detail: forgottenText(forgotten) });
+        if (expired.length > 0) {
+          await writer.noteBreak(nowMs, { kind: 'forgotten', detail: expiredText(expired) });
         }
         for (const { reason } of batch.unreadable) {
           await writer.noteBreak(nowMs, {
@@ -212,9 +212,9 @@ export class Feed {
     const closesMs = dayAt(place.closedMs, place.zone).toMs + this.#rules.closeAfterMs;
     const { deliveries } = this.#sources;
     // A day is closed only after all its deliveries were checked: its report would name some that were done in time.
-    const isLookedAt = await lookAtDeliveries(this.#books, { place, deliveries, nowMs, closesMs });
-    const closed = mayClose && isAtEnd && isLookedAt ? await this.#atEnd(nowMs, confirmedMs) : [];
-    return { taken, isAtEnd, broke, stoppedBy: batch.stoppedBy?.id ?? null, closed };
+    const isComplete = await readDeliveries(this.#books, { place, deliveries, nowMs, closesMs });
+    const closed = mayClose && isAtEnd && isComplete ? await this.#atEnd(nowMs, confirmedMs) : [];
+    return { ingested, isAtEnd, broke, stoppedBy: batch.stoppedBy?.id ?? null, closed };
   }
 
   async #begin(nowMs: number): Promise<Place> {
@@ -251,9 +251,9 @@ export class Feed {
   /** Renders the events of transfers for a reader of everything, each with its matching receivers. */
   async #seen(facts: readonly Fact[]): Promise<(FeedItem & { isLate: boolean })[]> {
     const { registry, directory } = this.#sources;
-    const wanted = facts.filter(({ event, roots }) => roots !== null && isTransfer(event));
+    const wanted = facts.filter(({ event, roots: claimKeys }) => claimKeys !== null && isTransfer(event));
     const subscriptions = await registry.subscriptions(
-      wanted.map(wholeFact).flatMap(({ roots }) => roots ?? []),
+      wanted.map(wholeFact).flatMap(({ roots: claimKeys }) => claimKeys ?? []),
     );
     const matched = await matchFacts(wanted, { registry, directory });
     const receivers = new Map<string, string[]>();
@@ -263,8 +263,8 @@ export class Feed {
         receivers.set(at, [...(receivers.get(at) ?? []), receiver.name]);
     }
     // The books name a transfer's subscriptions also while those are suspended.
-    return wanted.map(wholeFact).map(({ event, roots, place, at }) => ({
-      observation: observationOf(renderEvent(event, roots ?? [], subscriptions, directory), event),
+    return wanted.map(wholeFact).map(({ event, roots: claimKeys, place, at }) => ({
+      observation: observationOf(renderEvent(event, claimKeys ?? [], subscriptions, directory), event),
       entry: at,
       receivers: receivers.get(at) ?? [],
       isLate: place !== at,
@@ -302,7 +302,7 @@ export class Feed {
         const isOfNow = one.observation.event.data.epoch >= this.#sources.subjects.epoch.begun.epoch;
         return isOfNow && before.epoch < place.epoch && before.state.status !== status;
       });
-      await takeIn(writer, { place, directory: this.#sources.directory }, news);
+      await ingest(writer, { place, directory: this.#sources.directory }, news);
       for (const end of ends) await writer.close(end, this.#rules);
       await writer.prune({
         nowMs: Math.min(nowMs, confirmedMs),
@@ -315,7 +315,7 @@ export class Feed {
   }
 }
 
-function forgottenText(subjects: readonly string[]): string {
+function expiredText(subjects: readonly string[]): string {
   const named = [...new Set(subjects)];
   const more = named.length > MOST_NAMED ? ` and ${named.length - MOST_NAMED} more` : '';
   return `events of transfers that the books had forgotten (books.retention) are not in them: ${named.slice(0, MOST_NAMED).join(', ')}${more}`;

@@ -16,7 +16,7 @@ import { storableText } from '../domain/json.ts';
 import { asSubjectId, eventKind, foldHex, parseSubjectId } from '../domain/subjects/subject.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import type { Registry } from '../store/registry.ts';
-import type { ChangedSubject, Known, SubjectStore } from '../store/subjects.ts';
+import type { ChangedSubject, SubjectEntry, SubjectStore } from '../store/subjects.ts';
 import type { BookedEvent, BookedTransfer, BookWriter, Intake, Place } from './book-store.ts';
 
 /** An observation to ingest, with its entry in the log and its receivers. */
@@ -33,33 +33,33 @@ export function observationOf(rendered: RenderedEvent, event: Event): Observatio
  * noted and posts nothing. Observations of a removed transfer are omitted: its money had come and gone. Returns how many were
  * new, and the transfers of omitted ones.
  */
-export async function takeIn(
+export async function ingest(
   books: BookWriter,
   { place, directory }: { place: Place; directory: Directory },
   seen: readonly FeedItem[],
-): Promise<{ taken: number; forgotten: string[] }> {
+): Promise<{ ingested: number; expired: string[] }> {
   const known = await books.knownEvents(seen.map(({ observation }) => observation.event.id));
   const subjects = [...new Set(seen.map(subjectOf))];
   const transfers = await books.transfers(subjects);
-  const gone = await books.forgotten(subjects.filter((subject) => !transfers.has(subject)));
-  const forgotten: string[] = [];
+  const gone = await books.expired(subjects.filter((subject) => !transfers.has(subject)));
+  const expired: string[] = [];
   const intakes: { event: BookedEvent; postings: Posting[]; receivers: readonly string[] }[] = [];
   const touched = new Set<string>();
   for (const one of seen) {
     const { id } = one.observation.event;
-    const taken = known.has(id) ? null : booked(one, place, transfers.get(subjectOf(one)) ?? null);
-    if (taken === null) continue;
+    const ingested = known.has(id) ? null : booked(one, place, transfers.get(subjectOf(one)) ?? null);
+    if (ingested === null) continue;
     known.add(id);
-    const { subject, epoch, sequence, state } = taken.event;
+    const { subject, epoch, sequence, state } = ingested.event;
     if (gone.has(subject)) {
-      forgotten.push(subject);
+      expired.push(subject);
       continue;
     }
-    transfers.set(subject, { subject, epoch, sequence, bookedMs: taken.touchedMs, state });
+    transfers.set(subject, { subject, epoch, sequence, bookedMs: ingested.touchedMs, state });
     touched.add(subject);
-    intakes.push({ ...taken, receivers: one.receivers });
+    intakes.push({ ...ingested, receivers: one.receivers });
   }
-  if (intakes.length === 0) return { taken: 0, forgotten };
+  if (intakes.length === 0) return { ingested: 0, expired };
   const changed = [...touched].flatMap((subject) => transfers.get(subject) ?? []);
   await books.take({
     events: intakes.map(({ event }) => event),
@@ -73,7 +73,7 @@ export async function takeIn(
       directory,
     ),
   });
-  return { taken: intakes.length, forgotten };
+  return { ingested: intakes.length, expired };
 }
 
 /** Longest subject that is a key unchanged: an index of Postgres accepts no row beyond some 2,700 bytes. */
@@ -174,13 +174,13 @@ export async function snapshotsSince(
 
 async function readOne(
   subject: ReturnType<typeof asSubjectId>,
-  known: Known | undefined,
+  known: SubjectEntry | undefined,
   { subjects, registry, directory }: { subjects: SubjectStore; registry: Registry; directory: Directory },
 ): Promise<SnapshotSeen | null> {
   const snapshot = known?.snapshot ?? null;
   if (snapshot === null || snapshot.salvaged === true || phaseOf(snapshot.status) !== 'open') return null;
   const [lastEntry = null] = await subjects.entries.list([subject], { before: null, from: null, count: 1 });
-  const roots = (known?.claims ?? []).map(({ root }) => root);
+  const claimKeys = (known?.claims ?? []).map(({ key }) => key);
   const kind = eventKind(subject);
   const since = fundedAt(subject, snapshot);
   const event: Event = {
@@ -201,6 +201,6 @@ async function readOne(
       ...(known?.promised === null || known?.promised === undefined ? {} : { promised: known.promised }),
     },
   };
-  const rendered = renderEvent(event, roots, await registry.subscriptions(roots), directory);
+  const rendered = renderEvent(event, claimKeys, await registry.subscriptions(claimKeys), directory);
   return { observation: observationOf(rendered, event), entry: lastEntry ?? '0-0', receivers: [], lastEntry };
 }

@@ -15,7 +15,7 @@ export function rulesText({ closeAfterMs, checked }: DayRules): string {
 }
 
 /** Gives the current rules to the days that an older version closed: from here on they stay. */
-export async function keepRules(database: Database, rules: DayRules): Promise<void> {
+export async function storeRules(database: Database, rules: DayRules): Promise<void> {
   await database.write((sql) =>
     sql.run('UPDATE books_closed_days SET rules = ? WHERE rules IS NULL', [rulesText(rules)]),
   );

@@ -42,17 +42,18 @@ export function createChainReaders(
 
 function createReader(chain: CheckedChain, onCall: (call: EndpointCall) => void): ChainReader {
   const { chainId } = chain;
-  const asked = chain.endpoints.map((endpoint) => askedEndpoint(endpoint, { chain, onCall }));
+  const endpoints = chain.endpoints.map((endpoint) => endpointReader(endpoint, { chain, onCall }));
   return {
     chainId,
     endpoints: chain.endpoints.map(({ name }) => name),
     read: (txHash, { token = null, signal } = {}) =>
       Promise.all(
-        asked.map(({ read }) => read(txHash, { token, ...(signal === undefined ? {} : { signal }) })),
+        endpoints.map(({ read }) => read(txHash, { token, ...(signal === undefined ? {} : { signal }) })),
       ),
-    finalHead: async (endpoint) => (await asked.find(({ name }) => name === endpoint)?.finalHead()) ?? null,
+    finalHead: async (endpoint) =>
+      (await endpoints.find(({ name }) => name === endpoint)?.finalHead()) ?? null,
     close: async () => {
-      await Promise.all(asked.map(({ close }) => close()));
+      await Promise.all(endpoints.map(({ close }) => close()));
     },
   };
 }
@@ -64,7 +65,7 @@ type EndpointReader = {
   close(): Promise<void>;
 };
 
-function askedEndpoint(
+function endpointReader(
   config: ChainEndpoint,
   { chain, onCall }: { chain: CheckedChain; onCall: (call: EndpointCall) => void },
 ): EndpointReader {
@@ -73,9 +74,9 @@ function askedEndpoint(
   const source = sourceOf(endpoint, chain);
   const who = { endpoint: config.name, host: hostName(config, chain.endpoints) };
   // A shared request continues when its first caller gives up.
-  const identity = new Refreshed({ ask: () => identify(source, { endpoint, chainId }), forMs: IDENTITY_MS });
-  const head = new Refreshed({ ask: () => source.finalHead(), forMs: HEAD_MS });
-  const synced = new Refreshed({ ask: () => source.isSynced(), forMs: SYNCED_MS });
+  const identity = new Refreshed({ read: () => identify(source, { endpoint, chainId }), forMs: IDENTITY_MS });
+  const head = new Refreshed({ read: () => source.finalHead(), forMs: HEAD_MS });
+  const synced = new Refreshed({ read: () => source.isSynced(), forMs: SYNCED_MS });
   const readOnce = async (
     txHash: string,
     options: { token: string | null; signal?: AbortSignal },
@@ -115,9 +116,12 @@ async function identify(
   source: ChainSource,
   { endpoint, chainId }: { endpoint: RpcEndpoint; chainId: string },
 ): Promise<void> {
-  const said = await source.identity();
-  if (said === chainId) return;
-  throw endpoint.error('wrong-chain', `found an endpoint of chain ${said}, expected one of chain ${chainId}`);
+  const reported = await source.identity();
+  if (reported === chainId) return;
+  throw endpoint.error(
+    'wrong-chain',
+    `found an endpoint of chain ${reported}, expected one of chain ${chainId}`,
+  );
 }
 
 function sourceOf(endpoint: RpcEndpoint, { chainId, finality, fulfilments }: CheckedChain): ChainSource {

@@ -140,7 +140,7 @@ export class RpcEndpoint {
         ms: performance.now() - startedAt,
       });
     try {
-      const value = await this.#ask(question, signal);
+      const value = await this.#request(question, signal);
       report('ok');
       return value;
     } catch (error) {
@@ -159,7 +159,7 @@ export class RpcEndpoint {
     this.#thread.close();
   }
 
-  async #ask<Name extends ResultName>(
+  async #request<Name extends ResultName>(
     { method, params, result }: RpcCall<Name>,
     signal: AbortSignal | undefined,
   ): Promise<Result<Name>> {
@@ -226,10 +226,10 @@ export class RpcEndpoint {
     { code, message }: { code: number; message: string },
     retryAfterMs: number | null,
   ): EndpointError {
-    const said = `${this.name}: ${method}: error ${code}, ${this.#quote(message)}`;
-    if (!LIMIT_CODES.has(code)) return new EndpointError('error', said, code);
+    const reported = `${this.name}: ${method}: error ${code}, ${this.#quote(message)}`;
+    if (!LIMIT_CODES.has(code)) return new EndpointError('error', reported, code);
     this.#pace.pause(retryAfterMs ?? LIMIT_PAUSE_MS);
-    return new EndpointError('rate-limited', said, code);
+    return new EndpointError('rate-limited', reported, code);
   }
 
   /** Code of a failure below HTTP: the message would name the host. */

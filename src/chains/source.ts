@@ -37,28 +37,28 @@ export class BoundedMap<T> {
 
 /** A value that is requested again after a while. Callers meanwhile get the same value, or wait for the same answer. */
 export class Refreshed<T> {
-  readonly #ask: () => Promise<T>;
+  readonly #read: () => Promise<T>;
   readonly #forMs: number;
   #pending: Promise<T> | null = null;
-  #known: { value: T; askedAtMs: number } | null = null;
+  #known: { value: T; requestedAtMs: number } | null = null;
 
-  constructor({ ask, forMs }: { ask: () => Promise<T>; forMs: number }) {
-    this.#ask = ask;
+  constructor({ read, forMs }: { read: () => Promise<T>; forMs: number }) {
+    this.#read = read;
     this.#forMs = forMs;
   }
 
   async get(): Promise<T> {
     const known = this.#known;
-    if (known !== null && performance.now() - known.askedAtMs < this.#forMs) return known.value;
+    if (known !== null && performance.now() - known.requestedAtMs < this.#forMs) return known.value;
     this.#pending ??= this.#refresh();
     return this.#pending;
   }
 
   async #refresh(): Promise<T> {
-    const askedAtMs = performance.now();
+    const requestedAtMs = performance.now();
     try {
-      const value = await this.#ask();
-      this.#known = { value, askedAtMs };
+      const value = await this.#read();
+      this.#known = { value, requestedAtMs };
       return value;
     } finally {
       this.#pending = null;

@@ -50,14 +50,14 @@ export class ApiClient {
    * Makes a request of a route. Throws a ProblemReply when it is refused, a BadSettingError when the token is, and a
    * TryAgainError when no daemon answers.
    */
-  async ask<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T>(
+  async call<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T>(
     route: TypedRoute<P, Q, B, T>,
-    asked: RequestInput<P, Q, B> = {},
+    request: RequestInput<P, Q, B> = {},
   ): Promise<Reply<T>> {
     const signal = AbortSignal.timeout(
       route.timeoutMs === undefined ? ANSWER_MS : route.timeoutMs + MARGIN_MS,
     );
-    const response = await this.send(route, asked, { signal });
+    const response = await this.send(route, request, { signal });
     const raw = await jsonOf(response);
     const shape = route.answers[response.status];
     const read = shape?.schema.safeParse(raw);
@@ -69,7 +69,7 @@ export class ApiClient {
     );
   }
 
-  /** Makes a request and returns the unread answer. Throws as `ask` does. */
+  /** Makes a request and returns the unread answer. Throws as `call` does. */
   async send<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T>(
     { method, path, takesBody }: TypedRoute<P, Q, B, T>,
     { params, query, body }: RequestInput<P, Q, B>,

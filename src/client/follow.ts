@@ -41,7 +41,7 @@ export async function* followDaemon(
   const filter = { type: wanted.type, subject: wanted.subject };
   let cursor = wanted.cursor ?? null;
   if (cursor === null) {
-    const { body } = await client.ask(listEvents, {
+    const { body } = await client.call(listEvents, {
       query: { ...filter, since: wanted.since ?? '1ms', limit: 1 },
     });
     cursor = body.next ?? '';

@@ -17,7 +17,7 @@ import { openMailTransport } from '../notifiers/email/transport.ts';
 import { connectPostgres, secretsOfPostgresUrl, untilAborted } from '../notifiers/postgres/connection.ts';
 import { describePostgresError } from '../notifiers/postgres/postgres.ts';
 import { insertStatement, insertValues } from '../notifiers/postgres/table.ts';
-import { keptWithout } from '../notifiers/printable.ts';
+import { limiterWithout } from '../notifiers/printable.ts';
 import type { Secret } from '../secret.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { connect, disconnect, redisTimeMs, redisWords } from '../store/connection.ts';
@@ -45,8 +45,8 @@ const LIMIT_MS = 12_000;
 /** Runs a check for at most 12 s. */
 export async function runCheck({ name, probe, explain = failed }: LiveCheck): Promise<NamedOutcome> {
   const ending = new AbortController();
-  const asked = probe(ending.signal).catch(explain);
-  const found = await withTimeout(asked, LIMIT_MS);
+  const outcome = probe(ending.signal).catch(explain);
+  const found = await withTimeout(outcome, LIMIT_MS);
   ending.abort();
   return { name, ...(found ?? explain(new Error(`no whole answer within ${LIMIT_MS / 1_000} s`))) };
 }
@@ -89,7 +89,7 @@ function externalCheck(target: RedisTarget): LiveCheck {
       const redis = connect(target, { onTrouble: (words) => trouble.reject(new Error(words)) });
       signal.addEventListener('abort', () => redis.disconnect());
       try {
-        return await Promise.race([look(redis, passwordOf(target)), trouble.promise]);
+        return await Promise.race([probeRedis(redis, passwordOf(target)), trouble.promise]);
       } finally {
         await disconnect(redis);
       }
@@ -98,9 +98,9 @@ function externalCheck(target: RedisTarget): LiveCheck {
   };
 }
 
-async function look(redis: RedisClient, password: string | null): Promise<CheckOutcome> {
+async function probeRedis(redis: RedisClient, password: string | null): Promise<CheckOutcome> {
   const findings = await checkRedis(redis);
-  if (password !== null && !(await asksForPassword(redis, password))) {
+  if (password !== null && !(await requiresPassword(redis, password))) {
     const message =
       'found no password there, expected the one of the URL: whoever reaches it may read and change everything';
     findings.push({ fatal: true, message });
@@ -122,7 +122,7 @@ function passwordOf(target: RedisTarget): string | null {
 }
 
 /** A Redis without a password accepts any password, and the driver reports nothing. */
-async function asksForPassword(redis: RedisClient, password: string): Promise<boolean> {
+async function requiresPassword(redis: RedisClient, password: string): Promise<boolean> {
   try {
     await redis.call('AUTH', password);
     return true;
@@ -196,7 +196,10 @@ export function smtpCheck({ smtp }: Config): LiveCheck {
         transport.close();
       }
     },
-    explain: (error) => ({ ok: false, detail: keptWithout(secretsOfSmtpUrl(url)).reason(messageOf(error)) }),
+    explain: (error) => ({
+      ok: false,
+      detail: limiterWithout(secretsOfSmtpUrl(url)).reason(messageOf(error)),
+    }),
   };
 }
 
@@ -240,7 +243,7 @@ function postgresCheck(receiver: PostgresReceiver): LiveCheck {
     },
     explain: (error) => ({
       ok: false,
-      detail: keptWithout(secretsOfPostgresUrl(url)).reason(describePostgresError(error, receiver)),
+      detail: limiterWithout(secretsOfPostgresUrl(url)).reason(describePostgresError(error, receiver)),
     }),
   };
 }
@@ -293,12 +296,12 @@ export function chainChecks(config: Config): LiveCheck[] {
   return config.checkedChains.flatMap((chain) =>
     chain.endpoints.map((endpoint) => ({
       name: `RPC endpoint ${endpoint.name} of ${chainName(chain.chainId, directory)}`,
-      probe: (signal) => askEndpoint(chain, endpoint, signal),
+      probe: (signal) => callEndpoint(chain, endpoint, signal),
     })),
   );
 }
 
-async function askEndpoint(
+async function callEndpoint(
   chain: CheckedChain,
   endpoint: ChainEndpoint,
   signal: AbortSignal,
@@ -307,10 +310,10 @@ async function askEndpoint(
   const reader = readers.get(chain.chainId);
   const nobodys = chainFamily(chain.chainId) === 'solana' ? NOBODYS_SOLANA_TX : NOBODYS_EVM_TX;
   try {
-    const [reading] = (await reader?.read(nobodys, { signal })) ?? [];
-    if (reading === undefined) return { ok: false, detail: 'found no reader of this chain, expected one' };
-    if (reading.outcome === 'failed') return { ok: false, detail: reading.reason };
-    return { ok: true, detail: `is of this chain, ${finalityOf(reading)}${limitOf(chain)}` };
+    const [txState] = (await reader?.read(nobodys, { signal })) ?? [];
+    if (txState === undefined) return { ok: false, detail: 'found no reader of this chain, expected one' };
+    if (txState.outcome === 'failed') return { ok: false, detail: txState.reason };
+    return { ok: true, detail: `is of this chain, ${finalityOf(txState)}${limitOf(chain)}` };
   } finally {
     await reader?.close();
   }
@@ -323,10 +326,10 @@ function limitOf({ endpoints }: CheckedChain): string {
     : '; nothing is disputed without an endpoint on another host';
 }
 
-function finalityOf(reading: Exclude<TxState, { outcome: 'failed' }>): string {
-  if (reading.head === null) return 'where no block is final yet';
-  const { number, timestamp } = reading.head;
-  const isBehind = reading.outcome === 'absent' && !reading.isSynced;
+function finalityOf(txState: Exclude<TxState, { outcome: 'failed' }>): string {
+  if (txState.head === null) return 'where no block is final yet';
+  const { number, timestamp } = txState.head;
+  const isBehind = txState.outcome === 'absent' && !txState.isSynced;
   const at = new Date(timestamp * 1_000).toISOString().replace('.000', '');
   return `final up to block ${number} of ${at}${isBehind ? ', and still catching up' : ''}`;
 }

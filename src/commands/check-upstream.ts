@@ -133,9 +133,9 @@ function partnerChecks(config: Config): LiveCheck[] {
             dAppId: config.upstream.dAppId,
             directory: extendDirectory(config),
           };
-          const reading = await pollPartnerRoute(pricing, { route, nowMs: Date.now() }, signal);
-          if (reading.useless) throw reading.useless;
-          const quotes = readRoute(reading.records[0]?.raw ?? {})?.solvers ?? 0;
+          const response = await pollPartnerRoute(pricing, { route, nowMs: Date.now() }, signal);
+          if (response.useless) throw response.useless;
+          const quotes = readRoute(response.records[0]?.raw ?? {})?.solvers ?? 0;
           return {
             ok: true,
             detail: `answers; ${count(quotes, 'signed quote')} for the route ${route.name}`,

@@ -34,9 +34,9 @@ export function checkCommand(): Command {
 
 async function check(options: { config: string; live?: true }): Promise<void> {
   const config = await loadConfig(resolve(options.config), process.env);
-  const say = (line: string): void => void process.stdout.write(`${line}\n`);
-  say(`${printableLine(options.config)}: ok, ${describe(config)}`);
-  for (const warning of config.warnings) say(`warning: ${printableLine(renderProblem(warning))}`);
+  const writeLine = (line: string): void => void process.stdout.write(`${line}\n`);
+  writeLine(`${printableLine(options.config)}: ok, ${describe(config)}`);
+  for (const warning of config.warnings) writeLine(`warning: ${printableLine(renderProblem(warning))}`);
   if (!options.live) return;
   const checks = [
     ...upstreamChecks(config),
@@ -55,7 +55,7 @@ async function check(options: { config: string; live?: true }): Promise<void> {
   }));
   const width = Math.max(...findings.map((finding) => finding.name.length));
   for (const { name, ok, detail } of findings)
-    say(`${ok ? 'ok    ' : 'FAILED'}  ${name.padEnd(width)}  ${detail}`);
+    writeLine(`${ok ? 'ok    ' : 'FAILED'}  ${name.padEnd(width)}  ${detail}`);
   if (findings.some((finding) => !finding.ok)) process.exitCode = EXIT.tryAgain;
   if (findings.some((finding) => finding.refused === true)) process.exitCode = EXIT.badConfig;
 }

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type AddressOptions, daemonAddress } from '../client/address.ts';
 import { ApiClient } from '../client/api-client.ts';
 import { CONFIG_DEFAULT } from '../config/file/load.ts';
-import { MOMENT_EXPECTED, parseMoment } from '../operations/moment.ts';
+import { MOMENT_EXPECTED, parseTime } from '../operations/moment.ts';
 
 /** Options of a command that sends a request to a running daemon. */
 export type DaemonOptions = AddressOptions & { json?: true };
@@ -32,11 +32,11 @@ export async function clientOf(options: DaemonOptions): Promise<ApiClient> {
 
 /** Prints an answer as JSON where the options request it, else as text. */
 export function print(options: DaemonOptions, answer: { raw: unknown; text: () => string }): void {
-  say(options.json === true ? JSON.stringify(answer.raw, null, 2) : answer.text());
+  writeLine(options.json === true ? JSON.stringify(answer.raw, null, 2) : answer.text());
 }
 
 /** Prints lines to stdout. */
-export function say(text: string): void {
+export function writeLine(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
@@ -66,13 +66,13 @@ export async function pagesOf<T>(
   {
     most,
     from,
-    ask,
-  }: { most: number; from?: string; ask: (limit: number, cursor?: string) => Promise<ItemPage<T>> },
+    fetchPage,
+  }: { most: number; from?: string; fetchPage: (limit: number, cursor?: string) => Promise<ItemPage<T>> },
 ): Promise<{ items: T[]; next: string | null }> {
   const items: T[] = [];
   let next: string | null = from ?? null;
   do {
-    const page: ItemPage<T> = await ask(Math.min(most, limit - items.length), next ?? undefined);
+    const page: ItemPage<T> = await fetchPage(Math.min(most, limit - items.length), next ?? undefined);
     items.push(...page.items);
     next = page.next;
   } while (next !== null && items.length < limit);
@@ -81,13 +81,13 @@ export async function pagesOf<T>(
 
 /** Reads a stream to its end, as text. */
 export async function textOf(stream: AsyncIterable<Buffer>): Promise<string> {
-  const parts: Buffer[] = [];
-  for await (const part of stream) parts.push(part);
-  return Buffer.concat(parts).toString('utf8');
+  const chunks: Buffer[] = [];
+  for await (const part of stream) chunks.push(part);
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** Checks a time from the command line; the daemon evaluates it by its own clock. */
-export function moment(text: string): string {
-  if (parseMoment(text) === null) throw new InvalidArgumentError(`expected ${MOMENT_EXPECTED}`);
+export function timeArg(text: string): string {
+  if (parseTime(text) === null) throw new InvalidArgumentError(`expected ${MOMENT_EXPECTED}`);
   return text;
 }

@@ -23,7 +23,7 @@ const REDIS_TIMEOUT_MS = 10_000;
  */
 export async function withDeliveries<T>(
   file: string,
-  use: (parts: OperationContext) => Promise<T>,
+  use: (deps: OperationContext) => Promise<T>,
 ): Promise<T> {
   const config = await loadConfig(resolve(file), process.env);
   const target = parseRedisUrl(config.redis.url?.reveal() ?? '') ?? (await findEmbedded(config.dataDir));
@@ -49,7 +49,7 @@ export async function withDeliveries<T>(
       keys,
       file: new SeenFile(config.dataDir, config.redis.prefix),
       onRestored: () => undefined,
-      onLooked: () => undefined,
+      onChecked: () => undefined,
       onFile: () => undefined,
     });
     return await use(

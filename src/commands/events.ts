@@ -9,12 +9,12 @@ import {
   clientOf,
   count,
   type DaemonOptions,
-  moment,
   pagesOf,
   print,
   remark,
-  say,
+  timeArg,
   withDaemon,
+  writeLine,
 } from './daemon.ts';
 import { screenOf, tinted, utcTimeOfIso } from './table.ts';
 
@@ -37,9 +37,9 @@ export function eventsCommand(): Command {
       .option('--follow', 'print each event as it is made, until Ctrl-C; with --json a line each')
       .option('--type <glob...>', 'of these types, with * and a leading !')
       .option('--subject <id>', 'about this subject')
-      .option('--since <time>', 'from then on: a time like 2026-11-20T10:00:00Z, or a span like 2h', moment)
+      .option('--since <time>', 'from then on: a time like 2026-11-20T10:00:00Z, or a span like 2h', timeArg)
       .addOption(
-        new Option('--until <time>', 'up to then, in the same way').argParser(moment).conflicts('follow'),
+        new Option('--until <time>', 'up to then, in the same way').argParser(timeArg).conflicts('follow'),
       )
       .addOption(
         new Option('--limit <number>', `how many, the newest ones (default: ${MOST})`)
@@ -54,8 +54,8 @@ async function list(options: EventsOptions): Promise<void> {
   const client = await clientOf(options);
   const { items, next } = await pagesOf(limit, {
     most: 500,
-    ask: async (most, after) => {
-      const { body } = await client.ask(listEvents, {
+    fetchPage: async (most, after) => {
+      const { body } = await client.call(listEvents, {
         query: { type, subject, since, until, order: 'newest', limit: most, after },
       });
       return { items: body.events, next: body.next };
@@ -76,7 +76,7 @@ async function follow(options: EventsOptions): Promise<void> {
   void signals.wait.then(() => stop.abort());
   const followed = followDaemon(client, options, { signal: stop.signal, ...connectionRemarks(client.url) });
   for await (const { event, raw } of followed)
-    say(options.json === true ? JSON.stringify(raw) : eventText(event));
+    writeLine(options.json === true ? JSON.stringify(raw) : eventText(event));
   signals.release();
 }
 

@@ -27,8 +27,8 @@ export async function findSubject(client: ApiClient, text: string): Promise<stri
   const query = /^[^=:]+=/.test(text) ? { metadata: [text] } : { mentions: text };
   const { items } = await pagesOf(MOST_NAMED + 1, {
     most: 200,
-    ask: async (limit, cursor) => {
-      const { body } = await client.ask(listWatched, { query: { ...query, limit, cursor } });
+    fetchPage: async (limit, cursor) => {
+      const { body } = await client.call(listWatched, { query: { ...query, limit, cursor } });
       return { items: body.subjects.map(({ subject }) => subject), next: body.next };
     },
   });
@@ -60,7 +60,7 @@ function candidates(text: string): string[] {
 
 async function isWatched(client: ApiClient, subject: string): Promise<boolean> {
   try {
-    await client.ask(readSubject, { params: { subject }, query: { limit: 1 } });
+    await client.call(readSubject, { params: { subject }, query: { limit: 1 } });
     return true;
   } catch (error) {
     if (error instanceof ProblemReply && error.status === 404) return false;

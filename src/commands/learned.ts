@@ -1,12 +1,12 @@
 import { Command, Option } from 'commander';
 import { CONFIG_DEFAULT } from '../config/file/load.ts';
 import type { Corridor } from '../domain/cadence/corridors.ts';
-import { forgetLearned, type Learned, readLearned } from '../operations/learned.ts';
+import { type Learned, readLearned, removeLearned } from '../operations/learned.ts';
 import type { OperationContext } from '../operations/operation.ts';
 import { listQuarantined, replayQuarantined } from '../operations/undelivered.ts';
-import { forgetAllLearned, readAllLearned } from '../server/api/routes/learned.ts';
+import { readAllLearned, removeAllLearned } from '../server/api/routes/learned.ts';
 import { listOfQuarantine, replayOfQuarantine } from '../server/api/routes/undelivered.ts';
-import { clientOf, type DaemonOptions, isRemote, print, say, withDaemon } from './daemon.ts';
+import { clientOf, type DaemonOptions, isRemote, print, withDaemon, writeLine } from './daemon.ts';
 import { unlessRelayed, withDeliveries } from './deliveries-of.ts';
 import { table, utcTimeOfIso } from './table.ts';
 
@@ -31,24 +31,24 @@ export function learnedCommand(): Command {
 async function learned(options: LearnedOptions): Promise<void> {
   const { reset } = options;
   if (reset !== undefined) {
-    const gone = await forget(options, reset === true ? null : reset);
-    return say(`forgot ${gone} ${gone === 1 ? 'entry' : 'entries'}`);
+    const gone = await remove(options, reset === true ? null : reset);
+    return writeLine(`forgot ${gone} ${gone === 1 ? 'entry' : 'entries'}`);
   }
   const raw = isRemote(options)
-    ? (await (await clientOf(options)).ask(readAllLearned)).body
+    ? (await (await clientOf(options)).call(readAllLearned)).body
     : await locally(options, readLearned);
   print(options, { raw, text: () => textOf(raw) });
 }
 
-async function forget(options: LearnedOptions, route: string | null): Promise<number> {
-  if (!isRemote(options)) return locally(options, (parts) => forgetLearned(route, parts));
+async function remove(options: LearnedOptions, route: string | null): Promise<number> {
+  if (!isRemote(options)) return locally(options, (deps) => removeLearned(route, deps));
   const query = route === null ? {} : { route };
-  return (await (await clientOf(options)).ask(forgetAllLearned, { query })).body.forgotten;
+  return (await (await clientOf(options)).call(removeAllLearned, { query })).body.forgotten;
 }
 
 async function locally<T>(
   { config }: LearnedOptions,
-  use: (parts: OperationContext) => Promise<T>,
+  use: (deps: OperationContext) => Promise<T>,
 ): Promise<T> {
   return withDeliveries(config ?? CONFIG_DEFAULT, use);
 }
@@ -105,9 +105,9 @@ export function quarantineCommand(): Command {
 
 async function list(options: DaemonOptions): Promise<void> {
   const raw = isRemote(options)
-    ? (await (await clientOf(options)).ask(listOfQuarantine)).body
-    : await withDeliveries(options.config ?? CONFIG_DEFAULT, async (parts) => ({
-        entries: await listQuarantined(parts),
+    ? (await (await clientOf(options)).call(listOfQuarantine)).body
+    : await withDeliveries(options.config ?? CONFIG_DEFAULT, async (deps) => ({
+        entries: await listQuarantined(deps),
       }));
   const text = (): string => {
     if (raw.entries.length === 0) return 'nothing is quarantined';
@@ -125,10 +125,10 @@ async function list(options: DaemonOptions): Promise<void> {
 
 async function replay(options: DaemonOptions): Promise<void> {
   const { raw, remark } = isRemote(options)
-    ? { raw: (await (await clientOf(options)).ask(replayOfQuarantine)).body, remark: '' }
-    : await withDeliveries(options.config ?? CONFIG_DEFAULT, async (parts) => {
-        const done = await replayQuarantined(parts);
-        return { raw: done, remark: done.returned === 0 ? '' : await unlessRelayed(parts) };
+    ? { raw: (await (await clientOf(options)).call(replayOfQuarantine)).body, remark: '' }
+    : await withDeliveries(options.config ?? CONFIG_DEFAULT, async (deps) => {
+        const done = await replayQuarantined(deps);
+        return { raw: done, remark: done.returned === 0 ? '' : await unlessRelayed(deps) };
       });
   const text = () => `${raw.returned} of ${raw.quarantined} entries are back in the log${remark}`;
   print(options, { raw, text });

@@ -16,7 +16,7 @@ import { createNotifier } from '../notifiers/create-notifier.ts';
 import type { AttemptResult, Notifier } from '../notifiers/notifier.ts';
 import { Secret } from '../secret.ts';
 import { VERSION } from '../version.ts';
-import { clientOf, type DaemonOptions, moment, remark, say, withDaemon } from './daemon.ts';
+import { clientOf, type DaemonOptions, remark, timeArg, withDaemon, writeLine } from './daemon.ts';
 import { connectionRemarks, eventText } from './events.ts';
 import { screenOf, tinted } from './table.ts';
 
@@ -49,8 +49,8 @@ export class ListenState {
 
   /** Reads the file, or makes it with a new secret. When several make it at once, all get the secret of the first. */
   static async open(file: string): Promise<ListenState> {
-    const known = await readKept(file);
-    if (known !== null) return new ListenState(file, parseKept(STATE, known, file).secret);
+    const known = await readStored(file);
+    if (known !== null) return new ListenState(file, parseStored(STATE, known, file).secret);
     const part = await writePart(file, { secret: formatHmacSecret(randomBytes(KEY_BYTES)) });
     try {
       await link(part, file);
@@ -65,8 +65,8 @@ export class ListenState {
   /** Cursor behind the last forwarded event; null where nothing was forwarded. */
   async cursor(forwarding: Forwarded): Promise<string | null> {
     const file = this.#placeOf(forwarding);
-    const text = await readKept(file);
-    return text === null ? null : parseKept(PLACE, text, file).cursor;
+    const text = await readStored(file);
+    return text === null ? null : parseStored(PLACE, text, file).cursor;
   }
 
   async advance({ from, to, cursor }: z.infer<typeof PLACE>): Promise<void> {
@@ -92,14 +92,14 @@ async function writePart(file: string, content: object): Promise<string> {
   return part;
 }
 
-async function readKept(file: string): Promise<string | null> {
+async function readStored(file: string): Promise<string | null> {
   return readFile(file, 'utf8').catch((error: unknown) => {
     if (hasCode(error, 'ENOENT')) return null;
     throw error;
   });
 }
 
-function parseKept<T>(schema: z.ZodType<T>, text: string, file: string): T {
+function parseStored<T>(schema: z.ZodType<T>, text: string, file: string): T {
   try {
     return schema.parse(JSON.parse(text));
   } catch {
@@ -135,7 +135,7 @@ export function listenCommand(): Command {
       .option('--print-secret', 'print the secret that they are signed with, and end')
       .option('--type <glob...>', 'of these types, with * and a leading !')
       .option('--subject <id>', 'about this subject')
-      .option('--since <time>', 'from then on, in the place of where it ended last', moment)
+      .option('--since <time>', 'from then on, in the place of where it ended last', timeArg)
       .option(
         '--state <file>',
         'where secret and place are stored (default: intentwatch/listen.json in $XDG_STATE_HOME or ~/.local/state)',
@@ -143,7 +143,7 @@ export function listenCommand(): Command {
   ).action(async (options: ListenOptions) => {
     const state = await ListenState.open(options.state ?? listenFile(process.env));
     const secret = secretOf(process.env) ?? state.secret;
-    if (options.printSecret === true) say(secret.reveal());
+    if (options.printSecret === true) writeLine(secret.reveal());
     else {
       const target = targetOf(options.forwardTo);
       await forward({ client: await clientOf(options), state, secret, target }, options);
@@ -233,9 +233,9 @@ async function attempt(
 function show({ event, raw }: FollowedEvent, result: AttemptResult, { json }: ListenOptions): void {
   const { outcome, httpStatus, reason, answer, durationMs } = result;
   if (json === true) {
-    say(JSON.stringify({ event: raw, outcome, httpStatus, reason, answer, durationMs }));
+    writeLine(JSON.stringify({ event: raw, outcome, httpStatus, reason, answer, durationMs }));
     return;
   }
-  const said = `${reason}${answer === '' ? '' : `: ${answer}`} (${durationMs} ms)`;
-  say(`${eventText(event)}\n    ${tinted(outcome, screenOf())}  ${said}`);
+  const details = `${reason}${answer === '' ? '' : `: ${answer}`} (${durationMs} ms)`;
+  writeLine(`${eventText(event)}\n    ${tinted(outcome, screenOf())}  ${details}`);
 }

@@ -3,7 +3,7 @@ import type { QuoteVerdict } from '../domain/quotes/quote-signature.ts';
 import { chainName } from '../domain/transfers/chains.ts';
 import { describeAmount } from '../domain/transfers/money.ts';
 import { EXIT } from '../exit.ts';
-import { askAgain } from '../upstream/client/again.ts';
+import { retry } from '../upstream/client/again.ts';
 import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
 import { QuoteSigners } from '../upstream/client/quote-signers.ts';
 import type { OpenQuotes } from '../upstream/wire/open-quote.ts';
@@ -69,7 +69,7 @@ async function quote(options: QuoteOptions): Promise<void> {
   if (options.open) return openQuote(options);
   const request = quoteRequest(options);
   await withClient(await upstreamOf(options, process.env), async (client) => {
-    const { value } = await askAgain(() => client.quote(request));
+    const { value } = await retry(() => client.quote(request));
     if (options.json) return print(JSON.stringify(value.raw, null, 2));
     const signers = new QuoteSigners({ client });
     const quotes = value.quotes.some(({ id }) => id === value.id) ? value.quotes : [value, ...value.quotes];
@@ -162,7 +162,7 @@ async function openQuote(options: QuoteOptions): Promise<void> {
     throw new Error('found no --quotes-url and no upstream.quotesUrl, expected one of them');
   const client = new OpenQuotesClient({ quotesUrl, timeoutMs: OPEN_QUOTES_TIMEOUT_MS, proxy });
   try {
-    const { value } = await askAgain(() => client.exactIn(request));
+    const { value } = await retry(() => client.exactIn(request));
     print(
       options.json
         ? JSON.stringify({ data: value.quotes.map(({ raw }) => raw) }, null, 2)

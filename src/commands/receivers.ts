@@ -26,7 +26,7 @@ export function addedReceiverCommands(): Command[] {
       .argument('<file>', 'YAML or JSON as an item of `receivers`, with ${VAR} read here; - reads stdin'),
   ).action(async (file: string, options: DaemonOptions) => {
     const definition = await readDefinition(file);
-    const { body, raw } = await (await clientOf(options)).ask(addOneReceiver, { body: definition });
+    const { body, raw } = await (await clientOf(options)).call(addOneReceiver, { body: definition });
     print(options, { raw, text: () => `${body.name} gets events from now on` });
   });
   const remove = withDaemon(
@@ -34,7 +34,7 @@ export function addedReceiverCommands(): Command[] {
       .description('Remove a receiver that was made by add.')
       .argument('<name>', 'the receiver'),
   ).action(async (name: string, options: DaemonOptions) => {
-    const { raw } = await (await clientOf(options)).ask(removeOneReceiver, { params: { name } });
+    const { raw } = await (await clientOf(options)).call(removeOneReceiver, { params: { name } });
     print(options, { raw, text: () => `${name} gets nothing more` });
   });
   const rotate = withDaemon(
@@ -43,7 +43,7 @@ export function addedReceiverCommands(): Command[] {
       .argument('<name>', 'the receiver')
       .option('--overlap <span>', 'how long the secret before it signs as well (default: 1d)'),
   ).action(async (name: string, options: DaemonOptions & { overlap?: string }) => {
-    const { body, raw } = await (await clientOf(options)).ask(rotateOneSecret, {
+    const { body, raw } = await (await clientOf(options)).call(rotateOneSecret, {
       params: { name },
       body: { overlap: options.overlap },
     });
@@ -124,7 +124,7 @@ function named(
 }
 
 async function list(options: DaemonOptions): Promise<void> {
-  const { body, raw } = await (await clientOf(options)).ask(listOfReceivers);
+  const { body, raw } = await (await clientOf(options)).call(listOfReceivers);
   const { receivers } = body;
   print(options, {
     raw,
@@ -145,7 +145,7 @@ const HEAD = [
 ];
 
 async function show(name: string, options: DaemonOptions): Promise<void> {
-  const { body, raw } = await (await clientOf(options)).ask(readOneReceiver, { params: { name } });
+  const { body, raw } = await (await clientOf(options)).call(readOneReceiver, { params: { name } });
   print(options, { raw, text: () => table([HEAD, row(body)], { ...screenOf(), columns: 0 }) });
 }
 
@@ -176,20 +176,20 @@ function describeState({ state, failingSince, disabledAt, disabledBy, pausedAt }
 
 async function act(word: keyof typeof RECEIVER_ACTIONS, name: string, options: DaemonOptions): Promise<void> {
   const client = await clientOf(options);
-  let { body, raw } = await client.ask(RECEIVER_ACTIONS[word], { params: { name } });
+  let { body, raw } = await client.call(RECEIVER_ACTIONS[word], { params: { name } });
   const endMs = performance.now() + ENABLING_MS;
   while (body.state === 'enabling' && performance.now() < endMs) {
     await sleep(LOOK_EVERY_MS);
-    ({ body, raw } = await client.ask(readOneReceiver, { params: { name } }));
+    ({ body, raw } = await client.call(readOneReceiver, { params: { name } }));
   }
-  const said = `${name}: ${describeState(body)}`;
+  const text = `${name}: ${describeState(body)}`;
   const owed =
     body.backlog === 0 ? '' : `, ${body.backlog}${body.backlogIsMore ? ' or more' : ''} events wait`;
-  print(options, { raw, text: () => `${said}${owed}` });
+  print(options, { raw, text: () => `${text}${owed}` });
 }
 
 async function test(name: string, options: DaemonOptions): Promise<void> {
-  const { body, raw } = await (await clientOf(options)).ask(testOneReceiver, { params: { name } });
+  const { body, raw } = await (await clientOf(options)).call(testOneReceiver, { params: { name } });
   const { outcome, reason, answer, durationMs, event } = body;
   const rows = [
     ['OUTCOME', 'REASON', 'TOOK', 'EVENT', 'ANSWER'],

@@ -62,7 +62,7 @@ async function reportOf(options: ReconcileOptions): Promise<BooksReport> {
   checkOption('--zone', zone, readBooks.query.shape.zone);
   if (store === true) return storedReport(options, day);
   try {
-    const { body } = await (await clientOf(options)).ask(readBooks, { params: { day }, query: { zone } });
+    const { body } = await (await clientOf(options)).call(readBooks, { params: { day }, query: { zone } });
     return REPORT.parse(body);
   } catch (error) {
     // 1 states that a check has failed: an unavailable day differs from that.

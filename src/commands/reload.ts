@@ -24,7 +24,7 @@ function readDigest(text: string): string {
 
 async function run({ confirm, ...options }: ReloadOptions): Promise<void> {
   const client = await clientOf(options);
-  const { status, body, raw } = await client.ask(reload, { query: { confirm } }).catch((error: unknown) => {
+  const { status, body, raw } = await client.call(reload, { query: { confirm } }).catch((error: unknown) => {
     // Refused: the file is wrong, or another file was confirmed. A retry does not help.
     if (error instanceof ProblemReply && error.status === 409) throw new BadSettingError(error.message);
     throw error;

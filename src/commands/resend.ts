@@ -4,7 +4,7 @@ import type { ApiClient } from '../client/api-client.ts';
 import { EXIT, interrupted } from '../exit.ts';
 import { resendToReceiver } from '../server/api/routes/receivers.ts';
 import { readReplay, resendOfEvent, resendOfSubject } from '../server/api/routes/resend.ts';
-import { clientOf, type DaemonOptions, moment, remark, say, withDaemon } from './daemon.ts';
+import { clientOf, type DaemonOptions, remark, timeArg, withDaemon, writeLine } from './daemon.ts';
 import { findSubject } from './find-subject.ts';
 
 type ResendInput = DaemonOptions & {
@@ -27,14 +27,14 @@ export function resendCommand(): Command {
       .option(
         '--since <time>',
         'in the place of an id: from then on, a time like 2026-11-20T10:00:00Z or a span like 2h',
-        moment,
+        timeArg,
       )
-      .option('--until <time>', 'up to when, in the same way (default: the newest)', moment)
+      .option('--until <time>', 'up to when, in the same way (default: the newest)', timeArg)
       .addOption(new Option('--type <glob...>', 'with --since: only these types, with * and a leading !'))
       .option('--no-wait', 'do not wait until all are delivered'),
   ).action(async (id: string | undefined, options: ResendInput) => {
     const client = await clientOf(options);
-    const replays = await ask(client, id, options);
+    const replays = await requestResends(client, id, options);
     if (options.wait) await watch(client, replays, options);
     else show(options, { replays });
   });
@@ -43,63 +43,67 @@ export function resendCommand(): Command {
 /** `log`: span of the event log, where the events of a period are sent. */
 type Resend = { receiver: string; replay: string; log?: { from: string; until: string } | null };
 
-async function ask(client: ApiClient, id: string | undefined, options: ResendInput): Promise<Resend[]> {
+async function requestResends(
+  client: ApiClient,
+  id: string | undefined,
+  options: ResendInput,
+): Promise<Resend[]> {
   const { to: receivers, since, until, type: types } = options;
   if (id !== undefined) {
     if ([since, until, types].some((one) => one !== undefined))
       throw new Error('found an id with --since, --until or --type, expected one or the other');
     const body = { receivers };
     if (id.startsWith('evt_'))
-      return (await client.ask(resendOfEvent, { params: { id }, body })).body.replays;
+      return (await client.call(resendOfEvent, { params: { id }, body })).body.replays;
     const subject = await findSubject(client, id);
-    const { replays, leftOut } = (await client.ask(resendOfSubject, { params: { subject }, body })).body;
+    const { replays, leftOut } = (await client.call(resendOfSubject, { params: { subject }, body })).body;
     if (leftOut > 0)
       remark(`${leftOut} of its events are not sent: they have left the log, or stand before its newest 100`);
     return replays;
   }
   if (since === undefined || receivers === undefined)
     throw new Error('found no id, expected one, or --since and --to');
-  const asked: Resend[] = [];
+  const resends: Resend[] = [];
   for (const name of receivers) {
-    const { body } = await client.ask(resendToReceiver, { params: { name }, body: { since, until, types } });
-    asked.push(body);
+    const { body } = await client.call(resendToReceiver, { params: { name }, body: { since, until, types } });
+    resends.push(body);
   }
-  return asked;
+  return resends;
 }
 
 function show({ json }: ResendInput, { replays }: { replays: readonly Resend[] }): void {
-  if (json === true) say(JSON.stringify({ replays }, null, 2));
-  else for (const { receiver, replay } of replays) say(`replay ${replay} to ${receiver} was requested`);
+  if (json === true) writeLine(JSON.stringify({ replays }, null, 2));
+  else for (const { receiver, replay } of replays) writeLine(`replay ${replay} to ${receiver} was requested`);
 }
 
 /** Waits until all deliveries have ended. They continue without this command. */
-async function watch(client: ApiClient, asked: readonly Resend[], options: ResendInput): Promise<void> {
+async function watch(client: ApiClient, resends: readonly Resend[], options: ResendInput): Promise<void> {
   const stop = interrupted();
   let isStopped = false;
   void stop.wait.then(() => {
     isStopped = true;
   });
-  for (const { receiver, replay } of asked)
+  for (const { receiver, replay } of resends)
     remark(`replay ${replay} to ${receiver}: waiting for its end; Ctrl-C does not stop it`);
   const ended = [];
-  for (const { receiver, replay, log } of asked) {
-    let now = (await client.ask(readReplay, { params: { id: replay } })).body;
+  for (const { receiver, replay, log } of resends) {
+    let now = (await client.call(readReplay, { params: { id: replay } })).body;
     while (!now.ended && !isStopped) {
       await Promise.race([stop.wait, sleep(LOOK_EVERY_MS)]);
-      now = (await client.ask(readReplay, { params: { id: replay } })).body;
+      now = (await client.call(readReplay, { params: { id: replay } })).body;
     }
     ended.push(log === undefined ? now : { ...now, log });
     if (now.dead > 0) process.exitCode = EXIT.failed;
     if (options.json === true) continue;
     const { opened, delivered, dead } = now;
-    say(
+    writeLine(
       now.ended
         ? `${receiver}: ${opened} ${opened === 1 ? 'event' : 'events'} sent once more: ${delivered} delivered, ${dead} dead letters`
         : `${receiver}: ${opened} queued, ${delivered} delivered, ${dead} dead letters; it goes on by itself (replay ${replay})`,
     );
-    if (now.ended && opened === 0) say(nothingSelected(receiver, log));
+    if (now.ended && opened === 0) writeLine(nothingSelected(receiver, log));
   }
-  if (options.json === true) say(JSON.stringify({ replays: ended }, null, 2));
+  if (options.json === true) writeLine(JSON.stringify({ replays: ended }, null, 2));
   stop.release();
 }
 

@@ -3,7 +3,7 @@ import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { formatHmacSecret, formatKeyPair } from '../config/fields/signing-secret.ts';
 import { DEFAULT_TABLE, TABLE_NAME } from '../config/sections/postgres-receiver.ts';
 import { tableDefinition } from '../notifiers/postgres/table.ts';
-import { say } from './daemon.ts';
+import { writeLine } from './daemon.ts';
 
 const KEY_BYTES = 32;
 
@@ -161,7 +161,7 @@ export function completionCommand(load: () => Promise<Command[]>): Command {
     .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
     .action(async (shell: (typeof SHELLS)[number]) => {
       const loaded = await load();
-      say(
+      writeLine(
         completionScript(
           shell,
           loaded.flatMap((command) => wordsOf(command, [])),

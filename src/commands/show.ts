@@ -40,17 +40,17 @@ async function readShown(client: ApiClient, subject: string, limit: number): Pro
   const pages: SubjectDetails[] = [];
   const { items: timeline, next } = await pagesOf(limit, {
     most: MOST_EVENTS,
-    ask: async (most, after) => {
-      const { body } = await client.ask(readSubject, { params, query: { limit: most, after } });
+    fetchPage: async (most, after) => {
+      const { body } = await client.call(readSubject, { params, query: { limit: most, after } });
       pages.push(body);
       return { items: body.timeline, next: body.next };
     },
   });
   const { items: deliveries } = await pagesOf(Number.POSITIVE_INFINITY, {
     most: MOST_DELIVERIES,
-    ask: async (most, after) => {
+    fetchPage: async (most, after) => {
       const query = { limit: most, after, until: next ?? undefined };
-      const { body } = await client.ask(listDeliveriesOfSubject, { params, query });
+      const { body } = await client.call(listDeliveriesOfSubject, { params, query });
       return { items: body.deliveries, next: body.next };
     },
   });
@@ -82,8 +82,8 @@ function shownText(details: Shown, screen: Screen): string {
   const deliveries = Map.groupBy(details.deliveries, ({ event }) => event);
   const events = details.timeline
     .toReversed()
-    .flatMap((moment) =>
-      momentLines(moment, { deliveries: deliveries.get(moment.event) ?? [], own: subject, screen }),
+    .flatMap((entry) =>
+      entryLines(entry, { deliveries: deliveries.get(entry.event) ?? [], own: subject, screen }),
     );
   return [
     screen.colour('bold', line(subject)),
@@ -97,12 +97,12 @@ function shownText(details: Shown, screen: Screen): string {
 
 /** `verified on chain 8453 by own, other`, or the reason for its delay. */
 function checkLine({ state, because, chainId, readings, asked }: SubjectDetails['checks'][number]): string {
-  const said = readings.map(({ endpoint, outcome, reason }) =>
+  const responses = readings.map(({ endpoint, outcome, reason }) =>
     reason === undefined ? `${endpoint} ${outcome}` : `${endpoint} ${outcome} (${reason})`,
   );
   const why = because === null ? '' : `: ${because}`;
   const times = state === 'waiting' ? `, asked ${asked} ${asked === 1 ? 'time' : 'times'}` : '';
-  return `${state} on chain ${chainId}${why}${times}${said.length === 0 ? '' : `; ${said.join(', ')}`}`;
+  return `${state} on chain ${chainId}${why}${times}${responses.length === 0 ? '' : `; ${responses.join(', ')}`}`;
 }
 
 function nowOf({ underWay, overdue }: SubjectDetails): string {
@@ -137,11 +137,11 @@ function transactionsLine({ transfer }: SubjectDetails): string {
   return ends.flatMap((end) => end?.txUrl ?? end?.txHash ?? []).join(' ');
 }
 
-function momentLines(
-  moment: TimelineEntry,
+function entryLines(
+  entry: TimelineEntry,
   { deliveries, own, screen }: { deliveries: readonly SubjectDelivery[]; own: string; screen: Screen },
 ): string[] {
-  const { at, subject, type, sequence, status, changes, event } = moment;
+  const { at, subject, type, sequence, status, changes, event } = entry;
   const about = subject === own ? `#${sequence}` : `#${sequence} of ${subject}`;
   const what =
     changes.includes('status') || changes.length === 0 ? (status ?? '') : `changed: ${changes.join(', ')}`;
@@ -173,8 +173,8 @@ function deliveryLines(
   return [
     `    ${line(receiver).padEnd(width)}  ${remarks.join(', ')}`,
     ...lastAttempts.map(({ at, durationMs, reason, answer }) => {
-      const said = answer === '' || answer === reason ? '' : `: ${answer}`;
-      return `    ${' '.repeat(width)}    ${screen.colour('dim', utcTimeOfIso(at))}  ${line(`${reason}${said}`)} (${durationMs} ms)`;
+      const detail = answer === '' || answer === reason ? '' : `: ${answer}`;
+      return `    ${' '.repeat(width)}    ${screen.colour('dim', utcTimeOfIso(at))}  ${line(`${reason}${detail}`)} (${durationMs} ms)`;
     }),
   ];
 }

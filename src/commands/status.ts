@@ -3,7 +3,7 @@ import type { JsonObject } from '../domain/json.ts';
 import { chainName } from '../domain/transfers/chains.ts';
 import { describeAmount } from '../domain/transfers/money.ts';
 import { readTransfer } from '../domain/transfers/transfer.ts';
-import { askAgain } from '../upstream/client/again.ts';
+import { retry } from '../upstream/client/again.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
 import type { StatusPage, StatusQuery, StatusRecord } from '../upstream/wire/status-page.ts';
 import { type ConnectionOptions, upstreamOf, withClient, withConnection } from './connection.ts';
@@ -41,7 +41,9 @@ function pageSize(text: string): number {
 
 async function status(options: StatusOptions): Promise<void> {
   const queries = queriesOf(options);
-  const page = await withClient(await upstreamOf(options, process.env), (client) => lookUp(client, queries));
+  const page = await withClient(await upstreamOf(options, process.env), (client) =>
+    fetchStatus(client, queries),
+  );
   process.stdout.write(options.json ? renderJson(page) : renderTable(page));
 }
 
@@ -72,10 +74,10 @@ function queriesOf(options: StatusOptions): StatusQuery[] {
   return tx === undefined ? [] : [{ sourceTxHash: tx }, { destinationTxHash: tx }];
 }
 
-async function lookUp(client: UpstreamClient, queries: StatusQuery[]): Promise<StatusPage> {
+async function fetchStatus(client: UpstreamClient, queries: StatusQuery[]): Promise<StatusPage> {
   let page: StatusPage = { records: [], unreadable: [], nextCursor: null };
   for (const query of queries) {
-    page = (await askAgain(() => client.status(query))).value;
+    page = (await retry(() => client.status(query))).value;
     if (page.records.some((record) => record.status !== 'unknown')) break;
   }
   return page;

@@ -45,7 +45,7 @@ export function trackCommand(): Command {
       );
     }
     const client = await clientOf(options);
-    const { body, raw } = await client.ask(track, {
+    const { body, raw } = await client.call(track, {
       body: {
         ...(quote === undefined ? { kind: known, id } : { quote: await readQuote(quote) }),
         endpoint,
@@ -85,7 +85,7 @@ export function untrackCommand(): Command {
   ).action(async (id: string, options: DaemonOptions) => {
     const client = await clientOf(options);
     const subject = await findSubject(client, id);
-    const { raw } = await client.ask(untrack, { params: { subject } });
+    const { raw } = await client.call(untrack, { params: { subject } });
     print(options, { raw, text: () => `${subject} is not tracked any more` });
   });
 }
@@ -99,7 +99,7 @@ export function recheckCommand(): Command {
   ).action(async (id: string, options: DaemonOptions) => {
     const client = await clientOf(options);
     const subject = await findSubject(client, id);
-    const { raw } = await client.ask(recheckSubject, { params: { subject } });
+    const { raw } = await client.call(recheckSubject, { params: { subject } });
     print(options, { raw, text: () => `${subject} is polled next` });
   });
 }
@@ -148,8 +148,8 @@ export function listCommand(): Command {
     const { items, next } = await pagesOf(limit, {
       most: 200,
       ...(cursor === undefined ? {} : { from: cursor }),
-      ask: async (most, from) => {
-        const { body } = await client.ask(listWatched, { query: { ...filter, limit: most, cursor: from } });
+      fetchPage: async (most, from) => {
+        const { body } = await client.call(listWatched, { query: { ...filter, limit: most, cursor: from } });
         return { items: body.subjects, next: body.next };
       },
     });

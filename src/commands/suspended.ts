@@ -21,8 +21,8 @@ export function suspendedCommand(): Command {
       dropped === true
         ? await pagesOf(limit, {
             ...page,
-            ask: async (most, cursor) => {
-              const { body } = await client.ask(listOfDropped, { query: { limit: most, cursor } });
+            fetchPage: async (most, cursor) => {
+              const { body } = await client.call(listOfDropped, { query: { limit: most, cursor } });
               return { items: body.dropped, next: body.next };
             },
           }).then((found) => {
@@ -34,8 +34,8 @@ export function suspendedCommand(): Command {
           })
         : await pagesOf(limit, {
             ...page,
-            ask: async (most, cursor) => {
-              const { body } = await client.ask(listOfSuspended, { query: { limit: most, cursor } });
+            fetchPage: async (most, cursor) => {
+              const { body } = await client.call(listOfSuspended, { query: { limit: most, cursor } });
               return { items: body.suspended, next: body.next };
             },
           }).then((found) => {
@@ -85,7 +85,7 @@ export function removeCommand(): Command {
       .argument('<id>', 'the id of a subject, an address or hash, or the name of a subscription'),
   ).action(async (id: string, options: DaemonOptions) => {
     const client = await clientOf(options);
-    const { body, raw } = await client.ask(removeOfSuspended, { body: { id } });
+    const { body, raw } = await client.call(removeOfSuspended, { body: { id } });
     const { subjects, events } = body;
     print(options, { raw, text: () => `subjects removed: ${subjects}, events dropped: ${events}` });
   });

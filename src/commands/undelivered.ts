@@ -3,7 +3,16 @@ import type { ApiClient } from '../client/api-client.ts';
 import type { Undelivered, Unmatched } from '../operations/undelivered.ts';
 import { retryOfReceiver } from '../server/api/routes/receivers.ts';
 import { listOfUndelivered, listOfUnmatched } from '../server/api/routes/undelivered.ts';
-import { clientOf, count, type DaemonOptions, moment, pagesOf, print, remark, withDaemon } from './daemon.ts';
+import {
+  clientOf,
+  count,
+  type DaemonOptions,
+  pagesOf,
+  print,
+  remark,
+  timeArg,
+  withDaemon,
+} from './daemon.ts';
 import { screenOf, table, utcTimeOfIso } from './table.ts';
 
 type UndeliveredOptions = DaemonOptions & {
@@ -35,8 +44,8 @@ export function undeliveredCommand(): Command {
     const { items, next } = await pagesOf(limit, {
       most: 200,
       ...(cursor === undefined ? {} : { from: cursor }),
-      ask: async (most, from) => {
-        const { body } = await client.ask(listOfUndelivered, {
+      fetchPage: async (most, from) => {
+        const { body } = await client.call(listOfUndelivered, {
           query: { receiver: receivers, state, type, subject, limit: most, cursor: from },
         });
         return { items: body.undelivered, next: body.next };
@@ -69,8 +78,8 @@ async function unmatchedOf(
 ): Promise<{ items: Unmatched[]; next: string | null }> {
   return pagesOf(limit, {
     most: 200,
-    ask: async (most, from) => {
-      const { body } = await client.ask(listOfUnmatched, { query: { limit: most, cursor: from } });
+    fetchPage: async (most, from) => {
+      const { body } = await client.call(listOfUnmatched, { query: { limit: most, cursor: from } });
       return { items: body.unmatched, next: body.next };
     },
   });
@@ -154,9 +163,9 @@ export function retryCommand(): Command {
       .option(
         '--since <time>',
         'of events from then on: a time like 2026-11-20T10:00:00Z, or a span like 2h',
-        moment,
+        timeArg,
       )
-      .option('--until <time>', 'of events up to then, in the same way', moment)
+      .option('--until <time>', 'of events up to then, in the same way', timeArg)
       .option('--type <glob...>', 'of these types, with * and a leading !')
       .option('--status <code...>', 'whose last answer was one of these: an HTTP or SMTP code, or "none"'),
   ).action(async (receiver: string, events: string[], options: RetryOptions) => {
@@ -167,7 +176,7 @@ export function retryCommand(): Command {
       throw new Error(`found ${ways === 0 ? 'none' : 'several'} of events, --all and filters, expected one`);
     }
     const client = await clientOf(options);
-    const { body, raw } = await client.ask(retryOfReceiver, {
+    const { body, raw } = await client.call(retryOfReceiver, {
       params: { name: receiver },
       body: { events: events.length === 0 ? undefined : events, since, until, types, statuses },
     });

@@ -21,8 +21,8 @@ import { printableLine } from '../notifiers/printable.ts';
 import type { OperationContext } from '../operations/operation.ts';
 import { fundingOf } from '../queues/checks/run-check.ts';
 import { readSubject } from '../server/api/routes/subjects.ts';
-import { NOTHING_KNOWN } from '../store/subjects.ts';
-import { askAgain } from '../upstream/client/again.ts';
+import { UNSEEN_SUBJECT } from '../store/subjects.ts';
+import { retry } from '../upstream/client/again.ts';
 import type { StatusQuery } from '../upstream/wire/status-page.ts';
 import { withClient } from './connection.ts';
 import type { DaemonOptions } from './daemon.ts';
@@ -45,11 +45,11 @@ export async function findTransfer(
   id: string,
   { options, config }: { options: DaemonOptions; config: Config },
 ): Promise<FoundTransfer> {
-  return (await keptTransfer(id, { options, config })) ?? (await askedTransfer(id, config));
+  return (await storedTransfer(id, { options, config })) ?? (await requestTransfer(id, config));
 }
 
 /** Null where no daemon answers, or it does not watch the transfer. */
-async function keptTransfer(
+async function storedTransfer(
   id: string,
   { options, config }: { options: DaemonOptions; config: Config },
 ): Promise<FoundTransfer | null> {
@@ -57,7 +57,7 @@ async function keptTransfer(
   try {
     const client = new ApiClient(await daemonAddress(options, process.env));
     const subject = await findSubject(client, id);
-    const { body } = await client.ask(readSubject, { params: { subject }, query: { limit: 1 } });
+    const { body } = await client.call(readSubject, { params: { subject }, query: { limit: 1 } });
     const { record, transfer, subscriptions } = body;
     if (record === null) return null;
     const quoted = transfer?.quote === undefined ? undefined : transfer.recipient;
@@ -84,7 +84,7 @@ async function keptTransfer(
   }
 }
 
-async function askedTransfer(id: string, config: Config): Promise<FoundTransfer> {
+async function requestTransfer(id: string, config: Config): Promise<FoundTransfer> {
   const hash = parseSubjectId(id)?.kind === 'intent' ? id.slice('intent:'.length) : id;
   const named = JSON.stringify(printableLine(id, 120));
   if (!/^[0-9A-Za-z]{40,100}$/.test(hash)) {
@@ -95,7 +95,7 @@ async function askedTransfer(id: string, config: Config): Promise<FoundTransfer>
   const queries: StatusQuery[] = [{ intentHash: hash }, { destinationTxHash: hash }, { sourceTxHash: hash }];
   return withClient(config.upstream, async (client) => {
     for (const query of queries) {
-      const { records } = (await askAgain(() => client.status(query))).value;
+      const { records } = (await retry(() => client.status(query))).value;
       for (const record of records) {
         const subject = record.status === 'unknown' ? null : subjectOfRecord(record);
         if (subject === null || parseSubjectId(subject)?.kind !== 'intent') continue;
@@ -167,18 +167,18 @@ export const VERIFIED_PAYMENTS = z.object({
 });
 
 /** The daemon's knowledge beside a statement: logs that proved other transfers, and the funding of its own. */
-type KnownBeside = { claimOn(index: number): LogClaim | null; funding: Funding; rememberedMs: number };
+type ClaimContext = { claimOn(index: number): LogClaim | null; funding: Funding; rememberedMs: number };
 
-const NOTHING_BESIDE: KnownBeside = { claimOn: () => null, funding: null, rememberedMs: 0 };
+const NOTHING_BESIDE: ClaimContext = { claimOn: () => null, funding: null, rememberedMs: 0 };
 
 /** Reads the use of the statements' logs from the config's Redis, in order. Without an answer, nothing is known. */
-export async function lookBeside(
+export async function readBeside(
   statements: readonly Statement[],
   file: string,
-): Promise<{ otherTransfers: z.infer<typeof OTHER_TRANSFERS>; beside: (index: number) => KnownBeside }> {
+): Promise<{ otherTransfers: z.infer<typeof OTHER_TRANSFERS>; beside: (index: number) => ClaimContext }> {
   try {
-    const known = await withDeliveries(file, (parts) =>
-      Promise.all(statements.map((statement) => knownBeside(statement, parts))),
+    const known = await withDeliveries(file, (deps) =>
+      Promise.all(statements.map((statement) => claimContext(statement, deps))),
     );
     return { otherTransfers: { looked: true }, beside: (index) => known[index] ?? NOTHING_BESIDE };
   } catch (error) {
@@ -187,13 +187,13 @@ export async function lookBeside(
   }
 }
 
-async function knownBeside(statement: Statement, { stores }: OperationContext): Promise<KnownBeside> {
-  const [known = NOTHING_KNOWN] = await stores.subjects.peek([statement.subject]);
+async function claimContext(statement: Statement, { stores }: OperationContext): Promise<ClaimContext> {
+  const [known = UNSEEN_SUBJECT] = await stores.subjects.peek([statement.subject]);
   const [claims, funding]: [Map<number, LogClaim>, Funding] = await Promise.all([
     stores.checks.claimsOn(statement),
     fundingOf(statement, known, stores.checks),
   ]);
-  return { claimOn: (index) => claims.get(index) ?? null, funding, rememberedMs: stores.checks.keptMs };
+  return { claimOn: (index) => claims.get(index) ?? null, funding, rememberedMs: stores.checks.retentionMs };
 }
 
 /** A payment and its verdict; `readings` is null where the config has no endpoints of its chain. */
@@ -211,7 +211,7 @@ export async function checkPayment(
     readers: ReadonlyMap<string, ChainReader>;
     config: Config;
     statedAtMs: number | null;
-    beside: KnownBeside;
+    beside: ClaimContext;
   },
 ): Promise<CheckedPayment> {
   const { chainId, txHash, token } = statement;

@@ -19,7 +19,7 @@ import {
   checkPayment,
   type FoundTransfer,
   findTransfer,
-  lookBeside,
+  readBeside,
   VERIFIED_PAYMENTS,
 } from './verified-payment.ts';
 
@@ -60,7 +60,7 @@ export function verifiedText({
   calls,
   directory,
 }: AllChecked & { found: FoundTransfer; directory: Directory }): string {
-  const asked = Object.entries(calls).map(([name, count]) => `${name} ${count}`);
+  const counts = Object.entries(calls).map(([name, count]) => `${name} ${count}`);
   return [
     `${line(found.subject)}, as the ${found.reportedBy} tells it`,
     ...(payments.length === 0
@@ -70,7 +70,7 @@ export function verifiedText({
     otherTransfers.looked
       ? 'other transfers: looked at, in the Redis of the config'
       : line(`other transfers: NOT LOOKED AT, a log may have proved another one (${otherTransfers.reason})`),
-    `calls: ${asked.length === 0 ? 'none' : asked.join(', ')}`,
+    `calls: ${counts.length === 0 ? 'none' : counts.join(', ')}`,
   ].join('\n');
 }
 
@@ -85,7 +85,7 @@ function paymentLines({ statement, verdict, readings }: CheckedPayment, director
       'moved',
       moveText(move, { chainId, directory }),
     ]),
-    ...(readings ?? []).map((reading): [string, string] => [reading.endpoint, readingText(reading)]),
+    ...(readings ?? []).map((txState): [string, string] => [txState.endpoint, stateText(txState)]),
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
   return [
@@ -127,17 +127,17 @@ function moveText(
   return `${describeAmount({ amount, token, chainId }, directory)}${sender} to ${to} (${from === null ? 'account' : 'log'} ${index})`;
 }
 
-function readingText(reading: TxState): string {
-  switch (reading.outcome) {
+function stateText(txState: TxState): string {
+  switch (txState.outcome) {
     case 'found': {
-      const { block, head, isFinal, succeeded } = reading;
+      const { block, head, isFinal, succeeded } = txState;
       const final = isFinal ? 'final' : `not final: that is block ${head.number}`;
       return `block ${block.number} of ${utcTime(block.timestamp)}, ${succeeded ? 'succeeded' : 'failed'}, ${final}`;
     }
     case 'absent':
-      return `does not have it${reading.head === null ? '' : `; final is block ${reading.head.number} of ${utcTime(reading.head.timestamp)}`}`;
+      return `does not have it${txState.head === null ? '' : `; final is block ${txState.head.number} of ${utcTime(txState.head.timestamp)}`}`;
     case 'failed':
-      return reading.reason;
+      return txState.reason;
   }
 }
 
@@ -163,7 +163,7 @@ export function verifyCommand(): Command {
       ),
   )
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? EXIT.done : EXIT.usage))
-    .action(verifyOrSay);
+    .action(verifyOrReport);
 }
 
 function recipient(text: string, before: readonly string[] = []): string[] {
@@ -173,7 +173,7 @@ function recipient(text: string, before: readonly string[] = []): string[] {
 }
 
 /** Other errors do not exit with 1, which states that the chain disputes the transfer. */
-async function verifyOrSay(id: string, options: VerifyOptions): Promise<void> {
+async function verifyOrReport(id: string, options: VerifyOptions): Promise<void> {
   try {
     await verify(id, options);
   } catch (error) {
@@ -218,7 +218,7 @@ async function checkAll(
   try {
     const known = { recipients: recipients.length > 0 ? recipients : quoted };
     const statements = statementsOf({ subject, record }, known);
-    const { otherTransfers, beside } = await lookBeside(statements, config.file);
+    const { otherTransfers, beside } = await readBeside(statements, config.file);
     const payments = await Promise.all(
       statements.map((statement, index) =>
         checkPayment(statement, { readers, config, statedAtMs, beside: beside(index) }),
@@ -232,8 +232,8 @@ async function checkAll(
 
 /** Chains without endpoints were not checked; all checked payments must be verified. */
 function outcomeOf(payments: readonly CheckedPayment[]): keyof typeof EXIT_OF {
-  const asked = payments.filter(({ readings }) => readings !== null);
-  if (asked.some(({ verdict }) => verdict.outcome === 'disputed')) return 'disputed';
-  const isVerified = asked.length > 0 && asked.every(({ verdict }) => verdict.outcome === 'verified');
+  const checked = payments.filter(({ readings }) => readings !== null);
+  if (checked.some(({ verdict }) => verdict.outcome === 'disputed')) return 'disputed';
+  const isVerified = checked.length > 0 && checked.every(({ verdict }) => verdict.outcome === 'verified');
   return isVerified ? 'verified' : 'not reported';
 }

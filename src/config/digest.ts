@@ -43,8 +43,8 @@ function withoutSecrets(value: unknown): JsonValue | undefined {
   if (Array.isArray(value)) return value.flatMap((item) => withoutSecrets(item) ?? []);
   if (typeof value === 'object' && value !== null) {
     const members = Object.entries(value).flatMap(([key, inner]) => {
-      const kept = withoutSecrets(inner);
-      return kept === undefined ? [] : [[key, kept] as const];
+      const remaining = withoutSecrets(inner);
+      return remaining === undefined ? [] : [[key, remaining] as const];
     });
     return Object.fromEntries(members);
   }

@@ -17,20 +17,20 @@ type AddedReceiversDeps = {
 
 /** Receivers that any process added through the API. They are read from Redis, and read again when they change. */
 export class AddedReceivers {
-  readonly #parts: AddedReceiversDeps;
+  readonly #deps: AddedReceiversDeps;
   #version: string | null = null;
   #definitions = new Map<string, string>();
   #leftOut: ReadonlyMap<string, string> = new Map();
   #timer: NodeJS.Timeout | undefined;
   #closing = false;
 
-  constructor(parts: AddedReceiversDeps) {
-    this.#parts = parts;
+  constructor(deps: AddedReceiversDeps) {
+    this.#deps = deps;
   }
 
   /** Reads them, if they have changed. Returns true when they have. */
   async load(): Promise<boolean> {
-    const { store, log } = this.#parts;
+    const { store, log } = this.#deps;
     const version = await store.version();
     if (version === this.#version) return false;
     const before = this.#definitions.size;
@@ -60,7 +60,7 @@ export class AddedReceivers {
   }
 
   #read(name: string, encrypted: string, rules: AddedReceiverRules): Receiver | string {
-    const { encryption } = this.#parts;
+    const { encryption } = this.#deps;
     const definition = encryption === null ? null : openDefinition(name, encrypted, encryption);
     if (definition === null) return 'it was made with another server.secretsKey';
     const receiver = readAddedReceiver(definition, rules);
@@ -70,7 +70,7 @@ export class AddedReceivers {
   report(leftOut: ReadonlyMap<string, string>): void {
     for (const [receiver, reason] of leftOut) {
       if (this.#leftOut.get(receiver) !== reason)
-        this.#parts.log.warn({ receiver, reason }, 'receiver.left_out');
+        this.#deps.log.warn({ receiver, reason }, 'receiver.left_out');
     }
     this.#leftOut = leftOut;
   }
@@ -85,12 +85,12 @@ export class AddedReceivers {
 
   start(): void {
     if (this.#closing) return;
-    this.#timer = setTimeout(() => void this.#look(), LOOK_EVERY_MS);
+    this.#timer = setTimeout(() => void this.#check(), LOOK_EVERY_MS);
     this.#timer.unref();
   }
 
-  async #look(): Promise<void> {
-    const { apply, log } = this.#parts;
+  async #check(): Promise<void> {
+    const { apply, log } = this.#deps;
     const version = this.#version;
     try {
       if (await this.load()) await apply();

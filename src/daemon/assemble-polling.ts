@@ -105,7 +105,7 @@ export function assemblePolling({
   const { confirmAfterMs, finished, fullSweepEveryMs } = config.polling;
   const { requestsPerSecond } = upstream;
   const rules = { confirmAfterMs, finished, fullSweepEveryMs, requestsPerSecond, retentionMs };
-  const parts = {
+  const deps = {
     redis,
     keys,
     stores: pollStores,
@@ -117,7 +117,7 @@ export function assemblePolling({
     log,
   };
   const signers = new QuoteSigners({ client: discovery, shared: () => discovery.signers });
-  const adapters = adaptersOf(parts, {
+  const adapters = adaptersOf(deps, {
     quotes: new QuoteVerification({ signers, stores: pollStores, learning, signals, log }),
     pricing: pricingOf({ quoting, partner }),
   });
@@ -138,7 +138,7 @@ export function assemblePolling({
     const timeoutMs = endpointGroup === 'quotes' ? OPEN_QUOTES_TIMEOUT_MS : upstream.timeoutMs;
     const capacity = capacityOf(budgets[endpointGroup], timeoutMs);
     const dispatcher = new Dispatcher({ plan, queues, signals, log }, { endpointGroup, process, capacity });
-    const worker = new PollWorker(endpointGroup, parts, { process, adapters, dispatcher });
+    const worker = new PollWorker(endpointGroup, deps, { process, adapters, dispatcher });
     return { endpointGroup, dispatcher, worker, capacity };
   });
   return {
@@ -187,8 +187,8 @@ function pricingOf({
   partner: PartnerPricing | null;
 }): Pricing {
   return {
-    ...(quoting === null ? {} : { open: (asked, signal) => pollRoute(quoting, asked, signal) }),
-    ...(partner === null ? {} : { v1: (asked, signal) => pollPartnerRoute(partner, asked, signal) }),
+    ...(quoting === null ? {} : { open: (request, signal) => pollRoute(quoting, request, signal) }),
+    ...(partner === null ? {} : { v1: (request, signal) => pollPartnerRoute(partner, request, signal) }),
   };
 }
 

@@ -17,7 +17,7 @@ import { Checks } from '../queues/checks/checks.ts';
 import { CheckFeed } from '../queues/checks/feed.ts';
 import { type CheckedChains, FailureLog } from '../queues/checks/run-check.ts';
 import { DeliveryWorker } from '../queues/deliveries/delivery-worker.ts';
-import { Reconcile, tellSettled, type Upkeep } from '../queues/deliveries/reconcile.ts';
+import { Reconcile, reportSettled, type Upkeep } from '../queues/deliveries/reconcile.ts';
 import { Relay } from '../queues/deliveries/relay.ts';
 import { Sender } from '../queues/deliveries/sender.ts';
 import type { Learning } from '../queues/polls/learning.ts';
@@ -96,7 +96,7 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
   const opens = storesOn(opening, options);
   const delivers = storesOn(delivering, options);
   const { subjects, registry, tracked, plan, wallets } = storesOn(redis, options);
-  const kept = {
+  const retained = {
     ended: new EndedSubjects(redis, keys),
     learned: new LearnedStore(redis, keys, { onForeign }),
   };
@@ -132,7 +132,7 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
     confirmed: clocks.confirmed,
     stores: {
       ...stores,
-      ...kept,
+      ...retained,
       lease: opens.lease,
       dropped: delivers.dropped,
       replays: delivers.replays,
@@ -160,7 +160,7 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
   const book = assembleBooks(config, { ...reported, clocks, redis: opening, stores, directory });
   const endSuspended: ApiContext['endSuspended'] = async (isMeant) => {
     const settled = await operations.stores.registry.suspensions.end(isMeant);
-    for (const one of settled) await tellSettled(one, { stores: operations.stores, signals, log });
+    for (const one of settled) await reportSettled(one, { stores: operations.stores, signals, log });
     return settled;
   };
   const api = {
@@ -237,7 +237,7 @@ type Verifying = {
   begin(): Promise<void>;
   start(): void;
   /** Settles checks on chains that were removed from the config. Call it repeatedly, where the config is the newest. */
-  keep(): Promise<void>;
+  store(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -257,9 +257,9 @@ function chainsOf(config: Config, signals: Signals): CheckedChains {
 }
 
 /** Constructs the checks of payments. Without a configured chain it only ends and removes checks. */
-function assembleVerifying(parts: VerifyingAssembly): Verifying {
-  const { redis, keys, stores, readers, signals, log } = parts;
-  const checks = new Checks({ ...parts, failures: new FailureLog(log) });
+function assembleVerifying(deps: VerifyingAssembly): Verifying {
+  const { redis, keys, stores, readers, signals, log } = deps;
+  const checks = new Checks({ ...deps, failures: new FailureLog(log) });
   const feed = new CheckFeed({
     stores: {
       checks: stores.checks,
@@ -282,7 +282,7 @@ function assembleVerifying(parts: VerifyingAssembly): Verifying {
       if (isOn) feed.start();
       checks.start();
     },
-    keep: () => checks.settleLeft(),
+    store: () => checks.settleLeft(),
     close: async () => {
       await Promise.all([isOn ? feed.close() : undefined, checks.close()]);
       await Promise.all([...readers.values()].map((reader) => reader.close()));
@@ -328,10 +328,10 @@ function assembleDelivering(
   );
   const batches = new BatchStore(delivering, keys);
   const dropped = new DroppedStore(delivering, keys);
-  const parts = { events, registry, deliveries, batches, dropped, directory, sender, signals, log };
+  const deps = { events, registry, deliveries, batches, dropped, directory, sender, signals, log };
   const options = { smtp, version: VERSION, eventUrl, directory };
   const workers = configured.map(
-    (receiver) => new DeliveryWorker(receiver, createNotifier(receiver, options), parts),
+    (receiver) => new DeliveryWorker(receiver, createNotifier(receiver, options), deps),
   );
   return { relay, sender, workers, options };
 }

@@ -38,8 +38,8 @@ import {
   apiOptionsOf,
   daemonHealth,
   daemonReadiness,
-  daemonStanding,
   eventUrlOf,
+  healthOf,
 } from './server-options.ts';
 
 /** Time for work in flight at shutdown before it is released, and for the rest after that. */
@@ -111,24 +111,24 @@ export class Daemon {
       target,
       key: this.#keys().events,
       log: this.#log,
-      onBack: () => this.#shared?.epoch.lookSoon(),
+      onBack: () => this.#shared?.epoch.checkSoon(),
     });
     const { monitor } = this.#connections;
-    const readiness = daemonReadiness(() => this.#generation?.parts ?? null, {
+    const readiness = daemonReadiness(() => this.#generation?.deps ?? null, {
       monitor,
       fileState: () => this.fileState,
       isBlocked: () => this.#embedded?.isBlocked ?? false,
     });
     this.#metrics = new Metrics({
       signals: this.signals,
-      sources: daemonMetricSources(() => this.#generation?.parts ?? null, monitor),
-      standing: daemonStanding(readiness, monitor),
+      sources: daemonMetricSources(() => this.#generation?.deps ?? null, monitor),
+      standing: healthOf(readiness, monitor),
       ...metricNames(config),
       version: VERSION,
       nodeVersion: process.version,
       tokens: {
-        directory: directoryOf(() => this.#generation?.parts.polling.discovery.directory ?? COMMON),
-        listed: directoryOf(() => this.#generation?.parts.polling.discovery.listed ?? COMMON),
+        directory: directoryOf(() => this.#generation?.deps.polling.discovery.directory ?? COMMON),
+        listed: directoryOf(() => this.#generation?.deps.polling.discovery.listed ?? COMMON),
       },
     });
     this.signals.emit('config.moved', { state: 'running', atMs: Date.now(), removal: null });
@@ -138,7 +138,7 @@ export class Daemon {
       metrics: this.#metrics,
       readiness,
       health: daemonHealth(monitor, this.#loop),
-      api: apiOptionsOf(config.server, () => this.#generation?.parts.api ?? null),
+      api: apiOptionsOf(config.server, () => this.#generation?.deps.api ?? null),
     });
   }
 
@@ -201,12 +201,12 @@ export class Daemon {
     this.#shared.added.report(leftOut);
     const generation = await this.#generate(whole, this.#shared);
     this.#generation = generation;
-    const { registry } = generation.parts.stores;
+    const { registry } = generation.deps.stores;
     const confirmations = this.#confirmations();
     const removal = await reportStart({ config, registry, confirmations, log: this.#log });
     await generation.start();
     // The next start reports its removals again.
-    if (removal !== null) await confirmations.forgetReport();
+    if (removal !== null) await confirmations.removeReport();
     this.#logWarnings(config);
     // A receiver that was lost with the rest is stored again by now: it gets the later events.
     await reportTruncations(this.#embedded, { redis, keys: this.#keys() });

@@ -48,7 +48,7 @@ export async function openEpoch(
       );
       log.error({ epoch: number, lostFrom, lostUntil, reason }, 'redis.restored');
     },
-    onLooked: (number) => signals.emit('epoch.looked', { epoch: number }),
+    onChecked: (number) => signals.emit('epoch.looked', { epoch: number }),
     onFile: (error) => {
       if (error !== null && !isUnwritable) log.warn({ dataDir, error }, 'data.unwritable');
       isUnwritable = error !== null;

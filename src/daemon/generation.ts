@@ -25,7 +25,7 @@ export type GenerationOptions = Assembly & {
  */
 export class Generation {
   readonly config: Config;
-  readonly parts: DaemonContext;
+  readonly deps: DaemonContext;
   readonly #options: GenerationOptions;
   #isReplaced = false;
   /** True when Redis may hold a part of another config that was abandoned. */
@@ -36,7 +36,7 @@ export class Generation {
     const { config, version } = options;
     this.config = config;
     this.#options = options;
-    this.parts = assemble({
+    this.deps = assemble({
       ...options,
       upkeep: {
         digest: config.digest,
@@ -46,15 +46,15 @@ export class Generation {
           await version.claim();
           await this.sync();
         },
-        keep: () => this.#keep(),
+        store: () => this.#store(),
       },
     });
   }
 
   /** Starts everything, polls first. */
   async start(): Promise<void> {
-    await this.parts.polling.learning.start();
-    await this.parts.verifying.begin();
+    await this.deps.polling.learning.start();
+    await this.deps.verifying.begin();
     const lost = await this.#setBudgets();
     this.#poll();
     await this.#sync(lost);
@@ -74,8 +74,8 @@ export class Generation {
     // Its check must not restore its own config.
     old.#isReplaced = true;
     try {
-      await this.parts.polling.learning.start();
-      await this.parts.verifying.begin();
+      await this.deps.polling.learning.start();
+      await this.deps.verifying.begin();
       if (syncs) await this.sync();
       else await this.#adopt();
       await this.#prepare();
@@ -96,30 +96,30 @@ export class Generation {
   }
 
   #poll(): void {
-    for (const { dispatcher, worker, capacity } of this.parts.polling.pollers) {
+    for (const { dispatcher, worker, capacity } of this.deps.polling.pollers) {
       worker.start({ capacity });
       dispatcher.start();
     }
   }
 
   async #prepare(): Promise<void> {
-    await this.parts.polling.discovery.start();
-    await this.parts.delivering.sender.start();
+    await this.deps.polling.discovery.start();
+    await this.deps.delivering.sender.start();
   }
 
   /** `relayed` resolves when the relay's lease is free. */
   async #deliver(relayed: Promise<void>): Promise<void> {
-    const { reconcile, delivering } = this.parts;
+    const { reconcile, delivering } = this.deps;
     for (const worker of delivering.workers) worker.start();
     await reconcile.start();
     await relayed;
     delivering.relay.start();
-    this.parts.verifying.start();
-    this.parts.books?.start();
+    this.deps.verifying.start();
+    this.deps.books?.start();
   }
 
   async #setBudgets(): Promise<EndpointGroup[]> {
-    return this.parts.stores.plan.setBudgets(this.parts.polling.budgets);
+    return this.deps.stores.plan.setBudgets(this.deps.polling.budgets);
   }
 
   async sync(): Promise<void> {
@@ -130,12 +130,12 @@ export class Generation {
   /** Syncs one process at a time: processes with different configs remove each other's entries; the newest must be whole. */
   async #sync(lost: readonly EndpointGroup[]): Promise<void> {
     const { configLease: lease, configFence: fence } = new Keys(this.config.redis.prefix);
-    await new FencedLease(this.parts.redis, { lease, fence }).during(() => this.#write(lost));
+    await new FencedLease(this.deps.redis, { lease, fence }).during(() => this.#write(lost));
   }
 
   /** Writes the config's entries and polls new subjects: in a `lost` plan all, though the registry may have them. */
   async #write(lost: readonly EndpointGroup[]): Promise<void> {
-    const { redis, stores, polling } = this.parts;
+    const { redis, stores, polling } = this.deps;
     const { plan, registry, importedQuotes, tracked } = stores;
     const newest = await new EventLog(redis, new Keys(this.config.redis.prefix)).newest();
     const isGraced = this.config.removal.graceSpanMs > 0;
@@ -147,7 +147,7 @@ export class Generation {
     await this.#options.epoch.synchronised();
     const named = wanted.subscriptions.flatMap(({ subjects }) => subjects);
     await plan.track(named.filter((subject) => lost.includes(endpointGroupOf(subject))));
-    if (unverified.length > 0) await plan.ask(unverified);
+    if (unverified.length > 0) await plan.pollSoon(unverified);
     if (lost.length > 0) {
       for await (const some of tracked.all()) {
         await registry.wantTracked(some);
@@ -159,25 +159,25 @@ export class Generation {
 
   /** Adopts the config of the generation before, which may not be the newest of all processes. */
   async #adopt(): Promise<void> {
-    const { registry, importedQuotes } = this.parts.stores;
+    const { registry, importedQuotes } = this.deps.stores;
     await registry.adopt(wantedOf(this.config));
     importedQuotes.adopt(this.config.importedQuotes);
   }
 
   /** Restores config entries in Redis that a failover lost, and ends checks on chains that are not in the config. */
-  async #keep(): Promise<void> {
-    const { registry } = this.parts.stores;
-    await this.parts.verifying.keep();
+  async #store(): Promise<void> {
+    const { registry } = this.deps.stores;
+    await this.deps.verifying.store();
     const lost = await this.#setBudgets();
-    const isForgotten = (await registry.isForgotten()) && this.config.subscriptions.length > 0;
-    if (lost.length === 0 && !isForgotten) return;
-    this.#options.log.error({ endpointGroups: lost, wanted: !isForgotten }, 'plan.lost');
-    await this.#sync(isForgotten ? ENDPOINT_GROUPS : lost);
+    const isLost = (await registry.isLost()) && this.config.subscriptions.length > 0;
+    if (lost.length === 0 && !isLost) return;
+    this.#options.log.error({ endpointGroups: lost, wanted: !isLost }, 'plan.lost');
+    await this.#sync(isLost ? ENDPOINT_GROUPS : lost);
   }
 
   /** Ends polling: polls under way end, or are cut off; committed events are still delivered. */
   async stopPolling(cut: AbortSignal): Promise<void> {
-    const { pollers } = this.parts.polling;
+    const { pollers } = this.deps.polling;
     for (const { dispatcher } of pollers) dispatcher.stop();
     await Promise.all(pollers.map(({ worker }) => worker.close(cut)));
     await Promise.all(pollers.map(({ dispatcher }) => dispatcher.close()));
@@ -190,7 +190,7 @@ export class Generation {
 
   /** Works as `close`; `relayed` resolves when another relay may take the lease. */
   #letGo(cut: AbortSignal): { relayed: Promise<void>; drained: Promise<void> } {
-    const { polling, delivering, verifying, reconcile, books } = this.parts;
+    const { polling, delivering, verifying, reconcile, books } = this.deps;
     const relayed = delivering.relay.close();
     const deliveries = delivering.workers.map((worker) => worker.close(cut));
     const polled = this.stopPolling(cut).then(() => polling.learning.close());
@@ -216,7 +216,7 @@ export class Generation {
   }
 
   #endPolling(): Promise<unknown> {
-    const { polling, clients } = this.parts;
+    const { polling, clients } = this.deps;
     this.#pollingEnd ??= withTimeout(Promise.allSettled([polling.queues.close()]), CUT_MS / 2).then(() =>
       Promise.allSettled(clients.map((client) => client.close())),
     );
@@ -225,7 +225,7 @@ export class Generation {
 
   async #end(): Promise<void> {
     const { release } = this.#options;
-    await withTimeout(Promise.allSettled([this.parts.delivering.sender.close()]), CUT_MS / 2);
+    await withTimeout(Promise.allSettled([this.deps.delivering.sender.close()]), CUT_MS / 2);
     const rest = [this.#endPolling(), release('relay'), release('sender')];
     await withTimeout(Promise.allSettled(rest), CUT_MS / 2);
   }

@@ -7,7 +7,7 @@ import { routesOf } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import type { MetricNames, MetricSources } from '../metrics/metrics.ts';
 import { oldestUndelivered } from '../operations/receivers.ts';
-import { hasRoom } from '../queues/deliveries/follow.ts';
+import { hasCapacity } from '../queues/deliveries/follow.ts';
 import { redisTimeMs } from '../store/connection.ts';
 import { readOpenTransfers } from '../store/open-transfers.ts';
 import { readPlanState, readWaits } from '../store/plan-state.ts';
@@ -19,9 +19,9 @@ function secondsBetween(fromMs: number, toMs: number): number {
 }
 
 /** Sources of the gauges of `/metrics`. They read Redis, so none is read while it is away. */
-export function daemonMetricSources(parts: () => DaemonContext | null, monitor: RedisMonitor): MetricSources {
+export function daemonMetricSources(deps: () => DaemonContext | null, monitor: RedisMonitor): MetricSources {
   const running = (): DaemonContext => {
-    const current = parts();
+    const current = deps();
     if (current === null) throw new Error('the daemon has not started');
     if (!monitor.isReachable()) throw new Error('Redis is away');
     return current;
@@ -91,7 +91,7 @@ export function daemonMetricSources(parts: () => DaemonContext | null, monitor: 
           return {
             receiver: name,
             state,
-            full: !hasRoom({ open: pending }),
+            full: !hasCapacity({ open: pending }),
             oldestSeconds: secondsBetween(depth.oldestMs ?? nowMs, nowMs),
             undeliveredSeconds: secondsBetween(undeliveredMs ?? nowMs, nowMs),
             nextAttemptSeconds: secondsBetween(nowMs, notBefore ?? nowMs),
@@ -150,7 +150,7 @@ export function daemonMetricSources(parts: () => DaemonContext | null, monitor: 
     routes: async () => {
       const { stores, polling } = running();
       const { routes } = polling;
-      const known = await stores.subjects.look(routes.map(routeId));
+      const known = await stores.subjects.readShown(routes.map(routeId));
       return known.flatMap(({ snapshot }, index) => {
         const price = snapshot === null ? null : readRoute(snapshot.record);
         if (price === null) return [];

@@ -67,7 +67,7 @@ type Request = { isRequested: boolean; confirm?: string };
  * Only `applied` changes the running config; `large` ends secrets that the file ends.
  */
 export class ConfigReloads {
-  readonly #parts: ReloadDeps;
+  readonly #deps: ReloadDeps;
   /** Queue of reads, one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
   /** The next requested read that has not begun; requests made meanwhile share it. */
@@ -77,8 +77,8 @@ export class ConfigReloads {
   #refusals = 0;
   #state: FileState = { state: 'running', ok: true, atMs: Date.now(), changes: null, removal: null };
 
-  constructor(parts: ReloadDeps) {
-    this.#parts = parts;
+  constructor(deps: ReloadDeps) {
+    this.#deps = deps;
   }
 
   /** State of the file against the running config; the start made the first read. */
@@ -94,14 +94,14 @@ export class ConfigReloads {
 
   #plan(): void {
     if (this.#closing) return;
-    const everyMs = Math.max(LOOK_EVERY_MS, this.#parts.source.size * LOOK_PER_FILE_MS);
-    this.#timer = setTimeout(() => void this.look().finally(() => this.#plan()), everyMs);
+    const everyMs = Math.max(LOOK_EVERY_MS, this.#deps.source.size * LOOK_PER_FILE_MS);
+    this.#timer = setTimeout(() => void this.check().finally(() => this.#plan()), everyMs);
     this.#timer.unref();
   }
 
   /** Checks once, and reads the files if they changed, a refused one is due again or a held one was confirmed. */
-  async look(): Promise<void> {
-    const found = this.#parts.source.look();
+  async check(): Promise<void> {
+    const found = this.#deps.source.check();
     if (found === 'changed') await this.#inTurn(() => this.#read({ isRequested: false }));
     else if (found === 'same' && (this.#isRetryDue() || (await this.#isConfirmed()))) await this.reload();
   }
@@ -115,8 +115,8 @@ export class ConfigReloads {
   async #isConfirmed(): Promise<boolean> {
     if (this.#state.state !== 'held') return false;
     const { digest } = this.#state.removal;
-    const asked = this.#parts.confirmations().isConfirmed(digest);
-    return asked.catch(() => false);
+    const confirmed = this.#deps.confirmations().isConfirmed(digest);
+    return confirmed.catch(() => false);
   }
 
   /**
@@ -140,7 +140,7 @@ export class ConfigReloads {
 
   async #read(request: Request): Promise<FileState> {
     const atMs = Date.now();
-    const { digest, state } = await this.#reading(request, atMs).catch((error: unknown) => ({
+    const { digest, state } = await this.#loading(request, atMs).catch((error: unknown) => ({
       digest: null,
       state: this.#failed(error, atMs, request),
     }));
@@ -148,15 +148,15 @@ export class ConfigReloads {
     if (request.confirm === undefined || digest === request.confirm || state.state === 'refused')
       return state;
     throw new RefusedError(
-      `confirm: found ${request.confirm}, expected the digest of ${this.#parts.running().file} as it is now; a reload without \`confirm\` lists what this file would remove, and its digest`,
+      `confirm: found ${request.confirm}, expected the digest of ${this.#deps.running().file} as it is now; a reload without \`confirm\` lists what this file would remove, and its digest`,
     );
   }
 
-  async #reading(
+  async #loading(
     { isRequested, confirm }: Request,
     atMs: number,
   ): Promise<{ digest: string | null; state: FileState }> {
-    const { source, running, confirmations } = this.#parts;
+    const { source, running, confirmations } = this.#deps;
     const before = running();
     const config = await source.load();
     const { confirmAfter, mode } = before.reload;
@@ -183,7 +183,7 @@ export class ConfigReloads {
     config: Config,
     { isRequested, atMs }: { isRequested: boolean; atMs: number },
   ): Promise<FileState> {
-    const { apply, log } = this.#parts;
+    const { apply, log } = this.#deps;
     const changes = await apply(config, { isNewest: true });
     if (!isEmpty(changes)) {
       log.info(changesLine(changes), 'config.reloaded');
@@ -202,7 +202,7 @@ export class ConfigReloads {
   #noticed(changes: ConfigChanges, atMs: number): FileState {
     if (isEmpty(changes))
       return { state: 'running', ok: true, atMs, changes, removal: this.#removalOfStart() };
-    this.#parts.log.warn(changesLine(changes), 'config.file_changed');
+    this.#deps.log.warn(changesLine(changes), 'config.file_changed');
     return { state: 'changed', ok: false, atMs, error: null, before: this.#lastReload() };
   }
 
@@ -216,7 +216,7 @@ export class ConfigReloads {
       atMs,
     }: { before: Config; config: Config; isRequested: boolean; atMs: number },
   ): Promise<FileState> {
-    const { apply, confirmations, log } = this.#parts;
+    const { apply, confirmations, log } = this.#deps;
     const ended = withEndedSecrets(before, config);
     if (ended !== null) {
       // Its subscriptions and receivers are unchanged, and another process may have a newer config.
@@ -235,7 +235,7 @@ export class ConfigReloads {
 
   /** The state after an error. The same reason is logged once, however often the file is retried. */
   #failed(error: unknown, atMs: number, { isRequested, confirm }: Request): FileState {
-    const { running, log } = this.#parts;
+    const { running, log } = this.#deps;
     const reason = withoutArguments(error instanceof Error ? error.message : String(error));
     const isManual = running().reload.mode === 'manual';
     if (isManual && !isRequested && confirm === undefined) {
@@ -267,7 +267,7 @@ export class ConfigReloads {
   }
 
   async #move(next: FileState): Promise<void> {
-    const { signals, log, confirmations } = this.#parts;
+    const { signals, log, confirmations } = this.#deps;
     const before = this.#state;
     this.#state = next;
     if (next.state !== 'refused') this.#refusals = 0;
@@ -277,7 +277,7 @@ export class ConfigReloads {
     // A file that is briefly unreadable is the same afterwards. At worst the report is repeated.
     if (next.state !== 'refused')
       await confirmations()
-        .forgetReport()
+        .removeReport()
         .catch(() => undefined);
   }
 
@@ -344,6 +344,6 @@ function leftSecrets(before: Receiver, after: Receiver): Secret[] | null {
 }
 
 function leftOf(before: readonly Secret[], after: readonly Secret[]): Secret[] {
-  const kept = new Set(after.map((secret) => secret.reveal()));
-  return before.filter((secret) => kept.has(secret.reveal()));
+  const remaining = new Set(after.map((secret) => secret.reveal()));
+  return before.filter((secret) => remaining.has(secret.reveal()));
 }

@@ -11,7 +11,7 @@ import { API_BASE, type ApiContext } from '../server/api/route.ts';
 import { EventLinks } from '../server/event-links.ts';
 import type { LoopWatch } from '../server/loop-watch.ts';
 import type { ReadinessCheck } from '../server/server.ts';
-import { isKept } from '../store/persistence.ts';
+import { isPersistent } from '../store/persistence.ts';
 import type { RedisMonitor } from '../store/redis-monitor.ts';
 import { isOff } from '../store/startup-checks.ts';
 import { withTimeout } from '../with-timeout.ts';
@@ -46,11 +46,11 @@ type ReadinessSources = {
 
 /** Readiness of a daemon for `/readyz`. Each check states in one plain sentence whether one part works. */
 export function daemonReadiness(
-  parts: () => DaemonContext | null,
+  deps: () => DaemonContext | null,
   { monitor, fileState, isBlocked }: ReadinessSources,
 ): () => Promise<ReadinessCheck[]> {
   return async () => {
-    const running = parts();
+    const running = deps();
     const checks: ReadinessCheck[] = [
       // The running config works: a mistake in the file must not take traffic away.
       { name: 'config', ok: true, detail: LOADED[fileState()?.state ?? 'running'] },
@@ -85,11 +85,11 @@ export function daemonHealth(monitor: RedisMonitor, loop: LoopWatch): () => Read
 }
 
 /** The process's state of itself and of Redis, without a request. */
-export function daemonStanding(readiness: () => Promise<ReadinessCheck[]>, monitor: RedisMonitor): Health {
+export function healthOf(readiness: () => Promise<ReadinessCheck[]>, monitor: RedisMonitor): Health {
   return {
     ready: async () => (await readiness()).every(({ ok }) => ok),
     redisReachable: () => monitor.isReachable(),
-    redisPersistent: () => (monitor.persistence === null ? null : isKept(monitor.persistence)),
+    redisPersistent: () => (monitor.persistence === null ? null : isPersistent(monitor.persistence)),
   };
 }
 
@@ -148,8 +148,8 @@ function workerReadiness({ polling: { pollers }, delivering }: DaemonContext): R
   return { name: 'workers', ok, detail };
 }
 
-function reconcileReadiness(parts: DaemonContext): ReadinessCheck {
-  const { lastRoundMs } = parts.reconcile;
+function reconcileReadiness(deps: DaemonContext): ReadinessCheck {
+  const { lastRoundMs } = deps.reconcile;
   const ok = lastRoundMs !== null && Date.now() - lastRoundMs < RECONCILE_SILENCE_MS;
   return { name: 'reconcile', ok, detail: ok ? 'ran within the last minute' : 'has not run for a minute' };
 }
@@ -161,16 +161,16 @@ export function accessRulesOf(server: ServerConfig): AccessRules {
 }
 
 /** The API of a daemon; null where it is off. */
-export function apiOptionsOf(server: ServerConfig, parts: () => ApiContext | null): ApiOptions | null {
+export function apiOptionsOf(server: ServerConfig, deps: () => ApiContext | null): ApiOptions | null {
   if (!isApiOn(server)) return null;
   return {
     ...accessRulesOf(server),
     findEvent: async (wanted) => {
-      const running = parts();
+      const running = deps();
       if (running === null) throw new Error('the daemon has not started');
       return findEvent(wanted, running.operations);
     },
-    parts,
+    deps,
   };
 }
 

@@ -52,8 +52,8 @@ export type Stores = ReturnType<typeof storesOn>;
 
 /** Constructs the stores of one connection. */
 export function storesOn(redis: RedisClient, { keys, retentionMs, epoch, onForeign }: StoreOptions) {
-  const kept = { retentionMs, onForeign };
-  const subjects = new SubjectStore(redis, keys, { ...kept, epoch });
+  const options = { retentionMs, onForeign };
+  const subjects = new SubjectStore(redis, keys, { ...options, epoch });
   return {
     lease: new RelayLease(redis, keys, onForeign),
     events: new EventLog(redis, keys),
@@ -62,14 +62,14 @@ export function storesOn(redis: RedisClient, { keys, retentionMs, epoch, onForei
     wallets: new WalletStore(redis, keys),
     registry: new Registry(redis, keys, subjects, onForeign),
     receivers: new ReceiverStore(redis, keys, onForeign),
-    deliveries: new DeliveryStore(redis, keys, kept),
+    deliveries: new DeliveryStore(redis, keys, options),
     backlog: new Backlog(redis, keys),
     dropped: new DroppedStore(redis, keys),
-    replays: new ReplayStore(redis, keys, kept),
+    replays: new ReplayStore(redis, keys, options),
     quarantine: new Quarantine(redis, keys),
     unmatched: new UnmatchedStore(redis, keys),
-    tracked: new TrackedStore(redis, keys, kept),
-    checks: new CheckStore(redis, keys, kept),
+    tracked: new TrackedStore(redis, keys, options),
+    checks: new CheckStore(redis, keys, options),
   };
 }
 

@@ -187,7 +187,7 @@ function isOfNumber(code: number): boolean {
 }
 
 /** True when a text may be a stored number too large for JavaScript: such a text is no status or hash of the interface. */
-export function isKeptNumber(text: string): boolean {
+export function isExactNumber(text: string): boolean {
   if (text.length > LIMITS.upstream.numberCharacters) return false;
   return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text) && !survives(Number(text), text);
 }

@@ -168,14 +168,14 @@ export class Instruments {
   /** Replaces all values of a gauge; those of one series add up. Null removes the gauge. */
   show<Key extends GaugeKey>(
     key: Key,
-    readings: readonly Sample<Key>[] | null,
+    samples: readonly Sample<Key>[] | null,
     extra: readonly string[] = [],
   ): void {
     const gauge = this.#gauge(key);
     this.#clear(gauge);
-    if (readings === null) return;
+    if (samples === null) return;
     for (const labels of this.#initial(DEFINITIONS[key])) gauge.set(labels, 0);
-    for (const { labels, value } of readings) {
+    for (const { labels, value } of samples) {
       if (Number.isFinite(value)) gauge.inc(this.#fold(key, labels, extra), value);
     }
   }

@@ -29,7 +29,7 @@ const TIMEOUT_MS = 800;
 /** A source with its request, and with the function that shows its response, or null for none. */
 type SourceQuery<T> = {
   source: keyof MetricSources;
-  ask: () => Promise<T>;
+  read: () => Promise<T>;
   show: (metrics: Instruments, value: T | null) => void;
 };
 
@@ -37,7 +37,7 @@ type SourceQuery<T> = {
 class Collection {
   readonly #sources: MetricSources;
   readonly #metrics: Instruments;
-  readonly #asking = new Set<keyof MetricSources>();
+  readonly #pending = new Set<keyof MetricSources>();
   #last: { startedMs: number; done: Promise<unknown> } | null = null;
 
   readonly #showTransfers: SourceQuery<Awaited<ReturnType<MetricSources['transfers']>>>['show'];
@@ -64,38 +64,38 @@ class Collection {
   #readAll(): Promise<unknown> {
     const sources = this.#sources;
     return Promise.all([
-      this.#read({ source: 'transfers', ask: async () => sources.transfers(), show: this.#showTransfers }),
-      this.#read({ source: 'subjects', ask: async () => sources.subjects(), show: showSubjects }),
-      this.#read({ source: 'queues', ask: async () => sources.queues(), show: showQueues }),
-      this.#read({ source: 'deliveries', ask: async () => sources.deliveries(), show: showDeliveries }),
-      this.#read({ source: 'receivers', ask: async () => sources.receivers(), show: showReceivers }),
-      this.#read({ source: 'suspensions', ask: async () => sources.suspensions(), show: showSuspensions }),
+      this.#read({ source: 'transfers', read: async () => sources.transfers(), show: this.#showTransfers }),
+      this.#read({ source: 'subjects', read: async () => sources.subjects(), show: showSubjects }),
+      this.#read({ source: 'queues', read: async () => sources.queues(), show: showQueues }),
+      this.#read({ source: 'deliveries', read: async () => sources.deliveries(), show: showDeliveries }),
+      this.#read({ source: 'receivers', read: async () => sources.receivers(), show: showReceivers }),
+      this.#read({ source: 'suspensions', read: async () => sources.suspensions(), show: showSuspensions }),
       this.#read({
         source: 'endpointGroups',
-        ask: async () => sources.endpointGroups(),
+        read: async () => sources.endpointGroups(),
         show: showEndpointGroups,
       }),
-      this.#read({ source: 'routes', ask: async () => sources.routes(), show: showRoutes }),
-      this.#read({ source: 'learned', ask: async () => sources.learned(), show: showLearned }),
-      this.#read({ source: 'checks', ask: async () => sources.checks(), show: showChecks }),
-      this.#read({ source: 'waits', ask: async () => sources.waits(), show: showWaits }),
-      this.#read({ source: 'sweeps', ask: async () => sources.sweeps(), show: showSweeps }),
+      this.#read({ source: 'routes', read: async () => sources.routes(), show: showRoutes }),
+      this.#read({ source: 'learned', read: async () => sources.learned(), show: showLearned }),
+      this.#read({ source: 'checks', read: async () => sources.checks(), show: showChecks }),
+      this.#read({ source: 'waits', read: async () => sources.waits(), show: showWaits }),
+      this.#read({ source: 'sweeps', read: async () => sources.sweeps(), show: showSweeps }),
     ]);
   }
 
-  async #read<T>({ source, ask, show }: SourceQuery<T>): Promise<void> {
-    const value = await this.#answer(source, ask);
+  async #read<T>({ source, read, show }: SourceQuery<T>): Promise<void> {
+    const value = await this.#answer(source, read);
     if (value === null) this.#metrics.count('scrapeErrors', { source });
     show(this.#metrics, value);
   }
 
   /** Requests a source; null when it fails, takes too long, or has an earlier request pending. */
-  async #answer<T>(source: keyof MetricSources, ask: () => Promise<T>): Promise<T | null> {
-    if (this.#asking.has(source)) return null;
-    this.#asking.add(source);
+  async #answer<T>(source: keyof MetricSources, read: () => Promise<T>): Promise<T | null> {
+    if (this.#pending.has(source)) return null;
+    this.#pending.add(source);
     try {
       return await withTimeout(
-        ask().finally(() => this.#asking.delete(source)),
+        read().finally(() => this.#pending.delete(source)),
         TIMEOUT_MS,
       );
     } catch {
@@ -201,17 +201,17 @@ export class Metrics {
   readonly #instruments: Instruments;
   readonly #named = new CountedSeries();
   readonly #collection: Collection;
-  readonly #standing: Health;
+  readonly #health: Health;
   readonly #stopRecording: () => void;
   /** The texts in progress, by whether they are in OpenMetrics. */
   readonly #exposing = new Map<boolean, Promise<Exposed>>();
 
   constructor(options: MetricsOptions) {
-    const { signals, sources, standing, receivers, routes, chains = [], version } = options;
+    const { signals, sources, standing: health, receivers, routes, chains = [], version } = options;
     const { nodeVersion, tokens } = options;
     this.#instruments = new Instruments(this.#exposition.registry);
     this.configure({ receivers, routes, chains });
-    this.#standing = standing;
+    this.#health = health;
     const known = { known: tokens, named: this.#named };
     this.#collection = new Collection(sources, this.#instruments, known);
     this.#stopRecording = recordSignals(signals, this.#instruments, known);
@@ -255,17 +255,20 @@ export class Metrics {
   async #expose(isOpen: boolean): Promise<Exposed> {
     // Before the sources are read: it is compared with the begin of the scrape.
     this.#instruments.set('time', {}, Date.now() / 1_000);
-    await Promise.all([this.#collection.refresh(), this.#showStanding()]);
+    await Promise.all([this.#collection.refresh(), this.#showHealth()]);
     return this.#exposition.expose(isOpen);
   }
 
-  async #showStanding(): Promise<void> {
-    const standing = this.#standing;
-    const ready = await withTimeout(standing.ready(), READY_TIMEOUT_MS).catch(() => false);
+  async #showHealth(): Promise<void> {
+    const health = this.#health;
+    const ready = await withTimeout(health.ready(), READY_TIMEOUT_MS).catch(() => false);
     this.#instruments.set('ready', {}, ready === true ? 1 : 0);
-    this.#instruments.set('redisReachable', {}, standing.redisReachable() ? 1 : 0);
-    const kept = standing.redisPersistent();
-    this.#instruments.show('redisPersistent', kept === null ? null : [{ labels: {}, value: kept ? 1 : 0 }]);
+    this.#instruments.set('redisReachable', {}, health.redisReachable() ? 1 : 0);
+    const isPersistent = health.redisPersistent();
+    this.#instruments.show(
+      'redisPersistent',
+      isPersistent === null ? null : [{ labels: {}, value: isPersistent ? 1 : 0 }],
+    );
   }
 
   /** Stops listening. The counts can still be read. */

@@ -28,16 +28,16 @@ const REMOVED_SHOWN = 20;
 const LEARNED_SHOWN = 50;
 
 export function showSubjects(metrics: Instruments, answer: SourceAnswer<'subjects'>): void {
-  const readings = answer?.map(({ kind, status, count }) => ({
+  const samples = answer?.map(({ kind, status, count }) => ({
     labels: { kind, status: statusLabel(kind, status) },
     value: count,
   }));
-  metrics.show('subjects', readings ?? null);
+  metrics.show('subjects', samples ?? null);
 }
 
 export function showQueues(metrics: Instruments, answer: SourceAnswer<'queues'>): void {
-  const readings = answer?.map(({ queue, state, count }) => ({ labels: { queue, state }, value: count }));
-  metrics.show('queueDepth', readings ?? null);
+  const samples = answer?.map(({ queue, state, count }) => ({ labels: { queue, state }, value: count }));
+  metrics.show('queueDepth', samples ?? null);
 }
 
 /** Shows deliveries. A removed receiver is shown while it has a backlog, the largest backlogs by name. */

@@ -31,18 +31,18 @@ export type MetricSources = {
   subjects(): Promise<{ kind: string; status: string; count: number }[]>;
   queues(): Promise<{ queue: string; state: 'waiting' | 'delayed' | 'active'; count: number }[]>;
   deliveries(): Promise<{ receiver: string; pending: number; dead: number; removed: boolean }[]>;
-  receivers(): Promise<ReceiverStanding[]>;
+  receivers(): Promise<ReceiverStatus[]>;
   suspensions(): Promise<{ roots: number; waiting: number }>;
   endpointGroups(): Promise<EndpointGroupState[]>;
   waits(): Promise<{ kind: string; longestSeconds: number }[]>;
   sweeps(): Promise<{ state: UnsweptState; count: number }[]>;
   learned(): Promise<{ stages: LearnedTiming[]; newTransfersPerSecond: number }>;
   routes(): Promise<RoutePrice[]>;
-  checks(): Promise<ProofStanding>;
+  checks(): Promise<ProofProgress>;
 };
 
 /** The checks of payments on the chains of the config; `unreadSeconds` is null where it has none. */
-export type ProofStanding = { chains: readonly ChainChecks[]; unreadSeconds: number | null };
+export type ProofProgress = { chains: readonly ChainChecks[]; unreadSeconds: number | null };
 
 /** The checks of payments on a chain, by state, and the longest wait. */
 export type ChainChecks = {
@@ -55,7 +55,7 @@ export type ChainChecks = {
  * The state of a receiver. `full`: it has the most open deliveries allowed; `nextAttemptSeconds`: 0 unless it waits for one;
  * `undeliveredSeconds`: age of the oldest event that it has not accepted.
  */
-export type ReceiverStanding = {
+export type ReceiverStatus = {
   receiver: string;
   state: ReceiverState;
   full: boolean;

@@ -145,9 +145,9 @@ type CachedLookup = { untilMs: number; outcome: LookupAddress[] | NameError };
 export class NameResolver {
   readonly #timeoutMs: number;
   readonly #names: SystemNames;
-  readonly #kept = new Map<string, CachedLookup>();
+  readonly #cache = new Map<string, CachedLookup>();
   readonly #underWay = new Map<string, Promise<LookupAddress[]>>();
-  #asked: { conf: ResolvConf; resolver: Resolver } | null = null;
+  #current: { conf: ResolvConf; resolver: Resolver } | null = null;
   #closed = false;
 
   constructor({ timeoutMs, folder = SYSTEM_FOLDER }: ResolverOptions) {
@@ -175,14 +175,14 @@ export class NameResolver {
     const name = hostname.toLowerCase();
     const known = this.#names.hosts.get(name.replace(/\.$/, '')) ?? loopbackOf(name);
     if (known !== null) return known.map(addressOf);
-    const kept = this.#kept.get(name);
-    if (kept !== undefined && performance.now() < kept.untilMs) return outcomeOf(kept);
+    const stored = this.#cache.get(name);
+    if (stored !== undefined && performance.now() < stored.untilMs) return outcomeOf(stored);
     return this.#underWay.get(name) ?? this.#start(name);
   }
 
   close(): void {
     this.#closed = true;
-    this.#asked?.resolver.cancel();
+    this.#current?.resolver.cancel();
   }
 
   #start(name: string): Promise<LookupAddress[]> {
@@ -192,16 +192,16 @@ export class NameResolver {
   }
 
   async #search(name: string): Promise<LookupAddress[]> {
-    const kept = await this.#inTime(name);
-    this.#kept.set(name, kept);
-    return outcomeOf(kept);
+    const stored = await this.#inTime(name);
+    this.#cache.set(name, stored);
+    return outcomeOf(stored);
   }
 
   async #inTime(name: string): Promise<CachedLookup> {
     const { promise: late, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(() => reject(new NameError('EAI_AGAIN', 'no answer in time')), this.#timeoutMs);
     try {
-      const { addresses, goodMs } = await Promise.race([this.#ask(name), late]);
+      const { addresses, goodMs } = await Promise.race([this.#query(name), late]);
       return { untilMs: performance.now() + goodMs, outcome: addresses };
     } catch (error) {
       const outcome = error instanceof NameError ? error : new NameError('EAI_AGAIN', String(error));
@@ -211,7 +211,7 @@ export class NameResolver {
     }
   }
 
-  async #ask(name: string): Promise<ResolvedAddresses> {
+  async #query(name: string): Promise<ResolvedAddresses> {
     const conf = this.#names.resolvConf;
     for (const candidate of candidates(name, conf)) {
       if (this.#closed) throw new NameError('EAI_AGAIN', 'given up');
@@ -222,24 +222,24 @@ export class NameResolver {
   }
 
   #resolverFor(conf: ResolvConf): Resolver {
-    if (this.#asked?.conf === conf) return this.#asked.resolver;
+    if (this.#current?.conf === conf) return this.#current.resolver;
     const resolver = new Resolver({
       timeout: Math.max(1, Math.min(MAX_TRY_MS, Math.ceil(this.#timeoutMs / (2 ** TRIES - 1)))),
       tries: TRIES,
     });
     // Without any, Node uses the servers that it finds itself.
     if (conf.servers.length > 0) resolver.setServers(conf.servers);
-    this.#asked = { conf, resolver };
+    this.#current = { conf, resolver };
     return resolver;
   }
 
   /** Null when the name has no address of either family. */
   async #bothFamilies(name: string, resolver: Resolver): Promise<ResolvedAddresses | null> {
     const answers: FamilyAnswer[] = [];
-    const keep = (answer: FamilyAnswer): void => void answers.push(answer);
+    const add = (answer: FamilyAnswer): void => void answers.push(answer);
     const both = [
-      answered(resolver.resolve4(name, { ttl: true })).then(keep),
-      answered(resolver.resolve6(name, { ttl: true })).then(keep),
+      answered(resolver.resolve4(name, { ttl: true })).then(add),
+      answered(resolver.resolve6(name, { ttl: true })).then(add),
     ];
     await Promise.race(both);
     const otherMs = answers.some(({ records }) => records.length > 0) ? OTHER_FAMILY_MS : this.#timeoutMs;

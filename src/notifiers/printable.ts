@@ -38,7 +38,7 @@ export type TextLimiter = {
 };
 
 /** Builds the limits that remove these secrets. */
-export function keptWithout(secrets: readonly string[]): TextLimiter {
+export function limiterWithout(secrets: readonly string[]): TextLimiter {
   const redact = redactor(secrets);
   const shown = (text: string, cut: boolean): string =>
     text === ''

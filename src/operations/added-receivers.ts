@@ -39,8 +39,8 @@ export function describeFault({ place, found, expected }: ReceiverFault): string
 }
 
 /** Adds a receiver. Throws a RefusedError where its name is in use, or there are too many. */
-export async function addReceiver(definition: JsonObject, parts: AddedReceiverDeps): Promise<Receiver> {
-  const receiver = await put(definition, { as: 'new', before: null }, parts);
+export async function addReceiver(definition: JsonObject, deps: AddedReceiverDeps): Promise<Receiver> {
+  const receiver = await put(definition, { as: 'new', before: null }, deps);
   if (typeof receiver === 'object') return receiver;
   if (receiver === 'full') {
     throw new RefusedError(
@@ -56,13 +56,13 @@ export async function addReceiver(definition: JsonObject, parts: AddedReceiverDe
 export async function replaceReceiver(
   name: string,
   definition: JsonObject,
-  parts: AddedReceiverDeps,
+  deps: AddedReceiverDeps,
 ): Promise<Receiver> {
   if (definition.name !== undefined && definition.name !== name)
     throw new ReceiverFaultsError([
       { place: 'name', expected: `"${name}", or none: a receiver keeps its own` },
     ]);
-  const receiver = await put({ ...definition, name }, { as: 'other', before: null }, parts);
+  const receiver = await put({ ...definition, name }, { as: 'other', before: null }, deps);
   return typeof receiver === 'string' ? refuseUnknown(name) : receiver;
 }
 
@@ -70,7 +70,7 @@ export async function replaceReceiver(
 export async function changeReceiver(
   name: string,
   changes: JsonObject,
-  parts: AddedReceiverDeps,
+  deps: AddedReceiverDeps,
 ): Promise<Receiver> {
   return update(
     name,
@@ -81,7 +81,7 @@ export async function changeReceiver(
         Object.entries({ ...before, ...changes }).filter(([, value]) => value !== null),
       );
     },
-    parts,
+    deps,
   );
 }
 
@@ -120,7 +120,7 @@ export async function removeReceiver(name: string, { store, apply }: AddedReceiv
 export async function rotateSecret(
   name: string,
   { secret, untilMs, nowMs }: { secret: string | null; untilMs: number; nowMs: number },
-  parts: AddedReceiverDeps,
+  deps: AddedReceiverDeps,
 ): Promise<string> {
   const chosen = secret ?? formatHmacSecret(randomBytes(32));
   const rotated = (before: JsonObject): JsonObject => {
@@ -130,7 +130,7 @@ export async function rotateSecret(
       `found ${MOST_SECRETS} secrets with which "${name}" signs, expected fewer: the first to end makes room`,
     );
   };
-  await update(name, rotated, parts);
+  await update(name, rotated, deps);
   return chosen;
 }
 
@@ -140,12 +140,12 @@ const MOST_TRIES = 20;
 async function update(
   name: string,
   change: (before: JsonObject) => JsonObject,
-  parts: AddedReceiverDeps,
+  deps: AddedReceiverDeps,
 ): Promise<Receiver> {
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
-    const { encrypted, definition } = await storedOf(name, parts);
+    const { encrypted, definition } = await storedOf(name, deps);
     const options = { as: 'other', before: encrypted } as const;
-    const receiver = await put({ ...change(definition), name }, options, parts);
+    const receiver = await put({ ...change(definition), name }, options, deps);
     if (receiver === 'missing') return refuseUnknown(name);
     if (typeof receiver === 'object') return receiver;
   }
@@ -156,10 +156,10 @@ async function update(
 async function put(
   definition: JsonObject,
   { as, before }: { as: 'new' | 'other'; before: string | null },
-  parts: AddedReceiverDeps,
+  deps: AddedReceiverDeps,
 ): Promise<Receiver | Exclude<Put, 'stored'>> {
-  const { store, rules, apply } = parts;
-  const encryption = encryptionOf(parts);
+  const { store, rules, apply } = deps;
+  const encryption = encryptionOf(deps);
   const receiver = readAddedReceiver(definition, rules());
   if (Array.isArray(receiver)) throw new ReceiverFaultsError(receiver);
   const { name, type, events, filter, ordering } = receiver;
@@ -172,10 +172,10 @@ async function put(
 
 async function storedOf(
   name: string,
-  parts: AddedReceiverDeps,
+  deps: AddedReceiverDeps,
 ): Promise<{ encrypted: string; definition: JsonObject }> {
-  const encryption = encryptionOf(parts);
-  const encrypted = await parts.store.of(name);
+  const encryption = encryptionOf(deps);
+  const encrypted = await deps.store.of(name);
   if (encrypted === null) return refuseUnknown(name);
   const definition = openDefinition(name, encrypted, encryption);
   if (definition !== null) return { encrypted, definition };

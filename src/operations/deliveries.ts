@@ -6,7 +6,7 @@ import { redisTimeMs } from '../store/connection.ts';
 import type { Attempt, DeliveryFact } from '../store/deliveries.ts';
 import { compareEntries, eventOf } from '../store/log-entry.ts';
 import { isHeld } from '../store/receivers.ts';
-import { isoTime, isoTimeOrNull, momentMs, type TimeInput } from './moment.ts';
+import { isoTime, isoTimeOrNull, type TimeInput, timeMs } from './moment.ts';
 import { type OperationContext, UnknownError } from './operation.ts';
 import { receiverNamed } from './resend.ts';
 
@@ -131,8 +131,8 @@ function isWanted({ id, fact, event }: DeadLetter, wanted: WantedLetters, nowMs:
   const code = String(last?.httpStatus ?? last?.smtpCode ?? 'none');
   return (
     (events.length === 0 || events.includes(parseDeliveryId(id).eventId)) &&
-    (since === undefined || atMs >= momentMs(since, nowMs)) &&
-    (until === undefined || atMs < momentMs(until, nowMs)) &&
+    (since === undefined || atMs >= timeMs(since, nowMs)) &&
+    (until === undefined || atMs < timeMs(until, nowMs)) &&
     (type === undefined || (event !== null && wantsType(type, event.type))) &&
     (status === undefined || status.includes(code))
   );
@@ -141,31 +141,31 @@ function isWanted({ id, fact, event }: DeadLetter, wanted: WantedLetters, nowMs:
 /** Delivers dead letters again, with all attempts before them. It does nothing unless all of the named events exist. */
 export async function retryDeadLetters(
   receiver: string,
-  asked: WantedLetters,
-  parts: OperationContext,
+  selection: WantedLetters,
+  deps: OperationContext,
 ): Promise<Retried> {
-  await receiverNamed(receiver, parts);
-  const all = await parts.stores.backlog.dead(receiver, { sinceMs: 0, count: Number.MAX_SAFE_INTEGER });
-  const named = new Set(asked.events);
+  await receiverNamed(receiver, deps);
+  const all = await deps.stores.backlog.dead(receiver, { sinceMs: 0, count: Number.MAX_SAFE_INTEGER });
+  const named = new Set(selection.events);
   const ids = named.size === 0 ? all : all.filter((id) => named.has(parseDeliveryId(id).eventId));
-  const letters = await lettersOf(receiver, ids, parts);
+  const letters = await lettersOf(receiver, ids, deps);
   const known = new Set(letters.map(({ id }) => parseDeliveryId(id).eventId));
-  const unknown = asked.events.filter((event) => !known.has(event));
+  const unknown = selection.events.filter((event) => !known.has(event));
   if (unknown.length > 0) {
     throw new UnknownError(
       `found ${unknown.join(', ')}, expected dead letters of ${receiver} (nothing was done)`,
     );
   }
-  const nowMs = await redisTimeMs(parts.redis);
-  const wanted = letters.filter((letter) => isWanted(letter, asked, nowMs));
-  const kept = wanted.flatMap(({ id, event }) => (event === null ? [] : [id]));
+  const nowMs = await redisTimeMs(deps.redis);
+  const wanted = letters.filter((letter) => isWanted(letter, selection, nowMs));
+  const remaining = wanted.flatMap(({ id, event }) => (event === null ? [] : [id]));
   let renewed = 0;
-  for (const some of chunks(kept, RENEWED_AT_ONCE))
-    renewed += (await parts.stores.deliveries.renew('', receiver, some)) ?? 0;
+  for (const some of chunks(remaining, RENEWED_AT_ONCE))
+    renewed += (await deps.stores.deliveries.renew('', receiver, some)) ?? 0;
   return {
     renewed,
     all: all.length,
-    gone: wanted.length - kept.length,
-    isHeld: isHeld(await parts.stores.receivers.condition(receiver)),
+    gone: wanted.length - remaining.length,
+    isHeld: isHeld(await deps.stores.receivers.condition(receiver)),
   };
 }

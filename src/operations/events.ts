@@ -88,9 +88,9 @@ export async function eventsAfter(
     filter,
     limit,
   }: { after: string; untilMs: number | null; filter: EventFilter; limit: number },
-  parts: OperationContext,
+  deps: OperationContext,
 ): Promise<EventPage> {
-  const { events } = parts.stores;
+  const { events } = deps.stores;
   const end = untilMs === null ? null : entryBefore(untilMs);
   const found: LoggedEvent[] = [];
   let reached = after;
@@ -103,7 +103,7 @@ export async function eventsAfter(
     const batch = await readBatch(entries, events);
     if (batch.stoppedBy !== null && batch.read === 0 && found.length === 0)
       throw newerEntry(batch.stoppedBy.id);
-    for (const one of await rendered(meant(batch.facts, filter), parts)) {
+    for (const one of await rendered(meant(batch.facts, filter), deps)) {
       found.push(one);
       if (found.length === limit) return { events: found, reached: one.entry, more: true };
     }
@@ -124,9 +124,9 @@ export async function eventsBefore(
     filter,
     limit,
   }: { before: string; sinceMs: number | null; filter: EventFilter; limit: number },
-  parts: OperationContext,
+  deps: OperationContext,
 ): Promise<EventPage> {
-  const { events } = parts.stores;
+  const { events } = deps.stores;
   const end = entryBefore(sinceMs);
   const found: LoggedEvent[] = [];
   let reached = before;
@@ -140,7 +140,7 @@ export async function eventsBefore(
     // One by one: an unreadable entry is skipped, and must not hide those before it.
     const batches = await Promise.all(own.map((entry) => readBatch([entry], events)));
     const facts = batches.flatMap((batch) => batch.facts);
-    for (const one of await rendered(meant(facts, filter), parts)) {
+    for (const one of await rendered(meant(facts, filter), deps)) {
       found.push(one);
       if (found.length === limit) return { events: found, reached: one.entry, more: true };
     }
@@ -174,10 +174,12 @@ async function rendered(
   { stores, directory }: OperationContext,
 ): Promise<LoggedEvent[]> {
   const whole = facts.map(wholeFact);
-  const subscriptions = await stores.registry.subscriptions(whole.flatMap(({ roots }) => roots ?? []));
-  return whole.map(({ event, roots, at }) => ({
+  const subscriptions = await stores.registry.subscriptions(
+    whole.flatMap(({ roots: claimKeys }) => claimKeys ?? []),
+  );
+  return whole.map(({ event, roots: claimKeys, at }) => ({
     entry: at,
-    event: renderEvent(event, roots ?? [], subscriptions, directory),
+    event: renderEvent(event, claimKeys ?? [], subscriptions, directory),
   }));
 }
 

@@ -49,7 +49,7 @@ export async function readLearned({ knowledge }: OperationContext): Promise<Lear
 }
 
 /** Removes the learned statistics of a route, or of all (null). Returns the number of entries. */
-export async function forgetLearned(route: string | null, { stores }: OperationContext): Promise<number> {
+export async function removeLearned(route: string | null, { stores }: OperationContext): Promise<number> {
   const gone = await stores.learned.reset(route);
   if (gone === 0 && route !== null) {
     throw new UnknownError(`found nothing learned on ${route}, expected a route of \`learned\``);

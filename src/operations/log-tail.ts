@@ -24,7 +24,7 @@ export class LogTail {
   readonly #blocking: RedisClient;
   readonly #waiters = new Set<Waiter>();
   #newest: string | null = null;
-  #reading = false;
+  #readPage = false;
   #closed = false;
 
   /** `blocking` is a connection of its own. */
@@ -51,10 +51,10 @@ export class LogTail {
   }
 
   async #read(): Promise<void> {
-    if (this.#reading) return;
-    this.#reading = true;
+    if (this.#readPage) return;
+    this.#readPage = true;
     while (this.#waiters.size > 0 && !this.#closed) await this.#readOnce();
-    this.#reading = false;
+    this.#readPage = false;
     // Entries that came while no follower waited are unknown: the next wait finds them.
     this.#newest = null;
   }
@@ -93,12 +93,12 @@ const BEAT_MS = 15_000;
 type FollowStart = { place: LogPlace } | { sinceMs: number | null };
 
 /** The entry after which following begins. Throws a LostPlaceError where some would be missing. */
-export async function startOf(start: FollowStart, parts: OperationContext): Promise<string> {
-  if ('place' in start) return entryOf(start.place, parts);
-  return behindTrimmed(entryBefore(start.sinceMs), parts);
+export async function startOf(start: FollowStart, deps: OperationContext): Promise<string> {
+  if ('place' in start) return entryOf(start.place, deps);
+  return behindTrimmed(entryBefore(start.sinceMs), deps);
 }
 
-type FollowDeps = { parts: OperationContext; tail: LogTail; signal: AbortSignal };
+type FollowDeps = { deps: OperationContext; tail: LogTail; signal: AbortSignal };
 
 /** Reads the events after a place; if there are none, waits for some. The place is checked against the log again at the end. */
 export async function pullEvents(
@@ -108,16 +108,16 @@ export async function pullEvents(
     limit,
     waitMs,
   }: { start: FollowStart; filter: EventFilter; limit: number; waitMs: number },
-  { parts, tail, signal }: FollowDeps,
+  { deps, tail, signal }: FollowDeps,
 ): Promise<{ page: EventPage; next: LogPlace }> {
   const endMs = performance.now() + waitMs;
-  const log = await parts.stores.events.name();
-  const from = await startOf(start, parts);
+  const log = await deps.stores.events.name();
+  const from = await startOf(start, deps);
   let after = from;
   for (;;) {
-    const page = await eventsAfter({ after, untilMs: null, filter, limit }, parts);
+    const page = await eventsAfter({ after, untilMs: null, filter, limit }, deps);
     // Entries that were trimmed during the read would be missing.
-    if ('place' in start || after !== from) await entryOf({ log, after }, parts);
+    if ('place' in start || after !== from) await entryOf({ log, after }, deps);
     const next = { log, after: page.reached };
     const leftMs = endMs - performance.now();
     if (page.events.length > 0 || leftMs <= 0 || signal.aborted) return { page, next };
@@ -132,14 +132,14 @@ export async function pullEvents(
  */
 export async function* followEvents(
   { after: from, filter }: { after: string; filter: EventFilter },
-  { parts, tail, signal }: FollowDeps,
+  { deps, tail, signal }: FollowDeps,
 ): AsyncGenerator<{ place: LogPlace; event: EventPage['events'][number]['event'] | null }> {
-  const log = await parts.stores.events.name();
+  const log = await deps.stores.events.name();
   let after = from;
   yield { place: { log, after }, event: null };
   while (!signal.aborted) {
-    const page = await eventsAfter({ after, untilMs: null, filter, limit: STREAM_PAGE }, parts);
-    if (after !== from) await entryOf({ log, after }, parts);
+    const page = await eventsAfter({ after, untilMs: null, filter, limit: STREAM_PAGE }, deps);
+    if (after !== from) await entryOf({ log, after }, deps);
     for (const { entry, event } of page.events) yield { place: { log, after: entry }, event };
     after = page.reached;
     if (page.more) continue;

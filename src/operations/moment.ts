@@ -7,7 +7,7 @@ export type TimeInput = { atMs: number } | { agoMs: number };
 export const MOMENT_EXPECTED = 'a time with its zone like 2026-11-20T10:00:00Z, or a span like 2h';
 
 /** Parses such a time; null for any other text. */
-export function parseMoment(text: string): TimeInput | null {
+export function parseTime(text: string): TimeInput | null {
   const agoMs = parseDuration(text);
   if (agoMs !== null) return { agoMs };
   const atMs = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text)
@@ -17,7 +17,7 @@ export function parseMoment(text: string): TimeInput | null {
 }
 
 /** Converts it to ms since 1970, on the clock that reads `nowMs`. */
-export function momentMs(written: TimeInput, nowMs: number): number {
+export function timeMs(written: TimeInput, nowMs: number): number {
   return 'atMs' in written ? written.atMs : nowMs - written.agoMs;
 }
 

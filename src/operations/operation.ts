@@ -1,6 +1,6 @@
 import type { Knowledge } from '../domain/cadence/knowledge.ts';
 import { asSubjectId, parseSubjectId, type SubjectId, subjectKind } from '../domain/subjects/subject.ts';
-import { parseClaimRoot } from '../domain/subjects/subscription.ts';
+import { parseClaimKey } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import type { RelayStores } from '../queues/deliveries/relay-context.ts';
 import type { AnswerStore } from '../store/answers.ts';
@@ -10,7 +10,7 @@ import type { ConsumerStore } from '../store/consumers.ts';
 import type { LearnedStore } from '../store/learned.ts';
 import type { PlanStore } from '../store/plan.ts';
 import type { SessionStore } from '../store/sessions.ts';
-import type { Known, SubjectStore } from '../store/subjects.ts';
+import type { SubjectEntry, SubjectStore } from '../store/subjects.ts';
 import type { TrackedStore } from '../store/tracked.ts';
 
 /** Dependencies of operations, in a running daemon or on the command line: its own stores. */
@@ -46,7 +46,7 @@ export class RefusedError extends Error {
 export async function knownSubject(
   id: string,
   { stores: { subjects } }: OperationContext,
-): Promise<{ subject: SubjectId; known: Known }> {
+): Promise<{ subject: SubjectId; known: SubjectEntry }> {
   if (parseSubjectId(id) !== null) {
     const subject = asSubjectId(id);
     const [known] = await subjects.peek([subject]);
@@ -62,8 +62,8 @@ export async function knownSubject(
 const MOST_RELATED = 10;
 
 /** The subjects that led to a transfer: the imported quote, and those whose claims it has inherited. */
-export function relatedTo(subject: SubjectId, { claims, promised }: Known): SubjectId[] {
-  const named = claims.map(({ root }) => parseClaimRoot(root).subject);
+export function relatedTo(subject: SubjectId, { claims, promised }: SubjectEntry): SubjectId[] {
+  const named = claims.map(({ key }) => parseClaimKey(key).subject);
   if (promised !== null)
     named.push(promised.quote.includes(':') ? promised.quote : `quote:${promised.quote}`);
   const ids = named.flatMap((text) => (parseSubjectId(text) === null ? [] : [asSubjectId(text)]));

@@ -66,30 +66,30 @@ const COUNTED = 10_000;
 const COUNTED_OF_EACH = 1_000;
 
 /** Lists the receivers by name. The log reads that count their backlogs are bounded for all of them together. */
-export async function listReceivers(originOf: OriginOf, parts: OperationContext): Promise<ReceiverView[]> {
-  const receivers = await parts.stores.registry.receivers();
+export async function listReceivers(originOf: OriginOf, deps: OperationContext): Promise<ReceiverView[]> {
+  const receivers = await deps.stores.registry.receivers();
   const share = Math.floor(COUNTED / Math.max(1, receivers.length));
   const counted = Math.min(COUNTED_OF_EACH, Math.max(1, share));
   const sorted = receivers.sort((a, b) => (a.name < b.name ? -1 : 1));
-  return Promise.all(sorted.map((receiver) => viewOf(receiver, { counted, originOf }, parts)));
+  return Promise.all(sorted.map((receiver) => viewOf(receiver, { counted, originOf }, deps)));
 }
 
 /** Reads one receiver. Throws an UnknownError for an unknown name. */
 export async function readReceiver(
   name: string,
   originOf: OriginOf,
-  parts: OperationContext,
+  deps: OperationContext,
 ): Promise<ReceiverView> {
-  return viewOf(await receiverNamed(name, parts), { counted: COUNTED, originOf }, parts);
+  return viewOf(await receiverNamed(name, deps), { counted: COUNTED, originOf }, deps);
 }
 
 async function viewOf(
   receiver: StoredReceiver,
   { counted, originOf }: { counted: number; originOf: OriginOf },
-  parts: OperationContext,
+  deps: OperationContext,
 ): Promise<ReceiverView> {
   const { name, type, removed } = receiver;
-  const { receivers, backlog, lease } = parts.stores;
+  const { receivers, backlog, lease } = deps.stores;
   const [condition, { pending, dead }, { oldestMs }, nextAtMs, cursor] = await Promise.all([
     receivers.condition(name),
     backlog.counts(name),
@@ -97,7 +97,7 @@ async function viewOf(
     backlog.nextAt(name),
     lease.cursor(name),
   ]);
-  const behind = await behindCursor(receiver, { cursor, counted }, parts);
+  const behind = await behindCursor(receiver, { cursor, counted }, deps);
   return {
     name,
     type,
@@ -138,13 +138,13 @@ const LOOKED_AT = 100;
 export async function oldestUndelivered(
   receiver: StoredReceiver,
   { oldestId, oldestMs }: { oldestId: string | null; oldestMs: number | null },
-  parts: OperationContext,
+  deps: OperationContext,
 ): Promise<number | null> {
-  const { deliveries, lease } = parts.stores;
+  const { deliveries, lease } = deps.stores;
   const { name } = receiver;
   if (oldestId === null) {
     const cursor = await lease.cursor(name);
-    return (await behindCursor(receiver, { cursor, counted: LOOKED_AT }, parts)).oldestMs;
+    return (await behindCursor(receiver, { cursor, counted: LOOKED_AT }, deps)).oldestMs;
   }
   const fact = await deliveries.fact(name, oldestId);
   const writtenMs = fact === null || fact.replay !== null ? null : Number(fact.entry.split('-')[0]);
@@ -166,9 +166,9 @@ async function behindCursor(
 }
 
 /** Pauses a receiver: no attempts and no new deliveries until it is resumed. Returns true when that changed anything. */
-export async function pauseReceiver(name: string, parts: OperationContext): Promise<boolean> {
-  await receiverNamed(name, parts);
-  const before = await parts.stores.receivers.pause(name);
+export async function pauseReceiver(name: string, deps: OperationContext): Promise<boolean> {
+  await receiverNamed(name, deps);
+  const before = await deps.stores.receivers.pause(name);
   if (before === 'disabled' || before === 'enabling') {
     throw new RefusedError(
       `${name} is ${before}, and gets nothing; enable it first: intentwatch receivers enable ${name}`,
@@ -178,23 +178,23 @@ export async function pauseReceiver(name: string, parts: OperationContext): Prom
 }
 
 /** Resumes a paused receiver. Returns true when that changed anything. */
-export async function resumeReceiver(name: string, parts: OperationContext): Promise<boolean> {
-  await receiverNamed(name, parts);
-  return (await parts.stores.receivers.unpause(name)) === 'paused';
+export async function resumeReceiver(name: string, deps: OperationContext): Promise<boolean> {
+  await receiverNamed(name, deps);
+  return (await deps.stores.receivers.unpause(name)) === 'paused';
 }
 
 /** Disables a receiver: no attempts until it is enabled. Returns the state before. */
-export async function disableReceiver(name: string, parts: OperationContext): Promise<ReceiverState> {
-  await receiverNamed(name, parts);
-  return parts.stores.receivers.disable(name);
+export async function disableReceiver(name: string, deps: OperationContext): Promise<ReceiverState> {
+  await receiverNamed(name, deps);
+  return deps.stores.receivers.disable(name);
 }
 
 type Enabled = { before: ReceiverState; held: number; dead: number };
 
 /** Requests the enabling of a disabled receiver, which the relay does. */
-export async function enableReceiver(name: string, parts: OperationContext): Promise<Enabled> {
-  const { receivers, backlog } = parts.stores;
-  await receiverNamed(name, parts);
+export async function enableReceiver(name: string, deps: OperationContext): Promise<Enabled> {
+  const { receivers, backlog } = deps.stores;
+  await receiverNamed(name, deps);
   const { since } = await receivers.condition(name);
   const { pending } = await backlog.counts(name);
   const dead = since === null ? [] : await backlog.dead(name, { sinceMs: since, count: COUNTED });

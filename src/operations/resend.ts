@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseClaimRoot } from '../domain/subjects/subscription.ts';
+import { parseClaimKey } from '../domain/subjects/subscription.ts';
 import { matchesOf } from '../queues/deliveries/matches.ts';
 import { factsAt } from '../queues/deliveries/replays.ts';
 import { redisTimeMs } from '../store/connection.ts';
@@ -7,7 +7,7 @@ import type { StoredReceiver } from '../store/definitions.ts';
 import { eventOf } from '../store/log-entry.ts';
 import { isHeld } from '../store/receivers.ts';
 import { newReplayId, type Replay } from '../store/replays.ts';
-import { isoTime, momentMs, type TimeInput } from './moment.ts';
+import { isoTime, type TimeInput, timeMs } from './moment.ts';
 import { knownSubject, type OperationContext, RefusedError, UnknownError } from './operation.ts';
 
 /** Progress of a replay. */
@@ -53,21 +53,21 @@ export async function resendTime(
     until: TimeInput | null;
     types: readonly string[] | null;
   },
-  parts: OperationContext,
+  deps: OperationContext,
 ): Promise<{ id: string; log: z.infer<typeof LOG_RANGE> | null }> {
-  const { removed } = await receiverNamed(name, parts);
+  const { removed } = await receiverNamed(name, deps);
   if (removed) throw new RefusedError(`${name} is not in the config any more; put it back first`);
-  await refuseHeld(name, parts);
-  const nowMs = await redisTimeMs(parts.redis);
-  const sinceMs = momentMs(since, nowMs);
-  const { events } = parts.stores;
+  await refuseHeld(name, deps);
+  const nowMs = await redisTimeMs(deps.redis);
+  const sinceMs = timeMs(since, nowMs);
+  const { events } = deps.stores;
   const end = await events.newest();
   const [oldest] = (await events.after('0-0', 1)).entries;
   const newestMs = msOf(end);
-  const untilMs = until === null ? Math.max(nowMs, newestMs) + 1 : momentMs(until, nowMs);
+  const untilMs = until === null ? Math.max(nowMs, newestMs) + 1 : timeMs(until, nowMs);
   if (sinceMs >= untilMs) throw new RefusedError('found a since that is not before until, expected it to be');
   const id = replayIdOf(key, name);
-  await parts.stores.replays.request(id, {
+  await deps.stores.replays.request(id, {
     receiver: name,
     since: `${Math.max(0, sinceMs - 1)}-${Number.MAX_SAFE_INTEGER}`,
     until: `${Math.max(0, untilMs)}-0`,
@@ -95,9 +95,9 @@ export type Resent = { receiver: string; replay: string; events: number }[];
 export async function resendEvent(
   id: string,
   options: ResendOptions,
-  parts: OperationContext,
+  deps: OperationContext,
 ): Promise<Resent> {
-  const { registry, deliveries } = parts.stores;
+  const { registry, deliveries } = deps.stores;
   const receivers = await registry.receivers();
   const facts = await Promise.all(receivers.map(({ name }) => deliveries.fact(name, id)));
   const waiting = await registry.suspensions.waitingEvent(id);
@@ -107,7 +107,7 @@ export async function resendEvent(
       `found no delivery of ${id}, expected an event that some receiver matched, within its retention: what was for nobody is pulled (/events)`,
     );
   }
-  return resendPlaces([place], { ...options, waitingFor: waiting.map(({ root }) => root) }, parts);
+  return resendPlaces([place], { ...options, waitingFor: waiting.map(({ key }) => key) }, deps);
 }
 
 const MOST_RESENT = 100;
@@ -116,31 +116,31 @@ const MOST_RESENT = 100;
 export async function resendSubject(
   id: string,
   options: ResendOptions,
-  parts: OperationContext,
+  deps: OperationContext,
 ): Promise<{ replays: Resent; leftOut: number }> {
-  const { subject, known } = await knownSubject(id, parts);
+  const { subject, known } = await knownSubject(id, deps);
   const newest = { before: null, from: null, count: MOST_RESENT };
-  const places = (await parts.stores.subjects.entries.list([subject], newest)).reverse();
-  const kept = await parts.stores.events.atAll(places);
-  const sent = places.filter((_, index) => eventOf(kept[index] ?? null) !== null);
+  const places = (await deps.stores.subjects.entries.list([subject], newest)).reverse();
+  const stored = await deps.stores.events.atAll(places);
+  const sent = places.filter((_, index) => eventOf(stored[index] ?? null) !== null);
   const leftOut = Math.max(0, (known.snapshot?.sequence ?? 0) - sent.length);
-  return { replays: await resendPlaces(sent, options, parts), leftOut };
+  return { replays: await resendPlaces(sent, options, deps), leftOut };
 }
 
 async function resendPlaces(
   places: readonly string[],
   { receivers, key, waitingFor = [] }: ResendOptions & { waitingFor?: readonly string[] },
-  parts: OperationContext,
+  deps: OperationContext,
 ): Promise<Resent> {
-  const { registry, replays } = parts.stores;
-  const asked =
-    receivers === null ? null : await Promise.all(receivers.map((name) => receiverNamed(name, parts)));
-  const candidates = (asked ?? (await registry.receivers())).filter(({ removed }) => !removed);
+  const { registry, replays } = deps.stores;
+  const matching =
+    receivers === null ? null : await Promise.all(receivers.map((name) => receiverNamed(name, deps)));
+  const candidates = (matching ?? (await registry.receivers())).filter(({ removed }) => !removed);
   candidates.sort((one, other) => (one.name < other.name ? -1 : 1));
   const meant: { receiver: string; events: number }[] = [];
   for (const receiver of candidates) {
-    const facts = await factsAt(places, receiver.name, parts.stores);
-    const matched = await matchesOf(receiver, facts, { registry, directory: parts.directory });
+    const facts = await factsAt(places, receiver.name, deps.stores);
+    const matched = await matchesOf(receiver, facts, { registry, directory: deps.directory });
     if (matched.length > 0) meant.push({ receiver: receiver.name, events: matched.length });
   }
   if (candidates.length === 0) {
@@ -155,7 +155,7 @@ async function resendPlaces(
   }
   if (meant.length === 0 && waitingFor.length > 0) {
     const names = waitingFor
-      .map(parseClaimRoot)
+      .map(parseClaimKey)
       .map(({ subject, subscription }) => `${subscription} (${subject})`);
     throw new RefusedError(
       `found an event that waits for ${names.join(', ')}, which left the config, and no receiver of it to send to now; put it back, and the event is delivered by itself (intentwatch suspended)`,
@@ -167,7 +167,7 @@ async function resendPlaces(
       `found ${found} that match what would be sent, expected one that does (events, filter, subscription; and [] of a subscription notifies nobody)`,
     );
   }
-  for (const { receiver } of meant) await refuseHeld(receiver, parts);
+  for (const { receiver } of meant) await refuseHeld(receiver, deps);
   const resent: Resent = [];
   for (const { receiver, events } of meant) {
     const replay = replayIdOf(key, receiver);

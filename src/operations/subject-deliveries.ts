@@ -39,10 +39,10 @@ export async function listSubjectDeliveries(
     until,
     limit,
   }: { id: string; after: DeliveriesPlace | null; until: TimelinePlace | null; limit: number },
-  parts: OperationContext,
+  deps: OperationContext,
 ): Promise<{ deliveries: SubjectDelivery[]; next: DeliveriesPlace | null }> {
-  const { subject, known } = await knownSubject(id, parts);
-  const { registry, subjects, events } = parts.stores;
+  const { subject, known } = await knownSubject(id, deps);
+  const { registry, subjects, events } = deps.stores;
   const receivers = (await registry.receivers()).map(({ name }) => name).sort();
   if (receivers.length === 0) return { deliveries: [], next: null };
   // The first event may be begun already, and one more shows the start of the next page.
@@ -62,7 +62,7 @@ export async function listSubjectDeliveries(
       ? []
       : slotsOf({ entry: place, event: event.id, receivers, begun });
   });
-  const { deliveries, rest } = await deliveriesOf(slots.slice(0, limit), limit, parts);
+  const { deliveries, rest } = await deliveriesOf(slots.slice(0, limit), limit, deps);
   const last = entries.at(-1);
   const isLast = places.length < count && entries.length === places.length;
   const behind = isLast || last === undefined ? null : { before: last };

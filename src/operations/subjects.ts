@@ -10,12 +10,12 @@ import {
   parseSubjectId,
   type SubjectId,
 } from '../domain/subjects/subject.ts';
-import { isTrackedRoot, parseClaimRoot, walletsOf } from '../domain/subjects/subscription.ts';
+import { isTrackedKey, parseClaimKey, walletsOf } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { money } from '../domain/transfers/money.ts';
 import { ANY_ROUTE, type Leg, readTransfer, routeName } from '../domain/transfers/transfer.ts';
 import type { StoredSubscription } from '../store/definitions.ts';
-import type { ChangedSubject, Known } from '../store/subjects.ts';
+import type { ChangedSubject, SubjectEntry } from '../store/subjects.ts';
 import { isoTime, isoTimeOrNull } from './moment.ts';
 import type { OperationContext } from './operation.ts';
 
@@ -106,14 +106,14 @@ const TRACKED = ENDPOINT_GROUPS.flatMap((endpointGroup) =>
 /** Lists subjects, last changed first, then those without snapshot, and wallets. A page may be short or empty before the end. */
 export async function listSubjects(
   { filter, from, limit }: { filter: SubjectFilter; from: SubjectPlace | null; limit: number },
-  parts: OperationContext,
+  deps: OperationContext,
 ): Promise<SubjectPage> {
-  if (from !== null && 'list' in from) return listTracked({ filter, from, limit }, parts);
+  if (from !== null && 'list' in from) return listTracked({ filter, from, limit }, deps);
   const found: Subject[] = [];
   let last: ChangedSubject | null = from;
-  for (let looked = 0; looked < MOST_LOOKED_AT; ) {
-    const some = await parts.stores.subjects.changed(last, Math.min(limit, MOST_LOOKED_AT));
-    const summaries = await summariesOf(some, filter, parts);
+  for (let checked = 0; checked < MOST_LOOKED_AT; ) {
+    const some = await deps.stores.subjects.changed(last, Math.min(limit, MOST_LOOKED_AT));
+    const summaries = await summariesOf(some, filter, deps);
     for (const [index, one] of some.entries()) {
       last = one;
       const summary = summaries[index] ?? null;
@@ -121,34 +121,34 @@ export async function listSubjects(
       if (found.length === limit) return { subjects: found, next: last };
     }
     if (some.length < limit) return { subjects: found, next: { list: 0, scan: '0' } };
-    looked += some.length;
+    checked += some.length;
   }
   return { subjects: found, next: last };
 }
 
 async function listTracked(
   { filter, from, limit }: { filter: SubjectFilter; from: TrackedPlace; limit: number },
-  parts: OperationContext,
+  deps: OperationContext,
 ): Promise<SubjectPage> {
   const found: Subject[] = [];
   let { list, scan, after = '' } = from;
-  for (let looked = 0; looked < MOST_LOOKED_AT; ) {
+  for (let checked = 0; checked < MOST_LOOKED_AT; ) {
     const tracked = TRACKED[list];
     if (tracked === undefined) return { subjects: found, next: null };
     const wanted = filter.kinds.length === 0 || filter.kinds.includes(tracked.kind);
     const { subjects, cursor } = wanted
-      ? await parts.stores.plan.tracked(tracked.endpointGroup, tracked.kind, scan)
+      ? await deps.stores.plan.tracked(tracked.endpointGroup, tracked.kind, scan)
       : { subjects: [], cursor: '0' };
     const rest = [...new Set(subjects)].sort().filter((subject) => subject > after);
     const places = rest.map((subject) => ({ subject, atMs: null }));
-    for (const summary of await summariesOf(places, filter, parts)) {
+    for (const summary of await summariesOf(places, filter, deps)) {
       if (summary === null) continue;
       if (found.length === limit)
         return { subjects: found, next: { list, scan, after: found.at(-1)?.subject ?? '' } };
       found.push(summary);
     }
     after = '';
-    looked += subjects.length;
+    checked += subjects.length;
     list += cursor === '0' ? 1 : 0;
     scan = cursor;
   }
@@ -167,8 +167,8 @@ async function summariesOf(
   );
   const wanted = named.filter((id) => id !== null);
   const known = new Map((await subjects.peek(wanted)).map((one, index) => [wanted[index], one]));
-  const roots = [...known.values()].flatMap(({ claims }) => claims.map(({ root }) => root));
-  const subscriptions = await registry.subscriptions(roots);
+  const claimKeys = [...known.values()].flatMap(({ claims }) => claims.map(({ key }) => key));
+  const subscriptions = await registry.subscriptions(claimKeys);
   return places.map(({ atMs }, index) => {
     const id = ids[index] ?? null;
     const one = id === null ? undefined : known.get(id);
@@ -182,7 +182,7 @@ async function summariesOf(
 /** Builds the summary of a subject from its known state. */
 export function summaryOf(
   id: SubjectId,
-  { snapshot, claims, seenAtMs }: Known,
+  { snapshot, claims, seenAtMs }: SubjectEntry,
   {
     subscriptions,
     changedAtMs,
@@ -193,8 +193,8 @@ export function summaryOf(
     directory: Directory;
   },
 ): Subject {
-  const roots = claims.map(({ root }) => root);
-  const names = [...new Set(roots.map((root) => parseClaimRoot(root).subscription))];
+  const claimKeys = claims.map(({ key }) => key);
+  const names = [...new Set(claimKeys.map((key) => parseClaimKey(key).subscription))];
   const leading = names
     .flatMap((name) => subscriptions.get(name) ?? [])
     .sort((one, other) => one.order - other.order);
@@ -212,9 +212,9 @@ export function summaryOf(
     polledAt: isoTimeOrNull(seenAtMs),
     events: snapshot?.sequence ?? 0,
     upstreamUpdatedAt: snapshot?.updatedAt ?? null,
-    wallets: walletsOf(roots),
+    wallets: walletsOf(claimKeys),
     ...endsOf(snapshot?.record ?? {}, directory),
-    subscriptions: leading.map(({ name }) => name).filter((name) => !isTrackedRoot(name)),
+    subscriptions: leading.map(({ name }) => name).filter((name) => !isTrackedKey(name)),
     metadata: Object.assign({}, ...leading.map(({ metadata }) => metadata)),
   };
 }
@@ -240,7 +240,7 @@ function endsOf(
 
 function isMeant(
   filter: SubjectFilter,
-  { id, summary, known }: { id: SubjectId; summary: Subject; known: Known },
+  { id, summary, known }: { id: SubjectId; summary: Subject; known: SubjectEntry },
 ): boolean {
   const { statuses, wallet, subscription, metadata, mentions, underWay, overdue, proofs, atLeastMs } = filter;
   const { snapshot, seenAtMs } = known;

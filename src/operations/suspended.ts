@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseClaimRoot } from '../domain/subjects/subscription.ts';
+import { parseClaimKey } from '../domain/subjects/subscription.ts';
 import { eventOf } from '../store/log-entry.ts';
 import type { Settled } from '../store/suspensions.ts';
 import { isoTime, isoTimeOrNull } from './moment.ts';
@@ -54,11 +54,11 @@ export async function listSuspended(
 ): Promise<{ suspended: Suspended[]; next: z.infer<typeof SUSPENDED_PLACE> | null }> {
   const { suspensions } = registry;
   const found = await suspensions.list({ after: from?.after ?? null, count: limit });
-  const waiting = await suspensions.waitingOf(new Set(found.map(({ root }) => root)));
+  const waiting = await suspensions.waitingOf(new Set(found.map(({ key }) => key)));
   const last = found.at(-1);
   return {
-    suspended: found.map(({ root, state, sinceMs }) => {
-      const { subject, subscription, receivers } = parseClaimRoot(root);
+    suspended: found.map(({ key, state, sinceMs }) => {
+      const { subject, subscription, receivers } = parseClaimKey(key);
       return {
         subject,
         subscription,
@@ -66,10 +66,10 @@ export async function listSuspended(
         state: state === 'out' ? 'suspended' : 'back',
         since: isoTime(sinceMs),
         until: state === 'out' ? isoTime(sinceMs + graceSpanMs) : null,
-        events: waiting.get(root) ?? 0,
+        events: waiting.get(key) ?? 0,
       };
     }),
-    next: found.length < limit || last === undefined ? null : { after: last.root },
+    next: found.length < limit || last === undefined ? null : { after: last.key },
   };
 }
 
@@ -82,9 +82,9 @@ export async function listDropped(
   const entries = await events.atAll(found.map(({ entry }) => entry));
   const last = found.at(-1);
   return {
-    dropped: found.map(({ eventId, root, droppedMs }, index) => {
+    dropped: found.map(({ eventId, key, droppedMs }, index) => {
       const event = eventOf(entries[index] ?? null);
-      const { subject, subscription } = parseClaimRoot(root);
+      const { subject, subscription } = parseClaimKey(key);
       return {
         event: eventId,
         type: event?.type ?? null,
@@ -112,11 +112,11 @@ export const REMOVED = z
 /** Ends suspensions at once by an id, an address, or a subscription's name. Throws an UnknownError where none match. */
 export async function removeSuspended(
   id: string,
-  end: (isMeant: (root: string) => boolean) => Promise<Settled[]>,
+  end: (isMeant: (key: string) => boolean) => Promise<Settled[]>,
 ): Promise<z.infer<typeof REMOVED>> {
   const folded = id.toLowerCase();
-  const settled = await end((root) => {
-    const { subject, subscription } = parseClaimRoot(root);
+  const settled = await end((key) => {
+    const { subject, subscription } = parseClaimKey(key);
     const own = subject.toLowerCase();
     return subscription === id || own === folded || own.slice(own.indexOf(':') + 1) === folded;
   });
@@ -127,7 +127,7 @@ export async function removeSuspended(
   }
   const ended = settled.filter((one) => one.move === 'ended');
   return {
-    subjects: ended.reduce((sum, { roots }) => sum + roots, 0),
+    subjects: ended.reduce((sum, { roots: claimKeys }) => sum + claimKeys, 0),
     events: ended.reduce((sum, { events }) => sum + events, 0),
   };
 }

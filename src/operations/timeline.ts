@@ -36,7 +36,7 @@ const CHECK_DETAILS = z
   .meta({ id: 'Check' });
 
 function checkDetails(check: Check): z.infer<typeof CHECK_DETAILS> {
-  const { statement, state, because, statedAt, asked, askedAt, endedAt, readings, proof } = check;
+  const { statement, state, because, statedAt, asked: requested, askedAt, endedAt, readings, proof } = check;
   const { payment, chainId, txHash, token, amount } = statement;
   return {
     payment,
@@ -47,11 +47,11 @@ function checkDetails(check: Check): z.infer<typeof CHECK_DETAILS> {
     state,
     because: because === '' ? null : because,
     statedAt: isoTime(statedAt),
-    asked,
+    asked: requested,
     askedAt: isoTimeOrNull(askedAt),
     endedAt: isoTimeOrNull(endedAt),
-    readings: readings.map(({ reason, ...reading }) =>
-      reason === undefined ? reading : { ...reading, reason },
+    readings: readings.map(({ reason, ...txState }) =>
+      reason === undefined ? txState : { ...txState, reason },
     ),
     proof,
   };
@@ -109,14 +109,14 @@ export type TimelinePlace = z.infer<typeof TIMELINE_PLACE>;
  */
 export async function readSubject(
   { id, after, limit }: { id: string; after: TimelinePlace | null; limit: number },
-  parts: OperationContext,
+  deps: OperationContext,
 ): Promise<{ subject: SubjectState; next: TimelinePlace | null }> {
-  const { subject, known } = await knownSubject(id, parts);
-  const { registry, subjects, checks, events } = parts.stores;
+  const { subject, known } = await knownSubject(id, deps);
+  const { registry, subjects, checks, events } = deps.stores;
   const related = relatedTo(subject, known);
   const range = { before: after?.before ?? null, from: null };
   const [subscriptions, checked, places, own] = await Promise.all([
-    registry.subscriptions(known.claims.map(({ root }) => root)),
+    registry.subscriptions(known.claims.map(({ key }) => key)),
     checks.of(subject),
     subjects.entries.list([subject, ...related], { ...range, count: limit + 1 }),
     subjects.entries.list([subject], { before: null, from: null, count: 1 }),
@@ -127,14 +127,14 @@ export async function readSubject(
   const shown = places.slice(0, entries.length);
   return {
     subject: {
-      ...summaryOf(subject, known, { subscriptions, changedAtMs: null, directory: parts.directory }),
+      ...summaryOf(subject, known, { subscriptions, changedAtMs: null, directory: deps.directory }),
       record: known.snapshot?.record ?? null,
-      transfer: last === null ? null : transferFacts(last, parts.directory),
+      transfer: last === null ? null : transferFacts(last, deps.directory),
       checks: checked.map(checkDetails),
       related,
       timeline: entries.flatMap((entry) => {
         const event = eventOf(entry);
-        return event === null ? [] : [momentOf(event)];
+        return event === null ? [] : [entryOf(event)];
       }),
     },
     next: nextOf(shown, places.length > shown.length),
@@ -146,7 +146,7 @@ function nextOf(shown: readonly string[], isMore: boolean): TimelinePlace | null
   return isMore && last !== undefined ? { before: last } : null;
 }
 
-function momentOf(event: Event): z.infer<typeof MOMENT> {
+function entryOf(event: Event): z.infer<typeof MOMENT> {
   const { subject, sequence, status, previousStatus, changes, skipped, regression } = event.data;
   const { upstreamUpdatedAt, detectionDelaySeconds, proof } = event.data;
   return {

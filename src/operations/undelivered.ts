@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Event, parseDeliveryId } from '../domain/events/event.ts';
 import { wantsType } from '../domain/events/filter.ts';
 import { LISTED_REASONS } from '../domain/events/unmatched.ts';
-import { isTrackedRoot, parseClaimRoot } from '../domain/subjects/subscription.ts';
+import { isTrackedKey, parseClaimKey } from '../domain/subjects/subscription.ts';
 import { readBatch } from '../queues/deliveries/log-batch.ts';
 import { type ListPlace, MOST_OPEN } from '../store/backlog.ts';
 import { eventOf } from '../store/log-entry.ts';
@@ -56,9 +56,9 @@ const NO_ENTRY = '0-0';
 /** Lists undelivered events over all receivers, the longest waiting first: a bounded part of them. */
 export async function listUndelivered(
   { filter, from, limit }: { filter: UndeliveredFilter; from: UndeliveredPlace | null; limit: number },
-  parts: OperationContext,
+  deps: OperationContext,
 ): Promise<{ undelivered: Undelivered[]; next: UndeliveredPlace | null }> {
-  const { registry, backlog } = parts.stores;
+  const { registry, backlog } = deps.stores;
   const names = (await registry.receivers()).map(({ name }) => name).sort();
   const lists = names
     .filter((name) => filter.receivers.length === 0 || filter.receivers.includes(name))
@@ -66,25 +66,25 @@ export async function listUndelivered(
     .filter(({ list }) => filter.state === undefined || list === (filter.state === 'dead' ? 'dead' : 'open'))
     .filter((one) => from === null || isFrom(one, from));
   const found: Undelivered[] = [];
-  let room = MOST_LOOKED_AT;
+  let remaining = MOST_LOOKED_AT;
   let passing = MOST_PASSED;
   for (const { receiver, list } of lists) {
     const isFirst = from !== null && from.receiver === receiver && from.list === list;
     let after: ListPlace | null = isFirst && from.id !== '' ? from : null;
     do {
       const stop = { receiver, list, score: after?.score ?? '', id: after?.id ?? '' };
-      if (room <= 0 || passing <= 0) return { undelivered: found, next: stop };
-      const wanted = { list, after, count: Math.min(limit, room), most: Math.min(passing, MOST_OPEN) };
-      const { listed, looked, reached } = await backlog.undelivered(receiver, wanted);
+      if (remaining <= 0 || passing <= 0) return { undelivered: found, next: stop };
+      const wanted = { list, after, count: Math.min(limit, remaining), most: Math.min(passing, MOST_OPEN) };
+      const { listed, checked, reached } = await backlog.undelivered(receiver, wanted);
       const ids = listed.map(({ id }) => id);
-      const some = await undeliveredOf(receiver, ids, { filter, parts });
+      const some = await undeliveredOf(receiver, ids, { filter, deps });
       for (const [index, one] of some.entries()) {
         if (one !== null) found.push(one);
         const { score = '', id = '' } = listed[index] ?? {};
         if (found.length === limit) return { undelivered: found, next: { receiver, list, score, id } };
       }
-      room -= Math.max(1, listed.length);
-      passing -= looked;
+      remaining -= Math.max(1, listed.length);
+      passing -= checked;
       after = reached;
     } while (after !== null);
   }
@@ -100,7 +100,7 @@ function isFrom(one: { receiver: string; list: 'open' | 'dead' }, from: Undelive
 async function undeliveredOf(
   receiver: string,
   ids: readonly string[],
-  { filter, parts: { stores } }: { filter: UndeliveredFilter; parts: OperationContext },
+  { filter, deps: { stores } }: { filter: UndeliveredFilter; deps: OperationContext },
 ): Promise<(Undelivered | null)[]> {
   const facts = await Promise.all(ids.map((id) => stores.deliveries.fact(receiver, id)));
   const entries = facts.map((fact) => fact?.entry ?? NO_ENTRY);
@@ -167,10 +167,8 @@ export async function listUnmatched(
     const stored = entries[index] ?? null;
     const event = eventOf(stored);
     if (event === null) return [];
-    const roots = stored?.kind === 'event' ? stored.roots : [];
-    const names = roots
-      .filter((root) => !isTrackedRoot(root))
-      .map((root) => parseClaimRoot(root).subscription);
+    const claimKeys = stored?.kind === 'event' ? stored.roots : [];
+    const names = claimKeys.filter((key) => !isTrackedKey(key)).map((key) => parseClaimKey(key).subscription);
     return [
       {
         event: event.id,
@@ -207,32 +205,32 @@ export const QUARANTINE_REPLAYED = z.object({
 type ShownEntry = { entry: RawEntry; shown: z.infer<typeof QUARANTINED_ENTRY> };
 
 /** Lists the quarantined entries, the oldest first. */
-export async function listQuarantined(parts: OperationContext): Promise<z.infer<typeof QUARANTINED_ENTRY>[]> {
-  return (await readKept(parts)).map(({ shown }) => shown);
+export async function listQuarantined(deps: OperationContext): Promise<z.infer<typeof QUARANTINED_ENTRY>[]> {
+  return (await readStored(deps)).map(({ shown }) => shown);
 }
 
 /** Returns entries that are readable by now to the log: receivers that lack them get them. */
 export async function replayQuarantined(
-  parts: OperationContext,
+  deps: OperationContext,
 ): Promise<z.infer<typeof QUARANTINE_REPLAYED>> {
-  const kept = await readKept(parts);
+  const stored = await readStored(deps);
   let returned = 0;
-  for (const { entry, shown } of kept) {
-    if (shown.reason === null && (await parts.stores.quarantine.putBack(entry))) returned += 1;
+  for (const { entry, shown } of stored) {
+    if (shown.reason === null && (await deps.stores.quarantine.putBack(entry))) returned += 1;
   }
-  return { returned, quarantined: kept.length };
+  return { returned, quarantined: stored.length };
 }
 
-async function readKept({ stores: { quarantine, events } }: OperationContext): Promise<ShownEntry[]> {
-  const kept: ShownEntry[] = [];
+async function readStored({ stores: { quarantine, events } }: OperationContext): Promise<ShownEntry[]> {
+  const stored: ShownEntry[] = [];
   for (const entry of await quarantine.list()) {
     const { unreadable, stoppedBy } = await readBatch([entry], events);
     const reason = stoppedBy?.reason ?? unreadable[0]?.reason ?? null;
     const at = isoTime(Number(entry.id.split('-')[0]));
     const [kind, subject] = [fieldOf(entry, 'kind') ?? '', fieldOf(entry, 'subject')];
-    kept.push({ entry, shown: { id: entry.id, at, kind, subject, reason } });
+    stored.push({ entry, shown: { id: entry.id, at, kind, subject, reason } });
   }
-  return kept;
+  return stored;
 }
 
 function fieldOf({ fields }: RawEntry, name: string): string | null {

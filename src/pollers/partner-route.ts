@@ -9,7 +9,7 @@ import type { QuoteSigners } from '../upstream/client/quote-signers.ts';
 import type { Quote, QuoteAnswer } from '../upstream/wire/quote.ts';
 import { integerOrNull } from '../upstream/wire/wire.ts';
 import type { PollResponse } from './reading.ts';
-import type { AskedRoute } from './route.ts';
+import type { RouteRequest } from './route.ts';
 
 /** The v1 API for prices, and the sources to check them. `slot` resolves when these prices' budget allows a request. */
 export type PartnerPricing = {
@@ -47,11 +47,11 @@ const REJECTED: readonly (string | null)[] = [
  */
 export async function pollPartnerRoute(
   pricing: PartnerPricing,
-  { route, nowMs }: AskedRoute,
+  { route, nowMs }: RouteRequest,
   signal: AbortSignal,
 ): Promise<PollResponse> {
   const { directory } = pricing;
-  const answer = await askForQuotes(pricing, route, signal);
+  const answer = await requestQuotes(pricing, route, signal);
   if (answer === null) {
     const records = [routeRecord(route, [], directory)];
     return { records, nextCursor: null, dateMs: null, unreadable: [] };
@@ -98,12 +98,12 @@ function descending(a: bigint, b: bigint): number {
 
 const NO_OUTPUT = 'no destination.amountOut of at most 78 digits';
 
-async function askForQuotes(
+async function requestQuotes(
   { client, dAppId, slot }: PartnerPricing,
   { source, destination, amount, funder, recipient }: RouteDefinition,
   signal: AbortSignal,
 ): Promise<Answer<QuoteAnswer> | null> {
-  const ask = () =>
+  const request = () =>
     client.quote(
       {
         type: 'exact-in',
@@ -115,7 +115,7 @@ async function askForQuotes(
       { signal },
     );
   try {
-    return await ask();
+    return await request();
   } catch (error) {
     if (isRejected(error)) return null;
     if (!isSolverError(error)) throw error;
@@ -123,7 +123,7 @@ async function askForQuotes(
   await wait(AGAIN_AFTER_MS, undefined, { signal });
   await slot(signal);
   try {
-    return await ask();
+    return await request();
   } catch (error) {
     if (isRejected(error) || isSolverError(error)) return null;
     throw error;
@@ -159,7 +159,7 @@ function priceOf({ destination, fees, raw }: Quote): RouteQuote | null {
 /** Reason against a quote as price of a route, or null. A missing member is none, except an execution if the route names some. */
 function flawOf(quote: Quote, route: RouteDefinition, nowMs: number): string | null {
   const { source, destination, type, expiresAt, transaction } = quote;
-  const members: [name: string, answered: string | number | null, asked: string | number][] = [
+  const members: [name: string, answered: string | number | null, requested: string | number][] = [
     ['type', type?.toLowerCase() ?? null, 'exact-in'],
     ['source.chainId', source.chainId, route.source.chainId],
     ['source.token', source.token, route.source.token],
@@ -169,9 +169,9 @@ function flawOf(quote: Quote, route: RouteDefinition, nowMs: number): string | n
     ['destination.token', destination.token, route.destination.token],
     ['destination.recipient', destination.recipient, route.recipient],
   ];
-  for (const [name, answered, asked] of members) {
-    if (answered !== null && foldHex(String(answered)) !== foldHex(String(asked))) {
-      return `${name} ${String(answered).slice(0, 80)}, expected ${asked}`;
+  for (const [name, answered, requested] of members) {
+    if (answered !== null && foldHex(String(answered)) !== foldHex(String(requested))) {
+      return `${name} ${String(answered).slice(0, 80)}, expected ${requested}`;
     }
   }
   if (expiresAt * 1_000 < nowMs) {

@@ -13,7 +13,7 @@ import type { UpstreamClient } from '../upstream/client/client.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
 import { textOrNull } from '../upstream/wire/wire.ts';
 import { type PollResponse, readPage, strangerFailure } from './reading.ts';
-import type { AskedRoute } from './route.ts';
+import type { RouteRequest } from './route.ts';
 import { pollIntent, pollQuote, pollTx } from './status.ts';
 
 /** The subject of a request and its time (ms since 1970); `route` is the definition of a route, null for any other subject. */
@@ -21,7 +21,7 @@ export type PollTarget = { subject: SubjectId; route: RouteDefinition | null; no
 
 /** The pricing functions by service; a service that the config does not use is missing. */
 export type Pricing = Readonly<
-  Partial<Record<RouteService, (asked: AskedRoute, signal: AbortSignal) => Promise<PollResponse>>>
+  Partial<Record<RouteService, (requested: RouteRequest, signal: AbortSignal) => Promise<PollResponse>>>
 >;
 
 /** Requests a subject that has one record. Throws UpstreamFailure, or the signal's reason. */
@@ -69,7 +69,7 @@ async function pollVault(
   return orUnknown(subject, async () => {
     const { value, dateMs, httpStatus } = await client.vault(vault, { signal });
     const { vaultAddress, chainId } = value;
-    const reserved = reservedReading(value.raw, { id: vaultAddress, dateMs });
+    const reserved = reservedResponse(value.raw, { id: vaultAddress, dateMs });
     if (reserved !== null) return reserved;
     // One address may be a vault on several chains, and the way in which the chain is requested is an assumption.
     const isOtherChain = chainId !== null && chainId !== vault.chainId;
@@ -90,7 +90,7 @@ async function pollVault(
 }
 
 /** A response without a usable record, where its record has a kind of the daemon's own; null for any other. */
-function reservedReading(
+function reservedResponse(
   raw: JsonObject,
   { id, dateMs }: { id: string | null; dateMs: number | null },
 ): PollResponse | null {
@@ -104,8 +104,8 @@ function reservedReading(
  * True when an answer's id equals the requested one, in whatever form: with a prefix (`gasless:…`), in another case, an address
  * without `0x`. An exact poll knows its request; the id only must not name anything else.
  */
-function isSameId(answered: string, asked: string): boolean {
-  return bareId(answered) === bareId(asked);
+function isSameId(answered: string, requested: string): boolean {
+  return bareId(answered) === bareId(requested);
 }
 
 function bareId(id: string): string {
@@ -120,9 +120,9 @@ function bareId(id: string): string {
  * id has not been seen, which is no failure. A page, or an unknown endpoint, is no statement about the id: the path is wrong,
  * or an intermediary answered.
  */
-async function orUnknown(subject: SubjectId, ask: () => Promise<PollResponse>): Promise<PollResponse> {
+async function orUnknown(subject: SubjectId, poll: () => Promise<PollResponse>): Promise<PollResponse> {
   try {
-    return await ask();
+    return await poll();
   } catch (error) {
     if (!(error instanceof UpstreamFailure) || error.code !== 'not-found') throw error;
     if (error.isPage || error.problemCode === 'endpoint-not-found') throw error;
@@ -147,7 +147,7 @@ async function pollGasless(
   const subject = gatewayJobId(job.id);
   return orUnknown(subject, async () => {
     const { value, dateMs, httpStatus } = await client.gaslessJob(job.id, { signal });
-    const reserved = reservedReading(value.raw, { id: value.id, dateMs });
+    const reserved = reservedResponse(value.raw, { id: value.id, dateMs });
     if (reserved !== null) return reserved;
     if (value.id !== null && !isSameId(value.id, job.id)) {
       throw strangerFailure({ endpoint: 'gasless-job', httpStatus, found: value.id, expected: subject });

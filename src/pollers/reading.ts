@@ -28,7 +28,7 @@ export type PollResponse = {
 export function readPage(answer: Answer<StatusPage>): PollResponse {
   const { records, unreadable, nextCursor } = answer.value;
   const reserved: { kind: ReservedKind; id: string }[] = [];
-  const reading: PollResponse = {
+  const response: PollResponse = {
     records: [],
     reserved,
     nextCursor,
@@ -42,10 +42,10 @@ export function readPage(answer: Answer<StatusPage>): PollResponse {
       continue;
     }
     const read = readRecord(record);
-    if (read === null) reading.unreadable.push(`record ${JSON.stringify(record.id)} names no subject`);
-    else reading.records.push(read);
+    if (read === null) response.unreadable.push(`record ${JSON.stringify(record.id)} names no subject`);
+    else response.records.push(read);
   }
-  return reading;
+  return response;
 }
 
 function readRecord(record: StatusRecord): UpstreamRecord | null {

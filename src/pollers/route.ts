@@ -18,7 +18,7 @@ import type { PollResponse } from './reading.ts';
 export type QuotingService = { client: OpenQuotesClient; dAppId: string; directory: Directory };
 
 /** A route to request, and the time of the request, ms since 1970. */
-export type AskedRoute = { route: RouteDefinition; nowMs: number };
+export type RouteRequest = { route: RouteDefinition; nowMs: number };
 
 /**
  * Requests the solvers' quotes for a route. No quotes are a success: no solver serves the route now. Where no quote is readable
@@ -26,7 +26,7 @@ export type AskedRoute = { route: RouteDefinition; nowMs: number };
  */
 export async function pollRoute(
   { client, dAppId, directory }: QuotingService,
-  { route, nowMs }: AskedRoute,
+  { route, nowMs }: RouteRequest,
   signal: AbortSignal,
 ): Promise<PollResponse> {
   const request: ExactInRequest = {
@@ -79,7 +79,7 @@ function membersOf({ quoteId, unreadable, raw }: OpenQuote): string[] {
 }
 
 /** The request of a price, and the upstream's clock where its answer had it (else ours), ms since 1970. */
-type AskedPrice = { request: ExactInRequest; directory: Directory; nowMs: number };
+type PriceRequest = { request: ExactInRequest; directory: Directory; nowMs: number };
 
 function routeQuote(open: OpenQuote): RouteQuote {
   return {
@@ -96,30 +96,30 @@ function routeQuote(open: OpenQuote): RouteQuote {
  * The reason for which a quote is no price of the request; null when it may be one. A member that is missing, or has a form of
  * its own, is no reason. `destinationChainID` may differ from the last chain of the way.
  */
-function flawOf(open: OpenQuote, { request, directory, nowMs }: AskedPrice): string | null {
+function flawOf(open: OpenQuote, { request, directory, nowMs }: PriceRequest): string | null {
   if (!isUsableQuote(routeQuote(open))) return 'a destinationAmount of more than 78 digits';
   const { quoteData } = open.raw;
   const response = isJsonObject(quoteData) ? quoteData.quoteResponse : undefined;
   if (!isJsonObject(response)) return null;
-  const { quoteRequest: asked, intentExecutionTypes } = request;
+  const { quoteRequest: requested, intentExecutionTypes } = request;
   return (
     otherMember(response, {
-      sourceAmount: asked.sourceAmount,
-      sourceChainID: asked.sourceChainID,
-      finalDestinationChainID: asked.destinationChainID,
-      sourceToken: asked.sourceToken,
-      destinationToken: asked.destinationToken,
-      funder: asked.funder,
-      recipient: asked.recipient,
+      sourceAmount: requested.sourceAmount,
+      sourceChainID: requested.sourceChainID,
+      finalDestinationChainID: requested.destinationChainID,
+      sourceToken: requested.sourceToken,
+      destinationToken: requested.destinationToken,
+      funder: requested.funder,
+      recipient: requested.recipient,
     }) ??
     otherExecution(response, intentExecutionTypes) ??
     expiry(open, nowMs) ??
-    otherDecimals(open, { asked, directory })
+    otherDecimals(open, { requested, directory })
   );
 }
 
-function otherMember(response: JsonObject, asked: Record<string, string | number>): string | null {
-  for (const [name, value] of Object.entries(asked)) {
+function otherMember(response: JsonObject, requested: Record<string, string | number>): string | null {
+  for (const [name, value] of Object.entries(requested)) {
     const answered = textOf(response[name]);
     if (answered !== null && foldHex(answered) !== foldHex(String(value))) {
       return `${name} ${answered.slice(0, 80)}, expected ${value}`;
@@ -128,10 +128,10 @@ function otherMember(response: JsonObject, asked: Record<string, string | number
   return null;
 }
 
-function otherExecution(response: JsonObject, asked: readonly string[]): string | null {
+function otherExecution(response: JsonObject, requested: readonly string[]): string | null {
   const answered = textOf(response.intentExecutionType);
-  if (answered === null || asked.includes(answered.toUpperCase())) return null;
-  return `intentExecutionType ${answered.slice(0, 80)}, expected ${asked.join(' or ')}`;
+  if (answered === null || requested.includes(answered.toUpperCase())) return null;
+  return `intentExecutionType ${answered.slice(0, 80)}, expected ${requested.join(' or ')}`;
 }
 
 function expiry({ quoteExpiry }: OpenQuote, nowMs: number): string | null {
@@ -142,11 +142,11 @@ function expiry({ quoteExpiry }: OpenQuote, nowMs: number): string | null {
 /** Compares decimals: an amount in other units of a token than the route's is no amount of it. */
 function otherDecimals(
   { fees }: OpenQuote,
-  { asked, directory }: { asked: ExactInRequest['quoteRequest']; directory: Directory },
+  { requested, directory }: { requested: ExactInRequest['quoteRequest']; directory: Directory },
 ): string | null {
   const ends: RouteEnd[] = [
-    { chainId: asked.sourceChainID, token: asked.sourceToken },
-    { chainId: asked.destinationChainID, token: asked.destinationToken },
+    { chainId: requested.sourceChainID, token: requested.sourceToken },
+    { chainId: requested.destinationChainID, token: requested.destinationToken },
   ];
   for (const { token, decimals } of fees) {
     if (token === null || decimals === null) continue;

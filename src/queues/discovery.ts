@@ -58,7 +58,7 @@ const MOST_MISSED = 10_000;
  * failed read the known lists, and the built-in ones beneath them, stay in use.
  */
 export class Discovery {
-  readonly #parts: DiscoveryDeps;
+  readonly #deps: DiscoveryDeps;
   readonly #aborted = new AbortController();
   #stored: StoredDirectory = { chains: [], tokens: [], chainsAtMs: null, tokensAtMs: null };
   #known: Directory;
@@ -71,9 +71,9 @@ export class Discovery {
   readonly #missed = new Set<string>();
   readonly #reported = new Set<string>();
 
-  constructor(parts: DiscoveryDeps) {
-    this.#parts = parts;
-    this.listed = extendDirectory(parts.named);
+  constructor(deps: DiscoveryDeps) {
+    this.#deps = deps;
+    this.listed = extendDirectory(deps.named);
     this.#known = this.#directoryOf(this.#stored);
   }
 
@@ -97,9 +97,9 @@ export class Discovery {
 
   /** Reads the upstream's chains now, for a caller that has a slot of the budget, and stores them for all. */
   async chains(): Promise<Answer<ParsedList<ChainEntry>>> {
-    const atMs = await redisTimeMs(this.#parts.redis);
-    const answer = await this.#parts.client.chains();
-    await this.#keepChains(answer.value, atMs);
+    const atMs = await redisTimeMs(this.#deps.redis);
+    const answer = await this.#deps.client.chains();
+    await this.#storeChains(answer.value, atMs);
     return answer;
   }
 
@@ -121,15 +121,15 @@ export class Discovery {
     this.#timer = setTimeout(() => {
       this.#timer = null;
       // A name missed while a round runs waits for the next.
-      this.#round = this.#round.then(() => this.#look());
+      this.#round = this.#round.then(() => this.#poll());
       void this.#round.finally(() => {
         if (this.#timer === null) this.#plan(LOOK_EVERY_MS);
       });
     }, afterMs);
   }
 
-  async #look(): Promise<void> {
-    const { redis, store, log } = this.#parts;
+  async #poll(): Promise<void> {
+    const { redis, store, log } = this.#deps;
     try {
       const stamps = await store.stamps();
       if (!isSame(stamps, this.#stored)) {
@@ -147,13 +147,13 @@ export class Discovery {
 
   /** Reads both lists. After a failure the next process to come retries it after a while. */
   async #read(): Promise<void> {
-    const { redis, client, store, log } = this.#parts;
+    const { redis, client, store, log } = this.#deps;
     const { signal } = this.#aborted;
     try {
       await this.#slot();
       // The start of a read counts: a signer that is published while it runs may be missing in it.
       const atMs = await redisTimeMs(redis);
-      await this.#keepChains((await client.chains({ signal })).value, atMs);
+      await this.#storeChains((await client.chains({ signal })).value, atMs);
       await this.#slot();
       const { value } = await client.tokens({ signal });
       const { entries, skipped } = takeTokens((await store.read()).tokens, value.entries);
@@ -166,28 +166,28 @@ export class Discovery {
       if (this.#aborted.signal.aborted) return;
       if (!(error instanceof UpstreamFailure || error instanceof NoSlotError)) throw error;
       const backoffMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** this.#failures++);
-      const askedMs = error instanceof UpstreamFailure ? (error.retryAfterMs ?? 0) : 0;
-      const nextInMs = Math.min(LONGEST_RETRY_MS, Math.max(backoffMs, askedMs));
+      const retryAfterMs = error instanceof UpstreamFailure ? (error.retryAfterMs ?? 0) : 0;
+      const nextInMs = Math.min(LONGEST_RETRY_MS, Math.max(backoffMs, retryAfterMs));
       await store.holdTurn(nextInMs);
       log.warn({ reason: error.message, nextInMs }, 'directory.not_read');
     }
   }
 
-  async #keepChains({ entries: listed, unreadable }: ParsedList<ChainEntry>, atMs: number): Promise<void> {
+  async #storeChains({ entries: listed, unreadable }: ParsedList<ChainEntry>, atMs: number): Promise<void> {
     const { entries, skipped } = takeChains(listed);
     this.#report('chains', entries.length, skipped + unreadable.length);
-    await this.#parts.store.writeChains(entries, atMs);
+    await this.#deps.store.writeChains(entries, atMs);
     await this.#load();
   }
 
   #report(list: 'chains' | 'tokens', count: number, skipped: number): void {
-    this.#parts.log[skipped === 0 ? 'info' : 'warn']({ list, count, skipped }, 'directory.read');
+    this.#deps.log[skipped === 0 ? 'info' : 'warn']({ list, count, skipped }, 'directory.read');
   }
 
   /** Waits for a slot of the budget. Throws where the endpoint group is not polled as usual. */
   async #slot(): Promise<void> {
     for (;;) {
-      const inMs = await this.#parts.plan.spareSlot('status');
+      const inMs = await this.#deps.plan.spareSlot('status');
       if (inMs === null) throw new NoSlotError();
       const atMs = performance.now() + inMs;
       await wait(inMs, undefined, { signal: this.#aborted.signal });
@@ -196,7 +196,7 @@ export class Discovery {
   }
 
   async #load(): Promise<void> {
-    const { redis, store, log } = this.#parts;
+    const { redis, store, log } = this.#deps;
     this.#stored = await store.read();
     this.#known = this.#directoryOf(this.#stored);
     const { chains, chainsAtMs } = this.#stored;
@@ -213,7 +213,7 @@ export class Discovery {
   }
 
   #directoryOf(stored: StoredDirectory): Directory {
-    return extendDirectory(this.#parts.named, discoveredDirectory(COMMON, stored));
+    return extendDirectory(this.#deps.named, discoveredDirectory(COMMON, stored));
   }
 
   async close(): Promise<void> {

@@ -78,7 +78,7 @@ export class Server {
           : sendProblem(reply, 400, 'found a path that cannot be decoded, expected %XX of UTF-8'),
     });
     this.#app.server.maxConnections = MOST_CONNECTIONS;
-    this.#keepReserve();
+    this.#holdReserve();
     this.#refuseBodies();
   }
 
@@ -86,7 +86,7 @@ export class Server {
   async start(): Promise<{ url: string }> {
     const { host, port, api } = this.#options;
     this.#access =
-      api === null ? null : await Access.create(api, () => api.parts()?.operations.stores.sessions ?? null);
+      api === null ? null : await Access.create(api, () => api.deps()?.operations.stores.sessions ?? null);
     this.#route();
     try {
       await this.#app.listen({ host: await addressToListenOn(host), port });
@@ -110,7 +110,7 @@ export class Server {
    * Reserves connections. Above the limit, each new connection ends the longest idle one, and answers end theirs. A
    * connection that sends too many requests ahead ends at once.
    */
-  #keepReserve(): void {
+  #holdReserve(): void {
     const { server } = this.#app;
     /** The requests of each connection, with their answers; ordered by the last end of a request. */
     const requests = new Map<Socket, Map<IncomingMessage, ServerResponse>>();
@@ -167,7 +167,7 @@ export class Server {
       return reply.code(503).header('cache-control', 'no-store').send({ status: 'stuck', checks: stuck });
     });
     this.#app.get('/readyz', async (_request, reply) => {
-      const checks = await askReadiness(readiness);
+      const checks = await checkReadiness(readiness);
       const notReady = checks.filter((check) => !check.ok).map((check) => check.name);
       const ready = notReady.length === 0;
       return reply
@@ -196,7 +196,7 @@ function endLongestIdle(requests: Map<Socket, Map<IncomingMessage, ServerRespons
 }
 
 /** Runs the readiness checks. A failure, or more than 2 s, becomes a check that is not ok. */
-async function askReadiness(readiness: ServerOptions['readiness']): Promise<ReadinessCheck[]> {
+async function checkReadiness(readiness: ServerOptions['readiness']): Promise<ReadinessCheck[]> {
   const unusable = (detail: string): ReadinessCheck[] => [{ name: 'readiness', ok: false, detail }];
   try {
     const checks = await withTimeout(readiness(), READINESS_TIMEOUT_MS);

@@ -10,12 +10,12 @@ const MOST_KEPT = 10_000;
 const MOST_CHARACTERS = 65_536;
 
 /** A stored answer to a named request. */
-export type KeptAnswer = { status: number; body: string };
+export type StoredAnswer = { status: number; body: string };
 
 /** A named request. `new`: this call must do it; `other`: another request has the name; `full`: no more names are remembered. */
 export type NamedRequest =
   | { state: 'new' | 'underWay' | 'other' | 'full' }
-  | { state: 'answered'; answer: KeptAnswer };
+  | { state: 'answered'; answer: StoredAnswer };
 
 /** The answers to named requests: a request that is made twice is done once. */
 export class AnswerStore {
@@ -39,14 +39,14 @@ export class AnswerStore {
     return state === 'answered' ? { state, answer: { status: Number(status), body } } : { state };
   }
 
-  async end(name: string, { status, body }: KeptAnswer): Promise<void> {
+  async end(name: string, { status, body }: StoredAnswer): Promise<void> {
     const key = this.#keys.answer(name);
-    const kept = body.length > MOST_CHARACTERS ? '' : body;
-    await this.#redis.multi().hset(key, { status, body: kept }).pexpire(key, KEPT_MS).exec();
+    const stored = body.length > MOST_CHARACTERS ? '' : body;
+    await this.#redis.multi().hset(key, { status, body: stored }).pexpire(key, KEPT_MS).exec();
   }
 
   /** Removes a request that failed, so that it can be made again. */
-  async forget(name: string): Promise<void> {
+  async remove(name: string): Promise<void> {
     await this.#redis.multi().del(this.#keys.answer(name)).zrem(this.#keys.answers, name).exec();
   }
 }

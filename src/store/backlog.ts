@@ -25,7 +25,7 @@ export class Backlog {
 
   /**
    * Returns a receiver's deliveries that were attempted and not accepted: open ones by the time of opening, or dead ones by
-   * the time of death. It returns `count` of them after a place, among the next `most`. `looked`: number of list entries read;
+   * the time of death. It returns `count` of them after a place, among the next `most`. `checked`: number of list entries read;
    * `reached`: the last of them, null at the end of the list.
    */
   async undelivered(
@@ -36,7 +36,7 @@ export class Backlog {
       count,
       most,
     }: { list: 'open' | 'dead'; after: ListPlace | null; count: number; most: number },
-  ): Promise<{ listed: ListPlace[]; looked: number; reached: ListPlace | null }> {
+  ): Promise<{ listed: ListPlace[]; checked: number; reached: ListPlace | null }> {
     const keys = this.#keys;
     const { more, checked, score, id, listed } = await scripts.listUndelivered(this.#redis, {
       keys: { list: list === 'open' ? keys.pending(receiver) : keys.dead(receiver) },
@@ -48,7 +48,7 @@ export class Backlog {
         mostChecked: most,
       },
     });
-    return { listed, looked: checked, reached: more === 'end' ? null : { score, id } };
+    return { listed, checked: checked, reached: more === 'end' ? null : { score, id } };
   }
 
   async counts(receiver: string): Promise<{ pending: number; dead: number }> {

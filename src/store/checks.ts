@@ -77,7 +77,7 @@ const STORED_CHECK = z.object({
   proof: JSON_TEXT.pipe(PROOF).nullable().default(null),
 });
 
-export type LastReading = z.infer<typeof LAST_READING>;
+export type LastState = z.infer<typeof LAST_READING>;
 
 /** A stored check. */
 export type Check = Omit<z.output<typeof STORED_CHECK>, 'proof'> & { id: string; proof: Proof | null };
@@ -124,7 +124,7 @@ export type Ending = {
   state: Exclude<CheckState, 'waiting'>;
   because: string;
   proof: Proof | null;
-  readings: readonly LastReading[];
+  readings: readonly LastState[];
   endpoints: readonly EndpointState[];
   logs: readonly number[];
   from: readonly string[];
@@ -135,7 +135,7 @@ export type Ending = {
 type Postponement = {
   inMs: number;
   because: string;
-  readings: readonly LastReading[] | null;
+  readings: readonly LastState[] | null;
   endpoints?: readonly EndpointState[] | null;
   failed?: number;
   seenAtMs?: number | null;
@@ -158,7 +158,7 @@ export class CheckStore {
     this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
-  get keptMs(): number {
+  get retentionMs(): number {
     return this.#retentionMs;
   }
 
@@ -167,7 +167,7 @@ export class CheckStore {
   }
 
   /** Removes the cursor of the feed: events from now until the feed begins again are not checked. */
-  async forgetCursor(): Promise<void> {
+  async removeCursor(): Promise<void> {
     await this.#redis.del(this.#keys.checksCursor);
   }
 
@@ -197,7 +197,7 @@ export class CheckStore {
    */
   async claim(
     token: string,
-    rooms: ReadonlyMap<string, number>,
+    capacities: ReadonlyMap<string, number>,
     { all = false, endpoints }: { all?: boolean; endpoints?: ReadonlyMap<string, readonly string[]> } = {},
   ): Promise<{
     claimed: ClaimedCheck[];
@@ -212,7 +212,7 @@ export class CheckStore {
         longestWaitMs: LONGEST_WAIT_MS,
         aheadMs: all ? LONGEST_WAIT_MS : 0,
         probeMs: PROBE_MS,
-        chains: [...rooms].map(([chain, most]) => ({
+        chains: [...capacities].map(([chain, most]) => ({
           chain,
           most,
           endpoints: endpoints?.get(chain) ?? null,

@@ -3,7 +3,7 @@ import type { JsonObject } from '../domain/json.ts';
 import type { Secret } from '../secret.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
-import { forgetReport, reportToOperator } from './operator-event.ts';
+import { removeReport, reportToOperator } from './operator-event.ts';
 
 /** Validity of a confirmation. A file reaches all processes within that time; a file that comes back later is held again. */
 const HOLDS_MS = 86_400_000;
@@ -53,7 +53,7 @@ export class ConfirmationStore {
   }
 
   /** Makes the next removal reported, also one of the same file. */
-  async forgetReport(): Promise<void> {
-    await forgetReport({ redis: this.#redis, keys: this.#keys }, NAME);
+  async removeReport(): Promise<void> {
+    await removeReport({ redis: this.#redis, keys: this.#keys }, NAME);
   }
 }

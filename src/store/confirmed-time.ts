@@ -84,9 +84,9 @@ const CLOCK_TOLERANCE_MS = 120_000;
 const MEASURED_ANEW_MS = 600_000;
 
 /** The base of measurements: a Redis time, and the readings of the monotonic clock before and after it. */
-type Base = TimedReading & { moves: string };
+type Base = TimedRead & { moves: string };
 
-type TimedReading = { redisMs: number; fromMs: number; untilMs: number };
+type TimedRead = { redisMs: number; fromMs: number; untilMs: number };
 
 /**
  * The clock for acts that depend on time: reminders, closings of the books and ends of tracking. `mayActAt` takes a Redis time
@@ -127,7 +127,7 @@ export async function readStamp(redis: RedisClient, keys: Keys): Promise<number>
 
 /** Maintains the confirmed time, together with all other processes. */
 export class ConfirmedTime {
-  readonly #parts: ConfirmedTimeDeps;
+  readonly #deps: ConfirmedTimeDeps;
   readonly #clocks: OwnClocks;
   #base: Base | null = null;
   #known: ConfirmedClock | null = null;
@@ -135,13 +135,13 @@ export class ConfirmedTime {
   #round: Promise<unknown> = Promise.resolve();
   #isClosing = false;
 
-  constructor(parts: ConfirmedTimeDeps) {
-    this.#parts = parts;
-    this.#clocks = parts.clocks ?? OWN_CLOCKS;
+  constructor(deps: ConfirmedTimeDeps) {
+    this.#deps = deps;
+    this.#clocks = deps.clocks ?? OWN_CLOCKS;
   }
 
   async start(): Promise<void> {
-    await this.compare().catch(this.#parts.onError);
+    await this.compare().catch(this.#deps.onError);
     this.#plan();
   }
 
@@ -150,14 +150,14 @@ export class ConfirmedTime {
     this.#timer = setTimeout(() => {
       this.#round = this.compare()
         .catch((error: unknown) => {
-          if (!this.#isClosing) this.#parts.onError(error);
+          if (!this.#isClosing) this.#deps.onError(error);
         })
         .finally(() => this.#plan());
     }, EVERY_MS);
   }
 
   async read(): Promise<ConfirmedClock> {
-    return readConfirmedTime(this.#parts.redis, this.#parts.keys);
+    return readConfirmedTime(this.#deps.redis, this.#deps.keys);
   }
 
   /** Null before the first round. */
@@ -184,7 +184,7 @@ export class ConfirmedTime {
 
   /** Compares the clocks, and moves the confirmed time on. Null where Redis took too long to answer. */
   async compare(): Promise<ConfirmedClock | null> {
-    const { redis, keys, process, upstreamAhead } = this.#parts;
+    const { redis, keys, process, upstreamAhead } = this.#deps;
     const { monotonicMs, wallMs } = this.#clocks;
     const fromMs = monotonicMs();
     const clock = await readConfirmedTime(redis, keys);
@@ -213,11 +213,11 @@ export class ConfirmedTime {
     this.#measureFrom(after, { redisMs, fromMs, untilMs });
     const before = this.#known ?? { ...after.clock, state: 'steady', isHeld: false };
     this.#known = after.clock;
-    this.#parts.onCompared(after.clock, before);
+    this.#deps.onCompared(after.clock, before);
     return after.clock;
   }
 
-  #measureFrom({ clock, moves }: ReadClocks, read: TimedReading): void {
+  #measureFrom({ clock, moves }: ReadClocks, read: TimedRead): void {
     const base = this.#base;
     const isCurrent = base !== null && base.moves === moves;
     if (clock.state === 'steady') {

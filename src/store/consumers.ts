@@ -33,7 +33,7 @@ export class ConsumerStore {
     return scripts.acknowledge(this.#redis, { keys: this.#keys, args });
   }
 
-  async forget(name: string): Promise<boolean> {
+  async remove(name: string): Promise<boolean> {
     return (await this.#redis.hdel(this.#keys.consumers, name)) === 1;
   }
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type RouteDefinition, USUAL_EXECUTIONS } from '../domain/quotes/route.ts';
 import { ROUTE_SERVICES } from '../domain/subjects/subject.ts';
-import { isTrackedRoot, parseClaimRoot } from '../domain/subjects/subscription.ts';
+import { isTrackedKey, parseClaimKey } from '../domain/subjects/subscription.ts';
 import type { Keys } from './keys.ts';
 import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
 import { readTracked } from './tracked.ts';
@@ -91,7 +91,7 @@ export class Definitions {
 
   /** Null for an entry of another shape. */
   subscription(name: string, text: string): StoredSubscription | null {
-    if (isTrackedRoot(name)) return this.#tracked(name, text);
+    if (isTrackedKey(name)) return this.#tracked(name, text);
     const where = `${this.#keys.subscriptions} ${name}`;
     return this.#once(this.#subscriptions, text, () =>
       readStored(SUBSCRIPTION_TEXT, text, { what: 'subscription', where, onForeign: this.#onForeign }),
@@ -99,14 +99,14 @@ export class Definitions {
   }
 
   /** Returns a tracked subject as a subscription to that alone, ordered after those of the config. */
-  #tracked(root: string, text: string): StoredSubscription | null {
-    return this.#once(this.#subscriptions, `${root} ${text}`, () => {
-      const where = `${this.#keys.tracked} ${parseClaimRoot(root).subject}`;
+  #tracked(key: string, text: string): StoredSubscription | null {
+    return this.#once(this.#subscriptions, `${key} ${text}`, () => {
+      const where = `${this.#keys.tracked} ${parseClaimKey(key).subject}`;
       const tracked = readTracked(text, { where, onForeign: this.#onForeign });
       if (tracked === null) return null;
       const { metadata, receivers, overdueAfterMs, removedAtMs, recipients } = tracked;
       const wishes = { metadata, receivers, overdueAfterMs, warnBeforeMs: null, removedAtMs, recipients };
-      const definition = { name: root, order: Number.MAX_SAFE_INTEGER, history: 'skip' } as const;
+      const definition = { name: key, order: Number.MAX_SAFE_INTEGER, history: 'skip' } as const;
       return { ...definition, awayReceivers: [], joined: {}, ...wishes };
     });
   }

@@ -43,7 +43,7 @@ function isTooLong(path: string): boolean {
 type SocketState = 'answers' | 'loading' | 'silent' | 'gone';
 
 /** Sends a PING to a socket, and waits a second for the state of its server. */
-export function askSocket(path: string): Promise<SocketState> {
+export function probeSocket(path: string): Promise<SocketState> {
   return new Promise((resolve) => {
     const connection = createConnection(path);
     const end = (result: SocketState): void => {

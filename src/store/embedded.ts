@@ -13,7 +13,7 @@ import {
   type Truncation,
   writeRecord,
 } from './append-only.ts';
-import { askSocket, embeddedSocket, makeSocketPath, removeSocket } from './embedded-socket.ts';
+import { embeddedSocket, makeSocketPath, probeSocket, removeSocket } from './embedded-socket.ts';
 import { FolderInUse, FolderLock } from './folder-lock.ts';
 import { describeServer, isServerAlive, PID_NAME, serverLock } from './server-lock.ts';
 import { reasonOfOutput, remedyOf, repairHint } from './start-failure.ts';
@@ -145,7 +145,7 @@ export class EmbeddedRedis {
     let reportedMs = Number.NEGATIVE_INFINITY;
     while (
       (await isServerAlive(this.#dataDir).catch((error: unknown) => this.#refuseFolder(error))) ||
-      (await askSocket(await embeddedSocket(this.#dataDir))) !== 'gone'
+      (await probeSocket(await embeddedSocket(this.#dataDir))) !== 'gone'
     ) {
       if (this.#closing) throw new EmbeddedRedisError('in-use', 'ended before an earlier redis-server has');
       const nowMs = performance.now();
@@ -247,7 +247,7 @@ export class EmbeddedRedis {
     });
     let endMs = performance.now() + START_TIMEOUT_MS;
     for (;;) {
-      const state = await askSocket(socket);
+      const state = await probeSocket(socket);
       if (state === 'answers') break;
       if (state === 'loading') endMs = performance.now() + START_TIMEOUT_MS;
       if (ended !== null || performance.now() > endMs) {
@@ -317,7 +317,7 @@ export class EmbeddedRedis {
 /** Finds the private Redis of the daemon that runs on a folder. Throws EmbeddedRedisError where none does. */
 export async function findEmbedded(dataDir: string): Promise<RedisTarget> {
   const path = await embeddedSocket(dataDir);
-  const state = await askSocket(path);
+  const state = await probeSocket(path);
   if (state === 'answers' || state === 'loading') return { kind: 'socket', path };
   throw new EmbeddedRedisError(
     'not-running',

@@ -42,15 +42,15 @@ export type Restore = BegunEpoch & {
 };
 
 /** The result of a poll. `digest` is that of the newest config, null where there is none. */
-export type EpochLook = { digest: string | null; behind: Restore | null };
+export type EpochCheck = { digest: string | null; behind: Restore | null };
 
-/** The dependencies of an epoch. `onLooked`: this epoch was found; `onFile`: an error of the file, null after a success. */
+/** The dependencies of an epoch. `onChecked`: this epoch was found; `onFile`: an error of the file, null after a success. */
 export type EpochDeps = {
   redis: RedisClient;
   keys: Keys;
   file: SeenFile;
   onRestored: (restore: Restore) => void;
-  onLooked: (epoch: number) => void;
+  onChecked: (epoch: number) => void;
   onFile: (error: unknown) => void;
 };
 
@@ -58,20 +58,20 @@ type EpochResponse = Awaited<ReturnType<typeof scripts.compareEpoch>>;
 
 /** The known state of the epoch and of the data in this process. */
 export class Epoch {
-  readonly #parts: EpochDeps;
+  readonly #deps: EpochDeps;
   #seen: Seen = NOTHING_SEEN;
   #atMs: number | null = null;
   #state: EpochState = 'known';
   #isTruncated = false;
-  #looking: Promise<unknown> = Promise.resolve();
-  #onLookDue: () => void = () => undefined;
+  #checking: Promise<unknown> = Promise.resolve();
+  #onCheckDue: () => void = () => undefined;
   /** The last restore that `onRestored` was called for. */
   #noticed: Restore | null = null;
   /** Subscription key -> start of its subscription, ms, as this process has written or found it. */
   starts: ReadonlyMap<string, number> = new Map();
 
-  constructor(parts: EpochDeps) {
-    this.#parts = parts;
+  constructor(deps: EpochDeps) {
+    this.#deps = deps;
   }
 
   get begun(): BegunEpoch {
@@ -90,24 +90,24 @@ export class Epoch {
   /** Reads the state of earlier processes; `isTruncated`: the embedded Redis has lost the end of its file. */
   async open({ isTruncated }: { isTruncated: boolean }): Promise<void> {
     this.#isTruncated = isTruncated;
-    this.#seen = (await this.#parts.file.read()) ?? NOTHING_SEEN;
-    await this.#parts.file.prepare().catch(this.#parts.onFile);
-    await this.look();
+    this.#seen = (await this.#deps.file.read()) ?? NOTHING_SEEN;
+    await this.#deps.file.prepare().catch(this.#deps.onFile);
+    await this.check();
   }
 
   /** The next poll begins an epoch, since the embedded Redis has lost the end of its file. */
   noteTruncated(): void {
     this.#isTruncated = true;
-    this.lookSoon();
+    this.checkSoon();
   }
 
-  onLookDue(listener: () => void): void {
-    this.#onLookDue = listener;
+  onCheckDue(listener: () => void): void {
+    this.#onCheckDue = listener;
   }
 
   /** Requests a poll soon: a commit was refused, or Redis is back and may be another server. */
-  lookSoon(): void {
-    this.#onLookDue();
+  checkSoon(): void {
+    this.#onCheckDue();
   }
 
   /** Notes a commit of an epoch, and the entry of its event, '' for none. */
@@ -126,25 +126,25 @@ export class Epoch {
   }
 
   /** Returns the start (ms) for subscription keys that are missing in Redis and may have been lost; null for now. */
-  startOf(root: string): number | null {
+  startOf(key: string): number | null {
     const restore = this.behind;
     const fromMs = restore?.fromMs ?? restore?.untilMs ?? null;
-    return fromMs === null ? null : Math.max(this.starts.get(root) ?? fromMs, fromMs);
+    return fromMs === null ? null : Math.max(this.starts.get(key) ?? fromMs, fromMs);
   }
 
   /** Compares the known state with Redis. Begins the next epoch where Redis has less; one call at a time. */
-  async look(): Promise<EpochLook> {
-    const looked = this.#looking.then(() => this.#look());
-    this.#looking = looked.catch(() => undefined);
-    return looked;
+  async check(): Promise<EpochCheck> {
+    const checked = this.#checking.then(() => this.#check());
+    this.#checking = checked.catch(() => undefined);
+    return checked;
   }
 
-  async #look(): Promise<EpochLook> {
+  async #check(): Promise<EpochCheck> {
     for (;;) {
       const isTruncated = this.#isTruncated;
       this.#isTruncated = false;
       try {
-        const found = await this.#ask(isTruncated);
+        const found = await this.#compare(isTruncated);
         if (found.result !== 'behind') return await this.#take(found);
         await this.#begin(found, isTruncated);
       } catch (error) {
@@ -154,13 +154,13 @@ export class Epoch {
     }
   }
 
-  async #ask(isTruncated: boolean): Promise<EpochResponse> {
-    const { redis, keys } = this.#parts;
+  async #compare(isTruncated: boolean): Promise<EpochResponse> {
+    const { redis, keys } = this.#deps;
     return scripts.compareEpoch(redis, { keys, args: { ...this.#seen, isTruncated } });
   }
 
   async #begin(found: EpochResponse, isTruncated: boolean): Promise<void> {
-    const { redis, keys } = this.#parts;
+    const { redis, keys } = this.#deps;
     const seen = this.#seen;
     const epoch = Math.max(found.epoch, seen.epoch) + 1;
     // Before it begins: a crash in between skips an epoch, and none is used twice.
@@ -187,7 +187,7 @@ export class Epoch {
     this.#seen = { ...seen, epoch, revision: 0, commits: 0, ticks: 0, entry: '0-0' };
   }
 
-  async #take(found: EpochResponse): Promise<EpochLook> {
+  async #take(found: EpochResponse): Promise<EpochCheck> {
     const { state, epoch, revision, commits, ticks, digest, entry, reason } = found;
     const seen: Seen = { epoch, revision, commits, ticks, digest, entry, atMs: storedMs(found.tickMs) };
     const [fromMs, untilMs] = [storedMs(found.lostFromMs), storedMs(found.lostUntilMs)];
@@ -205,27 +205,27 @@ export class Epoch {
     this.#state = state === '' ? 'known' : state;
     if (state === 'behind' && this.#noticed?.epoch !== restore.epoch) {
       this.#noticed = restore;
-      this.#parts.onRestored(restore);
+      this.#deps.onRestored(restore);
     }
-    this.#parts.onLooked(this.begun.epoch);
+    this.#deps.onChecked(this.begun.epoch);
     await this.#store(this.#seen);
     return { digest: digest === '' ? null : digest, behind: this.behind };
   }
 
   async close(): Promise<void> {
-    await this.#looking;
+    await this.#checking;
     await this.#store(this.#seen);
   }
 
   async #store(seen: Seen): Promise<void> {
-    await this.#parts.file.write(seen).then(() => this.#parts.onFile(null), this.#parts.onFile);
+    await this.#deps.file.write(seen).then(() => this.#deps.onFile(null), this.#deps.onFile);
   }
 
   /** After a config was written: reports the restore to the operator, once, and permits commits again. */
   async synchronised(): Promise<void> {
     const restore = this.behind;
     if (restore === null) return;
-    const { redis, keys } = this.#parts;
+    const { redis, keys } = this.#deps;
     const { epoch, reason, fromMs, untilMs } = restore;
     const [kind, name, word] = ['intentwatch', 'storage', 'storage_restored'] as const;
     const subject = operatorSubject(kind, name);

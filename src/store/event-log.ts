@@ -61,18 +61,18 @@ export class EventLog {
     const known = this.#read.get(id);
     if (known !== undefined && isSame(known.fields, fields)) return known.entry;
     const entry = parseEntry(id, fields);
-    this.#forget(id);
+    this.#remove(id);
     const bytes = fields.reduce((sum, field) => sum + Buffer.byteLength(field, 'utf8'), 0);
     this.#read.set(id, { fields, bytes, entry });
     this.#readBytes += bytes;
     for (const oldest of this.#read.keys()) {
       if (this.#read.size <= MOST_READ && this.#readBytes <= MOST_READ_BYTES) break;
-      this.#forget(oldest);
+      this.#remove(oldest);
     }
     return entry;
   }
 
-  #forget(id: string): void {
+  #remove(id: string): void {
     this.#readBytes -= this.#read.get(id)?.bytes ?? 0;
     this.#read.delete(id);
   }
@@ -150,13 +150,13 @@ export class EventLog {
     return this.#piece({ from: `(${after}`, to: `(${before}`, count, order: '' });
   }
 
-  async #piece(asked: {
+  async #piece(piece: {
     from: string;
     to: string;
     count: number;
     order: '' | 'backward';
   }): Promise<LogPiece> {
-    const { count: most, ...range } = asked;
+    const { count: most, ...range } = piece;
     const args = { ...range, most, mostBytes: MOST_PIECE_BYTES };
     const { rows, more } = await scripts.readLog(this.#redis, { keys: this.#keys, args });
     return { entries: rows.map(({ id, fields }) => this.read(id, fields)), more };

@@ -52,11 +52,11 @@ export class ImportedQuotes {
     for (const { subject, raw } of quotes) {
       await this.#redis.hset(importedQuotes, subject, canonicalJson(raw));
     }
-    const kept = [...quotes.map(({ subject }) => subject), ...[...tracked].map(asSubjectId)];
-    const before = await this.#states(kept);
-    const hasForgotten = await this.#forgetPromised(validOf(before));
+    const stored = [...quotes.map(({ subject }) => subject), ...[...tracked].map(asSubjectId)];
+    const before = await this.#states(stored);
+    const hasRemoved = await this.#removePromised(validOf(before));
     // Quotes that another process found valid meanwhile may have been removed with the others.
-    const states = hasForgotten ? await this.#states(kept) : before;
+    const states = hasRemoved ? await this.#states(stored) : before;
     await this.#writePromised(validOf(states));
     return states.flatMap((state) => (state?.verdict === null ? [state.quote.subject] : []));
   }
@@ -128,7 +128,7 @@ export class ImportedQuotes {
   }
 
   /** Removes the promises of the intents of all other quotes, which are not trusted. False where there is none. */
-  async #forgetPromised(valid: readonly ImportedQuote[]): Promise<boolean> {
+  async #removePromised(valid: readonly ImportedQuote[]): Promise<boolean> {
     const { promised } = this.#keys;
     const wanted = promisesOf(valid);
     const unwanted = (await this.#redis.hkeys(promised)).filter((intent) => !Object.hasOwn(wanted, intent));

@@ -76,7 +76,7 @@ export class LearnedStore {
     this.#cursor = cursor;
     for (const name of names) {
       const atMs = await this.#redis.hget(this.#keys.learned(name), 'at');
-      if (atMs !== null && Number(atMs) < beforeMs) await this.#forget(name);
+      if (atMs !== null && Number(atMs) < beforeMs) await this.#remove(name);
     }
     const estimatedAt = await this.#redis.hget(estimates, ESTIMATED_AT);
     if (estimatedAt !== null && Number(estimatedAt) < beforeMs) await this.#redis.del(estimates);
@@ -105,7 +105,7 @@ export class LearnedStore {
       const landmarkMs = Number(fields.landmark);
       if (parsed === null || ![landmarkMs, ...tally.ended, ...tally.watchedSeconds].every(isCount)) {
         this.#onForeign({ what: 'learned', where: this.#keys.learned(name), reason: 'expected sums by age' });
-        await this.#forget(name);
+        await this.#remove(name);
         continue;
       }
       stored.push({ ...parsed, landmarkMs, tally });
@@ -113,7 +113,7 @@ export class LearnedStore {
     return stored;
   }
 
-  async #forget(name: string): Promise<void> {
+  async #remove(name: string): Promise<void> {
     await this.#redis.multi().del(this.#keys.learned(name)).srem(this.#keys.learnedNames, name).exec();
   }
 
@@ -121,7 +121,7 @@ export class LearnedStore {
   async reset(route: string | null): Promise<number> {
     const names = await this.#redis.smembers(this.#keys.learnedNames);
     const gone = names.filter((name) => route === null || parseName(name)?.route === route);
-    for (const name of gone) await this.#forget(name);
+    for (const name of gone) await this.#remove(name);
     return gone.length;
   }
 }

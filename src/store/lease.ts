@@ -31,13 +31,13 @@ export class FencedLease {
    * expiry, a second call with the old token would be refused, and its reply would hide the token of the first.
    */
   hold(): Promise<string | null> {
-    this.#holding ??= this.#ask().finally(() => {
+    this.#holding ??= this.#acquire().finally(() => {
       this.#holding = null;
     });
     return this.#holding;
   }
 
-  async #ask(): Promise<string | null> {
+  async #acquire(): Promise<string | null> {
     const args = { token: this.#token, leaseMs: LEASE_MS };
     this.#token = await scripts.lease(this.#redis, { keys: this.#keys, args });
     return this.#token === '' ? null : this.#token;

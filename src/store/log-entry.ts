@@ -61,30 +61,30 @@ export function parseEntry(id: string, list: readonly string[]): LogEntry {
   if (kind === 'subscribers') {
     const subscribers = SUBSCRIBERS.safeParse(Object.fromEntries(fields));
     if (!subscribers.success) return unreadable(id, { list, fields, error: subscribers.error });
-    const { event: eventId, entry, roots, suspended } = subscribers.data;
-    return { kind, id, entry, eventId, roots, isSuspended: suspended === '1', fields: list };
+    const { event: eventId, entry, roots: claimKeys, suspended } = subscribers.data;
+    return { kind, id, entry, eventId, roots: claimKeys, isSuspended: suspended === '1', fields: list };
   }
   const event = EVENT_TEXT.safeParse(fields.get('event'));
   if (!event.success) return unreadable(id, { list, fields, error: event.error });
   const isOperators =
     kind === 'operator' || (kind !== 'event' && SURROUNDINGS.has(event.data.data.subject.kind));
   if (isOperators) return { kind: 'operator', id, event: event.data };
-  const roots = ROOTS.safeParse(fields.get('roots'));
-  if (!roots.success) return unreadable(id, { list, fields, error: roots.error });
+  const claimKeys = ROOTS.safeParse(fields.get('roots'));
+  if (!claimKeys.success) return unreadable(id, { list, fields, error: claimKeys.error });
   const withheld = ROOTS.safeParse(fields.get('withheld') ?? '[]').data ?? [];
   const { id: subject } = event.data.data.subject;
   return {
     kind: 'event',
     id,
     event: event.data,
-    roots: roots.data.map((root) => wholeRoot(root, subject)),
-    withheld: withheld.map((root) => wholeRoot(root, subject)),
+    roots: claimKeys.data.map((key) => wholeKey(key, subject)),
+    withheld: withheld.map((key) => wholeKey(key, subject)),
   };
 }
 
 /** Completes a subscription key that ends with its bar by the subject of the event. */
-function wholeRoot(root: string, subject: string): string {
-  return root.endsWith('|') ? `${root}${subject}` : root;
+function wholeKey(key: string, subject: string): string {
+  return key.endsWith('|') ? `${key}${subject}` : key;
 }
 
 /** Returns the event of an entry; null for an entry without a readable one. */

@@ -83,6 +83,6 @@ export async function reportToOperator(
 }
 
 /** Makes the next report about a part of the daemon appended, also where it equals the one before. */
-export async function forgetReport({ redis, keys }: Reports, name: string): Promise<void> {
+export async function removeReport({ redis, keys }: Reports, name: string): Promise<void> {
   await redis.hdel(keys.reports, `${operatorSubject('intentwatch', name)}|last`);
 }

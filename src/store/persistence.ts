@@ -38,7 +38,7 @@ export async function readPersistence(redis: RedisClient): Promise<Persistence> 
 }
 
 /** True when Redis certainly stores its data, false when it certainly does not; null where that is unknown. */
-export function isKept(persistence: Persistence): boolean | null {
+export function isPersistent(persistence: Persistence): boolean | null {
   switch (persistence.kind) {
     case 'append-only':
     case 'dumps':

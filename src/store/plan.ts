@@ -107,13 +107,13 @@ export class PlanStore {
 
   /** Ends a poll. Returns whether its response changes the endpoint group's state; null when another process has the claim. */
   async end(
-    look: { member: string; subject: SubjectId; token: string; endpointGroup: EndpointGroup },
+    poll: { member: string; subject: SubjectId; token: string; endpointGroup: EndpointGroup },
     outcome: PollEnd,
     next: PlannedPoll,
     observed: PageFacts,
   ): Promise<boolean | null> {
     const keys = this.#keys;
-    const { member, subject, token, endpointGroup } = look;
+    const { member, subject, token, endpointGroup } = poll;
     const ended = await scripts.endPoll(this.#redis, {
       keys: {
         plan: keys.plan(endpointGroup),
@@ -154,16 +154,16 @@ export class PlanStore {
   }
 
   /** Requests polls of subjects as soon as the budget allows, also those whose tracking had ended. */
-  async ask(members: readonly PlanMember[]): Promise<void> {
-    await this.#ask(members, { prefix: '', withinMs: 0 });
+  async pollSoon(members: readonly PlanMember[]): Promise<void> {
+    await this.#pollSoon(members, { prefix: '', withinMs: 0 });
   }
 
-  /** As `ask`, but at most once in a while for one subject: for responses on pages that are behind. */
+  /** As `pollSoon`, but at most once in a while for one subject: for responses on pages that are behind. */
   async recheck(members: readonly PlanMember[]): Promise<void> {
-    await this.#ask(members, { prefix: this.#keys.rechecked(''), withinMs: RECHECK_EVERY_MS });
+    await this.#pollSoon(members, { prefix: this.#keys.rechecked(''), withinMs: RECHECK_EVERY_MS });
   }
 
-  async #ask(members: readonly PlanMember[], once: { prefix: string; withinMs: number }): Promise<void> {
+  async #pollSoon(members: readonly PlanMember[], once: { prefix: string; withinMs: number }): Promise<void> {
     for (const [endpointGroup, some] of byEndpointGroup(members)) {
       const { prefix: oncePrefix, withinMs } = once;
       const args = { atMs: this.#atMs(), oncePrefix, withinMs, members: some };

@@ -11,7 +11,7 @@ import { parseMember } from './plan-members.ts';
 import { priceOf } from './plan-state.ts';
 import type { Registry } from './registry.ts';
 import { scripts } from './scripts.ts';
-import type { Known, SubjectStore } from './subjects.ts';
+import type { SubjectEntry, SubjectStore } from './subjects.ts';
 import { type OpenTransfers, parseFacts, parseOpen, type WalletFacts } from './wallets.ts';
 
 /** The stored state of a sweep. */
@@ -20,11 +20,11 @@ export type StoredSweep = { readonly [field: string]: string };
 /**
  * A poll that a worker has started, with all data for its request. `inMs` is the time to its slot of the budget; `planMs` the
  * plan's time then and `virtual` its virtual time at the claim (seconds); `roundSeconds` the duration of one poll of every
- * wallet, with the whole budget; `lateMs` its delay beyond the promised time; `isAsked`: it was requested, or the subject is
+ * wallet, with the whole budget; `lateMs` its delay beyond the promised time; `isRequested`: it was requested, or the subject is
  * new, so that it is made even where tracking is over; `fails` counts failures in a row; `asOf` is the commit counter, `nowMs`
  * Redis time at the slot.
  */
-export type PollStart = Known & {
+export type PollStart = SubjectEntry & {
   member: string;
   subject: SubjectId;
   endpointGroup: EndpointGroup;
@@ -35,7 +35,7 @@ export type PollStart = Known & {
   price: number;
   roundSeconds: number;
   lane: Lane;
-  isAsked: boolean;
+  isRequested: boolean;
   lateMs: number;
   fails: number;
   asOf: string;
@@ -67,11 +67,11 @@ export type PollReaders = {
 
 /** Starts a claimed poll for a process, and reads its data. Null where another process has the claim, or it has expired. */
 export async function startPoll(
-  parts: PollReaders,
+  deps: PollReaders,
   { member, token }: { member: string; token: string },
   process: string,
 ): Promise<PollStart | null> {
-  const { redis, keys, subjects, registry, importedQuotes, atMs = REDIS_TIME } = parts;
+  const { redis, keys, subjects, registry, importedQuotes, atMs = REDIS_TIME } = deps;
   const { subject, route: sweepScope } = parseMember(member);
   const endpointGroup = endpointGroupOf(subject);
   const key = parseSubjectId(subject);
@@ -122,7 +122,7 @@ export async function startPoll(
     price: priceOf(start.dv, start.dt),
     roundSeconds: start.roundMs / 1_000,
     lane,
-    isAsked: start.isRequested,
+    isRequested: start.isRequested,
     lateMs,
     fails,
     asOf,

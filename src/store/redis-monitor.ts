@@ -1,7 +1,7 @@
 import { withTimeout } from '../with-timeout.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
-import { isKept, type Persistence, readPersistence } from './persistence.ts';
+import { isPersistent, type Persistence, readPersistence } from './persistence.ts';
 import { isOff } from './startup-checks.ts';
 
 /** All spans are counted in ticks of about a second: a process that was paused itself must not blame Redis for it. */
@@ -35,7 +35,7 @@ type MonitoredConnection = {
   role: string;
   redis: RedisClient;
   state: 'new' | 'answering' | 'away';
-  isAsked: boolean;
+  isPending: boolean;
   silentTicks: number;
 };
 
@@ -62,9 +62,9 @@ export class RedisMonitor {
   }
 
   watch(role: string, redis: RedisClient): void {
-    const watched: MonitoredConnection = { role, redis, state: 'new', isAsked: false, silentTicks: 0 };
+    const watched: MonitoredConnection = { role, redis, state: 'new', isPending: false, silentTicks: 0 };
     this.#watched.push(watched);
-    this.#ask(watched);
+    this.#ping(watched);
   }
 
   unwatch(redis: RedisClient): void {
@@ -114,11 +114,11 @@ export class RedisMonitor {
   #tick(): void {
     this.#ticks += 1;
     for (const watched of this.#watched) {
-      if (watched.isAsked) {
+      if (watched.isPending) {
         watched.silentTicks += 1;
         const seconds = Math.round((watched.silentTicks * this.#tickMs) / 1_000);
         if (watched.silentTicks >= AWAY_AFTER) this.#leave(watched, `no answer for ${seconds} s`);
-      } else this.#ask(watched);
+      } else this.#ping(watched);
     }
     if (this.isReachable()) {
       this.#freshSince = null;
@@ -130,17 +130,17 @@ export class RedisMonitor {
   }
 
   /** One command at a time: while Redis is away, it waits with the others. */
-  #ask(watched: MonitoredConnection): void {
-    watched.isAsked = true;
+  #ping(watched: MonitoredConnection): void {
+    watched.isPending = true;
     watched.redis.exists(this.#options.key).then(
       () => {
-        watched.isAsked = false;
+        watched.isPending = false;
         watched.silentTicks = 0;
         if (watched.state === 'away') this.#options.onBack(watched.role);
         watched.state = 'answering';
       },
       (error: unknown) => {
-        watched.isAsked = false;
+        watched.isPending = false;
         watched.silentTicks += 1;
         this.#leave(watched, error instanceof Error ? error.message : String(error));
       },
@@ -176,7 +176,7 @@ export class RedisMonitor {
     const before = this.#persistence;
     this.#persistence = persistence;
     const isNews = before !== null && before.kind !== persistence.kind;
-    const isDue = isKept(persistence) === false && this.#ticks - this.#reportedAt >= REPEAT_EVERY;
+    const isDue = isPersistent(persistence) === false && this.#ticks - this.#reportedAt >= REPEAT_EVERY;
     if (!isNews && !isDue) return;
     this.#reportedAt = this.#ticks;
     this.#options.onPersistence(persistence);

@@ -2,13 +2,13 @@ import { z } from 'zod';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
 import { endpointGroupOf } from '../domain/subjects/kinds.ts';
 import { asSubjectId, routeId, type SubjectId } from '../domain/subjects/subject.ts';
-import { claimRoot, isTrackedRoot, parseClaimRoot, trackedRoot } from '../domain/subjects/subscription.ts';
+import { claimKey, isTrackedKey, parseClaimKey, trackedKey } from '../domain/subjects/subscription.ts';
 import {
-  type ContinuedRoot,
-  partRoots,
-  planRoots,
+  type ContinuedKey,
+  partKeys,
+  planKeys,
   planSuspensions,
-  type StoredRoot,
+  type StoredKey,
   type SubscribedSubject,
   type SuspendedState,
 } from '../domain/subjects/suspended-roots.ts';
@@ -91,21 +91,22 @@ export class Registry {
   async sync(wanted: Desired, newestEntry: string): Promise<void> {
     this.#take(wanted);
     const returning = await this.#syncReceivers(wanted.receivers, newestEntry);
-    const roots = new Map<string, SubjectId>();
+    const claimKeys = new Map<string, SubjectId>();
     for (const subscription of wanted.subscriptions) {
-      for (const subject of subscription.subjects) roots.set(claimRoot(subscription.name, subject), subject);
+      for (const subject of subscription.subjects)
+        claimKeys.set(claimKey(subscription.name, subject), subject);
     }
     const named = namedSubjects(wanted);
-    await this.#partRoots(wanted, named);
-    const { stored, known, suspended, storedRoots } = await this.#stored();
-    const { continued: goesOn, stays } = planRoots(storedRoots, named);
+    await this.#partKeys(wanted, named);
+    const { stored, known, suspended, storedKeys } = await this.#stored();
+    const { continued: goesOn, stays } = planKeys(storedKeys, named);
     const present = new Set(wanted.receivers.map(({ name }) => name));
-    const reload = { stored: storedRoots, named, continued: goesOn, stays, suspended, present };
+    const reload = { stored: storedKeys, named, continued: goesOn, stays, suspended, present };
     const leaving = planSuspensions(reload, { isGraced: wanted.graceSpanMs > 0 });
     const ended = new Set(leaving.ended);
     // Suspended subscription keys are wanted like those that stay.
     const remaining = new Set(
-      [...known.keys(), ...leaving.narrowed.map(({ root }) => root)].filter((root) => !ended.has(root)),
+      [...known.keys(), ...leaving.narrowed.map(({ key }) => key)].filter((key) => !ended.has(key)),
     );
     const continued = [...goesOn, ...leaving.narrowed];
     await this.#addSubscriptions(wanted.subscriptions);
@@ -115,12 +116,12 @@ export class Registry {
     // A receiver that joins a subscription in the sync that continues a key under it has the start of that key.
     const stampMs = await readStamp(this.#redis, this.#keys);
     await this.#noteContinued(continued, {
-      isWanted: (root) => roots.has(root) || remaining.has(root),
+      isWanted: (key) => claimKeys.has(key) || remaining.has(key),
       stampMs,
     });
     await this.#addSubscriptionKeys(
-      continued.map(({ root, subject, atMs, from: [from = ''] }) => ({
-        root,
+      continued.map(({ key, subject, atMs, from: [from = ''] }) => ({
+        root: key,
         subject,
         at: String(atMs),
         from,
@@ -128,25 +129,27 @@ export class Registry {
     );
     await this.#syncSubscriptions(wanted, { entry: newestEntry, atMs: stampMs });
     await this.#writeReceivers(returning);
-    await this.#syncRoutes(
-      wanted.routes,
-      new Set([...remaining].map((root) => parseClaimRoot(root).subject)),
-    );
+    await this.#syncRoutes(wanted.routes, new Set([...remaining].map((key) => parseClaimKey(key).subject)));
     if (making !== null) await this.suspensions.mark(making.out, leaving.out);
     const stillNamed = new Set([
-      ...roots.values(),
-      ...[...remaining].map((root) => parseClaimRoot(root).subject),
+      ...claimKeys.values(),
+      ...[...remaining].map((key) => parseClaimKey(key).subject),
     ]);
-    const unwanted = stored.map(([root]) => root).filter((root) => !roots.has(root) && !remaining.has(root));
+    const unwanted = stored.map(([key]) => key).filter((key) => !claimKeys.has(key) && !remaining.has(key));
     for (const chunk of chunks(unwanted, CHUNK)) await this.#unwant(chunk, stillNamed);
     await this.#noteNewest(wanted.digest);
-    const isContinued = new Set(continued.map(({ root }) => root));
-    const missing = [...roots].filter(([root]) => !known.has(root) && !isContinued.has(root));
+    const isContinued = new Set(continued.map(({ key }) => key));
+    const missing = [...claimKeys].filter(([key]) => !known.has(key) && !isContinued.has(key));
     const { epoch } = this.#subjects;
     await this.#addSubscriptionKeys(
-      missing.map(([root, subject]) => ({ root, subject, at: String(epoch.startOf(root) ?? ''), from: '' })),
+      missing.map(([key, subject]) => ({
+        root: key,
+        subject,
+        at: String(epoch.startOf(key) ?? ''),
+        from: '',
+      })),
     );
-    epoch.starts = new Map([...known, ...(await this.#startsOf(missing.map(([root]) => root)))]);
+    epoch.starts = new Map([...known, ...(await this.#startsOf(missing.map(([key]) => key)))]);
     await this.suspensions.complete(making);
   }
 
@@ -155,31 +158,36 @@ export class Registry {
     stored: [string, string][];
     known: Map<string, number>;
     suspended: Map<string, SuspendedState>;
-    storedRoots: StoredRoot[];
+    storedKeys: StoredKey[];
   }> {
     // A subscription key whose time is of another shape is wanted anew. Subjects tracked by themselves belong to no config.
     const stored = Object.entries(await this.#redis.hgetall(this.#keys.wanted)).filter(
-      ([root]) => !isTrackedRoot(root),
+      ([key]) => !isTrackedKey(key),
     );
-    const known = new Map(stored.flatMap(([root, at]) => (/^\d+$/.test(at) ? [[root, Number(at)]] : [])));
+    const known = new Map(stored.flatMap(([key, at]) => (/^\d+$/.test(at) ? [[key, Number(at)]] : [])));
     const suspended = await this.suspensions.states();
-    return { stored, known, suspended, storedRoots: await this.#storedRoots(known, suspended) };
+    return { stored, known, suspended, storedKeys: await this.#storedKeys(known, suspended) };
   }
 
   /**
-   * Splits the subscription keys whose subscription has lost some of their receivers (see `partRoots`), by the definitions
+   * Splits the subscription keys whose subscription has lost some of their receivers (see `partKeys`), by the definitions
    * that still have them: a crash between any two steps leaves keys that count for the same receivers.
    */
-  async #partRoots(wanted: Desired, named: readonly SubscribedSubject[]): Promise<void> {
-    const { storedRoots, suspended, known } = await this.#stored();
+  async #partKeys(wanted: Desired, named: readonly SubscribedSubject[]): Promise<void> {
+    const { storedKeys, suspended, known } = await this.#stored();
     const receivers = new Map(wanted.subscriptions.map((one) => [one.name, one.receivers]));
     const isGraced = wanted.graceSpanMs > 0;
-    const parts = partRoots({ stored: storedRoots, named, suspended, receivers }, { isGraced });
+    const parts = partKeys({ stored: storedKeys, named, suspended, receivers }, { isGraced });
     if (parts.length === 0) return;
     const stampMs = await readStamp(this.#redis, this.#keys);
-    await this.#noteContinued(parts, { isWanted: (root) => known.has(root), stampMs });
+    await this.#noteContinued(parts, { isWanted: (key) => known.has(key), stampMs });
     await this.#addSubscriptionKeys(
-      parts.map(({ root, subject, atMs, from: [from = ''] }) => ({ root, subject, at: String(atMs), from })),
+      parts.map(({ key, subject, atMs, from: [from = ''] }) => ({
+        root: key,
+        subject,
+        at: String(atMs),
+        from,
+      })),
     );
     await this.suspensions.part(parts);
     const wholes = [...new Set(parts.flatMap(({ from }) => from))];
@@ -196,27 +204,27 @@ export class Registry {
     this.#subjects.epoch.noteRevision(revision, digest);
   }
 
-  async #startsOf(roots: readonly string[]): Promise<[string, number][]> {
+  async #startsOf(claimKeys: readonly string[]): Promise<[string, number][]> {
     const found: [string, number][] = [];
-    for (const chunk of chunks(roots, CHUNK)) {
+    for (const chunk of chunks(claimKeys, CHUNK)) {
       const starts = await this.#redis.hmget(this.#keys.wanted, ...chunk);
-      for (const [index, root] of chunk.entries()) found.push([root, Number(starts[index])]);
+      for (const [index, key] of chunk.entries()) found.push([key, Number(starts[index])]);
     }
     return found;
   }
 
-  async #storedRoots(
+  async #storedKeys(
     known: ReadonlyMap<string, number>,
     suspended: ReadonlyMap<string, SuspendedState>,
-  ): Promise<StoredRoot[]> {
+  ): Promise<StoredKey[]> {
     const definitions = await this.subscriptions([...known.keys()]);
-    return [...known].map(([root, atMs]) => {
-      const { subscription, receivers: narrowed } = parseClaimRoot(root);
+    return [...known].map(([key, atMs]) => {
+      const { subscription, receivers: narrowed } = parseClaimKey(key);
       const all = definitions.get(subscription)?.receivers ?? [];
       // A suspended subscription key counts for its own receivers, whatever its subscription has meanwhile.
-      if (narrowed !== null && suspended.has(root)) return { root, atMs, receivers: narrowed };
+      if (narrowed !== null && suspended.has(key)) return { key, atMs, receivers: narrowed };
       return {
-        root,
+        key,
         atMs,
         receivers: narrowed === null ? all : all.filter((name) => narrowed.includes(name)),
       };
@@ -228,25 +236,25 @@ export class Registry {
    * now; also one that came back with a later start: a transfer that was not polled meanwhile has its claim from before.
    */
   async #noteContinued(
-    continued: readonly ContinuedRoot[],
-    { isWanted, stampMs }: { isWanted: (root: string) => boolean; stampMs: number },
+    continued: readonly ContinuedKey[],
+    { isWanted, stampMs }: { isWanted: (key: string) => boolean; stampMs: number },
   ): Promise<void> {
     const key = this.#keys.continued;
     const stored = await this.#redis.hgetall(key);
     const next = new Map<string, Set<string>>();
-    for (const { root, from } of continued) {
-      for (const left of from) next.set(left, (next.get(left) ?? new Set()).add(root));
+    for (const { key, from } of continued) {
+      for (const left of from) next.set(left, (next.get(left) ?? new Set()).add(key));
     }
     const changed: [string, string][] = [];
     const over: string[] = [];
     for (const left of new Set([...Object.keys(stored), ...next.keys()])) {
       const [atMs = '', ...before] = stored[left]?.split('\n') ?? [];
       // A subscription key that is continued for readers of the log alone may itself stay, suspended.
-      const later = before.flatMap((root) => [...(next.get(root) ?? []), ...(isWanted(root) ? [root] : [])]);
-      const roots = new Set([...(next.get(left) ?? []), ...later]);
-      roots.delete(left);
-      const text = [next.has(left) ? stampMs : atMs, ...roots].join('\n');
-      if (roots.size === 0) over.push(left);
+      const later = before.flatMap((key) => [...(next.get(key) ?? []), ...(isWanted(key) ? [key] : [])]);
+      const claimKeys = new Set([...(next.get(left) ?? []), ...later]);
+      claimKeys.delete(left);
+      const text = [next.has(left) ? stampMs : atMs, ...claimKeys].join('\n');
+      if (claimKeys.size === 0) over.push(left);
       else if (text !== stored[left]) changed.push([left, text]);
     }
     for (const chunk of chunks(over, CHUNK)) await this.#redis.hdel(key, ...chunk);
@@ -312,7 +320,7 @@ export class Registry {
    * removed from the config stays noted with its subscriptions until it is back: one of them may be renamed meanwhile, and its
    * receivers still get its earlier events. A receiver that joins a subscription gets its events behind the newest entry.
    */
-  async #syncSubscriptions({ subscriptions, receivers }: Desired, sync: Joined): Promise<void> {
+  async #syncSubscriptions({ subscriptions, receivers }: Desired, sync: JoinedAt): Promise<void> {
     const definitions = definitionsOf(subscriptions);
     const present = new Set(receivers.map(({ name }) => name));
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
@@ -364,10 +372,10 @@ export class Registry {
   }
 
   /** Removes subscription keys. The next poll of an unnamed subject ends its tracking; it is stored for the retention. */
-  async #unwant(roots: readonly string[], named: ReadonlySet<string>): Promise<void> {
-    await this.#redis.hdel(this.#keys.wanted, ...roots);
-    await this.#redis.hdel(this.#keys.since, ...roots);
-    const subjects = roots.map((root) => asSubjectId(parseClaimRoot(root).subject));
+  async #unwant(claimKeys: readonly string[], named: ReadonlySet<string>): Promise<void> {
+    await this.#redis.hdel(this.#keys.wanted, ...claimKeys);
+    await this.#redis.hdel(this.#keys.since, ...claimKeys);
+    const subjects = claimKeys.map((key) => asSubjectId(parseClaimKey(key).subject));
     await Promise.all(
       subjects.filter((subject) => !named.has(subject)).map((one) => this.#subjects.expire(one)),
     );
@@ -375,22 +383,22 @@ export class Registry {
 
   /** Returns the subjects of a kind that a subscription names, or named until it was suspended. */
   async namedOf(kind: string): Promise<Set<string>> {
-    const roots = (await this.#redis.hkeys(this.#keys.wanted)).filter((root) => !isTrackedRoot(root));
-    const subjects = roots.map((root) => parseClaimRoot(root).subject);
+    const claimKeys = (await this.#redis.hkeys(this.#keys.wanted)).filter((key) => !isTrackedKey(key));
+    const subjects = claimKeys.map((key) => parseClaimKey(key).subject);
     return new Set(subjects.filter((subject) => subject.startsWith(`${kind}:`)));
   }
 
   /** Claims subjects that are tracked by themselves again, where their claims were lost. */
   async wantTracked(subjects: readonly SubjectId[]): Promise<void> {
     await this.#addSubscriptionKeys(
-      subjects.map((subject) => ({ root: trackedRoot(subject), subject, at: '', from: '' })),
+      subjects.map((subject) => ({ root: trackedKey(subject), subject, at: '', from: '' })),
     );
   }
 
-  async #addSubscriptionKeys(roots: readonly WantedRoot[]): Promise<void> {
+  async #addSubscriptionKeys(claimKeys: readonly WantedKey[]): Promise<void> {
     const { wanted, since } = this.#keys;
     const [claimsPrefix, subjectPrefix] = [this.#keys.claims(''), this.#keys.subject('')];
-    for (const [endpointGroup, some] of Map.groupBy(roots, ({ subject }) => endpointGroupOf(subject))) {
+    for (const [endpointGroup, some] of Map.groupBy(claimKeys, ({ subject }) => endpointGroupOf(subject))) {
       const keys = { wanted, plan: this.#keys.plan(endpointGroup) };
       for (const chunk of chunks(some, CHUNK)) {
         const args = { claimsPrefix, subjectPrefix, atMs: null, since, named: chunk };
@@ -400,23 +408,23 @@ export class Registry {
   }
 
   /** True when only subjects that are tracked by themselves are wanted: where a config names something, that was lost. */
-  async isForgotten(): Promise<boolean> {
+  async isLost(): Promise<boolean> {
     const { wanted, tracked, trackingEnded } = this.#keys;
     const replies = await this.#redis.multi().hlen(wanted).hlen(tracked).zcard(trackingEnded).exec();
-    const [roots, known, ended] = COUNTS.parse(replies?.map(([, count]) => count));
-    return roots <= known - ended;
+    const [claimKeys, known, ended] = COUNTS.parse(replies?.map(([, count]) => count));
+    return claimKeys <= known - ended;
   }
 
   /** Omits subjects that are tracked by themselves, and receivers that were made through the API. */
   async named(): Promise<{ subjects: string[]; receivers: string[] }> {
     const suspended = await this.suspensions.states();
-    const roots = (await this.#redis.hkeys(this.#keys.wanted)).filter(
-      (root) => !isTrackedRoot(root) && suspended.get(root)?.state !== 'out',
+    const claimKeys = (await this.#redis.hkeys(this.#keys.wanted)).filter(
+      (key) => !isTrackedKey(key) && suspended.get(key)?.state !== 'out',
     );
     const added = new Set(await this.#redis.hkeys(this.#keys.addedReceivers));
     const receivers = (await this.receivers()).filter(({ name, removed }) => !removed && !added.has(name));
     return {
-      subjects: roots.map((root) => parseClaimRoot(root).subject),
+      subjects: claimKeys.map((key) => parseClaimKey(key).subject),
       receivers: receivers.map(({ name }) => name),
     };
   }
@@ -446,17 +454,17 @@ export class Registry {
    * Returns, for subscription keys removed from the config, those that continue them, and the time since when they do (Redis time, ms).
    * Omits suspended keys, and those of a key that is back.
    */
-  async continuing(roots: readonly string[]): Promise<Map<string, Continuing>> {
-    const distinct = [...new Set(roots)];
+  async continuing(claimKeys: readonly string[]): Promise<Map<string, Continuing>> {
+    const distinct = [...new Set(claimKeys)];
     if (distinct.length === 0) return new Map();
     const { continued, wanted, suspended } = this.#keys;
     const stored = await this.#redis.hmget(continued, ...distinct);
-    const found = distinct.flatMap((root, index) => {
+    const found = distinct.flatMap((key, index) => {
       const [atMs = '', ...next] = stored[index]?.split('\n') ?? [];
-      return next.length === 0 ? [] : [{ root, next, atMs: Number(atMs) }];
+      return next.length === 0 ? [] : [{ key, next, atMs: Number(atMs) }];
     });
     if (found.length === 0) return new Map();
-    const named = [...new Set(found.flatMap(({ root, next }) => [root, ...next]))];
+    const named = [...new Set(found.flatMap(({ key, next }) => [key, ...next]))];
     const [at, out] = await Promise.all([
       this.#redis.hmget(wanted, ...named),
       this.#redis.hmget(suspended, ...named),
@@ -464,24 +472,24 @@ export class Registry {
     const isWanted = new Set(named.filter((_, index) => at[index] !== null));
     const isOut = new Set(named.filter((_, index) => out[index] !== null));
     return new Map(
-      found.flatMap(({ root, next, atMs }): [string, Continuing][] => {
-        if (isWanted.has(root)) return [];
-        return [[root, { roots: next.filter((one) => isWanted.has(one) && !isOut.has(one)), atMs }]];
+      found.flatMap(({ key, next, atMs }): [string, Continuing][] => {
+        if (isWanted.has(key)) return [];
+        return [[key, { roots: next.filter((one) => isWanted.has(one) && !isOut.has(one)), atMs }]];
       }),
     );
   }
 
   /** Returns the subscriptions of some claims' subscription keys, by name; also those removed from the config. */
-  async subscriptions(roots: readonly string[]): Promise<Map<string, StoredSubscription>> {
-    const names = [...new Set(roots.map((root) => parseClaimRoot(root).subscription))];
+  async subscriptions(claimKeys: readonly string[]): Promise<Map<string, StoredSubscription>> {
+    const names = [...new Set(claimKeys.map((key) => parseClaimKey(key).subscription))];
     const texts = await Promise.all([
       this.#texts(
         this.#keys.subscriptions,
-        names.filter((name) => !isTrackedRoot(name)).map((name) => ({ name, field: name })),
+        names.filter((name) => !isTrackedKey(name)).map((name) => ({ name, field: name })),
       ),
       this.#texts(
         this.#keys.tracked,
-        names.filter(isTrackedRoot).map((name) => ({ name, field: parseClaimRoot(name).subject })),
+        names.filter(isTrackedKey).map((name) => ({ name, field: parseClaimKey(name).subject })),
       ),
     ]);
     return this.readSubscriptions(texts.flat());
@@ -533,14 +541,14 @@ export class Registry {
     if (performance.now() < this.#pruneContinuedAtMs) return;
     this.#pruneContinuedAtMs = performance.now() + PRUNE_CONTINUED_EVERY_MS;
     const { continued } = this.#keys;
-    for (const [root, text] of Object.entries(await this.#redis.hgetall(continued))) {
-      if (!(Number(text.split('\n')[0]) >= beforeMs)) await this.#redis.hdel(continued, root);
+    for (const [key, text] of Object.entries(await this.#redis.hgetall(continued))) {
+      if (!(Number(text.split('\n')[0]) >= beforeMs)) await this.#redis.hdel(continued, key);
     }
   }
 
   /** Returns a key's subscription time on the upstream's clock. `dateMs`: `Date` of a response; the first process decides. */
-  async subscribedAt(claim: { root: string; atMs: number }, dateMs: number | null): Promise<SubscribedAt> {
-    const args = { key: claim.root, atMs: claim.atMs, dateMs };
+  async subscribedAt(claim: { key: string; atMs: number }, dateMs: number | null): Promise<SubscribedAt> {
+    const args = { key: claim.key, atMs: claim.atMs, dateMs };
     return scripts.resolveSubscriptionStart(this.#redis, { keys: this.#keys, args });
   }
 
@@ -558,7 +566,7 @@ export class Registry {
 export type SubscribedAt = Awaited<ReturnType<typeof scripts.resolveSubscriptionStart>>;
 
 /** A subscription key to be wanted: its start (ms as text, empty for now), and the key that it continues (empty: none). */
-type WantedRoot = { root: string; subject: SubjectId; at: string; from: string };
+type WantedKey = { root: string; subject: SubjectId; at: string; from: string };
 
 function namedSubjects({ subscriptions }: Desired): SubscribedSubject[] {
   return subscriptions.flatMap(({ name, receivers, subjects }) =>
@@ -570,8 +578,8 @@ const COUNTS = z.tuple([z.number(), z.number(), z.number()]);
 
 const PRUNE_CONTINUED_EVERY_MS = 3_600_000;
 
-function isNarrowed(root: string): boolean {
-  return parseClaimRoot(root).receivers !== null;
+function isNarrowed(key: string): boolean {
+  return parseClaimKey(key).receivers !== null;
 }
 
 const CHUNK = 200;
@@ -588,13 +596,14 @@ function definitionsOf(wanted: Desired['subscriptions']): Map<string, StoredSubs
 /** Subscription keys that continue another one, and the time since when they do, ms of Redis time. */
 export type Continuing = { roots: string[]; atMs: number };
 
-type Joined = StoredSubscription['joined'][string];
+/** Place of a sync in which a receiver joined a subscription. */
+export type JoinedAt = StoredSubscription['joined'][string];
 
 /** Returns the receivers that joined a subscription after its start; those that join it now have the place of this sync. */
 function joinedReceivers(
   { receivers, awayReceivers, joined }: StoredSubscription,
   next: readonly string[],
-  sync: Joined,
+  sync: JoinedAt,
 ): StoredSubscription['joined'] {
   const had = new Set([...receivers, ...awayReceivers]);
   return Object.fromEntries(

@@ -117,7 +117,7 @@ export class ReplayStore {
       .exec();
   }
 
-  async forget(id: string): Promise<void> {
+  async remove(id: string): Promise<void> {
     await this.#redis.zrem(this.#keys.replays, id);
   }
 

@@ -5,27 +5,27 @@ const EVERY_MS = 3_000;
 
 /** Checks every few seconds that the stored data still has our version: another program may have migrated it. */
 export class SchemaWatch {
-  readonly #parts: { version: SchemaVersion; log: Logger; onChanged: (error: SchemaVersionError) => void };
+  readonly #deps: { version: SchemaVersion; log: Logger; onChanged: (error: SchemaVersionError) => void };
   #timer: NodeJS.Timeout | null = null;
   #closing = false;
 
-  constructor(parts: {
+  constructor(deps: {
     version: SchemaVersion;
     log: Logger;
     onChanged: (error: SchemaVersionError) => void;
   }) {
-    this.#parts = parts;
+    this.#deps = deps;
   }
 
   start(): void {
     this.#timer = setTimeout(async () => {
-      await this.#look();
+      await this.#check();
       if (!this.#closing) this.start();
     }, EVERY_MS);
   }
 
-  async #look(): Promise<void> {
-    const { version, log, onChanged } = this.#parts;
+  async #check(): Promise<void> {
+    const { version, log, onChanged } = this.#deps;
     try {
       await version.recheck();
     } catch (error) {

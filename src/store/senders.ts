@@ -22,7 +22,7 @@ export class SenderStore {
   }
 
   /** Removes the processes whose lease had expired at a time (Redis time, ms), but not those that have renewed it. */
-  async forget(beforeMs: number): Promise<void> {
+  async remove(beforeMs: number): Promise<void> {
     await this.#redis.zremrangebyscore(this.#keys.senders, '-inf', `(${beforeMs}`);
   }
 }

@@ -21,17 +21,17 @@ export function leaveWhenSilent(redis: Redis, onSilent: (reason: string) => void
   let timer: NodeJS.Timeout | undefined;
   redis.on('connect', () => {
     const { stream } = redis;
-    let looks = 0;
+    let checks = 0;
     stream.on('data', () => {
-      looks = 0;
+      checks = 0;
     });
     clearInterval(timer);
     timer = setInterval(() => {
-      const asked = redis.commandQueue.peekFront()?.command;
-      looks = asked === undefined ? 0 : looks + 1;
-      const blockMs = asked instanceof Command ? (asked.extractBlockingTimeout() ?? 0) : 0;
+      const command = redis.commandQueue.peekFront()?.command;
+      checks = command === undefined ? 0 : checks + 1;
+      const blockMs = command instanceof Command ? (command.extractBlockingTimeout() ?? 0) : 0;
       const allowedMs = SILENCE_MS + blockMs;
-      if (looks * LOOK_EVERY_MS < allowedMs) return;
+      if (checks * LOOK_EVERY_MS < allowedMs) return;
       clearInterval(timer);
       const reason = `no answer for ${allowedMs / 1_000} s`;
       onSilent(reason);

@@ -58,13 +58,10 @@ export function readStored<T>(
 }
 
 /** The readable part of a hash: null where there is none; `foreign` are the fields that cannot be read, null for none. */
-export type HashReading<T> = { value: T | null; foreign: { fields: string[]; reason: string } | null };
+export type ParsedHash<T> = { value: T | null; foreign: { fields: string[]; reason: string } | null };
 
 /** Reads a stored hash. Fields of another shape count as missing. */
-export function readHash<T>(
-  schema: z.ZodType<T>,
-  hash: { readonly [field: string]: string },
-): HashReading<T> {
+export function readHash<T>(schema: z.ZodType<T>, hash: { readonly [field: string]: string }): ParsedHash<T> {
   const whole = schema.safeParse(hash);
   if (whole.success) return { value: whole.data, foreign: null };
   const fields = [...new Set(whole.error.issues.map(({ path }) => String(path[0] ?? '')))];

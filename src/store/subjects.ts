@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
-import type { SnapshotDraft } from '../domain/changes/next-snapshot.ts';
+import type { NewSnapshot } from '../domain/changes/next-snapshot.ts';
 import type { Event } from '../domain/events/event.ts';
 import { PROMISED, type Promised } from '../domain/events/event-schema.ts';
 import { endpointGroupOf, isPollable } from '../domain/subjects/kinds.ts';
@@ -22,7 +22,7 @@ import { SubjectEntries } from './subject-entries.ts';
  * The stored state of a subject: its snapshot, the claims of the subscriptions that still want it, and its last successful
  * poll (Redis time, null for one that is not tracked). `promised` are the promises of its quote, where known.
  */
-export type Known = {
+export type SubjectEntry = {
   snapshot: Snapshot | null;
   claims: Claim[];
   seenAtMs: number | null;
@@ -30,7 +30,7 @@ export type Known = {
 };
 
 /** The state of a subject that was never seen. */
-export const NOTHING_KNOWN: Known = { snapshot: null, claims: [], seenAtMs: null, promised: null };
+export const UNSEEN_SUBJECT: SubjectEntry = { snapshot: null, claims: [], seenAtMs: null, promised: null };
 
 /** One commit. `token` identifies its content, so that an equal commit is recognised. */
 export type Commit = {
@@ -38,9 +38,9 @@ export type Commit = {
   asOf: string;
   token: string;
   claims: readonly Claim[];
-  snapshot?: SnapshotDraft;
+  snapshot?: NewSnapshot;
   /** The present snapshot where no new one comes: a subject that is tracked from now on is counted by it. */
-  standing?: SnapshotDraft;
+  present?: NewSnapshot;
   event?: { event: Event; updatedAt: number | null; first: boolean; roots: string[] | null };
   unconfirmed?: Unconfirmed | 'clear';
   flag?: string;
@@ -77,19 +77,19 @@ export class SubjectStore {
   }
 
   /** Reads many subjects that a response shows, in one round trip: the untracked ones are stored from now for the retention. */
-  async look(subjects: readonly SubjectId[]): Promise<Known[]> {
+  async readShown(subjects: readonly SubjectId[]): Promise<SubjectEntry[]> {
     return this.#read(subjects, { areShown: true });
   }
 
   /** Reads many subjects in one round trip, without extending their retention. */
-  async peek(subjects: readonly SubjectId[]): Promise<Known[]> {
+  async peek(subjects: readonly SubjectId[]): Promise<SubjectEntry[]> {
     return this.#read(subjects, { areShown: false });
   }
 
-  async #read(subjects: readonly SubjectId[], { areShown }: { areShown: boolean }): Promise<Known[]> {
+  async #read(subjects: readonly SubjectId[], { areShown }: { areShown: boolean }): Promise<SubjectEntry[]> {
     if (subjects.length === 0) return [];
     const keys = this.#keys;
-    const known = new Map<SubjectId, Known>();
+    const known = new Map<SubjectId, SubjectEntry>();
     for (const [endpointGroup, some] of Map.groupBy(subjects, endpointGroupOf)) {
       const [subjectPrefix, claimsPrefix] = [keys.subject(''), keys.claims('')];
       const stored = await scripts.readSubjects(this.#redis, {
@@ -101,7 +101,7 @@ export class SubjectStore {
         if (subject !== undefined) known.set(subject, this.known(subject, one));
       });
     }
-    return subjects.map((subject) => known.get(subject) ?? NOTHING_KNOWN);
+    return subjects.map((subject) => known.get(subject) ?? UNSEEN_SUBJECT);
   }
 
   /** Returns subjects with a snapshot, the last changed first; `from` is the last one of the previous call. */
@@ -157,7 +157,7 @@ export class SubjectStore {
   }
 
   /** Builds the state of a subject from its stored fields. Entries of another shape are reported and omitted. */
-  known(subject: SubjectId, stored: StoredSubject): Known {
+  known(subject: SubjectId, stored: StoredSubject): SubjectEntry {
     return {
       snapshot: this.#snapshot(subject, stored.snapshot),
       claims: this.#claims(subject, stored.claims),
@@ -179,10 +179,10 @@ export class SubjectStore {
   }
 
   #claims(subject: SubjectId, fields: { [field: string]: string }): Claim[] {
-    return Object.entries(fields).flatMap(([root, value]) => {
-      const claim = parseClaim(root, value);
+    return Object.entries(fields).flatMap(([key, value]) => {
+      const claim = parseClaim(key, value);
       if (claim !== null) return [claim];
-      const where = `${this.#keys.claims(subject)} ${root}`;
+      const where = `${this.#keys.claims(subject)} ${key}`;
       this.#onForeign({ what: 'claim', where, reason: 'expected <at>:<before>:<served>' });
       return [];
     });
@@ -190,7 +190,7 @@ export class SubjectStore {
 
   async commit(commit: Commit): Promise<CommitResult> {
     const { subject, snapshot, event, unconfirmed } = commit;
-    const { counted, open } = countOf(subject, snapshot ?? commit.standing ?? null);
+    const { counted, open } = countOf(subject, snapshot ?? commit.present ?? null);
     const keys = this.#keys;
     const epoch = event?.event.data.epoch ?? this.epoch.begun.epoch;
     const meta = event && {
@@ -236,7 +236,7 @@ export class SubjectStore {
     });
     if (done.outcome === 'behind') {
       // As for a superseded response: the next poll starts from the state of Redis.
-      this.epoch.lookSoon();
+      this.epoch.checkSoon();
       return { outcome: 'superseded', commit: done.commit };
     }
     if (done.outcome === 'committed') {
@@ -284,7 +284,7 @@ const COUNTED_AT_ONCE = 200;
 const COUNTED_ENDPOINT_GROUP = 'status';
 
 /** Returns the keys under which a snapshot is counted, "" for none: among all subjects, and among open transfers. */
-function countOf(subject: SubjectId, snapshot: SnapshotDraft | null): { counted: string; open: string } {
+function countOf(subject: SubjectId, snapshot: NewSnapshot | null): { counted: string; open: string } {
   if (snapshot === null) return { counted: '', open: '' };
   const counted = `${eventKind(subject)}|${snapshot.status.toLowerCase()}`;
   return { counted, open: openText(openTransfer(subject, snapshot)) };
@@ -297,13 +297,13 @@ function unconfirmedText(unconfirmed: Unconfirmed | 'clear' | undefined): string
 
 function claimsArgument(claims: readonly Claim[]): object {
   return claims.map((claim) => ({
-    root: claim.root,
+    root: claim.key,
     at: String(claim.atMs),
     before: claim.historyBefore === null ? '' : String(claim.historyBefore),
   }));
 }
 
-function snapshotFields(snapshot: SnapshotDraft): string[] {
+function snapshotFields(snapshot: NewSnapshot): string[] {
   return Object.entries(SNAPSHOT_DRAFT.encode(snapshot)).flatMap(([field, text]) => [field, text ?? '']);
 }
 
@@ -363,12 +363,12 @@ function readMember<T>(member: z.ZodType<T>, text: string | undefined): T | null
 }
 
 /** Parses a stored claim; null for one of another shape, which a page or the poll of its subject makes anew. */
-function parseClaim(root: string, value: string): Claim | null {
+function parseClaim(key: string, value: string): Claim | null {
   const match = /^(\d+):(-?\d*):([01])$/.exec(value);
   if (match === null) return null;
   const [, at = '', before = '', served] = match;
   return {
-    root,
+    key,
     atMs: Number(at),
     historyBefore: before === '' ? null : Number(before),
     served: served === '1',

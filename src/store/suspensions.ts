@@ -1,8 +1,8 @@
 import type { JsonObject } from '../domain/json.ts';
 import { ENDPOINT_GROUPS } from '../domain/subjects/kinds.ts';
 import { asSubjectId } from '../domain/subjects/subject.ts';
-import { parseClaimRoot } from '../domain/subjects/subscription.ts';
-import type { ContinuedRoot, SuspendedState, SuspensionPlan } from '../domain/subjects/suspended-roots.ts';
+import { parseClaimKey } from '../domain/subjects/subscription.ts';
+import type { ContinuedKey, SuspendedState, SuspensionPlan } from '../domain/subjects/suspended-roots.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import { readStamp } from './confirmed-time.ts';
@@ -53,7 +53,7 @@ export const DROP_REASONS = ['span-over', 'removed', 'retention'] as const;
 export type SuspendedDropReason = (typeof DROP_REASONS)[number];
 
 /** `sinceMs` is Redis time. */
-export type SuspendedRoot = { root: string; state: SuspendedState['state']; sinceMs: number };
+export type SuspendedKey = { key: string; state: SuspendedState['state']; sinceMs: number };
 
 /** The result of a move: events that were released to their receivers, or those that were dropped. */
 export type Settled =
@@ -79,16 +79,16 @@ export class Suspensions {
     const found = new Map<string, SuspendedState>();
     const since = await this.#suspensions();
     if (since.size === 0) return found;
-    for (const [root, suspension] of Object.entries(await this.#redis.hgetall(this.#keys.suspended))) {
+    for (const [key, suspension] of Object.entries(await this.#redis.hgetall(this.#keys.suspended))) {
       const sinceMs = since.get(suspension);
-      if (sinceMs !== undefined) found.set(root, { state: stateOf(suspension), isMade: sinceMs > 0 });
+      if (sinceMs !== undefined) found.set(key, { state: stateOf(suspension), isMade: sinceMs > 0 });
     }
     return found;
   }
 
   /** Begins the suspensions of a sync. Until it is complete they neither release nor end anything. */
   async begin(plan: SuspensionPlan): Promise<Making | null> {
-    if (Object.values(plan).every((roots) => roots.length === 0)) return null;
+    if (Object.values(plan).every((claimKeys) => claimKeys.length === 0)) return null;
     const nowMs = await redisTimeMs(this.#redis);
     const making = { out: `out:${nowMs}`, back: `back:${nowMs}` };
     if (plan.narrowed.length + plan.out.length > 0)
@@ -97,15 +97,15 @@ export class Suspensions {
     await this.mark(making.back, plan.back);
     await this.mark(
       making.out,
-      plan.narrowed.map(({ root }) => root),
+      plan.narrowed.map(({ key }) => key),
     );
     return making;
   }
 
   /** Adds subscription keys to a suspension that was begun: their events wait from now on. */
-  async mark(suspension: string, roots: readonly string[]): Promise<void> {
-    for (const chunk of chunks(roots, CHUNK)) {
-      await this.#redis.hset(this.#keys.suspended, ...chunk.flatMap((root) => [root, suspension]));
+  async mark(suspension: string, claimKeys: readonly string[]): Promise<void> {
+    for (const chunk of chunks(claimKeys, CHUNK)) {
+      await this.#redis.hset(this.#keys.suspended, ...chunk.flatMap((key) => [key, suspension]));
     }
   }
 
@@ -113,15 +113,15 @@ export class Suspensions {
    * Suspends the parts of suspended subscription keys since the same time, and releases the events of the whole to them: the
    * whole is on its way back, to be completed by the sync that splits it or by the next one.
    */
-  async part(parts: readonly ContinuedRoot[]): Promise<void> {
+  async part(parts: readonly ContinuedKey[]): Promise<void> {
     const nowMs = await redisTimeMs(this.#redis);
     const { suspended, suspensions } = this.#keys;
     const wholes = new Set<string>();
-    for (const { root, from } of parts) {
+    for (const { key, from } of parts) {
       for (const whole of from) {
         const suspension = await this.#redis.hget(suspended, whole);
         if (suspension === null) continue;
-        await this.#redis.hsetnx(suspended, root, suspension);
+        await this.#redis.hsetnx(suspended, key, suspension);
         wholes.add(whole);
       }
     }
@@ -139,23 +139,23 @@ export class Suspensions {
         await this.#redis.zadd(this.#keys.suspensions, 'XX', String(nowMs), suspension);
       else await this.#redis.zrem(this.#keys.suspensions, suspension);
     }
-    await this.#forget();
+    await this.#remove();
   }
 
   /** Makes events wait again for keys suspended by now. Returns how many do not: their keys are in the config, or nowhere. */
   async waitAgain(waiting: readonly WaitingEvent[]): Promise<number> {
     let current = 0;
     for (const chunk of chunks(waiting, CHUNK)) {
-      const some = chunk.map(({ entry, eventId, root }) => ({ entry, event: eventId, root }));
+      const some = chunk.map(({ entry, eventId, key }) => ({ entry, event: eventId, root: key }));
       current += await scripts.waitAgain(this.#redis, { keys: this.#keys, args: { waiting: some } });
     }
     return current;
   }
 
-  async #forget(): Promise<void> {
+  async #remove(): Promise<void> {
     const key = this.#keys.suspended;
-    const [since, roots] = [await this.#suspensions(), Object.entries(await this.#redis.hgetall(key))];
-    const over = roots.filter(([, suspension]) => !since.has(suspension)).map(([root]) => root);
+    const [since, claimKeys] = [await this.#suspensions(), Object.entries(await this.#redis.hgetall(key))];
+    const over = claimKeys.filter(([, suspension]) => !since.has(suspension)).map(([key]) => key);
     for (const chunk of chunks(over, CHUNK)) await this.#redis.hdel(key, ...chunk);
   }
 
@@ -180,8 +180,8 @@ export class Suspensions {
           sinceMs > 0 &&
           (stateOf(suspension) === 'back' || (spanMs !== null && sinceMs + spanMs <= confirmedMs)),
       );
-    const { roots, waiting } = await this.counts();
-    if (roots + waiting === 0) return [];
+    const { roots: claimKeys, waiting } = await this.counts();
+    if (claimKeys + waiting === 0) return [];
     if ((await due()).length === 0 && !(await this.#waitsBefore(trimMs)) && !(await this.#isLeft()))
       return [];
     return this.#alone(async () => {
@@ -191,7 +191,7 @@ export class Suspensions {
         if (stateOf(suspension) === 'back') settled.push(await this.#release(suspension));
         else settled.push(...(await this.#end(suspension)));
       }
-      await this.#forget();
+      await this.#remove();
       return settled;
     });
   }
@@ -202,18 +202,18 @@ export class Suspensions {
   }
 
   /** Ends suspended subscription keys at once. Returns the results; none where none of them is suspended. */
-  async end(isMeant: (root: string) => boolean): Promise<Settled[]> {
+  async end(isMeant: (key: string) => boolean): Promise<Settled[]> {
     return this.#alone(async () => {
       const states = await this.states();
-      const roots = [...states].flatMap(([root, { state, isMade }]) =>
-        state === 'out' && isMade && isMeant(root) ? [root] : [],
+      const claimKeys = [...states].flatMap(([key, { state, isMade }]) =>
+        state === 'out' && isMade && isMeant(key) ? [key] : [],
       );
-      if (roots.length === 0) return [];
+      if (claimKeys.length === 0) return [];
       const nowMs = await redisTimeMs(this.#redis);
       // A suspension of their own, whose span is over in any case: after a crash the check ends it.
       const suspension = `out:${nowMs}${REMOVED}`;
       await this.#redis.zadd(this.#keys.suspensions, '1', suspension);
-      await this.mark(suspension, roots);
+      await this.mark(suspension, claimKeys);
       return this.#end(suspension);
     });
   }
@@ -249,15 +249,16 @@ export class Suspensions {
     const reason = suspension.endsWith(REMOVED) ? 'removed' : 'span-over';
     const { wanted, suspended, suspensions } = this.#keys;
     const all = Object.entries(await this.#redis.hgetall(suspended));
-    const roots = all.flatMap(([root, of]) => (of === suspension ? [root] : []));
-    for (const chunk of chunks(roots, CHUNK))
+    const claimKeys = all.flatMap(([key, of]) => (of === suspension ? [key] : []));
+    for (const chunk of chunks(claimKeys, CHUNK))
       await scripts.endSuspended(this.#redis, { keys: this.#keys, args: { suspension, keys: chunk } });
-    const settled = roots.length === 0 ? [] : [await this.#drop({ suspension, reason, roots })];
-    const named = new Set((await this.#redis.hkeys(wanted)).map((root) => parseClaimRoot(root).subject));
-    const left = new Set(roots.map((root) => parseClaimRoot(root).subject)).difference(named);
+    const settled =
+      claimKeys.length === 0 ? [] : [await this.#drop({ suspension, reason, roots: claimKeys })];
+    const named = new Set((await this.#redis.hkeys(wanted)).map((key) => parseClaimKey(key).subject));
+    const left = new Set(claimKeys.map((key) => parseClaimKey(key).subject)).difference(named);
     await Promise.all([...left].map((subject) => this.#subjects.expire(asSubjectId(subject))));
     await this.#restorePolling();
-    for (const chunk of chunks(roots, CHUNK)) await this.#redis.hdel(suspended, ...chunk);
+    for (const chunk of chunks(claimKeys, CHUNK)) await this.#redis.hdel(suspended, ...chunk);
     await this.#redis.zrem(suspensions, suspension);
     return settled;
   }
@@ -280,10 +281,10 @@ export class Suspensions {
     roots: readonly string[];
     trimMs?: number;
   }): Promise<Settled> {
-    const { suspension, reason, roots, trimMs = 0 } = what;
+    const { suspension, reason, roots: claimKeys, trimMs = 0 } = what;
     const dropped = await this.#waiting({ suspension, trimMs, isDropped: false });
     const ids = [...new Set(dropped.map(({ eventId }) => eventId))];
-    const left = roots.length > 0 ? roots : [...new Set(dropped.map(({ root }) => root))];
+    const left = claimKeys.length > 0 ? claimKeys : [...new Set(dropped.map(({ key }) => key))];
     await this.#report({ suspension, reason, roots: left, ids });
     // What began to wait again meanwhile is named too.
     const named = new Set(ids);
@@ -301,7 +302,7 @@ export class Suspensions {
       dropped.push(...late);
       ids.push(...lateIds);
     }
-    return { move: 'ended', reason, roots: roots.length, events: ids.length, dropped };
+    return { move: 'ended', reason, roots: claimKeys.length, events: ids.length, dropped };
   }
 
   async #waiting(which: { suspension: string; trimMs: number; isDropped: boolean }): Promise<WaitingEvent[]> {
@@ -323,8 +324,8 @@ export class Suspensions {
     roots: readonly string[];
     ids: readonly string[];
   }): Promise<void> {
-    const { suspension, reason, roots, ids } = ended;
-    const parsed = roots.map(parseClaimRoot);
+    const { suspension, reason, roots: claimKeys, ids } = ended;
+    const parsed = claimKeys.map(parseClaimKey);
     const subscriptions = [...new Set(parsed.map(({ subscription }) => subscription))];
     const record: JsonObject = {
       reason,
@@ -356,30 +357,30 @@ export class Suspensions {
   }
 
   async counts(): Promise<{ roots: number; waiting: number }> {
-    const [roots, waiting] = await Promise.all([
+    const [claimKeys, waiting] = await Promise.all([
       this.#redis.hlen(this.#keys.suspended),
       this.#redis.zcard(this.#keys.withheld),
     ]);
-    return { roots, waiting };
+    return { roots: claimKeys, waiting };
   }
 
   /** Lists the suspended subscription keys after one, ordered by name. */
-  async list({ after, count }: { after: string | null; count: number }): Promise<SuspendedRoot[]> {
+  async list({ after, count }: { after: string | null; count: number }): Promise<SuspendedKey[]> {
     const since = await this.#suspensions();
     const all = Object.entries(await this.#redis.hgetall(this.#keys.suspended)).flatMap(
-      ([root, suspension]) => {
+      ([key, suspension]) => {
         const sinceMs = since.get(suspension) ?? 0;
-        return sinceMs > 0 ? [{ root, state: stateOf(suspension), sinceMs }] : [];
+        return sinceMs > 0 ? [{ key, state: stateOf(suspension), sinceMs }] : [];
       },
     );
-    const rest = all.filter(({ root }) => after === null || root > after);
-    return rest.sort((one, other) => (one.root < other.root ? -1 : 1)).slice(0, count);
+    const rest = all.filter(({ key }) => after === null || key > after);
+    return rest.sort((one, other) => (one.key < other.key ? -1 : 1)).slice(0, count);
   }
 
-  async waitingOf(roots: ReadonlySet<string>): Promise<Map<string, number>> {
+  async waitingOf(claimKeys: ReadonlySet<string>): Promise<Map<string, number>> {
     const found = new Map<string, number>();
-    for await (const { root } of eachWaiting(this.#redis, this.#keys.withheld))
-      if (roots.has(root)) found.set(root, (found.get(root) ?? 0) + 1);
+    for await (const { key } of eachWaiting(this.#redis, this.#keys.withheld))
+      if (claimKeys.has(key)) found.set(key, (found.get(key) ?? 0) + 1);
     return found;
   }
 

@@ -14,7 +14,7 @@ const OPEN = z.tuple([z.string(), z.string(), z.number(), z.number(), z.number()
 export type OpenTransfers = readonly OpenTransfer[];
 
 /**
- * The observations of a wallet's pages. `polled`: when each listing was polled last; `takenAtMs`: when its response was
+ * The observations of a wallet's pages. `polled`: when each listing was polled last; `ingestedAtMs`: when its response was
  * ingested last, and `same` a fingerprint of that response, where an equal one brings nothing new. `sweptAtMs`: when a sweep
  * that read all pages began, and `pages` how many there were; `readAtMs`: from when on all records of the wallet were shown,
  * by a sweep that read every one; `orderAtMs`: when they were last seen in the order newest first, `disorderAtMs`: in another;
@@ -26,7 +26,7 @@ export type OpenTransfers = readonly OpenTransfer[];
  */
 export type WalletFacts = {
   polled: LastPolls;
-  takenAtMs: { readonly [listing in Listing]?: number };
+  ingestedAtMs: { readonly [listing in Listing]?: number };
   same: { readonly [listing in Listing]?: string };
   sweptAtMs: number;
   readAtMs: number;
@@ -65,14 +65,14 @@ export function parseFacts(stored: { readonly [field: string]: string }, nowMs: 
     return Number.isFinite(value) ? value : 0;
   };
   const polled: { [listing in Listing]?: { atMs: number; virtual: number } } = {};
-  const takenAtMs: { [listing in Listing]?: number } = {};
+  const ingestedAtMs: { [listing in Listing]?: number } = {};
   const same: { [listing in Listing]?: string } = {};
   const limits: { [listing in Listing]?: PageLimit } = {};
   for (const listing of LISTINGS) {
     const atMs = time(`polled:${listing}`);
     if (atMs > 0) polled[listing] = { atMs, virtual: number(`virtual:${listing}`) };
     const taken = time(`taken:${listing}`);
-    if (taken > 0) takenAtMs[listing] = taken;
+    if (taken > 0) ingestedAtMs[listing] = taken;
     const fingerprint = stored[`same:${listing}`];
     if (fingerprint) same[listing] = fingerprint;
     const limitAtMs = time(`limitAt:${listing}`);
@@ -81,7 +81,7 @@ export function parseFacts(stored: { readonly [field: string]: string }, nowMs: 
   }
   return {
     polled,
-    takenAtMs,
+    ingestedAtMs,
     same,
     sweptAtMs: time('sweptAtMs'),
     readAtMs: time('readAtMs'),

@@ -1,7 +1,7 @@
 import type { BookException, BooksReport } from '../../src/domain/books/report-schema.ts';
 import { type Account, endOf, type Life, NEVER } from './books-lives.ts';
 import { proofWords } from './books-proofs.ts';
-import type { Accepted, BooksTruth, ToldEvent } from './books-truth.ts';
+import type { Accepted, BooksTruth, ReportedEvent } from './books-truth.ts';
 
 /** Longest time between a receiver's answer and the note of a daemon that was stopped meanwhile. */
 const NOTED_WITHIN_MS = 10_000;
@@ -38,13 +38,13 @@ export function expectedExceptions({
     const { least, most } = expected.get(key) ?? { least: 0, most: 0 };
     expected.set(key, { least: least + (isCertain ? 1 : 0), most: most + 1 });
   };
-  const isBy = (event: ToldEvent): boolean => (dayOf(event) ?? NEVER) <= day;
-  const mayBeBy = (event: ToldEvent): boolean => (dayOf(event) ?? 1) <= day;
+  const isBy = (event: ReportedEvent): boolean => (dayOf(event) ?? NEVER) <= day;
+  const mayBeBy = (event: ReportedEvent): boolean => (dayOf(event) ?? 1) <= day;
   for (const { transfer, startDay, endDay } of lives) {
     const { subject, reported } = transfer;
     if (startDay <= day && endDay > day) {
       expect(keyOf('in-flight', subject), true);
-      const isRefundable = (list: readonly ToldEvent[]) => list.at(-1)?.status === 'refundable';
+      const isRefundable = (list: readonly ReportedEvent[]) => list.at(-1)?.status === 'refundable';
       const [sure, perhaps] = [isRefundable(reported.filter(isBy)), isRefundable(reported.filter(mayBeBy))];
       if (sure || perhaps) expect(keyOf('refundable', subject), sure && perhaps);
       const overdue = reported.filter(({ type }) => type.endsWith('.overdue'));

@@ -1,5 +1,5 @@
 import type { BooksReport, ReportRow } from '../../src/domain/books/report-schema.ts';
-import { type BooksTruth, ENDED, type ToldEvent, type TrueTransfer } from './books-truth.ts';
+import { type BooksTruth, ENDED, type ReportedEvent, type TrueTransfer } from './books-truth.ts';
 
 /** Day of two to which the books assign an item; `null`: it was appended while the first day was being closed. */
 export type DayNumber = 1 | 2 | null;
@@ -10,7 +10,7 @@ export type Life = { transfer: TrueTransfer; startDay: number; endDay: number };
 export const NEVER = 3;
 
 /** Returns the day of an event. */
-export type DayOf = (event: ToldEvent) => DayNumber;
+export type DayOf = (event: ReportedEvent) => DayNumber;
 
 /** One day of two, and the days of all transfers. */
 export type Account = { report: BooksReport; day: number; lives: readonly Life[]; dayOf: DayOf };
@@ -21,7 +21,7 @@ export function rowsOf(report: BooksReport): Map<string, ReportRow> {
 }
 
 /** The first event that reported an end. */
-export function endOf({ reported }: TrueTransfer): ToldEvent | undefined {
+export function endOf({ reported }: TrueTransfer): ReportedEvent | undefined {
   return reported.find(({ status }) => ENDED.has(status));
 }
 
@@ -35,13 +35,13 @@ export function livesOf(
 ): { lives: Life[]; dayOf: DayOf; problems: string[] } {
   const midnightMs = Date.parse(first.to);
   const [rows, laterRows] = [rowsOf(first), rowsOf(second)];
-  const onTime: ToldEvent[] = [];
-  const late: ToldEvent[] = [];
+  const onTime: ReportedEvent[] = [];
+  const late: ReportedEvent[] = [];
   const lives = transfers.map((transfer): Life => {
     const [row, later] = [rows.get(transfer.subject), laterRows.get(transfer.subject)];
     const [start, end] = [transfer.reported[0], endOf(transfer)];
     const fundedMs = Date.parse((later ?? row)?.fundedAt ?? '');
-    const bookedDay = (isIn: boolean, happenedMs: number, event: ToldEvent | undefined): number => {
+    const bookedDay = (isIn: boolean, happenedMs: number, event: ReportedEvent | undefined): number => {
       if (happenedMs >= midnightMs) return 2;
       if (event !== undefined) (isIn ? onTime : late).push(event);
       return isIn ? 1 : 2;

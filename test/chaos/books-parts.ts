@@ -87,7 +87,7 @@ function endpointsOf({ url }: SandboxProcess, chainId: number): object[] {
 }
 
 /** The config of both daemons. */
-export function configOf(parts: {
+export function configOf(deps: {
   sandbox: SandboxProcess;
   redis: RedisProcess;
   postgres: PostgresProcess;
@@ -95,7 +95,7 @@ export function configOf(parts: {
   receivers: { backend: MoodyReceiver; ledger: MoodyReceiver };
   wallets: readonly string[];
 }): string {
-  const { sandbox, redis, postgres, mailServer, receivers, wallets } = parts;
+  const { sandbox, redis, postgres, mailServer, receivers, wallets } = deps;
   const webhook = ({ name, url, secret }: MoodyReceiver, retries: object): object => ({
     name,
     type: 'webhook',

@@ -2,14 +2,14 @@ import type { ReportRow } from '../../src/domain/books/report-schema.ts';
 import { type Expected, expectedOf } from '../support/lying-account.ts';
 import { ONE_HOST, SOLANA } from '../support/lying-orders.ts';
 import { type Account, endOf } from './books-lives.ts';
-import type { BooksTruth, Stated, ToldEvent, TrueTransfer } from './books-truth.ts';
+import type { BooksTruth, ReportedEvent, Stated, TrueTransfer } from './books-truth.ts';
 
 type ProofWord = ReportRow['proof'];
 
 /** Compares the verdict of a chain on each payment, as made, with the reported one. Empty where they agree. */
 export function proofDifferences({ transfers, checkedChains, wallets }: BooksTruth): string[] {
   return transfers.flatMap(({ subject, stated, reported }) => {
-    const saidOf = (payment: string): string => {
+    const textOf = (payment: string): string => {
       const proof = reported.findLast(({ proof: one }) => one?.payment === payment)?.proof;
       if (proof == null) return 'open';
       return proof.outcome === 'disputed' ? `disputed ${proof.reason}` : proof.outcome;
@@ -19,13 +19,13 @@ export function proofDifferences({ transfers, checkedChains, wallets }: BooksTru
     );
     return stated.flatMap((one) => {
       if (!checkedChains.has(one.chainId)) return [];
-      const [says, expected] = [saidOf(one.payment), wordFor(one, isFundingProved)];
+      const [text, expected] = [textOf(one.payment), wordFor(one, isFundingProved)];
       // The upstream may pay a recipient that the config does not name; a single host is not believed against it.
       const isStranger = one.payment === 'destination' && !wallets.has(one.recipient.toLowerCase());
       const ofStranger = ONE_HOST.has(one.chainId) ? 'open' : 'disputed other-recipient';
-      if (says === expected || (isStranger && says === ofStranger)) return [];
+      if (text === expected || (isStranger && text === ofStranger)) return [];
       return [
-        `${subject}: its ${one.payment} (${one.lie ?? 'true'}) is reported as ${says}, expected ${expected}`,
+        `${subject}: its ${one.payment} (${one.lie ?? 'true'}) is reported as ${text}, expected ${expected}`,
       ];
     });
   });
@@ -48,15 +48,15 @@ export function proofWords(
   transfer: TrueTransfer,
   { day, dayOf, isEnded }: Pick<Account, 'day' | 'dayOf'> & { isEnded: boolean },
 ): ReadonlySet<ProofWord> {
-  const isBy = (event: ToldEvent): boolean => (dayOf(event) ?? day + 1) <= day;
-  const mayBeBy = (event: ToldEvent): boolean => (dayOf(event) ?? day) <= day;
+  const isBy = (event: ReportedEvent): boolean => (dayOf(event) ?? day + 1) <= day;
+  const mayBeBy = (event: ReportedEvent): boolean => (dayOf(event) ?? day) <= day;
   return new Set([isBy, mayBeBy].map((by) => wordOf(transfer, { by, isEnded })));
 }
 
 /** A dispute of any payment takes precedence; otherwise the verdict on the payment that ended the transfer. */
 function wordOf(
   transfer: TrueTransfer,
-  { by, isEnded }: { by: (event: ToldEvent) => boolean; isEnded: boolean },
+  { by, isEnded }: { by: (event: ReportedEvent) => boolean; isEnded: boolean },
 ): ProofWord {
   const proofs = transfer.reported.filter(by).flatMap(({ proof }) => proof ?? []);
   if (proofs.some(({ outcome }) => outcome === 'disputed')) return 'disputed';

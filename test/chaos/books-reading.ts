@@ -8,12 +8,12 @@ import { Program } from '../support/program.ts';
 import { blindSpots } from './books-blind.ts';
 import { ENV, MAIN, PREFIX } from './books-parts.ts';
 import type { BooksTruth } from './books-truth.ts';
-import { keepEvidence } from './evidence.ts';
+import { storeEvidence } from './evidence.ts';
 import type { Disruption } from './reckoning.ts';
 
 export type Reports = readonly [BooksReport, BooksReport];
 
-type Say = (line: string) => void;
+type WriteLine = (line: string) => void;
 
 /** Reads the whole event log. */
 export async function readLog(url: string): Promise<LogEntry[]> {
@@ -29,14 +29,14 @@ export async function readLog(url: string): Promise<LogEntry[]> {
 export async function readReports(
   [day, next]: readonly [string, string],
   configFile: string,
-  say: Say,
+  writeLine: WriteLine,
 ): Promise<Reports | null> {
   const read = async (name: string): Promise<BooksReport | null> => {
     const args = ['reconcile', '--config', configFile, '--store', '--day', name, '--format', 'json'];
     const program = await Program.start(MAIN, args, ENV);
     await program.ending();
     if (program.stdout.length > 0) return REPORT.parse(JSON.parse(program.stdout.join('\n')));
-    say(`reconcile --day ${name}: ${program.said()}`);
+    writeLine(`reconcile --day ${name}: ${program.output()}`);
     return null;
   };
   const [first, second] = await Promise.all([read(day), read(next)]);
@@ -44,37 +44,40 @@ export async function readReports(
 }
 
 /** Prints the counts of a run. */
-export function sayCounts(
+export function writeCounts(
   { reports, truth }: { reports: Reports; truth: BooksTruth },
-  { disruptions, say }: { disruptions: readonly Disruption[]; say: Say },
+  { disruptions, writeLine }: { disruptions: readonly Disruption[]; writeLine: WriteLine },
 ): void {
   const counts = (list: readonly string[]): string =>
     [...Map.groupBy(list, (one) => one)].map(([one, all]) => `${one} ${all.length}`).join(', ') || 'none';
-  say(`faults: ${counts(disruptions.map(({ what, victim }) => `${victim} ${what}`))}`);
-  say(`transfers made: ${truth.transfers.length}`);
+  writeLine(`faults: ${counts(disruptions.map(({ what, victim }) => `${victim} ${what}`))}`);
+  writeLine(`transfers made: ${truth.transfers.length}`);
   for (const { day, state, transfers, exceptions, balances, delivered } of reports) {
     const late = transfers.filter((row) => row.late).length;
-    say(
+    writeLine(
       `${day} (${state}): ${transfers.length} transfers, ${late} late, ${balances.length} balances, ${delivered.length} sums`,
     );
     const counted = (name: 'opening' | 'started' | 'ended' | 'closing'): number =>
       balances.reduce((sum, balance) => sum + balance[name].count, 0);
-    say(
+    writeLine(
       `  opening ${counted('opening')} + started ${counted('started')} - ended ${counted('ended')} = closing ${counted('closing')}`,
     );
-    say(`  exceptions: ${counts(exceptions.map(({ kind }) => kind))}`);
+    writeLine(`  exceptions: ${counts(exceptions.map(({ kind }) => kind))}`);
   }
 }
 
 /** Tries to omit or alter parts of correct books unnoticed. Returns the alterations that go unnoticed. */
-export function unnoticedIn({ reports, truth }: { reports: Reports; truth: BooksTruth }, say: Say): string[] {
+export function unnoticedIn(
+  { reports, truth }: { reports: Reports; truth: BooksTruth },
+  writeLine: WriteLine,
+): string[] {
   const { tried, unnoticed } = blindSpots(reports, truth);
-  say(`left out or altered by turns: ${tried}, unnoticed ${unnoticed.length}`);
+  writeLine(`left out or altered by turns: ${tried}, unnoticed ${unnoticed.length}`);
   return unnoticed.map((what) => `unnoticed: ${what}`);
 }
 
 /** Stores the books' rows of the transfers that problems name. Returns the folder. */
-export async function keepRows(
+export async function storeRows(
   problems: readonly string[],
   { seed, truth, url }: { seed: number; truth: BooksTruth | undefined; url: string },
 ): Promise<string> {
@@ -85,7 +88,7 @@ export async function keepRows(
   await client.connect();
   try {
     const rowsOf = async (text: string): Promise<object[]> => (await client.query(text, [subjects])).rows;
-    return await keepEvidence(seed, {
+    return await storeEvidence(seed, {
       problems,
       truth: (truth?.transfers ?? []).filter(({ subject }) => subjects.includes(subject)),
       events: await rowsOf('SELECT * FROM books_events WHERE subject = ANY($1) ORDER BY subject, sequence'),

@@ -5,14 +5,14 @@ import type { TrueTransfer } from './books-truth.ts';
 
 /** Lists the differences between the newest row of a transfer and the transfer as made. */
 export function differencesOfOne(row: ReportRow | undefined, transfer: TrueTransfer): string[] {
-  const { subject, statuses, saidMs, source, destination, reported } = transfer;
+  const { subject, statuses, statedMs, source, destination, reported } = transfer;
   if (row === undefined) return [`${subject} is not in the books`];
   const found: string[] = [];
   const differ = (what: string, was: unknown, has: unknown): void => {
     if (was !== has) found.push(`${subject}: ${what} was ${was}, in the books ${has}`);
   };
   differ('its last status', statuses.at(-1)?.status, reported.at(-1)?.status ?? row.status);
-  const times = new Set([...statuses.map(({ atMs }) => atMs), ...saidMs]);
+  const times = new Set([...statuses.map(({ atMs }) => atMs), ...statedMs]);
   const fundedMs = Date.parse(row.fundedAt ?? '');
   if (reported[0]?.status === 'pending') differ('its funding', statuses[0]?.atMs, fundedMs);
   else if (!times.has(fundedMs)) found.push(`${subject} was not funded at ${row.fundedAt}`);

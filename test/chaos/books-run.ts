@@ -10,7 +10,7 @@ import { PostgresProcess } from '../support/postgres-process.ts';
 import { RedisProcess } from '../support/redis-process.ts';
 import { differencesOf } from './books-account.ts';
 import { CLOSE_AFTER_MS, configOf, ENV, OVERDUE_AFTER_MS, startSandbox } from './books-parts.ts';
-import { keepRows, type Reports, readLog, readReports, sayCounts, unnoticedIn } from './books-reading.ts';
+import { type Reports, readLog, readReports, storeRows, unnoticedIn, writeCounts } from './books-reading.ts';
 import { acceptedOf, type BooksTruth, paymentsSchema, transfersOf } from './books-truth.ts';
 import { ChaosDaemon } from './daemon.ts';
 import { MailServer } from './mail-server.ts';
@@ -21,7 +21,7 @@ import { MoodyReceiver } from './receiver.ts';
 export type BooksRun = {
   seconds: number;
   seed: number;
-  say: (line: string) => void;
+  writeLine: (line: string) => void;
   later: (close: () => Promise<unknown>) => void;
 };
 
@@ -36,7 +36,12 @@ const TRANSFERS_PER_SECOND = 4;
  * Disturbs two daemons around midnight. Returns whether the books of both days match the transfers made; `late` where some
  * process started after midnight.
  */
-export async function booksRun({ seconds, seed, say, later }: BooksRun): Promise<'right' | 'wrong' | 'late'> {
+export async function booksRun({
+  seconds,
+  seed,
+  writeLine,
+  later,
+}: BooksRun): Promise<'right' | 'wrong' | 'late'> {
   const day = new Date().toISOString().slice(0, 10);
   const midnightMs = Date.parse(day) + DAY_MS;
   const sandbox = await startSandbox(seed, later);
@@ -68,20 +73,22 @@ export async function booksRun({ seconds, seed, say, later }: BooksRun): Promise
   }
   for (const daemon of daemons) await daemon.started();
   await eventually('every wallet was polled', async () => {
-    const asked = new Set(
+    const requests = new Set(
       (await sandbox.answers()).flatMap(({ query }) => query.wallet?.toLowerCase() ?? []),
     );
-    return wallets.every((wallet) => asked.has(wallet.toLowerCase()));
+    return wallets.every((wallet) => requests.has(wallet.toLowerCase()));
   });
   const polledMs = Date.now();
   const beginMs = midnightMs - (seconds * 1_000) / 2;
   if (polledMs > midnightMs - 5_000) {
-    say(`starting took ${Math.round((polledMs - beginMs) / 1_000)} s too long`);
+    writeLine(`starting took ${Math.round((polledMs - beginMs) / 1_000)} s too long`);
     return 'late';
   }
   await wait(Math.max(0, beginMs - Date.now()));
   const left = Math.round((midnightMs - Date.now()) / 1_000 + seconds / 2);
-  say(`disturbing two daemons for ${left} s around midnight (seed ${seed}), now ${new Date().toISOString()}`);
+  writeLine(
+    `disturbing two daemons for ${left} s around midnight (seed ${seed}), now ${new Date().toISOString()}`,
+  );
   await sandbox.setPace(TRANSFERS_PER_SECOND);
   faults.start();
   const dying = wait((midnightMs - Date.now()) / 2).then(() => {
@@ -94,7 +101,7 @@ export async function booksRun({ seconds, seed, say, later }: BooksRun): Promise
   await dying;
   await faults.end();
   await sandbox.setPace(0);
-  say(
+  writeLine(
     `endpoints failed ${faults.begun} times; everything works again at ${new Date().toISOString()}; draining`,
   );
   await eventually('all transfers have ended', async () => (await sandbox.living()) === 0, DRAIN_MS);
@@ -118,7 +125,7 @@ export async function booksRun({ seconds, seed, say, later }: BooksRun): Promise
   const found: { reports: Reports; truth: BooksTruth }[] = [];
   let differences = ['no report could be read'];
   const agree = async (): Promise<boolean> => {
-    const reports = await readReports([day, next], configFile, say);
+    const reports = await readReports([day, next], configFile, writeLine);
     const truth = await truthNow();
     if (reports === null) return false;
     found.splice(0, 1, { reports, truth });
@@ -126,7 +133,7 @@ export async function booksRun({ seconds, seed, say, later }: BooksRun): Promise
     return differences.length === 0;
   };
   await eventually('the books have the transfers of the sandbox', agree, DRAIN_MS).catch((error: unknown) =>
-    say(String(error)),
+    writeLine(String(error)),
   );
   await eventually('the mail of the first day', () => mailServer.arrivals.length > 0, DRAIN_MS).catch(
     (error: unknown) => differences.push(String(error)),
@@ -134,15 +141,15 @@ export async function booksRun({ seconds, seed, say, later }: BooksRun): Promise
   for (const daemon of daemons) await daemon.terminate();
   const problems = [...differences, ...daemons.flatMap(({ problems: list }) => list)];
   for (const one of found) {
-    sayCounts(one, { disruptions, say });
+    writeCounts(one, { disruptions, writeLine });
     // Books that differ already show each alteration.
-    if (differences.length === 0) problems.push(...unnoticedIn(one, say));
+    if (differences.length === 0) problems.push(...unnoticedIn(one, writeLine));
   }
-  for (const problem of problems.slice(0, 40)) say(`  ${problem}`);
+  for (const problem of problems.slice(0, 40)) writeLine(`  ${problem}`);
   const isGood = problems.length === 0;
   if (!isGood)
-    say(`kept in ${await keepRows(problems, { seed, truth: found[0]?.truth, url: postgres.url })}`);
-  say(
+    writeLine(`kept in ${await storeRows(problems, { seed, truth: found[0]?.truth, url: postgres.url })}`);
+  writeLine(
     `mails ${mailServer.arrivals.length}, problems ${problems.length}${isGood ? ': the books balance and agree.' : ''}`,
   );
   return isGood ? 'right' : 'wrong';

@@ -32,7 +32,7 @@ const REPORTED_PROOF = z.object({
 export type Money = { place: string; amount: bigint };
 
 /** An event of the log: the time of the change, and the time of its append (ms). */
-export type ToldEvent = {
+export type ReportedEvent = {
   id: string;
   type: string;
   status: string;
@@ -47,11 +47,11 @@ export type TrueTransfer = {
   subject: string;
   statuses: { status: string; atMs: number }[];
   /** Every `updatedAt` of its record (Unix ms): details change it too. */
-  saidMs: ReadonlySet<number>;
+  statedMs: ReadonlySet<number>;
   source: Money | null;
   destination: Money | null;
   stated: readonly Stated[];
-  reported: readonly ToldEvent[];
+  reported: readonly ReportedEvent[];
 };
 
 /** The times when a receiver first and last accepted an event, ms. */
@@ -100,12 +100,12 @@ export function transfersOf(
     paid.set(key, { place: placeOf(String(chainId), token), amount: BigInt(amount) });
   }
   const stated = Map.groupBy(payments, ({ intentHash }) => `intent:${intentHash}`.toLowerCase());
-  const said = new Map<string, Set<number>>();
+  const statedTimes = new Map<string, Set<number>>();
   const shownOpen = new Set<string>();
   for (const { id, status, updatedAt } of showings.flatMap(({ records }) => records)) {
     const subject = id.toLowerCase();
-    const times = said.get(subject) ?? new Set();
-    said.set(subject, updatedAt === null ? times : times.add(updatedAt * 1_000));
+    const times = statedTimes.get(subject) ?? new Set();
+    statedTimes.set(subject, updatedAt === null ? times : times.add(updatedAt * 1_000));
     if (!ENDED.has(status)) shownOpen.add(subject);
   }
   const reported = reportedOf(log);
@@ -116,7 +116,7 @@ export function transfersOf(
     return {
       subject,
       statuses: made.map(({ to, at }) => ({ status: to, atMs: Math.floor(at / 1_000) * 1_000 })),
-      saidMs: said.get(subject) ?? new Set(),
+      statedMs: statedTimes.get(subject) ?? new Set(),
       source: paid.get(`${subject} source`) ?? null,
       destination: paid.get(`${subject} destination`) ?? null,
       stated: stated.get(subject) ?? [],
@@ -126,15 +126,15 @@ export function transfersOf(
 }
 
 /** Statuses from our own clock happen when they are notified. */
-function reportedOf(log: readonly LogEntry[]): Map<string, ToldEvent[]> {
-  const reported = new Map<string, ToldEvent[]>();
+function reportedOf(log: readonly LogEntry[]): Map<string, ReportedEvent[]> {
+  const reported = new Map<string, ReportedEvent[]>();
   for (const entry of log) {
     if (entry.kind !== 'event' || entry.event.data.subject.kind !== 'intent') continue;
     const { id, type, timestamp, data } = entry.event;
-    const { upstreamUpdatedAt: said, record } = data;
+    const { upstreamUpdatedAt: updatedAt, record } = data;
     const proof =
       REPORTED_PROOF.safeParse({ ...data.proof, outcome: type.slice('intent.'.length) }).data ?? null;
-    const isOfOurClock = type.endsWith('.overdue') || proof !== null || said === null;
+    const isOfOurClock = type.endsWith('.overdue') || proof !== null || updatedAt === null;
     const subject = data.subject.id.toLowerCase();
     reported.set(subject, [
       ...(reported.get(subject) ?? []),
@@ -142,7 +142,7 @@ function reportedOf(log: readonly LogEntry[]): Map<string, ToldEvent[]> {
         id,
         type,
         status: data.status ?? '',
-        happenedMs: isOfOurClock ? Date.parse(timestamp) : said * 1_000,
+        happenedMs: isOfOurClock ? Date.parse(timestamp) : updatedAt * 1_000,
         appendedMs: Number(entry.id.split('-')[0]),
         showsDestination: typeof record.destinationTx === 'object' && record.destinationTx !== null,
         proof,

@@ -35,7 +35,7 @@ await new Command('books')
 async function runAtMidnight({ seconds, starting }: Options): Promise<void> {
   const bender = PARTS.faketime.place;
   if (bender === null) {
-    say('found no faketime, expected it: apt-get install faketime');
+    writeLine('found no faketime, expected it: apt-get install faketime');
     process.exitCode = EXIT.failed;
     return;
   }
@@ -72,13 +72,13 @@ async function run({ seconds, seed }: Options): Promise<void> {
     process.once(signal, () => void closeAll().finally(() => process.exit(EXIT.interrupted)));
   }
   try {
-    const outcome = await booksRun({ seconds, seed, say, later: (close) => void closers.push(close) });
+    const outcome = await booksRun({ seconds, seed, writeLine, later: (close) => void closers.push(close) });
     process.exitCode = { right: EXIT.done, wrong: EXIT.failed, late: EXIT.tryAgain }[outcome];
   } finally {
     await closeAll();
   }
 }
 
-function say(line: string): void {
+function writeLine(line: string): void {
   process.stdout.write(`${line}\n`);
 }

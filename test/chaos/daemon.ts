@@ -51,7 +51,7 @@ export class ChaosDaemon {
     };
   }
 
-  get said(): readonly string[] {
+  get logLines(): readonly string[] {
     return this.#program?.stdout ?? [];
   }
 

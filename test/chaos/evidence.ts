@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** Writes each part of the evidence into a file of its own, one entry a line, in a new folder. Returns the folder. */
-export async function keepEvidence(
+export async function storeEvidence(
   seed: number,
-  parts: Record<string, readonly object[] | readonly string[]>,
+  files: Record<string, readonly object[] | readonly string[]>,
 ): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), `intentwatch-seed-${seed}-`));
-  for (const [name, entries] of Object.entries(parts)) {
+  for (const [name, entries] of Object.entries(files)) {
     const lines = entries.map((entry) => `${JSON.stringify(entry, bigintsAsText)}\n`);
     await writeFile(join(folder, `${name}.jsonl`), lines.join(''));
   }

@@ -165,10 +165,10 @@ export function accountFacts(
   /** True when the daemon surely stored an answer: it sent the same request again before it was killed. */
   function isTaken(showing: Shown): boolean {
     const killedMs = conditions.away.find(({ fromMs }) => fromMs > showing.atMs)?.fromMs;
-    const isAskedAgain = (bySubject.get(showing.id) ?? []).some(
+    const isRequestedAgain = (bySubject.get(showing.id) ?? []).some(
       ({ isPage, atMs }) => isPage === showing.isPage && atMs > showing.doneAtMs && atMs < (killedMs ?? 0),
     );
-    return !isAway(showing) && (killedMs === undefined || isAskedAgain);
+    return !isAway(showing) && (killedMs === undefined || isRequestedAgain);
   }
 
   /** True when the daemon was away, or may have been before it had stored an answer. */

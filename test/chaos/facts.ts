@@ -16,7 +16,7 @@ import { Program } from '../support/program.ts';
 import { RedisProcess } from '../support/redis-process.ts';
 import { SANDBOX_KEY, SandboxProcess } from '../support/sandbox-process.ts';
 import { slackOf } from '../support/slow-machine.ts';
-import { keepEvidence } from './evidence.ts';
+import { storeEvidence } from './evidence.ts';
 import { accountFacts, type FactsAccount, type Ordered, type Shown } from './facts-account.ts';
 
 // A daemon watches quotes and vaults at a sandbox that answers with faults: some are never funded, some deliver less than
@@ -153,23 +153,23 @@ async function run(seed: number, slower: number): Promise<Outcome> {
     // A superfluous report would come with the next poll of each wallet, which is stored by the time of the request after it.
     const sinceMs = Date.now();
     await within('each wallet was polled again', async () => {
-      const asked = (await sandbox.requests(sinceMs)).map(({ query }) => query.wallet?.toLowerCase());
-      return wallets.every((wallet) => asked.filter((one) => one === wallet.toLowerCase()).length >= 2);
+      const requests = (await sandbox.requests(sinceMs)).map(({ query }) => query.wallet?.toLowerCase());
+      return wallets.every((wallet) => requests.filter((one) => one === wallet.toLowerCase()).length >= 2);
     });
     // An answer takes its time to be reported: later answers are not required.
     const shown = await shownBy(sandbox);
     const outages = away.map(({ fromMs, toMs }) => ({ fromMs, untilMs: toMs }));
     const [entries, showings] = [await logOf(redis), await sandbox.showings()];
     const committedMs = Math.max(COMMITTED_MS, slackOf({ entries, showings, outages }));
-    const taken = (): FactsAccount =>
+    const accountNow = (): FactsAccount =>
       accountFacts(ordered, shown, receiver.events, { warnBeforeMs: WARN_BEFORE_MS, away, committedMs });
     // An event that is still missing then is lost, and the account names it.
-    await within('everything was reported', async () => isReported(taken()));
-    const account = taken();
+    await within('everything was reported', async () => isReported(accountNow()));
+    const account = accountNow();
     const evidence =
       account.problems.length === 0
         ? null
-        : await keepEvidence(seed, {
+        : await storeEvidence(seed, {
             ...{ problems: account.problems, faults, away, ordered },
             ...{ events: receiver.events, log: daemon.lines },
             ...{ transitions: await sandbox.transitions(), showings: await sandbox.showings() },
@@ -364,9 +364,9 @@ async function control(
 function report(seed: number, { due, reported, excused, problems, ...outcome }: Outcome): void {
   const types = [...new Set([...Object.keys(due), ...Object.keys(reported)])].toSorted();
   const counts = types.map((type) => `${type} ${reported[type] ?? 0}/${due[type] ?? 0}`).join(', ');
-  const said = problems.length === 0 ? 'each reported once' : problems.join('; ');
+  const reason = problems.length === 0 ? 'each reported once' : problems.join('; ');
   process.stdout.write(
-    `seed ${seed} (${outcome.faults.join(', ')}): reported/due ${counts}; ${excused} excused; ${said}\n`,
+    `seed ${seed} (${outcome.faults.join(', ')}): reported/due ${counts}; ${excused} excused; ${reason}\n`,
   );
   if (outcome.evidence !== null) {
     process.stdout.write(`what was seen of seed ${seed}: ${outcome.evidence}\n`);

@@ -18,7 +18,7 @@ import { type Sent, sendHostile } from './hostile-client.ts';
 import { HOSTILE_WALLET } from './hostile-transfers.ts';
 import { HostileUpstream } from './hostile-upstream.ts';
 import { type Mood, MoodyReceiver } from './receiver.ts';
-import { reckonDelivery, reckonTelling } from './reckoning.ts';
+import { reckonDelivery, reckonReporting } from './reckoning.ts';
 import {
   DRAIN_MS,
   drained,
@@ -58,9 +58,9 @@ type Watched = { healthProblems: string[]; heap: HeapSample[] };
 export async function hostile(options: {
   seconds: number;
   seed: number;
-  say: (line: string) => void;
+  writeLine: (line: string) => void;
 }): Promise<boolean> {
-  const { seconds, seed, say } = options;
+  const { seconds, seed, writeLine } = options;
   const closers: (() => Promise<unknown>)[] = [];
   const closeAll = async (): Promise<void> => {
     for (const close of closers.splice(0).reverse()) await close();
@@ -117,7 +117,7 @@ export async function hostile(options: {
       Object.keys(methods).map((method) => ({ method, path })),
     );
     const watchedFromMs = Math.ceil(Date.now() / 1_000) * 1_000;
-    say(`hostile requests and answers for ${seconds} s (seed ${seed})`);
+    writeLine(`hostile requests and answers for ${seconds} s (seed ${seed})`);
     upstream.isHostile = true;
     await sandbox.setPace(3);
     const untilMs = Date.now() + 1_000 * seconds;
@@ -141,11 +141,11 @@ export async function hostile(options: {
     upstream.isHostile = false;
     receiver.mood = 'well';
     await sandbox.setPace(0);
-    say('everything is friendly again; draining');
+    writeLine('everything is friendly again; draining');
     const haveEnded = async (): Promise<boolean> =>
       (await sandbox.living()) === 0 && upstream.transfers.waiting.length === 0;
     await eventually('all transfers have ended', haveEnded, DRAIN_MS).catch((error: unknown) =>
-      say(String(error)),
+      writeLine(String(error)),
     );
     const made = await sandbox.transitions();
     const isWatched = watchedOf(
@@ -166,7 +166,7 @@ export async function hostile(options: {
     gauge.close();
     const { code, signal } = await daemon.end('SIGTERM');
     const showings = await sandbox.showings();
-    const telling = reckonTelling({
+    const reporting = reckonReporting({
       subjects: new Set(transitions.map(({ subject }) => subject)),
       showings,
       events,
@@ -181,8 +181,8 @@ export async function hostile(options: {
     );
     const heap = heapProblems(watched.heap);
     const problems = [
-      ...telling.lost.map((what) => `lost: ${what}`),
-      ...telling.invented.map((what) => `invented: ${what}`),
+      ...reporting.lost.map((what) => `lost: ${what}`),
+      ...reporting.invented.map((what) => `invented: ${what}`),
       ...problemsOf(delivery),
       ...receiver.forged.map((id) => `the signature of ${id} is wrong`),
       ...watched.healthProblems,
@@ -191,14 +191,18 @@ export async function hostile(options: {
       ...heap.problems,
       ...(code === 0 ? [] : [`the daemon ended with ${code ?? signal} after SIGTERM`]),
     ];
-    say(`requests ${sent.requests}: ${[...sent.answers].map(([status, n]) => `${status} ${n}`).join(', ')}`);
-    say(`hostile answers: ${[...upstream.sent].map(([name, n]) => `${name} ${n}`).join(', ')}`);
-    say(`statuses shown ${telling.shown}, reported ${telling.reported}, overtaken ${telling.overtaken}`);
-    say(`statuses of hostile records ${[...shown.values()].flat().length} of ${shown.size} transfers`);
-    say(heap.summary);
-    say(`events ${events.length}, delivered ${delivery.delivered} of ${delivery.due}`);
-    for (const problem of problems.slice(0, 50)) say(`  ${problem}`);
-    say(problems.length === 0 ? 'it all adds up' : `${problems.length} problems`);
+    writeLine(
+      `requests ${sent.requests}: ${[...sent.answers].map(([status, n]) => `${status} ${n}`).join(', ')}`,
+    );
+    writeLine(`hostile answers: ${[...upstream.sent].map(([name, n]) => `${name} ${n}`).join(', ')}`);
+    writeLine(
+      `statuses shown ${reporting.shown}, reported ${reporting.reported}, overtaken ${reporting.overtaken}`,
+    );
+    writeLine(`statuses of hostile records ${[...shown.values()].flat().length} of ${shown.size} transfers`);
+    writeLine(heap.summary);
+    writeLine(`events ${events.length}, delivered ${delivery.delivered} of ${delivery.due}`);
+    for (const problem of problems.slice(0, 50)) writeLine(`  ${problem}`);
+    writeLine(problems.length === 0 ? 'it all adds up' : `${problems.length} problems`);
     return problems.length === 0;
   } finally {
     await closeAll();

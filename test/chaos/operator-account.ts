@@ -11,13 +11,13 @@ import { runsOf } from './reckoning.ts';
 export type Span = { fromMs: number; toMs: number; isRestore?: boolean };
 
 /** One arrival of an event at a receiver. */
-export type Taken = { id: string; event: RenderedEvent; atMs: number };
+export type ReceiverArrival = { id: string; event: RenderedEvent; atMs: number };
 
 /** Input of an account. `slackMs`: longest time from the last byte of an answer until it is stored, on this machine. */
 export type Run = {
   subjects: ReadonlySet<string>;
   showings: readonly Showing[];
-  taken: Readonly<Record<string, readonly Taken[]>>;
+  received: Readonly<Record<string, readonly ReceiverArrival[]>>;
   /** When the daemon was away, or Redis lost data. */
   cut: readonly Span[];
   slackMs: number;
@@ -42,19 +42,19 @@ export type OperatorAccount = {
  */
 export function accountOperator(run: Run): OperatorAccount {
   const account: OperatorAccount = { shown: 0, reported: 0, excused: 0, events: 0, problems: [] };
-  const [first = [], ...others] = Object.entries(run.taken);
+  const [first = [], ...others] = Object.entries(run.received);
   const events = distinct(first[1] ?? [], run.subjects);
   account.events = events.length;
-  for (const [name, taken] of others) {
-    const lacking = lackedBy(taken, first[1] ?? []);
-    const beyond = lackedBy(first[1] ?? [], taken);
+  for (const [name, received] of others) {
+    const lacking = lackedBy(received, first[1] ?? []);
+    const beyond = lackedBy(first[1] ?? [], received);
     for (const id of lacking) account.problems.push(`${name} lacks ${id}`);
     for (const id of beyond) account.problems.push(`${first[0]} lacks ${id}, which ${name} has`);
   }
   account.problems.push(
     ...statesWithTwoIds(events),
     ...gaps(
-      Object.values(run.taken)
+      Object.values(run.received)
         .flat()
         .map(({ event }) => event),
       run.subjects,
@@ -89,8 +89,8 @@ export function accountOperator(run: Run): OperatorAccount {
    * The events that one receiver lacks and another has. An event that a restore removed before its delivery to both is found
    * again only while its state lasts.
    */
-  function lackedBy(taken: readonly Taken[], other: readonly Taken[]): string[] {
-    const ids = new Set(taken.map(({ id }) => id));
+  function lackedBy(received: readonly ReceiverArrival[], other: readonly ReceiverArrival[]): string[] {
+    const ids = new Set(received.map(({ id }) => id));
     const missing = other.filter(({ id, event, atMs }) => {
       const isLost = run.cut.some(
         ({ isRestore, fromMs, toMs }) => isRestore === true && fromMs - run.slackMs <= atMs && atMs <= toMs,
@@ -127,9 +127,9 @@ function epochOf({ data }: RenderedEvent): number {
 }
 
 /** Each event about the subjects once, at its first arrival. */
-function distinct(taken: readonly Taken[], subjects: ReadonlySet<string>): RenderedEvent[] {
+function distinct(received: readonly ReceiverArrival[], subjects: ReadonlySet<string>): RenderedEvent[] {
   const first = new Map<string, RenderedEvent>();
-  for (const { id, event } of taken) {
+  for (const { id, event } of received) {
     if (subjects.has(event.data.subject.id) && !first.has(id)) first.set(id, event);
   }
   return [...first.values()];

@@ -96,15 +96,15 @@ export async function applyAtLast(stage: Stage): Promise<void> {
 
 /** Requests a reload. Confirms it where it is held. */
 async function reload(configFile: string): Promise<void> {
-  const ask = (...args: string[]) =>
+  const runCommand = (...args: string[]) =>
     Program.start(MAIN, ['reload', '--config', configFile, ...args], { INTENTWATCH_TOKEN: TOKEN });
-  const held = await ask();
+  const held = await runCommand();
   const { code } = await held.ending();
   if (code === 0) return;
-  const digest = /--confirm ([0-9a-f]{32})/.exec(held.said())?.[1];
-  if (digest === undefined) throw new Error(held.said());
-  const confirmed = await ask('--confirm', digest);
-  if ((await confirmed.ending()).code !== 0) throw new Error(confirmed.said());
+  const digest = /--confirm ([0-9a-f]{32})/.exec(held.output())?.[1];
+  if (digest === undefined) throw new Error(held.output());
+  const confirmed = await runCommand('--confirm', digest);
+  if ((await confirmed.ending()).code !== 0) throw new Error(confirmed.output());
 }
 
 /** Switches between manual and automatic reloads. The running mode decides how the switch itself is applied. */

@@ -28,19 +28,19 @@ export class OperatorConfig {
   isManual = false;
 
   /** `endpoints`: the file's endpoints of a chain, by its id, once its payments are checked. */
-  constructor(parts: {
+  constructor(options: {
     frame: Frame;
     receivers: readonly string[];
     wallets: readonly string[];
     endpoints: Readonly<Record<string, object>>;
   }) {
-    this.#endpoints = parts.endpoints;
-    this.#frame = parts.frame;
-    this.#receivers = parts.receivers;
-    this.#wallets = parts.wallets;
-    const half = Math.ceil(parts.wallets.length / 2);
-    this.#named.set(this.#newName(), parts.wallets.slice(0, half));
-    this.#named.set(this.#newName(), parts.wallets.slice(half));
+    this.#endpoints = options.endpoints;
+    this.#frame = options.frame;
+    this.#receivers = options.receivers;
+    this.#wallets = options.wallets;
+    const half = Math.ceil(options.wallets.length / 2);
+    this.#named.set(this.#newName(), options.wallets.slice(0, half));
+    this.#named.set(this.#newName(), options.wallets.slice(half));
   }
 
   #newName(): string {

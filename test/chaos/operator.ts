@@ -13,7 +13,7 @@ import { RedisProcess } from '../support/redis-process.ts';
 import { SANDBOX_KEY, type SandboxProcess } from '../support/sandbox-process.ts';
 import { slackOf } from '../support/slow-machine.ts';
 import { ChaosDaemon } from './daemon.ts';
-import { keepEvidence } from './evidence.ts';
+import { storeEvidence } from './evidence.ts';
 import { accountOperator, type OperatorAccount } from './operator-account.ts';
 import { ACTS, applyAtLast, endSecond, type Stage, TOKEN } from './operator-acts.ts';
 import { OperatorConfig } from './operator-config.ts';
@@ -55,7 +55,8 @@ async function liveInVirtualTime(
   // Its clock is that of the whole process.
   const { liveMany, liveVirtually } = await import('../virtual/run.ts');
   const { first, seeds, acts } = lives;
-  const addsUp = seeds === 1 ? await liveVirtually(first, named ?? acts, say) : await liveMany(lives, say);
+  const addsUp =
+    seeds === 1 ? await liveVirtually(first, named ?? acts, writeLine) : await liveMany(lives, writeLine);
   // Processes that were killed in it did not close their handles.
   process.exit(addsUp ? EXIT.done : EXIT.failed);
 }
@@ -100,17 +101,17 @@ async function live({ acts, seed }: { acts: number; seed: number }): Promise<boo
     await daemon.launch(random);
     await daemon.started();
     const watchedFromMs = Math.ceil(Date.now() / 1_000) * 1_000;
-    const parts = { config, configFile, daemon, second, sandbox, front, random };
-    const stage: Stage = { ...parts, redis, copy: null, cut: [], restores: [] };
+    const deps = { config, configFile, daemon, second, sandbox, front, random };
+    const stage: Stage = { ...deps, redis, copy: null, cut: [], restores: [] };
     closers.push(() => stage.redis.close());
 
-    say(`${acts} acts (seed ${seed})`);
+    writeLine(`${acts} acts (seed ${seed})`);
     await sandbox.setPace(3);
     const names = Object.entries(ACTS).flatMap(([name, { weight }]) => Array<string>(weight).fill(name));
     for (let done = 0; done < acts; done += 1) {
       await wait(between(random, 300, 2_500));
       const name = pick(random, names);
-      say(`  ${name}`);
+      writeLine(`  ${name}`);
       await ACTS[name]?.act(stage);
     }
     await Promise.all(stage.restores);
@@ -119,19 +120,19 @@ async function live({ acts, seed }: { acts: number; seed: number }): Promise<boo
     await applyAtLast(stage);
     await sandbox.setFaults([]);
     await sandbox.setPace(0);
-    say('everything is in the config again; draining');
+    writeLine('everything is in the config again; draining');
     await eventually('all transfers have ended', async () => (await sandbox.living()) === 0, DRAIN_MS);
     const transitions = await sandbox.transitions();
     const isWatched = watchedOf(await sandbox.subjects(), transitions, watchedFromMs);
     const births = transitions.filter(({ subject }) => subject.startsWith('intent:') && isWatched(subject));
     const last = new Map(births.map(({ subject, to }) => [subject, to]));
-    const isReported = ({ taken }: MoodyReceiver): boolean => {
-      const reported = new Set(taken.map(({ event: { data } }) => `${data.subject.id} ${data.status}`));
+    const isReported = ({ received }: MoodyReceiver): boolean => {
+      const reported = new Set(received.map(({ event: { data } }) => `${data.subject.id} ${data.status}`));
       return [...last].every(([subject, status]) => reported.has(`${subject} ${status}`));
     };
     // An event that was not reported by then is lost, and the account names it.
     await eventually('the end of each was reported', async () => receivers.every(isReported), DRAIN_MS).catch(
-      (error: unknown) => say(String(error)),
+      (error: unknown) => writeLine(String(error)),
     );
     await daemon.terminate();
 
@@ -140,33 +141,33 @@ async function live({ acts, seed }: { acts: number; seed: number }): Promise<boo
     const account = accountOperator({
       subjects: new Set(last.keys()),
       showings,
-      taken: Object.fromEntries(receivers.map(({ name, taken }) => [name, taken])),
+      received: Object.fromEntries(receivers.map(({ name, received }) => [name, received])),
       cut: stage.cut,
       slackMs: slackOf({ entries, showings, outages }),
     });
     account.problems.push(...daemon.problems, ...second.daemon.problems);
     report(account);
     if (account.problems.length === 0) return true;
-    const evidence = await keepEvidence(seed, {
+    const evidence = await storeEvidence(seed, {
       problems: account.problems.map((problem) => ({ problem })),
-      taken: receivers.flatMap(({ name, taken }) => taken.map((one) => ({ name, ...one }))),
-      ...{ showings, transitions, cut: stage.cut, log: daemon.said },
+      received: receivers.flatMap(({ name, received }) => received.map((one) => ({ name, ...one }))),
+      ...{ showings, transitions, cut: stage.cut, log: daemon.logLines },
     });
-    say(`what was seen: ${evidence}`);
+    writeLine(`what was seen: ${evidence}`);
     return false;
   } finally {
     await closeAll();
   }
 }
 
-function frameOf(parts: {
+function frameOf(deps: {
   sandbox: SandboxProcess;
   redisUrl: string;
   receivers: readonly MoodyReceiver[];
   dataDir: string;
   port: number;
 }): Record<string, unknown> {
-  const { sandbox, redisUrl, receivers, dataDir, port } = parts;
+  const { sandbox, redisUrl, receivers, dataDir, port } = deps;
   return {
     upstream: { baseUrl: sandbox.url, apiKey: SANDBOX_KEY, requestsPerSecond: 60, timeout: '5s' },
     redis: { url: redisUrl, prefix: PREFIX },
@@ -196,11 +197,11 @@ function endpointsOf({ url }: SandboxProcess, chainId: number): object[] {
 }
 
 function report({ shown, reported, excused, events, problems }: OperatorAccount): void {
-  for (const problem of problems.slice(0, 30)) say(`  ${problem}`);
+  for (const problem of problems.slice(0, 30)) writeLine(`  ${problem}`);
   const sum = problems.length === 0 ? 'it all adds up.' : `${problems.length} problems`;
-  say(`${shown} statuses shown, ${reported} reported, ${excused} excused, ${events} events: ${sum}`);
+  writeLine(`${shown} statuses shown, ${reported} reported, ${excused} excused, ${events} events: ${sum}`);
 }
 
-function say(line: string): void {
+function writeLine(line: string): void {
   process.stdout.write(`${line}\n`);
 }

@@ -27,7 +27,7 @@ export class MoodyReceiver {
   #mood: Mood = 'well';
   /** The requests answered with 204, in order. */
   readonly arrivals: Arrival[] = [];
-  readonly taken: { id: string; event: RenderedEvent; atMs: number }[] = [];
+  readonly received: { id: string; event: RenderedEvent; atMs: number }[] = [];
   readonly forged: string[] = [];
 
   constructor(name: string) {
@@ -95,7 +95,7 @@ export class MoodyReceiver {
     response.writeHead(204).end();
     const { subject, sequence } = event.data;
     this.arrivals.push({ id, subject: subject.id, sequence, atMs: Date.now() });
-    this.taken.push({ id, event, atMs: Date.now() });
+    this.received.push({ id, event, atMs: Date.now() });
   }
 
   #verify(request: IncomingMessage, body: string): boolean {

@@ -17,7 +17,7 @@ export type Receipts = {
 };
 
 /** Comparison of the shown statuses with the event log. */
-export type Telling = {
+export type Reporting = {
   shown: number;
   reported: number;
   /** Shown only by answers that a disruption cut off, or that a newer one overtook; the next event names it in `skipped`. */
@@ -48,17 +48,17 @@ const NOTE_MS = 2_000;
  * until it is stored, on this machine. Within it a disruption may cut the answer off. A concurrent answer may also be stored
  * first: then this one is refused.
  */
-export function reckonTelling(input: {
+export function reckonReporting(input: {
   subjects: ReadonlySet<string>;
   showings: readonly Showing[];
   events: readonly Event[];
   disruptions: readonly Disruption[];
   slackMs: number;
-}): Telling {
+}): Reporting {
   const { subjects, disruptions, slackMs } = input;
   const observations = observationsOf(input.showings);
   const reported = new Map<string, string[]>();
-  const telling: Telling = { shown: 0, reported: 0, cutOff: 0, overtaken: 0, lost: [], invented: [] };
+  const reporting: Reporting = { shown: 0, reported: 0, cutOff: 0, overtaken: 0, lost: [], invented: [] };
   const latest = new Map<string, Event>();
   for (const event of input.events.toSorted((a, b) => a.data.sequence - b.data.sequence)) {
     const { subject, sequence, status, previousStatus } = event.data;
@@ -67,7 +67,7 @@ export function reckonTelling(input: {
     // A snapshot that moved without its event leaves a gap, even where no answer shows the status again.
     const follows = sequence === (before?.data.sequence ?? 0) + 1;
     if (!follows || (before !== undefined && previousStatus !== before.data.status)) {
-      telling.lost.push(
+      reporting.lost.push(
         `${subject.id}: ${place(event)} does not follow ${before ? place(before) : 'nothing'}`,
       );
     }
@@ -84,23 +84,23 @@ export function reckonTelling(input: {
     const shown = runsOf(seen);
     const isCut = (index: number): boolean => isCutOff(seen[index]?.at ?? 0, { disruptions, slackMs });
     for (const { status, indexes } of shown) {
-      telling.shown += 1;
+      reporting.shown += 1;
       if (statuses[next] === status) {
-        telling.reported += 1;
+        reporting.reported += 1;
         next += 1;
       } else if (indexes.every(isCut)) {
-        telling.cutOff += 1;
+        reporting.cutOff += 1;
       } else if (indexes.every((index) => isCut(index) || hasRival(seen, index, slackMs))) {
-        telling.overtaken += 1;
+        reporting.overtaken += 1;
       } else {
-        telling.lost.push(`${id} was shown as ${status}, reported as ${statuses.join(', ') || 'nothing'}`);
+        reporting.lost.push(`${id} was shown as ${status}, reported as ${statuses.join(', ') || 'nothing'}`);
       }
     }
-    for (const status of statuses.slice(next)) telling.invented.push(`${id} was reported as ${status}`);
+    for (const status of statuses.slice(next)) reporting.invented.push(`${id} was reported as ${status}`);
     const last = shown.at(-1)?.status;
-    if (last !== undefined && statuses.at(-1) !== last) telling.lost.push(`${id} ended as ${last}, untold`);
+    if (last !== undefined && statuses.at(-1) !== last) reporting.lost.push(`${id} ended as ${last}, untold`);
   }
-  return telling;
+  return reporting;
 }
 
 function place({ data: { sequence, status, previousStatus } }: Event): string {

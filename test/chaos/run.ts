@@ -18,7 +18,13 @@ import { hostile } from './hostile.ts';
 import { MailServer } from './mail-server.ts';
 import { doMischief, isStall } from './mischief.ts';
 import { MoodyReceiver } from './receiver.ts';
-import { type Delivery, type Disruption, reckonDelivery, reckonTelling, type Telling } from './reckoning.ts';
+import {
+  type Delivery,
+  type Disruption,
+  type Reporting,
+  reckonDelivery,
+  reckonReporting,
+} from './reckoning.ts';
 import {
   DRAIN_MS,
   drained,
@@ -51,7 +57,7 @@ await new Command('chaos')
   .option('--hostile', 'send hostile requests and answers to one daemon instead', false)
   .action(async ({ seconds, seed, hostile: isHostile }: Options) => {
     if (!isHostile) return chaos({ seconds: seconds ?? 60, seed });
-    if (!(await hostile({ seconds: seconds ?? 1_200, seed, say }))) process.exitCode = 1;
+    if (!(await hostile({ seconds: seconds ?? 1_200, seed, writeLine }))) process.exitCode = 1;
   })
   .parseAsync();
 
@@ -64,7 +70,7 @@ function toSeconds(text: string): number {
 
 async function chaos({ seconds, seed }: { seconds: number; seed: number }): Promise<void> {
   const bender = PARTS.faketime.place;
-  if (bender === null) say('faketime is missing (apt-get install faketime): all clocks stay right');
+  if (bender === null) writeLine('faketime is missing (apt-get install faketime): all clocks stay right');
   const closers: (() => Promise<unknown>)[] = [];
   const closeAll = async (): Promise<void> => {
     for (const close of closers.splice(0).reverse()) await close();
@@ -105,11 +111,11 @@ async function chaos({ seconds, seed }: { seconds: number; seed: number }): Prom
 
     // An older transfer is partly history; times of the upstream are whole seconds.
     const watchedFromMs = Math.ceil(Date.now() / 1_000) * 1_000;
-    say(`disturbing two daemons for ${seconds} s (seed ${seed})`);
+    writeLine(`disturbing two daemons for ${seconds} s (seed ${seed})`);
     await sandbox.setPace(6);
     const disruptions = await doMischief({ daemons, redis, mailServer, receivers }, { seed, seconds });
     await sandbox.setPace(0);
-    say('everything works again; draining');
+    writeLine('everything works again; draining');
     await eventually('all transfers have ended', async () => (await sandbox.living()) === 0, DRAIN_MS);
     const made = await sandbox.transitions();
     const isWatched = watchedOf(subjects, made, watchedFromMs);
@@ -126,7 +132,7 @@ async function chaos({ seconds, seed }: { seconds: number; seed: number }): Prom
       ({ victim }) => victim === 'redis' || daemons.some(({ name }) => name === victim),
     );
     const showings = await sandbox.showings();
-    const telling = reckonTelling({
+    const reporting = reckonReporting({
       subjects: watched,
       showings,
       events,
@@ -165,8 +171,8 @@ async function chaos({ seconds, seed }: { seconds: number; seed: number }): Prom
       ),
     );
     const problems = [
-      ...telling.lost.map((what) => `lost: ${what}`),
-      ...telling.invented.map((what) => `invented: ${what}`),
+      ...reporting.lost.map((what) => `lost: ${what}`),
+      ...reporting.invented.map((what) => `invented: ${what}`),
       ...deliveries.flatMap(problemsOf),
       ...receivers.flatMap(({ name, forged }) =>
         forged.map((id) => `${name}: the signature of ${id} is wrong`),
@@ -176,29 +182,29 @@ async function chaos({ seconds, seed }: { seconds: number; seed: number }): Prom
     print({
       transitions: transitions.length,
       events: events.length,
-      telling,
+      reporting,
       deliveries,
       disruptions,
       daemons,
     });
-    for (const problem of problems.slice(0, 50)) say(`  ${problem}`);
-    const lost = telling.lost.length + sum(deliveries.map((delivery) => delivery.lost.length));
-    const invented = telling.invented.length + sum(deliveries.map((delivery) => delivery.invented.length));
-    say(`lost ${lost}, invented ${invented}${problems.length === 0 ? ': it all adds up.' : ''}`);
+    for (const problem of problems.slice(0, 50)) writeLine(`  ${problem}`);
+    const lost = reporting.lost.length + sum(deliveries.map((delivery) => delivery.lost.length));
+    const invented = reporting.invented.length + sum(deliveries.map((delivery) => delivery.invented.length));
+    writeLine(`lost ${lost}, invented ${invented}${problems.length === 0 ? ': it all adds up.' : ''}`);
     if (problems.length > 0) process.exitCode = 1;
   } finally {
     await closeAll();
   }
 }
 
-function configOf(parts: {
+function configOf(deps: {
   sandbox: SandboxProcess;
   redis: RedisProcess;
   receivers: readonly MoodyReceiver[];
   mailServer: MailServer;
   subjects: Subjects;
 }): string {
-  const { sandbox, redis, receivers, mailServer, subjects } = parts;
+  const { sandbox, redis, receivers, mailServer, subjects } = deps;
   const names = [...receivers.map(({ name }) => name), MAIL_RECEIVER];
   return stringify({
     upstream: {
@@ -248,30 +254,30 @@ function configOf(parts: {
 function print(run: {
   transitions: number;
   events: number;
-  telling: Telling;
+  reporting: Reporting;
   deliveries: readonly Delivery[];
   disruptions: readonly Disruption[];
   daemons: readonly ChaosDaemon[];
 }): void {
-  const { telling, daemons } = run;
+  const { reporting, daemons } = run;
   const row = (name: string, count: number, meaning = ''): void =>
-    say(`${name.padEnd(40)}${String(count).padStart(6)}  ${meaning}`.trimEnd());
-  say('');
+    writeLine(`${name.padEnd(40)}${String(count).padStart(6)}  ${meaning}`.trimEnd());
+  writeLine('');
   const kinds = Object.groupBy(run.disruptions, ({ victim, what }) => `${victim}: ${what}`);
   for (const [kind, list] of Object.entries(kinds).toSorted()) row(kind, list?.length ?? 0);
   row('starts with a clock off by 30 s', sum(daemons.map((daemon) => daemon.startsWithWrongClock)));
   const slowest = Math.max(0, ...daemons.flatMap((daemon) => daemon.shutdownsMs));
   row('longest shutdown, ms', Math.round(slowest));
-  say('');
+  writeLine('');
   row('transitions made by the upstream', run.transitions);
-  row('statuses shown by answers', telling.shown);
-  row('  reported', telling.reported);
+  row('statuses shown by answers', reporting.shown);
+  row('  reported', reporting.reported);
   row(
     '  cut off',
-    telling.cutOff,
+    reporting.cutOff,
     'shown only while a daemon or Redis was killed; the next event follows on',
   );
-  row('  overtaken', telling.overtaken, 'a newer answer was stored first');
+  row('  overtaken', reporting.overtaken, 'a newer answer was stored first');
   row('events', run.events);
   for (const { receiver, due, delivered, duplicates } of run.deliveries) {
     row(
@@ -286,6 +292,6 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, one) => total + one, 0);
 }
 
-function say(line: string): void {
+function writeLine(line: string): void {
   process.stdout.write(`${line}\n`);
 }

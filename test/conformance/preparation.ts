@@ -82,12 +82,16 @@ async function endedMaterial(sandbox: Sandbox, funderKey: `0x${string}`): Promis
   const { wallets, quotes, gaslessJobs, vaults } = sandbox.subjects();
   const wallet = firstOf(wallets, (address) => address.startsWith('0x'));
   const intentOf = async (status: string): Promise<`0x${string}`> => {
-    const { results } = await ask(sandbox, `/v1/intents/status?wallet=${wallet}&status=${status}`, page);
+    const { results } = await callSandbox(
+      sandbox,
+      `/v1/intents/status?wallet=${wallet}&status=${status}`,
+      page,
+    );
     return `0x${firstOf(results, () => true).id.slice('intent:0x'.length)}`;
   };
   const inStatus = async (filter: string, ids: readonly string[], status: string): Promise<string> => {
     for (const id of ids) {
-      const { results } = await ask(sandbox, `/v1/intents/status?${filter}=${id}`, page);
+      const { results } = await callSandbox(sandbox, `/v1/intents/status?${filter}=${id}`, page);
       if (results[0]?.status === status) return id;
     }
     throw new Error(`the sandbox has no ${filter} that is ${status}`);
@@ -95,7 +99,7 @@ async function endedMaterial(sandbox: Sandbox, funderKey: `0x${string}`): Promis
   const job = z.object({ data: z.object({ status: z.string() }) });
   const jobIn = async (status: string): Promise<string> => {
     for (const id of gaslessJobs) {
-      const { data } = await ask(sandbox, `/deposit-gateway/v1/gasless/jobs/${id}`, job);
+      const { data } = await callSandbox(sandbox, `/deposit-gateway/v1/gasless/jobs/${id}`, job);
       if (data.status === status) return id;
     }
     throw new Error(`the sandbox has no gateway job that is ${status}`);
@@ -117,10 +121,10 @@ async function endedMaterial(sandbox: Sandbox, funderKey: `0x${string}`): Promis
 }
 
 async function publishedVault(sandbox: Sandbox, vaults: readonly { address: string; chainId: number }[]) {
-  const lookUp = z.object({ data: z.object({ state: z.string() }) });
+  const response = z.object({ data: z.object({ state: z.string() }) });
   for (const vault of vaults) {
     const path = `/deposit-gateway/v2/depositAddresses/${vault.address}?sourceChainId=${vault.chainId}`;
-    if ((await ask(sandbox, path, lookUp)).data.state === 'PUBLISHED') return vault;
+    if ((await callSandbox(sandbox, path, response)).data.state === 'PUBLISHED') return vault;
   }
   throw new Error('the sandbox has no published vault');
 }
@@ -132,7 +136,7 @@ async function funded(sandbox: Sandbox): Promise<Pick<Material, 'swappedQuote' |
   const isFunded = async (body: object): Promise<boolean> =>
     (await controlled(sandbox, 'POST', '/fund', { body, but: 410 })).ok;
   const quote = await eventually('a quote that is funded in its time', async () => {
-    const made = await ask(sandbox, '/v1/quotes', quoted, {
+    const made = await callSandbox(sandbox, '/v1/quotes', quoted, {
       type: 'exact-in',
       dappId: 'conformance',
       source: { ...source, amount: AMOUNT },
@@ -142,7 +146,12 @@ async function funded(sandbox: Sandbox): Promise<Pick<Material, 'swappedQuote' |
   });
   const vaulted = z.object({ data: z.object({ vaultAddress: z.string() }) });
   await eventually('a vault that is funded in its time', async () => {
-    const { data } = await ask(sandbox, '/v1/deposit-gateway/deposit-addresses', vaulted, VAULT_REQUEST);
+    const { data } = await callSandbox(
+      sandbox,
+      '/v1/deposit-gateway/deposit-addresses',
+      vaulted,
+      VAULT_REQUEST,
+    );
     const { vaultAddress } = data;
     return isFunded({ vaultAddress, chainId: source.chainId, depositAddress: true });
   });
@@ -156,9 +165,9 @@ async function expired(
 ): Promise<Pick<Material, 'expiredQuote' | 'expiredVault'>> {
   const quoted = z.object({ id: z.string(), expiresAt: z.number() });
   const request = { type: 'exact-in', dappId: 'conformance', source: { ...source, funder, amount: AMOUNT } };
-  const quote = await ask(sandbox, '/v1/quotes', quoted, { ...request, destination });
+  const quote = await callSandbox(sandbox, '/v1/quotes', quoted, { ...request, destination });
   const vaulted = z.object({ data: z.object({ vaultAddress: z.string(), deadline: z.number() }) });
-  const created = await ask(sandbox, '/v1/deposit-gateway/deposit-addresses', vaulted, VAULT_REQUEST);
+  const created = await callSandbox(sandbox, '/v1/deposit-gateway/deposit-addresses', vaulted, VAULT_REQUEST);
   const end = Math.max(quote.expiresAt, created.data.deadline);
   await eventually('the quote and the vault to expire', () => Date.now() / 1000 >= end);
   return {
@@ -167,7 +176,12 @@ async function expired(
   };
 }
 
-async function ask<T>(sandbox: Sandbox, path: string, schema: z.ZodType<T>, body?: unknown): Promise<T> {
+async function callSandbox<T>(
+  sandbox: Sandbox,
+  path: string,
+  schema: z.ZodType<T>,
+  body?: unknown,
+): Promise<T> {
   const response = await fetch(sandbox.url + path, {
     method: body === undefined ? 'GET' : 'POST',
     headers: { 'x-api-key': sandbox.apiKey, 'content-type': 'application/json' },

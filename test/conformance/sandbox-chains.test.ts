@@ -446,7 +446,7 @@ function rpc(chainId: number, method: string, params: unknown[], endpoint = 'own
   });
 }
 
-async function ask(chainId: number, method: string, params: unknown[] = []): Promise<unknown> {
+async function request(chainId: number, method: string, params: unknown[] = []): Promise<unknown> {
   const parsed = answer.parse(await (await rpc(chainId, method, params)).json());
   return parsed.error?.code ?? parsed.result;
 }
@@ -481,33 +481,35 @@ function gained({ meta }: z.infer<typeof solanaTransaction>, owner: string, mint
 describe('Solana', () => {
   const order = { to: SOLANA, recipient: SOLANA_WALLET };
   const read = async ({ txHash }: StatedPayment, commitment = 'confirmed') =>
-    ask(SOLANA, 'getTransaction', [txHash, { commitment, maxSupportedTransactionVersion: 0 }]);
+    request(SOLANA, 'getTransaction', [txHash, { commitment, maxSupportedTransactionVersion: 0 }]);
 
   test('states its identity and its height', async () => {
-    expect(await ask(SOLANA, 'getGenesisHash')).toBe('5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d');
-    const final = Number(await ask(SOLANA, 'getSlot'));
-    const head = Number(await ask(SOLANA, 'getSlot', [{ commitment: 'confirmed' }]));
+    expect(await request(SOLANA, 'getGenesisHash')).toBe('5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d');
+    const final = Number(await request(SOLANA, 'getSlot'));
+    const head = Number(await request(SOLANA, 'getSlot', [{ commitment: 'confirmed' }]));
     expect(final).toBeLessThan(head);
-    expect(await ask(SOLANA, 'getBlockTime', [final])).toBeLessThanOrEqual(Date.now() / 1_000);
-    expect(await ask(SOLANA, 'getBlockTime', [head + 10_000_000])).toBe(-32004);
-    expect(await ask(SOLANA, 'getEpochInfo')).toMatchObject({ slotsInEpoch: 432_000 });
+    expect(await request(SOLANA, 'getBlockTime', [final])).toBeLessThanOrEqual(Date.now() / 1_000);
+    expect(await request(SOLANA, 'getBlockTime', [head + 10_000_000])).toBe(-32004);
+    expect(await request(SOLANA, 'getEpochInfo')).toMatchObject({ slotsInEpoch: 432_000 });
   });
 
   test('shows the gain of an owner, once final also to requests for final data', async () => {
     const payment = await paid(order);
-    expect(await ask(SOLANA, 'getTransaction', [payment.txHash, { commitment: 'confirmed' }])).toBe(-32015);
+    expect(await request(SOLANA, 'getTransaction', [payment.txHash, { commitment: 'confirmed' }])).toBe(
+      -32015,
+    );
     const found = solanaTransaction.parse(await read(payment));
     expect(found.meta.err).toBeNull();
     expect(gained(found, payment.recipient, payment.token)).toBe(BigInt(payment.amount));
     expect(found.blockTime).toBeLessThanOrEqual(payment.at / 1_000);
     await eventually('finality', async () => (await read(payment, 'finalized')) !== null);
-    expect(await ask(SOLANA, 'getSignatureStatuses', [[payment.txHash, 'unknown']])).toMatchObject({
+    expect(await request(SOLANA, 'getSignatureStatuses', [[payment.txHash, 'unknown']])).toMatchObject({
       value: [{ confirmationStatus: 'finalized', err: null }, null],
     });
     const block = z
       .looseObject({ blockhash: z.string(), parentSlot: z.int(), previousBlockhash: z.string() })
-      .parse(await ask(SOLANA, 'getBlock', [found.slot, { transactionDetails: 'none' }]));
-    const parent = await ask(SOLANA, 'getBlock', [block.parentSlot, { transactionDetails: 'none' }]);
+      .parse(await request(SOLANA, 'getBlock', [found.slot, { transactionDetails: 'none' }]));
+    const parent = await request(SOLANA, 'getBlock', [block.parentSlot, { transactionDetails: 'none' }]);
     expect(parent).toMatchObject({ blockhash: block.previousBlockhash });
   });
 
@@ -535,10 +537,10 @@ describe('the endpoints', () => {
   });
 
   test('an unknown method, a parameter that does not fit and a malformed request are errors', async () => {
-    expect(await ask(10, 'eth_sendRawTransaction', ['0x'])).toBe(-32601);
-    expect(await ask(10, 'constructor')).toBe(-32601);
-    expect(await ask(10, 'eth_getTransactionReceipt', ['0x12'])).toBe(-32602);
-    expect(await ask(10, 'eth_getLogs', [{ fromBlock: '0x0' }])).toBe(-32005);
+    expect(await request(10, 'eth_sendRawTransaction', ['0x'])).toBe(-32601);
+    expect(await request(10, 'constructor')).toBe(-32601);
+    expect(await request(10, 'eth_getTransactionReceipt', ['0x12'])).toBe(-32602);
+    expect(await request(10, 'eth_getLogs', [{ fromBlock: '0x0' }])).toBe(-32005);
     const post = (body: string) =>
       fetch(sandbox.rpcUrl(10, 'own'), {
         method: 'POST',

@@ -24,7 +24,7 @@ const setPace = (sandbox: Sandbox, body: unknown) =>
     body: JSON.stringify(body),
   });
 
-const ask = (sandbox: Sandbox, path: string) =>
+const request = (sandbox: Sandbox, path: string) =>
   fetch(sandbox.url + path, { headers: { 'x-api-key': sandbox.apiKey } });
 
 const transitionsSchema = z.array(z.looseObject({ at: z.number() }));
@@ -69,8 +69,8 @@ test('requests report the client, the request and its result: also refused ones 
     transfersPerSecond: 0,
     faults: [{ type: 'error', code: 'rate-limit-exceeded', path: '/v1/chains', rate: 1 }],
   });
-  await ask(sandbox, '/v1/intents/status?wallet=nobody');
-  await ask(sandbox, '/v1/intents/status?limit=99');
+  await request(sandbox, '/v1/intents/status?wallet=nobody');
+  await request(sandbox, '/v1/intents/status?limit=99');
   const headers = { 'x-api-key': sandbox.apiKey, 'user-agent': 'a-script' };
   await fetch(`${sandbox.url}/v1/chains`, { headers });
   await fetch(`${sandbox.quotesUrl}/api/v3/quotes/exactIn`, { method: 'POST' });
@@ -96,11 +96,11 @@ test('answers report the response to each client, also an empty one', async () =
   const wallet = String(sandbox.subjects().wallets[0]);
   const quoteId = String(sandbox.subjects().quotes[0]);
   const page = resultsSchema.parse(
-    await (await ask(sandbox, `/v1/intents/status?wallet=${wallet}&limit=2`)).json(),
+    await (await request(sandbox, `/v1/intents/status?wallet=${wallet}&limit=2`)).json(),
   );
-  await ask(sandbox, '/v1/intents/status?wallet=nobody');
-  await ask(sandbox, `/v1/intents/status?quoteId=${quoteId}`);
-  await ask(sandbox, '/v1/intents/status?limit=99');
+  await request(sandbox, '/v1/intents/status?wallet=nobody');
+  await request(sandbox, `/v1/intents/status?quoteId=${quoteId}`);
+  await request(sandbox, '/v1/intents/status?limit=99');
   const answers = await control(sandbox, '/answers');
   const path = '/v1/intents/status';
   const at = expect.any(Number);
@@ -170,9 +170,9 @@ test('a since that is no time is refused', async () => {
 
 test('a sandbox whose port is in use fails to start and leaves no port open', async () => {
   const first = await start({ transfersPerSecond: 0 });
-  const taken = Number(new URL(first.url).port);
-  const second = new Sandbox({ transfersPerSecond: 0, controlPort: taken });
-  await expect(second.start()).rejects.toThrow(`controlPort: found ${taken}, which is in use`);
+  const port = Number(new URL(first.url).port);
+  const second = new Sandbox({ transfersPerSecond: 0, controlPort: port });
+  await expect(second.start()).rejects.toThrow(`controlPort: found ${port}, which is in use`);
   expect(() => second.url).toThrow('not started');
 });
 

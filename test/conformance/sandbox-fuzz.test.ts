@@ -76,9 +76,9 @@ let sandbox: Sandbox;
 let service: Pool;
 let quoting: Pool;
 
-type Asked = { method: string; path: string; headers: Record<string, string>; body?: Buffer };
+type FuzzRequest = { method: string; path: string; headers: Record<string, string>; body?: Buffer };
 
-async function ask(pool: Pool, { method, path, headers, body }: Asked): Promise<Raw> {
+async function send(pool: Pool, { method, path, headers, body }: FuzzRequest): Promise<Raw> {
   const answer = await pool.request({ method, path, headers, body: body ?? null });
   const contentType = answer.headers['content-type'];
   return {
@@ -91,7 +91,7 @@ async function ask(pool: Pool, { method, path, headers, body }: Asked): Promise<
 async function right(method: string, path: string, body?: Body): Promise<unknown> {
   const headers = { 'content-type': 'application/json', 'x-api-key': sandbox.apiKey };
   const sent = body === undefined ? {} : { body: Buffer.from(JSON.stringify(body)) };
-  return JSON.parse((await ask(service, { method, path, headers, ...sent })).text);
+  return JSON.parse((await send(service, { method, path, headers, ...sent })).text);
 }
 
 async function newQuote(): Promise<string> {
@@ -478,7 +478,7 @@ const ENDPOINTS: Endpoint[] = [
   },
 ];
 
-function requests({ method, path, name }: Endpoint): fc.Arbitrary<Asked> {
+function requests({ method, path, name }: Endpoint): fc.Arbitrary<FuzzRequest> {
   const headers = fc
     .record({ 'content-type': contentType, 'x-api-key': apiKey() })
     .map((all) =>
@@ -507,14 +507,14 @@ describe('mutated and random requests are answered in shapes of the interface:',
       const pool = endpoint.shape === 'open-quotes' ? quoting : service;
       const words = new Map<string, number>();
       await fc.assert(
-        fc.asyncProperty(requests(endpoint), async (asked) => {
-          const raw = await ask(pool, asked);
+        fc.asyncProperty(requests(endpoint), async (input) => {
+          const raw = await send(pool, input);
           try {
             const word = wordFor(endpoint.shape, raw);
             words.set(word, (words.get(word) ?? 0) + 1);
           } catch (error) {
-            const body = asked.body === undefined ? '' : ` with ${asked.body.toString('latin1')}`;
-            throw new Error(`${asked.method} ${asked.path}${body}: ${raw.status} ${raw.text}`, {
+            const body = input.body === undefined ? '' : ` with ${input.body.toString('latin1')}`;
+            throw new Error(`${input.method} ${input.path}${body}: ${raw.status} ${raw.text}`, {
               cause: error,
             });
           }
@@ -534,7 +534,7 @@ describe('mutated and random requests are answered in shapes of the interface:',
 
   test('and after all of them the sandbox answers as before', async () => {
     const path = `/v1/intents/status?wallet=${known.wallets[0]}`;
-    const raw = await ask(service, { method: 'GET', path, headers: { 'x-api-key': sandbox.apiKey } });
+    const raw = await send(service, { method: 'GET', path, headers: { 'x-api-key': sandbox.apiKey } });
     expect(wordFor('status', raw)).toBe('200 ok');
     expect(z.object({ results: z.array(z.unknown()) }).parse(JSON.parse(raw.text)).results).toHaveLength(20);
   });

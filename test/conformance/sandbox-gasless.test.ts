@@ -101,12 +101,12 @@ type Signing = { quoteId: string; signer?: Account; claimed?: Hex; value?: bigin
 async function body(
   quoteId: string,
   signer: Account,
-  parts: { authorization: unknown; data: TypedDataDefinition },
+  fields: { authorization: unknown; data: TypedDataDefinition },
 ) {
   return {
     quoteId,
-    authorization: wire(parts.authorization),
-    signature: await signer.signTypedData(parts.data),
+    authorization: wire(fields.authorization),
+    signature: await signer.signTypedData(fields.data),
   };
 }
 

@@ -21,7 +21,7 @@ const quick = new Sandbox({ transfersPerSecond: 0, timeScale: 100 });
 beforeAll(() => Promise.all([sandbox.start(), quick.start()]));
 afterAll(() => Promise.all([sandbox.close(), quick.close()]));
 
-async function ask(
+async function request(
   path: string,
   {
     body,
@@ -53,14 +53,14 @@ const page = z.object({
 });
 
 async function statusOf(query: string) {
-  const { body } = await ask(`/v1/intents/status?${query}`, { url: quick.url });
+  const { body } = await request(`/v1/intents/status?${query}`, { url: quick.url });
   return page.parse(body).results;
 }
 
 /** A v1 quote whose token is swapped after its arrival, funded by a job; a new one where it expired before. */
 async function swappedTransfer(): Promise<{ quote: z.infer<typeof quoteSchema>; jobUuid: string }> {
   const { url } = quick;
-  const quote = quoteSchema.parse((await ask('/v1/quotes', { url, body: quoteRequest })).body);
+  const quote = quoteSchema.parse((await request('/v1/quotes', { url, body: quoteRequest })).body);
   const signed = await signErc3009({
     key: KEY,
     chainId: 8453,
@@ -68,7 +68,7 @@ async function swappedTransfer(): Promise<{ quote: z.infer<typeof quoteSchema>; 
     to: SPENDER,
     value: BigInt(AMOUNT),
   });
-  const submitted = await ask('/v1/gasless/submit/erc-3009', {
+  const submitted = await request('/v1/gasless/submit/erc-3009', {
     url,
     body: { quoteId: quote.id, ...signed },
   });
@@ -79,7 +79,7 @@ async function swappedTransfer(): Promise<{ quote: z.infer<typeof quoteSchema>; 
 }
 
 async function newVault({ url } = sandbox) {
-  const { body } = await ask('/v1/deposit-gateway/deposit-addresses', {
+  const { body } = await request('/v1/deposit-gateway/deposit-addresses', {
     url,
     body: {
       sourceChainId: 8453,
@@ -146,7 +146,7 @@ describe('a vault that is funded as a deposit address', () => {
   test('is on wallet pages, with the status of its intent', async () => {
     const { vaultAddress, funded } = await eventually('it is funded in its time', async () => {
       const address = await newVault(quick);
-      const answer = await ask('/fund', {
+      const answer = await request('/fund', {
         url: quick.controlUrl,
         body: { vaultAddress: address, chainId: 8453, depositAddress: true },
       });
@@ -166,12 +166,12 @@ describe('a vault that is funded as a deposit address', () => {
 });
 
 describe('an error', () => {
-  const quotes = (body: object) => ask('/v1/quotes', { body });
+  const quotes = (body: object) => request('/v1/quotes', { body });
 
   test('of a market without solvers is 502 solver-error, for quotes and for vaults', async () => {
     sandbox.setMarket({ solvers: 0 });
     expect(await quotes(quoteRequest)).toMatchObject({ status: 502, body: { code: 'solver-error' } });
-    const vault = await ask('/v1/deposit-gateway/deposit-addresses', {
+    const vault = await request('/v1/deposit-gateway/deposit-addresses', {
       body: {
         sourceChainId: 8453,
         destinationChainId: 1,
@@ -192,20 +192,20 @@ describe('an error', () => {
       legacyCode: '1001',
       requestId: expect.stringMatching(/-/),
     });
-    expect((await ask('/v1/intents/nothing')).body).not.toHaveProperty('legacyCode');
+    expect((await request('/v1/intents/nothing')).body).not.toHaveProperty('legacyCode');
   });
 
   test('at the deposit vaults has a short number as requestId', async () => {
-    const { body } = await ask('/v1/deposit-gateway/status');
+    const { body } = await request('/v1/deposit-gateway/status');
     expect(body).toMatchObject({ requestId: expect.stringMatching(/^\d{1,5}$/) });
   });
 
   test('with a key on a path that no endpoint begins with is the gateway’s 403', async () => {
-    expect(await ask('/v1/nothing-here')).toEqual({
+    expect(await request('/v1/nothing-here')).toEqual({
       status: 403,
       body: { Message: 'User is not authorized to access this resource' },
     });
-    expect(await ask('/v1/intents/nothing')).toMatchObject({
+    expect(await request('/v1/intents/nothing')).toMatchObject({
       status: 404,
       body: { code: 'endpoint-not-found' },
     });
@@ -223,31 +223,31 @@ describe('a signed authorization', () => {
       '/deposit-gateway/v1/gasless/transferWithAuthorization',
       '/v1/deposit-gateway/submit/erc-3009',
     ]) {
-      const refused = await ask(path, { body: wrong, key: null });
+      const refused = await request(path, { body: wrong, key: null });
       expect([refused.status, JSON.stringify(refused.body)]).toEqual([400, expect.stringContaining(field)]);
     }
     const { id } = quoteSchema.parse((await quotes()).body);
     const { chainId: _, signature, ...authorization } = wrong as Record<string, unknown>;
-    const atV1 = await ask('/v1/gasless/submit/erc-3009', {
+    const atV1 = await request('/v1/gasless/submit/erc-3009', {
       body: { quoteId: id, authorization, signature },
     });
     expect(atV1).toMatchObject({ status: 400, body: { errors: [{ field: `authorization.${field}` }] } });
   });
 
-  const quotes = () => ask('/v1/quotes', { body: quoteRequest });
+  const quotes = () => request('/v1/quotes', { body: quoteRequest });
 
   test('is recognised at the endpoint that took it, and at no other', async () => {
     const body = await vaultPayload(await newVault());
-    const first = await ask('/v1/deposit-gateway/submit/erc-3009', { body, key: null });
+    const first = await request('/v1/deposit-gateway/submit/erc-3009', { body, key: null });
     expect(first.status).toBe(202);
-    expect((await ask('/v1/deposit-gateway/submit/erc-3009', { body, key: null })).status).toBe(200);
-    const other = await ask('/deposit-gateway/v1/gasless/transferWithAuthorization', { body, key: null });
+    expect((await request('/v1/deposit-gateway/submit/erc-3009', { body, key: null })).status).toBe(200);
+    const other = await request('/deposit-gateway/v1/gasless/transferWithAuthorization', { body, key: null });
     expect(other).toMatchObject({ status: 409, body: { code: 'signature-already-bound' } });
   });
 });
 
 test('an open quote to a chain that is not EVM passes over another one', async () => {
-  const { body } = await ask('/api/v3/quotes/exactIn', {
+  const { body } = await request('/api/v3/quotes/exactIn', {
     url: sandbox.quotesUrl,
     body: {
       dAppID: 'tests',

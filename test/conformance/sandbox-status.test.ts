@@ -32,14 +32,14 @@ async function fetchStatus(query: Record<string, string> | string): Promise<Resp
   return fetch(`${sandbox.url}/v1/intents/status?${search}`, { headers: { 'x-api-key': sandbox.apiKey } });
 }
 
-async function ask(query: Record<string, string> | string): Promise<Body> {
+async function request(query: Record<string, string> | string): Promise<Body> {
   const response = await fetchStatus(query);
   expect(response.status).toBe(200);
   return bodySchema.parse(await response.json());
 }
 
 /** Expects a refusal as a Problem and returns its field errors. */
-async function askWrongly(
+async function requestWrongly(
   query: Record<string, string> | string,
 ): Promise<{ field: string; detail: string }[]> {
   const response = await fetchStatus(query);
@@ -73,13 +73,13 @@ const evmWallet = () => wallet(/^0x/);
 async function allPages(query: Record<string, string>): Promise<Body[]> {
   const pages: Body[] = [];
   for (let cursor: string | null | undefined; cursor !== null; cursor = pages.at(-1)?.nextCursor ?? null) {
-    pages.push(await ask(cursor === undefined ? query : { ...query, cursor }));
+    pages.push(await request(cursor === undefined ? query : { ...query, cursor }));
   }
   return pages;
 }
 
 async function settledIntent() {
-  const { results } = await ask({ wallet: evmWallet(), status: 'settled', limit: '1' });
+  const { results } = await request({ wallet: evmWallet(), status: 'settled', limit: '1' });
   const intent = results[0];
   if (intent === undefined) throw new Error('no settled intent');
   return intent;
@@ -89,7 +89,7 @@ describe('exact filters', () => {
   test('an intent hash is found in upper case too', async () => {
     const intent = await settledIntent();
     const digits = String(intent.id).slice('intent:0x'.length);
-    expect((await ask({ intentHash: `0x${digits.toUpperCase()}` })).results).toEqual([intent]);
+    expect((await request({ intentHash: `0x${digits.toUpperCase()}` })).results).toEqual([intent]);
   });
 
   test('a settled intent carries both transactions and its fulfilled step', async () => {
@@ -127,7 +127,7 @@ describe('exact filters', () => {
   });
 
   test('a published gasless job names its quote and its intent', async () => {
-    const jobs = await Promise.all(sandbox.subjects().gaslessJobs.map((jobId) => ask({ jobId })));
+    const jobs = await Promise.all(sandbox.subjects().gaslessJobs.map((jobId) => request({ jobId })));
     const published = jobs.flatMap(({ results }) => results).find(({ status }) => status === 'published');
     const intentHashes = [expect.stringMatching(/^0x[0-9a-f]{64}$/)];
     expect(published).toEqual({
@@ -166,14 +166,14 @@ describe('wallet pages', () => {
     const count = (await allPages(query)).flatMap((page) => page.results).length;
     expect(count).toBeGreaterThan(0);
     expect(count).toBeLessThanOrEqual(50);
-    expect((await ask({ ...query, limit: String(count) })).nextCursor).toBeNull();
+    expect((await request({ ...query, limit: String(count) })).nextCursor).toBeNull();
   });
 
   test('an EVM wallet is found in any case', async () => {
     const address = evmWallet();
-    const page = await ask({ wallet: address });
-    expect(await ask({ wallet: address.toLowerCase() })).toEqual(page);
-    expect((await ask({ wallet: `0x${address.slice(2).toUpperCase()}` })).results).toEqual(page.results);
+    const page = await request({ wallet: address });
+    expect(await request({ wallet: address.toLowerCase() })).toEqual(page);
+    expect((await request({ wallet: `0x${address.slice(2).toUpperCase()}` })).results).toEqual(page.results);
   });
 
   test.each([
@@ -181,12 +181,12 @@ describe('wallet pages', () => {
     ['Tron', /^T/],
   ])('a %s wallet is found exactly as it is written', async (_name, pattern) => {
     const address = wallet(pattern);
-    expect((await ask({ wallet: address })).results.length).toBeGreaterThan(0);
-    expect((await ask({ wallet: address.toLowerCase() })).results).toEqual([]);
+    expect((await request({ wallet: address })).results.length).toBeGreaterThan(0);
+    expect((await request({ wallet: address.toLowerCase() })).results).toEqual([]);
   });
 
   test('a wallet that was never seen has an empty page', async () => {
-    expect(await ask({ wallet: 'nobody' })).toEqual({ results: [], nextCursor: null });
+    expect(await request({ wallet: 'nobody' })).toEqual({ results: [], nextCursor: null });
   });
 
   test('status narrows a wallet to the results that have it', async () => {
@@ -202,24 +202,24 @@ describe('wallet pages', () => {
 
 describe('refusals', () => {
   test.each(EXACT_FILTERS.slice(0, 3))('an empty %s is no filter', async (filter) => {
-    const [error] = await askWrongly({ [filter]: '' });
+    const [error] = await requestWrongly({ [filter]: '' });
     expect(error?.detail).toContain('paging controls alone are not a filter');
   });
 
   test('an unknown query parameter is refused by name', async () => {
-    expect(await askWrongly({ wallet: evmWallet(), walet: 'x' })).toMatchObject([{ field: 'walet' }]);
+    expect(await requestWrongly({ wallet: evmWallet(), walet: 'x' })).toMatchObject([{ field: 'walet' }]);
   });
 
   test('a filter given twice is refused', async () => {
-    expect(await askWrongly('wallet=a&wallet=b')).toMatchObject([{ field: 'wallet' }]);
+    expect(await requestWrongly('wallet=a&wallet=b')).toMatchObject([{ field: 'wallet' }]);
   });
 
   test('two exact filters are refused together', async () => {
-    await askWrongly({ intentHash: UNKNOWN_HASH, quoteId: UNKNOWN_UUID });
+    await requestWrongly({ intentHash: UNKNOWN_HASH, quoteId: UNKNOWN_UUID });
   });
 
   test.each(EXACT_FILTERS)('%s is refused together with wallet', async (filter) => {
-    await askWrongly({ wallet: evmWallet(), [filter]: UNKNOWN_UUID });
+    await requestWrongly({ wallet: evmWallet(), [filter]: UNKNOWN_UUID });
   });
 
   test.each([
@@ -229,20 +229,20 @@ describe('refusals', () => {
     Buffer.from('{}').toString('base64url'),
     Buffer.from('{"before":"1"}').toString('base64url'),
   ])('a cursor that was never given ("%s") is refused', async (cursor) => {
-    expect(await askWrongly({ wallet: evmWallet(), cursor })).toMatchObject([{ field: 'cursor' }]);
+    expect(await requestWrongly({ wallet: evmWallet(), cursor })).toMatchObject([{ field: 'cursor' }]);
   });
 
   test('a cursor is refused for another wallet and for another status', async () => {
-    const { nextCursor } = await ask({ wallet: evmWallet(), limit: '1' });
+    const { nextCursor } = await request({ wallet: evmWallet(), limit: '1' });
     const cursor = String(nextCursor);
-    expect(await askWrongly({ wallet: wallet(/^T/), cursor })).toMatchObject([{ field: 'cursor' }]);
-    expect(await askWrongly({ wallet: evmWallet(), status: 'settled', cursor })).toMatchObject([
+    expect(await requestWrongly({ wallet: wallet(/^T/), cursor })).toMatchObject([{ field: 'cursor' }]);
+    expect(await requestWrongly({ wallet: evmWallet(), status: 'settled', cursor })).toMatchObject([
       { field: 'cursor' },
     ]);
   });
 
   test('every wrong field is named at once', async () => {
-    const errors = await askWrongly({ quoteId: 'x', limit: '0', bogus: '1' });
+    const errors = await requestWrongly({ quoteId: 'x', limit: '0', bogus: '1' });
     expect(errors.map(({ field }) => field).sort()).toEqual(['bogus', 'limit', 'quoteId']);
   });
 });

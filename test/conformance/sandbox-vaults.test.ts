@@ -193,9 +193,9 @@ describe('a vault', () => {
     });
     expect(answer).toMatchObject({ intentHash });
     expect((await fund(vaultAddress)).status).toBe(409);
-    const look = () => get(`/v1/deposit-gateway/${vaultAddress}?sourceChainId=8453`, quick);
+    const fetchVault = () => get(`/v1/deposit-gateway/${vaultAddress}?sourceChainId=8453`, quick);
     await vi.waitFor(
-      async () => expect(await look()).toMatchObject({ state: 'PUBLISHED', intentHash }),
+      async () => expect(await fetchVault()).toMatchObject({ state: 'PUBLISHED', intentHash }),
       170_000,
     );
   });
@@ -203,8 +203,11 @@ describe('a vault', () => {
   test('without funding expires, and can then not be funded', async () => {
     const fast = await start({ timeScale: 1_000 });
     const { vaultAddress } = await createVault(fast);
-    const look = () => get(`/v1/deposit-gateway/${vaultAddress}?sourceChainId=8453`, fast);
-    await vi.waitFor(async () => expect(await look()).toMatchObject({ state: 'EXPIRED_UNFUNDED' }), 170_000);
+    const fetchVault = () => get(`/v1/deposit-gateway/${vaultAddress}?sourceChainId=8453`, fast);
+    await vi.waitFor(
+      async () => expect(await fetchVault()).toMatchObject({ state: 'EXPIRED_UNFUNDED' }),
+      170_000,
+    );
     const payload = await erc3009({ vault: vaultAddress, signer: newOwner() });
     await expectRefusal(await post(ERC3009, payload, fast), 410, 'quote-expired');
     await fast.close();

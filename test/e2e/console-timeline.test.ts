@@ -42,7 +42,7 @@ async function desk({ later, started }: ReturnType<typeof opening>): Promise<str
     const record = { id: INTENT, type: 'intent', status: 'pending', step: sequence };
     const {
       commit: _,
-      reported: _told,
+      reported: _reported,
       ...snapshot
     } = snapshotOf(Date.now())('pending', { sequence, record });
     const data = {

@@ -27,7 +27,7 @@ beforeAll(async () => {
     closers.push(() => hook.close());
   }
   stage = await apiStage(hooks, { later: (close) => void closers.push(close) });
-  for (const intent of [hashOf(1), hashOf(2)]) stage.say(intent, 'pending');
+  for (const intent of [hashOf(1), hashOf(2)]) stage.setStatus(intent, 'pending');
   browser = await startBrowser();
   closers.push(() => browser.close());
 });
@@ -69,7 +69,7 @@ test.skipIf(CHROMIUM.skip)(
     const state = page.locator('.subject-state .pill').first();
     await page.getByRole('heading', { name: 'Timeline' }).waitFor();
     expect(await state.innerText()).toBe('pending');
-    stage.say(hashOf(1), 'filled');
+    stage.setStatus(hashOf(1), 'filled');
     await page.locator('.subject-state').getByText('filled').waitFor();
     await page.getByText('intent.filled', { exact: true }).waitFor();
     await page.getByText('given up').nth(1).waitFor();
@@ -97,7 +97,7 @@ test.skipIf(CHROMIUM.skip)(
     await isAnswered;
     await pressByKeyboard(page, 'Pause backend');
     await page.getByRole('button', { name: 'Resume backend' }).waitFor();
-    stage.say(hashOf(2), 'filled');
+    stage.setStatus(hashOf(2), 'filled');
     const card = page.getByRole('listitem', { name: 'backend' });
     await card.getByText('paused', { exact: true }).waitFor();
     await expectAccessible(page);

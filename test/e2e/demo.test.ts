@@ -10,7 +10,7 @@ function count(demo: Program, name: string): number {
 test('the demo ends by itself with a summary that adds up', async ({ onTestFinished }) => {
   const stage = new Stage(onTestFinished);
   const demo = await stage.intentwatch(['demo', '--for', '6'], { TMPDIR: await stage.folder() });
-  expect(await demo.ending(), demo.said()).toEqual({ code: 0, signal: null });
+  expect(await demo.ending(), demo.output()).toEqual({ code: 0, signal: null });
   expect(demo.stdout.at(-1)).toBe('It all adds up.');
   const made = count(demo, 'transitions made');
   const events = count(demo, 'events');

@@ -10,14 +10,14 @@ const { later, started } = opening();
 
 test('the first sight of a named intent is reported also when a page, to which it is history, is committed meanwhile', async () => {
   const pageCommitted = Promise.withResolvers<void>();
-  const lookedUp = Promise.withResolvers<void>();
+  const requested = Promise.withResolvers<void>();
   const listening = Promise.withResolvers<void>();
   const longAgo = Math.floor(Date.now() / 1_000) - 3_600;
   const upstream = await started(
     new ScriptedUpstream(async ({ query }) => {
       // Both requests are under way before either is answered; the page is stored first.
-      if (query.intentHash === undefined) await Promise.all([lookedUp.promise, listening.promise]);
-      lookedUp.resolve();
+      if (query.intentHash === undefined) await Promise.all([requested.promise, listening.promise]);
+      requested.resolve();
       if (query.intentHash !== undefined) await pageCommitted.promise;
       return { records: [intentRecord(HASH, 'pending', longAgo)] };
     }),
@@ -31,12 +31,12 @@ test('the first sight of a named intent is reported also when a page, to which i
     subscriptions: [{ name: 's', wallets: [WALLET], intents: [HASH], receivers: ['hook'] }],
   });
   later(() => daemon.close());
-  const pageTaken = signalled<{ outcome: string }>(
+  const pageIngested = signalled<{ outcome: string }>(
     (take) => signals.on('record.decided', take),
     ({ outcome }) => outcome === 'history',
   );
   listening.resolve();
-  await pageTaken;
+  await pageIngested;
   pageCommitted.resolve();
   const [event] = await hook.until((events) => events.length > 0);
   expect(event).toMatchObject({ type: 'intent.pending', data: { sequence: 1, subscriptions: ['s'] } });

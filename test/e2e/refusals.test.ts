@@ -8,8 +8,8 @@ const BROKEN = join(import.meta.dirname, '../fixtures/config/broken/many-problem
 test('a bad config ends with exit code 78 and every problem on stderr', async ({ onTestFinished }) => {
   const daemon = await new Stage(onTestFinished).intentwatch(['start', '--config', `${BROKEN}.yaml`]);
   expect(await daemon.ending()).toEqual({ code: 78, signal: null });
-  const said = daemon.stderr.map((line) => line.slice(line.indexOf('many-problems-at-once.yaml')));
-  expect(`${said.join('\n')}\n`).toBe(await readFile(`${BROKEN}.txt`, 'utf8'));
+  const lines = daemon.stderr.map((line) => line.slice(line.indexOf('many-problems-at-once.yaml')));
+  expect(`${lines.join('\n')}\n`).toBe(await readFile(`${BROKEN}.txt`, 'utf8'));
   expect(daemon.stdout).toEqual([]);
 });
 
@@ -27,18 +27,18 @@ test('a command that does not exist is answered in three lines, with the one tha
 
 test('an error about a read-only dataDir names it and the remedy', async ({ onTestFinished }) => {
   const stage = new Stage(onTestFinished);
-  const taken = join(await stage.folder(), 'a-file');
-  await writeFile(taken, '');
+  const occupied = join(await stage.folder(), 'a-file');
+  await writeFile(occupied, '');
   const file = await stage.config({
     upstreamUrl: 'http://127.0.0.1:1',
-    dataDir: taken,
+    dataDir: occupied,
     receiver: { url: 'http://127.0.0.1:1', secret: `whsec_${'A'.repeat(32)}` },
     subscriptions: [{ name: 'orders', intents: [`0x${'1'.repeat(64)}`], receivers: [RECEIVER_NAME] }],
   });
   const daemon = await stage.intentwatch(['start', '--config', file]);
   expect(await daemon.ending()).toEqual({ code: 1, signal: null });
-  const said = new RegExp(
-    `dataDir ${taken}: found .*EEXIST.*, expected one that this user may .*choose another`,
+  const lines = new RegExp(
+    `dataDir ${occupied}: found .*EEXIST.*, expected one that this user may .*choose another`,
   );
-  expect(daemon.stderr.join('\n')).toMatch(said);
+  expect(daemon.stderr.join('\n')).toMatch(lines);
 });

@@ -68,7 +68,7 @@ async function run({ base, work }: { base: string; work: string }, stage: Stage)
   const touch = await stage.command(containerCommand(image, ['touch', '/opt/intentwatch/here']));
   if ((await touch.ending()).code === 0) throw new Error('the root folder is not read-only');
   const check = await stage.command(command(['check']));
-  process.stdout.write(`check: ${(await check.ending()).code} ${check.said()}\n`);
+  process.stdout.write(`check: ${(await check.ending()).code} ${check.output()}\n`);
 
   const daemon = await stage.command(command(['start', '--config', '/etc/intentwatch/intentwatch.yaml']));
   await daemon.line(/"msg":"daemon.started"/);

@@ -21,7 +21,7 @@ const address = (index: number): string => `0x${String(index + 1).padStart(40, '
 const jobId = (index: number): string => `job-${String(index + 1).padStart(4, '0')}x`;
 
 /** The nth case of an endpoint: what is subscribed to, and what names the case in a request and in events. */
-type Asked = {
+type ScriptedRequest = {
   subscription: (count: number) => object;
   /** The subject of the correct answer. */
   id: (index: number) => string;
@@ -35,7 +35,7 @@ const queryOf = ({ url }: SeenRequest, name: string): string | null =>
   new URL(url, 'http://upstream').searchParams.get(name);
 const lastSegment = ({ url }: SeenRequest): string => url.split('?')[0]?.split('/').at(-1) ?? '';
 
-const ASKED: Record<Polled, Asked> = {
+const ASKED: Record<Polled, ScriptedRequest> = {
   status: {
     subscription: (count) => ({ intents: numbers(count).map((index) => hashOf(index + 1)) }),
     id: (index) => hashOf(index + 1),
@@ -114,7 +114,7 @@ async function becomes(endpoint: Polled): Promise<{ outcomes: Record<string, str
     return { status: 200, body: { results: hash === null ? [] : [unknown], nextCursor: null } };
   });
   later(() => server.close());
-  const asked = (name: string): number => server.seen.filter((request) => named(request) === name).length;
+  const requests = (name: string): number => server.seen.filter((request) => named(request) === name).length;
   const hook = await started(new TestReceiver());
   const failed = new Map<string, string>();
   const skipped = new Map<string, Set<string>>();
@@ -160,7 +160,7 @@ async function becomes(endpoint: Polled): Promise<{ outcomes: Record<string, str
     // A page without transfers is the whole answer for a wallet without transfers; it was read by the time of the next
     // request.
     const isEmptyPage = endpoint === 'wallet page' && EMPTY_PAGE === nameOf(cases[index]);
-    if (isEmptyPage) return asked(address(index)) > 1 ? 'no transfers' : null;
+    if (isEmptyPage) return requests(address(index)) > 1 ? 'no transfers' : null;
     if (endpoint === 'wallet page' && parts === 'the record') return 'the record is skipped';
     const code = failed.get(polled);
     return code === undefined ? null : `${code} answer`;

@@ -43,18 +43,18 @@ async function serve(host: string, tokens: Tokens): Promise<number> {
 }
 
 /** Requests the document; sends headers that a browser's fetch would not allow. */
-async function ask(
+async function send(
   port: number,
   headers: Record<string, string>,
   method = 'GET',
   path = '/openapi.json',
 ): Promise<{ status: number; body: string }> {
   return new Promise((resolve, reject) => {
-    const asked = request({ host: '127.0.0.1', port, path: `/api/v1${path}`, method, headers }, (answer) => {
+    const sent = request({ host: '127.0.0.1', port, path: `/api/v1${path}`, method, headers }, (answer) => {
       void text(answer).then((body) => resolve({ status: answer.statusCode ?? 0, body }));
     });
-    asked.once('error', reject);
-    asked.end();
+    sent.once('error', reject);
+    sent.end();
   });
 }
 
@@ -73,7 +73,7 @@ describe('without a token, on a loopback address', () => {
     ],
   ])('a request for %s is answered', async (_, headersOf) => {
     const port = await serve('127.0.0.1', NONE);
-    expect((await ask(port, headersOf(port))).status).toBe(200);
+    expect((await send(port, headersOf(port))).status).toBe(200);
   });
 
   test.each([
@@ -100,28 +100,28 @@ describe('without a token, on a loopback address', () => {
     ],
   ])('a request for or of %s is refused', async (_, headersOf) => {
     const port = await serve('127.0.0.1', NONE);
-    expect((await ask(port, headersOf(port))).status).toBe(403);
-    const acting = await ask(port, headersOf(port), 'POST', '/receivers/backend/pause');
+    expect((await send(port, headersOf(port))).status).toBe(403);
+    const acting = await send(port, headersOf(port), 'POST', '/receivers/backend/pause');
     expect(acting.status).toBe(403);
   });
 
   test('routes that need the daemon are 503 until that has started', async () => {
     const port = await serve('127.0.0.1', NONE);
-    const { status, body } = await ask(port, { host: `127.0.0.1:${port}` }, 'GET', '/receivers');
+    const { status, body } = await send(port, { host: `127.0.0.1:${port}` }, 'GET', '/receivers');
     expect([status, body.includes('has not started')]).toEqual([503, true]);
   });
 });
 
 test('without a token, where others can reach it, there is no API', async () => {
   const port = await serve('0.0.0.0', NONE);
-  expect((await ask(port, { host: `127.0.0.1:${port}` })).status).toBe(404);
+  expect((await send(port, { host: `127.0.0.1:${port}` })).status).toBe(404);
 });
 
 test('with a token, loopback or not, a request needs it', async () => {
   const port = await serve('127.0.0.1', { ...NONE, read: new Secret('a-token-that-only-reads') });
-  expect((await ask(port, { host: `127.0.0.1:${port}` })).status).toBe(401);
+  expect((await send(port, { host: `127.0.0.1:${port}` })).status).toBe(401);
   const authorization = 'Bearer a-token-that-only-reads';
-  expect((await ask(port, { host: 'watch.example.com', authorization })).status).toBe(200);
+  expect((await send(port, { host: 'watch.example.com', authorization })).status).toBe(200);
 });
 
 test.each([

@@ -40,8 +40,8 @@ describe('a consumer that follows and disconnects', () => {
     expect([others.status, elsewhere.status]).toEqual([200, 200]);
     socket.destroy();
     await eventually('all places are there again', async () => {
-      const asked = Array.from({ length: PLACES }, () => stage.call({ path: '/events?since=0s&wait=1s' }));
-      const answers = await Promise.all(asked);
+      const requests = Array.from({ length: PLACES }, () => stage.call({ path: '/events?since=0s&wait=1s' }));
+      const answers = await Promise.all(requests);
       return answers.every(({ status }) => status === 200) ? answers.length : null;
     });
   });
@@ -52,15 +52,15 @@ describe('a consumer that follows and disconnects', () => {
       headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
       signal: cut.signal,
     });
-    let said = '';
+    let output = '';
     for await (const part of answer.body ?? []) {
-      said += Buffer.from(part).toString();
-      if (said.includes('\n\n')) break;
+      output += Buffer.from(part).toString();
+      if (output.includes('\n\n')) break;
     }
     cut.abort();
-    const id = /^id: (\S+)$/m.exec(said)?.[1];
+    const id = /^id: (\S+)$/m.exec(output)?.[1];
     expect(id).toEqual(expect.any(String));
-    stage.say(hashOf(1), 'filled');
+    stage.setStatus(hashOf(1), 'filled');
     const type = 'intent.filled';
     await answered(stage, { path: `/events?type=${type}&since=1h` }, ({ events }) =>
       JSON.stringify(events).includes(type),
@@ -74,7 +74,7 @@ describe('a pattern of many stars', () => {
   const longest = `${'*'.repeat(127)}x`;
 
   test.each([`${'*'.repeat(99)}x`, longest])('holds up no query: %s', async (pattern) => {
-    stage.say(hashOf(1), 'filled');
+    stage.setStatus(hashOf(1), 'filled');
     await answered(stage, { path: '/events?since=1h' }, ({ events }) =>
       JSON.stringify(events).includes('filled'),
     );
@@ -91,7 +91,7 @@ describe('a pattern of many stars', () => {
 describe('a place in the log', () => {
   test('stays valid when all entries have been trimmed from the log', async () => {
     const redis = connectRedis({ kind: 'server', url: inject('redisUrl') });
-    stage.say(hashOf(2), 'pending');
+    stage.setStatus(hashOf(2), 'pending');
     await answered(
       stage,
       { path: '/events?type=intent.pending' },
@@ -106,7 +106,7 @@ describe('a place in the log', () => {
 
   test('is none in the future: later events would be skipped', async () => {
     const { next } = (await stage.call({ path: '/events?since=2099-01-01T00:00:00Z' })).body;
-    stage.say(hashOf(2), 'settled');
+    stage.setStatus(hashOf(2), 'settled');
     const type = 'intent.settled';
     await answered(stage, { path: `/events?type=${type}` }, ({ events }) =>
       JSON.stringify(events).includes(type),
@@ -124,7 +124,7 @@ describe('ids', () => {
       subject: `intent:${hash}`,
     });
     expect((await stage.call({ path: `/subjects/intent:${odd}` })).body.subject).toBe(`intent:${hash}`);
-    stage.say(hash, 'filled');
+    stage.setStatus(hash, 'filled');
     await answered(stage, { path: `/events?subject=intent:${hash}` }, ({ events }) =>
       JSON.stringify(events).includes('intent.filled'),
     );
@@ -198,30 +198,30 @@ describe('a request', () => {
 
   test('uses up no idempotency keys with a token that consumes', async () => {
     const redis = connectRedis({ kind: 'server', url: inject('redisUrl') });
-    const kept = async () => redis.zcard(new Keys(stage.config.prefix).answers);
-    const before = await kept();
+    const stored = async () => redis.zcard(new Keys(stage.config.prefix).answers);
+    const before = await stored();
     const { next } = (await stage.call({ path: '/events' })).body;
-    const asked = { method: 'POST', path: '/consumers/ledger/ack', token: CONSUME_TOKEN };
+    const requests = { method: 'POST', path: '/consumers/ledger/ack', token: CONSUME_TOKEN };
     for (const key of ['one', 'two', 'three']) {
-      const call = { ...asked, body: { cursor: next }, headers: { 'idempotency-key': key } };
+      const call = { ...requests, body: { cursor: next }, headers: { 'idempotency-key': key } };
       expect((await stage.call(call)).status).toBe(200);
     }
-    expect(await kept()).toBe(before);
+    expect(await stored()).toBe(before);
     await disconnect(redis);
   });
 
   test('counts as under way for as long as it may take', async () => {
     const redis = connectRedis({ kind: 'server', url: inject('redisUrl') });
-    const asked = Promise.withResolvers<void>();
+    const requests = Promise.withResolvers<void>();
     const answer = Promise.withResolvers<number>();
     hooks.backend.answer = ({ event }) => {
       if (event.type !== 'intentwatch.test') return 204;
-      asked.resolve();
+      requests.resolve();
       return answer.promise;
     };
     const headers = { 'idempotency-key': 'slow-test' };
     const tested = stage.call({ method: 'POST', path: '/receivers/backend/test', headers });
-    await asked.promise;
+    await requests.promise;
     const key = createHash('sha256').update('slow-test').digest('hex');
     // A receiver may take 60 s to answer.
     expect(await redis.pttl(new Keys(stage.config.prefix).answer(key))).toBeGreaterThan(65_000);
@@ -231,28 +231,28 @@ describe('a request', () => {
   });
 
   test('is done once under one key, also where the first time ended in a crash', async () => {
-    const asked = {
+    const requests = {
       method: 'POST',
       path: '/receivers/backend/resend',
       body: { since: '2026-01-01T00:00:00Z' },
       headers: { 'idempotency-key': 'resend-after-crash' },
     };
-    const first = await stage.call(asked);
+    const first = await stage.call(requests);
     expect(first.status).toBe(202);
     // The state after a crash, once the request no longer counts as under way: the effects, and no answer.
     const redis = connectRedis({ kind: 'server', url: inject('redisUrl') });
     const key = createHash('sha256').update('resend-after-crash').digest('hex');
     await redis.del(new Keys(stage.config.prefix).answer(key));
     await disconnect(redis);
-    const again = await stage.call(asked);
+    const again = await stage.call(requests);
     expect(again.body).toEqual(first.body);
   });
 
   test('of a time before all events sends none', async () => {
     const body = { since: '1950-01-01T00:00:00Z', until: '1960-01-01T00:00:00Z' };
-    const asked = await stage.call({ method: 'POST', path: '/receivers/backend/resend', body });
-    expect(asked.status).toBe(202);
-    const replay = await stage.call({ path: `/replays/${asked.body.replay}` });
+    const requests = await stage.call({ method: 'POST', path: '/receivers/backend/resend', body });
+    expect(requests.status).toBe(202);
+    const replay = await stage.call({ path: `/replays/${requests.body.replay}` });
     expect([replay.status, replay.body]).toEqual([200, expect.objectContaining({ opened: 0, dead: 0 })]);
   });
 });

@@ -32,9 +32,9 @@ async function desk() {
 describe('a transfer', () => {
   test('is found by its metadata, and its timeline shows each receiver, each event and each answer', async () => {
     const { hooks, stage } = await desk();
-    stage.say(hashOf(1), 'pending');
+    stage.setStatus(hashOf(1), 'pending');
     await hooks.backend.until((came) => came.length === 1);
-    stage.say(hashOf(1), 'filled');
+    stage.setStatus(hashOf(1), 'filled');
     await hooks.backend.until((came) => came.length === 2);
     await answered(
       stage,
@@ -84,7 +84,7 @@ describe('a transfer', () => {
 
   test('that was not delivered is sent again, and the timeline and the list show it', async () => {
     const { hooks, stage, mend } = await desk();
-    stage.say(hashOf(1), 'pending');
+    stage.setStatus(hashOf(1), 'pending');
     await answered(
       stage,
       { path: '/undelivered?state=dead' },
@@ -113,9 +113,9 @@ describe('a transfer', () => {
 
 test('a resend counts the events of a subject that have expired from the log', async () => {
   const { hooks, stage } = await desk();
-  stage.say(hashOf(1), 'pending');
+  stage.setStatus(hashOf(1), 'pending');
   await hooks.backend.until((came) => came.length === 1);
-  stage.say(hashOf(1), 'filled');
+  stage.setStatus(hashOf(1), 'filled');
   await hooks.backend.until((came) => came.length === 2);
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
@@ -130,7 +130,7 @@ describe('a receiver that is paused', () => {
     const { hooks, stage } = await desk();
     const paused = await stage.call({ method: 'POST', path: '/receivers/backend/pause' });
     expect(paused.body).toMatchObject({ state: 'paused', pausedAt: expect.any(String) });
-    stage.say(hashOf(1), 'pending');
+    stage.setStatus(hashOf(1), 'pending');
     // The other one shows that the relay has passed it.
     await hooks.broken.until((came) => came.length === 1);
     await hooks.operator.until((came) => came.some(({ event }) => event.type === 'receiver.paused'));
@@ -156,7 +156,7 @@ describe('a receiver that is paused', () => {
 
 test('the document that is served is OpenAPI, and a client made from it tracks a transfer and reads its timeline', async () => {
   const { hooks, stage } = await desk();
-  stage.say(hashOf(1), 'pending');
+  stage.setStatus(hashOf(1), 'pending');
   await hooks.backend.until((came) => came.length === 1);
   const { body } = await stage.call({ path: '/openapi.json' });
   const { errors, client } = await validator(body, { url: stage.url, token: ADMIN_TOKEN });
@@ -166,7 +166,7 @@ test('the document that is served is OpenAPI, and a client made from it tracks a
   const wish = { kind: 'intent', id: hashOf(3), metadata: { order: '7' }, receivers: ['backend'] };
   const tracked = `intent:${hashOf(3)}`;
   expect(await client('trackSubject', {}, wish)).toEqual({ subject: tracked, created: true });
-  stage.say(hashOf(3), 'filled');
+  stage.setStatus(hashOf(3), 'filled');
   await hooks.backend.until((came) => came.length === 2);
   expect(await client('readSubject', { subject: tracked })).toMatchObject({
     subject: tracked,

@@ -106,7 +106,7 @@ test('a pull that waits is answered when an event comes, and with none when its 
     subject: `intent:${hashOf(5)}`,
     sequence: 1,
     atMs: await redisTimeMs(redis),
-    root: ROOT,
+    key: ROOT,
   };
   await appendEvents(redis, keys, [made]);
   expect(idsOf(await waiting)).toEqual([madeEventId(made)]);

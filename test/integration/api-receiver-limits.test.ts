@@ -210,7 +210,7 @@ test('through a listed proxy the rules of the proxy decide which address is call
   expect(await call(daemon.url, 'POST', '/receivers/made/test')).toMatchObject({
     body: { outcome: 'delivered' },
   });
-  expect(proxy.asked.map(({ target }) => target)).toEqual([new URL(url).host]);
+  expect(proxy.requests.map(({ target }) => target)).toEqual([new URL(url).host]);
 });
 
 test('no redirect is followed', async () => {

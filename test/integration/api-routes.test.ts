@@ -221,9 +221,9 @@ beforeAll(async () => {
   closers.push(async () => postgres?.close());
   const more = postgres === null ? {} : { books: { url: postgres.url } };
   stage = await apiStage(hooks, { later: (close) => void closers.push(close), more });
-  stage.say(hashOf(1), 'pending');
+  stage.setStatus(hashOf(1), 'pending');
   await hooks.backend.until((came) => came.some(({ event }) => event.type === 'intent.pending'));
-  stage.say(hashOf(1), 'filled');
+  stage.setStatus(hashOf(1), 'filled');
   const came = await hooks.backend.until((came) => came.some(({ event }) => event.type === 'intent.filled'));
   event = came.find(({ event }) => event.type === 'intent.filled')?.event.id ?? '';
   await answered(stage, { path: '/undelivered?state=dead' }, ({ undelivered }) =>
@@ -260,7 +260,7 @@ test('the document is made once: that takes as long as hundreds of other request
   const call = readDocument.read({ params: {}, query: {}, body: undefined });
   if (typeof call !== 'function') throw new Error('the request was refused');
   const context: RouteContext = {
-    parts: () => {
+    deps: () => {
       throw new Error('the document needs no daemon');
     },
     findEvent: async () => null,
@@ -360,9 +360,9 @@ describe.each(ROUTES.map((route) => ({ route, name: `${route.method} ${route.pat
   test('is done once with one idempotency key', async () => {
     if (!takesKey(route)) return;
     const headers = { 'idempotency-key': `key-of-${operation}` };
-    const asked = sent();
-    const first = await stage.call({ ...asked, headers });
-    const second = await stage.call({ ...asked, headers });
+    const requests = sent();
+    const first = await stage.call({ ...requests, headers });
+    const second = await stage.call({ ...requests, headers });
     expect(first.status).toBeOneOf(statuses);
     expect(second.status).toBe(first.status);
     expect(second.body).toEqual(first.body);

@@ -1,5 +1,5 @@
 import { expect, inject, test } from 'vitest';
-import { lookAtDeliveries } from '../../src/books/feed.ts';
+import { readDeliveries } from '../../src/books/feed.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { DeliveryStore } from '../../src/store/deliveries.ts';
 import { Keys } from '../../src/store/keys.ts';
@@ -19,12 +19,12 @@ test('checks all due deliveries before a day can be closed, for any number of th
   later(() => books.discard());
   const common = { sequence: 1, status: 'pending', atMs: 1_000, seenMs: 1_000, amount: 1n };
   const many = Array.from({ length: 2_100 }, (_, transfer) => ({ ...common, transfer }));
-  await books.tellTo('backend', ...many);
+  await books.ingestFor('backend', ...many);
   const closesMs = FIRST_MS + DAY_MS;
-  const look = (): Promise<boolean> =>
-    lookAtDeliveries(books.store, { place: books.place, deliveries, nowMs: closesMs, closesMs });
-  expect(await look()).toBe(false);
-  expect(await look()).toBe(true);
+  const isNoted = (): Promise<boolean> =>
+    readDeliveries(books.store, { place: books.place, deliveries, nowMs: closesMs, closesMs });
+  expect(await isNoted()).toBe(false);
+  expect(await isNoted()).toBe(true);
   expect(await books.store.dueDeliveries(closesMs, 10)).toEqual([]);
 });
 
@@ -35,7 +35,7 @@ test('checks undelivered events at the close of the day, however rare the checks
   const books = await BooksStage.open();
   later(() => books.discard());
   const seenMs = DAY_MS - MINUTE_MS;
-  await books.tellTo('backend', {
+  await books.ingestFor('backend', {
     transfer: 1,
     sequence: 1,
     status: 'pending',
@@ -45,9 +45,9 @@ test('checks undelivered events at the close of the day, however rare the checks
   });
   const closesMs = FIRST_MS + DAY_MS + 60 * MINUTE_MS;
   const nowMs = closesMs - 10 * MINUTE_MS;
-  await lookAtDeliveries(books.store, { place: books.place, deliveries, nowMs, closesMs });
+  await readDeliveries(books.store, { place: books.place, deliveries, nowMs, closesMs });
   expect(await books.store.dueDeliveries(closesMs - 1, 10)).toEqual([]);
   expect(await books.store.dueDeliveries(closesMs, 10)).toHaveLength(1);
-  await lookAtDeliveries(books.store, { place: books.place, deliveries, nowMs: closesMs, closesMs });
+  await readDeliveries(books.store, { place: books.place, deliveries, nowMs: closesMs, closesMs });
   expect(await books.store.dueDeliveries(closesMs + MINUTE_MS, 10)).toEqual([]);
 });

@@ -59,20 +59,20 @@ test.each<[string, Reported[], string[]]>([
   ],
 ])('names in %s each exception, and nothing else', async (_, events, expected) => {
   const { books, report } = await stage();
-  await books.tell(...events);
+  await books.ingest(...events);
   expect(kindsOf(await report()).toSorted()).toEqual(expected.toSorted());
 });
 
 test('takes the funding that was verified for no proof of the delivery', async () => {
   const { books, report } = await stage(['42161']);
-  await books.tell(
+  await books.ingest(
     reported(1, 'pending', 1_000),
     checkedEvent(2, 'verified', 2_000, { payment: 'source', txHash: `0x${'a'.repeat(64)}` }),
     reported(3, 'filled', 3_000),
   );
   expect((await report()).transfers[0]?.proof).toBe('not checked');
   expect(kindsOf(await report())).toEqual(['unproven']);
-  await books.tell(
+  await books.ingest(
     checkedEvent(4, 'verified', 4_000, { payment: 'destination', txHash: `0x${'b'.repeat(64)}` }),
   );
   expect((await report()).transfers[0]?.proof).toBe('verified');
@@ -81,7 +81,7 @@ test('takes the funding that was verified for no proof of the delivery', async (
 
 test('does not count a proof of another transaction as a proof of the stated one', async () => {
   const { books, report } = await stage(['42161']);
-  await books.tell(
+  await books.ingest(
     reported(1, 'filled', 1_000),
     checkedEvent(2, 'verified', 2_000, { payment: 'destination', txHash: `0x${'c'.repeat(64)}` }),
   );
@@ -91,7 +91,7 @@ test('does not count a proof of another transaction as a proof of the stated one
 
 test('makes the report of a day in which a record states an impossible time', async () => {
   const { books, report } = await stage();
-  await books.tell(
+  await books.ingest(
     { ...reported(1, 'pending', 1_000), fundedMs: -9e15 },
     { ...reported(2, 'filled', 4_000), more: { upstreamUpdatedAt: -9e12 } },
   );
@@ -102,9 +102,9 @@ test('makes the report of a day in which a record states an impossible time', as
 
 test('names an event that a receiver did not accept, also of a transfer that had ended the day before', async () => {
   const { books, report } = await stage();
-  await books.tell(reported(1, 'filled', 1_000));
+  await books.ingest(reported(1, 'filled', 1_000));
   await books.close(DAY_MS);
-  await books.tellTo('backend', reported(2, 'settled', DAY_MS + 1_000));
+  await books.ingestFor('backend', reported(2, 'settled', DAY_MS + 1_000));
   const next = await report('2026-11-22');
   expect(next.exceptions.map(({ kind, text }) => [kind, text])).toEqual([
     ['undelivered', 'intent.settled was not delivered to backend by then'],
@@ -114,9 +114,9 @@ test('names an event that a receiver did not accept, also of a transfer that had
 
 test('names an event that was seen too late to notify in time, whichever state follows', async () => {
   const { books, report } = await stage();
-  await books.tell(reported(1, 'pending', 1_000));
+  await books.ingest(reported(1, 'pending', 1_000));
   const late = { ...reported(2, 'filled', DAY_MS - 1_000), seenMs: DAY_MS + 7_200_000 };
-  await books.tellTo('backend', late);
+  await books.ingestFor('backend', late);
   await books.close(DAY_MS);
   expect(kindsOf(await report())).toEqual(['undelivered']);
   const done = {
@@ -135,7 +135,7 @@ test('names an event that was seen too late to notify in time, whichever state f
 test('does not change a closed day when another receiver is to be notified of its events later', async () => {
   const { books, report } = await stage();
   const filled = reported(1, 'filled', 1_000);
-  await books.tell(filled);
+  await books.ingest(filled);
   await books.close(DAY_MS);
   const closed = await report();
   const later = {
@@ -149,15 +149,15 @@ test('does not change a closed day when another receiver is to be notified of it
 
 test('names a transfer that is gone after it had ended', async () => {
   const { books, report } = await stage();
-  await books.tell(reported(1, 'filled', 1_000));
+  await books.ingest(reported(1, 'filled', 1_000));
   await books.close(DAY_MS);
-  await books.tell(reported(2, 'unknown', DAY_MS + 1_000));
+  await books.ingest(reported(2, 'unknown', DAY_MS + 1_000));
   expect(kindsOf(await report('2026-11-22'))).toEqual(['gone']);
 });
 
 test('names a delivery without a stated amount', async () => {
   const { books, report } = await stage();
-  await books.tell(reported(1, 'pending', 1_000), { ...reported(2, 'filled', 2_000), amount: null });
+  await books.ingest(reported(1, 'pending', 1_000), { ...reported(2, 'filled', 2_000), amount: null });
   expect((await report()).delivered).toEqual([]);
   expect(kindsOf(await report())).toEqual(['amount-unknown']);
 });
@@ -166,24 +166,24 @@ test('counts a transfer once whose quote has two fees in one token', async () =>
   const { books, report } = await stage();
   const fee = (kind: string, amount: string): object => ({ kind, token: '0x01', amount });
   const promised = { quote: 'quote:1', fees: [fee('gas', '3'), fee('relayer', '4')] };
-  await books.tell(reported(1, 'filled', 1_000, { promised }));
+  await books.ingest(reported(1, 'filled', 1_000, { promised }));
   expect((await report()).fees).toMatchObject([{ count: 1, amount: '7' }]);
 });
 
 test('lists disputed transfers before those under way, so that the text of a mail has them', async () => {
   const { books, report } = await stage();
   for (let transfer = 0; transfer < 60; transfer += 1)
-    await books.tell({ ...reported(1, 'pending', transfer * 1_000), transfer });
+    await books.ingest({ ...reported(1, 'pending', transfer * 1_000), transfer });
   const proof = { payment: 'destination', txHash: `0x${'b'.repeat(64)}`, reason: 'short' };
   const filled = { ...reported(1, 'filled', 2_000), transfer: 99 };
-  await books.tell(filled, { ...filled, sequence: 2, type: 'intent.disputed', more: { proof } });
+  await books.ingest(filled, { ...filled, sequence: 2, type: 'intent.disputed', more: { proof } });
   expect(reportText(await report())).toContain('disputed: intent:0x');
 });
 
 test('has no line in its text that only imitates one of its own', async () => {
   const { books, report } = await stage();
   const status = 'odd\n\nok: the closing is right\u001b[2J';
-  await books.tell(
+  await books.ingest(
     reported(1, status, 1_000, { subject: { kind: 'intent', id: 'intent:0x1\nNo exceptions.' } }),
   );
   const lines = reportText(await report()).split('\n');

@@ -76,19 +76,19 @@ test('takes every event in once when two processes feed the books by turns and a
     await append(reported(transfer, 1, 'pending', transfer * 1_000));
   }
   const feeds = [feed(), feed()];
-  const outcomes = { taken: 0, overtaken: 0 };
+  const outcomes = { ingested: 0, overtaken: 0 };
   for (let round = 0; round < 6; round += 1) {
     const results = await Promise.allSettled(feeds.map((one) => one.round(NOW_MS)));
     for (const [index, result] of results.entries()) {
-      if (result.status === 'fulfilled') outcomes.taken += result.value.taken;
+      if (result.status === 'fulfilled') outcomes.ingested += result.value.ingested;
       else {
         expect(result.reason).toBeInstanceOf(OvertakenError);
         outcomes.overtaken += 1;
-        feeds[index]?.forget();
+        feeds[index]?.reset();
       }
     }
   }
-  expect(outcomes.taken).toBe(300);
+  expect(outcomes.ingested).toBe(300);
   expect(outcomes.overtaken).toBeGreaterThan(0);
   expect(await count('books_events')).toBe(300);
   expect(await count('books_postings')).toBe(300);
@@ -175,7 +175,7 @@ test('goes on from the stored state of a transfer whose snapshot went back with 
   const before = await report('2026-11-23');
   await redis.xdel(keys.events, await events.newest());
   subjects.epoch.noteTruncated();
-  await subjects.epoch.look();
+  await subjects.epoch.check();
   expect((await one.round(NOW_MS)).broke?.kind).toBe('lost');
   await one.round(NOW_MS + 60_000);
   expect(subject).toBe(reportedEvent(filled).data.subject.id);
@@ -212,7 +212,7 @@ async function storeHistory(
     subject,
     asOf: '0',
     token: 'history',
-    claims: [{ root: 's|wallet:0x01', atMs: nowMs, historyBefore: FIRST_MS, served: false }],
+    claims: [{ key: 's|wallet:0x01', atMs: nowMs, historyBefore: FIRST_MS, served: false }],
     snapshot: {
       version: 1,
       sequence: 0,
@@ -387,7 +387,7 @@ test('ingests whole a batch that a failed transaction had ingested in part', asy
   };
   await expect(feed(breaking).round(NOW_MS)).rejects.toThrow('the disk is full');
   expect(await count('books_events')).toBe(0);
-  expect((await feed().round(NOW_MS)).taken).toBe(3);
+  expect((await feed().round(NOW_MS)).ingested).toBe(3);
   expect(await count('books_postings')).toBe(4);
 });
 
@@ -471,6 +471,10 @@ test('closes no day while the clocks do not agree, and ingests new events', asyn
   const { feed, append } = await stage();
   await append(reported(1, 1, 'pending', 1_000));
   const one = feed();
-  expect(await one.round(NOW_MS, { mayClose: false })).toMatchObject({ taken: 1, isAtEnd: true, closed: [] });
+  expect(await one.round(NOW_MS, { mayClose: false })).toMatchObject({
+    ingested: 1,
+    isAtEnd: true,
+    closed: [],
+  });
   expect((await one.round(NOW_MS)).closed).toEqual(['2026-11-21', '2026-11-22']);
 });

@@ -17,7 +17,7 @@ test('serves others while another process locks the file, and goes on when that 
   const other = new DatabaseSync(books.file);
   later(async () => other.close());
   other.exec('BEGIN EXCLUSIVE');
-  const reported = books.tell({
+  const reported = books.ingest({
     transfer: 1,
     sequence: 1,
     status: 'pending',

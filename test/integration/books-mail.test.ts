@@ -24,10 +24,10 @@ async function stage(to = ['treasury@example.com']) {
   later(() => books.discard());
   for (const transfer of [0, 1, 2]) {
     const atMs = transfer * DAY_MS + 1_000;
-    await books.tell({ transfer, sequence: 1, status: 'pending', atMs, seenMs: atMs, amount: 1_000_000n });
+    await books.ingest({ transfer, sequence: 1, status: 'pending', atMs, seenMs: atMs, amount: 1_000_000n });
   }
   const mailbox = await started(new Mailbox());
-  const said: { msg: string; recipient?: number }[] = [];
+  const logged: { msg: string; recipient?: number }[] = [];
   const reportMailer = (reader = books.reader()): DailyReportMailer => {
     const made = new DailyReportMailer({
       database: books.database,
@@ -35,12 +35,12 @@ async function stage(to = ['treasury@example.com']) {
       smtp: { url: new Secret(mailbox.url), from: 'Intentwatch <transfers@example.com>' },
       report: { atMinute: 7 * 60, to },
       zone: 'UTC',
-      log: pino({ base: null }, { write: (line: string) => void said.push(JSON.parse(line)) }),
+      log: pino({ base: null }, { write: (line: string) => void logged.push(JSON.parse(line)) }),
     });
     later(() => made.close());
     return made;
   };
-  return { books, mailbox, reportMailer, said };
+  return { books, mailbox, reportMailer, logged };
 }
 
 test('mails each closed day once, from any process, and makes up for missed mails', async () => {
@@ -89,13 +89,13 @@ describe('of two recipients', () => {
   const isAudit = (address: string): boolean => address.toLowerCase().startsWith('audit@');
 
   test('tries one that was refused for now until it is accepted, alone and by other processes too', async () => {
-    const { books, mailbox, reportMailer, said } = await stage(TO);
+    const { books, mailbox, reportMailer, logged } = await stage(TO);
     await books.close(DAY_MS);
     mailbox.refuse = (address) => (isAudit(address) ? { code: 451, text: 'later' } : null);
     await reportMailer().send(nowMs, books.place);
     await reportMailer().send(nowMs + 130_000, books.place);
     expect(mailbox.recipients).toEqual([['treasury@example.com']]);
-    expect(said.map(({ msg, recipient }) => [msg, recipient])).toEqual([
+    expect(logged.map(({ msg, recipient }) => [msg, recipient])).toEqual([
       ['books.mail_failed', 2],
       ['books.mail_failed', 2],
     ]);
@@ -104,40 +104,40 @@ describe('of two recipients', () => {
     await reportMailer().send(nowMs + 390_000, books.place);
     expect(mailbox.recipients).toEqual([['treasury@example.com'], ['Audit@example.com']]);
     expect(mailbox.mails[1]?.messageId).toBe(mailbox.mails[0]?.messageId);
-    expect(said.at(-1)?.msg).toBe('books.mailed');
+    expect(logged.at(-1)?.msg).toBe('books.mailed');
   });
 
   test('reports one that is refused for good as dead, and tries it no more', async () => {
-    const { books, mailbox, reportMailer, said } = await stage([
+    const { books, mailbox, reportMailer, logged } = await stage([
       'treasury@example.com',
       'Audit@bücher.example',
     ]);
     await books.close(DAY_MS);
-    let asked = 0;
+    let requests = 0;
     mailbox.refuse = (address) => {
       if (!isAudit(address)) return null;
-      asked += 1;
+      requests += 1;
       return { code: 550, text: 'no such user' };
     };
     await reportMailer().send(nowMs, books.place);
     await reportMailer().send(nowMs + 130_000, books.place);
     expect(mailbox.recipients).toEqual([['treasury@example.com']]);
-    expect(asked).toBe(1);
-    expect(said.map(({ msg, recipient }) => [msg, recipient])).toEqual([
+    expect(requests).toBe(1);
+    expect(logged.map(({ msg, recipient }) => [msg, recipient])).toEqual([
       ['books.mail_dead', 2],
       ['books.mailed', undefined],
     ]);
-    expect(JSON.stringify(said)).not.toContain('@');
+    expect(JSON.stringify(logged)).not.toContain('@');
   });
 
   test('gives up one that is refused for now for three days', async () => {
-    const { books, mailbox, reportMailer, said } = await stage(TO);
+    const { books, mailbox, reportMailer, logged } = await stage(TO);
     await books.close(DAY_MS);
     mailbox.refuse = (address) => (isAudit(address) ? { code: 451, text: 'later' } : null);
     await reportMailer().send(nowMs, books.place);
     await reportMailer().send(nowMs + 3 * DAY_MS, books.place);
     await reportMailer().send(nowMs + 3 * DAY_MS + 130_000, books.place);
-    expect(said.map(({ msg }) => msg)).toEqual(['books.mail_failed', 'books.mail_dead', 'books.mailed']);
+    expect(logged.map(({ msg }) => msg)).toEqual(['books.mail_failed', 'books.mail_dead', 'books.mailed']);
     expect(mailbox.recipients).toEqual([['treasury@example.com']]);
   });
 });

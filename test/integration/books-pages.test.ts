@@ -7,11 +7,11 @@ import { opening } from '../support/opening.ts';
 
 const { later } = opening();
 
-type Kept = { isOpen: boolean; bookedMs: number };
+type StoredRow = { isOpen: boolean; bookedMs: number };
 
-async function write(sql: Sql, kept: readonly Kept[]): Promise<void> {
+async function write(sql: Sql, stored: readonly StoredRow[]): Promise<void> {
   const state = '{}';
-  for (const [index, { isOpen, bookedMs }] of kept.entries()) {
+  for (const [index, { isOpen, bookedMs }] of stored.entries()) {
     // Names in another order than the times.
     const subject = `intent:${(index * 7919) % 10_007}`;
     await sql.run('INSERT INTO books_transfers VALUES (?, 1, 1, ?, ?, ?)', [
@@ -31,8 +31,8 @@ async function write(sql: Sql, kept: readonly Kept[]): Promise<void> {
 test('reads each open or changed transfer since a given time once, also with many at one time', async () => {
   const books = await BooksStage.open();
   later(() => books.discard());
-  const kept = fc.record({ isOpen: fc.boolean(), bookedMs: fc.integer({ min: 1, max: 4 }) });
-  const some = fc.array(kept, { minLength: 300, maxLength: 900, size: 'max' });
+  const stored = fc.record({ isOpen: fc.boolean(), bookedMs: fc.integer({ min: 1, max: 4 }) });
+  const some = fc.array(stored, { minLength: 300, maxLength: 900, size: 'max' });
   await fc.assert(
     fc.asyncProperty(some, fc.integer({ min: 0, max: 5 }), async (transfers, sinceMs) => {
       const undone = new Error('undone');
@@ -72,11 +72,11 @@ test('serves others while it reads the entries after a day, for its report and f
   const books = await BooksStage.open();
   later(() => books.discard());
   const count = 4_000;
-  const kept = Array.from({ length: count }, (_, index) => ({
+  const stored = Array.from({ length: count }, (_, index) => ({
     isOpen: index % 2 === 0,
     bookedMs: FIRST_MS + 2 * DAY_MS,
   }));
-  await books.database.write((sql) => write(sql, kept));
+  await books.database.write((sql) => write(sql, stored));
   const report = (): Promise<unknown> => books.reader().report({ day: '2026-11-21' }, FIRST_MS + 3 * DAY_MS);
   expect(await turnsOf(report)).toBeGreaterThanOrEqual(count / 200);
   expect(await turnsOf(() => books.close(DAY_MS))).toBeGreaterThanOrEqual(count / 200);

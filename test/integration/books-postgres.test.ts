@@ -32,8 +32,8 @@ test.skipIf(OPTIONAL.skip)(
       type: `intent.${sequence === 1 ? 'pending' : 'odd-'}`,
       more: { subject, record: { type: 'intent', id: '0x\0', status, sourceTx } },
     });
-    await books.tell(at(1, 'pending'));
-    await books.tell(at(2, 'odd\0'));
+    await books.ingest(at(1, 'pending'));
+    await books.ingest(at(2, 'odd\0'));
     await books.close(DAY_MS);
     const { balances, transfers, checks } = await books
       .reader()

@@ -40,7 +40,7 @@ async function stored(more: object): Promise<string> {
   const books = await BooksStage.open();
   later(() => books.discard());
   const common = { transfer: 1, amount: 1_000_000n };
-  await books.tell(
+  await books.ingest(
     { ...common, sequence: 1, status: 'pending', atMs: 1_000, seenMs: 1_000 },
     { ...common, sequence: 2, status: 'filled', atMs: 9_000, seenMs: 9_000 },
   );
@@ -104,7 +104,7 @@ test('every token of the rows is among those of the sums, in any letter case of 
   const to = { chainId: 792703809, token: mint, amount: '999990', txHash: hashOf(2) };
   const event = reportedEvent(reported);
   const record = { ...event.data.record, sourceTx: from, destinationTx: to };
-  await books.tell({ ...reported, more: { record } });
+  await books.ingest({ ...reported, more: { record } });
   const report = await books.reader().report({ day: '2026-11-21' }, FIRST_MS + 10_000);
   const tokensOf = (csv: Iterable<string>): Set<string> => {
     const [names, ...rows] = [...csv].map((line) => line.trimEnd().split(','));
@@ -132,7 +132,7 @@ test('a day that has not begun has no books', async () => {
 test('every column of the page has its heading where the rows are stacked, and the page needs nothing from elsewhere', async () => {
   const books = await BooksStage.open();
   later(() => books.discard());
-  await books.tell({
+  await books.ingest({
     transfer: 1,
     amount: 1_000_000n,
     status: 'filled',
@@ -179,12 +179,12 @@ async function api(more: object) {
     operator: await started(new Hook()),
   };
   const stage = await apiStage(hooks, { later, more });
-  const ask = async (path: string, token = READ_TOKEN) => {
+  const request = async (path: string, token = READ_TOKEN) => {
     const headers = { authorization: `Bearer ${token}` };
     const answer = await fetch(`${stage.url}/api/v1/books/${path}`, { headers });
     return { status: answer.status, type: answer.headers.get('content-type'), text: await answer.text() };
   };
-  return { stage, ask };
+  return { stage, request };
 }
 
 const today = (): string => new Date().toISOString().slice(0, 10);
@@ -194,13 +194,13 @@ test.skipIf(OPTIONAL.skip)(
   async () => {
     const postgres = await PostgresProcess.start();
     later(() => postgres.close());
-    const { stage, ask } = await api({ books: { url: postgres.url } });
-    stage.say(hashOf(1), 'pending');
+    const { stage, request } = await api({ books: { url: postgres.url } });
+    stage.setStatus(hashOf(1), 'pending');
     const began = today();
     const { day, report } = await eventually('the transfer is in the books', async () => {
       // It may be polled before midnight, or after it.
       for (const day of new Set([began, today()])) {
-        const { status, text } = await ask(day);
+        const { status, text } = await request(day);
         const report = status === 200 ? REPORT.parse(JSON.parse(text)) : null;
         if (report?.transfers.length === 1) return { day, report };
       }
@@ -219,13 +219,13 @@ test.skipIf(OPTIONAL.skip)(
         'today',
         '2001-01-01',
         `${day}?format=xml`,
-      ].map((path) => ask(path)),
+      ].map((path) => request(path)),
     );
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 409, 409, 400, 404, 400]);
     expect(answers[0]?.type).toBe('text/csv; charset=utf-8');
     expect(answers[0]?.text).toContain(hashOf(1));
     expect(answers[1]?.text).toMatch(/^<!doctype html>/i);
-    expect((await ask(day, 'no-such-token')).status).toBe(401);
+    expect((await request(day, 'no-such-token')).status).toBe(401);
     const env = { INTENTWATCH_URL: stage.url, INTENTWATCH_TOKEN: ADMIN_TOKEN };
     const { code, out } = await reconcile(['--day', day, '--json'], env);
     expect(code).toBe(EXIT.done);
@@ -234,8 +234,8 @@ test.skipIf(OPTIONAL.skip)(
 );
 
 test('the API reports that no books are stored', async () => {
-  const { ask } = await api({});
-  const { status, text } = await ask('2026-11-21');
+  const { request } = await api({});
+  const { status, text } = await request('2026-11-21');
   expect(status).toBe(404);
   expect(text).toContain('expected a section books in the config');
 });

@@ -31,9 +31,9 @@ async function stage() {
 
 test('books an end in the day that the upstream states, for any time of our clock in between', async () => {
   const { books, reported } = await stage();
-  await books.tell(reported(1, 'pending', -9_000));
-  await books.tell(reported(2, 'pending', -9_000, { type: 'intent.overdue', seenMs: DAY_MS + 1_000 }));
-  await books.tell(reported(3, 'filled', -1_000, { seenMs: DAY_MS + 2_000 }));
+  await books.ingest(reported(1, 'pending', -9_000));
+  await books.ingest(reported(2, 'pending', -9_000, { type: 'intent.overdue', seenMs: DAY_MS + 1_000 }));
+  await books.ingest(reported(3, 'filled', -1_000, { seenMs: DAY_MS + 2_000 }));
   await books.close(DAY_MS);
   const [first, second] = await Promise.all(
     ['2026-11-21', '2026-11-22'].map((day) => books.reader().report({ day }, NOW_MS)),
@@ -48,7 +48,7 @@ test('sums up deliveries, refunds and the volume of each route', async () => {
   const ended = ['filled', 'filled', 'settled', 'refunded', 'refunded', 'pending'];
   for (const [index, status] of ended.entries()) {
     const one = { transfer: index, amount: 10n ** BigInt(index + 18) };
-    await books.tell(reported(1, 'pending', -9_000, one), reported(2, status, -5_000, one));
+    await books.ingest(reported(1, 'pending', -9_000, one), reported(2, status, -5_000, one));
   }
   await books.close(DAY_MS);
   const { delivered, refunded, routes } = await books.reader().report({ day: '2026-11-21' }, NOW_MS);
@@ -73,10 +73,10 @@ test('books an update of the upstream after the proof in its own day, and the pr
     token: '0xaf88d065e77c8cc2239327c5edb3a432268e5831',
     stated: '999990',
   };
-  await books.tell(reported(1, 'pending', -9_000), reported(2, 'filled', -5_000));
+  await books.ingest(reported(1, 'pending', -9_000), reported(2, 'filled', -5_000));
   const verified = { type: 'intent.verified', seenMs: DAY_MS + 1_000, more: { proof } };
-  await books.tell(reported(3, 'filled', -5_000, verified));
-  await books.tell(reported(4, 'settled', -2_000, { seenMs: DAY_MS + 2_000 }));
+  await books.ingest(reported(3, 'filled', -5_000, verified));
+  await books.ingest(reported(4, 'settled', -2_000, { seenMs: DAY_MS + 2_000 }));
   await books.close(DAY_MS);
   const [first, second] = await Promise.all(
     ['2026-11-21', '2026-11-22'].map((day) => books.reader().report({ day }, NOW_MS)),
@@ -90,7 +90,7 @@ test('serves others again and again while it makes the report of a big day', asy
   const { books, reported } = await stage();
   const transfers = 2_000;
   const one = reported(1, 'pending', -9_000);
-  await books.tell(...Array.from({ length: transfers }, (_, index) => ({ ...one, transfer: index + 1 })));
+  await books.ingest(...Array.from({ length: transfers }, (_, index) => ({ ...one, transfer: index + 1 })));
   /** The number of rows that were made between two turns of others. */
   const inOneGo: number[] = [0];
   let isMade = false;
@@ -116,7 +116,7 @@ test('writes the files of a big day in small pieces, and serves others between t
   const { books, reported } = await stage();
   const transfers = 2_000;
   const one = reported(1, 'pending', -9_000);
-  await books.tell(...Array.from({ length: transfers }, (_, index) => ({ ...one, transfer: index + 1 })));
+  await books.ingest(...Array.from({ length: transfers }, (_, index) => ({ ...one, transfer: index + 1 })));
   const report = await books.reader().report({ day: '2026-11-21' }, NOW_MS);
   for (const format of ['json', 'csv', 'html'] as const) {
     const pieces: string[] = [];
@@ -141,8 +141,8 @@ test('assigns transfers under way at the start of the books to the opening of th
   const { books } = await stage();
   const hourMs = 3_600_000;
   const pending = { sequence: 1, status: 'pending', seenMs: 6 * hourMs };
-  await books.tell({ ...pending, transfer: 1, atMs: -5 * hourMs, amount: 5n });
-  await books.tell({ ...pending, transfer: 2, atMs: 4 * hourMs, amount: 7n });
+  await books.ingest({ ...pending, transfer: 1, atMs: -5 * hourMs, amount: 5n });
+  await books.ingest({ ...pending, transfer: 2, atMs: 4 * hourMs, amount: 7n });
   const read = (day: string, zone: string) => books.reader().report({ day, zone }, NOW_MS);
   for (const [day, zone, started, closing] of [
     ['2026-11-21', 'UTC', '7', '12'],
@@ -172,7 +172,7 @@ test('separates tokens whose chain and address make the same text', async () => 
   const record = (chainId: string, token: string) => ({
     record: { type: 'intent', status: 'pending', sourceTx: { chainId, token, amount: '7', txHash: '0x01' } },
   });
-  await books.tell(
+  await books.ingest(
     reported(1, 'pending', -9_000, { transfer: 1, more: record('1', 'a b') }),
     reported(1, 'pending', -9_000, { transfer: 2, more: record('1 a', 'b') }),
   );

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { keepRules } from '../../src/books/queries.ts';
+import { storeRules } from '../../src/books/queries.ts';
 import { type Database, prepareTables } from '../../src/books/sql/database.ts';
 import { openPostgres } from '../../src/books/sql/postgres.ts';
 import { Secret } from '../../src/secret.ts';
@@ -27,12 +27,12 @@ async function staysWithOlderTables(database: Database | null): Promise<void> {
   const books = await BooksStage.open(database);
   later(() => books.discard());
   const transfer = { transfer: 1, amount: 5n };
-  await books.tell({ ...transfer, sequence: 1, status: 'pending', atMs: 1_000, seenMs: 1_000 });
+  await books.ingest({ ...transfer, sequence: 1, status: 'pending', atMs: 1_000, seenMs: 1_000 });
   await setBack(books.database);
   await prepareTables(books.database);
-  await books.tell({ ...transfer, sequence: 2, status: 'filled', atMs: 2_000, seenMs: 2_000 });
-  await books.forget(DAY_MS);
-  await books.tell({ ...transfer, sequence: 3, status: 'settled', atMs: DAY_MS, seenMs: DAY_MS });
+  await books.ingest({ ...transfer, sequence: 2, status: 'filled', atMs: 2_000, seenMs: 2_000 });
+  await books.expire(DAY_MS);
+  await books.ingest({ ...transfer, sequence: 3, status: 'settled', atMs: DAY_MS, seenMs: DAY_MS });
   const { balances, transfers } = await books.reader().report({ day: '2026-11-22' }, FIRST_MS + 2 * DAY_MS);
   expect({ balances, transfers }).toEqual({ balances: [], transfers: [] });
 }
@@ -44,7 +44,7 @@ test('migrates the tables of an older version, and does not lose their rows', as
 test('a day that an older version closed is judged by the settings at the first start after', async () => {
   const books = await BooksStage.open();
   later(() => books.discard());
-  await books.tell({
+  await books.ingest({
     transfer: 1,
     amount: 1_000n,
     sequence: 1,
@@ -59,9 +59,9 @@ test('a day that an older version closed is judged by the settings at the first 
     const { exceptions } = await books.reader(checked).report({ day: '2026-11-21' }, FIRST_MS + 2 * DAY_MS);
     return exceptions.map(({ kind }) => kind);
   };
-  await keepRules(books.database, { closeAfterMs: 3_600_000, checked: new Set(['42161']) });
+  await storeRules(books.database, { closeAfterMs: 3_600_000, checked: new Set(['42161']) });
   expect(await kinds([])).toEqual(['unproven']);
-  await keepRules(books.database, { closeAfterMs: 3_600_000, checked: new Set() });
+  await storeRules(books.database, { closeAfterMs: 3_600_000, checked: new Set() });
   expect(await kinds([])).toEqual(['unproven']);
 });
 

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { judge } from '../../src/domain/proof/verdict.ts';
 import type { RpcAnswer } from '../support/json-rpc-server.ts';
 import { rules, STATED_AT, statement } from '../support/proof.ts';
-import { type ReaderParts, type RpcAnswers, type RpcReader, rpcReader } from '../support/rpc-reader.ts';
+import { type ReaderOptions, type RpcAnswers, type RpcReader, rpcReader } from '../support/rpc-reader.ts';
 
 const CHAIN = '1399811149';
 const GENESIS = '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d';
@@ -50,24 +50,24 @@ const NODE: RpcAnswers = {
   getTransaction: () => ({ result: transaction() }),
 };
 
-async function reading(answers: RpcAnswers, parts: ReaderParts = {}): Promise<RpcReader> {
-  const asked = { path: '/', txHash: SIGNATURE, token: USDC };
-  const started = await rpcReader({ ...NODE, ...answers }, asked, { chainId: CHAIN, ...parts });
+async function startReader(answers: RpcAnswers, fields: ReaderOptions = {}): Promise<RpcReader> {
+  const requests = { path: '/', txHash: SIGNATURE, token: USDC };
+  const started = await rpcReader({ ...NODE, ...answers }, requests, { chainId: CHAIN, ...fields });
   cleanups.push(() => started.close());
   return started;
 }
 
 /** The verdict about a payment of 1,000 to Alice when two hosts give the same response. */
 async function verdictOf(result: unknown) {
-  const { read } = await reading({ getTransaction: () => ({ result }) });
-  const said = await read();
+  const { read } = await startReader({ getTransaction: () => ({ result }) });
+  const responses = await read();
   const stated = statement({ chainId: CHAIN, txHash: SIGNATURE, token: USDC, recipients: ['alice'] });
-  const both = ['own', 'other'].map((endpoint) => ({ ...said, endpoint, host: endpoint }));
+  const both = ['own', 'other'].map((endpoint) => ({ ...responses, endpoint, host: endpoint }));
   return judge(stated, both, rules({ isListed: (token) => token === USDC }));
 }
 
 test('a finalized transaction of version 0 is found with the gains of its owners', async () => {
-  const { read, calls, server } = await reading({});
+  const { read, calls, server } = await startReader({});
   expect(await read()).toEqual({
     endpoint: 'own',
     host: 'own',
@@ -96,13 +96,13 @@ test('a finalized transaction of version 0 is found with the gains of its owners
 });
 
 test('null is not there, never no', async () => {
-  const { read } = await reading({ getTransaction: () => ({ result: null }) });
+  const { read } = await startReader({ getTransaction: () => ({ result: null }) });
   expect(await read()).toMatchObject({ outcome: 'absent', isSynced: true, head: { number: '310' } });
 });
 
 test('one that failed is found, and moved nothing', async () => {
   const err = { InstructionError: [2, { Custom: 1 }] };
-  const { read } = await reading({ getTransaction: () => ({ result: transaction({ err }) }) });
+  const { read } = await startReader({ getTransaction: () => ({ result: transaction({ err }) }) });
   expect(await read()).toMatchObject({ outcome: 'found', succeeded: false, moves: [] });
 });
 
@@ -169,16 +169,16 @@ describe('an endpoint that makes no sense has failed, and nothing else', () => {
       /expected a whole number/,
     ],
   ])('%s', async (_, answers, reason) => {
-    const { read } = await reading(answers);
-    const said = await read();
-    expect(said.outcome === 'failed' ? said.reason : said).toMatch(reason);
+    const { read } = await startReader(answers);
+    const responses = await read();
+    expect(responses.outcome === 'failed' ? responses.reason : responses).toMatch(reason);
   });
 
   test.each<[string, RpcAnswer]>([
     ['by 429', { status: 429, body: '{}', headers: { 'retry-after': '3600' } }],
     ['by an error', { error: { code: 429, message: 'Too many requests for a specific RPC call' } }],
   ])('and a rate limit reported %s pauses the endpoint', async (_, answer) => {
-    const { read, calls, server } = await reading({ getTransaction: () => answer });
+    const { read, calls, server } = await startReader({ getTransaction: () => answer });
     expect(await read()).toMatchObject({ outcome: 'failed' });
     expect(calls.at(-1)).toMatchObject({ method: 'getTransaction', outcome: 'rate-limited' });
     if ('status' in (answer as object)) {

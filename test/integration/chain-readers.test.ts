@@ -4,7 +4,7 @@ import { Secret } from '../../src/secret.ts';
 import { eventually } from '../support/eventually.ts';
 import type { RpcAnswer } from '../support/json-rpc-server.ts';
 import { ALICE, SOLVER, TOKEN, TX } from '../support/proof.ts';
-import { type ReaderParts, type RpcAnswers, type RpcReader, rpcReader } from '../support/rpc-reader.ts';
+import { type ReaderOptions, type RpcAnswers, type RpcReader, rpcReader } from '../support/rpc-reader.ts';
 
 const KEY = 'Zkey-of-the-node-0123456789';
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
@@ -23,7 +23,7 @@ const blockOf = (number: number) => ({
 });
 const word = (address: string): string => `0x${address.slice(2).padStart(64, '0')}`;
 
-function log(parts: Record<string, unknown> = {}) {
+function log(fields: Record<string, unknown> = {}) {
   return {
     address: TOKEN.toUpperCase().replace('0X', '0x'),
     topics: [TRANSFER, word(SOLVER), word(ALICE)],
@@ -32,18 +32,18 @@ function log(parts: Record<string, unknown> = {}) {
     transactionHash: TX,
     blockHash: blockHash(100),
     removed: false,
-    ...parts,
+    ...fields,
   };
 }
 
-function receipt(parts: Record<string, unknown> = {}) {
+function receipt(fields: Record<string, unknown> = {}) {
   return {
     transactionHash: TX,
     blockHash: blockHash(100),
     blockNumber: hex(100),
     status: '0x1',
     logs: [log()],
-    ...parts,
+    ...fields,
   };
 }
 
@@ -58,15 +58,15 @@ const NODE: RpcAnswers = {
   eth_getTransactionReceipt: () => ({ result: receipt() }),
 };
 
-async function reading(answers: RpcAnswers, parts: ReaderParts = {}): Promise<RpcReader> {
-  const asked = { path: `/v2/${KEY}`, txHash: TX, token: TOKEN };
-  const started = await rpcReader({ ...NODE, ...answers }, asked, parts);
+async function startReader(answers: RpcAnswers, fields: ReaderOptions = {}): Promise<RpcReader> {
+  const requests = { path: `/v2/${KEY}`, txHash: TX, token: TOKEN };
+  const started = await rpcReader({ ...NODE, ...answers }, requests, fields);
   cleanups.push(() => started.close());
   return started;
 }
 
 test('a receipt in a final block is found with its moves', async () => {
-  const { read, calls, server } = await reading({});
+  const { read, calls, server } = await startReader({});
   expect(await read()).toEqual({
     endpoint: 'own',
     host: 'own',
@@ -90,7 +90,7 @@ test('a receipt in a final block is found with its moves', async () => {
 test('logs of amount 0 are no moves, however many there are', async () => {
   const nothing = (index: number) => log({ data: `0x${'0'.repeat(64)}`, logIndex: hex(index) });
   const many = Array.from({ length: 600 }, (_, index) => nothing(index + 10));
-  const { read } = await reading({
+  const { read } = await startReader({
     eth_getTransactionReceipt: () => ({ result: receipt({ logs: [log(), ...many] }) }),
   });
   const found = await read();
@@ -112,7 +112,7 @@ test('collectibles and numbers longer than an amount are no moves, and hex may b
     log({ data: `0x${'0'.repeat(63)}1${'0'.repeat(64)}`, logIndex: '0x4' }),
     loud,
   ];
-  const { read } = await reading({ eth_getTransactionReceipt: () => ({ result: receipt({ logs }) }) });
+  const { read } = await startReader({ eth_getTransactionReceipt: () => ({ result: receipt({ logs }) }) });
   expect(await read()).toMatchObject({
     outcome: 'found',
     moves: [{ token: TOKEN, from: SOLVER, to: ALICE, amount: '1000', index: 10 }],
@@ -120,7 +120,7 @@ test('collectibles and numbers longer than an amount are no moves, and hex may b
 });
 
 test('a thousand fills cost at most three calls each, and those of one block share it', async () => {
-  const { reader, calls } = await reading({
+  const { reader, calls } = await startReader({
     eth_getTransactionReceipt: ({ params: [txHash] }) => ({
       result: receipt({ transactionHash: txHash, logs: [log({ transactionHash: txHash })] }),
     }),
@@ -141,7 +141,7 @@ describe('finality', () => {
     [{ confirmations: 12 }, 108],
     [{ confirmations: 1_000 }, 0],
   ])('%j', async (finality, head) => {
-    const { read } = await reading({}, { finality });
+    const { read } = await startReader({}, { finality });
     expect(await read()).toMatchObject({ head: { number: String(head) }, isFinal: head >= 100 });
   });
 
@@ -149,10 +149,10 @@ describe('finality', () => {
     ['an error', { error: { code: -32602, message: 'invalid argument 0: hex string without 0x prefix' } }],
     ['null', { result: null }],
   ])('an endpoint that answers %s for the tag is reported by its name', async (_, answer) => {
-    const { read } = await reading({ eth_getBlockByNumber: () => answer });
-    const said = await read();
-    expect(said).toMatchObject({ outcome: 'failed' });
-    expect(said.outcome === 'failed' && said.reason).toMatch(
+    const { read } = await startReader({ eth_getBlockByNumber: () => answer });
+    const responses = await read();
+    expect(responses).toMatchObject({ outcome: 'failed' });
+    expect(responses.outcome === 'failed' && responses.reason).toMatch(
       /^own: found an endpoint that knows no "finalized" block.*expected one that does, or another finality/,
     );
   });
@@ -163,7 +163,7 @@ describe('finality', () => {
       blockHash: blockHash(112),
       logs: [log({ blockHash: blockHash(112) })],
     };
-    const { read } = await reading({
+    const { read } = await startReader({
       eth_getTransactionReceipt: () => ({ result: receipt(late) }),
       eth_getBlockByHash: () => ({ result: blockOf(112) }),
     });
@@ -178,7 +178,7 @@ describe('finality', () => {
 test('a block that was confirmed and reorganised all the same is read anew', async () => {
   let fork = 'b';
   const hashNow = (number: number): string => `0x${number.toString(16).padStart(64, fork)}`;
-  const { read } = await reading(
+  const { read } = await startReader(
     {
       eth_getBlockByNumber: ({ params: [number] }) => ({
         result: { ...blockOf(Number(number)), hash: hashNow(Number(number)) },
@@ -328,24 +328,24 @@ describe('an endpoint that makes no sense has failed, and nothing else', () => {
       /the answer is too large/,
     ],
   ])('%s', async (_, answers, reason) => {
-    const { read } = await reading(answers);
-    const said = await read();
-    expect(said.outcome === 'failed' ? said.reason : said).toMatch(reason);
+    const { read } = await startReader(answers);
+    const responses = await read();
+    expect(responses.outcome === 'failed' ? responses.reason : responses).toMatch(reason);
   });
 
   test('one that does not answer', async () => {
-    const { read, calls } = await reading(
+    const { read, calls } = await startReader(
       { eth_getTransactionReceipt: () => 'nothing' },
       { endpoint: { timeoutMs: 1_000 } },
     );
     // The receipt is the request without an answer; where this machine stalled, an earlier request may time out instead.
-    const said = await eventually('the others were answered in time', async () => {
-      const reading = await read();
-      return reading.outcome === 'failed' && reading.reason.includes('eth_getTransactionReceipt')
-        ? reading
+    const responses = await eventually('the others were answered in time', async () => {
+      const failure = await read();
+      return failure.outcome === 'failed' && failure.reason.includes('eth_getTransactionReceipt')
+        ? failure
         : null;
     });
-    expect(said).toMatchObject({
+    expect(responses).toMatchObject({
       outcome: 'failed',
       reason: 'own: eth_getTransactionReceipt: no answer within 1000 ms',
     });
@@ -353,7 +353,7 @@ describe('an endpoint that makes no sense has failed, and nothing else', () => {
   });
 
   test('each caller that gives up gets its own reason', async () => {
-    const { reader, server } = await reading({ eth_getTransactionReceipt: () => 'nothing' });
+    const { reader, server } = await startReader({ eth_getTransactionReceipt: () => 'nothing' });
     const giving = new AbortController();
     const pending = reader.read(TX, { signal: giving.signal });
     const gaveUp = expect(pending).rejects.toThrow('enough');
@@ -369,7 +369,7 @@ describe('a missing item', () => {
     ['catching up', { result: { startingBlock: '0x0', currentBlock: '0x1' } }, false],
     ['not stating whether it has', { error: { code: -32601, message: 'not supported' } }, true],
   ])('at an endpoint that is %s', async (_, syncing, isSynced) => {
-    const { read } = await reading({
+    const { read } = await startReader({
       eth_getTransactionReceipt: () => ({ result: null }),
       eth_syncing: () => syncing,
     });
@@ -385,7 +385,7 @@ describe('a rate-limited endpoint', () => {
       { status: 429, body: '{"error":{"code":-32005,"message":"slow"}}', headers: { 'retry-after': '60' } },
     ],
   ])('and %s gets no request for the stated time', async (_, answer) => {
-    const { read, server, calls } = await reading({ eth_getTransactionReceipt: () => answer });
+    const { read, server, calls } = await startReader({ eth_getTransactionReceipt: () => answer });
     expect(await read()).toMatchObject({
       outcome: 'failed',
       reason: expect.stringContaining('asked too often'),
@@ -400,7 +400,7 @@ describe('a rate-limited endpoint', () => {
   });
 
   test('gets no more requests than its budget allows', async () => {
-    const { reader, server } = await reading({}, { endpoint: { requestsPerSecond: 10 } });
+    const { reader, server } = await startReader({}, { endpoint: { requestsPerSecond: 10 } });
     const startedAt = performance.now();
     await Promise.all(
       Array.from({ length: 15 }, (_, index) => reader.read(`0x${String(index).padStart(64, '0')}`)),
@@ -415,9 +415,9 @@ test('the fulfilled intents of the pinned event are read, and of no other event'
   const address = `0x${'f0'.repeat(20)}`;
   const event = 'event Filled(bytes32 indexed intent, address solver)';
   const { toEventSelector } = await import('viem');
-  const filled = (intent: string, parts = {}) => ({
+  const filled = (intent: string, fields = {}) => ({
     ...log({ address, topics: [toEventSelector('Filled(bytes32,address)'), intent], data: word(SOLVER) }),
-    ...parts,
+    ...fields,
   });
   const logs = [
     log(),
@@ -425,7 +425,7 @@ test('the fulfilled intents of the pinned event are read, and of no other event'
     filled(blockHash(2), { logIndex: '0x5', address: SOLVER }),
     filled(blockHash(3), { logIndex: '0x6', data: '0x' }),
   ];
-  const { read } = await reading(
+  const { read } = await startReader(
     { eth_getTransactionReceipt: () => ({ result: receipt({ logs }) }) },
     { fulfilments: { address, event, hash: 'intent' } },
   );
@@ -448,20 +448,20 @@ test('the URL of an endpoint and the values of its headers are in no output', as
     { eth_chainId: ({ path }) => ({ status: 200, body: encodeURIComponent(path) }) },
     { eth_getTransactionReceipt: () => 'nothing' },
   ];
-  const said: unknown[] = [];
+  const responses: unknown[] = [];
   for (const answers of echoes) {
     const headers = { Authorization: new Secret('Bearer Zheader-of-the-node-42') };
     // The last one never answers.
     const timeoutMs = answers === echoes.at(-1) ? 1_000 : 60_000;
-    const { reader, read, calls, server } = await reading(answers, { endpoint: { headers, timeoutMs } });
-    said.push(await read(), calls, reader);
+    const { reader, read, calls, server } = await startReader(answers, { endpoint: { headers, timeoutMs } });
+    responses.push(await read(), calls, reader);
     expect(server.seen[0]?.headers.authorization).toBe('Bearer Zheader-of-the-node-42');
     await server.close();
-    said.push(await read());
+    responses.push(await read());
   }
-  const gone = await reading({}, { endpoint: { url: new Secret(`http://${KEY}.invalid/`) } });
-  said.push(await gone.read());
-  const text = `${inspect(said, { depth: null, showHidden: true, getters: true })}${JSON.stringify(said)}`;
+  const gone = await startReader({}, { endpoint: { url: new Secret(`http://${KEY}.invalid/`) } });
+  responses.push(await gone.read());
+  const text = `${inspect(responses, { depth: null, showHidden: true, getters: true })}${JSON.stringify(responses)}`;
   expect(text).toContain('[secret]');
   expect(text).not.toMatch(/Zkey|Zheader|zkey/i);
 });

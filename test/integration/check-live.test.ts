@@ -251,12 +251,12 @@ describe('check --live', () => {
       );
     }
     const { code, lines } = await check(WORKS, { more: { chains: { 8453: { rpc } } } });
-    const said = (name: string): string => lineOf(`RPC endpoint ${name} of Base`, lines);
+    const lineFor = (name: string): string => lineOf(`RPC endpoint ${name} of Base`, lines);
     expect(code).toBe(75);
-    expect(said('own')).toMatch(/^ok .*is of this chain, final up to block 110 of 2026-11-20T08:08:32Z$/);
-    expect(said('ten')).toMatch(/^FAILED .*found an endpoint of chain 10, expected one of chain 8453$/);
-    expect(said('untagged')).toMatch(/^FAILED .*knows no "finalized" block .*or another finality/);
-    expect(said('gone')).toMatch(
+    expect(lineFor('own')).toMatch(/^ok .*is of this chain, final up to block 110 of 2026-11-20T08:08:32Z$/);
+    expect(lineFor('ten')).toMatch(/^FAILED .*found an endpoint of chain 10, expected one of chain 8453$/);
+    expect(lineFor('untagged')).toMatch(/^FAILED .*knows no "finalized" block .*or another finality/);
+    expect(lineFor('gone')).toMatch(
       /^FAILED .*found HTTP 404 and no such path, expected an answer of JSON-RPC$/,
     );
     expect(lines.join('\n')).not.toMatch(/Zqx3|\/gone/);
@@ -267,19 +267,19 @@ describe('check --live', () => {
     async () => {
       const server = await PostgresProcess.start();
       open.later(() => server.close());
-      const said = async (url: string): Promise<string> =>
+      const lineFor = async (url: string): Promise<string> =>
         lineOf('Postgres (books.url)', (await check(WORKS, { more: { books: { url } } })).lines);
-      expect(await said(server.url)).toMatch(/^ok .*could make them$/);
+      expect(await lineFor(server.url)).toMatch(/^ok .*could make them$/);
       const client = new pg.Client(server.url);
       await client.connect();
       const { rows } = await client.query("SELECT tablename FROM pg_tables WHERE tablename LIKE 'books%'");
       await client.end();
       expect(rows).toEqual([]);
       const elsewhere = server.url.replace(/postgres$/, 'nowhere');
-      expect(await said(elsewhere)).toMatch(/^FAILED .*database "nowhere" does not exist$/);
+      expect(await lineFor(elsewhere)).toMatch(/^FAILED .*database "nowhere" does not exist$/);
       const refused = `postgres://u:Zqx4@127.0.0.1:${await freePort()}/books`;
-      expect(await said(refused)).toMatch(/^FAILED .*ECONNREFUSED/);
-      expect(await said(refused)).not.toContain('Zqx4');
+      expect(await lineFor(refused)).toMatch(/^FAILED .*ECONNREFUSED/);
+      expect(await lineFor(refused)).not.toContain('Zqx4');
     },
   );
 

@@ -42,7 +42,9 @@ afterEach(async () => {
 });
 
 async function filled(number: number, more: Parameters<typeof delivery>[0] = {}) {
-  return stage.tell(hashOf(number), 'filled', { destinationTx: delivery({ txHash: txOf(number), ...more }) });
+  return stage.report(hashOf(number), 'filled', {
+    destinationTx: delivery({ txHash: txOf(number), ...more }),
+  });
 }
 
 describe('a payment that is stated on a chain with endpoints', () => {
@@ -74,7 +76,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     const [known] = await stage.subjects.peek([intent]);
     expect(known?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
     // The next event has the following sequence.
-    await stage.tell(hashOf(1), 'settled', { destinationTx: delivery() });
+    await stage.report(hashOf(1), 'settled', { destinationTx: delivery() });
     const last = (await stage.events()).at(-1);
     expect(last).toMatchObject({ type: 'intent.settled', data: { sequence: 3 } });
     const [after] = await stage.subjects.peek([intent]);
@@ -98,8 +100,8 @@ describe('a payment that is stated on a chain with endpoints', () => {
   });
 
   test('waits, without an event, while its endpoints fail or do not have it', async () => {
-    let readings = [failed('own'), failed('other')];
-    stage.script = () => readings;
+    let txStates = [failed('own'), failed('other')];
+    stage.script = () => txStates;
     const { checks } = stage.start();
     const intent = await filled(1);
     /** Lets time pass until it waits for this reason. */
@@ -116,10 +118,10 @@ describe('a payment that is stated on a chain with endpoints', () => {
       { endpoint: 'own', outcome: 'failed', reason: 'timed out' },
       { endpoint: 'other', outcome: 'failed', reason: 'timed out' },
     ]);
-    readings = [absent('own'), absent('other')];
+    txStates = [absent('own'), absent('other')];
     await because('not-found');
     expect(await stage.proofs()).toEqual([]);
-    readings = [found('own'), found('other')];
+    txStates = [found('own'), found('other')];
     await stage.pass(60_000);
     checks.wake();
     await stage.until(intent, 'verified');
@@ -145,7 +147,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     expect(await stage.store.of(other)).toEqual([]);
     expect(await stage.proofs()).toEqual([]);
     // No endpoint was polled for a result that no answer could change.
-    expect(stage.asked).toEqual([]);
+    expect(stage.requests).toEqual([]);
   });
 
   test('that is restated while it waits is checked as it is stated now', async () => {
@@ -153,8 +155,8 @@ describe('a payment that is stated on a chain with endpoints', () => {
       tx === txOf(2) ? [found('own'), found('other')] : [absent('own'), absent('other')];
     stage.start();
     const intent = await filled(1);
-    await eventually('it was requested', () => stage.asked.includes(txOf(1)));
-    await stage.tell(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(2) }) });
+    await eventually('it was requested', () => stage.requests.includes(txOf(1)));
+    await stage.report(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(2) }) });
     const check = await stage.until(intent, 'verified');
     expect(check.statement.txHash).toBe(txOf(2));
     expect(await stage.proofs()).toHaveLength(1);
@@ -170,7 +172,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     const intent = await filled(1);
     await stage.until(intent, 'verified');
     await verifier.close();
-    await stage.tell(hashOf(1), 'filled', { destinationTx: delivery(other) });
+    await stage.report(hashOf(1), 'filled', { destinationTx: delivery(other) });
     const [known] = await stage.subjects.peek([intent]);
     const snapshot = known?.snapshot;
     if (snapshot == null) throw new Error('expected a snapshot');
@@ -191,8 +193,8 @@ describe('a payment that is stated on a chain with endpoints', () => {
     await feed.close();
     const [check] = (await stage.store.claim('claim', new Map([[CHAIN, 10]]))).claimed;
     if (check === undefined) throw new Error('nothing was claimed');
-    const running = runCheck(check, stage.parts(), AbortSignal.timeout(600_000));
-    await stage.tell(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(2) }) });
+    const running = runCheck(check, stage.deps(), AbortSignal.timeout(600_000));
+    await stage.report(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(2) }) });
     gate.resolve();
     await running;
     expect(await stage.proofs()).toEqual([]);
@@ -201,14 +203,14 @@ describe('a payment that is stated on a chain with endpoints', () => {
 
   test('is not reported as missing or wrong once its transfer states it no more, and is when it does again', async () => {
     let isFinal = false;
-    const readings = () => ['own', 'other'].map((name) => found(name, { isFinal, succeeded: false }));
-    stage.script = readings;
+    const txStates = () => ['own', 'other'].map((name) => found(name, { isFinal, succeeded: false }));
+    stage.script = txStates;
     stage.start();
     const intent = await filled(1);
     await eventually('it waits', async () => (await stage.store.of(intent))[0]?.because === 'not-final');
     // An omitted member is not a statement: a null at a newer time withdraws it.
     await eventually('it is withdrawn', async () => {
-      await stage.tell(hashOf(1), 'settled', { destinationTx: null });
+      await stage.report(hashOf(1), 'settled', { destinationTx: null });
       const [known] = await stage.subjects.peek([intent]);
       return known?.snapshot?.record.destinationTx === null;
     });
@@ -220,7 +222,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     });
     expect(judged).toMatchObject({ state: 'waiting', because: 'not-stated' });
     expect(await stage.proofs()).toEqual([]);
-    await stage.tell(hashOf(1), 'settled', { destinationTx: delivery() });
+    await stage.report(hashOf(1), 'settled', { destinationTx: delivery() });
     await stage.makeDue();
     await stage.until(intent, 'disputed');
     expect(await stage.proofs()).toHaveLength(1);
@@ -229,7 +231,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
   test('at the same time as another of its transfer is reported at once, and both are counted once', async () => {
     const both = Promise.withResolvers<void>();
     stage.script = async () => {
-      if (stage.asked.length >= 2) both.resolve();
+      if (stage.requests.length >= 2) both.resolve();
       await both.promise;
       return [found('own'), found('other')];
     };
@@ -241,7 +243,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     signals.on('check.ended', () => {
       ended += 1;
     });
-    const intent = await stage.tell(hashOf(1), 'filled', {
+    const intent = await stage.report(hashOf(1), 'filled', {
       destinationTx: delivery(),
       sourceTx: delivery({ txHash: txOf(2) }),
     });
@@ -249,7 +251,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     await eventually('both have ended', async () =>
       isDeepStrictEqual(await states(), ['verified', 'verified']),
     );
-    if (performance.now() - sinceMs < LEASE_MS) expect(stage.asked).toHaveLength(2);
+    if (performance.now() - sinceMs < LEASE_MS) expect(stage.requests).toHaveLength(2);
     expect(reported.sort()).toEqual(['destination', 'source']);
     expect(ended).toBe(2);
     expect((await stage.proofs()).map(({ data }) => data.sequence)).toEqual([2, 3]);
@@ -263,7 +265,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     };
     stage.start();
     const intent = await filled(1);
-    await eventually('it was requested', () => stage.asked.length > 0);
+    await eventually('it was requested', () => stage.requests.length > 0);
     await redis.del(stage.keys.subject(intent), stage.keys.claims(intent));
     gate.resolve();
     const check = await stage.until(intent, 'verified');
@@ -277,7 +279,7 @@ describe('one payment that two transfers claim', () => {
     stage.start();
     const first = await filled(1);
     await stage.until(first, 'verified');
-    const second = await stage.tell(hashOf(2), 'filled', {
+    const second = await stage.report(hashOf(2), 'filled', {
       destinationTx: delivery({ txHash: txOf(1), amount: '999' }),
     });
     await stage.until(second, 'disputed');
@@ -289,12 +291,12 @@ describe('one payment that two transfers claim', () => {
     stage.start();
     const first = await filled(1);
     await stage.until(first, 'verified');
-    await stage.tell(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(3) }) });
+    await stage.report(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(3) }) });
     await eventually('the other payment is verified', async () => {
       const [check] = await stage.store.of(first);
       return check?.state === 'verified' && check.statement.txHash === txOf(3);
     });
-    const second = await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
+    const second = await stage.report(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
     await stage.until(second, 'verified');
     expect((await stage.proofs()).map(({ type }) => type)).toEqual(Array(3).fill('intent.verified'));
   });
@@ -304,9 +306,9 @@ describe('one payment that two transfers claim', () => {
     const first = await filled(1, { amount: '999' });
     await stage.until(first, 'verified');
     stage.script = () => [found('own', { isFinal: false }), found('other', { isFinal: false })];
-    await stage.tell(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
+    await stage.report(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
     await stage.until(first, 'waiting');
-    const second = await stage.tell(hashOf(2), 'filled', {
+    const second = await stage.report(hashOf(2), 'filled', {
       destinationTx: delivery({ txHash: txOf(1), amount: '999' }),
     });
     await eventually(
@@ -327,12 +329,12 @@ describe('one payment that two transfers claim', () => {
     stage.start();
     const first = await filled(1);
     await stage.until(first, 'verified');
-    const second = await stage.tell(hashOf(2), 'filled', {
+    const second = await stage.report(hashOf(2), 'filled', {
       destinationTx: delivery({ txHash: txOf(1), amount: '999' }),
     });
     await stage.until(second, 'disputed');
     stage.script = (tx) => (tx === txOf(1) ? [found('own'), found('other')] : []);
-    await stage.tell(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(3) }) });
+    await stage.report(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(3) }) });
     await stage.until(second, 'verified');
     const [known] = await stage.subjects.peek([second]);
     expect(known?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
@@ -346,12 +348,12 @@ describe('one payment that two transfers claim', () => {
     stage.start();
     const first = await filled(1);
     await stage.until(first, 'verified');
-    const second = await stage.tell(hashOf(2), 'filled', {
+    const second = await stage.report(hashOf(2), 'filled', {
       destinationTx: delivery({ txHash: txOf(1), amount: '999' }),
     });
     await stage.until(second, 'disputed');
     await eventually('the upstream states it at a newer time', async () => {
-      await stage.tell(hashOf(1), 'settled', { destinationTx: otherwise });
+      await stage.report(hashOf(1), 'settled', { destinationTx: otherwise });
       const [known] = await stage.subjects.peek([first]);
       return isDeepStrictEqual(known?.snapshot?.record.destinationTx, otherwise);
     });
@@ -363,7 +365,7 @@ describe('one payment that two transfers claim', () => {
     expect(withdrawn.state).toBe('waiting');
     // It states the exact amount that moved.
     await eventually('it is stated again', async () => {
-      await stage.tell(hashOf(1), 'settled', { destinationTx: delivery() });
+      await stage.report(hashOf(1), 'settled', { destinationTx: delivery() });
       return (await stage.store.of(first))[0]?.state === 'verified';
     });
     await stage.until(second, 'disputed');
@@ -383,7 +385,7 @@ describe('one payment that two transfers claim', () => {
     stage.start();
     const first = await filled(1, { amount: '500' });
     await stage.until(first, 'verified');
-    const second = await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
+    const second = await stage.report(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
     await stage.until(second, 'verified');
     await stage.until(first, 'disputed');
     const reported = (await stage.proofs()).map(({ type, data }) => [type, data.subject.id]);
@@ -399,12 +401,12 @@ describe('one payment that two transfers claim', () => {
     const first = await filled(1, { amount: '400' });
     await stage.until(first, 'verified');
     // Both would fit into it.
-    const second = await stage.tell(hashOf(2), 'filled', {
+    const second = await stage.report(hashOf(2), 'filled', {
       destinationTx: delivery({ txHash: txOf(1), amount: '500' }),
     });
     expect((await stage.until(second, 'unchecked')).because).toBe('ambiguous');
     // This one states the exact amount that moved.
-    const third = await stage.tell(hashOf(3), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
+    const third = await stage.report(hashOf(3), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
     await stage.until(third, 'verified');
     await stage.until(first, 'disputed');
     await stage.until(second, 'disputed');
@@ -425,13 +427,13 @@ describe('one payment that two transfers claim', () => {
       times += 1;
       return times === 1 ? [found('own'), found('other')] : [failed('own'), failed('other')];
     };
-    const second = await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
+    const second = await stage.report(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
     await stage.until(second, 'verified');
     await eventually('the proof has gone', async () => (await word()) === null);
     expect((await stage.store.of(first))[0]?.state).toBe('waiting');
     expect(await stage.proofs()).toHaveLength(2);
     // The second is restated, and the log is the first's again: the same event is not emitted twice.
-    await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(3) }) });
+    await stage.report(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(3) }) });
     await eventually('the log is free', async () => (await stage.store.of(second))[0]?.state === 'waiting');
     stage.script = (tx) => (tx === txOf(1) ? [found('own'), found('other')] : [absent('own')]);
     await stage.makeDue();
@@ -447,7 +449,7 @@ describe('one payment that two transfers claim', () => {
       );
     const verifier = stage.start();
     const paid = (number: number, token: string) =>
-      stage.tell(hashOf(number), 'filled', { destinationTx: delivery({ token }) });
+      stage.report(hashOf(number), 'filled', { destinationTx: delivery({ token }) });
     const [one, two] = [await paid(1, TOKEN), await paid(2, OTHER_TOKEN)];
     await stage.until(one, 'verified');
     await stage.until(two, 'verified');
@@ -471,7 +473,7 @@ describe('one payment that two transfers claim', () => {
     stage.start();
     const first = await filled(1);
     await stage.until(first, 'verified');
-    const second = await stage.tell(hashOf(2), 'refunded', {
+    const second = await stage.report(hashOf(2), 'refunded', {
       sourceTx: delivery({ txHash: txOf(2) }),
       steps: [{ transactions: { refunded: { chainId: Number(CHAIN), txHash: txOf(1) } } }],
     });
@@ -485,13 +487,13 @@ describe('one payment that two transfers claim', () => {
   test('proves one of them also where both are judged at the same time', async () => {
     const both = Promise.withResolvers<void>();
     stage.script = async () => {
-      if (stage.asked.length >= 2) both.resolve();
+      if (stage.requests.length >= 2) both.resolve();
       await both.promise;
       return [found('own'), found('other')];
     };
     const [one, other] = await Promise.all(
       [1, 2].map((number) =>
-        stage.tell(hashOf(number), 'filled', { destinationTx: delivery({ txHash: txOf(9) }) }),
+        stage.report(hashOf(number), 'filled', { destinationTx: delivery({ txHash: txOf(9) }) }),
       ),
     );
     stage.start();
@@ -591,8 +593,8 @@ describe('a process that is gone', () => {
     await stage.makeDue();
     const [fast] = (await stage.store.claim('fast', new Map([[CHAIN, 10]]))).claimed;
     if (fast === undefined) throw new Error('nothing was claimed');
-    await runCheck(fast, stage.parts(), AbortSignal.timeout(600_000));
-    await runCheck(slow, stage.parts(), AbortSignal.timeout(600_000));
+    await runCheck(fast, stage.deps(), AbortSignal.timeout(600_000));
+    await runCheck(slow, stage.deps(), AbortSignal.timeout(600_000));
     expect(await stage.proofs()).toHaveLength(1);
     expect(await stage.store.renew([{ id: slow.id, token: 'slow' }])).toEqual([slow.id]);
   });
@@ -617,7 +619,7 @@ describe('the feed', () => {
     await feed.begin();
     const reported = await filled(1);
     // It has not been notified of the newer config yet.
-    const without = new Checks({ ...stage.parts(), readers: new Map() });
+    const without = new Checks({ ...stage.deps(), readers: new Map() });
     await without.settleLeft();
     await without.close();
     feed.start();
@@ -730,7 +732,7 @@ describe('a chain that is removed from the config', () => {
     const [slow] = (await stage.store.claim('slow', new Map([[CHAIN, 1]]))).claimed;
     if (slow === undefined) throw new Error('nothing was claimed');
 
-    const without = new Checks({ ...stage.parts(), readers: new Map() });
+    const without = new Checks({ ...stage.deps(), readers: new Map() });
     await eventually('all have ended', async () => {
       await without.settleLeft();
       return (await inState('unchecked')) === many.length;
@@ -739,7 +741,7 @@ describe('a chain that is removed from the config', () => {
     expect(await stage.store.cursor()).toBe('');
     expect((await stage.store.of(reported))[0]?.state).toBe('verified');
     expect((await stage.store.of(many[0] ?? reported))[0]?.because).toBe('chain-not-configured');
-    await runCheck(slow, stage.parts(), AbortSignal.timeout(600_000));
+    await runCheck(slow, stage.deps(), AbortSignal.timeout(600_000));
     expect(await stage.proofs()).toHaveLength(1);
 
     const back = stage.start();
@@ -770,8 +772,8 @@ describe('very many checks', () => {
     });
     expect(most).toBeLessThanOrEqual(16);
     expect(await stage.proofs()).toHaveLength(intents.length);
-    expect(new Set(stage.asked).size).toBe(intents.length);
+    expect(new Set(stage.requests).size).toBe(intents.length);
     // A claim of a process that stalled for its whole lease passes to another process, and is requested once more.
-    if (performance.now() - sinceMs < LEASE_MS) expect(stage.asked).toHaveLength(intents.length);
+    if (performance.now() - sinceMs < LEASE_MS) expect(stage.requests).toHaveLength(intents.length);
   });
 });

@@ -17,12 +17,12 @@ describe.skipIf(GCC.skip)(`the clock of Redis is an hour ahead, then right${GCC.
     await stage.subjects('intent.pending', 19);
     stage.clock.shift(HOUR_MS);
     // Their times are due: each is polled once.
-    await Promise.all(hashes.map((hash) => stage.asked(({ intentHash }) => intentHash === hash)));
+    await Promise.all(hashes.map((hash) => stage.awaitRequests(({ intentHash }) => intentHash === hash)));
     await eventually('it is noticed, or acted upon', async () =>
       (await stage.events()).some(({ type }) => /overdue|jumped/.test(type)),
     );
     stage.clock.shift(0);
-    await stage.asked(({ wallet }) => wallet !== undefined);
+    await stage.awaitRequests(({ wallet }) => wallet !== undefined);
     const types = (await stage.events()).map(({ type }) => type);
     expect(types.filter((type) => type === 'intent.overdue')).toEqual([]);
     expect(types.filter((type) => type.startsWith('intentwatch.'))).toEqual(['intentwatch.clock_jumped']);
@@ -31,7 +31,7 @@ describe.skipIf(GCC.skip)(`the clock of Redis is an hour ahead, then right${GCC.
   test('events reported meanwhile are sent once more by a resend of that time', async () => {
     const stage = await ClocksStage.of(later);
     const { url } = await stage.start({ history: 'emit' });
-    await stage.asked(({ wallet }) => wallet !== undefined);
+    await stage.awaitRequests(({ wallet }) => wallet !== undefined);
     stage.clock.shift(HOUR_MS);
     stage.add(20, { status: 'pending', atMs: () => Date.now() });
     await stage.subjects('intent.pending', 20);
@@ -59,7 +59,7 @@ describe.skipIf(GCC.skip)(
       stage.aheadMs = (answer) => (answer === 0 ? 6 * HOUR_MS : 0);
       stage.add(20, { status: 'filled', atMs: (index) => Date.now() - (index + 1) * 600_000 });
       await stage.start();
-      await stage.asked(({ wallet }) => wallet !== undefined);
+      await stage.awaitRequests(({ wallet }) => wallet !== undefined);
       stage.add(20, { status: 'pending', atMs: () => Date.now() + 1_000 });
       await stage.subjects('intent.pending', 20);
       expect((await stage.events()).filter(({ type }) => type === 'intent.filled')).toEqual([]);
@@ -70,7 +70,7 @@ describe.skipIf(GCC.skip)(
       stage.aheadMs = (answer) => (answer === 0 ? -6 * HOUR_MS : 0);
       stage.add(40, { status: 'filled', atMs: (index) => Date.now() - (index + 1) * 1_200_000 });
       await stage.start();
-      await stage.asked(({ wallet }) => wallet !== undefined);
+      await stage.awaitRequests(({ wallet }) => wallet !== undefined);
       stage.add(3, { status: 'pending', atMs: () => Date.now() + 1_000 });
       await stage.subjects('intent.pending', 3);
       expect((await stage.events()).filter(({ type }) => type === 'intent.filled')).toEqual([]);
@@ -84,7 +84,7 @@ describe.skipIf(GCC.skip)(
       stage.aheadMs = () => aheadMs;
       stage.add(20, { status: 'filled', atMs: (index) => Date.now() + aheadMs - (index + 1) * 600_000 });
       await stage.start();
-      await stage.asked(({ wallet }) => wallet !== undefined);
+      await stage.awaitRequests(({ wallet }) => wallet !== undefined);
       stage.add(20, { status: 'pending', atMs: () => Date.now() + aheadMs + 1_000 });
       await stage.subjects('intent.pending', 20);
       expect((await stage.events()).filter(({ type }) => type === 'intent.filled')).toEqual([]);

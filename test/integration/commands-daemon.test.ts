@@ -203,7 +203,7 @@ describe('track, ls, show, recheck and untrack', () => {
     ];
     expect(await run(url, track)).toEqual({ code: 0, out: `${subject} is tracked`, err: '' });
     expect((await run(url, track)).out).toContain('already');
-    stage.say(hash, 'pending');
+    stage.setStatus(hash, 'pending');
     expect((await run(url, ['recheck', subject])).code).toBe(0);
     const follow = await running(url, [
       'events',
@@ -432,8 +432,8 @@ describe('listen and events --follow', () => {
     expect(followed.stdout.map((line) => z.object({ id: z.string() }).parse(JSON.parse(line)).id)).toEqual(
       made.map(madeEventId),
     );
-    const kept = await readFile(join(env.XDG_STATE_HOME, 'intentwatch', 'listen.json'), 'utf8');
-    expect(kept).toContain(secret);
+    const stored = await readFile(join(env.XDG_STATE_HOME, 'intentwatch', 'listen.json'), 'utf8');
+    expect(stored).toContain(secret);
     expect([...first.stdout, ...first.stderr].join('\n')).not.toContain(secret);
   });
 

@@ -17,8 +17,8 @@ import { LearnedStore } from '../../src/store/learned.ts';
 import { eventOf, type LogEntry } from '../../src/store/log-entry.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
-import { type Known, SubjectStore } from '../../src/store/subjects.ts';
-import { commitParts } from '../support/commit-parts.ts';
+import { type SubjectEntry, SubjectStore } from '../../src/store/subjects.ts';
+import { commitDeps } from '../support/commit-parts.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { logEntries } from '../support/log-entries.ts';
@@ -34,22 +34,22 @@ let redis: RedisClient;
 let keys: Keys;
 let subjects: SubjectStore;
 let registry: Registry;
-let parts: CommitContext;
+let deps: CommitContext;
 
 beforeEach(() => {
   redis = connect({ kind: 'server', url: inject('redisUrl') });
   keys = new Keys(testPrefix());
   subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
   registry = new Registry(redis, keys, subjects);
-  parts = commitParts(redis, keys, { subjects, plan: new PlanStore(redis, keys) });
+  deps = commitDeps(redis, keys, { subjects, plan: new PlanStore(redis, keys) });
 });
 
 afterEach(() => redis.disconnect());
 
 /** The known state of a subject before a request, and the commit counter then. */
-async function look(subject: SubjectId): Promise<Known & { asOf: string }> {
+async function readSubject(subject: SubjectId): Promise<SubjectEntry & { asOf: string }> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
-  const [known] = await subjects.look([subject]);
+  const [known] = await subjects.readShown([subject]);
   if (known === undefined) throw new Error('nothing was found');
   return { ...known, asOf };
 }
@@ -81,8 +81,8 @@ async function want(subscription: string, subject: SubjectId): Promise<Claim> {
     },
     '0-0',
   );
-  const start = await look(subject);
-  const claim = start.claims.find((one) => one.root === `${subscription}|${subject}`);
+  const start = await readSubject(subject);
+  const claim = start.claims.find((one) => one.key === `${subscription}|${subject}`);
   if (claim === undefined) throw new Error('the claim was not made');
   return claim;
 }
@@ -92,8 +92,8 @@ async function take(
   raw: UpstreamRecord,
   how: { nowMs: number; claims?: readonly Claim[]; asOf?: string },
 ): Promise<IngestedRecord> {
-  const start = await look(raw.subject);
-  return commitRecord(parts, raw, start, {
+  const start = await readSubject(raw.subject);
+  return commitRecord(deps, raw, start, {
     asOf: how.asOf ?? start.asOf,
     nowMs: how.nowMs,
     price: 1,
@@ -142,13 +142,13 @@ describe('one change that two polls saw', () => {
   test('is committed by one of them, and reported of once', async () => {
     await want('s', INTENT);
     const committed: string[] = [];
-    parts.signals.on('event.committed', ({ event }) => void committed.push(event.type));
+    deps.signals.on('event.committed', ({ event }) => void committed.push(event.type));
     await take(record('pending', T0), { nowMs: T0_MS });
-    const [one, other] = [await look(INTENT), await look(INTENT)];
+    const [one, other] = [await readSubject(INTENT), await readSubject(INTENT)];
     for (const { asOf, ...known } of [one, other]) {
       const how = { asOf, nowMs: T0_MS + 1, price: 1, exact: true, claims: [] };
-      const taken = await commitRecord(parts, record('filled', T0 + 10), known, how);
-      expect(taken).toMatchObject({ stored: true, snapshot: { status: 'filled' } });
+      const ingested = await commitRecord(deps, record('filled', T0 + 10), known, how);
+      expect(ingested).toMatchObject({ stored: true, snapshot: { status: 'filled' } });
     }
     expect(await eventTypes()).toEqual(['intent.pending', 'intent.filled']);
     expect(committed).toEqual(['intent.pending', 'intent.filled']);
@@ -222,7 +222,7 @@ describe('the receivers of an event', () => {
 
   test('an answer from before the snapshot is dropped, but the claim that came with it is served', async () => {
     await want('s', INTENT);
-    const { asOf } = await look(INTENT);
+    const { asOf } = await readSubject(INTENT);
     await take(record('pending', T0), { nowMs: T0_MS });
     const other = await want('other', INTENT);
     const late = await take(record('filled', T0 + 1), { nowMs: T0_MS, claims: [other], asOf });
@@ -234,7 +234,7 @@ describe('the receivers of an event', () => {
 describe('a Redis that went back', () => {
   test('is refused all, claims included, until its next epoch is synchronised', async () => {
     const { epoch } = subjects;
-    await epoch.look();
+    await epoch.check();
     const claim = await want('s', INTENT);
     await take(record('pending', T0), { nowMs: T0_MS });
     const before = await Promise.all(
@@ -250,15 +250,15 @@ describe('a Redis that went back', () => {
     ] as const)
       await redis.restore(key, 0, dump ?? '', 'REPLACE');
     await redis.xdel(keys.events, (await log()).at(-1)?.id ?? '');
-    const due = new Promise<void>((resolve) => epoch.onLookDue(resolve));
-    const other = { ...claim, root: `other|${INTENT}` };
+    const due = new Promise<void>((resolve) => epoch.onCheckDue(resolve));
+    const other = { ...claim, key: `other|${INTENT}` };
     expect((await take(record('settled', T0 + 2), { nowMs: T0_MS, claims: [other] })).outcome).toBe(
       'superseded',
     );
     await due;
-    expect(await redis.hexists(keys.claims(INTENT), other.root)).toBe(0);
+    expect(await redis.hexists(keys.claims(INTENT), other.key)).toBe(0);
 
-    expect((await epoch.look()).behind).toMatchObject({ epoch: 2 });
+    expect((await epoch.check()).behind).toMatchObject({ epoch: 2 });
     expect((await take(record('filled', T0 + 1), { nowMs: T0_MS })).outcome).toBe('superseded');
     await epoch.synchronised();
     expect((await take(record('filled', T0 + 1), { nowMs: T0_MS })).outcome).toBe('changed');
@@ -268,12 +268,12 @@ describe('a Redis that went back', () => {
 
   test('an answer that was requested before it went back is superseded in the new epoch', async () => {
     const { epoch } = subjects;
-    await epoch.look();
+    await epoch.check();
     await want('s', INTENT);
     await take(record('pending', T0), { nowMs: T0_MS });
-    const { asOf } = await look(INTENT);
+    const { asOf } = await readSubject(INTENT);
     epoch.noteTruncated();
-    await epoch.look();
+    await epoch.check();
     await epoch.synchronised();
     await take(record('filled', T0 + 2), { nowMs: T0_MS });
     expect((await take(record('pending', T0 + 3), { nowMs: T0_MS, asOf })).outcome).toBe('superseded');
@@ -301,16 +301,16 @@ describe('a first sight that the first answer could not give', () => {
 describe('two processes that make the very same first sight', () => {
   test('make one event, and the second one leads its own claims to it', async () => {
     const [one, two] = [await want('one', INTENT), await want('two', INTENT)];
-    const { asOf } = await look(INTENT);
+    const { asOf } = await readSubject(INTENT);
     const before = { snapshot: null, seenAtMs: null, promised: null, claims: [one, two] };
     const observation = { asOf, nowMs: T0_MS, price: 1, exact: false };
-    await commitRecord(parts, record('settled', T0), before, { ...observation, claims: [one] });
-    await commitRecord(parts, record('settled', T0), before, { ...observation, claims: [two] });
+    await commitRecord(deps, record('settled', T0), before, { ...observation, claims: [one] });
+    await commitRecord(deps, record('settled', T0), before, { ...observation, claims: [two] });
     const [event, subscribers, ...rest] = await log();
     expect(rest).toEqual([]);
-    expect(event).toMatchObject({ kind: 'event', roots: [one.root] });
-    expect(subscribers).toMatchObject({ kind: 'subscribers', entry: event?.id, roots: [two.root] });
-    const { claims } = await look(INTENT);
+    expect(event).toMatchObject({ kind: 'event', roots: [one.key] });
+    expect(subscribers).toMatchObject({ kind: 'subscribers', entry: event?.id, roots: [two.key] });
+    const { claims } = await readSubject(INTENT);
     expect(claims.every((claim) => claim.served)).toBe(true);
   });
 });
@@ -351,8 +351,8 @@ async function pass(
   known: PlanInput & { snapshot: Snapshot },
   context: Pick<PlanContext, 'nowMs' | 'subscriptions'>,
 ): Promise<void> {
-  const { due } = planOf(parts, known, { ...context, price: 1, imported: null, route: null });
-  await commitDue(parts, { ...known, promised: null }, { due, nowMs: context.nowMs });
+  const { due } = planOf(deps, known, { ...context, price: 1, imported: null, route: null });
+  await commitDue(deps, { ...known, promised: null }, { due, nowMs: context.nowMs });
 }
 
 describe('an event of a transfer under way', () => {
@@ -363,8 +363,8 @@ describe('an event of a transfer under way', () => {
     const learned = new LearnedStore(redis, keys);
     const increments = [{ bin: binOf(10), ended: 500, watchedSeconds: 500 }];
     await learned.add({ route: '1:10', statistic: 'pending', increments });
-    await parts.learning.start();
-    onTestFinished(() => parts.learning.close());
+    await deps.learning.start();
+    onTestFinished(() => deps.learning.close());
   }
 
   test('states its expected time, from the learned times of its chains and for its age', async () => {
@@ -387,12 +387,12 @@ describe('an event of a transfer under way', () => {
   test('has the same expectation where two processes make it at different times', async () => {
     const claim = await want('s', INTENT);
     await teach();
-    const { asOf } = await look(INTENT);
+    const { asOf } = await readSubject(INTENT);
     const before = { snapshot: null, seenAtMs: null, promised: null, claims: [claim] };
     const observation = { asOf, price: 1, exact: true, claims: [claim] };
-    await commitRecord(parts, record('pending', T0, legs), before, { ...observation, nowMs: T0_MS });
+    await commitRecord(deps, record('pending', T0, legs), before, { ...observation, nowMs: T0_MS });
     const [made] = await log();
-    await commitRecord(parts, record('pending', T0, legs), before, { ...observation, nowMs: T0_MS + 20_000 });
+    await commitRecord(deps, record('pending', T0, legs), before, { ...observation, nowMs: T0_MS + 20_000 });
     expect(await log()).toEqual([made]);
     expect(eventOf(made ?? null)?.data.expectedBy?.status).toBe('filled');
   });
@@ -401,13 +401,13 @@ describe('an event of a transfer under way', () => {
     const claim = await want('s', INTENT);
     await teach();
     const { snapshot } = await take(record('pending', T0, legs), { nowMs: T0_MS });
-    const [stored] = (await registry.subscriptions([claim.root])).values();
+    const [stored] = (await registry.subscriptions([claim.key])).values();
     if (snapshot === null || stored === undefined) throw new Error('nothing was stored');
     let known = { subject: INTENT, snapshot, claims: [{ ...claim, served: true }] };
     for (const overdueAfterMs of [5_000, 6_000]) {
       const subscriptions = new Map([['s', { ...stored, overdueAfterMs }]]);
       await pass(known, { nowMs: T0_MS + 8_000, subscriptions });
-      const { snapshot: after } = await look(INTENT);
+      const { snapshot: after } = await readSubject(INTENT);
       if (after !== null) known = { ...known, snapshot: after };
     }
     const reported = (await log()).map((entry) => eventOf(entry));
@@ -418,7 +418,7 @@ describe('an event of a transfer under way', () => {
     ]);
     const [pending, overdue] = reported.map((event) => Date.parse(event?.data.expectedBy?.at ?? ''));
     expect(overdue).toBeGreaterThanOrEqual(pending ?? 0);
-    await parts.learning.close();
+    await deps.learning.close();
     const learned = await new LearnedStore(redis, keys).all();
     const overdues = learned.filter(({ statistic }) => statistic === 'overdue');
     expect(overdues.map(({ route, tally }) => [route, tally.ended[0]]).sort()).toEqual([
@@ -432,7 +432,7 @@ describe('an event of time', () => {
   test('is overdue by the learned times, after enough observations, for the subscriptions that want it so', async () => {
     const claim = await want('s', INTENT);
     const { snapshot } = await take(record('pending', T0 - 1_000), { nowMs: T0_MS });
-    const [stored] = (await registry.subscriptions([claim.root])).values();
+    const [stored] = (await registry.subscriptions([claim.key])).values();
     if (snapshot === null || stored === undefined) throw new Error('nothing was stored');
     const subscriptions = new Map([['s', { ...stored, overdueAfterMs: 'learned' as const }]]);
     const known = { subject: INTENT, snapshot, claims: [{ ...claim, served: true }] };
@@ -443,9 +443,9 @@ describe('an event of time', () => {
     const learned = new LearnedStore(redis, keys);
     const increments = [{ bin: 10, ended: 5_000, watchedSeconds: 5_000 }];
     await learned.add({ route: '*', statistic: 'pending', increments });
-    await parts.learning.start();
+    await deps.learning.start();
     await pass(known, context);
-    await parts.learning.close();
+    await deps.learning.close();
     expect(await eventTypes()).toEqual(['intent.pending', 'intent.overdue']);
   });
 
@@ -456,14 +456,14 @@ describe('an event of time', () => {
     const seen = { subject: vault, status: 'PENDING', updatedAt: null, names: [], raw, unreadable: [] };
     const { snapshot } = await take(seen, { nowMs: T0_MS });
     if (snapshot === null) throw new Error('no snapshot');
-    const { claims } = await look(vault);
+    const { claims } = await readSubject(vault);
     const subscriptions = await registry.subscriptions([`s|${vault}`]);
     const context = { nowMs: T0_MS + 1, subscriptions };
     await Promise.all([
       pass({ subject: vault, snapshot, claims }, context),
       pass({ subject: vault, snapshot, claims }, context),
     ]);
-    const start = await look(vault);
+    const start = await readSubject(vault);
     if (start.snapshot === null) throw new Error('no snapshot');
     await pass({ subject: vault, snapshot: start.snapshot, claims }, context);
     expect(await eventTypes()).toEqual(['vault.pending', 'vault.expired']);
@@ -543,7 +543,7 @@ test('the stated duration of a priced route applies to transfers between its cha
   };
   await want('s', routeId({ name: 'r', service: 'open' }));
   await take(routeRecord(definition, [quote]), { nowMs: T0_MS });
-  await parts.learning.close();
+  await deps.learning.close();
   const learned = new LearnedStore(redis, keys);
   expect(await learned.estimates()).toEqual(new Map([['8453:10', 25]]));
 });

@@ -87,8 +87,8 @@ test('a session that was not signed here, or has ended, is none', async () => {
   for (const session of forged)
     expect(await statusOf('/receivers', { cookie: `${name}=${session}` })).toBe(401);
   const key = scryptSync(ADMIN_TOKEN, 'intentwatch console session', 32);
-  const said = `${Math.floor(Date.now() / 1_000) - 1}.${nonce}`;
-  const ended = `${said}.${createHmac('sha256', key).update(said).digest('base64url')}`;
+  const payload = `${Math.floor(Date.now() / 1_000) - 1}.${nonce}`;
+  const ended = `${payload}.${createHmac('sha256', key).update(payload).digest('base64url')}`;
   const { status, body } = await stage.call({
     path: '/receivers',
     token: null,

@@ -57,11 +57,11 @@ function promises(stage: () => Stage): void {
   test.each(VECTORS.handling)('$name', async ({ deliveries }) => {
     const inbox = stage().inbox();
     for (const { event, verdict } of deliveries) {
-      let said = 'handled';
+      let outcome = 'handled';
       await inbox.run(event, async (_tx, { isStale }) => {
-        said = isStale ? 'stale' : 'new';
+        outcome = isStale ? 'stale' : 'new';
       });
-      expect(said).toBe(verdict);
+      expect(outcome).toBe(verdict);
     }
   });
 
@@ -185,7 +185,7 @@ describe.skipIf(POSTGRES.skip)(`the inbox in Postgres${POSTGRES.note}`, () => {
   test.each([
     ['has handled it', undefined, false],
     ['failed', new Error('no'), true],
-  ])('an event that comes twice at once waits for the one that began, which %s', async (_what, error, isTaken) => {
+  ])('an event that comes twice at once waits for the one that began, which %s', async (_what, error, isHandled) => {
     const begun = Promise.withResolvers<void>();
     const end = Promise.withResolvers<void>();
     const first = createPostgresInbox({ pool }).run(eventOf('a'), async (tx) => {
@@ -200,8 +200,8 @@ describe.skipIf(POSTGRES.skip)(`the inbox in Postgres${POSTGRES.note}`, () => {
     await somebodyWaits();
     end.resolve();
     await firstEnded;
-    expect(await second).toBe(isTaken);
-    expect(await effects()).toEqual(isTaken ? [eventOf('a').id] : ['first']);
+    expect(await second).toBe(isHandled);
+    expect(await effects()).toEqual(isHandled ? [eventOf('a').id] : ['first']);
   });
 
   test.each([

@@ -28,9 +28,9 @@ test('the API shows the learned times of each pair of chains, the most observed 
     subscriptions: [{ name: 's', intents: [hashOf(1)], receivers: ['hook'] }],
   });
   closers.push(() => daemon.close());
-  const ask = async () =>
+  const request = async () =>
     ANSWER.parse(await (await fetch(`${daemon.url}/api/v1/corridors`)).json()).corridors;
-  expect(await ask()).toEqual([]);
+  expect(await request()).toEqual([]);
 
   const redis = connect({ kind: 'server', url: redisUrl });
   closers.push(async () => redis.disconnect());
@@ -44,7 +44,7 @@ test('the API shows the learned times of each pair of chains, the most observed 
   await see('1:10', 'pending', 5);
   await see('1:10', 'filled', 300);
 
-  const [base, mainnet, ...others] = await ask();
+  const [base, mainnet, ...others] = await request();
   expect(others).toEqual([]);
   expect(base).toMatchObject({
     corridor: '8453:10',

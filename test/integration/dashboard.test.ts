@@ -123,7 +123,7 @@ function emitEverything(signals: Signals): void {
   }
   emitChecks(signals);
   signals.emit('config.moved', { state: 'running', atMs: Date.now(), removal: null });
-  signals.emit('books.fed', { taken: 3, readMs: Date.now() });
+  signals.emit('books.fed', { ingested: 3, readMs: Date.now() });
   signals.emit('books.broken', { kind: 'lost' });
   signals.emit('books.failed', { reason: 'Postgres is away' });
   signals.emit('delivery.opened', delivery);
@@ -321,14 +321,14 @@ describe.skipIf(installation.skip)(`against a real Prometheus${installation.note
 
   test.each(queries)('the panel "$name" shows something', async ({ expr }) => {
     // A single emission is within an hour, however slow this machine is.
-    const asked = expr
+    const requests = expr
       .replaceAll('$__rate_interval', '1h')
       .replaceAll('$__range', '1h')
       .replaceAll('$job', 'intentwatch')
       .replaceAll(/\$(instance|receiver|route)\b/g, '.*');
-    expect(asked).not.toContain('$');
+    expect(requests).not.toContain('$');
     // After a failed scrape, there is nothing until the next.
-    await prometheus.until(`something of ${asked}`, async () => (await prometheus.count(asked)) > 0);
+    await prometheus.until(`something of ${requests}`, async () => (await prometheus.count(requests)) > 0);
   });
 
   test('the job of the dashboard can be chosen', async () => {

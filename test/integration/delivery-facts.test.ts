@@ -79,7 +79,7 @@ test('a clock of Redis that jumps ahead takes no work from live processes', asyn
   expect(await deliveries.takeOver('hook', 'p')).toBe(1);
   // A sender with a new sign of life is not removed.
   await senders.heartbeat('q', 60_000);
-  await senders.forget(nowMs);
+  await senders.remove(nowMs);
   expect(await redis.zscore(keys.senders, 'q')).not.toBeNull();
 });
 

@@ -7,10 +7,10 @@ import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
 import {
-  type Asked,
   hashOf,
   intentRecord,
   type Scripted,
+  type ScriptedRequest,
   ScriptedUpstream,
 } from '../support/scripted-upstream.ts';
 
@@ -41,7 +41,7 @@ function record(hash: string, token: string, amount = '2500000000'): Scripted {
 /** A daemon that watches intents of one token, with one receiver whose messages have texts. */
 async function stage(options: { lists: Lists | null; token?: string; more?: object; receiver?: object }) {
   const held = { lists: options.lists, token: options.token ?? TOKEN };
-  const isList = ({ path }: Asked): boolean => path === '/v1/chains' || path === '/v1/tokens';
+  const isList = ({ path }: ScriptedRequest): boolean => path === '/v1/chains' || path === '/v1/tokens';
   const upstream = await started(
     new ScriptedUpstream(
       ({ path, query }) => {
@@ -82,13 +82,13 @@ async function stage(options: { lists: Lists | null; token?: string; more?: obje
     start,
     redis,
     keys,
-    lists: () => upstream.asked.filter(isList).map(({ path }) => path),
-    read: () => eventually('the lists were read', () => said(lines, 'directory.read', 'tokens')),
+    lists: () => upstream.requests.filter(isList).map(({ path }) => path),
+    read: () => eventually('the lists were read', () => logged(lines, 'directory.read', 'tokens')),
     reported: async (count = 1) => (await hook.until((came) => came.length >= count)).map(({ body }) => body),
   };
 }
 
-function said(lines: readonly { msg: string; [member: string]: unknown }[], msg: string, list?: string) {
+function logged(lines: readonly { msg: string; [member: string]: unknown }[], msg: string, list?: string) {
   return lines.find((line) => line.msg === msg && (list === undefined || line.list === list)) ?? null;
 }
 
@@ -157,7 +157,7 @@ describe('chains and tokens of the upstream', () => {
   test('that cannot be had hold up nothing, and are requested again after a while', async () => {
     const run = await stage({ lists: null, token: USDC });
     await run.start([hashOf(1)]);
-    const failed = await eventually('it is logged', () => said(run.lines, 'directory.not_read'));
+    const failed = await eventually('it is logged', () => logged(run.lines, 'directory.not_read'));
     expect(failed).toMatchObject({ nextInMs: 60_000, reason: expect.stringContaining('503') });
     expect(await run.reported()).toHaveLength(1);
     const waitMs = await run.redis.pttl(run.keys.directoryTurn);
@@ -182,7 +182,7 @@ describe('chains and tokens of the upstream', () => {
       return newest !== undefined && cursor === newest[0];
     });
     expect(await run.redis.zcard(run.keys.pending('chat'))).toBe(0);
-    expect(said(run.lines, 'delivery.attempted')).toBeNull();
+    expect(logged(run.lines, 'delivery.attempted')).toBeNull();
   });
 
   test.each([
@@ -199,7 +199,7 @@ describe('chains and tokens of the upstream', () => {
     await run.read();
     await run.start([hashOf(1)]);
     expect((await run.reported())[0]).toContain(shown);
-    expect(said(run.lines, 'directory.contradicted')).toMatchObject({ chainId: '98866', address: TOKEN });
+    expect(logged(run.lines, 'directory.contradicted')).toMatchObject({ chainId: '98866', address: TOKEN });
   });
 
   test('are requested in slots of the budget, and not while the endpoint group is paused', async () => {
@@ -207,7 +207,7 @@ describe('chains and tokens of the upstream', () => {
     const nowMs = Date.now();
     await run.redis.hset(run.keys.endpointGroup('status'), 'pausedUntil', nowMs + 600_000, 'pausedAt', nowMs);
     await run.start([]);
-    await eventually('it waits', () => said(run.lines, 'directory.not_read'));
+    await eventually('it waits', () => logged(run.lines, 'directory.not_read'));
     expect(run.lists()).toEqual([]);
   });
 
@@ -225,7 +225,7 @@ describe('chains and tokens of the upstream', () => {
     );
     await run.start([]);
     await run.read();
-    expect(said(run.lines, 'store.foreign')).toMatchObject({ what: 'directory' });
+    expect(logged(run.lines, 'store.foreign')).toMatchObject({ what: 'directory' });
   });
 });
 

@@ -32,8 +32,8 @@ afterEach(async () => {
 });
 
 function dispatcherOf(plan: PlanStore): Dispatcher {
-  const parts = { plan, queues, signals: new Signals(), log: pino({ level: 'silent' }) };
-  return new Dispatcher(parts, { endpointGroup: 'status', process: 'p1', capacity: WALLETS.length });
+  const deps = { plan, queues, signals: new Signals(), log: pino({ level: 'silent' }) };
+  return new Dispatcher(deps, { endpointGroup: 'status', process: 'p1', capacity: WALLETS.length });
 }
 
 /** A plan that signals when it has claimed as much as the dispatcher takes, and never answers a check; it counts its claims. */
@@ -90,9 +90,9 @@ describe('a dispatcher', () => {
     await eventually('the leases go on when the first ones have run out', async () =>
       (await leasedUntilMs()).every((untilMs) => untilMs > first + CLAIM_LEASE_MS),
     );
-    const parts = { ...stage, atMs: REDIS_TIME };
-    const taken = await Promise.all(jobs.map(({ data }) => startPoll(parts, data, 'p1')));
-    expect(taken.filter((start) => start === null)).toEqual([]);
+    const deps = { ...stage, atMs: REDIS_TIME };
+    const started = await Promise.all(jobs.map(({ data }) => startPoll(deps, data, 'p1')));
+    expect(started.filter((start) => start === null)).toEqual([]);
     await dispatcher.close();
     await queue.close();
   });
@@ -103,9 +103,9 @@ describe('a dispatcher', () => {
     await full.budget(100);
     await full.redis.config('SET', 'maxmemory', '1');
     const others = new PollQueues(full);
-    const parts = { queues: others, signals: new Signals(), log: pino({ level: 'silent' }) };
+    const deps = { queues: others, signals: new Signals(), log: pino({ level: 'silent' }) };
     const dispatcher = new Dispatcher(
-      { ...parts, plan: new PlanStore(full.redis, full.keys) },
+      { ...deps, plan: new PlanStore(full.redis, full.keys) },
       { endpointGroup: 'status', process: 'p1', capacity: 2 },
     );
     dispatcher.start();

@@ -10,7 +10,7 @@ import { Keys } from '../../src/store/keys.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
-import { commitParts } from '../support/commit-parts.ts';
+import { commitDeps } from '../support/commit-parts.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
@@ -27,7 +27,7 @@ let keys: Keys;
 let subjects: SubjectStore;
 let registry: Registry;
 let plan: PlanStore;
-let parts: CommitContext;
+let deps: CommitContext;
 let ended: EndedSubjects;
 
 beforeEach(() => {
@@ -36,7 +36,7 @@ beforeEach(() => {
   subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
   registry = new Registry(redis, keys, subjects);
   plan = new PlanStore(redis, keys);
-  parts = commitParts(redis, keys, { subjects, plan });
+  deps = commitDeps(redis, keys, { subjects, plan });
   ended = new EndedSubjects(redis, keys);
 });
 
@@ -61,12 +61,12 @@ async function sync(
 /** Ingests the transfer from a page, under the claims on another subject. */
 async function show(status: string, updatedAt: number, root: SubjectId = WALLET): Promise<IngestedRecord> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
-  const [shown, known] = await subjects.look([root, INTENT]);
+  const [shown, known] = await subjects.readShown([root, INTENT]);
   if (shown === undefined || known === undefined) throw new Error('nothing was found');
   const raw = { id: INTENT, type: 'intent', status, updatedAt, more: 'x'.repeat(1_000) };
   const record = { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
   const claims = shown.claims.map((claim) => ({ ...claim, served: false }));
-  return commitRecord(parts, record, known, { asOf, nowMs: NOW_MS, price: 1, exact: false, claims });
+  return commitRecord(deps, record, known, { asOf, nowMs: NOW_MS, price: 1, exact: false, claims });
 }
 
 /** Makes the moves that are due after so many days. */
@@ -128,7 +128,7 @@ describe('a transfer that has ended', () => {
 
   test('is not compact yet where it is shown now that it would be', async () => {
     await redis.zadd(keys.ended, Date.now() - 31 * DAY_MS, INTENT);
-    await Promise.all([subjects.look([INTENT]), settle(0), subjects.look([INTENT]), settle(0)]);
+    await Promise.all([subjects.readShown([INTENT]), settle(0), subjects.readShown([INTENT]), settle(0)]);
     const { outcome } = await show('settled', 101);
     expect(outcome).toBe('unchanged');
     expect(await events()).toHaveLength(1);

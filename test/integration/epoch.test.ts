@@ -43,7 +43,7 @@ async function stage() {
       keys,
       file: new SeenFile(dataDir, prefix),
       onRestored: (restore) => noticed.push(restore),
-      onLooked: () => undefined,
+      onChecked: () => undefined,
       onFile: (error) => {
         if (error !== null) throw error;
       },
@@ -62,7 +62,7 @@ test('the first epoch is 1, and a poll that finds no less begins no other', asyn
   const { process, noticed } = await stage();
   const { epoch, dataDir } = await process();
   expect(epoch.begun).toEqual({ epoch: 1, atMs: null });
-  for (let looks = 0; looks < 3; looks += 1) expect(await epoch.look()).toMatchObject({ behind: null });
+  for (let checks = 0; checks < 3; checks += 1) expect(await epoch.check()).toMatchObject({ behind: null });
   expect((await process(dataDir)).epoch.begun.epoch).toBe(1);
   expect(noticed).toEqual([]);
 });
@@ -72,13 +72,13 @@ test('of two processes that notice at once one begins the epoch, and both work i
   const one = await process();
   const restore = await dumpOf(redis, keys);
   const other = await process();
-  await Promise.all([one.epoch.look(), other.epoch.look()]);
+  await Promise.all([one.epoch.check(), other.epoch.check()]);
   await restore();
-  await Promise.all([one.epoch.look(), other.epoch.look()]);
+  await Promise.all([one.epoch.check(), other.epoch.check()]);
   expect([one, other].map(({ epoch }) => epoch.begun.epoch)).toEqual([2, 2]);
   expect(noticed).toHaveLength(2);
   await Promise.all([one.epoch.synchronised(), other.epoch.synchronised()]);
-  expect(await one.epoch.look()).toMatchObject({ behind: null });
+  expect(await one.epoch.check()).toMatchObject({ behind: null });
   expect(await reports()).toEqual([
     expect.objectContaining({
       type: 'intentwatch.storage_restored',
@@ -95,9 +95,9 @@ test('the dump of an older epoch, restored twice, begins a new epoch each time',
   const { epoch } = await process();
   const restore = await dumpOf(redis, keys);
   for (const next of [2, 3, 4]) {
-    await epoch.look();
+    await epoch.check();
     await restore();
-    await epoch.look();
+    await epoch.check();
     expect(epoch.begun.epoch).toBe(next);
     await epoch.synchronised();
   }
@@ -110,8 +110,8 @@ test.each([
   const { redis, keys, process } = await stage();
   const first = await process();
   const restore = await dumpOf(redis, keys);
-  await first.epoch.look();
-  await first.epoch.look();
+  await first.epoch.check();
+  await first.epoch.check();
   if (what === 'nothing') await redis.del(...(await redis.keys(`${keys.root}:*`)));
   else await restore();
   const second = await process(first.dataDir);
@@ -130,11 +130,11 @@ test('no epoch is used twice by processes with folders of their own', async () =
   const { redis, keys, process } = await stage();
   const [one, other] = [await process(), await process()];
   const restore = await dumpOf(redis, keys);
-  await one.epoch.look();
+  await one.epoch.check();
   await restore();
-  await one.epoch.look();
-  // It has not called `look` since, and continues the epoch that the other began.
-  await other.epoch.look();
+  await one.epoch.check();
+  // It has not called `check` since, and continues the epoch that the other began.
+  await other.epoch.check();
   expect(other.epoch.begun.epoch).toBe(2);
   await restore();
   const alone = await process(other.dataDir);
@@ -145,8 +145,8 @@ test('a cut of the file begins an epoch by itself, once', async () => {
   const { process, noticed } = await stage();
   const { epoch } = await process();
   epoch.noteTruncated();
-  await epoch.look();
-  await epoch.look();
+  await epoch.check();
+  await epoch.check();
   expect(noticed.map((restore) => restore.epoch)).toEqual([2]);
   expect(epoch.behind?.reason).toContain('append-only file');
 });
@@ -158,9 +158,9 @@ test('later entries of the log have later places than any that was seen, also wh
   const restore = await dumpOf(redis, keys);
   const ahead = `${Date.now() + 60_000}-7`;
   await redis.xadd(keys.events, ahead, 'kind', 'none');
-  await epoch.look();
+  await epoch.check();
   await restore();
-  await epoch.look();
+  await epoch.check();
   await epoch.synchronised();
   const [place = ''] = (await log.after(ahead, 10)).entries.map(({ id }) => id);
   expect(place).toBe(`${ahead.split('-')[0]}-8`);
@@ -170,11 +170,11 @@ test('the file is replaced in one step, and stays where another process on the f
   const { process } = await stage();
   const { dataDir, epoch } = await process();
   const other = await process(dataDir);
-  await other.epoch.look();
+  await other.epoch.check();
   const [name = '', ...more] = (await readdir(dataDir)).filter((one) => one.startsWith('redis-seen.'));
   expect(more).toEqual([]);
   const stored = async () => JSON.parse(await readFile(join(dataDir, name), 'utf8'));
   const { ticks } = await stored();
-  await epoch.look();
+  await epoch.check();
   expect(await stored()).toMatchObject({ epoch: 1, ticks: ticks + 1 });
 });

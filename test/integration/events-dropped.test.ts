@@ -32,7 +32,7 @@ test('the losses of a disabled receiver by the retention are named: open deliver
   await appendEvents(
     redis,
     keys,
-    made.toSpliced(1, 1, ...made.slice(1, 2).map((event) => ({ ...event, root: 'other|intent:0x1' }))),
+    made.toSpliced(1, 1, ...made.slice(1, 2).map((event) => ({ ...event, key: 'other|intent:0x1' }))),
   );
   await stage.start();
 

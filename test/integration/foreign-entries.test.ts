@@ -92,14 +92,14 @@ async function registry(): Promise<{ registry: Registry; subjects: SubjectStore 
   return { registry: made, subjects };
 }
 
-async function take(parts: { registry: Registry; subjects: SubjectStore }): Promise<PollStart> {
+async function take(deps: { registry: Registry; subjects: SubjectStore }): Promise<PollStart> {
   const plan = new PlanStore(redis, keys);
   await plan.setBudgets({ status: 100 });
   const { polls } = await plan.claim('status', { process: 'p', most: 5, aheadMs: 100, sent: [] });
   const poll = polls.find(({ member }) => member === INTENT);
   if (poll === undefined) throw new Error('the subject was not claimed');
   const importedQuotes = new ImportedQuotes(redis, keys);
-  const start = await startPoll({ redis, keys, importedQuotes, ...parts }, poll, 'p');
+  const start = await startPoll({ redis, keys, importedQuotes, ...deps }, poll, 'p');
   if (start === null) throw new Error('the poll was not claimed');
   return start;
 }
@@ -143,18 +143,18 @@ test.each([
   'AT:5:9',
 ])('a claim of another shape (%s) is made anew where a config names its subject', async (text) => {
   const mine = await registry();
-  const root = `one|${INTENT}`;
-  const at = await redis.hget(keys.wanted, root);
-  await redis.hset(keys.claims(INTENT), root, text.replace('AT', at ?? ''));
+  const key = `one|${INTENT}`;
+  const at = await redis.hget(keys.wanted, key);
+  await redis.hset(keys.claims(INTENT), key, text.replace('AT', at ?? ''));
   const { claims } = await take(mine);
-  expect(claims.map((claim) => claim.root).sort()).toEqual([root, `two|${INTENT}`]);
-  expect(await redis.hget(keys.claims(INTENT), root)).toBe(`${at}::0`);
+  expect(claims.map((claim) => claim.key).sort()).toEqual([key, `two|${INTENT}`]);
+  expect(await redis.hget(keys.claims(INTENT), key)).toBe(`${at}::0`);
 });
 
 test('a claim of another shape on a page is passed over', async () => {
   const { subjects } = await registry();
   await redis.hset(keys.claims(OTHER), 'one|wallet:0x1', 'junk');
-  const [known] = await subjects.look([OTHER]);
+  const [known] = await subjects.readShown([OTHER]);
   expect(known?.claims).toEqual([]);
   expect(found.map(({ what }) => what)).toEqual(['claim']);
 });
@@ -253,7 +253,7 @@ test('a daemon delivers to every receiver beside any foreign entries', async () 
   const [one, two] = [await open.started(new Hook()), await open.started(new Hook())];
   const stage = await deliveryStage(open, { one: { hook: one }, two: { hook: two } });
   await stage.start();
-  const made = { subject: INTENT, sequence: 1, root: ROOT, atMs: Date.now() + 60_000 };
+  const made = { subject: INTENT, sequence: 1, key: ROOT, atMs: Date.now() + 60_000 };
   const id = madeEventId(made);
   await stage.redis.hset(stage.keys.receivers, { two: 'no JSON', three: 'no JSON' });
   await stage.redis.hset(stage.keys.subscriptions, { s: '{}', strange: '7' });
@@ -270,7 +270,7 @@ test('a daemon delivers to every receiver beside any foreign entries', async () 
 test('an invalid delivery blocks the place of no other', async () => {
   const hook = await open.started(new Hook());
   const stage = await deliveryStage(open, { hook: { hook, more: { concurrency: 1 } } });
-  const made = { subject: INTENT, sequence: 1, root: ROOT, atMs: Date.now() + 60_000 };
+  const made = { subject: INTENT, sequence: 1, key: ROOT, atMs: Date.now() + 60_000 };
   // The receiver must not wait for the poll after 30 s without a notification.
   holdTimers(30_000);
   await stage.start();

@@ -116,7 +116,7 @@ describe('a record of the deposit gateway', () => {
       const record = wrong.shift() ?? { state: 'PENDING', status: 'PENDING' };
       return data(isJob(path) ? record : { ...record, id: '' });
     });
-    await upstream.asks(() => wrong.length === 0);
+    await upstream.awaitRequest(() => wrong.length === 0);
     const events = await hook.until(
       (all) => all.filter(({ type }) => !type.startsWith('upstream.')).length >= 2,
     );

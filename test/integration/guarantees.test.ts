@@ -57,7 +57,7 @@ describe('the budget', () => {
     // The budget is used: 40 subjects need more than 20 requests a second. A slow machine reaches it later.
     const perSecond = (): number =>
       (8 * budget * 1_000) / ((times.at(-1) ?? 0) - (times.at(-8 * budget) ?? Number.NEGATIVE_INFINITY));
-    while (perSecond() <= budget / 2) await upstream.asks(() => true);
+    while (perSecond() <= budget / 2) await upstream.awaitRequest(() => true);
 
     const most = Math.max(
       ...times.map((from) => times.filter((at) => at >= from && at < from + 1_000).length),
@@ -145,12 +145,12 @@ describe('secrets', () => {
 
     const redis = new Redis(inject('redisUrl'));
     later(() => redis.quit());
-    const kept = await Promise.all((await redis.keys(`{${prefix}}:*`)).map((key) => contents(redis, key)));
+    const stored = await Promise.all((await redis.keys(`{${prefix}}:*`)).map((key) => contents(redis, key)));
     const listening = daemon.lines.find((line) => line.msg === 'server.listening');
     const served = await Promise.all(
       ['/metrics', '/readyz'].map(async (path) => (await fetch(`${String(listening?.url)}${path}`)).text()),
     );
-    const seen = [...kept, ...served, JSON.stringify(daemon.lines)];
+    const seen = [...stored, ...served, JSON.stringify(daemon.lines)];
     for (const secret of [apiKey, urlToken, smtpPassword, Buffer.alloc(32, 9).toString('base64')]) {
       expect(seen.filter((text) => text.includes(secret))).toEqual([]);
     }

@@ -45,7 +45,7 @@ describe('an imported quote', () => {
     const { hook, start } = await watching(upstream.url, [{ file: await quoteFile(await signedQuote()) }]);
     await start();
     const events = await hook.until((all) => all.length === 1);
-    const paths = upstream.asked.map(({ path }) => path);
+    const paths = upstream.requests.map(({ path }) => path);
     expect(paths.indexOf('/v1/chains')).toBe(0);
     expect(paths).toContain('/v1/intents/status');
     expect(events).toMatchObject([{ type: 'quote.active', data: { sequence: 1, previousStatus: null } }]);
@@ -101,7 +101,7 @@ describe('an imported quote', () => {
     await hook.until((all) => all.length === 1);
     await daemon.close();
     // It was found out once: a restart neither emits it again nor polls again.
-    const asked = upstream.asked.length;
+    const requests = upstream.requests.length;
     status = shown('active');
     await start();
     const events = await hook.until((all) => all.length === 2);
@@ -109,7 +109,7 @@ describe('an imported quote', () => {
       type: 'quote.active',
       data: { sequence: 2, previousStatus: 'unknown' },
     });
-    expect(upstream.asked.slice(asked).filter(({ path }) => path === '/v1/chains')).toEqual([]);
+    expect(upstream.requests.slice(requests).filter(({ path }) => path === '/v1/chains')).toEqual([]);
   });
 
   test('and is invalid is reported so once, also when the process ends between the event and our note of it', async () => {
@@ -177,7 +177,7 @@ describe('an imported quote', () => {
     const { signals } = await start();
     await hook.until((all) => all.length === 1);
     // No member of it is trusted before it is verified, not even its expiry.
-    await upstream.asks(({ path }) => path === '/v1/intents/status');
+    await upstream.awaitRequest(({ path }) => path === '/v1/intents/status');
     await signalled<{ outcome: string }>((take) => signals.on('poll.ended', take));
     const redis = new Redis(inject('redisUrl'));
     later(() => redis.quit());

@@ -13,7 +13,7 @@ import { ApiClient } from '../../src/client/api-client.ts';
 import { followDaemon } from '../../src/client/follow.ts';
 import { readQuoteFile } from '../../src/commands/verify-quote.ts';
 import type { Receiver } from '../../src/config/config.ts';
-import { hasMetadataRoom } from '../../src/config/fields/fields.ts';
+import { fitsMetadata } from '../../src/config/fields/fields.ts';
 import { readTlsFiles } from '../../src/config/fields/tls.ts';
 import { loadConfig } from '../../src/config/file/load.ts';
 import { type InputLimits, LIMITS } from '../../src/domain/limits.ts';
@@ -101,8 +101,8 @@ async function upstreamRefuses(body: string, list: 'status' | 'tokens'): Promise
     gaslessJobPath: '/jobs/{id}',
   });
   onTestFinished(() => client.close());
-  const asked = list === 'status' ? client.status({ quoteId: 'u' }) : client.tokens();
-  const error = await asked.then(
+  const requests = list === 'status' ? client.status({ quoteId: 'u' }) : client.tokens();
+  const error = await requests.then(
     () => null,
     (reason: unknown) => reason,
   );
@@ -148,8 +148,8 @@ const rpcBytes: Send = async (size) => {
     { chainId: '8453', onCall: () => undefined },
   );
   onTestFinished(() => endpoint.close());
-  const asked = endpoint.call({ method: 'eth_getBlockByNumber', params: [], result: 'evmBlock' });
-  return !/\bm\b/.test(await messageOf(asked));
+  const requests = endpoint.call({ method: 'eth_getBlockByNumber', params: [], result: 'evmBlock' });
+  return !/\bm\b/.test(await messageOf(requests));
 };
 
 async function delivered(receiver: Receiver, smtp: string | null = null): Promise<AttemptResult> {
@@ -357,7 +357,7 @@ const TRIED: Record<keyof typeof LIMITS, Tried> = {
     numberCharacters: posted('/console/session', 'numberCharacters'),
     textCharacters: posted('/console/session', 'textCharacters'),
   },
-  metadata: { bytes: (size) => !hasMetadataRoom({ a: 'x'.repeat(size - '{"a":""}'.length) }) },
+  metadata: { bytes: (size) => !fitsMetadata({ a: 'x'.repeat(size - '{"a":""}'.length) }) },
   config: {
     bytes: (size) => configRefuses(`a: 1\n#${'x'.repeat(size - 7)}\n`),
     depth: (size) => configRefuses(`a: ${'['.repeat(size)}${']'.repeat(size)}\n`),
@@ -391,7 +391,7 @@ const TRIED: Record<keyof typeof LIMITS, Tried> = {
   daemonAnswer: {
     bytes: async (size) => {
       const url = await serveBody(jsonOf('bytes', size));
-      return isForSize(await messageOf(new ApiClient({ url, token: null }).ask(listEvents)));
+      return isForSize(await messageOf(new ApiClient({ url, token: null }).call(listEvents)));
     },
   },
   daemonEvent: {

@@ -54,10 +54,10 @@ describe('two processes that hold answers about one subject', () => {
       // The page is awaited however long the rest takes.
       more: { upstream: { baseUrl: server.url, apiKey: 'key', timeout: '5m' } },
     };
-    const pageAsked = server.asks(({ query }) => query.wallet !== undefined);
+    const pageRequest = server.awaitRequest(({ query }) => query.wallet !== undefined);
     const first = await daemon(config);
     const second = await daemon(config);
-    await pageAsked;
+    await pageRequest;
     await hook.until((events) => events.length === 1);
     filled = true;
     await hook.until((events) => events.some((event) => event.type === 'intent.filled'));

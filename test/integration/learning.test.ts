@@ -116,9 +116,9 @@ describe('the outcome of a transfer', () => {
   test('is counted by route and for all routes, each once', async () => {
     const learning = process();
     await learning.start();
-    const look = { seenAtMs: NOW_MS - 1_000, nowMs: NOW_MS };
+    const poll = { seenAtMs: NOW_MS - 1_000, nowMs: NOW_MS };
     const saw = (hash: string, from: string, status: string) =>
-      learning.saw({ ...look, subject: intentId(hash), before: { ...SNAPSHOT, status: from }, status });
+      learning.saw({ ...poll, subject: intentId(hash), before: { ...SNAPSHOT, status: from }, status });
     seeFills(learning, 30);
     for (const hash of ['0xb1', '0xb2', '0xb3']) {
       saw(hash, 'pending', 'expired');

@@ -13,11 +13,11 @@ test('a batch of subscribers ends once their events have 2 MiB, and the next one
     const log = new EventLog(redis, keys);
     const subjects = Array.from({ length: 10 }, (_, index) => `intent:0x0${index}`);
     // Subscription keys are stored beside the event, and count like it.
-    const root = `s|wallet:${'x'.repeat(900_000)}`;
+    const key = `s|wallet:${'x'.repeat(900_000)}`;
     const places = await appendEvents(
       redis,
       keys,
-      subjects.map((subject, index) => ({ subject, sequence: 1, atMs: 1_000 + index, root })),
+      subjects.map((subject, index) => ({ subject, sequence: 1, atMs: 1_000 + index, key })),
     );
     for (const entry of places) {
       const fields = { kind: 'subscribers', event: 'evt_1', entry, roots: JSON.stringify(['s|wallet:0x01']) };

@@ -19,7 +19,7 @@ async function logged(run: (redis: Redis) => Promise<unknown>): Promise<string> 
 }
 
 test('an error of a script is logged without the script and its arguments', async () => {
-  const said = await logged((redis) =>
+  const message = await logged((redis) =>
     redis.eval(
       'local hidden = 1; return redis.call("GET", KEYS[1], "x", ARGV[1])',
       1,
@@ -27,24 +27,24 @@ test('an error of a script is logged without the script and its arguments', asyn
       'hidden-argument',
     ),
   );
-  expect(said).toContain('"command":"eval"');
-  expect(said).toContain('Wrong number of args');
-  expect(said).not.toContain('hidden');
+  expect(message).toContain('"command":"eval"');
+  expect(message).toContain('Wrong number of args');
+  expect(message).not.toContain('hidden');
 });
 
 test('an error that quotes the arguments is logged without them', async () => {
-  const said = await logged((redis) => redis.call('NOSUCHCOMMAND', 'hidden-1', 'hidden-2'));
-  expect(said).toContain("unknown command 'NOSUCHCOMMAND'");
-  expect(said).not.toContain('hidden');
+  const message = await logged((redis) => redis.call('NOSUCHCOMMAND', 'hidden-1', 'hidden-2'));
+  expect(message).toContain("unknown command 'NOSUCHCOMMAND'");
+  expect(message).not.toContain('hidden');
 });
 
 test('an error that quotes the upstream is logged without mail addresses and secrets', () => {
   const lines: string[] = [];
   const log = pino(LOG_OPTIONS, { write: (line) => lines.push(line) });
   log.error({ error: new Error('found dave@example.com with sk_live_ASDFGHJKL') }, 'poll.error');
-  const said = lines.join('');
-  expect(said).toContain('found [address] with [secret]');
-  expect(said).not.toMatch(/dave|ASDFGHJKL/);
+  const message = lines.join('');
+  expect(message).toContain('found [address] with [secret]');
+  expect(message).not.toMatch(/dave|ASDFGHJKL/);
 });
 
 test('no member of a log line shows mail addresses and secrets, however deep it is, and no name of one', () => {

@@ -58,19 +58,19 @@ test('texts of the upstream that are mail addresses or resemble secrets are in e
   await hook.until((came) => came.length >= statuses.size + 1);
   const reported = hook.came.map(({ event }) => event.data.status);
   expect(reported).toEqual(expect.arrayContaining([...Object.keys(STATUSES), 'pending']));
-  const lines = (msg: string): string[] => daemon.said.filter((line) => line.includes(`"msg":"${msg}"`));
+  const lines = (msg: string): string[] => daemon.lines.filter((line) => line.includes(`"msg":"${msg}"`));
   await eventually('all is logged', () => {
     const isEach = ['event.committed', 'delivery.attempted'].every(
       (msg) => lines(msg).length > statuses.size,
     );
     return isEach && lines('poll.failed').length > 0;
   });
-  const said = daemon.said.join('\n');
-  for (const [status, trace] of Object.entries(STATUSES)) expect(said, status).not.toMatch(trace);
-  expect(said).not.toMatch(/dave|erin|ASDFGHJKL/);
-  expect(said).toContain('"status":"[address]"');
-  expect(said).toContain('"eventType":"intent.[secret]"');
-  expect(said).toContain('"eventType":"intent.pending"');
+  const output = daemon.lines.join('\n');
+  for (const [status, trace] of Object.entries(STATUSES)) expect(output, status).not.toMatch(trace);
+  expect(output).not.toMatch(/dave|erin|ASDFGHJKL/);
+  expect(output).toContain('"status":"[address]"');
+  expect(output).toContain('"eventType":"intent.[secret]"');
+  expect(output).toContain('"eventType":"intent.pending"');
 });
 
 async function refusing(words: string): Promise<string> {
@@ -118,7 +118,7 @@ test('texts of receivers, mail servers and RPC endpoints that resemble secrets a
   );
   await daemon.start();
   const reported = (msg: string, words: RegExp): boolean =>
-    daemon.said.some((line) => line.includes(`"msg":"${msg}"`) && words.test(line));
+    daemon.lines.some((line) => line.includes(`"msg":"${msg}"`) && words.test(line));
   await eventually('both receivers have refused', () => {
     return (
       reported('delivery.attempted', /"httpStatus":500/) && reported('delivery.attempted', /"smtpCode":550/)
@@ -126,8 +126,8 @@ test('texts of receivers, mail servers and RPC endpoints that resemble secrets a
   });
   status = 'filled';
   await eventually('the endpoint has refused', () => reported('rpc.failed', /error -32000/));
-  const said = daemon.said.join('\n');
-  expect(said).not.toMatch(/frank|grace|heidi|ivan|HOOKHOOK|MAILMAIL|RPCRPC/);
-  expect(said).toMatch(/is no user/);
-  expect(said).toContain('error -32000, ask [address] for [secret]');
+  const output = daemon.lines.join('\n');
+  expect(output).not.toMatch(/frank|grace|heidi|ivan|HOOKHOOK|MAILMAIL|RPCRPC/);
+  expect(output).toMatch(/is no user/);
+  expect(output).toContain('error -32000, ask [address] for [secret]');
 });

@@ -15,7 +15,7 @@ test('events logged before a reload that moves their subject are for the receive
   const { redis, keys, events, registry } = registryStage(later);
   await registry.sync(wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
   await appendEvents(redis, keys, [
-    { subject: ONE, sequence: 1, atMs: await redisTimeMs(redis), root: `a|${ONE}` },
+    { subject: ONE, sequence: 1, atMs: await redisTimeMs(redis), key: `a|${ONE}` },
   ]);
   const matchedBy = async () => {
     const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
@@ -51,8 +51,8 @@ test('events logged before a reload that moves their subject are for the receive
 
 test('a receiver that joins a subscription gets no event from before, under the old name or the new one', async () => {
   const { redis, keys, events, registry } = registryStage(later);
-  const log = async (sequence: number, root: string): Promise<void> => {
-    await appendEvents(redis, keys, [{ subject: ONE, sequence, atMs: await redisTimeMs(redis), root }]);
+  const log = async (sequence: number, key: string): Promise<void> => {
+    await appendEvents(redis, keys, [{ subject: ONE, sequence, atMs: await redisTimeMs(redis), key }]);
   };
   const sync = async (subscriptions: Parameters<typeof wantedOf>[0]): Promise<void> =>
     registry.sync(wantedOf(subscriptions), await events.newest());
@@ -101,7 +101,7 @@ test('an event that is suspended again after its release, before its match, wait
   await registry.sync(without, '0-0');
   const part = `a>desk|${ONE}`;
   expect([...(await registry.suspensions.states()).keys()]).toEqual([part]);
-  const made = { subject: ONE, sequence: 1, atMs: await redisTimeMs(redis), root: `b|${ONE}` };
+  const made = { subject: ONE, sequence: 1, atMs: await redisTimeMs(redis), key: `b|${ONE}` };
   await appendEvents(redis, keys, [made]);
   const [event] = (await events.after('0-0', 1)).entries;
   const entry = event?.id ?? '';
@@ -124,7 +124,7 @@ test('an event that is suspended again after its release, before its match, wait
   };
   expect(await released(all, without)).toEqual({ facts: 1, roots: [], waits: true });
   // As for receivers at two places of the log.
-  await registry.suspensions.waitAgain([{ entry, eventId: madeEventId(made), root: part }]);
+  await registry.suspensions.waitAgain([{ entry, eventId: madeEventId(made), key: part }]);
   expect(await redis.zcard(keys.withheld)).toBe(1);
   expect(await released(all, without)).toEqual({ facts: 1, roots: [], waits: true });
   expect(await released(all)).toEqual({ facts: 1, roots: [part], waits: false });
@@ -151,7 +151,7 @@ async function backForAnother(
 
 test('an event that waited for a receiver is released to no receiver that its subscription got meanwhile', async () => {
   const { redis, keys, events, registry } = registryStage(later);
-  const made = { subject: ONE, sequence: 1, atMs: await redisTimeMs(redis), root: `other|${ONE}` };
+  const made = { subject: ONE, sequence: 1, atMs: await redisTimeMs(redis), key: `other|${ONE}` };
   const from = await backForAnother({ registry }, async () => {
     await appendEvents(redis, keys, [made]);
     const entry = await events.newest();

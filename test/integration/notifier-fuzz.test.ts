@@ -61,11 +61,11 @@ const answer = fc
   .map(([start, headers, body, end]) => ({ bytes: `${start}${headers.join('')}\r\n${body}`, end }));
 
 /** Finds any 14 consecutive characters of a secret. */
-function shows(said: string): string | null {
+function shows(text: string): string | null {
   for (const secret of SECRETS) {
     for (const spelled of [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64')]) {
       for (let at = 0; at + 14 <= spelled.length; at += 1) {
-        if (said.toLowerCase().includes(spelled.slice(at, at + 14).toLowerCase())) return spelled;
+        if (text.toLowerCase().includes(spelled.slice(at, at + 14).toLowerCase())) return spelled;
       }
     }
   }
@@ -101,10 +101,10 @@ test(
           nowMs: Date.now(),
         });
         expect(['delivered', 'failed', 'rejected']).toContain(result.outcome);
-        const said = `${result.reason} ${result.answer}`;
-        expect(shows(said), `${said}\nshows a secret, of ${JSON.stringify(answers[number])}`).toBeNull();
+        const text = `${result.reason} ${result.answer}`;
+        expect(shows(text), `${text}\nshows a secret, of ${JSON.stringify(answers[number])}`).toBeNull();
         expect(Buffer.byteLength(result.answer)).toBeLessThanOrEqual(1_024);
-        expect(said).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}]/u);
+        expect(text).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}]/u);
       } finally {
         await notifier.close();
       }

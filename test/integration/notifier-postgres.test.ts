@@ -364,14 +364,14 @@ test('does not speak to a server that has no TLS', async () => {
 });
 
 test('connects without a bound on statements to a pooler without that option', async () => {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const pooler = await started(
     new RawServer((socket) => {
       socket.once('data', (chunk: Buffer) => {
-        asked.push(chunk.toString('latin1'));
+        requests.push(chunk.toString('latin1'));
         const isRefused = chunk.includes('statement_timeout');
-        const said = isRefused ? '08P01\0Munsupported startup parameter' : '53300\0Mno more connections';
-        const fields = Buffer.from(`SFATAL\0C${said}\0\0`);
+        const error = isRefused ? '08P01\0Munsupported startup parameter' : '53300\0Mno more connections';
+        const fields = Buffer.from(`SFATAL\0C${error}\0\0`);
         const head = Buffer.from('E\0\0\0\0');
         head.writeUInt32BE(fields.length + 4, 1);
         socket.end(Buffer.concat([head, fields]));
@@ -380,7 +380,7 @@ test('connects without a bound on statements to a pooler without that option', a
   );
   const { deliver } = notifierOf(receiverAt(`postgres://daemon:${PASSWORD}@127.0.0.1:${pooler.port}/events`));
   expect((await deliver(renderedEvent())).reason).toBe('no more connections (53300)');
-  expect(asked.map((text) => text.includes('statement_timeout'))).toEqual([true, false]);
+  expect(requests.map((text) => text.includes('statement_timeout'))).toEqual([true, false]);
 });
 
 test('reports that no server answers, without the password', async () => {

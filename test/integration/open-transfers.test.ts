@@ -46,7 +46,7 @@ test('money that failed is counted until it is back', async () => {
 test('a transfer that was reported as overdue counts as that, since its funding, and as nothing else', async () => {
   await stage.take(record(ONE, 'pending', T0, sent('7')));
   const nowMs = T0_MS + 3_600_000;
-  await stage.tellOverdue(ONE, nowMs);
+  await stage.reportOverdue(ONE, nowMs);
   expect(await stage.sums()).toEqual(['overdue 56:* 56 token 1 7']);
   expect(await oldest('overdue')).toBe(T0);
   expect(await oldest('pending')).toBe(null);

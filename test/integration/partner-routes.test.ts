@@ -245,8 +245,8 @@ describe('quotes that are no price of the route', () => {
     const { daemon, signals } = await startOn({ baseUrl: service.url, hook });
     await hook.until((events) => events.length === 1);
     by = STRANGER;
-    const said: string[] = [];
-    signals.on('record.unreadable', ({ reason }) => said.push(reason));
+    const reasons: string[] = [];
+    signals.on('record.unreadable', ({ reason }) => reasons.push(reason));
     await signalled<SignalMap['poll.ended'][0]>(
       (take) => signals.on('poll.ended', take),
       ({ endpointGroup, outcome }) => endpointGroup === 'partner-quotes' && outcome === 'failed',
@@ -256,10 +256,10 @@ describe('quotes that are no price of the route', () => {
       (take) => signals.on('poll.ended', take),
       ({ endpointGroup, outcome }) => endpointGroup === 'partner-quotes' && outcome === 'answered',
     );
-    expect(said[0]).toMatch(/^quote "quote:\d+": its signature does not hold: /);
+    expect(reasons[0]).toMatch(/^quote "quote:\d+": its signature does not hold: /);
     expect(hook.events.map(facts)).toEqual([['route.available', '99000000']]);
     expect(await metricsOf(daemon)).toMatch(UNREADABLE);
-    expect(service.asked.filter(({ path }) => path === '/v1/chains').length).toBeLessThanOrEqual(2);
+    expect(service.requests.filter(({ path }) => path === '/v1/chains').length).toBeLessThanOrEqual(2);
   });
 });
 

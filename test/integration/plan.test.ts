@@ -151,15 +151,15 @@ describe('a plan conserves work', () => {
     await stage.redis.hdel(claims, `s|${shown}`);
     await stage.run(5, async () => SUCCESS);
     const poll = await stage.next();
-    const taken = poll === null ? null : await stage.take(poll);
-    if (taken === null) throw new Error('nothing was claimed');
+    const started = poll === null ? null : await stage.take(poll);
+    if (started === null) throw new Error('nothing was claimed');
     const covered = intents(2).map((subject) => ({
       subject,
       alarmMs: null,
       latestMs: 600_000,
       virtualSeconds: 10,
     }));
-    await stage.end(taken, 'next', SUCCESS.next, { covered, coverMs: 600_000 });
+    await stage.end(started, 'next', SUCCESS.next, { covered, coverMs: 600_000 });
     stage.nowMs += 1_100;
     const polled = await stage.run(20, async () => SUCCESS);
     expect(polled.get(named)).toBeGreaterThan(10);
@@ -213,13 +213,13 @@ describe('a claim', () => {
     await stage.name(wallets(1));
     const poll = await stage.next();
     if (poll === null) throw new Error('nothing was claimed');
-    const taken = await stage.take(poll);
-    expect(taken?.subject).toBe(wallets(1)[0]);
+    const started = await stage.take(poll);
+    expect(started?.subject).toBe(wallets(1)[0]);
     expect(await stage.take(poll, 'p2')).toBeNull();
     expect(await stage.end(poll)).toBeNull();
-    if (taken === null) throw new Error('nothing was claimed');
-    expect(await stage.end(taken)).toBe(false);
-    expect(await stage.end(taken)).toBeNull();
+    if (started === null) throw new Error('nothing was claimed');
+    expect(await stage.end(started)).toBe(false);
+    expect(await stage.end(started)).toBeNull();
   });
 
   test('goes back when its job was lost, within seconds, and comes again under another token', async () => {
@@ -243,14 +243,14 @@ describe('a claim', () => {
     await stage.budget(5);
     await stage.name(wallets(1));
     const poll = await stage.next();
-    const taken = poll === null ? null : await stage.take(poll);
-    if (taken === null) throw new Error('nothing was claimed');
+    const started = poll === null ? null : await stage.take(poll);
+    if (started === null) throw new Error('nothing was claimed');
     for (let second = 0; second < 60; second++) {
       stage.nowMs += 1_000;
-      await stage.plan.renew('status', { process: 'p1', polls: [taken] });
+      await stage.plan.renew('status', { process: 'p1', polls: [started] });
       expect(await stage.next('p2')).toBeNull();
     }
-    expect(await stage.end(taken)).toBe(false);
+    expect(await stage.end(started)).toBe(false);
   });
 
   test('ends also where ten thousand transfers of a wallet are noted and released at once', async () => {
@@ -262,9 +262,9 @@ describe('a claim', () => {
       { ended: many },
     ]) {
       const poll = await stage.next();
-      const taken = poll === null ? null : await stage.take(poll);
-      if (taken === null) throw new Error('nothing was claimed');
-      expect(await stage.end(taken, 'next', {}, observed)).toBe(false);
+      const started = poll === null ? null : await stage.take(poll);
+      if (started === null) throw new Error('nothing was claimed');
+      expect(await stage.end(started, 'next', {}, observed)).toBe(false);
       stage.nowMs += 1_000;
     }
   });
@@ -274,7 +274,7 @@ describe('a claim', () => {
     await stage.name(wallets(1));
     const poll = await stage.next();
     if (poll === null) throw new Error('nothing was claimed');
-    await stage.plan.ask([wallets(1)[0] ?? walletId('0x0')]);
+    await stage.plan.pollSoon([wallets(1)[0] ?? walletId('0x0')]);
     await stage.end(poll, 'finish');
     stage.nowMs += 100;
     expect((await stage.next())?.member).toBe(poll.member);
@@ -333,9 +333,9 @@ describe('a process that is gone', () => {
     let [poll] = first.polls;
     while (poll !== undefined && seen.size < 5) {
       seen.add(poll.member);
-      const taken = await stage.take(poll, 'alive');
-      if (taken === null) throw new Error('nothing was claimed');
-      await stage.end(taken, 'next', { restMs: 60_000 });
+      const started = await stage.take(poll, 'alive');
+      if (started === null) throw new Error('nothing was claimed');
+      await stage.end(started, 'next', { restMs: 60_000 });
       stage.nowMs += 100;
       [poll] = (await stage.claim(1, 'alive')).polls;
     }
@@ -372,11 +372,11 @@ describe('a process that is gone', () => {
     await stage.budget(50);
     await stage.name(wallets(3));
     const { polls } = await stage.claim(3, 'p1', 100);
-    const taken = await Promise.all(polls.map((poll) => stage.take(poll, 'p1')));
+    const started = await Promise.all(polls.map((poll) => stage.take(poll, 'p1')));
     stage.nowMs += 60_000;
     const { crashed, returned } = await stage.claim(3, 'p2');
     expect({ crashed, returned }).toEqual({ crashed: [], returned: 0 });
-    for (const start of taken) {
+    for (const start of started) {
       if (start === null) throw new Error('nothing was claimed');
       expect(await stage.end(start)).toBe(false);
     }
@@ -436,7 +436,7 @@ describe('a poll that fails', () => {
     await stage.name(wallets(1));
     const poll = await stage.next();
     if (poll === null) throw new Error('nothing was claimed');
-    await stage.plan.ask(wallets(1));
+    await stage.plan.pollSoon(wallets(1));
     await stage.end(poll, 'failed', { restMs: 5_000 });
     stage.nowMs += 4_900;
     expect(await stage.next()).toBeNull();
@@ -448,26 +448,27 @@ describe('a poll that fails', () => {
   test('and was requested stays so until a poll succeeds, so that it is made even where tracking is over', async () => {
     await stage.budget(100);
     await stage.name(intents(1));
-    const look = async (): Promise<PollStart> => {
+    const pollOnce = async (): Promise<PollStart> => {
       const poll = await stage.next();
       const start = poll === null ? null : await stage.take(poll);
       if (start === null) throw new Error('nothing was claimed');
       return start;
     };
     const failed = async (): Promise<PollStart> => {
-      const start = await look();
+      const start = await pollOnce();
       await stage.end(start, 'failed', { restMs: 5_000 });
       stage.nowMs += 5_100;
       return start;
     };
-    expect((await failed()).isAsked).toBe(false);
+    expect((await failed()).isRequested).toBe(false);
     await failed();
     // It stays among the failing ones, with its time.
-    await stage.plan.ask(intents(1));
-    for (let fails = 2; fails < 5; fails += 1) expect(await failed()).toMatchObject({ isAsked: true, fails });
-    await stage.end(await look(), 'next', { restMs: 1_000 });
+    await stage.plan.pollSoon(intents(1));
+    for (let fails = 2; fails < 5; fails += 1)
+      expect(await failed()).toMatchObject({ isRequested: true, fails });
+    await stage.end(await pollOnce(), 'next', { restMs: 1_000 });
     stage.nowMs += 1_100;
-    expect((await look()).isAsked).toBe(false);
+    expect((await pollOnce()).isRequested).toBe(false);
   });
 
   test('retains the alarm that was set for it', async () => {
@@ -503,14 +504,14 @@ describe('an endpoint group', () => {
     const [culprit = walletId('0x0'), ...others] = wallets(10);
     await stage.name(wallets(10));
     const moves: string[] = [];
-    const look = async (member: string, { fails }: { fails: number }) => {
+    const pollOnce = async (member: string, { fails }: { fails: number }) => {
       const { after } = await stage.answer(member, member === culprit ? 'denied' : 'ok');
       moves.push(after);
       return member === culprit
         ? ({ outcome: 'failed', next: { restMs: backoffMs(fails) } } as const)
         : SUCCESS;
     };
-    const polled = await stage.run(120, look);
+    const polled = await stage.run(120, pollOnce);
     expect(new Set(moves)).toEqual(new Set(['ok']));
     expect(pollsOf(polled, others)).toBeGreaterThan(0.9 * 5 * 120);
   });
@@ -570,7 +571,7 @@ describe('an endpoint group', () => {
     await stage.name(wallets(10));
     let moves = 0;
     let isDown = false;
-    const look = async (member: string, { fails, lane }: { fails: number; lane: string }) => {
+    const pollOnce = async (member: string, { fails, lane }: { fails: number; lane: string }) => {
       const isRefused = [one, two, three].includes(member);
       const kind = isDown ? 'unreachable' : isRefused ? 'denied' : 'ok';
       const { before, after } = await stage.answer(member, kind);
@@ -578,15 +579,15 @@ describe('an endpoint group', () => {
       if (kind === 'ok') return SUCCESS;
       return { outcome: lane === 'probe' ? 'back' : 'failed', next: { restMs: backoffMs(fails) } } as const;
     };
-    await stage.run(30, look);
+    await stage.run(30, pollOnce);
     moves = 0;
-    await stage.run(90, look);
+    await stage.run(90, pollOnce);
     expect(moves).toBe(0);
     isDown = true;
-    await stage.run(60, look);
+    await stage.run(60, pollOnce);
     isDown = false;
     moves = 0;
-    const polled = await stage.run(120, look);
+    const polled = await stage.run(120, pollOnce);
     expect(moves).toBe(1);
     expect(pollsOf(polled, others)).toBeGreaterThan(0.9 * 5 * 120);
   });
@@ -595,11 +596,11 @@ describe('an endpoint group', () => {
     await stage.budget(5);
     await stage.name(wallets(20));
     const hour = 3_600_000;
-    const look = async (member: string, { fails }: { fails: number }) => {
+    const pollOnce = async (member: string, { fails }: { fails: number }) => {
       await stage.answer(member, 'unreachable', { retryAfterMs: hour });
       return { outcome: 'failed', next: { restMs: backoffMs(fails, Math.min(60_000, hour)) } } as const;
     };
-    await stage.run(15, look);
+    await stage.run(15, pollOnce);
     expect((await stage.health.state('status')).state).toBe('unreachable');
     let firstMs: number | null = null;
     const beganMs = stage.nowMs;
@@ -630,10 +631,10 @@ describe('an endpoint group', () => {
     expect((await stage.claim(10, 'p1', 100)).polls).toHaveLength(0);
     const [probe] = polls;
     if (probe === undefined) throw new Error('nobody probes');
-    const taken = await stage.take(probe);
-    if (taken === null) throw new Error('nothing was claimed');
-    expect(await stage.end(taken, 'next', SUCCESS.next)).toBe(true);
-    await stage.answer(taken.member, 'ok');
+    const started = await stage.take(probe);
+    if (started === null) throw new Error('nothing was claimed');
+    expect(await stage.end(started, 'next', SUCCESS.next)).toBe(true);
+    await stage.answer(started.member, 'ok');
     stage.nowMs += 1_000;
     expect((await stage.claim(10, 'p1', 100)).polls.length).toBeGreaterThan(1);
   });
@@ -726,12 +727,12 @@ describe('a key that was lost', () => {
     await stage.name(wallets(2));
     await stage.run(3, async () => SUCCESS);
     await stage.redis.hset(stage.keys[odd.hash]('status'), odd.field, odd.value);
-    const look = async (member: string) => {
+    const pollOnce = async (member: string) => {
       await stage.answer(member, 'ok');
       return SUCCESS;
     };
-    await stage.run(5, look);
-    expect((await stage.run(5, look)).size).toBe(2);
+    await stage.run(5, pollOnce);
+    expect((await stage.run(5, pollOnce)).size).toBe(2);
     expect((await stage.health.state('status')).state).toBe('ok');
   });
 

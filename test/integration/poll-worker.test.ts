@@ -26,8 +26,8 @@ test('behind a Redis that is far away, polls begin while others are still fetche
   const waiting: number[] = [];
   const upstream = await started(
     new ScriptedUpstream(async ({ query }) => {
-      const asked = upstream.asked.length;
-      waiting.push((await queue.getActiveCount()) - asked);
+      const requests = upstream.requests.length;
+      waiting.push((await queue.getActiveCount()) - requests);
       return { records: [intentRecord(query.intentHash ?? '', 'pending', 1_700_000_000)] };
     }),
   );

@@ -70,7 +70,7 @@ describe('an imported quote', () => {
     ]);
     await start();
     await hook.until((all) => typesOf(all).includes('quote.submitted'));
-    await upstream.asks(({ path }) => path === '/v1/intents/status');
+    await upstream.awaitRequest(({ path }) => path === '/v1/intents/status');
     expect(typesOf(hook.events)).not.toContain('quote.expired');
   });
 });

@@ -98,7 +98,7 @@ describe('a receiver whose deliveries fail', () => {
     await stage.drained('bad');
     expect(await stage.states.condition('bad')).toMatchObject({ state: 'ok' });
     await appendEvents(stage.redis, stage.keys, [
-      { subject: ROOT, sequence: 9, atMs: (await redisTimeMs(stage.redis)) + HOUR_MS, root: ROOT },
+      { subject: ROOT, sequence: 9, atMs: (await redisTimeMs(stage.redis)) + HOUR_MS, key: ROOT },
     ]);
     const [failing] = await operator.until((came) => came.length === 1);
     expect(failing?.event.type).toBe('receiver.failing');

@@ -25,10 +25,10 @@ function word({ event }: Came): string {
 
 describe('a receiver that answers 429 with Retry-After', () => {
   test('is requested once per rest, and no delivery uses up an attempt by it', async () => {
-    let asked = 0;
+    let requests = 0;
     let accepts = false;
     const server = createServer((request, response) => {
-      asked += 1;
+      requests += 1;
       request.resume();
       if (accepts) response.writeHead(204).end();
       else response.writeHead(429, { 'retry-after': '600' }).end();
@@ -46,22 +46,22 @@ describe('a receiver that answers 429 with Retry-After', () => {
     await eventually('all are open', async () => (await stage.backlog.counts('busy')).pending === 100);
     await eventually('it rests', async () => (await stage.states.condition('busy')).state === 'resting');
     await eventually('none is under way', async () => (await stage.backlog.depth('busy')).active === 0);
-    const atOnce = asked;
+    const atOnce = requests;
     expect(atOnce).toBeLessThanOrEqual(5);
     for (let rest = 1; rest <= 4; rest += 1) {
       await passWait(stage, 'busy');
-      await eventually(`it was requested after rest ${rest}`, () => asked === atOnce + rest);
+      await eventually(`it was requested after rest ${rest}`, () => requests === atOnce + rest);
       await eventually('it rests', async () => (await stage.states.condition('busy')).notBefore !== null);
     }
     const { notBefore } = await stage.states.condition('busy');
     expect((notBefore ?? 0) - (await redisTimeMs(stage.redis))).toBeGreaterThan(20_000);
-    expect(asked).toBe(atOnce + 4);
+    expect(requests).toBe(atOnce + 4);
     expect(await stage.backlog.counts('busy')).toEqual({ pending: 100, dead: 0 });
 
     accepts = true;
     await passWait(stage, 'busy');
     await stage.drained('busy');
-    expect(asked).toBe(atOnce + 4 + 100);
+    expect(requests).toBe(atOnce + 4 + 100);
     expect(await stage.backlog.counts('busy')).toEqual({ pending: 0, dead: 0 });
   });
 });
@@ -132,9 +132,9 @@ describe('while a receiver is away', () => {
     const made = await happen(stage, 5);
     await eventually('it fails', async () => (await stage.states.condition('away')).state === 'failing');
     for (let probe = 0; probe < 15; probe += 1) {
-      const asked = away.came.length;
+      const requests = away.came.length;
       await passWait(stage, 'away');
-      await away.until((came) => came.length > asked);
+      await away.until((came) => came.length > requests);
     }
     expect(await stage.backlog.counts('away')).toEqual({ pending: 5, dead: 0 });
     for (const id of made.map(madeEventId)) {

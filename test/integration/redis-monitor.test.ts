@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import {
-  isKept,
+  isPersistent,
   type Persistence,
   persistenceWarning,
   readPersistence,
@@ -55,19 +55,23 @@ function monitored(
 
 describe('the persistence of Redis', () => {
   test.each([
-    { settings: { appendonly: 'yes', save: '' }, kept: true, says: null },
-    { settings: { appendonly: 'yes', save: '60 1' }, kept: true, says: null },
-    { settings: { appendonly: 'no', save: '3600 1 300 100' }, kept: true, says: /up to the last 60 minutes/ },
-    { settings: { appendonly: 'no', save: '90 1' }, kept: true, says: /up to the last 90 s/ },
-    { settings: { appendonly: 'no', save: '' }, kept: false, says: /Redis keeps nothing/ },
-  ])('is $kept with $settings', async ({ settings, kept, says }) => {
+    { settings: { appendonly: 'yes', save: '' }, persistent: true, expected: null },
+    { settings: { appendonly: 'yes', save: '60 1' }, persistent: true, expected: null },
+    {
+      settings: { appendonly: 'no', save: '3600 1 300 100' },
+      persistent: true,
+      expected: /up to the last 60 minutes/,
+    },
+    { settings: { appendonly: 'no', save: '90 1' }, persistent: true, expected: /up to the last 90 s/ },
+    { settings: { appendonly: 'no', save: '' }, persistent: false, expected: /Redis keeps nothing/ },
+  ])('is $persistent with $settings', async ({ settings, persistent, expected }) => {
     const { client, port } = await node({ appendonly: 'no' });
     for (const [key, value] of Object.entries(settings)) await client.config('SET', key, value);
     const persistence = await readPersistence(connected(port));
-    expect(isKept(persistence)).toBe(kept);
+    expect(isPersistent(persistence)).toBe(persistent);
     const warning = persistenceWarning(persistence);
-    if (says === null) expect(warning).toBeNull();
-    else expect(warning).toMatch(says);
+    if (expected === null) expect(warning).toBeNull();
+    else expect(warning).toMatch(expected);
     const found = (await checkRedis(connected(port))).map(({ fatal, message }) => [fatal, message]);
     expect(found).toEqual(warning === null ? [] : [[false, warning]]);
   });

@@ -9,7 +9,7 @@ import { redisTimeMs } from '../../src/store/connection.ts';
 import { EndedSubjects } from '../../src/store/ended-subjects.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
-import { commitParts } from '../support/commit-parts.ts';
+import { commitDeps } from '../support/commit-parts.ts';
 import { deliveryStage, HOUR_MS, hourOfEvents, ROOT } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
 import { appendEvents, appendLost, logEntries, type MadeEvent, madeEventId } from '../support/log-entries.ts';
@@ -40,8 +40,8 @@ const MOVED = wantedOf(
 const PART = `a>desk|${ONE}`;
 
 /** An event of the first subject, `afterMs` from now. */
-async function eventOf({ redis }: RelayStage, root: string, afterMs = 0): Promise<MadeEvent> {
-  return { subject: ONE, sequence: 1, atMs: (await redisTimeMs(redis)) + afterMs, root };
+async function eventOf({ redis }: RelayStage, key: string, afterMs = 0): Promise<MadeEvent> {
+  return { subject: ONE, sequence: 1, atMs: (await redisTimeMs(redis)) + afterMs, key };
 }
 
 /** Releases the events that wait for subscription keys that are back. */
@@ -65,7 +65,7 @@ describe('the place of a lost event in the log', () => {
     const stage = relayStage(later);
     const { redis, keys, registry, advance, cursors, outcome, lostBy } = stage;
     await registry.sync(BOTH, '0-0');
-    await appendLost(stage, { id: LOST, root: `a|${ONE}` });
+    await appendLost(stage, { id: LOST, key: `a|${ONE}` });
     const made = await eventOf(stage, `a|${ONE}`, 5);
     const [entry = ''] = await appendEvents(redis, keys, [made]);
     if (cursor === null) await redis.hdel(keys.cursors, 'backend');
@@ -83,7 +83,7 @@ describe('the place of a lost event in the log', () => {
     const stage = relayStage(later);
     const { redis, keys, registry, advance, cursors, failed } = stage;
     await registry.sync(BOTH, '0-0');
-    const entry = await appendLost(stage, { id: LOST, root: `a|${ONE}` });
+    const entry = await appendLost(stage, { id: LOST, key: `a|${ONE}` });
     await redis.set(keys.dropped('backend'), 'not a list');
     expect(await advance(['backend', 'desk'])).toEqual({ reached: entry, more: true });
     expect(failed).toEqual(['backend']);
@@ -94,7 +94,7 @@ describe('the place of a lost event in the log', () => {
     const stage = relayStage(later);
     const { redis, keys, registry, advance, cursors, failed } = stage;
     await registry.sync(BOTH, '0-0');
-    const lost = await appendLost(stage, { id: LOST, root: `a|${ONE}` });
+    const lost = await appendLost(stage, { id: LOST, key: `a|${ONE}` });
     await appendEvents(redis, keys, [await eventOf(stage, `a|${ONE}`, 5)]);
     // Nothing can be opened.
     await redis.set(keys.pending('backend'), 'not a set');
@@ -110,7 +110,7 @@ describe('the place of a lost event in the log', () => {
     await registry.sync(BOTH, '0-0');
     const made = await eventOf(stage, `a|${ONE}`);
     const [entry = ''] = await appendEvents(redis, keys, [made]);
-    const lost = await appendLost(stage, { id: LOST, root: `a|${ONE}`, at: `${made.atMs + 1}-0` });
+    const lost = await appendLost(stage, { id: LOST, key: `a|${ONE}`, at: `${made.atMs + 1}-0` });
     expect(await advance(['backend'])).toMatchObject({ more: true });
     expect(await cursors()).toMatchObject({ backend: entry });
     expect(await outcome('backend', madeEventId(made))).toBe('pending');
@@ -124,7 +124,7 @@ describe('the place of a lost event in the log', () => {
     const stage = relayStage(later);
     const { registry, advance, lostBy } = stage;
     await registry.sync(wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
-    await appendLost(stage, { id: LOST, root: `a|${ONE}` });
+    await appendLost(stage, { id: LOST, key: `a|${ONE}` });
     const b = { subject: ONE, receivers: ['backend'] };
     await registry.sync(wantedOf({ a: { subject: TWO, receivers: [] }, b }), '0-0');
     await advance(['backend', 'desk']);
@@ -147,10 +147,10 @@ describe('the place of a lost event in the log', () => {
     await redis.hset(keys.cursors, { hook: '0-0' });
     const made = hourOfEvents(2, { fromMs, transfers: 2 });
     await appendEvents(redis, keys, made.slice(0, 1));
-    await appendLost({ redis, keys }, { id: LOST, root: ROOT, at: `${fromMs + 1_000}-0` });
+    await appendLost({ redis, keys }, { id: LOST, key: ROOT, at: `${fromMs + 1_000}-0` });
     await appendEvents(redis, keys, made.slice(1));
     // A log that goes on to now confirms the clock at once.
-    await appendEvents(redis, keys, [{ subject: ONE, sequence: 1, atMs: nowMs, root: ROOT }]);
+    await appendEvents(redis, keys, [{ subject: ONE, sequence: 1, atMs: nowMs, key: ROOT }]);
     await start();
     const [dropped] = await operator.until((came) => came.length === 1);
     expect(dropped?.event.data.record).toMatchObject({ receiver: 'hook', count: 3 });
@@ -186,7 +186,7 @@ test('events that wait again are released in the order of the log', async () => 
   await registry.sync(MOVED, '0-0');
   const ms = await redisTimeMs(redis);
   const places = [`${ms - 1}-0`, `${ms}-9`, `${ms}-10`];
-  const again = places.map((entry, index) => ({ entry, eventId: `evt_${index}`, root: PART }));
+  const again = places.map((entry, index) => ({ entry, eventId: `evt_${index}`, key: PART }));
   await registry.suspensions.waitAgain(again.toReversed());
   await registry.sync(BOTH, '0-0');
   await release(stage);
@@ -233,7 +233,7 @@ test('an event that joins those of a suspension while it ends is named', async (
       return async (...args: unknown[]): Promise<unknown> => {
         if (!isEnding && JSON.stringify(args).includes('suspension_ended')) {
           isEnding = true;
-          await registry.suspensions.waitAgain([{ entry: '5-0', eventId: 'evt_late', root: PART }]);
+          await registry.suspensions.waitAgain([{ entry: '5-0', eventId: 'evt_late', key: PART }]);
         }
         return Reflect.apply(member, target, args);
       };
@@ -281,8 +281,8 @@ test.skipIf(GCC.skip)(
     await name(TWO, 'backend', 'desk');
     const made = await eventOf(stage, `other|${ONE}`, 5);
     const [entry = ''] = await appendEvents(redis, keys, [made]);
-    for (const [root, { state }] of await registry.suspensions.states())
-      if (state === 'out') await stage.wait(made, entry, root);
+    for (const [key, { state }] of await registry.suspensions.states())
+      if (state === 'out') await stage.wait(made, entry, key);
     await name(ONE, 'backend', 'desk');
     await release(stage);
     await advance(['backend', 'desk']);
@@ -365,21 +365,21 @@ describe('the failures of a receiver', () => {
 
 test('a state that is reported once more under another id has another sequence', async () => {
   const { redis, keys, subjects, registry, events } = registryStage(later);
-  const parts = commitParts(redis, keys, { subjects, plan: new PlanStore(redis, keys) });
+  const deps = commitDeps(redis, keys, { subjects, plan: new PlanStore(redis, keys) });
   const wallet = walletId(`0x${'11'.repeat(20)}`);
   const rest = { metadata: {}, history: 'emit' as const, overdueAfterMs: null, warnBeforeMs: null };
   const sync = async (...named: { name: string; subjects: (typeof ONE)[]; receivers: string[] }[]) => {
     const subscriptions = named.map((one) => ({ ...rest, ...one, recipients: [] }));
     await registry.sync({ digest: '', graceSpanMs: 0, receivers: [], routes: [], subscriptions }, '0-0');
   };
-  const show = async (root: typeof ONE, more: string) => {
+  const show = async (key: typeof ONE, more: string) => {
     const asOf = (await redis.get(keys.commit)) ?? '0';
-    const [shown, known] = await subjects.look([root, ONE]);
+    const [shown, known] = await subjects.readShown([key, ONE]);
     if (shown === undefined || known === undefined) throw new Error('nothing was found');
     const raw = { id: ONE, type: 'intent', status: 'settled', updatedAt: 101, more };
     const record = { subject: ONE, status: 'settled', updatedAt: 101, names: [], raw, unreadable: [] };
     const claims = shown.claims.map((claim) => ({ ...claim, served: false }));
-    await commitRecord(parts, record, known, { asOf, nowMs: Date.now(), price: 1, exact: false, claims });
+    await commitRecord(deps, record, known, { asOf, nowMs: Date.now(), price: 1, exact: false, claims });
   };
   const treasury = { name: 'treasury', subjects: [wallet], receivers: ['r'] };
   await sync(treasury);

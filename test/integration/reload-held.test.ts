@@ -53,9 +53,9 @@ function inMode(config: TestConfig, mode: string): TestConfig {
   return { ...config, more: { ...config.more, reload: { mode } } };
 }
 
-async function heldDigest(reading: Reloadable, config: TestConfig): Promise<string> {
-  await reading.write(config);
-  const state = await reading.daemon.reload();
+async function heldDigest(reload: Reloadable, config: TestConfig): Promise<string> {
+  await reload.write(config);
+  const state = await reload.daemon.reload();
   if (state?.state !== 'held') throw new Error(`found the state ${state?.state}, expected held`);
   return state.removal.digest;
 }
@@ -73,8 +73,8 @@ const intentsOf = ({ came }: Hook) => new Set(came.map(({ event }) => event.data
 
 test('a reload that removes much changes nothing until exactly its file is confirmed', async () => {
   const { config: before, statuses, upstream, backend, operator } = await stage();
-  const reading = await reloadable(before, { later });
-  const { daemon, lines, write } = reading;
+  const reload = await reloadable(before, { later });
+  const { daemon, lines, write } = reload;
   await backend.until((came) => came.length === 5);
   const { digest: ran } = (await config(daemon.url)).body;
 
@@ -96,14 +96,14 @@ test('a reload that removes much changes nothing until exactly its file is confi
     removal: { ...removal, receivers },
     lastReload: { ok: false, changes: null, error: null, retryAt: null },
   });
-  expect(removals(reading)).toEqual([expect.objectContaining({ level: 50, held: true, subjects })]);
+  expect(removals(reload)).toEqual([expect.objectContaining({ level: 50, held: true, subjects })]);
   const metrics = async () => (await fetch(`${daemon.url}/metrics`)).text();
   expect(await metrics()).toContain('intentwatch_config_state{state="held"} 1');
   expect(await metrics()).toContain('intentwatch_config_large_removal{what="subjects"} 4');
   expect(await metrics()).toContain('intentwatch_config_last_reload_successful 1');
   expect(await (await fetch(`${daemon.url}/readyz`)).text()).toContain('held until it is confirmed');
 
-  const { command } = running(reading, ADMIN_TOKEN);
+  const { command } = running(reload, ADMIN_TOKEN);
   const digest = String((body.removal as JsonObject).digest);
   const held = await command();
   expect(held.code).toBe(75);
@@ -112,7 +112,7 @@ test('a reload that removes much changes nothing until exactly its file is confi
   // The running config goes on, and no part of the file is applied.
   statuses.set(ONE, 'filled');
   await backend.until((came) => came.some(({ event }) => event.type === 'intent.filled'));
-  expect(upstream.asked.filter(({ query }) => query.intentHash === NEW)).toEqual([]);
+  expect(upstream.requests.filter(({ query }) => query.intentHash === NEW)).toEqual([]);
 
   expect(await command('--confirm', 'not-a-digest')).toMatchObject({ code: 1 });
   expect(await command('--confirm', '0'.repeat(32))).toMatchObject({
@@ -131,16 +131,16 @@ test('a reload that removes much changes nothing until exactly its file is confi
     { digest, state: 'running' },
   ]);
   // A repeated request is logged again.
-  expect(removals(reading)).toHaveLength(2);
+  expect(removals(reload)).toHaveLength(2);
   expect(operator.came).toHaveLength(1);
 });
 
 test('a file that changes again is held anew, and one equal to the current config is not held', async () => {
   const { config: before, operator } = await stage();
-  const reading = await reloadable(before, { later });
-  const { daemon, write } = reading;
-  const first = await heldDigest(reading, naming(before, [LAST]));
-  const second = await heldDigest(reading, naming(before, [ONE]));
+  const reload = await reloadable(before, { later });
+  const { daemon, write } = reload;
+  const first = await heldDigest(reload, naming(before, [LAST]));
+  const second = await heldDigest(reload, naming(before, [ONE]));
   expect(second).not.toBe(first);
   await expect(daemon.reload({ confirm: first })).rejects.toThrow(/as it is now/);
   expect(daemon.fileState).toMatchObject({ state: 'held', removal: { digest: second } });
@@ -149,7 +149,7 @@ test('a file that changes again is held anew, and one equal to the current confi
   expect(await daemon.reload()).toMatchObject({ state: 'running', removal: null });
   await expect(daemon.reload({ confirm: second })).rejects.toThrow(/as it is now/);
   // The operator is notified of the same file again, by another event.
-  expect(await heldDigest(reading, naming(before, [ONE]))).toBe(second);
+  expect(await heldDigest(reload, naming(before, [ONE]))).toBe(second);
   await operator.until((came) => came.length === 3);
   expect(new Set(operator.ids).size).toBe(3);
   const digests = operator.came.map(({ event }) => event.data.record.digest);
@@ -162,16 +162,16 @@ test('a file that changes again is held anew, and one equal to the current confi
 
 test('a held file that cannot be read is refused, and held again by the same digest once it can', async () => {
   const { config: before, operator } = await stage();
-  const reading = await reloadable(before, { later });
-  const { daemon, file, write } = reading;
-  const digest = await heldDigest(reading, naming(before, [LAST]));
+  const reload = await reloadable(before, { later });
+  const { daemon, file, write } = reload;
+  const digest = await heldDigest(reload, naming(before, [LAST]));
   await writeFile(file, configYaml(naming(before, [LAST])).slice(0, 200));
   expect(await daemon.reload()).toMatchObject({ state: 'refused', error: expect.stringContaining(file) });
-  const { command } = running(reading, ADMIN_TOKEN);
+  const { command } = running(reload, ADMIN_TOKEN);
   expect(await command('--confirm', digest)).toMatchObject({ code: 78, err: expect.stringContaining(file) });
-  expect(await heldDigest(reading, naming(before, [LAST]))).toBe(digest);
+  expect(await heldDigest(reload, naming(before, [LAST]))).toBe(digest);
   await write(naming(before, [LAST, ONE]));
-  await eventually('another file is held', () => removals(reading).length === 3);
+  await eventually('another file is held', () => removals(reload).length === 3);
   await operator.until((came) => came.length === 2);
   const digests = operator.came.map(({ event }) => event.data.record.digest);
   expect(digests[0]).toBe(digest);
@@ -191,7 +191,7 @@ describe('of two processes', () => {
     await eventually('the other applies it', () => two.daemon.fileState?.ok === true);
     await three.write(cut);
     expect(await three.daemon.reload()).toMatchObject({ ok: true });
-    expect([one, two, three].map((reading) => removals(reading).length)).toEqual([1, 1, 0]);
+    expect([one, two, three].map((reload) => removals(reload).length)).toEqual([1, 1, 0]);
     await eventually('the event', () => operator.came.length > 0);
     expect(operator.came).toHaveLength(1);
   });
@@ -230,20 +230,22 @@ describe('of two processes', () => {
 
 test('secrets that a held file removes or replaces end at once, but the last of an entry', async () => {
   const { config: before, statuses, backend } = await stage();
-  const [old, kept, coming] = [1, 2, 3].map((fill) => `whsec_${Buffer.alloc(32, fill).toString('base64')}`);
+  const [old, retained, coming] = [1, 2, 3].map(
+    (fill) => `whsec_${Buffer.alloc(32, fill).toString('base64')}`,
+  );
   const signing = (secrets: unknown[]) => ({
     ...before.receivers,
     backend: { url: backend.url, more: { secrets } },
   });
-  const reading = await reloadable({ ...before, receivers: signing([old, kept]) }, { later });
-  const { daemon, lines } = reading;
+  const reload = await reloadable({ ...before, receivers: signing([old, retained]) }, { later });
+  const { daemon, lines } = reload;
   await backend.until((came) => came.length === 5);
   const newest = await reloadable(naming(before, [...FIVE, NEW]), { later });
   await backend.until((came) => came.length === 6);
 
   const tokens = { read: 'another-token-that-reads', admin: 'another-admin-token' };
-  const cut = withTokens(naming({ ...before, receivers: signing([kept, coming]) }, [LAST]), tokens);
-  const digest = await heldDigest(reading, cut);
+  const cut = withTokens(naming({ ...before, receivers: signing([retained, coming]) }, [LAST]), tokens);
+  const digest = await heldDigest(reload, cut);
   // Answers to wrong tokens of one address get slower.
   const statusOf = async (token: string, index: number) =>
     (await callApi(daemon.url, { path: '/config', token, from: `127.0.0.${index + 2}` })).status;
@@ -270,7 +272,7 @@ test('secrets that a held file removes or replaces end at once, but the last of 
       return false;
     }
   };
-  expect([old, kept, coming].map(signs)).toEqual([false, true, false]);
+  expect([old, retained, coming].map(signs)).toEqual([false, true, false]);
 
   expect(await daemon.reload()).toMatchObject({ state: 'held', removal: { digest } });
   expect(await daemon.reload({ confirm: digest })).toMatchObject({ ok: true });
@@ -280,16 +282,16 @@ test('secrets that a held file removes or replaces end at once, but the last of 
 
 test('the digest distinguishes two files that differ in a secret alone, and reveals nothing of it', async () => {
   const { config: before } = await stage();
-  const reading = await reloadable(before, { later });
+  const reload = await reloadable(before, { later });
   const cut = naming(before, [LAST]);
-  const first = await heldDigest(reading, cut);
-  const second = await heldDigest(reading, withTokens(cut, { ...TOKENS, consume: 'a-token-that-consumes' }));
+  const first = await heldDigest(reload, cut);
+  const second = await heldDigest(reload, withTokens(cut, { ...TOKENS, consume: 'a-token-that-consumes' }));
   expect(second).not.toBe(first);
   // The whole file is not enough to compute it: the key is in Redis.
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
   await redis.del(new Keys(before.prefix).fileDigestKey);
-  expect(await heldDigest(reading, cut)).not.toBe(first);
+  expect(await heldDigest(reload, cut)).not.toBe(first);
 });
 
 test('no reload removes the last admin token', async () => {
@@ -307,8 +309,8 @@ test('no reload removes the last admin token', async () => {
 test('in mode manual a changed file is logged, and applied on request only', async () => {
   const { config: before, backend } = await stage();
   const manual = inMode(before, 'manual');
-  const reading = await reloadable(manual, { later });
-  const { daemon, lines, write, file } = reading;
+  const reload = await reloadable(manual, { later });
+  const { daemon, lines, write, file } = reload;
   await backend.until((came) => came.length === 5);
   const noticed = () => lines.filter(({ msg }) => msg === 'config.file_changed');
 
@@ -322,7 +324,7 @@ test('in mode manual a changed file is logged, and applied on request only', asy
   );
   expect(body).toMatchObject({ changed: { error: null }, lastReload: { ok: true }, removal: null });
   expect(intentsOf(backend).has(`intent:${NEW}`)).toBe(false);
-  const { command } = running(reading, ADMIN_TOKEN);
+  const { command } = running(reload, ADMIN_TOKEN);
   expect(await command()).toMatchObject({ code: 0, out: 'subjects: +1\nsubscriptions: orders' });
   await backend.until(() => intentsOf(backend).has(`intent:${NEW}`));
 
@@ -337,7 +339,7 @@ test('in mode manual a changed file is logged, and applied on request only', asy
   await write(withTokens(naming(manual, [LAST]), { admin: ADMIN_TOKEN }));
   await eventually('the removal is logged', () => noticed().length === 3);
   expect((await config(daemon.url, READ_TOKEN)).status).toBe(200);
-  expect(removals(reading)).toEqual([]);
+  expect(removals(reload)).toEqual([]);
   const held = await command();
   expect(held.code).toBe(75);
   expect((await config(daemon.url, READ_TOKEN)).status).toBe(401);

@@ -208,7 +208,7 @@ test('another upstream, another key and another budget are used from then on', a
     subscriptions: [{ name: 'orders', receivers: ['backend'], intents: [ONE] }],
   });
   const { daemon, write } = await reloadable(config, { later });
-  await eventually('a poll', () => before.asked.length > 0);
+  await eventually('a poll', () => before.requests.length > 0);
   const upstream = { baseUrl: after.url, apiKey: 'another', requestsPerSecond: 7 };
   await write({ ...config, more: { upstream } });
   const result = await daemon.reload();
@@ -218,13 +218,13 @@ test('another upstream, another key and another budget are used from then on', a
       settings: expect.arrayContaining(['upstream.apiKey', 'upstream.baseUrl', 'upstream.requestsPerSecond']),
     },
   });
-  await after.asks(() => true);
-  const asked = before.asked.length;
+  await after.awaitRequest(() => true);
+  const requests = before.requests.length;
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
   expect(await redis.hget(new Keys(config.prefix).plan('status'), 'budget')).toBe('7');
-  await after.asks(() => true);
-  expect(before.asked.length).toBe(asked);
+  await after.awaitRequest(() => true);
+  expect(before.requests.length).toBe(requests);
 });
 
 test('a change that needs a restart is refused as a whole, and named', async () => {

@@ -2,7 +2,7 @@ import { expect, inject, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import type { Claim } from '../../src/domain/subjects/subscription.ts';
-import { planRoots } from '../../src/domain/subjects/suspended-roots.ts';
+import { planKeys } from '../../src/domain/subjects/suspended-roots.ts';
 import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { type Desired, Registry } from '../../src/store/registry.ts';
@@ -76,7 +76,7 @@ async function stage() {
     { later },
   );
   await new Promise<void>((resolve) => {
-    upstream.server.asks(({ query }) => query.wallet !== undefined).then(resolve);
+    upstream.server.awaitRequest(({ query }) => query.wallet !== undefined).then(resolve);
   });
   upstream.set(ONE, 'pending', upstream.nowSeconds + 10);
   await backend.until((came) => came.length === 1);
@@ -225,7 +225,7 @@ test('a sync that is cut off at any command and done again ends like one that wa
     await registryOn(redis).sync(next, '0-0');
     const wanted = await redis.hgetall(keys.wanted);
     const continued = await redis.hget(keys.continued, `old|${wallet}`);
-    const shown = Object.entries(wanted).map(([root, at]) => [root, at === startMs ? 'as before' : 'anew']);
+    const shown = Object.entries(wanted).map(([key, at]) => [key, at === startMs ? 'as before' : 'anew']);
     outcomes.add(JSON.stringify([shown.sort(), continued?.split('\n').slice(1)]));
   }
   expect(calls).toBeGreaterThan(10);
@@ -249,8 +249,8 @@ function registryStage() {
   const registry = new Registry(redis, keys, subjects);
   const [wallet, transfer] = [asSubjectId(`wallet:${WALLET}`), asSubjectId(`intent:${ONE}`)];
   const claimOf = async (name: string): Promise<Claim> => {
-    const root = `${name}|${wallet}`;
-    return { root, atMs: Number(await redis.hget(keys.wanted, root)), historyBefore: null, served: false };
+    const key = `${name}|${wallet}`;
+    return { key, atMs: Number(await redis.hget(keys.wanted, key)), historyBefore: null, served: false };
   };
   return {
     claimOf,
@@ -275,7 +275,7 @@ function registryStage() {
     serve: async (name: string): Promise<Claim> => {
       const claim = await claimOf(name);
       await subjects.claim(transfer, [claim]);
-      await redis.hset(keys.claims(transfer), claim.root, `${claim.atMs}::1`);
+      await redis.hset(keys.claims(transfer), claim.key, `${claim.atMs}::1`);
       return claim;
     },
     claims: (): Promise<Record<string, string>> => redis.hgetall(keys.claims(transfer)),
@@ -295,7 +295,7 @@ test('claims that a subscription had served stay served where it takes an older 
   const second = await serve('b');
   await sync(['a']);
   expect(await claim(await claimOf('a'))).toBe(false);
-  expect(await claims()).toEqual({ [first.root]: `${second.atMs}::1` });
+  expect(await claims()).toEqual({ [first.key]: `${second.atMs}::1` });
 });
 
 test('a receiver goes on where a name comes back before a transfer is polled, with a receiver more', async () => {
@@ -308,7 +308,7 @@ test('a receiver goes on where a name comes back before a transfer is polled, wi
   const narrowed = await claimOf('a>backend');
   expect(narrowed.atMs).toBe(first.atMs);
   expect(await claim(narrowed)).toBe(false);
-  expect(await claims()).toEqual({ [narrowed.root]: `${first.atMs}::1` });
+  expect(await claims()).toEqual({ [narrowed.key]: `${first.atMs}::1` });
 });
 
 const W = asSubjectId(`wallet:${WALLET}`);
@@ -316,55 +316,55 @@ const W = asSubjectId(`wallet:${WALLET}`);
 test.each([
   {
     what: 'a new name with the same receivers',
-    stored: [{ root: `a|${W}`, atMs: 5, receivers: ['r'] }],
+    stored: [{ key: `a|${W}`, atMs: 5, receivers: ['r'] }],
     named: [{ subscription: 'b', receivers: ['r'], subject: W }],
-    continued: [{ root: `b|${W}`, subject: W, atMs: 5, from: [`a|${W}`] }],
+    continued: [{ key: `b|${W}`, subject: W, atMs: 5, from: [`a|${W}`] }],
   },
   {
     what: 'a receiver more',
-    stored: [{ root: `a|${W}`, atMs: 5, receivers: ['r'] }],
+    stored: [{ key: `a|${W}`, atMs: 5, receivers: ['r'] }],
     named: [{ subscription: 'b', receivers: ['r', 'new'], subject: W }],
-    continued: [{ root: `b>r|${W}`, subject: W, atMs: 5, from: [`a|${W}`] }],
+    continued: [{ key: `b>r|${W}`, subject: W, atMs: 5, from: [`a|${W}`] }],
   },
   {
     what: 'another receiver: only the log goes on',
-    stored: [{ root: `a|${W}`, atMs: 5, receivers: ['r'] }],
+    stored: [{ key: `a|${W}`, atMs: 5, receivers: ['r'] }],
     named: [{ subscription: 'b', receivers: ['new'], subject: W }],
-    continued: [{ root: `b>|${W}`, subject: W, atMs: 5, from: [`a|${W}`] }],
+    continued: [{ key: `b>|${W}`, subject: W, atMs: 5, from: [`a|${W}`] }],
   },
   {
     what: 'two subscriptions of different age become one',
     stored: [
-      { root: `a|${W}`, atMs: 5, receivers: ['r'] },
-      { root: `b|${W}`, atMs: 7, receivers: ['q', 'r'] },
+      { key: `a|${W}`, atMs: 5, receivers: ['r'] },
+      { key: `b|${W}`, atMs: 7, receivers: ['q', 'r'] },
     ],
     named: [{ subscription: 'c', receivers: ['q', 'r'], subject: W }],
     continued: [
-      { root: `c>r|${W}`, subject: W, atMs: 5, from: [`a|${W}`] },
-      { root: `c|${W}`, subject: W, atMs: 7, from: [`b|${W}`] },
+      { key: `c>r|${W}`, subject: W, atMs: 5, from: [`a|${W}`] },
+      { key: `c|${W}`, subject: W, atMs: 7, from: [`b|${W}`] },
     ],
   },
   {
     what: 'the older of two leaves',
     stored: [
-      { root: `a|${W}`, atMs: 5, receivers: ['r'] },
-      { root: `b|${W}`, atMs: 7, receivers: ['r'] },
+      { key: `a|${W}`, atMs: 5, receivers: ['r'] },
+      { key: `b|${W}`, atMs: 7, receivers: ['r'] },
     ],
     named: [{ subscription: 'b', receivers: ['r'], subject: W }],
-    continued: [{ root: `b>r|${W}`, subject: W, atMs: 5, from: [`a|${W}`] }],
+    continued: [{ key: `b>r|${W}`, subject: W, atMs: 5, from: [`a|${W}`] }],
   },
   {
     what: 'the younger of two leaves',
     stored: [
-      { root: `a|${W}`, atMs: 5, receivers: ['r'] },
-      { root: `b|${W}`, atMs: 7, receivers: ['r'] },
+      { key: `a|${W}`, atMs: 5, receivers: ['r'] },
+      { key: `b|${W}`, atMs: 7, receivers: ['r'] },
     ],
     named: [{ subscription: 'a', receivers: ['r'], subject: W }],
     continued: [],
   },
   {
     what: 'nothing leaves',
-    stored: [{ root: `a|${W}`, atMs: 5, receivers: ['r'] }],
+    stored: [{ key: `a|${W}`, atMs: 5, receivers: ['r'] }],
     named: [
       { subscription: 'a', receivers: ['r'], subject: W },
       { subscription: 'b', receivers: ['r'], subject: W },
@@ -372,5 +372,5 @@ test.each([
     continued: [],
   },
 ])('subscription keys after a reload: $what', ({ stored, named, continued }) => {
-  expect(planRoots(stored, named).continued).toEqual(continued);
+  expect(planKeys(stored, named).continued).toEqual(continued);
 });

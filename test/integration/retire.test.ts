@@ -8,7 +8,7 @@ import { Keys } from '../../src/store/keys.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
-import { commitParts } from '../support/commit-parts.ts';
+import { commitDeps } from '../support/commit-parts.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
@@ -22,7 +22,7 @@ let keys: Keys;
 let subjects: SubjectStore;
 let registry: Registry;
 let plan: PlanStore;
-let parts: CommitContext;
+let deps: CommitContext;
 
 beforeEach(() => {
   redis = connect({ kind: 'server', url: inject('redisUrl') });
@@ -30,7 +30,7 @@ beforeEach(() => {
   subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
   registry = new Registry(redis, keys, subjects);
   plan = new PlanStore(redis, keys);
-  parts = commitParts(redis, keys, { subjects, plan });
+  deps = commitDeps(redis, keys, { subjects, plan });
 });
 
 afterEach(() => redis.disconnect());
@@ -51,11 +51,11 @@ async function sync(named: Record<string, SubjectId[]>): Promise<void> {
 /** Ingests the transfer from a page of the wallet. Returns the commit of its snapshot. */
 async function show(status: string, updatedAt: number): Promise<number> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
-  const [wallet, known] = await subjects.look([WALLET, INTENT]);
+  const [wallet, known] = await subjects.readShown([WALLET, INTENT]);
   if (wallet === undefined || known === undefined) throw new Error('nothing was found');
   const raw = { id: INTENT, type: 'intent', status, updatedAt };
   const record = { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
-  const { snapshot } = await commitRecord(parts, record, known, {
+  const { snapshot } = await commitRecord(deps, record, known, {
     asOf,
     nowMs: NOW_MS,
     price: 1,
@@ -106,7 +106,7 @@ describe('a transfer that a page showed finished', () => {
   });
 
   test('is polled on where it was requested meanwhile, and while that poll is under way', async () => {
-    await plan.ask([INTENT]);
+    await plan.pollSoon([INTENT]);
     expect(await retire(commit)).toEqual({ retired: false, polled: true });
     expect(await claimed()).toContain(INTENT);
     expect(await retire(commit)).toEqual({ retired: false, polled: true });

@@ -35,7 +35,7 @@ test('a connection that sends more than 16 requests ahead ends', async () => {
 });
 
 test('a connection without a complete request ends, however slowly bytes come', async () => {
-  const kept = client(url, PROBE);
+  const stored = client(url, PROBE);
   const slow = [
     client(url, 'GET /metrics HTTP/1.1\r\nX-A: '),
     client(url, `${SIGN_IN}Content-Length: 10000\r\n\r\n`),
@@ -45,8 +45,8 @@ test('a connection without a complete request ends, however slowly bytes come', 
     for (const { socket, isClosed } of slow) if (!isClosed()) socket.write('a');
   }, 500);
   onTestFinished(() => clearInterval(drip));
-  await eventually('all have ended', () => [kept, ...slow].every((one) => one.isClosed()));
-  expect(kept.answer()).toMatch(/^Keep-Alive: timeout=8\r$/im);
+  await eventually('all have ended', () => [stored, ...slow].every((one) => one.isClosed()));
+  expect(stored.answer()).toMatch(/^Keep-Alive: timeout=8\r$/im);
 });
 
 test('a probe is answered beside 64 streams and 300 connections that send nothing', async () => {

@@ -228,7 +228,7 @@ describe('/api/v1/events/{id}', () => {
     publicUrl: null,
     trustProxy: [],
     linkToken: new Secret(TOKEN),
-    parts: () => null,
+    deps: () => null,
     findEvent: async ({ id, receiver }) => (id === ID && receiver === 'backend' ? event : null),
   };
   const authorization = `Bearer ${TOKEN}`;
@@ -393,13 +393,13 @@ describe('starting', () => {
 
 describe('closing', () => {
   test('waits neither for keep-alive connections nor for a request under way', async () => {
-    let asked: () => void = () => undefined;
+    let requests: () => void = () => undefined;
     const underWay = new Promise<void>((resolve) => {
-      asked = resolve;
+      requests = resolve;
     });
     const { url, server } = await serve({
       readiness: () => {
-        asked();
+        requests();
         return new Promise(() => undefined);
       },
     });

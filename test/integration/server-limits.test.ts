@@ -88,10 +88,10 @@ describe('a failed login', () => {
 
   test('through a trusted proxy counts only for the client that the proxy names', async () => {
     const { port } = await serve();
-    const through = (...said: string[]): Socket => {
+    const through = (...chunks: string[]): Socket => {
       const socket = connect({ port, host: '127.0.0.1', localAddress: '127.0.1.1' });
       onTestFinished(() => void socket.destroy());
-      for (const one of said) socket.write(one);
+      for (const one of chunks) socket.write(one);
       return socket;
     };
     const guesses = Array.from({ length: 20 }, (_, index) =>

@@ -26,11 +26,11 @@ const { serving, shown, quoteFile, watching } = quoteStage(open);
 describe('a transfer whose quote was imported', () => {
   /** The events after the funding: the intent with these records in turn, and a change after which no other can come. */
   async function followed(shownAs: readonly JsonObject[], quote: JsonObject) {
-    let moment = 0;
+    let time = 0;
     const upstream = await serving(({ query }) => {
       if (query.intentHash !== QUOTE_INTENT) return shown('submitted', { intentHashes: [QUOTE_INTENT] });
-      const record = shownAs[Math.min(moment, shownAs.length - 1)] ?? {};
-      moment += 1;
+      const record = shownAs[Math.min(time, shownAs.length - 1)] ?? {};
+      time += 1;
       return { records: [{ id: `intent:${QUOTE_INTENT}`, type: 'intent', sourceTx, ...record }] };
     });
     const { hook, config, start } = await watching(upstream.url, [{ file: await quoteFile(quote) }]);

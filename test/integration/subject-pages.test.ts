@@ -68,7 +68,7 @@ async function desk(receiverCount: number) {
       const record = { id: subject, type: 'intent', status: 'pending', step: sequence, note };
       const {
         commit: _,
-        reported: _told,
+        reported: _reported,
         ...snapshot
       } = snapshotOf(Date.now())('pending', { sequence, record });
       const event = {

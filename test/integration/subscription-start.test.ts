@@ -24,7 +24,7 @@ async function stage() {
   /** A response whose `Date` is so much ahead of Redis; null for one without. */
   const respond = async (aheadMs: number | null) => {
     const dateMs = aheadMs === null ? null : (await redisTimeMs(redis)) + aheadMs;
-    const { earliest, latest, news } = await registry.subscribedAt({ root: ROOT, atMs }, dateMs);
+    const { earliest, latest, news } = await registry.subscribedAt({ key: ROOT, atMs }, dateMs);
     const hours = [earliest, latest].map((seconds) => Math.round((seconds * 1_000 - atMs) / HOUR_MS) + 0);
     return [...hours, news];
   };

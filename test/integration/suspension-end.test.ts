@@ -3,10 +3,10 @@ import { runCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 import {
-  ask,
   eventOf,
   ONE,
   REST,
+  request,
   shown,
   suspensionStage,
   TREASURY,
@@ -43,11 +43,11 @@ test('at the end of the span the waiting events are named, and can be sent again
   });
   expect(ended?.data.record.eventIds).toHaveLength(2);
   await eventually('events without a receiver are listed', async () => {
-    const { unmatched } = await ask(`${url()}/api/v1/unmatched`);
+    const { unmatched } = await request(`${url()}/api/v1/unmatched`);
     return Array.isArray(unmatched) && unmatched.length === 2;
   });
-  const first = await ask(`${url()}/api/v1/suspended/dropped?limit=1`);
-  expect([first, await ask(`${url()}/api/v1/suspended/dropped?cursor=${first.next}`)]).toMatchObject([
+  const first = await request(`${url()}/api/v1/suspended/dropped?limit=1`);
+  expect([first, await request(`${url()}/api/v1/suspended/dropped?cursor=${first.next}`)]).toMatchObject([
     {
       dropped: [
         {

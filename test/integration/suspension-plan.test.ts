@@ -46,9 +46,9 @@ test('subjects removed from the config use a twentieth of the budget at most whe
   expect(pollsOf(polled, out)).toBeGreaterThan(0);
   expect(pollsOf(polled, others)).toBeGreaterThan(0);
   // A requested poll of a suspended subject waits like all its polls.
-  await stage.plan.ask(out);
-  const asked = await stage.run(10, async () => AT_ONCE);
-  expect(pollsOf(asked, out)).toBeLessThan(20);
+  await stage.plan.pollSoon(out);
+  const requests = await stage.run(10, async () => AT_ONCE);
+  expect(pollsOf(requests, out)).toBeLessThan(20);
   // Back in the config it has its share again.
   await suspend('back', [...out, ...others]);
   await stage.redis.zrem(stage.keys.suspensions, 'out:1');

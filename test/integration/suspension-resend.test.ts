@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { runCommand } from '../support/command.ts';
 import { opening } from '../support/opening.ts';
-import { ask, ONE, REST, shown, suspensionStage, TREASURY, WALLET } from '../support/suspension-stage.ts';
+import { ONE, REST, request, shown, suspensionStage, TREASURY, WALLET } from '../support/suspension-stage.ts';
 
 const open = opening();
 
 /** The id of the newest event of the first transfer, which its receiver need not have. */
 async function newestId(url: string): Promise<string> {
-  const { events } = await ask(`${url}/api/v1/events?subject=intent:${ONE}&order=newest&limit=1`);
+  const { events } = await request(`${url}/api/v1/events?subject=intent:${ONE}&order=newest&limit=1`);
   return JSON.parse(JSON.stringify(events))[0].id;
 }
 

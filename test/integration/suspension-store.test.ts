@@ -9,7 +9,7 @@ import { eventOf } from '../../src/store/log-entry.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
-import { commitParts } from '../support/commit-parts.ts';
+import { commitDeps } from '../support/commit-parts.ts';
 import { cutClient } from '../support/cut-client.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
@@ -30,7 +30,7 @@ async function connected(): Promise<RedisClient> {
 function stageOn(redis: RedisClient) {
   const keys = new Keys(testPrefix());
   const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
-  const parts = commitParts(redis, keys, { subjects, plan: new PlanStore(redis, keys) });
+  const deps = commitDeps(redis, keys, { subjects, plan: new PlanStore(redis, keys) });
   const registryOn = (client: RedisClient) =>
     new Registry(client, keys, new SubjectStore(client, keys, { epoch: firstEpoch(client, keys) }));
   const registry = registryOn(redis);
@@ -56,12 +56,12 @@ function stageOn(redis: RedisClient) {
     updatedAt += 1;
     const raw = { id: INTENT, type: 'intent', status, updatedAt };
     const asOf = (await redis.get(keys.commit)) ?? '0';
-    const [known] = await subjects.look([INTENT]);
+    const [known] = await subjects.readShown([INTENT]);
     const roots = Object.entries(await redis.hgetall(keys.wanted));
-    const claims = roots.map(([root, at]) => ({ root, atMs: Number(at), historyBefore: 0, served: false }));
+    const claims = roots.map(([key, at]) => ({ key, atMs: Number(at), historyBefore: 0, served: false }));
     if (known === undefined) throw new Error('nothing was found');
     const record = { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
-    await commitRecord(parts, record, known, {
+    await commitRecord(deps, record, known, {
       asOf,
       nowMs: updatedAt * 1_000,
       price: 1,
@@ -87,7 +87,7 @@ function stageOn(redis: RedisClient) {
 }
 
 function namesOf(roots: readonly string[]): string {
-  return roots.map((root) => root.slice(0, root.indexOf('|'))).join('+') || 'nobody';
+  return roots.map((key) => key.slice(0, key.indexOf('|'))).join('+') || 'nobody';
 }
 
 /** Cuts off some work at each of its commands in turn, and repeats it. Returns the different results, each once. */

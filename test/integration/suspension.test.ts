@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { opening } from '../support/opening.ts';
 import {
-  ask,
   ONE,
   OTHER,
   REST,
+  request,
   shown,
   suspensionStage,
   THREE,
@@ -30,7 +30,7 @@ test('changes during the suspension of a subscription wait, and come in order wh
   await change(THREE, 'pending', OTHER);
   await desk.until((came) => came.length === 1);
   expect(backend.came).toHaveLength(1);
-  const pulled = await ask(`${url()}/api/v1/events?subject=intent:${TWO}`);
+  const pulled = await request(`${url()}/api/v1/events?subject=intent:${TWO}`);
   expect(pulled).toMatchObject({
     events: [{ data: { subscriptions: ['treasury'], metadata: { desk: 'one' } } }],
   });

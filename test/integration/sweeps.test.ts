@@ -136,8 +136,8 @@ describe('turns of sweeps whose pages are read back to back', () => {
     expect(await sweeps.acquireTurn(WHERE, 1)).toBe(true);
     await sweeps.begin(WHERE, { cursor: 'a', limit: 50, nowMs: T0_MS, sinceMs: T0_MS, isHurried: true });
     expect(await sweeps.acquireTurn(OTHER, 1)).toBe(false);
-    await sweeps.keepTurn(WHERE);
-    await sweeps.keepTurn(OTHER);
+    await sweeps.retainTurn(WHERE);
+    await sweeps.retainTurn(OTHER);
     expect(await sweeps.acquireTurn(OTHER, 1)).toBe(false);
     await sweeps.end(SWEEP, 'broken');
     expect(await sweeps.acquireTurn(OTHER, 1)).toBe(true);

@@ -45,9 +45,9 @@ async function stage() {
 describe('completion in bash', () => {
   /** The completions of bash for the last of some words, with the script loaded as a user loads it. */
   async function offered(script: string, ...words: string[]): Promise<string[]> {
-    const ask =
+    const completion =
       'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _intentwatch; printf "%s\\n" "${COMPREPLY[@]}"';
-    const out = await shell('bash', ['--norc', '-c', ask, script, 'intentwatch', ...words]);
+    const out = await shell('bash', ['--norc', '-c', completion, script, 'intentwatch', ...words]);
     return out.split('\n').filter((word) => word !== '');
   }
 
@@ -68,8 +68,8 @@ describe('completion in bash', () => {
 
 describe('a terminal of 60 columns', () => {
   test('shows blocks of lines in place of a wide table, in colours; a pipe gets neither', async () => {
-    const { url, say, call } = await stage();
-    say(hashOf(1), 'filled');
+    const { url, setStatus, call } = await stage();
+    setStatus(hashOf(1), 'filled');
     await eventually('the transfer is known', async () => {
       const { body } = await call({ path: '/subjects?status=filled' });
       return Array.isArray(body.subjects) && body.subjects.length === 1;

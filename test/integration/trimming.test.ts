@@ -38,17 +38,19 @@ async function store(atMs: number, outcome: 'delivered' | 'dead' | 'pending', re
 }
 
 test('the outcomes of deliveries are removed with their event, those of resends too', async () => {
-  const [first, resent, kept] = [
+  const [first, resent, retained] = [
     await store(1_000, 'delivered'),
     await store(1_500, 'delivered', 'r1'),
     await store(2_000, 'delivered'),
   ];
   expect(await events.trim(1_600, ['hook'])).toBe(2);
-  const stand = await Promise.all([first, resent, kept].map((id) => redis.exists(keys.delivery('hook', id))));
-  expect(stand).toEqual([0, 0, 1]);
+  const present = await Promise.all(
+    [first, resent, retained].map((id) => redis.exists(keys.delivery('hook', id))),
+  );
+  expect(present).toEqual([0, 0, 1]);
   expect(await redis.exists(keys.replaysOf('evt_1500'))).toBe(0);
   expect(await redis.exists(`${keys.last('hook')}r1:${SUBJECT}`)).toBe(0);
-  expect(await redis.get(`${keys.last('hook')}:${SUBJECT}`)).toBe(kept);
+  expect(await redis.get(`${keys.last('hook')}:${SUBJECT}`)).toBe(retained);
   expect(await events.trimmed()).toBe('1500-0');
 });
 

@@ -34,7 +34,7 @@ async function stage({ dead, waiting = 0 }: { dead: number; waiting?: number }) 
   later(() => disconnect(redis));
   const keys = new Keys(testPrefix());
   const onForeign = (): void => undefined;
-  const parts = assembleOperations(CONFIG, {
+  const deps = assembleOperations(CONFIG, {
     redis,
     keys,
     epoch: firstEpoch(redis, keys),
@@ -57,15 +57,15 @@ async function stage({ dead, waiting = 0 }: { dead: number; waiting?: number }) 
   }
   await write.exec();
   const gone = (id: string) => redis.zrem(keys.dead(name), id);
-  return { parts, redis, keys, idOf, gone };
+  return { deps, redis, keys, idOf, gone };
 }
 
 test('a list that grows shorter while it is read skips none of the remaining entries', async () => {
-  const { parts, idOf, gone } = await stage({ dead: 40 });
+  const { deps, idOf, gone } = await stage({ dead: 40 });
   const seen: string[] = [];
   let from: Parameters<typeof listUndelivered>[0]['from'] = null;
   do {
-    const page = await listUndelivered({ filter: ALL, from, limit: 7 }, parts);
+    const page = await listUndelivered({ filter: ALL, from, limit: 7 }, deps);
     seen.push(...page.undelivered.map(({ event }) => event));
     from = page.next;
     // All but the first of a page are delivered meanwhile, including the one at which the page ended.
@@ -75,9 +75,9 @@ test('a list that grows shorter while it is read skips none of the remaining ent
 });
 
 test('to try one of very many again, no others are read', async () => {
-  const { parts, idOf } = await stage({ dead: 300 });
-  const read = vi.spyOn(parts.stores.deliveries, 'fact');
-  expect(await retryDeadLetters('backend', { events: [idOf(7)] }, parts)).toMatchObject({
+  const { deps, idOf } = await stage({ dead: 300 });
+  const read = vi.spyOn(deps.stores.deliveries, 'fact');
+  expect(await retryDeadLetters('backend', { events: [idOf(7)] }, deps)).toMatchObject({
     all: 300,
     gone: 1,
   });
@@ -85,14 +85,14 @@ test('to try one of very many again, no others are read', async () => {
 });
 
 test('an event that waits for its first attempt is not listed before failed ones', async () => {
-  const { parts, idOf } = await stage({ dead: 3, waiting: 900 });
-  const page = await listUndelivered({ filter: ALL, from: null, limit: 10 }, parts);
+  const { deps, idOf } = await stage({ dead: 3, waiting: 900 });
+  const page = await listUndelivered({ filter: ALL, from: null, limit: 10 }, deps);
   expect(page.undelivered.map(({ event }) => event)).toEqual([0, 1, 2].map(idOf));
   expect(page.next).toBeNull();
 });
 
 test('events that wait for their first attempt at many receivers are skipped in bounded pages', async () => {
-  const { parts, redis, keys, idOf } = await stage({ dead: 0 });
+  const { deps, redis, keys, idOf } = await stage({ dead: 0 });
   const names = Array.from({ length: 6 }, (_, n) => `r-${n}`);
   const write = redis.pipeline();
   for (const name of names) {
@@ -105,30 +105,30 @@ test('events that wait for their first attempt at many receivers are skipped in 
     }
   }
   await write.exec();
-  const listed = vi.spyOn(parts.stores.backlog, 'undelivered');
-  const looked: number[] = [];
+  const listed = vi.spyOn(deps.stores.backlog, 'undelivered');
+  const checked: number[] = [];
   let from: Parameters<typeof listUndelivered>[0]['from'] = null;
   do {
-    const page = await listUndelivered({ filter: ALL, from, limit: 10 }, parts);
+    const page = await listUndelivered({ filter: ALL, from, limit: 10 }, deps);
     expect(page.undelivered).toEqual([]);
     const results = await Promise.all(listed.mock.results.map(({ value }) => value));
-    looked.push(results.reduce((sum, result) => sum + result.looked, 0));
+    checked.push(results.reduce((sum, result) => sum + result.checked, 0));
     listed.mockClear();
     from = page.next;
   } while (from !== null);
-  expect(looked.reduce((sum, one) => sum + one, 0)).toBe(5_400);
-  expect(Math.max(...looked)).toBeLessThanOrEqual(2_000);
+  expect(checked.reduce((sum, one) => sum + one, 0)).toBe(5_400);
+  expect(Math.max(...checked)).toBeLessThanOrEqual(2_000);
 });
 
 test('to list 40 receivers that are behind, 10,000 entries of the log are read at most', async () => {
-  const { parts, redis, keys } = await stage({ dead: 0 });
+  const { deps, redis, keys } = await stage({ dead: 0 });
   const write = redis.pipeline();
   for (const name of Array.from({ length: 39 }, (_, n) => `r-${n}`)) {
     const text = receiverText({ name, type: 'webhook', events: ['*'], filter: EVERYTHING, ordering: 'none' });
     write.hset(keys.receivers, name, text).hset(keys.cursors, name, '1-0');
   }
   await write.exec();
-  const read = vi.spyOn(parts.stores.events, 'after');
-  expect(await listReceivers(() => ({ origin: null, leftOut: null }), parts)).toHaveLength(40);
+  const read = vi.spyOn(deps.stores.events, 'after');
+  expect(await listReceivers(() => ({ origin: null, leftOut: null }), deps)).toHaveLength(40);
   expect(read.mock.calls.map(([, count]) => count)).toEqual(Array.from({ length: 39 }, () => 250));
 });

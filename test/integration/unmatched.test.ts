@@ -75,7 +75,7 @@ test('events of the log from before anything was counted are not reported', asyn
   const { redis, keys, start } = await deliveryStage(open, { backend: { hook } });
   const orphan = async (hash: number): Promise<string[]> => {
     const subject = `intent:${hashOf(hash)}`;
-    const made = { subject, sequence: 1, atMs: await redisTimeMs(redis), root: `gone|${subject}` };
+    const made = { subject, sequence: 1, atMs: await redisTimeMs(redis), key: `gone|${subject}` };
     return appendEvents(redis, keys, [made]);
   };
   await orphan(1);

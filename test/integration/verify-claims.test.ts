@@ -103,11 +103,11 @@ async function verify(redisUrl: string, args: string[] = []) {
 
 test('a log that the daemon has as proof of another transfer proves no second one by hand', async () => {
   stage.start();
-  const first = await stage.tell(hashOf(1), 'filled', { destinationTx: delivery() });
+  const first = await stage.report(hashOf(1), 'filled', { destinationTx: delivery() });
   await stage.until(first, 'verified');
 
-  const looked = await verify(inject('redisUrl'), ['--json']);
-  const reported = VERIFIED_PAYMENTS.strict().parse(JSON.parse(looked.out));
+  const verified = await verify(inject('redisUrl'), ['--json']);
+  const reported = VERIFIED_PAYMENTS.strict().parse(JSON.parse(verified.out));
   // The first states the exact amount that moved.
   expect(reported).toMatchObject({
     outcome: 'disputed',
@@ -115,7 +115,7 @@ test('a log that the daemon has as proof of another transfer proves no second on
     payments: [{ verdict: { outcome: 'disputed', proof: { reason: 'other-intent' } } }],
   });
   expect(Object.keys(reported.payments[0]?.verdict ?? {})).toEqual(['outcome', 'proof']);
-  expect(looked.code).toBe(1);
+  expect(verified.code).toBe(1);
   expect((await verify(inject('redisUrl'))).out).toMatch(/^other transfers: looked at/m);
 });
 

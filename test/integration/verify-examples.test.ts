@@ -111,17 +111,17 @@ async function start(
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const ended = new Promise<void>((done) => child.once('close', () => done()));
-  let said = '';
+  let output = '';
   const port = await new Promise<string>((found, fail) => {
     const listen = (chunk: Buffer): void => {
-      said += chunk.toString();
-      const match = /listening.*\b(\d{4,5})\b/.exec(said);
+      output += chunk.toString();
+      const match = /listening.*\b(\d{4,5})\b/.exec(output);
       if (match?.[1] !== undefined) found(match[1]);
     };
     child.stdout?.on('data', listen);
     child.stderr?.on('data', listen);
     child.once('error', fail);
-    void ended.then(() => fail(new Error(`the example ended before it listened: ${said}`)));
+    void ended.then(() => fail(new Error(`the example ended before it listened: ${output}`)));
   });
   const end = async (): Promise<void> => {
     child.kill('SIGKILL');

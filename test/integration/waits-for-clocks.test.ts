@@ -7,7 +7,7 @@ import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
-import { commitParts } from '../support/commit-parts.ts';
+import { commitDeps } from '../support/commit-parts.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { opening } from '../support/opening.ts';
@@ -25,8 +25,8 @@ function planned(id: string, status: string, { agree }: { agree: boolean }) {
   const keys = new Keys(testPrefix());
   const options = { retentionMs: DAY_MS, epoch: firstEpoch(redis, keys), onForeign: () => undefined };
   const stores = { subjects: new SubjectStore(redis, keys, options), plan: new PlanStore(redis, keys) };
-  const parts = commitParts(redis, keys, stores);
-  const clocks = agree ? parts.clocks : { mayActAt: () => false, certainMs: () => SEEN_MS + 1_000 };
+  const deps = commitDeps(redis, keys, stores);
+  const clocks = agree ? deps.clocks : { mayActAt: () => false, certainMs: () => SEEN_MS + 1_000 };
   const subject = asSubjectId(id);
   const updatedAt = SEEN_MS / 1_000;
   const snapshot: Snapshot = {
@@ -36,9 +36,9 @@ function planned(id: string, status: string, { agree }: { agree: boolean }) {
     pendingSince: updatedAt,
     reported: true,
   };
-  const claim = { root: `s|${subject}`, atMs: SEEN_MS, historyBefore: null, served: true };
+  const claim = { key: `s|${subject}`, atMs: SEEN_MS, historyBefore: null, served: true };
   return planOf(
-    { ...parts, clocks },
+    { ...deps, clocks },
     { subject, snapshot, claims: [claim] },
     {
       nowMs: SEEN_MS + 31 * DAY_MS,

@@ -59,8 +59,8 @@ describe('a transfer that every page of its wallet shows', () => {
     });
     await hook.until((events) => events.length === 1);
     status = 'filled';
-    await upstream.asks(({ query }) => query.intentHash === HASH);
-    expect(upstream.asked.filter(({ query }) => query.intentHash === HASH)).toHaveLength(1);
+    await upstream.awaitRequest(({ query }) => query.intentHash === HASH);
+    expect(upstream.requests.filter(({ query }) => query.intentHash === HASH)).toHaveLength(1);
   });
 });
 
@@ -79,18 +79,18 @@ describe('a listing that cannot be read', () => {
   ])('blocks no request of another: $name, which fails after $ms ms', async ({ fails, works, ms }, {
     onTestFinished,
   }) => {
-    const upstream = new ScriptedUpstream(async (asked) => {
-      if (fails(asked)) {
+    const upstream = new ScriptedUpstream(async (request) => {
+      if (fails(request)) {
         await sleep(ms);
         return { status: 503, body: '{}' };
       }
-      return { records: [], nextCursor: isHead(asked) ? 'behind' : null };
+      return { records: [], nextCursor: isHead(request) ? 'behind' : null };
     });
     await upstream.start();
     onTestFinished(() => upstream.close());
     await watching(upstream, {}, (close) => onTestFinished(async () => void (await close())));
-    await upstream.asks(fails);
-    for (let times = 0; times < 3; times += 1) await upstream.asks(works);
+    await upstream.awaitRequest(fails);
+    for (let times = 0; times < 3; times += 1) await upstream.awaitRequest(works);
   });
 });
 
@@ -116,7 +116,7 @@ describe('the listing of one status', () => {
     await hook.until((events) => events.some(({ type }) => type === 'intent.settled'));
     isBehind = true;
     const isListing = ({ query }: { query: Record<string, string> }): boolean => query.status === 'pending';
-    for (let times = 0; times < 3; times += 1) await upstream.asks(isListing);
+    for (let times = 0; times < 3; times += 1) await upstream.awaitRequest(isListing);
   });
 });
 
@@ -179,7 +179,7 @@ describe('a transfer behind the first page of a wallet, long before the next swe
     const hook = await watching(upstream, { more: SELDOM });
     await hook.until((events) => events.length === 10);
     // Only now the first poll is complete: it showed all pages, with the newest first.
-    await upstream.asks(({ query }) => query.wallet !== undefined);
+    await upstream.awaitRequest(({ query }) => query.wallet !== undefined);
     head.splice(
       0,
       20,
@@ -214,7 +214,7 @@ describe('a transfer behind the first page of a wallet, long before the next swe
     );
     const hook = await watching(upstream, { more: SELDOM });
     await hook.until((events) => events.length === 20);
-    await upstream.asks(({ query }) => query.wallet !== undefined);
+    await upstream.awaitRequest(({ query }) => query.wallet !== undefined);
     hasBurst = true;
     await hook.until((events) => events.some(({ data }) => data.subject.id === `intent:${hash}`));
   });

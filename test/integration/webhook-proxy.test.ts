@@ -47,8 +47,8 @@ describe('a receiver behind a proxy', () => {
     expect(hook.came).toHaveLength(6);
     const login = `Basic ${Buffer.from('user:p@ss').toString('base64')}`;
     // Tunnels are reused; there are no more of them than deliveries at once (2).
-    expect(proxy.asked.length).toBeLessThanOrEqual(2);
-    expect(new Set(proxy.asked.map((asked) => JSON.stringify(asked)))).toEqual(
+    expect(proxy.requests.length).toBeLessThanOrEqual(2);
+    expect(new Set(proxy.requests.map((requests) => JSON.stringify(requests)))).toEqual(
       new Set([JSON.stringify({ target: new URL(url).host, login })]),
     );
   });
@@ -86,7 +86,7 @@ describe('a receiver behind a proxy', () => {
     await eventually('the others are delivered', async () => {
       timeoutMs *= 2;
       const proxy: ConnectProxy = await started(
-        new ConnectProxy(() => (proxy.asked.length === 1 ? 'nothing' : 'open')),
+        new ConnectProxy(() => (proxy.requests.length === 1 ? 'nothing' : 'open')),
       );
       const notifier = through(`http://127.0.0.1:${proxy.port}`, hook.url, { concurrency: 3, timeoutMs });
       const delivered = async (): Promise<number> => {
@@ -112,7 +112,7 @@ describe('a receiver behind a proxy', () => {
     const proxyUrl = `http://127.0.0.1:${proxy.port}`;
     const refused = through(proxyUrl, 'http://127.0.0.1:1/', { allowPrivateNetwork: false });
     expect((await deliver(refused)).reason).toMatch(/^not connected: private or reserved address/);
-    expect(proxy.asked).toEqual([]);
+    expect(proxy.requests).toEqual([]);
   });
 });
 
@@ -132,5 +132,5 @@ test('the upstream is requested through its proxy', async () => {
   later(() => client.close());
   const { httpStatus } = await client.status({ intentHash: `0x${'0'.repeat(64)}` });
   expect(httpStatus).toBe(200);
-  expect(proxy.asked).toHaveLength(1);
+  expect(proxy.requests).toHaveLength(1);
 });

@@ -106,17 +106,17 @@ describe('a certificate of a CA that is not one of the usual ones', () => {
 });
 
 describe('a receiver that requests a client certificate', () => {
-  const asking: ServerOptions = { ca: CA, requestCert: true, rejectUnauthorized: true };
+  const options: ServerOptions = { ca: CA, requestCert: true, rejectUnauthorized: true };
 
   test('is shown the one of the config', async () => {
-    const { port, clients } = await startReceiver(asking);
+    const { port, clients } = await startReceiver(options);
     const result = await deliver(`https://localhost:${port}/`, { ca: CA, identity: IDENTITY });
     expect(result).toMatchObject({ outcome: 'delivered', httpStatus: 200 });
     expect(clients).toEqual(['intentwatch']);
   });
 
   test('turns us away without one', async () => {
-    const { port, clients } = await startReceiver(asking);
+    const { port, clients } = await startReceiver(options);
     const result = await deliver(`https://localhost:${port}/`, { ca: CA, identity: null });
     expect(result).toMatchObject({ outcome: 'failed', httpStatus: null });
     expect(clients).toEqual([]);

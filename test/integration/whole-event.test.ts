@@ -227,15 +227,15 @@ test('an event with every member of its schema goes through commit, log and rela
     chats.map(async ({ format, hook }) => {
       const [message] = await hook.until((all) => all.length > 0);
       // A character of markup may have a backslash before it.
-      return { where: format, said: (message?.body ?? '').replaceAll('\\', ''), texts: everywhere };
+      return { where: format, content: (message?.body ?? '').replaceAll('\\', ''), texts: everywhere };
     }),
   );
-  for (const { where, said, texts } of [
+  for (const { where, content, texts } of [
     ...messages,
-    { where: 'text', said: mail?.text ?? '', texts: [...everywhere, ...mails] },
-    { where: 'html', said: mail?.html || '', texts: [...everywhere, ...mails] },
+    { where: 'text', content: mail?.text ?? '', texts: [...everywhere, ...mails] },
+    { where: 'html', content: mail?.html || '', texts: [...everywhere, ...mails] },
   ]) {
-    const words = said.replaceAll(/\s+/g, ' ');
+    const words = content.replaceAll(/\s+/g, ' ');
     for (const text of texts) expect(words, `${where} states ${text}`).toContain(text);
   }
   await eventually('all attempts are reported', () => attempted.length === 2 + chats.length);

@@ -17,7 +17,7 @@ test.skipIf(OPTIONAL.skip)(
     // It ends all processes that it started, also where this test times out.
     later(() => run.end('SIGTERM'));
     const { code } = await run.ending();
-    expect(run.said()).toMatch(/the books balance and agree\.$/m);
+    expect(run.output()).toMatch(/the books balance and agree\.$/m);
     expect(code).toBe(0);
   },
   1_800_000,

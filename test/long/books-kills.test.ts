@@ -48,7 +48,7 @@ test.skipIf(OPTIONAL.skip)(
         await client.end();
       }
     };
-    const taken = (): Promise<number> => query('SELECT count(*) AS n FROM books_events').catch(() => 0);
+    const stored = (): Promise<number> => query('SELECT count(*) AS n FROM books_events').catch(() => 0);
     let appended = 0;
     const append = async (): Promise<void> => {
       const pipeline = redis.pipeline();
@@ -77,10 +77,10 @@ test.skipIf(OPTIONAL.skip)(
     };
     await daemon.start();
     for (let turn = 0; turn < TURNS; turn += 1) {
-      const before = await taken();
+      const before = await stored();
       await append();
       // In the middle of the newly appended events, as far as possible.
-      await eventually('some of it is ingested', async () => (await taken()) > before);
+      await eventually('some of it is ingested', async () => (await stored()) > before);
       if (turn % 2 === 0) {
         await postgres.kill();
         await append();
@@ -91,7 +91,7 @@ test.skipIf(OPTIONAL.skip)(
         await daemon.start();
       }
     }
-    await eventually('all is ingested', async () => (await taken()) === appended, 600_000);
+    await eventually('all is ingested', async () => (await stored()) === appended, 600_000);
     expect(await query('SELECT count(DISTINCT event_id) AS n FROM books_events')).toBe(appended);
     expect(await query("SELECT count(*) AS n FROM books_postings WHERE side = 'started'")).toBe(appended / 2);
     expect(await query("SELECT count(*) AS n FROM books_postings WHERE side = 'ended'")).toBe(appended / 2);

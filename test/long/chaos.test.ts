@@ -12,6 +12,6 @@ test('nothing is lost and nothing invented while daemons, Redis, receivers and t
     await chaos.ending();
   });
   const { code } = await chaos.ending();
-  expect(chaos.said()).toMatch(/lost 0, invented 0: it all adds up/);
+  expect(chaos.output()).toMatch(/lost 0, invented 0: it all adds up/);
   expect(code).toBe(0);
 });

@@ -56,7 +56,7 @@ async function stage(given: { baseMs: number; pendingForMs: number; redis: 'embe
   return { aheadBy, upstream, hook, programs, file, env: clock.env };
 }
 
-function said({ stdout }: Program, name: string): string[] {
+function logged({ stdout }: Program, name: string): string[] {
   return stdout.filter((line) => line.includes(`"msg":"${name}"`));
 }
 
@@ -74,14 +74,14 @@ describe.skipIf(GCC.skip)(`the shipped program, its clock an hour ahead for seco
     await hook.until(() => types().includes('intent.pending'));
     aheadBy(HOUR_MS);
     await eventually('it is noticed, or acted upon', () => {
-      return types().includes('intentwatch.clock_jumped') || said(daemon, 'books.closed').length > 0;
+      return types().includes('intentwatch.clock_jumped') || logged(daemon, 'books.closed').length > 0;
     });
     aheadBy(0);
     await eventually(
       'the clocks agree again, or nobody compares them',
-      () => said(daemon, 'clocks.moved').length !== 1,
+      () => logged(daemon, 'clocks.moved').length !== 1,
     );
-    expect(said(daemon, 'books.closed')).toEqual([]);
+    expect(logged(daemon, 'books.closed')).toEqual([]);
     expect(types()).toEqual(['intent.pending', 'intentwatch.clock_jumped']);
   });
 
@@ -94,7 +94,7 @@ describe.skipIf(GCC.skip)(`the shipped program, its clock an hour ahead for seco
     aheadBy(HOUR_MS);
     await programs.program(MAIN, ['start', '--config', file], env);
     await hook.until((came) => came.length >= 1);
-    await upstream.asks(({ query }) => query.intentHash !== undefined);
+    await upstream.awaitRequest(({ query }) => query.intentHash !== undefined);
     expect(hook.came.map(({ event }) => event.type)).toEqual(['intent.pending']);
     aheadBy(0);
     await hook.until((came) => came.length >= 2);

@@ -38,7 +38,7 @@ beforeAll(async () => {
     redisUrl: redis.url,
     metadata: HOSTILE,
   });
-  for (const intent of [hashOf(1), hashOf(2)]) stage.say(intent, 'pending');
+  for (const intent of [hashOf(1), hashOf(2)]) stage.setStatus(intent, 'pending');
   browser = await startBrowser();
   closers.push(() => browser.close());
 });
@@ -92,7 +92,7 @@ test.skipIf(CHROMIUM.skip)(
       await bannerOf(one).waitFor({ state: 'detached' });
       await one.getByText('pending').first().waitFor();
     }
-    stage.say(hashOf(1), 'settled');
+    stage.setStatus(hashOf(1), 'settled');
     await page.goto(`${stage.url}/#/subject/${encodeURIComponent(`intent:${hashOf(1)}`)}`);
     const datesOf = (step: string) => page.locator('.way-step', { hasText: step }).locator('time');
     await datesOf('Settled').waitFor();
@@ -140,9 +140,9 @@ test.skipIf(CHROMIUM.skip)(
     await signIn(page);
     let refused = 0;
     // Until the page shows the message, which on a slow machine takes some refusals.
-    let isSaid = false;
+    let isReported = false;
     await page.route('**/api/v1/subjects/**', async (route) => {
-      if (isSaid && refused >= 2) return route.continue();
+      if (isReported && refused >= 2) return route.continue();
       refused += 1;
       const problem = { status: 503, title: 'Unavailable', detail: 'Redis gave no answer in time' };
       const headers = { 'retry-after': '1' };
@@ -155,7 +155,7 @@ test.skipIf(CHROMIUM.skip)(
     });
     await page.goto(`${stage.url}/#/subject/${encodeURIComponent(`intent:${hashOf(2)}`)}`);
     await page.getByText('Redis gave no answer in time').waitFor();
-    isSaid = true;
+    isReported = true;
     await page.locator('.moment').first().waitFor();
     await page.getByText('Redis gave no answer in time').waitFor({ state: 'detached' });
     expect(refused).toBeGreaterThanOrEqual(2);

@@ -12,7 +12,7 @@ describe('a daemon that is killed', () => {
     const [poison, other] = [hashOf(666), hashOf(1)];
     let deaths = 0;
     let isKilled = false;
-    let othersAsked = 0;
+    let otherRequests = 0;
     let daemon: ChildDaemon;
     const died = Promise.withResolvers<void>();
     const server = await started(
@@ -25,7 +25,7 @@ describe('a daemon that is killed', () => {
           if (deaths < 3) daemon.start().catch(() => undefined);
           else died.resolve();
         } else if (deaths === 3) {
-          othersAsked += 1;
+          otherRequests += 1;
         }
         return { records: [intentRecord(query.intentHash ?? '', 'pending', 1_700_000_000)] };
       }),
@@ -49,20 +49,20 @@ describe('a daemon that is killed', () => {
     await daemon.start();
     // Polls that died with their process are found when their lease has expired.
     const isPoison = (line: LogLine): boolean => line.subject === `intent:${poison}` && line.crashes === 3;
-    const isSaid = (line: LogLine): boolean => line.msg === 'poll.crashed' && isPoison(line);
-    await daemon.until((lines) => lines.some(isSaid));
-    const saidMs = Number(daemon.lines.find(isSaid)?.time);
+    const isReported = (line: LogLine): boolean => line.msg === 'poll.crashed' && isPoison(line);
+    await daemon.until((lines) => lines.some(isReported));
+    const statedMs = Number(daemon.lines.find(isReported)?.time);
     const redis = new Redis(inject('redisUrl'));
     later(() => redis.quit());
     // Postponed, never dropped.
     const next = await redis.zscore(`{${prefix}}:plan:status:suspects`, `intent:${poison}`);
-    expect(Number(next)).toBeGreaterThan(saidMs + 15_000);
-    const before = othersAsked;
-    await server.asks(({ query }) => query.intentHash === other);
-    await server.asks(({ query }) => query.intentHash === other);
+    expect(Number(next)).toBeGreaterThan(statedMs + 15_000);
+    const before = otherRequests;
+    await server.awaitRequest(({ query }) => query.intentHash === other);
+    await server.awaitRequest(({ query }) => query.intentHash === other);
 
     expect(deaths).toBe(3);
-    expect(othersAsked).toBeGreaterThan(before);
+    expect(otherRequests).toBeGreaterThan(before);
     expect(await redis.hget(`{${prefix}}:plan:status:crashes`, `intent:${other}`)).toBeNull();
     // A webhook that was in flight when its process died comes again.
     expect(new Set(hook.events.map((event) => event.data.subject.id))).toEqual(new Set([`intent:${other}`]));

@@ -33,12 +33,12 @@ async function rightsIn(folder: string): Promise<Record<string, string>> {
       return found === null ? [] : [[name, found] as const];
     }),
   );
-  const kept = all.flat().filter(([, found]) => !found.isSocket() && !found.isSymbolicLink());
-  return Object.fromEntries(kept.map(([name, { mode }]) => [name, (mode & 0o777).toString(8)]));
+  const stored = all.flat().filter(([, found]) => !found.isSocket() && !found.isSymbolicLink());
+  return Object.fromEntries(stored.map(([name, { mode }]) => [name, (mode & 0o777).toString(8)]));
 }
 
 /** A daemon's log lines under names that begin with `data.`, with the relevant members. */
-function said(daemon: Program): { msg: string; repaired?: string[]; command?: string }[] {
+function logged(daemon: Program): { msg: string; repaired?: string[]; command?: string }[] {
   return daemon.stdout.map((line) => JSON.parse(line)).filter(({ msg }) => msg.startsWith('data.'));
 }
 
@@ -77,7 +77,7 @@ test('only the owner can read the files of the daemon, and a folder that was the
   });
   expect(Object.keys(await rightsIn(dataDir))).toEqual(expect.arrayContaining(OWN));
   expect(await rightsIn(join(base, 'made'))).toMatchObject({ '.': '700', '.intentwatch-folder': '600' });
-  expect(said(first)).toEqual([]);
+  expect(logged(first)).toEqual([]);
 
   for (const name of Object.keys(await rightsIn(dataDir))) await chmod(join(dataDir, name), 0o777);
   await writeFile(join(dataDir, 'notes.txt'), 'of the user');
@@ -92,7 +92,7 @@ test('only the owner can read the files of the daemon, and a folder that was the
   const open0 = Object.entries(await rightsIn(dataDir)).filter(([, rights]) => !/^[67]00$/.test(rights));
   expect(open0).toEqual([['notes.txt', '644']]);
   expect((await lstat(join(base, 'elsewhere'))).mode & 0o777).toBe(0o644);
-  expect(said(second)).toEqual([
+  expect(logged(second)).toEqual([
     expect.objectContaining({
       msg: 'data.closed',
       repaired: expect.arrayContaining([dataDir, ...OWN.map((name) => join(dataDir, name))]),
@@ -109,5 +109,5 @@ test('only the owner can read the files of the daemon, and a folder that was the
   expect(Object.entries(made).filter(([, rights]) => !/^[67]00$/.test(rights))).toEqual([]);
   expect(made).not.toHaveProperty('.intentwatch-folder');
   const command = `chmod 700 '${open.replace("'", `'\\''`)}'`;
-  expect(said(third)).toEqual([expect.objectContaining({ msg: 'data.readable', command })]);
+  expect(logged(third)).toEqual([expect.objectContaining({ msg: 'data.readable', command })]);
 });

@@ -100,12 +100,12 @@ test.skipIf(missing !== null)(
       Promise.all(Array.from({ length: count }, (_, index) => log.append(operatorEvent(type, index))));
     await append(SICK);
     await eventually('the name that nobody answers for is requested', () =>
-      names.asked.some(({ name }) => name === 'dead.test'),
+      names.requests.some(({ name }) => name === 'dead.test'),
     );
-    const polls = upstream.asked.length;
+    const polls = upstream.requests.length;
     await append(WELL);
     await hook.until((came) => came.length >= WELL.count);
-    await eventually('polls go on', () => upstream.asked.length > polls);
+    await eventually('polls go on', () => upstream.requests.length > polls);
 
     const lines = daemon.stdout.map((line): object => JSON.parse(line));
     const attempts = lines.flatMap((line) => ATTEMPTED.safeParse(line).data ?? []);

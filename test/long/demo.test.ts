@@ -21,7 +21,7 @@ test('the demo serves metrics until Ctrl-C, and then removes all its files and p
   expect(await isRunning(server)).toBe(true);
 
   const { code } = await demo.end('SIGINT');
-  expect(code, demo.said()).toBe(0);
+  expect(code, demo.output()).toBe(0);
   await eventually('its redis-server has ended', async () => !(await isRunning(server)));
   expect(await readdir(folder)).toEqual([]);
 });

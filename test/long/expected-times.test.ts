@@ -55,13 +55,13 @@ test('the promised share of transfers is filled by the expected time of their ev
   const ever = reported.filter(({ subject }) => filled.has(subject)).length;
   const found = {
     held: reported.length,
-    said: reported.reduce((sum, { probability }) => sum + probability, 0) / reported.length,
+    probability: reported.reduce((sum, { probability }) => sum + probability, 0) / reported.length,
     inTime: filledBy('atMs') / reported.length,
     ofFilled: filledBy('atMs') / ever,
     byMedian: filledBy('medianMs') / ever,
   };
   console.info(`expected times: ${JSON.stringify(found)}`);
-  expect(Math.abs(found.inTime - found.said)).toBeLessThan(TOLERANCE);
+  expect(Math.abs(found.inTime - found.probability)).toBeLessThan(TOLERANCE);
   expect(Math.abs(found.ofFilled - 0.9)).toBeLessThan(TOLERANCE);
   expect(Math.abs(found.byMedian - 0.5)).toBeLessThan(2 * TOLERANCE);
 }, 1_500_000);

@@ -11,7 +11,7 @@ import {
 /** A fault, and its required effect on the daemon's events. */
 type Case = Spell & { name: string; timeScale?: number; shows?: (reported: Reported) => boolean };
 
-const tellsOf =
+const reportsOf =
   (status: string) =>
   ({ received }: Reported): boolean =>
     received.some(({ data }) => data.status === status);
@@ -66,7 +66,7 @@ const CASES: Case[] = [
     name: 'statuses that nobody knows',
     fault: { type: 'unknown-status', rate: 0.3 },
     strikes: 50,
-    shows: tellsOf('awaiting_review'),
+    shows: reportsOf('awaiting_review'),
   },
   {
     name: 'members that nobody knows',

@@ -155,7 +155,7 @@ for (const { name, needed, build, checkVectors, serve, effects } of EXAMPLES)
 
       let answered = 0;
       const events = someEvents();
-      const untilTaken = async (event: RenderedEvent): Promise<void> => {
+      const untilClaimed = async (event: RenderedEvent): Promise<void> => {
         for (;;) {
           const died = program.ending();
           if ((await post(event)) === 204) break;
@@ -166,7 +166,7 @@ for (const { name, needed, build, checkVectors, serve, effects } of EXAMPLES)
       };
       const sending = [0, 1, 2, 3].map(async (subject) => {
         for (const event of events.filter(({ data }) => data.subject.id === `intent:${subject}`))
-          await Promise.all([untilTaken(event), untilTaken(event)]);
+          await Promise.all([untilClaimed(event), untilClaimed(event)]);
       });
       for (const handled of [10, 30, 50]) {
         await program.line(new RegExp(`^new evt_0*${handled}$`));

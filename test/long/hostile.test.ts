@@ -12,6 +12,6 @@ test('hostile requests and answers lose nothing, repeat nothing and leave memory
   // It ends all processes that it started, also where this test times out.
   later(() => run.end('SIGTERM'));
   const { code } = await run.ending();
-  expect(run.said()).toMatch(/it all adds up$/m);
+  expect(run.output()).toMatch(/it all adds up$/m);
   expect(code).toBe(0);
 }, 1_800_000);

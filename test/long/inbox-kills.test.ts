@@ -19,10 +19,10 @@ const INBOX_PROGRAM = new URL('../support/inbox-program.ts', import.meta.url).pa
 
 const POSTGRES = needs(PARTS.postgres);
 
-/** A consumer that can be killed and restarted on its port; `said` counts the lines of all its processes. */
+/** A consumer that can be killed and restarted on its port; `counts` counts the lines of all its processes. */
 class KilledConsumer {
   readonly #env: Record<string, string>;
-  readonly said = new Map<string, number>();
+  readonly counts = new Map<string, number>();
   #program: Program | null = null;
   #waiting: { what: string; resolve: () => void }[] = [];
 
@@ -35,7 +35,7 @@ class KilledConsumer {
     this.#program = program;
     program.onLine((line) => {
       const [what = ''] = line.split(' ');
-      this.said.set(what, (this.said.get(what) ?? 0) + 1);
+      this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
       const reached = this.#waiting.filter((one) => one.what === what);
       this.#waiting = this.#waiting.filter((one) => one.what !== what);
       for (const { resolve } of reached) resolve();
@@ -111,9 +111,9 @@ test.skipIf(POSTGRES.skip)(
     const { reported, found } = await reportedAndFound(prefix, { events: EVENTS, find: handled });
     expect(found.sort()).toEqual(reported.sort());
     // Otherwise the test proves nothing: some were killed before they were stored, some between that and their answer.
-    const { begun = 0, new: taken = 0, again = 0 } = Object.fromEntries(consumer.said);
+    const { begun = 0, new: fresh = 0, again = 0 } = Object.fromEntries(consumer.counts);
     console.log(
-      `${reported.length} events, ${begun} handlers begun, ${taken} ended, ${again} came again after that`,
+      `${reported.length} events, ${begun} handlers begun, ${fresh} ended, ${again} came again after that`,
     );
     expect(begun).toBeGreaterThan(reported.length);
     expect(again).toBeGreaterThan(0);

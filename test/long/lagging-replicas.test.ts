@@ -25,7 +25,7 @@ type Case = {
   states: Scripted[];
 };
 
-const data = (said: JsonObject): Scripted => ({ status: 200, body: JSON.stringify({ data: said }) });
+const data = (record: JsonObject): Scripted => ({ status: 200, body: JSON.stringify({ data: record }) });
 const job = (status: string): Scripted => data({ id: 'job-1', status, amount: `${status.length}` });
 const vault = (state: string): Scripted => data({ vaultAddress: VAULT, state, amount: '5' });
 const intent = (status: string, more: JsonObject): Scripted => ({
@@ -61,12 +61,12 @@ describe('one of two replicas that lags', () => {
   test.each(CASES)('makes no webhook: $name', async ({ watched, states, types }) => {
     let current = 0;
     let lagging = 0;
-    let asked = 0;
+    let requests = 0;
     const enough = Promise.withResolvers<void>();
     const upstream = await started(
       new ScriptedUpstream(() => {
-        asked += 1;
-        const isLate = current === 1 && asked % 2 === 0;
+        requests += 1;
+        const isLate = current === 1 && requests % 2 === 0;
         if (isLate) lagging += 1;
         if (lagging >= LAGGING_ANSWERS) enough.resolve();
         return states[isLate ? 0 : current] ?? { records: [] };

@@ -69,7 +69,7 @@ async function addReadable({ stage }: Running, sequence: number): Promise<string
     subject: SUBJECT,
     sequence,
     epoch: 1,
-    root: ROOT,
+    key: ROOT,
     atMs: (await redisTimeMs(stage.redis)) + 60_000 + sequence,
   };
   await appendEvents(stage.redis, stage.keys, [made]);
@@ -144,9 +144,9 @@ describe('an entry of the log', () => {
       roots: JSON.stringify([ROOT]),
     });
     await came(run, await addReadable(run, 1));
-    const kept = await new Quarantine(redis, keys).list();
-    expect(kept.map(({ id }) => id)).toEqual([entry, late]);
-    expect(kept[0]?.fields).toEqual(Object.entries(fields).flat());
+    const stored = await new Quarantine(redis, keys).list();
+    expect(stored.map(({ id }) => id)).toEqual([entry, late]);
+    expect(stored[0]?.fields).toEqual(Object.entries(fields).flat());
     expect(run.lines.filter(({ msg }) => msg === 'relay.quarantined')).toHaveLength(2);
     const listed = await intentwatch(run, 'quarantine');
     expect(listed).toContain(entry);

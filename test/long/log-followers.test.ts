@@ -90,14 +90,14 @@ describe(`a consumer that is cut ${CUTS} times during ${EVENTS} events has every
         const answer = await callApi(url, call);
         return answer.status === 503 ? null : answer;
       });
-    const isKept = whose.endsWith('for it');
+    const isStored = whose.endsWith('for it');
     const seen: Seen[] = [];
     let cursor = '';
     let cuts = 0;
     const appended = append();
     while (seen.length < EVENTS) {
       const own = cursor === '' ? '' : `&after=${cursor}`;
-      const path = `/events?limit=50&wait=5s&type=intent.*${isKept ? '&consumer=ledger' : own}`;
+      const path = `/events?limit=50&wait=5s&type=intent.*${isStored ? '&consumer=ledger' : own}`;
       if (cuts < CUTS && seen.length >= ((cuts + 1) * EVENTS) / (CUTS + 1)) {
         cuts += 1;
         // Cut off in the middle of an answer, which is not used.
@@ -112,7 +112,7 @@ describe(`a consumer that is cut ${CUTS} times during ${EVENTS} events has every
       for (const event of Object(body).events) seen.push(event);
       cursor = String(body.next);
       // Stored and acknowledged in one step, as a consumer does that stores its effects and its place together.
-      if (isKept)
+      if (isStored)
         await called({ method: 'POST', path: '/consumers/ledger/ack', token: TOKEN, body: { cursor } });
     }
     await appended;

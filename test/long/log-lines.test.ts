@@ -33,11 +33,11 @@ test('log lines follow the config, and their level holds from a reload on', asyn
 
 test('log lines that cannot be written end no daemon', async () => {
   const { file } = await loggingConfig(open.later);
-  const said = `${file}.stderr`;
-  const line = `exec ${process.execPath} ${MAIN} start --config ${file} > /dev/full 2> ${said}`;
+  const stderrFile = `${file}.stderr`;
+  const line = `exec ${process.execPath} ${MAIN} start --config ${file} > /dev/full 2> ${stderrFile}`;
   const daemon = spawn('sh', ['-c', line]);
   open.later(async () => daemon.kill('SIGKILL'));
-  const reported = () => readFile(said, 'utf8').catch(() => '');
+  const reported = () => readFile(stderrFile, 'utf8').catch(() => '');
   await eventually('it is logged', async () =>
     (await reported()).includes('log lines cannot be written (ENOSPC)'),
   );

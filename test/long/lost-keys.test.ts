@@ -45,19 +45,19 @@ describe('a failover loses', () => {
       later(() => running.daemon.close());
       return running;
     };
-    const askedSince = (from: number): Set<unknown> =>
-      new Set(upstream.asked.slice(from).map(({ query }) => query.wallet));
+    const requestedSince = (from: number): Set<unknown> =>
+      new Set(upstream.requests.slice(from).map(({ query }) => query.wallet));
     const { daemon } = await start();
-    await eventually('all wallets were requested', () => askedSince(0).size === WALLETS.length);
+    await eventually('all wallets were requested', () => requestedSince(0).size === WALLETS.length);
     const budget = await redis.hget(new Keys(prefix).plan('status'), 'budget');
     if (when === 'while it is down') await daemon.close();
     await redis.del(...(await redis.keys(`{${prefix}}:${pattern}`)));
-    const lostAt = upstream.asked.length;
+    const lostAt = upstream.requests.length;
     if (when === 'while it is down') await start();
     // Polls under way when the keys were lost may still end: a second request proves a new poll.
     await eventually('all are requested again and again', () => {
-      const asked = upstream.asked.slice(lostAt).map(({ query }) => query.wallet);
-      return WALLETS.every((wallet) => asked.filter((one) => one === wallet).length >= 3);
+      const requests = upstream.requests.slice(lostAt).map(({ query }) => query.wallet);
+      return WALLETS.every((wallet) => requests.filter((one) => one === wallet).length >= 3);
     });
     await eventually(
       'the budget is as it was',
@@ -124,11 +124,11 @@ test('a wallet is swept also where a clock that was an hour ahead noted that it 
   });
   later(() => daemon.close());
   const sweptFrom = (from: number): boolean =>
-    upstream.asked.slice(from).some(({ query }) => query.cursor !== undefined);
+    upstream.requests.slice(from).some(({ query }) => query.cursor !== undefined);
   await eventually('the wallet was swept', () => sweptFrom(0));
   const facts = new Keys(prefix).wallet(walletId(wallet));
   await eventually('the sweep is noted', async () => Number(await redis.hget(facts, 'sweptAtMs')) > 0);
   await redis.hset(facts, 'sweptAtMs', Date.now() + 3_600_000);
-  const from = upstream.asked.length;
+  const from = upstream.requests.length;
   await eventually('the wallet is swept again', () => sweptFrom(from));
 });

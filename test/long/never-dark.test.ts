@@ -4,10 +4,10 @@ import { cannedServer, type SeenRequest } from '../support/canned-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { RedisProcess } from '../support/redis-process.ts';
 import {
-  type Asked,
   hashOf,
   intentRecord,
   type Scripted,
+  type ScriptedRequest,
   ScriptedUpstream,
 } from '../support/scripted-upstream.ts';
 import { type ShippedConfig, ShippedDaemon } from '../support/shipped-daemon.ts';
@@ -19,16 +19,16 @@ const wallet = (index: number): string => `0x${String(index).padStart(40, '0')}`
 const wallets = (count: number): string[] => Array.from({ length: count }, (_, index) => wallet(index));
 
 /** A request with its arrival time (own clock, ms). */
-type Came = Asked & { atMs: number };
+type Came = ScriptedRequest & { atMs: number };
 
 /** An upstream with given answers that records the times of requests. */
 async function upstream(
-  answer: (asked: Asked) => Scripted | Promise<Scripted>,
+  answer: (request: ScriptedRequest) => Scripted | Promise<Scripted>,
 ): Promise<{ url: string; came: Came[]; server: ScriptedUpstream }> {
   const came: Came[] = [];
-  const server = new ScriptedUpstream((asked) => {
-    came.push({ ...asked, atMs: performance.now() });
-    return answer(asked);
+  const server = new ScriptedUpstream((request) => {
+    came.push({ ...request, atMs: performance.now() });
+    return answer(request);
   });
   await server.start();
   onTestFinished(() => server.close());
@@ -53,10 +53,10 @@ async function receiver(): Promise<{ url: string; types: () => string[] }> {
 
 /** When each wallet was requested ten times, none was requested much more often: none has waited long. */
 async function isFair(came: readonly Came[], all: readonly string[], expect: ExpectStatic): Promise<void> {
-  const asks = (): number[] =>
+  const requestTimes = (): number[] =>
     all.map((address) => came.filter(({ query }) => query.wallet === address).length);
-  await eventually('ten requests each wallet', () => Math.min(...asks()) >= 10, 600_000);
-  expect(Math.max(...asks())).toBeLessThan(30);
+  await eventually('ten requests each wallet', () => Math.min(...requestTimes()) >= 10, 600_000);
+  expect(Math.max(...requestTimes())).toBeLessThan(30);
 }
 
 async function untilMs(atMs: number): Promise<void> {
@@ -122,8 +122,8 @@ describe('with default settings, from a cold start', () => {
 describe('every subject is polled', () => {
   test('by three kill -9 amid the poll of one subject', async ({ expect }) => {
     let hangs = true;
-    const service = await upstream(async (asked) => {
-      if (hangs && asked.query.wallet === wallet(7)) await new Promise(() => undefined);
+    const service = await upstream(async (request) => {
+      if (hangs && request.query.wallet === wallet(7)) await new Promise(() => undefined);
       return QUIET;
     });
     const program = await daemon({ baseUrl: service.url, subscription: { wallets: wallets(10) } });
@@ -191,19 +191,21 @@ describe('every subject is polled', () => {
       subscription: { wallets: wallets(20), quotes },
     });
     await program.start();
-    const asksOf = (quoteId: string): Came[] => service.came.filter(({ query }) => query.quoteId === quoteId);
-    const asksFor = (address: string): Came[] => service.came.filter(({ query }) => query.wallet === address);
+    const requestsOf = (quoteId: string): Came[] =>
+      service.came.filter(({ query }) => query.quoteId === quoteId);
+    const requestsFor = (address: string): Came[] =>
+      service.came.filter(({ query }) => query.wallet === address);
     const each = async (what: string, holds: () => boolean): Promise<boolean> =>
       eventually(what, holds, 600_000);
-    await each('three requests each quote', () => quotes.every((quoteId) => asksOf(quoteId).length >= 3));
+    await each('three requests each quote', () => quotes.every((quoteId) => requestsOf(quoteId).length >= 3));
     const before = service.came.length;
-    const looked = new Map(wallets(20).map((address) => [address, asksFor(address).length]));
+    const polled = new Map(wallets(20).map((address) => [address, requestsFor(address).length]));
     await each('three more polls of each wallet', () =>
-      wallets(20).every((address) => asksFor(address).length >= (looked.get(address) ?? 0) + 3),
+      wallets(20).every((address) => requestsFor(address).length >= (polled.get(address) ?? 0) + 3),
     );
     const meanwhile = service.came.slice(before);
-    const looks = meanwhile.filter(({ query }) => query.wallet !== undefined).length;
-    expect(looks).toBeGreaterThan(2 * (meanwhile.length - looks));
+    const polls = meanwhile.filter(({ query }) => query.wallet !== undefined).length;
+    expect(polls).toBeGreaterThan(2 * (meanwhile.length - polls));
     expect(hook.types()).toEqual([]);
   });
 

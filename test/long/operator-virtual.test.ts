@@ -16,6 +16,6 @@ test.skipIf(skip).each([
 ])(`an operator’s life in virtual time adds up, by seed $seed${note}`, async ({ seed, acts }) => {
   const life = await Program.start(run, ['--virtual', '--seed', String(seed), '--acts', String(acts)]);
   const { code } = await life.ending();
-  expect(life.said()).toMatch(/it all adds up/);
+  expect(life.output()).toMatch(/it all adds up/);
   expect(code).toBe(0);
 });

@@ -12,6 +12,6 @@ test('the acts of an operator in a day lose nothing, repeat nothing under anothe
     await operator.ending();
   });
   const { code } = await operator.ending();
-  expect(operator.said()).toMatch(/it all adds up/);
+  expect(operator.output()).toMatch(/it all adds up/);
   expect(code).toBe(0);
 });

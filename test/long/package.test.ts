@@ -150,9 +150,9 @@ test('its command checks a config, serves a sandbox, and starts a daemon whose w
 test('its command prints its version, and has the demo', async ({ onTestFinished }) => {
   const stage = new Stage(onTestFinished);
   const version = (await packageIn(ROOT))?.version;
-  const said = await installedCommand(stage, ['--version']);
-  expect(await said.ending()).toMatchObject({ code: 0 });
-  expect(said.stdout).toEqual([version]);
+  const program = await installedCommand(stage, ['--version']);
+  expect(await program.ending()).toMatchObject({ code: 0 });
+  expect(program.stdout).toEqual([version]);
 
   const demo = await installedCommand(stage, ['demo', '--for', '5']);
   expect(await demo.ending()).toMatchObject({ code: 0 });

@@ -152,11 +152,11 @@ describe('a subject on pages', () => {
     }
     let lateMs = 0;
     let overdue = 0;
-    const looked = new Set<string>();
+    const polled = new Set<string>();
     for (let step = 0; step < 200; step++) {
       await stage.run(0.5, async (member, start: PollStart) => {
-        if (looked.has(member) || member === wallet) return SUCCESS;
-        looked.add(member);
+        if (polled.has(member) || member === wallet) return SUCCESS;
+        polled.add(member);
         lateMs = Math.max(lateMs, start.lateMs);
         return SUCCESS;
       });
@@ -242,14 +242,14 @@ describe('a subject that fails while it is requested', () => {
     await stage.name([broken]);
     let fails = 0;
     const endMs = stage.nowMs + 600_000;
-    let askMs = stage.nowMs;
-    const ask = async (): Promise<void> => {
-      if (stage.nowMs < askMs) return;
-      askMs = stage.nowMs + 15_000;
-      await stage.plan.ask([broken]);
+    let requestMs = stage.nowMs;
+    const request = async (): Promise<void> => {
+      if (stage.nowMs < requestMs) return;
+      requestMs = stage.nowMs + 15_000;
+      await stage.plan.pollSoon([broken]);
     };
     while (stage.nowMs < endMs) {
-      await ask();
+      await request();
       const poll = await stage.next();
       const start = poll === null ? null : await stage.take(poll);
       if (start === null) {
@@ -259,7 +259,7 @@ describe('a subject that fails while it is requested', () => {
       fails = Math.max(fails, start.fails);
       for (let ms = 0; ms < 15_000; ms += 1_000) {
         stage.nowMs += 1_000;
-        await ask();
+        await request();
         await stage.plan.renew('status', { process: 'p1', polls: [start] });
       }
       await stage.end(start, 'failed', { restMs: backoffMs(start.fails) });
@@ -341,18 +341,18 @@ describe('an endpoint group', () => {
     await stage.name(wallets(10));
     const moves: string[] = [];
     let isDown = false;
-    const look = async (member: string, { fails, lane }: PollStart) => {
+    const pollOnce = async (member: string, { fails, lane }: PollStart) => {
       const kind = member === culprit ? 'denied' : isDown ? 'unreachable' : 'ok';
       const { before, after } = await stage.answer(member, kind);
       if (before !== after) moves.push(after);
       if (kind === 'ok') return SUCCESS;
       return { outcome: lane === 'probe' ? 'back' : 'failed', next: { restMs: backoffMs(fails) } } as const;
     };
-    await stage.run(20, look);
+    await stage.run(20, pollOnce);
     isDown = true;
-    await stage.run(180, look);
+    await stage.run(180, pollOnce);
     isDown = false;
-    await stage.run(60, look);
+    await stage.run(60, pollOnce);
     expect(moves).toEqual(['unreachable', 'ok']);
   });
 });
@@ -362,7 +362,7 @@ describe('a subject that is answered 429', () => {
     await stage.budget(5);
     await stage.name(wallets(10));
     const [culprit = ''] = wallets(10);
-    const look = async (member: string, { fails, lane }: PollStart) => {
+    const pollOnce = async (member: string, { fails, lane }: PollStart) => {
       if (member !== culprit) {
         await stage.answer(member, 'ok');
         return SUCCESS;
@@ -373,8 +373,8 @@ describe('a subject that is answered 429', () => {
         next: { restMs: backoffMs(fails) },
       } as const;
     };
-    await stage.run(120, look);
-    const polled = await stage.run(60, look);
+    await stage.run(120, pollOnce);
+    const polled = await stage.run(60, pollOnce);
     for (const wallet of wallets(10).slice(1)) expect(polled.get(wallet) ?? 0).toBeGreaterThan(15);
   });
 
@@ -396,7 +396,7 @@ describe('a subject that is answered 429', () => {
 
 describe('a poll on its way to a worker', () => {
   /** Delays each job by six seconds on its way to its worker. Returns the number of polls in a minute. */
-  async function polledLate(says: boolean): Promise<number> {
+  async function polledLate(isReported: boolean): Promise<number> {
     await stage.budget(5);
     await stage.name(wallets(4));
     let [polled, returned] = [0, 0];
@@ -410,12 +410,12 @@ describe('a poll on its way to a worker', () => {
         await stage.end(start, 'next', { restMs: 1_000 });
       }
       imported = imported.filter(({ atMs }) => atMs > stage.nowMs - 6_000);
-      const known = says ? imported.map(({ poll }) => poll) : [];
+      const known = isReported ? imported.map(({ poll }) => poll) : [];
       const claimed = await stage.claim(10, 'p1', 0, known);
       returned += claimed.returned;
       imported.push(...claimed.polls.map((poll) => ({ poll, atMs: stage.nowMs })));
     }
-    expect(returned > 0).toBe(!says);
+    expect(returned > 0).toBe(!isReported);
     return polled;
   }
 

@@ -31,7 +31,7 @@ async function database() {
   await pool.query(`
     CREATE ROLE writer LOGIN PASSWORD 'first-password';
     GRANT INSERT, SELECT (id) ON intentwatch_events TO writer`);
-  const ask = async (rule: string): Promise<void> => {
+  const change = async (rule: string): Promise<void> => {
     const { rows } = await pool.query<{ path: string }>(
       `SELECT current_setting('hba_file') AS path, pg_reload_conf()`,
     );
@@ -46,7 +46,7 @@ async function database() {
     );
   const urlWith = (password: string): string =>
     postgres.url.replace('postgres@127.0.0.1', `writer:${password}@localhost`);
-  return { postgres, pool, ask, ids, urlWith };
+  return { postgres, pool, change, ids, urlWith };
 }
 
 async function failedWith({ states }: DeliveryStage, words: string): Promise<void> {
@@ -57,8 +57,8 @@ async function failedWith({ states }: DeliveryStage, words: string): Promise<voi
 
 describe.skipIf(POSTGRES.skip)(`while a receiver of type postgres is at work${POSTGRES.note}`, () => {
   test('its password is changed there, and then in the config', async () => {
-    const { pool, ask, ids, urlWith } = await database();
-    await ask('host all writer all scram-sha-256');
+    const { pool, change, ids, urlWith } = await database();
+    await change('host all writer all scram-sha-256');
     const receiving = (url: string) => ({ warehouse: { hook: { url }, url, more: QUICK } });
     const stage = await deliveryStage(open, receiving(urlWith('first-password')));
     const { daemon, lines, write } = await reloadable(stage.config, open);
@@ -80,8 +80,8 @@ describe.skipIf(POSTGRES.skip)(`while a receiver of type postgres is at work${PO
   });
 
   test('the server begins to demand TLS, and then the config has it', async () => {
-    const { ask, ids, urlWith } = await database();
-    await ask('host all writer all scram-sha-256');
+    const { change, ids, urlWith } = await database();
+    await change('host all writer all scram-sha-256');
     const url = urlWith('first-password');
     const receiving = (more: object) => ({ warehouse: { hook: { url }, url, more: { ...QUICK, ...more } } });
     const stage = await deliveryStage(open, receiving({}));
@@ -89,7 +89,7 @@ describe.skipIf(POSTGRES.skip)(`while a receiver of type postgres is at work${PO
     const happen = happening(stage, 10);
     const before = await happen(40);
     await stage.drained('warehouse');
-    await ask('hostssl all writer all scram-sha-256');
+    await change('hostssl all writer all scram-sha-256');
     const during = await happen(40);
     await failedWith(stage, '(28000); expected a connection with TLS: without allowInsecure');
     const secure = receiving({ allowInsecure: false, tls: { ca: join(TLS, 'ca.pem') } });

@@ -31,7 +31,7 @@ async function watching(redisUrl: string): Promise<{
   polled: () => Promise<number>;
   /** Lets all intents be filled; resolves with the ids of the intents reported as filled. */
   fill: () => Promise<string[]>;
-  ask: (path: string) => Promise<{ status: number; body: string }>;
+  call: (path: string) => Promise<{ status: number; body: string }>;
 }> {
   let status = 'pending';
   const upstream = await started(
@@ -49,18 +49,18 @@ async function watching(redisUrl: string): Promise<{
   });
   await daemon.start();
   const url = String(daemon.lines.find(({ msg }) => msg === 'server.listening')?.url);
-  const ask = async (path: string): Promise<{ status: number; body: string }> => {
+  const request = async (path: string): Promise<{ status: number; body: string }> => {
     const answer = await fetch(`${url}${path}`);
     return { status: answer.status, body: await answer.text() };
   };
   await hook.until((events) => new Set(events.map(({ id }) => id)).size === INTENTS.length);
-  await eventually('ready', async () => (await ask('/readyz')).status === 200);
+  await eventually('ready', async () => (await request('/readyz')).status === 200);
   return {
     daemon,
-    ask,
+    call: request,
     polled: async () => {
-      const [startedMs, before] = [performance.now(), upstream.asked.length];
-      await eventually('a request to the upstream', () => upstream.asked.length > before);
+      const [startedMs, before] = [performance.now(), upstream.requests.length];
+      await eventually('a request to the upstream', () => upstream.requests.length > before);
       return performance.now() - startedMs;
     },
     fill: async () => {
@@ -79,28 +79,28 @@ async function watching(redisUrl: string): Promise<{
 type Watching = Awaited<ReturnType<typeof watching>>;
 
 /** State while Redis is away: not ready, alive, and with the metrics of the process itself. */
-async function expectAway({ ask, daemon }: Watching): Promise<void> {
-  await eventually('not ready', async () => (await ask('/readyz')).status === 503, SOON_MS);
-  await eventually('the reason', async () => (await ask('/readyz')).body.includes('"Redis is away: '));
-  expect((await ask('/healthz')).status).toBe(200);
+async function expectAway({ call: request, daemon }: Watching): Promise<void> {
+  await eventually('not ready', async () => (await request('/readyz')).status === 503, SOON_MS);
+  await eventually('the reason', async () => (await request('/readyz')).body.includes('"Redis is away: '));
+  expect((await request('/healthz')).status).toBe(200);
   // They are answered while Redis is away.
-  const metrics = await ask('/metrics');
+  const metrics = await request('/metrics');
   expect(metrics.body).toContain('\nintentwatch_ready 0\n');
   expect(metrics.body).toContain('\nintentwatch_redis_reachable 0\n');
   expect(metrics.body).not.toMatch(/^intentwatch_subjects\{/m);
   await daemon.until((lines) => lines.some(({ msg, role }) => msg === 'redis.away' && role === 'commands'));
 }
 
-async function expectBack({ ask, daemon }: Watching): Promise<void> {
-  await eventually('ready again', async () => (await ask('/readyz')).status === 200, SOON_MS);
+async function expectBack({ call: request, daemon }: Watching): Promise<void> {
+  await eventually('ready again', async () => (await request('/readyz')).status === 200, SOON_MS);
   await eventually('the metric', async () =>
-    (await ask('/metrics')).body.includes('\nintentwatch_redis_reachable 1\n'),
+    (await request('/metrics')).body.includes('\nintentwatch_redis_reachable 1\n'),
   );
   await daemon.until((lines) => lines.some(({ msg, role }) => msg === 'redis.back' && role === 'commands'));
 }
 
 /** A request comes shortly after the promotion, and all later changes are reported, once. */
-async function expectTakenOver(seen: Watching, old: RedisNode): Promise<void> {
+async function expectFailover(seen: Watching, old: RedisNode): Promise<void> {
   const tookMs = await seen.polled();
   expect(tookMs).toBeLessThan(SOON_MS);
   await expectBack(seen);
@@ -128,7 +128,7 @@ describe('a master that is frozen while its replica takes over', () => {
     later(async () => master.thaw());
     await expectAway(seen);
     await replica.promoted();
-    await expectTakenOver(seen, master);
+    await expectFailover(seen, master);
   });
 
   test('is replaced, in a Cluster', async () => {
@@ -166,7 +166,7 @@ describe('a master that is frozen while its replica takes over', () => {
     // The decision of the other masters where there are some.
     await replica.client.cluster('FAILOVER', 'TAKEOVER');
     await replica.promoted();
-    await expectTakenOver(seen, master);
+    await expectFailover(seen, master);
   });
 });
 
@@ -208,8 +208,8 @@ describe('a server that is frozen', () => {
     await expectAway(seen);
     while (performance.now() - frozenMs < 20_000) {
       await new Promise((resolve) => setTimeout(resolve, 500));
-      expect((await seen.ask('/healthz')).status).toBe(200);
-      expect((await seen.ask('/metrics')).status).toBe(200);
+      expect((await seen.call('/healthz')).status).toBe(200);
+      expect((await seen.call('/metrics')).status).toBe(200);
     }
     server.thaw();
     expect(await seen.polled()).toBeLessThan(SOON_MS);

@@ -155,7 +155,7 @@ test('of two processes with different files the one with the newest config that 
   await stage.came(THIRD, 'pending');
   const digest = async (): Promise<string | null> =>
     client(redis, onTestFinished).hget(new Keys(stage.prefix).config, 'digest');
-  const stands = await digest();
+  const digestNow = await digest();
 
   // No process with that config remains: the holder of the relay's lease writes its own.
   await newer.end('SIGTERM');
@@ -163,7 +163,7 @@ test('of two processes with different files the one with the newest config that 
   await stage.reports('intentwatch.storage_restored', 2);
   upstream.set(WALLET, FIRST, 'filled');
   await stage.came(FIRST, 'filled');
-  expect(await digest()).not.toBe(stands);
+  expect(await digest()).not.toBe(digestNow);
 });
 
 test('a requested reload synchronises where the file has not changed', async ({ onTestFinished }) => {

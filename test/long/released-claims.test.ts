@@ -40,10 +40,10 @@ describe('a daemon that ends while its requests hang', () => {
     // A daemon out of time is cut off, also where the machine has used up the time.
     const prefix = await eventually('a daemon that had its time', async () => {
       const own = testPrefix();
-      const from = upstream.asked.length;
+      const from = upstream.requests.length;
       const { daemon } = await startDaemon(configOf(own));
-      const asked = () => new Set(upstream.asked.slice(from).map(({ query }) => query.intentHash));
-      while (asked().size < HASHES.length) await upstream.asks(() => true);
+      const requests = () => new Set(upstream.requests.slice(from).map(({ query }) => query.intentHash));
+      while (requests().size < HASHES.length) await upstream.awaitRequest(() => true);
       const sinceMs = performance.now();
       await daemon.close();
       return performance.now() - sinceMs < IN_TIME_MS && own;
@@ -91,8 +91,8 @@ describe('a daemon that is killed while many of its requests are under way', () 
     };
     const first = child(config);
     await first.start();
-    while (new Set(upstream.asked.map(({ query }) => query.intentHash)).size < hashes.length) {
-      await upstream.asks(() => true);
+    while (new Set(upstream.requests.map(({ query }) => query.intentHash)).size < hashes.length) {
+      await upstream.awaitRequest(() => true);
     }
     const second = await startDaemon(config);
     later(() => second.daemon.close());

@@ -56,13 +56,13 @@ async function walletsByTransfer(
 }
 
 function arePolledAgain(sandbox: Sandbox, wallets: readonly string[], sinceMs: number): boolean {
-  const asked = new Set<string>();
+  const requests = new Set<string>();
   for (const { query } of sandbox.requests(sinceMs)) {
     const { wallet, status, cursor } = ASKED.parse(query);
     if (wallet === undefined || status !== undefined || cursor !== undefined) continue;
-    asked.add(wallet.toLowerCase());
+    requests.add(wallet.toLowerCase());
   }
-  return wallets.every((wallet) => asked.has(wallet.toLowerCase()));
+  return wallets.every((wallet) => requests.has(wallet.toLowerCase()));
 }
 
 test('1,000 wallets in and 500 out under load: nothing is lost, nothing invented, nothing comes twice', async () => {

@@ -47,7 +47,7 @@ describe('a replay', () => {
     const made = hourOfEvents(600, { fromMs, transfers: 60 }).map((event, index): MadeEvent => {
       if (index % 10 === 7) return { ...event, type: 'intent.failed' };
       if (index % 10 === 8) return { ...event, type: 'intent.updated' };
-      return index % 10 === 9 ? { ...event, root: 'elsewhere|intent:0x1' } : event;
+      return index % 10 === 9 ? { ...event, key: 'elsewhere|intent:0x1' } : event;
     });
     await happened(stage, made);
     const before = hook.came.length;
@@ -60,7 +60,7 @@ describe('a replay', () => {
     const { opened, delivered } = await ended(stage, await replay(stage, range));
     const due = made
       .slice(100, 400)
-      .filter(({ type, root }) => root === ROOT && type === undefined)
+      .filter(({ type, key }) => key === ROOT && type === undefined)
       .map(madeEventId);
     expect(due.length).toBe(210);
     expect([opened, delivered]).toEqual([210, 210]);

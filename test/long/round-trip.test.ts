@@ -67,7 +67,7 @@ async function rehearse(owner: ReturnType<typeof privateKeyToAccount>): Promise<
         destination: { chainId: 10, address: USDC_OPTIMISM, name: 'USD Coin' },
         amount: 25_000_000n,
         send: async () => 'nothing: here it is not followed',
-        say: () => {},
+        log: () => {},
       });
       payments.set(method, payment);
     }
@@ -180,7 +180,7 @@ describe.concurrent('the round trip of the examples', () => {
     });
     expect(forged.status).toBe(401);
 
-    expect(await program.ending(), program.said()).toEqual({ code: 0, signal: null });
+    expect(await program.ending(), program.output()).toEqual({ code: 0, signal: null });
     expect(program.stdout.at(-1)).toBe('5 of 5 settled');
     expect(program.stderr).toEqual([expect.stringContaining('a webhook was refused')]);
     const transitions = await sandbox.transitions();

@@ -20,13 +20,13 @@ const { serving, shown, quoteFile } = quoteStage(open);
 test.each([
   ['at first sight', 0],
   ['after it was pending', 2],
-])('a short delivery is reported once where the daemon is killed between the record and that, %s', async (_, pendingLooks) => {
-  let looks = 0;
+])('a short delivery is reported once where the daemon is killed between the record and that, %s', async (_, pendingPolls) => {
+  let polls = 0;
   const fundedAt = now() - 8;
   const upstream = await serving(({ query }) => {
     if (query.intentHash !== QUOTE_INTENT) return shown('submitted');
-    looks += 1;
-    if (looks <= pendingLooks) {
+    polls += 1;
+    if (polls <= pendingPolls) {
       return {
         records: [{ id: `intent:${QUOTE_INTENT}`, type: 'intent', status: 'pending', updatedAt: fundedAt }],
       };

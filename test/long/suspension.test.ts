@@ -76,8 +76,8 @@ test('eight of 24 wallets that are out of the file for a while lose nothing, thr
       return lines.length === COUNT;
     });
   await eventually('every wallet was polled', () => {
-    const asked = new Set(upstream.asked.map(({ query }) => query.wallet?.toLowerCase()));
-    return wallets.every((wallet) => asked.has(wallet));
+    const requests = new Set(upstream.requests.map(({ query }) => query.wallet?.toLowerCase()));
+    return wallets.every((wallet) => requests.has(wallet));
   });
   set('pending');
   await has(COUNT);

@@ -4,10 +4,10 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import {
-  type Asked,
   hashOf,
   intentRecord,
   type Scripted,
+  type ScriptedRequest,
   ScriptedUpstream,
 } from '../support/scripted-upstream.ts';
 import { ShippedDaemon } from '../support/shipped-daemon.ts';
@@ -33,7 +33,7 @@ const LARGE_ID = `intent:${hashOf(LARGE_AT + 1)}`;
 type Refusal = { status: number; body: string };
 
 /** A page of the wallet. A cursor is refused with any limit but its own. */
-function page({ query }: Asked): { records: JsonObject[]; nextCursor: string | null } | Refusal {
+function page({ query }: ScriptedRequest): { records: JsonObject[]; nextCursor: string | null } | Refusal {
   const [from = '0', boundTo = query.limit] = query.cursor?.split(':') ?? [];
   if (boundTo !== query.limit) {
     const code = 'invalid-parameter';
@@ -52,13 +52,13 @@ function page({ query }: Asked): { records: JsonObject[]; nextCursor: string | n
 
 test('all transfers of a wallet are reported beside one that is too large, which is reported once', async () => {
   const tooLarge: string[] = [];
-  const upstream = new ScriptedUpstream((asked): Scripted => {
-    if (asked.query.intentHash !== undefined) {
-      return { records: RECORDS.filter(({ id }) => id === `intent:${asked.query.intentHash}`) };
+  const upstream = new ScriptedUpstream((request): Scripted => {
+    if (request.query.intentHash !== undefined) {
+      return { records: RECORDS.filter(({ id }) => id === `intent:${request.query.intentHash}`) };
     }
-    const answer = page(asked);
+    const answer = page(request);
     if (!('body' in answer) && JSON.stringify(answer.records).length > LIMITS.upstream.bytes) {
-      tooLarge.push(`${asked.query.status ?? 'all'} ${asked.query.limit}`);
+      tooLarge.push(`${request.query.status ?? 'all'} ${request.query.limit}`);
     }
     return answer;
   });
@@ -102,7 +102,7 @@ test('all transfers of a wallet are reported beside one that is too large, which
   ]);
   const before = tooLarge.length;
   for (let polls = 0; polls < 5; polls += 1) {
-    await upstream.asks(({ query }) => query.wallet !== undefined && query.status === undefined);
+    await upstream.awaitRequest(({ query }) => query.wallet !== undefined && query.status === undefined);
   }
   expect(tooLarge.slice(before).filter(isOfAll)).toEqual([]);
 });

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { intentId } from '../../src/domain/subjects/subject.ts';
-import { trackedRoot } from '../../src/domain/subjects/subscription.ts';
+import { trackedKey } from '../../src/domain/subjects/subscription.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import type { ChildDaemon } from '../support/child-daemon.ts';
@@ -77,10 +77,10 @@ test('10,000 tracked at 200 a second while daemons are killed: none is lost, non
   };
 
   const beganAt = performance.now();
-  const asked: Promise<void>[] = [];
+  const requests: Promise<void>[] = [];
   let killing: Promise<void> = Promise.resolve();
   for (let index = 0; index < SUBJECTS; index += 1) {
-    asked.push(track(index));
+    requests.push(track(index));
     if (index > 0 && index % Math.floor(SUBJECTS / (KILLS + 1)) === 0) {
       const daemon = daemons[index % 2];
       killing = killing.then(async () => {
@@ -91,7 +91,7 @@ test('10,000 tracked at 200 a second while daemons are killed: none is lost, non
     const dueMs = ((index + 1) * 1_000) / PER_SECOND - (performance.now() - beganAt);
     if (dueMs > 0) await wait(dueMs);
   }
-  await Promise.all(asked);
+  await Promise.all(requests);
   await killing;
   const perSecond = (SUBJECTS * 1_000) / (performance.now() - beganAt);
   console.log(`${Math.round(perSecond)} a second; ${failed} requests failed and were made again`);
@@ -113,7 +113,7 @@ test('10,000 tracked at 200 a second while daemons are killed: none is lost, non
   const wrong = subjects.filter((subject, index) => {
     const { metadata, removedAtMs } = DEFINITION.parse(JSON.parse(definitions[subject] ?? '{}'));
     const isDefined = metadata.order === String(index) && removedAtMs === null;
-    return !isDefined || String(claims[index]?.[1]) !== trackedRoot(subject) || !planned.has(subject);
+    return !isDefined || String(claims[index]?.[1]) !== trackedKey(subject) || !planned.has(subject);
   });
   expect(wrong).toEqual([]);
 }, 1_500_000);

@@ -7,13 +7,13 @@ import {
   MUTATIONS,
   type Mutation,
   mangled,
-  ofLookUp,
+  ofLookup,
   ofPage,
   type Right,
   type Sent,
 } from '../support/mutations.ts';
 import { opening } from '../support/opening.ts';
-import { type Asked, hashOf, ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { hashOf, type ScriptedRequest, ScriptedUpstream } from '../support/scripted-upstream.ts';
 
 const { later, started } = opening();
 
@@ -159,7 +159,7 @@ function plan(truths: Truth[], steps: number, mutations: Mutation[]): Place {
   return { truths, plan: answers.flat(), last: steps };
 }
 
-function placeOf({ path, query }: Asked): string {
+function placeOf({ path, query }: ScriptedRequest): string {
   if (path.startsWith('/deposit-gateway')) return path.split('/').at(-1)?.toLowerCase() ?? '';
   return (query.wallet ?? query.intentHash ?? query.jobId ?? '').toLowerCase();
 }
@@ -170,7 +170,7 @@ test(`${RUNS} mutated answers (seed ${SEED}) crash nothing, lose no change and m
   const longWays = (places * 5) / 6 + WALLETS.length;
   const steps = Math.max(2, Math.ceil(RUNS / longWays / PER_STEP));
   const count = (places + 10) * steps * PER_STEP;
-  const lookUps = fc.sample(ofLookUp, { seed: SEED, numRuns: count });
+  const lookups = fc.sample(ofLookup, { seed: SEED, numRuns: count });
   const pages = fc.sample(ofPage, { seed: SEED, numRuns: count });
   const timesFrom = Math.floor(Date.now() / 1_000) + 10;
   const byPlace = new Map<string, Place>();
@@ -188,22 +188,22 @@ test(`${RUNS} mutated answers (seed ${SEED}) crash nothing, lose no change and m
       const one = vault(index + 1);
       const address = one.subject.split(':')[2] ?? '';
       named.vaults.push({ address, chainId: 8453 });
-      byPlace.set(address, plan([one], 2, lookUps));
+      byPlace.set(address, plan([one], 2, lookups));
     } else if (index % 3 === 2) {
       named.gaslessJobs.push(uuid(index * 2 + 100));
-      byPlace.set(uuid(index * 2 + 100), plan([job(index * 2 + 100, timesFrom, steps)], steps, lookUps));
+      byPlace.set(uuid(index * 2 + 100), plan([job(index * 2 + 100, timesFrom, steps)], steps, lookups));
     } else {
       named.intents.push(hashOf(index * 2 + 1));
-      byPlace.set(hashOf(index * 2 + 1), plan([intent(index * 2 + 1, timesFrom, steps)], steps, lookUps));
+      byPlace.set(hashOf(index * 2 + 1), plan([intent(index * 2 + 1, timesFrom, steps)], steps, lookups));
     }
   }
 
   const given = new Map<string, number>();
   const upstream = await started(
-    new ScriptedUpstream((asked): Sent => {
+    new ScriptedUpstream((request): Sent => {
       // A page of one status is read beside the first page; it is empty, so that only one answer at a time is true.
-      if (asked.query.status !== undefined) return { status: 200, body: list([]) };
-      const place = byPlace.get(placeOf(asked));
+      if (request.query.status !== undefined) return { status: 200, body: list([]) };
+      const place = byPlace.get(placeOf(request));
       // Transfers that only their wallet shows are never found by themselves.
       if (place === undefined) return { status: 503, body: '' };
       const next = place.plan.shift() ?? { step: place.last, mutation: null };

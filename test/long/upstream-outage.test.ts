@@ -39,10 +39,10 @@ describe('an upstream that is out', () => {
     await hook.until((events) => events.length === HASHES.length);
     out = true;
     await operator.until((events) => events.length === 1);
-    const askedAtStart = upstream.asked.length;
-    const probed = upstream.asks(() => true);
+    const requestsAtStart = upstream.requests.length;
+    const probed = upstream.awaitRequest(() => true);
     await probed;
-    const askedWhileOut = upstream.asked.length - askedAtStart;
+    const requestsWhileOut = upstream.requests.length - requestsAtStart;
     out = false;
     await operator.until((events) => events.length === 2);
 
@@ -50,7 +50,7 @@ describe('an upstream that is out', () => {
       ['upstream.unreachable', 'upstream:status', 1],
       ['upstream.reachable', 'upstream:status', 2],
     ]);
-    expect(askedWhileOut).toBeLessThanOrEqual(2);
+    expect(requestsWhileOut).toBeLessThanOrEqual(2);
     expect(hook.events.map((event) => event.type)).toEqual(HASHES.map(() => 'intent.pending'));
   });
 });
@@ -85,7 +85,7 @@ describe('a slow upstream', () => {
     later(() => daemon.close());
     await allOpen.promise;
     await hook.until((events) => events.length === AT_ONCE);
-    expect(upstream.asked.length).toBeGreaterThanOrEqual(AT_ONCE);
+    expect(upstream.requests.length).toBeGreaterThanOrEqual(AT_ONCE);
   });
 });
 

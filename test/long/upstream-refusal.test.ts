@@ -123,11 +123,11 @@ describe('an upstream that refuses', () => {
 
   test('one transfer and no other is requested for it more and more rarely, without an operator event', async () => {
     const refused = HASHES[0];
-    const asked: string[] = [];
+    const requests: string[] = [];
     const upstream = await started(
       new ScriptedUpstream(({ query }) => {
         const hash = query.intentHash ?? '';
-        asked.push(hash);
+        requests.push(hash);
         if (hash === refused) return { status: 403, body: '{"code":"permission-denied","status":403}' };
         return { records: [intentRecord(hash, 'pending', 1_700_000_000)] };
       }),
@@ -141,10 +141,10 @@ describe('an upstream that refuses', () => {
       subscriptions: [{ name: 's', intents: HASHES, receivers: ['hook'] }],
     });
     later(() => daemon.close());
-    const times = (hash: string | undefined): number => asked.filter((one) => one === hash).length;
+    const times = (hash: string | undefined): number => requests.filter((one) => one === hash).length;
     const others = HASHES.slice(1);
     const leastOfOthers = (): number => Math.min(...others.map(times));
-    while (times(refused) < 3 || leastOfOthers() < 5) await upstream.asks(() => true);
+    while (times(refused) < 3 || leastOfOthers() < 5) await upstream.awaitRequest(() => true);
     // A webhook may come twice.
     expect([...new Set(hook.events.map(({ data }) => data.subject.id))].sort()).toEqual(
       others.map((hash) => `intent:${hash}`).sort(),
@@ -179,9 +179,9 @@ describe('an upstream that refuses', () => {
     };
     for (const { daemon } of [await startDaemon(config), await startDaemon(config)])
       later(() => daemon.close());
-    while (refusedAtMs === null) await upstream.asks(() => true);
+    while (refusedAtMs === null) await upstream.awaitRequest(() => true);
     const refusedAt: number = refusedAtMs;
-    while (!times.some((at) => at > refusedAt + pauseMs)) await upstream.asks(() => true);
+    while (!times.some((at) => at > refusedAt + pauseMs)) await upstream.awaitRequest(() => true);
 
     // Requests in flight at the refusal are not stopped; after that, none is sent until the end of the pause.
     const lateMs = 250 + 4 * machine.mostMs;

@@ -26,9 +26,9 @@ describe.concurrent('with upstream, Redis and receiver in processes of their own
     ]);
     const subjects = await sandbox.subjects();
     const isWatched = watchedByAll(subjects);
-    const parts = { upstreamUrl: sandbox.url, redisUrl: redis.url, receiver };
+    const deps = { upstreamUrl: sandbox.url, redisUrl: redis.url, receiver };
     const daemon = await stage.daemon(
-      await stage.config({ ...parts, subscriptions: subscribedToAll(subjects, RECEIVER_NAME) }),
+      await stage.config({ ...deps, subscriptions: subscribedToAll(subjects, RECEIVER_NAME) }),
     );
 
     const startedMs = Date.now();

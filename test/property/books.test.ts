@@ -87,7 +87,7 @@ test('opening + started - ended is closing, closing is the next opening, and a c
         let days = 0;
         for (const step of steps) {
           if (step !== 'close') {
-            await stage.tell(step);
+            await stage.ingest(step);
             continue;
           }
           days += 1;

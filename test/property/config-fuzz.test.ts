@@ -237,11 +237,11 @@ test(`${RUNS} made-up files are read, or refused with the place of each slip, an
         expect([named, line >= 1, column >= 1]).toEqual([file, true, true]);
         expect(message).toMatch(/^found .*, expected /s);
       }
-      const said = `${outcome.message}\n${outcome.stack}\n${inspect(outcome, { depth: null })}`.replaceAll(
+      const text = `${outcome.message}\n${outcome.stack}\n${inspect(outcome, { depth: null })}`.replaceAll(
         folder,
         '',
       );
-      expect(said.split('\n').filter((line) => MARK.test(line))).toEqual([]);
+      expect(text.split('\n').filter((line) => MARK.test(line))).toEqual([]);
     }),
     { numRuns: RUNS },
   );

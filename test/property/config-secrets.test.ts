@@ -127,9 +127,9 @@ describe('a secret in the place of a section is not printed', () => {
       // Each place with a text and one form, so that all forms come by turns; with `FUZZ_SEED` each with each.
       const some = [PLAIN, FORMS[index % FORMS.length] ?? PLAIN];
       for (const secret of process.env.FUZZ_SEED === undefined ? some : secrets) {
-        const said = await load(withValue(tree, path, shape(secret)));
+        const message = await load(withValue(tree, path, shape(secret)));
         expect(
-          said.split('\n').filter((line) => SECRET.test(line)),
+          message.split('\n').filter((line) => SECRET.test(line)),
           path.join('.'),
         ).toEqual([]);
       }
@@ -157,15 +157,15 @@ test(`${RUNS} broken configs print no secret and crash nothing`, async () => {
       async (slips) => {
         const broken = slips.reduce((all, [path, secret, make]) => withValue(all, path, make(secret)), tree);
         // A key of the environment is a secret only where a value of the file uses it.
-        const said = await load(
+        const message = await load(
           withValue(
             broken,
             ['chains'],
             Object.keys(ENV).map((name) => `\${${name}}`),
           ),
         );
-        refused += said.includes('found') ? 1 : 0;
-        expect(said.split('\n').filter((line) => SECRET.test(line))).toEqual([]);
+        refused += message.includes('found') ? 1 : 0;
+        expect(message.split('\n').filter((line) => SECRET.test(line))).toEqual([]);
       },
     ),
     { numRuns: RUNS },

@@ -181,7 +181,7 @@ const laws: fc.Arbitrary<CadenceModel> = fc
 
 const NOW_MS = 1_763_638_260_000;
 /** Includes notes of a clock that was ahead. */
-const momentsMs = fc.integer({ min: NOW_MS - 40 * 86_400_000, max: NOW_MS + 2 * 3_600_000 });
+const timesMs = fc.integer({ min: NOW_MS - 40 * 86_400_000, max: NOW_MS + 2 * 3_600_000 });
 
 /** A storable plan: allowed within the longest rest, and not overdue before it is allowed. */
 function expectKeepable(plan: PlannedPoll, { shortestSeconds }: PollingLimits): void {
@@ -204,11 +204,11 @@ describe('the next poll', () => {
   const stages = fc.record({
     subject: subjects,
     status: fc.option(words),
-    changedAtMs: momentsMs,
-    updatedAt: fc.option(momentsMs.map((ms) => Math.floor(ms / 1_000))),
+    changedAtMs: timesMs,
+    updatedAt: fc.option(timesMs.map((ms) => Math.floor(ms / 1_000))),
     model: laws,
     price: prices,
-    alarmsMs: fc.array(momentsMs, { maxLength: 3 }),
+    alarmsMs: fc.array(timesMs, { maxLength: 3 }),
   });
 
   function planned({
@@ -264,15 +264,15 @@ describe('the plan of a wallet', () => {
     subject: fc.nat(1e6).map((number) => intentId(`0x${number.toString(16)}`)),
     status: fc.constantFrom('pending', 'filled', 'refundable', 'expired', 'failed', 'routing'),
     route: fc.constant('8453:10'),
-    sinceMs: momentsMs,
-    seenAtMs: momentsMs,
+    sinceMs: timesMs,
+    seenAtMs: timesMs,
     headAtMs: fc.option(fc.constantFrom(NOW_MS - 5_000, NOW_MS - 90_000)),
   });
-  const polls = fc.record({ atMs: momentsMs, virtual: fc.double({ min: -1e6, max: 1e6, noNaN: true }) });
+  const polls = fc.record({ atMs: timesMs, virtual: fc.double({ min: -1e6, max: 1e6, noNaN: true }) });
   const views: fc.Arbitrary<WalletView> = fc.record({
     open: fc.array(transfers, { maxLength: 70 }),
     polled: fc.dictionary(fc.constantFrom(...LISTINGS), polls),
-    headTakenAtMs: fc.constant(NOW_MS - 5_000),
+    headIngestedAtMs: fc.constant(NOW_MS - 5_000),
     nowMs: fc.constant(NOW_MS),
     fromMs: fc.integer({ min: 0, max: 10_000 }).map((ms) => NOW_MS + ms),
     roundSeconds: fc.double({ min: 0.01, max: 5_000, noNaN: true }),
@@ -308,14 +308,14 @@ describe('the plan of a wallet', () => {
       fc.property(views, (view) => {
         let polled: LastPolls = { ...view.polled, head: { atMs: NOW_MS, virtual: view.virtual } };
         let nowMs = NOW_MS;
-        const asked = LISTINGS.map(() => {
+        const requests = LISTINGS.map(() => {
           nowMs += 100 * 86_400_000;
           const { listing } = planWallet({ ...view, polled, nowMs });
           polled = { ...polled, [listing]: { atMs: nowMs, virtual: view.virtual } };
           return listing;
         });
         const finders: Listing[] = view.headFinds || !view.narrows ? ['head'] : ['pending', 'filled', 'head'];
-        for (const listing of finders) expect(asked).toContain(listing);
+        for (const listing of finders) expect(requests).toContain(listing);
       }),
       { numRuns: 200 },
     );
@@ -511,9 +511,9 @@ describe('the choice of listings', () => {
               expect(page.members.length).toBeLessThanOrEqual(50);
             }
           }
-          const asked = listings.map(({ listing }) => listing);
-          expect(new Set(asked).size).toBe(asked.length);
-          for (const { listing } of arrivals) expect(asked).toContain(listing);
+          const requests = listings.map(({ listing }) => listing);
+          expect(new Set(requests).size).toBe(requests.length);
+          for (const { listing } of arrivals) expect(requests).toContain(listing);
         },
       ),
     );

@@ -15,14 +15,14 @@ const CONFIRM_MS = 600_000;
 const WORDS = ['pending', 'PENDING', 'submitted', 'published', 'failed', 'unknown', 'Rerouting'];
 
 type Answer = { status: string; updatedAt: number | null; content: JsonObject };
-type Look = { exact?: boolean; history?: boolean; nowMs?: number };
+type DecideOptions = { exact?: boolean; history?: boolean; nowMs?: number };
 
 function record({ status, updatedAt, content }: Answer): UpstreamRecord {
   const raw = { id: 'gasless:a', type: 'gasless', ...content, status, updatedAt };
   return { subject: SUBJECT, status, updatedAt, names: [], raw, unreadable: [] };
 }
 
-function look(snapshot: Snapshot | null, answer: Answer, context: Look = {}): Decision {
+function decideOn(snapshot: Snapshot | null, answer: Answer, context: DecideOptions = {}): Decision {
   const { exact = true, history = false, nowMs = NOW_MS } = context;
   return decide(snapshot, record(answer), { exact, history, nowMs, confirmAfterMs: CONFIRM_MS });
 }
@@ -102,8 +102,8 @@ function weaken(full: JsonObject, choices: readonly number[]): JsonObject {
       if (!SETS.includes(name)) {
         return value.slice(0, value.length - (next() < 3 ? 1 : 0)).map((one) => walk(one, ''));
       }
-      const kept = value.filter(() => next() > 2).map((one) => walk(one, ''));
-      return next() < 5 ? kept.reverse() : kept;
+      const remaining = value.filter(() => next() > 2).map((one) => walk(one, ''));
+      return next() < 5 ? remaining.reverse() : remaining;
     }
     if (!isJsonObject(value)) return value;
     const members = Object.entries(value).flatMap(([key, inner]): [string, JsonValue][] => {
@@ -128,10 +128,10 @@ describe('answers at one time', () => {
     let weaker = 0;
     fc.assert(
       fc.property(content, omissions, time, fc.boolean(), (full, choices, updatedAt, exact) => {
-        const snapshot = stored(null, look(null, { status: 'pending', updatedAt: 100, content: full }));
+        const snapshot = stored(null, decideOn(null, { status: 'pending', updatedAt: 100, content: full }));
         const weak = weaken(full, choices);
         if (canonicalJson(weak) !== canonicalJson(full)) weaker += 1;
-        const decision = look(snapshot, { status: 'pending', updatedAt, content: weak }, { exact });
+        const decision = decideOn(snapshot, { status: 'pending', updatedAt, content: weak }, { exact });
         expect(decision).toEqual({ outcome: 'unchanged', accepted: null });
       }),
       { numRuns: 1_000 },
@@ -155,14 +155,14 @@ describe('answers at one time', () => {
           let snapshot: Snapshot | null = null;
           let sawFullest = false;
           for (const raw of shown) {
-            const decision = look(snapshot, { status: 'pending', updatedAt: 100, content: raw });
+            const decision = decideOn(snapshot, { status: 'pending', updatedAt: 100, content: raw });
             if (sawFullest) expect(isEvent(decision)).toBe(false);
             else if (decision.outcome === 'changed') early += 1;
             sawFullest ||= raw === full;
             snapshot = stored(snapshot, decision);
           }
           const { record: last } = snapshot ?? { record: {} };
-          expect(diffRecords(full, last, { reading: 'replaces', unreadable: [] }).changes).toEqual([
+          expect(diffRecords(full, last, { completeness: 'replaces', unreadable: [] }).changes).toEqual([
             'type',
             'status',
           ]);
@@ -175,24 +175,27 @@ describe('answers at one time', () => {
 });
 
 describe('any answer', () => {
-  const looks = fc.array(fc.record({ answer, exact: fc.boolean(), history: fc.boolean() }), { maxLength: 6 });
+  const polls = fc.array(fc.record({ answer, exact: fc.boolean(), history: fc.boolean() }), { maxLength: 6 });
 
   test('that was accepted is unchanged when it comes again', () => {
     const seen = { first: 0, changed: 0, history: 0, unchanged: 0, stale: 0 };
     fc.assert(
-      fc.property(looks, answer, fc.boolean(), fc.nat(2), (before, last, history, minutes) => {
+      fc.property(polls, answer, fc.boolean(), fc.nat(2), (before, last, history, minutes) => {
         let snapshot: Snapshot | null = null;
         let nowMs = NOW_MS;
         for (const { answer: one, exact } of before) {
-          snapshot = stored(snapshot, look(snapshot, one, { exact, history, nowMs }), nowMs);
+          snapshot = stored(snapshot, decideOn(snapshot, one, { exact, history, nowMs }), nowMs);
           nowMs += minutes * 300_000;
         }
-        const decision = look(snapshot, last, { nowMs, history });
+        const decision = decideOn(snapshot, last, { nowMs, history });
         seen[decision.outcome] += 1;
         if (decision.outcome === 'stale') return;
         const after = stored(snapshot, decision, nowMs);
         // By now its subscribers have been notified of it.
-        expect(look(after, last, { nowMs, history: true })).toEqual({ outcome: 'unchanged', accepted: null });
+        expect(decideOn(after, last, { nowMs, history: true })).toEqual({
+          outcome: 'unchanged',
+          accepted: null,
+        });
       }),
       { numRuns: 2_000 },
     );
@@ -206,7 +209,7 @@ describe('any answer', () => {
         answer.filter(({ status }) => status !== 'unknown'),
         fc.array(fc.record({ answer, exact: fc.boolean() }), { minLength: 1, maxLength: 5 }),
         (first, later) => {
-          const start = stored(null, look(null, first));
+          const start = stored(null, decideOn(null, first));
           let snapshot = start;
           let nowMs = NOW_MS;
           for (const { answer: one, exact } of later) {
@@ -215,11 +218,11 @@ describe('any answer', () => {
             if (!older && one.status !== 'unknown') continue;
             stale += 1;
             nowMs += 110_000;
-            const decision = look(snapshot, one, { exact, nowMs });
+            const decision = decideOn(snapshot, one, { exact, nowMs });
             expect(decision.outcome).toBe('stale');
             snapshot = stored(snapshot, decision, nowMs);
             expect({ ...snapshot, unconfirmed: null }).toEqual(start);
-            const page = look(snapshot, one, { exact: false, nowMs: nowMs + 10 * CONFIRM_MS });
+            const page = decideOn(snapshot, one, { exact: false, nowMs: nowMs + 10 * CONFIRM_MS });
             expect(page).toMatchObject({ outcome: 'stale', unconfirmed: null });
           }
         },
@@ -233,19 +236,19 @@ describe('any answer', () => {
     let accepted = 0;
     fc.assert(
       fc.property(answer, answer, fc.integer({ min: 1, max: 20 }), (first, later, everyMinutes) => {
-        let snapshot = stored(null, look(null, first));
+        let snapshot = stored(null, decideOn(null, first));
         let nowMs = NOW_MS;
-        const begin = look(snapshot, later, { nowMs });
+        const begin = decideOn(snapshot, later, { nowMs });
         if (begin.outcome !== 'stale') return;
         snapshot = stored(snapshot, begin, nowMs);
         // A step back that nothing orders in time is confirmed sooner.
         const isTimeless =
           begin.reason === 'backward' && first.updatedAt === null && later.updatedAt === null;
         while (nowMs - NOW_MS < (isTimeless ? 45_000 : CONFIRM_MS)) {
-          expect(look(snapshot, later, { nowMs }).outcome).toBe('stale');
+          expect(decideOn(snapshot, later, { nowMs }).outcome).toBe('stale');
           nowMs += everyMinutes * 60_000;
         }
-        const decision = look(snapshot, later, { nowMs });
+        const decision = decideOn(snapshot, later, { nowMs });
         expect(decision.outcome).not.toBe('stale');
         snapshot = stored(snapshot, decision, nowMs);
         expect(snapshot).toMatchObject({
@@ -280,7 +283,7 @@ describe('answers with ever newer times', () => {
           // Unknown is stale at any time; any other status is news.
           if (status !== 'unknown' && status.toLowerCase() !== expected.at(-1))
             expected.push(status.toLowerCase());
-          const decision = look(snapshot, { status, updatedAt: 100 + index, content: shown }, { exact });
+          const decision = decideOn(snapshot, { status, updatedAt: 100 + index, content: shown }, { exact });
           const before: Snapshot | null = snapshot;
           snapshot = stored(snapshot, decision);
           if (decision.outcome !== 'first' && decision.outcome !== 'changed') continue;
@@ -288,9 +291,9 @@ describe('answers with ever newer times', () => {
           expect(transition.previousStatus).toBe(before?.status ?? null);
           sequences.push(snapshot?.sequence ?? 0);
           const word = transition.type.slice('gasless.'.length);
-          const stands = STANDING_WORDS.includes(word);
-          if (!stands) reported.push(word);
-          expect(stands).toBe(
+          const isLasting = STANDING_WORDS.includes(word);
+          if (!isLasting) reported.push(word);
+          expect(isLasting).toBe(
             before !== null && before.status.toLowerCase() === transition.status.toLowerCase(),
           );
         }
@@ -308,9 +311,12 @@ describe('answers with ever newer times', () => {
         for (const [index, { status, content: shown, exact }] of chapters.entries()) {
           if (status === 'unknown') continue;
           const raw = { status, updatedAt: 100 + index, content: shown };
-          snapshot = stored(snapshot, look(snapshot, raw, { exact }));
+          snapshot = stored(snapshot, decideOn(snapshot, raw, { exact }));
           const before = snapshot?.record ?? {};
-          const difference = diffRecords(before, record(raw).raw, { reading: 'replaces', unreadable: [] });
+          const difference = diffRecords(before, record(raw).raw, {
+            completeness: 'replaces',
+            unreadable: [],
+          });
           expect(difference.changes).toEqual([]);
           expect(snapshot?.updatedAt).toBe(100 + index);
         }
@@ -325,9 +331,9 @@ describe('a change that is history to one subscription and news to another', () 
     fc.assert(
       fc.property(content, omissions, time, (full, choices, updatedAt) => {
         const known = { status: 'pending', updatedAt: 100, content: full };
-        const history = stored(null, look(null, known, { history: true }));
+        const history = stored(null, decideOn(null, known, { history: true }));
         expect(history?.sequence).toBe(0);
-        const decision = look(history, { status: 'pending', updatedAt, content: weaken(full, choices) });
+        const decision = decideOn(history, { status: 'pending', updatedAt, content: weaken(full, choices) });
         expect(decision).toMatchObject({
           outcome: 'first',
           accepted: { status: 'pending', updatedAt: 100, record: history?.record },

@@ -70,8 +70,8 @@ function reorder(value: JsonValue, keys: readonly number[], name = ''): JsonValu
 describe('the difference of any two records', () => {
   test('is empty between a record and itself, and does not change it', () => {
     fc.assert(
-      fc.property(anyRecord, fc.constantFrom(...BOTH), (one, reading) => {
-        const difference = diffRecords(one, structuredClone(one), { reading, unreadable: [] });
+      fc.property(anyRecord, fc.constantFrom(...BOTH), (one, completeness) => {
+        const difference = diffRecords(one, structuredClone(one), { completeness, unreadable: [] });
         expect(difference.changes).toEqual([]);
         expect(canonicalJson(difference.merged)).toBe(canonicalJson(one));
       }),
@@ -81,9 +81,9 @@ describe('the difference of any two records', () => {
 
   test('is empty once it was applied, and applying it again changes nothing', () => {
     fc.assert(
-      fc.property(anyRecord, anyRecord, fc.constantFrom(...BOTH), (one, other, reading) => {
-        const { merged } = diffRecords(one, other, { reading, unreadable: [] });
-        const again = diffRecords(merged, other, { reading, unreadable: [] });
+      fc.property(anyRecord, anyRecord, fc.constantFrom(...BOTH), (one, other, completeness) => {
+        const { merged } = diffRecords(one, other, { completeness, unreadable: [] });
+        const again = diffRecords(merged, other, { completeness, unreadable: [] });
         expect(again.changes).toEqual([]);
         expect(canonicalJson(again.merged)).toBe(canonicalJson(merged));
       }),
@@ -93,9 +93,9 @@ describe('the difference of any two records', () => {
 
   test('changes neither record, and merges them to JSON', () => {
     fc.assert(
-      fc.property(anyRecord, anyRecord, fc.constantFrom(...BOTH), (one, other, reading) => {
+      fc.property(anyRecord, anyRecord, fc.constantFrom(...BOTH), (one, other, completeness) => {
         const before = canonicalJson([one, other]);
-        const { merged } = diffRecords(one, other, { reading, unreadable: [] });
+        const { merged } = diffRecords(one, other, { completeness, unreadable: [] });
         expect(canonicalJson([one, other])).toBe(before);
         expect(canonicalJson(JSON.parse(JSON.stringify(merged)))).toBe(canonicalJson(merged));
       }),
@@ -105,11 +105,17 @@ describe('the difference of any two records', () => {
 
   test('never names an unreadable member, and retains its stored value', () => {
     fc.assert(
-      fc.property(anyRecord, anyRecord, member, fc.constantFrom(...BOTH), (one, other, name, reading) => {
-        const { changes, merged } = diffRecords(one, other, { reading, unreadable: [name] });
-        expect(changes).not.toContain(name);
-        if (Object.hasOwn(one, name)) expect(merged[name]).toEqual(one[name]);
-      }),
+      fc.property(
+        anyRecord,
+        anyRecord,
+        member,
+        fc.constantFrom(...BOTH),
+        (one, other, name, completeness) => {
+          const { changes, merged } = diffRecords(one, other, { completeness, unreadable: [name] });
+          expect(changes).not.toContain(name);
+          if (Object.hasOwn(one, name)) expect(merged[name]).toEqual(one[name]);
+        },
+      ),
       { numRuns: 500 },
     );
   });
@@ -123,11 +129,11 @@ describe('the order of a set', () => {
         record,
         fc.array(fc.nat(), { minLength: 5, maxLength: 5 }),
         fc.constantFrom(...BOTH),
-        (one, keys, reading) => {
+        (one, keys, completeness) => {
           const other = reorder(one, keys);
           if (!isJsonObject(other)) throw new Error('a record became something else');
           if (canonicalJson(one) !== canonicalJson(other)) moved += 1;
-          expect(diffRecords(one, other, { reading, unreadable: [] }).changes).toEqual([]);
+          expect(diffRecords(one, other, { completeness, unreadable: [] }).changes).toEqual([]);
         },
       ),
       { numRuns: 500 },

@@ -91,12 +91,12 @@ describe('the age by which a share has arrived', () => {
 
 test('an expected time is never in the past, comes after its median, and is reported only where it is likely', () => {
   const NOW_MS = 1_795_174_200_000;
-  const moments = fc.record({
+  const times = fc.record({
     waitedMs: fc.integer({ min: -5_000, max: 200_000_000 }),
     seenMs: fc.integer({ min: 0, max: 10_000 }),
   });
   fc.assert(
-    fc.property(ends, moments, (both, { waitedMs, seenMs }) => {
+    fc.property(ends, times, (both, { waitedMs, seenMs }) => {
       const snapshot = {
         status: 'pending',
         record: {},

@@ -49,7 +49,7 @@ const quietHours = fc
   .filter(({ fromMinute, toMinute }) => fromMinute !== toMinute);
 
 /** Times from 2020 to 2030; every other one within a day of a change of the zone's clocks, where there is one. */
-const moment = fc.record({
+const time = fc.record({
   atMs: fc.integer({ min: Date.UTC(2020, 0) / MINUTE_MS, max: Date.UTC(2030, 0) / MINUTE_MS }),
   near: fc.boolean(),
   second: fc.integer({ min: 0, max: 59_999 }),
@@ -68,7 +68,7 @@ function placed(timeZone: string, { atMs, near, second }: { atMs: number; near: 
 describe('the end of quiet hours', () => {
   test('is the first time that is not quiet, in every zone, whenever clocks change', () => {
     fc.assert(
-      fc.property(quietHours, moment, (quiet, when) => {
+      fc.property(quietHours, time, (quiet, when) => {
         const nowMs = placed(quiet.timeZone, when);
         const endMs = quietUntilMs(quiet, nowMs);
         if (endMs === null) {
@@ -88,17 +88,12 @@ describe('the end of quiet hours', () => {
 
   test('is the same at every time that has the same end', () => {
     fc.assert(
-      fc.property(
-        quietHours,
-        moment,
-        fc.double({ min: 0, max: 0.999, noNaN: true }),
-        (quiet, when, share) => {
-          const nowMs = placed(quiet.timeZone, when);
-          const endMs = quietUntilMs(quiet, nowMs);
-          fc.pre(endMs !== null);
-          expect(quietUntilMs(quiet, Math.floor(nowMs + share * (endMs - nowMs)))).toBe(endMs);
-        },
-      ),
+      fc.property(quietHours, time, fc.double({ min: 0, max: 0.999, noNaN: true }), (quiet, when, share) => {
+        const nowMs = placed(quiet.timeZone, when);
+        const endMs = quietUntilMs(quiet, nowMs);
+        fc.pre(endMs !== null);
+        expect(quietUntilMs(quiet, Math.floor(nowMs + share * (endMs - nowMs)))).toBe(endMs);
+      }),
       { numRuns: 200 },
     );
   });

@@ -55,7 +55,7 @@ const word = fc.constantFrom('PENDING', 'pending', 'COMPLETED', 'BROADCASTING', 
 
 describe('two replicas that alternate', () => {
   const times = fc.constantFrom<[number | null, number | null][]>([null, null], [5, 5], [5, null], [null, 5]);
-  const looks = fc.array(fc.record({ second: fc.boolean(), exact: fc.boolean() }), { maxLength: 12 });
+  const polls = fc.array(fc.record({ second: fc.boolean(), exact: fc.boolean() }), { maxLength: 12 });
 
   test('report each state once at most, for any two records, at an equal or missing time', () => {
     let changed = 0;
@@ -66,14 +66,14 @@ describe('two replicas that alternate', () => {
         word,
         word,
         times,
-        looks,
+        polls,
         (one, other, a, b, [t, u], order) => {
           const first = { status: a, updatedAt: t, more: one };
           const second = { status: b, updatedAt: u, more: other };
           const followed = new Followed(JOB);
-          for (const answer of [first, second]) followed.look(answer);
+          for (const answer of [first, second]) followed.poll(answer);
           for (const { second: isSecond, exact } of order)
-            followed.look(isSecond ? second : first, { exact });
+            followed.poll(isSecond ? second : first, { exact });
           if (followed.reported.length === 2) changed += 1;
           expect(followed.reported.length).toBeLessThanOrEqual(2);
         },
@@ -88,7 +88,7 @@ describe('two replicas that alternate', () => {
 const chapter = fc.record({
   status: fc.constantFrom('PENDING', 'BROADCASTING', 'CONFIRMING', 'COMPLETED'),
   amount: fc.constantFrom('1', '2', '3'),
-  looks: fc.array(
+  polls: fc.array(
     fc.record({
       wait: fc.double({ min: 0.1, max: 1, noNaN: true }),
       lag: fc.double({ min: 0, max: 1, noNaN: true }),
@@ -120,14 +120,14 @@ describe('replicas that lag', () => {
           states[Math.max(0, Math.floor(seconds / holdSeconds))] ?? { status: '' };
         const followed = new Followed(JOB);
         const startMs = followed.nowMs;
-        const looks = chapters.flatMap(({ looks: of }) => of);
+        const polls = chapters.flatMap(({ polls: of }) => of);
         const untilMs = startMs + states.length * holdSeconds * 1_000;
         for (let index = 0; ; index += 1) {
-          const { wait, lag } = looks[index % looks.length] ?? { wait: 1, lag: 0 };
+          const { wait, lag } = polls[index % polls.length] ?? { wait: 1, lag: 0 };
           const afterSeconds = wait * waitSeconds;
           const seconds = (followed.nowMs - startMs) / 1_000 + afterSeconds;
           if (startMs + seconds * 1_000 >= untilMs) break;
-          followed.look(at(seconds - lag * lagSeconds), { afterSeconds });
+          followed.poll(at(seconds - lag * lagSeconds), { afterSeconds });
         }
         const facts = ({ status, more = {} }: Answer): string => JSON.stringify([status, more]);
         const genuine = states.filter((state, index) => {
@@ -155,14 +155,14 @@ describe('replicas that lag', () => {
           more: { amount: `${n}`, half: `${n >> 1}` },
         });
         let current = 0;
-        followed.look(state(0));
+        followed.poll(state(0));
         for (const { moves, lag, exact } of shown) {
           if (moves) {
             current += 1;
-            followed.look(state(current), { exact });
+            followed.poll(state(current), { exact });
           }
-          followed.look(state(Math.max(0, current - lag)), { exact, afterSeconds: 15 });
-          followed.look(state(current), { exact, afterSeconds: 15 });
+          followed.poll(state(Math.max(0, current - lag)), { exact, afterSeconds: 15 });
+          followed.poll(state(current), { exact, afterSeconds: 15 });
         }
         expect(followed.reported.map(({ status }) => status)).toEqual(
           Array.from({ length: current + 1 }, (_, n) => `WORD${n}`),

@@ -57,8 +57,8 @@ test('a move is reported exactly when the output differs from the one reported l
       let reported: bigint | null | undefined;
       for (const quotes of answers) {
         const best = bestOf(quotes);
-        const taken = take(snapshot, quotes, millionths / 1_000_000);
-        snapshot = taken.snapshot;
+        const ingested = take(snapshot, quotes, millionths / 1_000_000);
+        snapshot = ingested.snapshot;
         let expected: string | null = null;
         if (reported === undefined || (reported === null) !== (best === null)) {
           expected = best === null ? 'route.unavailable' : 'route.available';
@@ -68,7 +68,7 @@ test('a move is reported exactly when the output differs from the one reported l
             reported * BigInt(millionths);
           expected = far ? 'route.moved' : null;
         }
-        expect(taken.type).toBe(expected);
+        expect(ingested.type).toBe(expected);
         if (expected !== null) reported = best;
       }
     }),

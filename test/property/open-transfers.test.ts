@@ -57,7 +57,7 @@ test('after any change of transfers and any crash, the counts equal the snapshot
             if (fate === 'killed') await stage.killedWhile((other) => other.take(raw, { nowMs, wallet }));
             else await stage.take(raw, { nowMs, wallet });
           } else if (step.what === 'overdue') {
-            await stage.tellOverdue(subject, T0_MS + 3_600_000);
+            await stage.reportOverdue(subject, T0_MS + 3_600_000);
           } else if (step.what === 'retire') {
             await stage.retire(subject);
           } else {

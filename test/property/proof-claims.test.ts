@@ -54,7 +54,7 @@ async function endsOf(
 ): Promise<Check[]> {
   const stage = new ChecksStage(redis);
   stage.script = () => ['own', 'other'].map((name) => found(name, { amounts }));
-  const parts = stage.parts();
+  const deps = stage.deps();
   const ids = rivals.map((_, index) => intentId(hashOf(index + 1)));
   const named = (isKnown: boolean) => ids.filter((_, index) => rivals[index]?.isKnown === isKnown);
   const wanted = {
@@ -64,7 +64,7 @@ async function endsOf(
     overdueAfterMs: null,
     warnBeforeMs: null,
   };
-  await parts.stores.registry.sync(
+  await deps.stores.registry.sync(
     {
       digest: 'one',
       graceSpanMs: 0,
@@ -99,7 +99,7 @@ async function endsOf(
   };
   const all = async (): Promise<Check[]> => (await Promise.all(ids.map((id) => stage.store.of(id)))).flat();
   /** Checks all waiting rivals, in the order, until none waits. */
-  const ask = async (): Promise<void> => {
+  const request = async (): Promise<void> => {
     for (let steps = 0; steps < MOST_STEPS; steps += 1) {
       const waiting = (await all()).filter((check) => check.state === 'waiting');
       const next = order.flatMap((index) =>
@@ -110,7 +110,7 @@ async function endsOf(
       for (const { id } of waiting) await redis.zadd(due, id === next.id ? '0' : '9'.repeat(13), id);
       const [claimed] = (await stage.store.claim(`claim ${steps}`, new Map([[CHAIN, 1]]))).claimed;
       if (claimed === undefined) throw new Error(`nothing was claimed of ${next.id}`);
-      await runCheck(claimed, parts, AbortSignal.timeout(60_000));
+      await runCheck(claimed, deps, AbortSignal.timeout(60_000));
       // A rival that waits for others is checked after them.
       order = [
         ...order.filter((index) => ids[index] !== next.statement.subject),
@@ -121,9 +121,9 @@ async function endsOf(
   };
   for (const index of order.slice(0, early)) await state(index);
   const later = order.slice(early);
-  await ask();
+  await request();
   for (const index of later) await state(index);
-  await ask();
+  await request();
   return all();
 }
 
@@ -183,9 +183,9 @@ test('no log proves two rivals, all of them end, and in any order alike where th
       for (const [index, check] of one.entries()) {
         const [mine, theirs] = [wordOf(check), wordOf(other[index] ?? check)];
         const rival = given.rivals[index];
-        const maySay = isSame ? BY_FREEDOM : BY_ARRIVAL;
+        const allowed = isSame ? BY_FREEDOM : BY_ARRIVAL;
         const mayDiffer = !isSame || (rival !== undefined && hasSeveral(given.amounts, rival));
-        if (!mayDiffer || !maySay.has(mine) || !maySay.has(theirs)) expect(mine).toBe(theirs);
+        if (!mayDiffer || !allowed.has(mine) || !allowed.has(theirs)) expect(mine).toBe(theirs);
       }
     }),
     { numRuns: RUNS, examples: [[JUDGED_EARLY]] },
@@ -199,8 +199,8 @@ const tightRivalry = fc
     minLength: 2,
     maxLength: 4,
   })
-  .chain((parts) => {
-    const rivals = parts.map((part): Rival => ({ payment: 'destination', ...part }));
+  .chain((shapes) => {
+    const rivals = shapes.map((part): Rival => ({ payment: 'destination', ...part }));
     const order = fc.shuffledSubarray([...rivals.keys()], { minLength: rivals.length });
     return fc.record({
       rivals: fc.constant(rivals),

@@ -38,7 +38,7 @@ const mostly = fc.constantFrom(true, true, true, true, false);
 const hash = fc.constantFrom(INTENT, OTHER_INTENT);
 
 /** Endpoints 0 and 1 are on one host. */
-function readings(): fc.Arbitrary<TxState[]> {
+function txStates(): fc.Arbitrary<TxState[]> {
   const outcome = fc.oneof(
     fc.record({
       outcome: fc.constant('found' as const),
@@ -59,9 +59,9 @@ function readings(): fc.Arbitrary<TxState[]> {
   // Mostly equal observations: otherwise there would be hardly a verdict.
   const alike = fc
     .tuple(outcome, fc.integer({ min: 1, max: 4 }))
-    .map(([said, times]) => Array(times).fill(said));
-  return fc.oneof(alike, fc.array(outcome, { maxLength: 4 })).map((said) =>
-    said.map((one, index) => ({
+    .map(([responses, times]) => Array(times).fill(responses));
+  return fc.oneof(alike, fc.array(outcome, { maxLength: 4 })).map((responses) =>
+    responses.map((one, index) => ({
       endpoint: `endpoint-${index}`,
       host: `host-${Math.max(1, index)}`,
       ...one,
@@ -75,8 +75,10 @@ const anyStatement: fc.Arbitrary<Statement> = fc
     amount: fc.option(amount),
     recipients: fc.subarray([ALICE, BOB]),
   })
-  .map(({ amount, ...parts }) =>
-    statement(parts.payment === 'refund' ? { ...parts, amount: null, sent: amount } : { ...parts, amount }),
+  .map(({ amount, ...fields }) =>
+    statement(
+      fields.payment === 'refund' ? { ...fields, amount: null, sent: amount } : { ...fields, amount },
+    ),
   );
 
 const anyFunding: fc.Arbitrary<Funding> = fc.oneof(
@@ -91,17 +93,17 @@ const anyFunding: fc.Arbitrary<Funding> = fc.oneof(
 
 const anyRules = fc
   .record({
-    takenIndexes: fc.subarray([0, 1, 2, 3, 4]),
+    claimedIndexes: fc.subarray([0, 1, 2, 3, 4]),
     held: fc.option(amount),
     weight: fc.integer({ min: 0, max: 7 }),
     isOpen: fc.boolean(),
     funding: anyFunding,
     secondsLater: fc.integer({ min: 0, max: 8_000 }),
   })
-  .map(({ takenIndexes, held, weight, isOpen, funding, secondsLater }) =>
+  .map(({ claimedIndexes, held, weight, isOpen, funding, secondsLater }) =>
     rules({
       claimOn: (index) =>
-        takenIndexes.includes(index) ? claim({ subject: OTHER, amount: held, weight, isOpen }) : null,
+        claimedIndexes.includes(index) ? claim({ subject: OTHER, amount: held, weight, isOpen }) : null,
       funding,
       nowMs: (STATED_AT + secondsLater) * 1_000,
     }),
@@ -114,11 +116,13 @@ function finalHosts(all: readonly TxState[]): Set<string> {
 test('nothing is disputed before two hosts have the same final block', () => {
   let disputed = 0;
   fc.assert(
-    fc.property(anyStatement, readings(), anyRules, (stated, said, known) => {
-      if (judge(stated, said, known).outcome !== 'disputed') return;
+    fc.property(anyStatement, txStates(), anyRules, (stated, responses, known) => {
+      if (judge(stated, responses, known).outcome !== 'disputed') return;
       disputed += 1;
-      expect(finalHosts(said).size).toBeGreaterThanOrEqual(2);
-      const blocks = said.flatMap((one) => (one.outcome === 'found' && one.isFinal ? [one.block.hash] : []));
+      expect(finalHosts(responses).size).toBeGreaterThanOrEqual(2);
+      const blocks = responses.flatMap((one) =>
+        one.outcome === 'found' && one.isFinal ? [one.block.hash] : [],
+      );
       expect(new Set(blocks).size).toBe(1);
     }),
     RUNS,
@@ -129,11 +133,11 @@ test('nothing is disputed before two hosts have the same final block', () => {
 test('nothing is verified that no endpoint has as final', () => {
   let verified = 0;
   fc.assert(
-    fc.property(anyStatement, readings(), anyRules, (stated, said, known) => {
-      const verdict = judge(stated, said, known);
+    fc.property(anyStatement, txStates(), anyRules, (stated, responses, known) => {
+      const verdict = judge(stated, responses, known);
       if (verdict.outcome !== 'verified') return;
       verified += 1;
-      expect(verdict.proof.singleSource ?? false).toBe(finalHosts(said).size === 1);
+      expect(verdict.proof.singleSource ?? false).toBe(finalHosts(responses).size === 1);
       const [only, ...others] = verdict.proof.moved ?? [];
       expect(others).toEqual([]);
       const holder = known.claimOn(only?.index ?? -1);
@@ -148,12 +152,12 @@ test('nothing is verified that no endpoint has as final', () => {
 });
 
 test('the order of observations does not matter', () => {
-  const shuffled = readings().chain((said) =>
-    fc.tuple(fc.constant(said), fc.shuffledSubarray(said, { minLength: said.length })),
+  const shuffled = txStates().chain((responses) =>
+    fc.tuple(fc.constant(responses), fc.shuffledSubarray(responses, { minLength: responses.length })),
   );
   fc.assert(
-    fc.property(anyStatement, shuffled, anyRules, (stated, [said, mixed], known) => {
-      expect(judge(stated, mixed, known)).toEqual(judge(stated, said, known));
+    fc.property(anyStatement, shuffled, anyRules, (stated, [responses, mixed], known) => {
+      expect(judge(stated, mixed, known)).toEqual(judge(stated, responses, known));
     }),
     RUNS,
   );
@@ -162,9 +166,9 @@ test('the order of observations does not matter', () => {
 test('endpoints that fail make no dispute, and remove none', () => {
   const broken = fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 3 });
   fc.assert(
-    fc.property(anyStatement, readings(), anyRules, broken, (stated, said, known, indexes) => {
-      const before = judge(stated, said, known);
-      const fewer = said.map(
+    fc.property(anyStatement, txStates(), anyRules, broken, (stated, responses, known, indexes) => {
+      const before = judge(stated, responses, known);
+      const fewer = responses.map(
         (one, index): TxState =>
           indexes.includes(index)
             ? { endpoint: one.endpoint, host: one.host, outcome: 'failed', reason: 'timeout' }
@@ -172,11 +176,11 @@ test('endpoints that fail make no dispute, and remove none', () => {
       );
       const after = judge(stated, fewer, known);
       // Fewer answers can remove a contradiction, and so show the agreement of the others, but only one that was already there.
-      if (after.outcome === 'disputed') expect(finalHosts(said).size).toBeGreaterThanOrEqual(2);
+      if (after.outcome === 'disputed') expect(finalHosts(responses).size).toBeGreaterThanOrEqual(2);
       if (before.outcome !== 'disputed' && before.outcome !== 'waiting')
         expect(after.outcome).not.toBe('disputed');
       const more: TxState[] = [
-        ...said,
+        ...responses,
         { endpoint: 'another', host: 'another', outcome: 'failed', reason: 'timeout' },
       ];
       const beside = judge(stated, more, known);
@@ -206,13 +210,13 @@ test('a truth is never disputed, for any other moves and any answering endpoints
         to: stated.recipients[0] ?? BOB,
         amount: String(Number(stated.amount ?? '1') + more),
       });
-      const says = {
+      const found = {
         head: block(110),
         succeeded: true,
         moves: [...beside, paid],
         fulfilled: [INTENT, ...others],
       };
-      const said = states.map((state, at): TxState => {
+      const responses = states.map((state, at): TxState => {
         const who = { endpoint: `endpoint-${at}`, host: `host-${at}` };
         switch (state) {
           case 'failed':
@@ -220,12 +224,12 @@ test('a truth is never disputed, for any other moves and any answering endpoints
           case 'behind':
             return { ...who, outcome: 'absent', isSynced: true, head: block(50) };
           case 'elsewhere':
-            return { ...who, outcome: 'found', block: block(99), isFinal: false, ...says };
+            return { ...who, outcome: 'found', block: block(99), isFinal: false, ...found };
           default:
-            return { ...who, outcome: 'found', block: block(100), isFinal: state === 'final', ...says };
+            return { ...who, outcome: 'found', block: block(100), isFinal: state === 'final', ...found };
         }
       });
-      const verdict = judge(stated, said, known);
+      const verdict = judge(stated, responses, known);
       expect(['disputed', 'unproven']).not.toContain(verdict.outcome);
       verified += verdict.outcome === 'verified' ? 1 : 0;
     }),

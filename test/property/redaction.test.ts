@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loggedStatus, loggedType, withoutPrivateWords } from '../../src/log.ts';
-import { keptWithout } from '../../src/notifiers/printable.ts';
+import { limiterWithout } from '../../src/notifiers/printable.ts';
 import { secretsOfHeader, secretsOfLogin, secretsOfUrl } from '../../src/redact.ts';
 import { Secret } from '../../src/secret.ts';
 import { excerptWithout } from '../../src/upstream/http/transport.ts';
@@ -84,12 +84,12 @@ describe.each(Object.entries(SPELLINGS))('a secret spelled as %s', (name, spell)
         const spelling = spell(secret);
         const text = `${before}${spelling}${after}`;
         const pieces = halves(name, secret);
-        const kept = keptWithout([secret]);
+        const limiter = limiterWithout([secret]);
         const cutAt = before.length + (at % (spelling.length + 1));
         for (const shown of [
-          kept.answer(text),
-          kept.reason(text),
-          kept.answer(text.slice(0, cutAt), { cut: true }),
+          limiter.answer(text),
+          limiter.reason(text),
+          limiter.answer(text.slice(0, cutAt), { cut: true }),
           excerptWithout({ apiKey: new Secret(secret), proxy: null })(text, 120),
         ]) {
           expect(isSeen(shown, pieces), `${shown} shows ${spelling}`).toBe(false);
@@ -104,7 +104,7 @@ test('a plain token that a cut ends shows less than 4 characters of it', () => {
   fc.assert(
     fc.property(secrets, around, fc.nat(), (secret, before, at) => {
       const length = 4 + (at % (secret.length - 4));
-      const shown = keptWithout([secret]).answer(`${before} ${secret.slice(0, length)}`, { cut: true });
+      const shown = limiterWithout([secret]).answer(`${before} ${secret.slice(0, length)}`, { cut: true });
       expect(shown.endsWith(secret.slice(0, 4))).toBe(false);
       expect(shown.toLowerCase()).not.toContain(secret.slice(0, 4).toLowerCase());
     }),
@@ -117,21 +117,21 @@ test.each([
   ['abcdefg&hijklmnop', 'abcdefg%2526am'],
   ['abcdefg/hijklmnop', 'abcdefg%5C%2'],
 ])('%s, cut within an escape of an escape, is hidden: %s', (secret, cut) => {
-  expect(keptWithout([secret]).answer(`said ${cut}`, { cut: true })).toBe('said [secret]');
+  expect(limiterWithout([secret]).answer(`said ${cut}`, { cut: true })).toBe('said [secret]');
 });
 
 test('a text without a secret does not change', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom(...'abc %\\/&;#x41'), maxLength: 300 }), (text) => {
-      const kept = keptWithout(['ZZZZZZZZZZZZZZZZ']);
-      expect(kept.answer(text)).toBe(keptWithout([]).answer(text));
+      const limiter = limiterWithout(['ZZZZZZZZZZZZZZZZ']);
+      expect(limiter.answer(text)).toBe(limiterWithout([]).answer(text));
     }),
     RUNS,
   );
 });
 
 test('a login is hidden as it is sent, user and all', () => {
-  const { answer } = keptWithout(secretsOfLogin(new URL('smtp://apikey:s3cr%2Ft@mail.example.com')));
+  const { answer } = limiterWithout(secretsOfLogin(new URL('smtp://apikey:s3cr%2Ft@mail.example.com')));
   const plain = Buffer.from('\0apikey\0s3cr/t').toString('base64');
   expect(answer(`501 AUTH PLAIN ${plain} ${Buffer.from('s3cr/t').toString('base64')} s3cr/t s3cr%2Ft`)).toBe(
     '501 AUTH PLAIN [secret] [secret] [secret] [secret]',
@@ -140,13 +140,13 @@ test('a login is hidden as it is sent, user and all', () => {
 
 test('a login in a header is hidden as the server reads it', () => {
   const login = Buffer.from('team:s3cret pass').toString('base64');
-  const { answer } = keptWithout(secretsOfHeader(`Basic ${login}`));
+  const { answer } = limiterWithout(secretsOfHeader(`Basic ${login}`));
   expect(answer(`no such user: team:s3cret pass (${login})`)).toBe('no such user: [secret] ([secret])');
   expect(answer('wrong password "s3cret pass"')).toBe('wrong password "[secret]"');
 });
 
 test('a token in the place of the user of a URL is hidden, also as it is sent', () => {
-  const { answer } = keptWithout(secretsOfUrl(new URL('http://0123456789abcdef:@proxy.example.com:3128')));
+  const { answer } = limiterWithout(secretsOfUrl(new URL('http://0123456789abcdef:@proxy.example.com:3128')));
   const sent = Buffer.from('0123456789abcdef:').toString('base64');
   expect(answer(`407 for 0123456789abcdef, Basic ${sent}`)).toBe('407 for [secret], Basic [secret]');
 });
@@ -164,9 +164,9 @@ describe('a log line', () => {
         words,
         fc.constantFrom('whsec_', 'whsk_', 'sk_', 'ghp_', 'eyJhbGciOi.'),
         fc.constantFrom(' ', '"', '/', '=', ':', ',', '<'),
-        (word, start, border) => {
+        (word, start, cutoff) => {
           const texts = [`${start}${word}`, `${word}@example.com`].map(
-            (text) => `a${border}${text}${border}b`,
+            (text) => `a${cutoff}${text}${cutoff}b`,
           );
           for (const text of texts) {
             expect(withoutPrivateWords(text)).not.toContain(word);

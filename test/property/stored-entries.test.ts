@@ -72,11 +72,11 @@ describe('transfers of a wallet that are under way', () => {
 test('facts of a wallet are numbers, with anything stored in their place', () => {
   fc.assert(
     fc.property(fc.dictionary(names, foreign), (stored) => {
-      const { polled, takenAtMs, same, arrivals, limits, ...facts } = parseFacts(stored, Date.now());
+      const { polled, ingestedAtMs, same, arrivals, limits, ...facts } = parseFacts(stored, Date.now());
       const numbers = [
         ...Object.values(facts),
         ...Object.values(arrivals),
-        ...Object.values(takenAtMs),
+        ...Object.values(ingestedAtMs),
         ...Object.values(limits).flatMap(({ limit, atMs }) => [limit, atMs]),
         ...Object.values(polled).flatMap(({ atMs, virtual }) => [atMs, virtual]),
       ];

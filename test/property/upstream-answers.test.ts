@@ -72,7 +72,7 @@ afterAll(async () => {
 });
 
 /** The page, or the failure; any other error fails the test. */
-async function askFor(canned: typeof answer): Promise<StatusPage | UpstreamFailure> {
+async function requestPage(canned: typeof answer): Promise<StatusPage | UpstreamFailure> {
   answer = canned;
   try {
     return (await client.status({ wallet: '0x1' })).value;
@@ -146,7 +146,7 @@ describe('any answer', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(mutation, { minLength: 1, maxLength: 5 }), async (mutations) => {
         const sent: JsonValue = mutations.reduce<JsonValue>(mutate, VALID);
-        const got = await askFor({ status: 200, type: 'application/json', body: JSON.stringify(sent) });
+        const got = await requestPage({ status: 200, type: 'application/json', body: JSON.stringify(sent) });
         if (!isJsonObject(sent) || !Array.isArray(sent.results)) {
           seen.refused++;
           expect(got).toMatchObject({ name: 'UpstreamFailure', code: 'malformed' });
@@ -182,7 +182,7 @@ describe('any answer', () => {
     await fc.assert(
       fc.asyncProperty(damage, async ({ at, drop, insert, status, type }) => {
         const body = text.slice(0, at) + insert + text.slice(at + drop);
-        const got = await askFor({ status, type, body });
+        const got = await requestPage({ status, type, body });
         if (status > 299) expect(got).toMatchObject({ name: 'UpstreamFailure', httpStatus: status });
         else if (got instanceof UpstreamFailure) {
           expect(got.code).toBe('malformed');
@@ -207,7 +207,7 @@ describe('any answer', () => {
       fc.asyncProperty(fc.array(digits, { minLength: 1, maxLength: 20 }), async (numbers) => {
         const core = '"id":"intent:0x1","type":"intent","status":"filled","updatedAt":null';
         const body = `{"results":[{${core},"amounts":[${numbers.join(',')}]}],"nextCursor":null}`;
-        const got = await askFor({ status: 200, type: 'application/json', body });
+        const got = await requestPage({ status: 200, type: 'application/json', body });
         if (got instanceof UpstreamFailure) throw got;
         const amounts = got.records[0]?.raw.amounts;
         expect(Array.isArray(amounts) ? amounts.map(exactly) : amounts).toEqual(numbers.map(exactly));

@@ -10,7 +10,7 @@ import { eventually } from './eventually.ts';
 import { Hook } from './hook.ts';
 import type { Program } from './program.ts';
 import { RedisProcess } from './redis-process.ts';
-import { type Asked, intentRecord, type Scripted, ScriptedUpstream } from './scripted-upstream.ts';
+import { intentRecord, type Scripted, type ScriptedRequest, ScriptedUpstream } from './scripted-upstream.ts';
 import { ShiftedClock } from './shifted-clock.ts';
 import { Stage } from './stage.ts';
 
@@ -26,13 +26,13 @@ class AgedUpstream {
   readonly #quotes = new Map<string, Shown>();
   aheadMs = 0;
   isFailing = false;
-  readonly server = new ScriptedUpstream((asked) => this.#answer(asked));
+  readonly server = new ScriptedUpstream((request) => this.#answer(request));
 
   get nowSeconds(): number {
     return Math.floor((Date.now() + this.aheadMs) / 1_000);
   }
 
-  #answer({ query }: Asked): Scripted {
+  #answer({ query }: ScriptedRequest): Scripted {
     const headers = { date: new Date(Date.now() + this.aheadMs).toUTCString() };
     if (this.isFailing && query.wallet !== undefined) return { status: 500, body: '{}', headers };
     const results =
@@ -67,8 +67,8 @@ class AgedUpstream {
 
   /** Resolves after `count` more requests. */
   async answers(count: number): Promise<void> {
-    const until = this.server.asked.length + count;
-    while (this.server.asked.length < until) await this.server.asks(() => true);
+    const until = this.server.requests.length + count;
+    while (this.server.requests.length < until) await this.server.awaitRequest(() => true);
   }
 }
 

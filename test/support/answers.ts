@@ -210,10 +210,10 @@ function envelope(endpoint: Polled, record: JsonObject): JsonObject {
     case 'open quotes': {
       const { quoteID, quoteResponseID, solverID, ...quoteResponse } = record;
       const outer = { quoteID, quoteResponseID, solverID };
-      const said = Object.entries(outer).flatMap(([name, value]) =>
+      const members = Object.entries(outer).flatMap(([name, value]) =>
         value === undefined ? [] : [[name, value]],
       );
-      return { data: [{ ...Object.fromEntries(said), quoteData: { quoteResponse } }] };
+      return { data: [{ ...Object.fromEntries(members), quoteData: { quoteResponse } }] };
     }
     case 'v1 quotes':
       return nested(record);

@@ -30,7 +30,7 @@ export type ApiStage = {
   url: string;
   config: TestConfig;
   write: (config: TestConfig) => Promise<void>;
-  say: (intent: string, status: string) => void;
+  setStatus: (intent: string, status: string) => void;
   call: (call: Call) => Promise<Answered>;
   /** Ends polling, so that only requests and deliveries change Redis. */
   stopPolling: () => Promise<void>;
@@ -55,8 +55,8 @@ export async function apiStage(
   const statuses = new Map<string, { status: string; updatedAt: number }>();
   const upstream = new ScriptedUpstream(({ query }): Scripted => {
     const hash = query.intentHash ?? '';
-    const said = statuses.get(hash) ?? { status: 'unknown', updatedAt: null };
-    return { records: [intentRecord(hash, said.status, said.updatedAt)] };
+    const shown = statuses.get(hash) ?? { status: 'unknown', updatedAt: null };
+    return { records: [intentRecord(hash, shown.status, shown.updatedAt)] };
   });
   await upstream.start();
   later(() => upstream.close());
@@ -96,7 +96,8 @@ export async function apiStage(
     url,
     config,
     write,
-    say: (intent, status) => statuses.set(intent, { status, updatedAt: Math.floor(Date.now() / 1_000) }),
+    setStatus: (intent, status) =>
+      statuses.set(intent, { status, updatedAt: Math.floor(Date.now() / 1_000) }),
     call: (call) => callApi(url, call),
     stopPolling: () => daemon.stopPolling(),
   };
@@ -137,13 +138,13 @@ export async function callApi(url: string, call: Call): Promise<Answered> {
   const agent = new Agent({ pipelining: 0, ...(from === undefined ? {} : { localAddress: from }) });
   const answer = await fetch(`${url}/api/v1${path}`, { ...init, dispatcher: agent });
   const isJson = /json/.test(answer.headers.get('content-type') ?? '');
-  const said: unknown = isJson ? await answer.json() : {};
+  const answered: unknown = isJson ? await answer.json() : {};
   if (!isJson) await answer.body?.cancel();
   await agent.destroy();
   // The daemon gives up on its Redis after 5 s and reports that; a reader then repeats the request.
-  if (method === 'GET' && answer.status === 503 && /no answer in time/.test(JSON.stringify(said)))
+  if (method === 'GET' && answer.status === 503 && /no answer in time/.test(JSON.stringify(answered)))
     return callApi(url, call);
-  return { status: answer.status, headers: answer.headers, body: objectOf(said) };
+  return { status: answer.status, headers: answer.headers, body: objectOf(answered) };
 }
 
 function objectOf(value: unknown): JsonObject {

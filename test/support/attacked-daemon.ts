@@ -61,11 +61,11 @@ async function probed(url: string): Promise<string[]> {
     };
     // A daemon is briefly not ready where Redis answers slowly.
     const isPassing = (found: string): boolean => path === '/readyz' && found === '503';
-    const ask = async (): Promise<string | null> => {
+    const request = async (): Promise<string | null> => {
       const found = await status();
       return isPassing(found) ? null : found;
     };
-    statuses.push(await eventually(`${path} is answered for good`, ask));
+    statuses.push(await eventually(`${path} is answered for good`, request));
   }
   return statuses;
 }

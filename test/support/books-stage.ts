@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BookStore, type Place } from '../../src/books/book-store.ts';
-import { observationOf, takeIn } from '../../src/books/observations.ts';
+import { ingest, observationOf } from '../../src/books/observations.ts';
 import { BooksReader } from '../../src/books/reader.ts';
 import { type Database, prepareTables } from '../../src/books/sql/database.ts';
 import { openSqlite } from '../../src/books/sql/sqlite.ts';
@@ -88,12 +88,12 @@ export class BooksStage {
   readonly #file: string;
   place: Place;
 
-  private constructor(parts: { folder: string; file: string; place: Place; database: Database | null }) {
-    this.#folder = parts.folder;
-    this.#file = parts.file;
-    this.database = parts.database ?? openSqlite(parts.file);
+  private constructor(deps: { folder: string; file: string; place: Place; database: Database | null }) {
+    this.#folder = deps.folder;
+    this.#file = deps.file;
+    this.database = deps.database ?? openSqlite(deps.file);
     this.store = new BookStore(this.database);
-    this.place = parts.place;
+    this.place = deps.place;
   }
 
   /** Opens books in a database, or in a new SQLite file where none is given. */
@@ -119,23 +119,23 @@ export class BooksStage {
     return this.#file;
   }
 
-  async tell(...reported: Reported[]): Promise<void> {
-    await this.#tell([], reported);
+  async ingest(...reported: Reported[]): Promise<void> {
+    await this.#ingest([], reported);
   }
 
   /** Ingests events that a receiver must get. */
-  async tellTo(receiver: string, ...reported: Reported[]): Promise<void> {
-    await this.#tell([receiver], reported);
+  async ingestFor(receiver: string, ...reported: Reported[]): Promise<void> {
+    await this.#ingest([receiver], reported);
   }
 
-  async #tell(receivers: readonly string[], reported: readonly Reported[]): Promise<void> {
+  async #ingest(receivers: readonly string[], reported: readonly Reported[]): Promise<void> {
     await this.store.move({ from: this.place, to: this.place }, async (writer) => {
       const seen = reported.map((one) => {
         const event = reportedEvent(one);
         const observation = observationOf(renderEvent(event, [], new Map()), event);
         return { observation, entry: '1-0', receivers };
       });
-      await takeIn(writer, { place: this.place, directory: COMMON }, seen);
+      await ingest(writer, { place: this.place, directory: COMMON }, seen);
     });
   }
 
@@ -151,9 +151,9 @@ export class BooksStage {
   }
 
   /** Removes all that ended before a time, in ms after the first day began. */
-  async forget(beforeMs: number): Promise<void> {
-    const parts = { nowMs: FIRST_MS + beforeMs, retentionMs: 0, count: 1_000 };
-    await this.store.move({ from: this.place, to: this.place }, (writer) => writer.prune(parts));
+  async expire(beforeMs: number): Promise<void> {
+    const deps = { nowMs: FIRST_MS + beforeMs, retentionMs: 0, count: 1_000 };
+    await this.store.move({ from: this.place, to: this.place }, (writer) => writer.prune(deps));
   }
 
   /** The report of a day, counted from the first. */

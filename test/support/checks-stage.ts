@@ -19,7 +19,7 @@ import { eventOf } from '../../src/store/log-entry.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
-import { commitParts } from './commit-parts.ts';
+import { commitDeps } from './commit-parts.ts';
 import { testPrefix } from './daemon.ts';
 import { firstEpoch } from './epoch.ts';
 import { eventually } from './eventually.ts';
@@ -130,7 +130,7 @@ export class ChecksStage {
   script: Script = () => [found('own'), found('other')];
   /** Makes the chain reader of each process, in place of the script. */
   newReader: (() => ChainReader) | null = null;
-  readonly asked: string[] = [];
+  readonly requests: string[] = [];
   readonly #open: Verifier[] = [];
 
   constructor(redis: RedisClient) {
@@ -143,11 +143,11 @@ export class ChecksStage {
   }
 
   /** The parts of a process on a connection of its own, or on that of the stage. */
-  parts(redis: RedisClient = this.redis): CheckContext {
+  deps(redis: RedisClient = this.redis): CheckContext {
     const subjects = new SubjectStore(redis, this.keys, {
       epoch: firstEpoch(redis, this.keys),
     });
-    const { learning, signals } = commitParts(redis, this.keys, {
+    const { learning, signals } = commitDeps(redis, this.keys, {
       subjects,
       plan: new PlanStore(redis, this.keys),
     });
@@ -157,7 +157,7 @@ export class ChecksStage {
       finalHead: async () => null,
       close: async () => undefined,
       read: async (txHash, { signal } = {}) => {
-        this.asked.push(txHash);
+        this.requests.push(txHash);
         return this.script(txHash, signal);
       },
     };
@@ -195,13 +195,13 @@ export class ChecksStage {
   }
 
   start(redis: RedisClient = this.redis): Verifier {
-    const parts = this.parts(redis);
-    const checks = new Checks(parts);
-    const feed = this.feed(redis, { onFed: () => checks.wake(), signals: parts.signals });
+    const deps = this.deps(redis);
+    const checks = new Checks(deps);
+    const feed = this.feed(redis, { onFed: () => checks.wake(), signals: deps.signals });
     feed.start();
     checks.start();
     const close = async (): Promise<void> => void (await Promise.all([feed.close(), checks.close()]));
-    const verifier = { feed, checks, signals: parts.signals, close };
+    const verifier = { feed, checks, signals: deps.signals, close };
     this.#open.push(verifier);
     return verifier;
   }
@@ -212,20 +212,20 @@ export class ChecksStage {
   }
 
   /** Ingests a record of a transfer, as a requested poll does. */
-  async tell(hash: string, status: string, record: JsonObject): Promise<SubjectId> {
+  async report(hash: string, status: string, record: JsonObject): Promise<SubjectId> {
     const subject = intentId(hash);
     const { redis, keys, subjects } = this;
     const asOf = (await redis.get(keys.commit)) ?? '0';
-    const [known] = await subjects.look([subject]);
+    const [known] = await subjects.readShown([subject]);
     if (known === undefined) throw new Error('nothing was found');
     const nowMs = await redisTimeMs(redis);
     const updatedAt = Math.floor(nowMs / 1_000);
     const raw = { id: subject, type: 'intent', status, updatedAt, ...record };
-    const parts = commitParts(redis, keys, { subjects, plan: new PlanStore(redis, keys) });
-    const claim = { root: `s|${subject}`, atMs: 1, historyBefore: null, served: false };
-    await redis.hset(keys.wanted, claim.root, '1');
+    const deps = commitDeps(redis, keys, { subjects, plan: new PlanStore(redis, keys) });
+    const claim = { key: `s|${subject}`, atMs: 1, historyBefore: null, served: false };
+    await redis.hset(keys.wanted, claim.key, '1');
     const claims = known.claims.length === 0 ? [claim] : [];
-    await commitRecord(parts, { subject, status, updatedAt, names: [], raw, unreadable: [] }, known, {
+    await commitRecord(deps, { subject, status, updatedAt, names: [], raw, unreadable: [] }, known, {
       asOf,
       nowMs,
       price: 1,

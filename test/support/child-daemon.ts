@@ -56,8 +56,10 @@ export class ChildDaemon {
       (lines) => ended !== null || lines.slice(from).some((line) => line.msg === 'daemon.started'),
     );
     if (ended !== null) {
-      const said = this.lines.slice(from).map((line) => JSON.stringify(line));
-      throw new Error(`the daemon ended with ${ended} before it had started:\n${said.slice(-20).join('\n')}`);
+      const lines = this.lines.slice(from).map((line) => JSON.stringify(line));
+      throw new Error(
+        `the daemon ended with ${ended} before it had started:\n${lines.slice(-20).join('\n')}`,
+      );
     }
     await rm(folder, { recursive: true, maxRetries: 5 });
   }

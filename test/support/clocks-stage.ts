@@ -86,10 +86,10 @@ export class ClocksStage {
   }
 
   /** Resolves when each of some transfers, or a page, was requested `times` times from now on. */
-  async asked(isMeant: (query: Record<string, string>) => boolean, times = 1): Promise<void> {
-    const from = this.upstream.asked.length;
+  async awaitRequests(isMeant: (query: Record<string, string>) => boolean, times = 1): Promise<void> {
+    const from = this.upstream.requests.length;
     await eventually('the meant subjects are polled', () => {
-      const since = this.upstream.asked.slice(from);
+      const since = this.upstream.requests.slice(from);
       return since.filter(({ query }) => isMeant(query)).length >= times;
     });
   }

@@ -17,7 +17,7 @@ export function learningOf(redis: RedisClient, keys: Keys): Learning {
 }
 
 /** Dependencies of a commit of records, at the defaults, on the stores of a test. */
-export function commitParts(
+export function commitDeps(
   redis: RedisClient,
   keys: Keys,
   stores: Pick<CommitContext['stores'], 'subjects' | 'plan'>,

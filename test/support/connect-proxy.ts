@@ -9,7 +9,7 @@ export class ConnectProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   /** The requested targets, with the login of each request. */
-  readonly asked: { target: string; login: string | null }[] = [];
+  readonly requests: { target: string; login: string | null }[] = [];
   answer: (request: IncomingMessage) => ProxyAnswer;
 
   constructor(answer: (request: IncomingMessage) => ProxyAnswer = () => 'open') {
@@ -18,10 +18,10 @@ export class ConnectProxy {
     this.#server.on('connect', (request, socket, head) => {
       this.#serve(request, { socket: socket as Socket, head });
     });
-    this.#server.on('connection', (socket) => this.#keep(socket));
+    this.#server.on('connection', (socket) => this.#track(socket));
   }
 
-  #keep(socket: Socket): void {
+  #track(socket: Socket): void {
     this.#sockets.add(socket.on('error', () => undefined));
     socket.once('close', () => this.#sockets.delete(socket));
   }
@@ -29,7 +29,7 @@ export class ConnectProxy {
   #serve(request: IncomingMessage, { socket, head }: { socket: Socket; head: Buffer }): void {
     const target = request.url ?? '';
     const login = request.headers['proxy-authorization'] ?? null;
-    this.asked.push({ target, login });
+    this.requests.push({ target, login });
     const answer = this.answer(request);
     if (answer === 'nothing') return;
     if (answer !== 'open') {
@@ -41,7 +41,7 @@ export class ConnectProxy {
       there.write(head);
       socket.pipe(there).pipe(socket);
     });
-    this.#keep(there);
+    this.#track(there);
     there.once('error', () => socket.destroy());
   }
 

@@ -97,7 +97,7 @@ export function hourOfEvents(
     subject: `intent:${hashOf(1_000 + (index % transfers))}`,
     sequence: Math.floor(index / transfers) + 1,
     atMs: fromMs + Math.floor((index * HOUR_MS) / count),
-    root: ROOT,
+    key: ROOT,
   }));
 }
 
@@ -120,7 +120,7 @@ export function happening({ redis, keys }: Pick<DeliveryStage, 'redis' | 'keys'>
     const made = Array.from({ length: more }, (_, index): MadeEvent => {
       const number = count + index;
       const subject = `intent:${hashOf(1_000 + (number % transfers))}`;
-      return { subject, sequence: Math.floor(number / transfers) + 1, atMs: fromMs, root: ROOT };
+      return { subject, sequence: Math.floor(number / transfers) + 1, atMs: fromMs, key: ROOT };
     });
     count += more;
     await appendEvents(redis, keys, made);

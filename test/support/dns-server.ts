@@ -11,7 +11,7 @@ export type DnsAnswer = readonly string[] | 'no such name' | 'server failure' | 
 /** A real name server over UDP on loopback that answers as the test decides, and records the questions. */
 export class DnsServer {
   readonly #socket: Socket = createSocket('udp4');
-  readonly asked: DnsQuestion[] = [];
+  readonly requests: DnsQuestion[] = [];
   /** The time for which an answer may be reused; with 0, each connection resolves again. */
   ttlSeconds = 60;
   answer: (question: DnsQuestion) => DnsAnswer;
@@ -44,7 +44,7 @@ export class DnsServer {
   #reply(query: Buffer): Buffer | null {
     const { name, end } = readName(query);
     const type = TYPES[query.readUInt16BE(end)];
-    const answer = type === undefined ? [] : this.#ask({ name, type });
+    const answer = type === undefined ? [] : this.#answer({ name, type });
     if (answer === 'nothing') return null;
     const records =
       typeof answer === 'string' ? [] : answer.map((address) => record(address, this.ttlSeconds));
@@ -57,8 +57,8 @@ export class DnsServer {
     return Buffer.concat([header, query.subarray(12, end + 4), ...records]);
   }
 
-  #ask(question: DnsQuestion): DnsAnswer {
-    this.asked.push(question);
+  #answer(question: DnsQuestion): DnsAnswer {
+    this.requests.push(question);
     return this.answer(question);
   }
 }

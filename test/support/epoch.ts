@@ -12,7 +12,7 @@ export function firstEpoch(redis: RedisClient, keys: Keys): Epoch {
     keys,
     file: new SeenFile(join(tmpdir(), 'intentwatch-no-such-folder'), 'none'),
     onRestored: () => undefined,
-    onLooked: () => undefined,
+    onChecked: () => undefined,
     onFile: () => undefined,
   });
 }

@@ -116,12 +116,12 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
   signals.on('record.decided', ({ outcome }) => {
     if (outcome === 'superseded') superseded += 1;
   });
-  const asked = new Set<unknown>();
+  const requests = new Set<unknown>();
   await eventually('every wallet was read', () => {
     for (const { query } of sandbox.answers()) {
-      asked.add(z.object({ wallet: z.string().optional() }).parse(query).wallet?.toLowerCase());
+      requests.add(z.object({ wallet: z.string().optional() }).parse(query).wallet?.toLowerCase());
     }
-    return subjects.wallets.every((wallet) => asked.has(wallet.toLowerCase()));
+    return subjects.wallets.every((wallet) => requests.has(wallet.toLowerCase()));
   });
   const watchedSince = Math.ceil(Date.now() / 1_000);
   const skewSeconds = Math.max(0, ...run.spells.map(({ fault }) => -Number(fault.skewSeconds ?? 0)));
@@ -136,7 +136,7 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
   });
 
   const isWatched = watchedByAll(subjects);
-  const taken = (): Account =>
+  const accountNow = (): Account =>
     account({
       transitions: sandbox.transitions(),
       showings: sandbox.showings(),
@@ -152,7 +152,7 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
   await disturb(sandbox, {
     ...run,
     on: [...early, ...begun],
-    isShown: () => shows({ account: taken(), received: hook.events }),
+    isShown: () => shows({ account: accountNow(), received: hook.events }),
   });
   sandbox.setPace(0);
   await eventually('all transfers have ended', () => sandbox.pace().livingTransfers === 0, SETTLED_WITHIN_MS);
@@ -164,12 +164,12 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
         .filter(({ subject }) => isWatched(subject))
         .map(({ subject, to }) => [subject, to]),
     );
-  let last = taken();
+  let last = accountNow();
   await eventually(
     'everything is known',
     async () => {
       await delay(500);
-      last = taken();
+      last = accountNow();
       const seen = observationsOf(sandbox.showings(drainedMs + 1));
       if (last.problems.length > 0 || last.unsettled.length > 0) return false;
       // A fault can make details appear older than the stored ones; they are stored once polls have confirmed them.
@@ -187,7 +187,7 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
   // A poll that was under way may have brought another event.
   await hook.until((events) => events.length >= committed.size);
   return {
-    account: taken(),
+    account: accountNow(),
     received: hook.events,
     ends: ends(),
     // A past transfer that a fault has changed is polled again after a share of its age.
@@ -262,14 +262,14 @@ async function compareRecords(
   }
   return Promise.all(
     [...latest].map(async ([subject, { record }]) => {
-      const { updatedAt: _told, ...reported } = record;
-      const { updatedAt: _true, ...truth } = await ask(sandbox, subject);
+      const { updatedAt: _updatedAt, ...reported } = record;
+      const { updatedAt: _true, ...truth } = await request(sandbox, subject);
       return { subject, reported, true: truth };
     }),
   );
 }
 
-async function ask(sandbox: Sandbox, subject: string): Promise<JsonObject> {
+async function request(sandbox: Sandbox, subject: string): Promise<JsonObject> {
   const get = async (path: string): Promise<unknown> =>
     (await fetch(`${sandbox.url}${path}`, { headers: { 'x-api-key': sandbox.apiKey } })).json();
   const [kind, ...rest] = subject.split(':');

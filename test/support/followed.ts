@@ -21,7 +21,7 @@ export class Followed {
   }
 
   /** Applies an exact poll, or a page, some seconds after the last answer. */
-  look(answer: Answer, { afterSeconds = 1, exact = true, history = false } = {}): Decision {
+  poll(answer: Answer, { afterSeconds = 1, exact = true, history = false } = {}): Decision {
     this.nowMs += afterSeconds * 1_000;
     const { nowMs, subject, snapshot } = this;
     const context = { nowMs, exact, history, confirmAfterMs: 600_000 };
@@ -36,8 +36,8 @@ export class Followed {
     if (decision.accepted === null)
       this.snapshot = snapshot === null ? null : { ...snapshot, unconfirmed: null };
     else {
-      const draft = nextSnapshot(snapshot, decision.accepted, { subject, nowMs, event });
-      this.snapshot = { ...draft, commit: 1, reported: event || snapshot?.reported === true };
+      const next = nextSnapshot(snapshot, decision.accepted, { subject, nowMs, event });
+      this.snapshot = { ...next, commit: 1, reported: event || snapshot?.reported === true };
     }
     return decision;
   }

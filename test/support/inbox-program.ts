@@ -14,7 +14,7 @@ pool.on('error', () => undefined);
 const postgres = createPostgresInbox({ pool });
 const wait = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, MOMENT_MS));
 
-function say(what: string, id: string): void {
+function emit(what: string, id: string): void {
   process.stdout.write(`${what} ${id}\n`);
 }
 
@@ -24,7 +24,7 @@ const inbox: typeof postgres = {
     const isNew = await (process.env.WITHOUT_INBOX === '1'
       ? withoutInbox(handle)
       : postgres.run(event, handle));
-    say(isNew ? 'new' : 'again', event.id);
+    emit(isNew ? 'new' : 'again', event.id);
     await wait();
     return isNew;
   },
@@ -47,10 +47,10 @@ const consumer = createConsumer({ secrets: process.env.WEBHOOK_SECRET ?? '', inb
       event.id,
       event.data.subject.id,
     ]);
-    say('begun', event.id);
+    emit('begun', event.id);
     await wait();
   },
 );
 
 const server = createServer(nodeHandler(consumer));
-server.listen(Number(process.env.PORT), '127.0.0.1', () => say('listening', String(process.env.PORT)));
+server.listen(Number(process.env.PORT), '127.0.0.1', () => emit('listening', String(process.env.PORT)));

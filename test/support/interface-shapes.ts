@@ -235,9 +235,9 @@ export function wordFor(endpoint: ShapeOf, raw: Raw): string {
     if (status !== 404 || found.data.code !== 'not-found') expectCode(status, found.data.code);
     return `${status} ${found.data.code}`;
   }
-  const { code, status: said, type } = problem.parse(body);
+  const { code, status: reported, type } = problem.parse(body);
   expectType(contentType, code === 'invalid-api-key' ? 'application/json' : 'application/problem+json');
-  if (said !== status) throw new Error(`status ${said} with ${status}`);
+  if (reported !== status) throw new Error(`status ${reported} with ${status}`);
   if (!type.endsWith(`/v1/errors/${code}`)) throw new Error(`type ${type} with code ${code}`);
   expectCode(status, code);
   if (isVault && !CODES_BEFORE_VAULTS.includes(code))

@@ -25,20 +25,20 @@ export async function rpcServer(answer: (request: RpcRequest) => RpcAnswer): Pro
     const { id, method, params } = REQUEST.parse(JSON.parse(await text(request)));
     const came = { method, params, headers: request.headers, path: request.url ?? '' };
     seen.push(came);
-    const said = answer(came);
-    if (said === 'nothing') return;
-    if (said === 'cut') {
+    const reply = answer(came);
+    if (reply === 'nothing') return;
+    if (reply === 'cut') {
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' });
       response.write('{"jsonrpc":"2.0"', () => response.destroy());
       return;
     }
-    if ('status' in said) {
-      response.writeHead(said.status, { 'content-type': 'text/plain', ...said.headers });
-      response.end(said.body);
+    if ('status' in reply) {
+      response.writeHead(reply.status, { 'content-type': 'text/plain', ...reply.headers });
+      response.end(reply.body);
       return;
     }
     response.writeHead(200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify({ jsonrpc: '2.0', id, ...said }));
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, ...reply }));
   });
   server.listen(0);
   await once(server, 'listening');

@@ -38,16 +38,16 @@ export async function killByTurns({
 }
 
 /** Waits for a growing number to reach a goal. Throws, with the number, when it has not grown for STILL_MS. */
-async function reaching(awaited: string, goal: number, ask: () => Promise<number>): Promise<void> {
-  for (let found = await ask(); found < goal; ) {
+async function reaching(awaited: string, goal: number, probe: () => Promise<number>): Promise<void> {
+  for (let found = await probe(); found < goal; ) {
     const before = found;
     const what = `${awaited}; it was at ${before}`;
-    found = await eventually(what, () => grown(before, ask), STILL_MS);
+    found = await eventually(what, () => grown(before, probe), STILL_MS);
   }
 }
 
-async function grown(before: number, ask: () => Promise<number>): Promise<number | false> {
-  const found = await ask();
+async function grown(before: number, probe: () => Promise<number>): Promise<number | false> {
+  const found = await probe();
   return found > before ? found : false;
 }
 

@@ -5,7 +5,7 @@ import type { Keys } from '../../src/store/keys.ts';
 import type { LogEntry } from '../../src/store/log-entry.ts';
 
 /** An event of an invented transfer, as the commit script stores one. */
-export type MadeEvent = { subject: string; sequence: number; type?: string; atMs: number; root: string };
+export type MadeEvent = { subject: string; sequence: number; type?: string; atMs: number; key: string };
 
 /** The id of an invented event. */
 export function madeEventId({ subject, sequence }: Pick<MadeEvent, 'subject' | 'sequence'>): string {
@@ -18,7 +18,7 @@ export async function appendEvents(
   keys: Keys,
   events: readonly MadeEvent[],
 ): Promise<string[]> {
-  const added = events.map(({ subject, sequence, type = 'intent.filled', atMs, root }) => {
+  const added = events.map(({ subject, sequence, type = 'intent.filled', atMs, key }) => {
     const event: Event = {
       id: madeEventId({ subject, sequence }),
       type,
@@ -35,7 +35,7 @@ export async function appendEvents(
         detectionDelaySeconds: 1,
       },
     };
-    const fields = { kind: 'event', subject, event: JSON.stringify(event), roots: JSON.stringify([root]) };
+    const fields = { kind: 'event', subject, event: JSON.stringify(event), roots: JSON.stringify([key]) };
     return redis.xadd(keys.events, `${atMs}-*`, ...Object.entries(fields).flat());
   });
   return (await Promise.all(added)).map((entry) => entry ?? '');
@@ -44,13 +44,13 @@ export async function appendEvents(
 /** Appends the release of an event that has expired from the log meanwhile. */
 export async function appendLost(
   { redis, keys }: { redis: RedisClient; keys: Keys },
-  { id, root, at = '*' }: { id: string; root: string; at?: string },
+  { id, key, at = '*' }: { id: string; key: string; at?: string },
 ): Promise<string> {
   const fields = {
     kind: 'subscribers',
     event: id,
     entry: '1-0',
-    roots: JSON.stringify([root]),
+    roots: JSON.stringify([key]),
     suspended: '1',
   };
   return (await redis.xadd(keys.events, at, ...Object.entries(fields).flat())) ?? '';

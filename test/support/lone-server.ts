@@ -17,7 +17,7 @@ export function loneServer(adminToken: string): Server {
       tokens: { read: null, consume: null, admin: [token] },
       linkToken: token,
       findEvent: async () => null,
-      parts: () => null,
+      deps: () => null,
     },
   });
 }

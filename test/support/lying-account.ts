@@ -165,15 +165,15 @@ export function accountLies(
     const found = reported.get(key) ?? [];
     reported.delete(key);
     const [first] = found;
-    const says = first === undefined ? 'open' : reportedOf(first);
+    const outcome = first === undefined ? 'open' : reportedOf(first);
     if (found.length > 1) problems.push(`${key} was reported ${found.length} times`);
-    if (says !== expected) {
+    if (outcome !== expected) {
       const on = `${kindOf(one)} on ${one.stated.chainId}`;
-      problems.push(`${key} (${on}): reported ${says}, expected ${expected}`);
+      problems.push(`${key} (${on}): reported ${outcome}, expected ${expected}`);
     }
     const proof = first?.data.proof;
     if (proof === undefined) continue;
-    problems.push(...proofFaults(one.stated, { proof, says, places }).map((fault) => `${key}: ${fault}`));
+    problems.push(...proofFaults(one.stated, { proof, outcome, places }).map((fault) => `${key}: ${fault}`));
   }
   for (const key of reported.keys()) problems.push(`${key} was reported, and never stated`);
   return { problems: [...problems, ...usedTwice(events)], counts };
@@ -186,23 +186,23 @@ export const placeKey = ({ chainId, txHash }: { chainId: number; txHash: string 
 /** The faults of a reported proof, with any outcome. */
 function proofFaults(
   stated: StatedPayment,
-  { proof, says, places }: { proof: Proof; says: Expected | null; places: Reported['places'] },
+  { proof, outcome, places }: { proof: Proof; outcome: Expected | null; places: Reported['places'] },
 ): string[] {
   const { chainId, amount, recipient, payment } = stated;
   const faults: string[] = [];
   const isAlone = ONE_HOST.has(chainId);
   if ((proof.singleSource === true) !== isAlone) faults.push(`singleSource is ${proof.singleSource}`);
   if (!isAlone && ENDPOINTS.some((name) => !proof.endpoints.includes(name))) {
-    faults.push(`${says} by ${proof.endpoints.join(' and ')} alone`);
+    faults.push(`${outcome} by ${proof.endpoints.join(' and ')} alone`);
   }
   const place = places.get(placeKey(stated));
   if (proof.block !== undefined && proof.block.hash !== place?.hash) {
     faults.push(
-      `${says} in block ${proof.block.number} ${proof.block.hash}, it is in ${place?.number} ${place?.hash}`,
+      `${outcome} in block ${proof.block.number} ${proof.block.hash}, it is in ${place?.number} ${place?.hash}`,
     );
   }
   const move = proof.moved?.[0];
-  if (says !== 'verified') return faults;
+  if (outcome !== 'verified') return faults;
   if (proof.block === undefined || move === undefined) return [...faults, 'verified by nothing'];
   if (payment !== 'refund' && BigInt(move.amount) < BigInt(amount)) {
     faults.push(`proved by ${move.amount}, stated ${amount}`);

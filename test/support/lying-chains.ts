@@ -17,7 +17,7 @@ type Request = { method: string; params: unknown[] };
 
 const ANSWERS = z.array(z.looseObject({ result: z.json() }));
 
-async function askAll(
+async function requestAll(
   sandbox: Sandbox,
   { chainId, endpoint }: { chainId: number; endpoint: string },
   requests: readonly Request[],
@@ -54,7 +54,7 @@ export async function contradictedOf(
   for (const [chainId, own] of byChain(payments)) {
     const requests = own.map(transactionRequest);
     const reported = await Promise.all(
-      ENDPOINTS.map((endpoint) => askAll(sandbox, { chainId, endpoint }, requests)),
+      ENDPOINTS.map((endpoint) => requestAll(sandbox, { chainId, endpoint }, requests)),
     );
     for (const [index, one] of own.entries()) {
       const texts = reported.map((answers) => ofToken(answers[index], one.token));
@@ -79,12 +79,12 @@ export async function placesOf(
   const places = new Map<string, Place>();
   for (const [chainId, own] of byChain(payments)) {
     const at = { chainId, endpoint: TRUTHFUL };
-    const reported = await askAll(sandbox, at, own.map(transactionRequest));
+    const reported = await requestAll(sandbox, at, own.map(transactionRequest));
     const known = own.flatMap((one, index) => {
       const read = STANDING.safeParse(reported[index]);
       return read.success ? [{ key: placeKey(one), ...read.data }] : [];
     });
-    const blocks = await askAll(
+    const blocks = await requestAll(
       sandbox,
       at,
       known.map(({ number }) =>

@@ -114,7 +114,7 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
     if (share >= (BACK_AT[kills - 1] ?? 2)) await isBack;
     if (share >= (REORGANISED_AT[reorganisations] ?? 2)) {
       reorganisations += 1;
-      reorganised += await reorganiseAll(sandbox, heardOf(paymentsOf(sandbox, seed), hook.events));
+      reorganised += await reorganiseAll(sandbox, notifiedOf(paymentsOf(sandbox, seed), hook.events));
     }
     if (share < (KILLED_AT[kills] ?? 2)) return;
     kills += 1;
@@ -337,7 +337,7 @@ function untold(stated: readonly StatedPayment[], events: readonly RenderedEvent
   return stated.map(({ intentHash }) => `intent:${intentHash}`).filter((id) => !ended.has(id));
 }
 
-function heardOf(stated: readonly StatedPayment[], events: readonly RenderedEvent[]): StatedPayment[] {
+function notifiedOf(stated: readonly StatedPayment[], events: readonly RenderedEvent[]): StatedPayment[] {
   const ended = endedBy(events);
   return stated.filter(({ intentHash }) => ended.has(`intent:${intentHash}`));
 }

@@ -35,7 +35,7 @@ export async function happenLater(
     subject: `intent:${hashOf(5_000 + step)}`,
     sequence: 1,
     atMs: atMs + step * 1_000,
-    root: ROOT,
+    key: ROOT,
   }));
   await appendEvents(redis, keys, more);
   return more;

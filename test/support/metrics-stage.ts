@@ -29,7 +29,7 @@ type Wanted = Partial<Omit<MetricsOptions, 'sources' | 'standing'>> & {
 /** The metrics of a process that is ready, with one receiver. */
 export function metricsOf({
   sources = {},
-  standing = {},
+  standing: health = {},
   directory = COMMON,
   ...wanted
 }: Wanted = {}): Metrics {
@@ -42,6 +42,6 @@ export function metricsOf({
     nodeVersion: 'v26.0.0',
     ...wanted,
     sources: { ...NOTHING, ...sources },
-    standing: { ...STANDING, ...standing },
+    standing: { ...STANDING, ...health },
   });
 }

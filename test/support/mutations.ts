@@ -181,7 +181,7 @@ const IN_PAGES = [...Object.keys(OF_RECORDS), ...Object.keys(OF_ANSWERS)];
 export const MUTATIONS: readonly string[] = [...IN_PAGES, ...Object.keys(OF_LOOK_UPS)];
 
 /** Any mutation of a single poll. */
-export const ofLookUp: fc.Arbitrary<Mutation> = fc.record({ name: fc.constantFrom(...MUTATIONS), draw });
+export const ofLookup: fc.Arbitrary<Mutation> = fc.record({ name: fc.constantFrom(...MUTATIONS), draw });
 
 /** Any mutation of a page. */
 export const ofPage: fc.Arbitrary<Mutation> = fc.record({ name: fc.constantFrom(...IN_PAGES), draw });

@@ -12,8 +12,8 @@ import { Keys } from '../../src/store/keys.ts';
 import { type OpenSums, readOpenTransfers } from '../../src/store/open-transfers.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { parseMember } from '../../src/store/plan-members.ts';
-import { type Known, SubjectStore } from '../../src/store/subjects.ts';
-import { commitParts } from './commit-parts.ts';
+import { type SubjectEntry, SubjectStore } from '../../src/store/subjects.ts';
+import { commitDeps } from './commit-parts.ts';
 import { testPrefix } from './daemon.ts';
 import { firstEpoch } from './epoch.ts';
 import { eventually } from './eventually.ts';
@@ -45,7 +45,7 @@ export class OpenTransfersStage {
   readonly keys: Keys;
   readonly subjects: SubjectStore;
   readonly plan: PlanStore;
-  readonly parts: CommitContext;
+  readonly deps: CommitContext;
 
   readonly #redisUrl: string;
 
@@ -57,7 +57,7 @@ export class OpenTransfersStage {
       epoch: firstEpoch(this.redis, this.keys),
     });
     this.plan = new PlanStore(this.redis, this.keys);
-    this.parts = commitParts(this.redis, this.keys, { subjects: this.subjects, plan: this.plan });
+    this.deps = commitDeps(this.redis, this.keys, { subjects: this.subjects, plan: this.plan });
   }
 
   close(): void {
@@ -82,8 +82,8 @@ export class OpenTransfersStage {
     });
   }
 
-  async known(subject: SubjectId): Promise<Known> {
-    const [known] = await this.subjects.look([subject]);
+  async known(subject: SubjectId): Promise<SubjectEntry> {
+    const [known] = await this.subjects.readShown([subject]);
     if (known === undefined) throw new Error('nothing was found');
     return known;
   }
@@ -91,15 +91,15 @@ export class OpenTransfersStage {
   /** Ingests an answer as a page of a wallet would show it, which tracks the transfer; `nowMs` is when it comes. */
   async take(raw: UpstreamRecord, { nowMs = T0_MS, wallet = 's' } = {}): Promise<void> {
     const asOf = (await this.redis.get(this.keys.commit)) ?? '0';
-    const claim = { root: `${wallet}|wallet:0x01`, atMs: 1, historyBefore: null, served: false };
-    await this.redis.hset(this.keys.wanted, claim.root, '1');
+    const claim = { key: `${wallet}|wallet:0x01`, atMs: 1, historyBefore: null, served: false };
+    await this.redis.hset(this.keys.wanted, claim.key, '1');
     const observation = { asOf, nowMs, price: 1, exact: false, claims: [claim] };
     const known = await this.known(raw.subject);
-    expect((await commitRecord(this.parts, raw, known, observation)).outcome).not.toBe('superseded');
+    expect((await commitRecord(this.deps, raw, known, observation)).outcome).not.toBe('superseded');
   }
 
   /** Emits a transfer as overdue; nothing where it is not known. */
-  async tellOverdue(subject: SubjectId, nowMs: number): Promise<void> {
+  async reportOverdue(subject: SubjectId, nowMs: number): Promise<void> {
     const { snapshot, claims } = await this.known(subject);
     if (snapshot === null) return;
     const { status } = snapshot;
@@ -113,7 +113,7 @@ export class OpenTransfersStage {
     };
     const flagged = { flag: 'overdue:60000', overdueAfter: 60_000, warnBeforeMs: null, untilMs: null };
     const due = [{ atMs: nowMs, event: { ...flagged, transition, raw: {} }, roots: null }];
-    await commitDue(this.parts, { subject, snapshot, claims, promised: null }, { due, nowMs });
+    await commitDue(this.deps, { subject, snapshot, claims, promised: null }, { due, nowMs });
   }
 
   /** Ends the tracking of a transfer; nothing where it is not tracked. */

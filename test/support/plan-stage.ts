@@ -137,9 +137,9 @@ export class PlanStage {
   async answer(
     member: string,
     kind: AnswerKind,
-    said: { agoMs?: number; retryAfterMs?: number | null } = {},
+    failure: { agoMs?: number; retryAfterMs?: number | null } = {},
   ): ReturnType<HealthStore['note']> {
-    const { agoMs = 0, retryAfterMs = null } = said;
+    const { agoMs = 0, retryAfterMs = null } = failure;
     const sentAtMs = this.nowMs - agoMs;
     return this.health.note('status', {
       kind,
@@ -152,12 +152,12 @@ export class PlanStage {
   }
 
   /**
-   * Lets some seconds pass and claims all allowed polls; `look` decides the end of each (null: a success with a rest of a
+   * Lets some seconds pass and claims all allowed polls; `pollOnce` decides the end of each (null: a success with a rest of a
    * second). Processes renew nothing: no poll lasts. Returns the number of polls of each member.
    */
   async run(
     seconds: number,
-    look: (member: string, start: PollStart) => Promise<{ outcome: PollEnd; next: StageEnd }>,
+    pollOnce: (member: string, start: PollStart) => Promise<{ outcome: PollEnd; next: StageEnd }>,
     // A minute and more is watched in coarser steps: most of them claim nothing.
     stepMs = seconds < 60 ? 50 : 200,
   ): Promise<Map<string, number>> {
@@ -169,7 +169,7 @@ export class PlanStage {
         const start = await this.take(poll);
         if (start === null) continue;
         polled.set(poll.member, (polled.get(poll.member) ?? 0) + 1);
-        const { outcome, next } = await look(poll.member, start);
+        const { outcome, next } = await pollOnce(poll.member, start);
         await this.end(start, outcome, next);
       }
       this.nowMs += stepMs;

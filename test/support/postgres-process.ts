@@ -29,11 +29,11 @@ export class PostgresProcess {
   #exited: Promise<void> = Promise.resolve();
   readonly url: string;
 
-  private constructor(parts: { folder: string; port: number; settings: Record<string, string> }) {
-    this.#folder = parts.folder;
-    this.#port = parts.port;
-    this.#settings = parts.settings;
-    this.url = `postgres://postgres@127.0.0.1:${parts.port}/postgres`;
+  private constructor(options: { folder: string; port: number; settings: Record<string, string> }) {
+    this.#folder = options.folder;
+    this.#port = options.port;
+    this.#settings = options.settings;
+    this.url = `postgres://postgres@127.0.0.1:${options.port}/postgres`;
   }
 
   /** Makes and starts a cluster; resolves when it takes connections. It does not wait for the disk: the system outlives it. */
@@ -96,13 +96,13 @@ export class PostgresProcess {
     });
     this.#child = child;
     this.#exited = new Promise((resolve) => child.once('exit', () => resolve()));
-    let said = '';
+    let output = '';
     await new Promise<void>((resolve, reject) => {
       child.once('error', reject);
-      child.once('exit', (code) => reject(new Error(`postgres ended with ${code}: ${said}`)));
+      child.once('exit', (code) => reject(new Error(`postgres ended with ${code}: ${output}`)));
       child.stderr.on('data', (chunk: Buffer) => {
-        said = `${said}${chunk.toString()}`.slice(-4_000);
-        if (said.includes('ready to accept connections')) resolve();
+        output = `${output}${chunk.toString()}`.slice(-4_000);
+        if (output.includes('ready to accept connections')) resolve();
       });
     });
   }

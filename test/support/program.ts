@@ -86,12 +86,12 @@ export class Program {
     };
     this.#listeners.add(listener);
     void this.#ended.then(({ code, signal }) =>
-      reject(new Error(`ended with ${code ?? signal} before ${pattern}:\n${this.said()}`)),
+      reject(new Error(`ended with ${code ?? signal} before ${pattern}:\n${this.output()}`)),
     );
     return promise.finally(() => this.#listeners.delete(listener));
   }
 
-  said(): string {
+  output(): string {
     return [...this.stdout.slice(-20), ...this.stderr.slice(-20)].join('\n');
   }
 

@@ -15,7 +15,7 @@ export const TX = `0x${'7e'.repeat(32)}`;
 export const STATED_AT = 1_795_174_224;
 
 /** Alice was paid 1,000. */
-export function statement(parts: Partial<Statement> = {}): Statement {
+export function statement(fields: Partial<Statement> = {}): Statement {
   return {
     subject: intentId(INTENT),
     intentHash: INTENT,
@@ -26,21 +26,21 @@ export function statement(parts: Partial<Statement> = {}): Statement {
     amount: '1000',
     sent: null,
     recipients: [ALICE],
-    ...parts,
+    ...fields,
   };
 }
 
-export function move(parts: Partial<Move> = {}): Move {
-  return { token: TOKEN, from: SOLVER, to: ALICE, amount: '1000', index: 3, ...parts };
+export function move(fields: Partial<Move> = {}): Move {
+  return { token: TOKEN, from: SOLVER, to: ALICE, amount: '1000', index: 3, ...fields };
 }
 
-export function block(number: number, parts: { hash?: string; timestamp?: number } = {}) {
-  const hash = parts.hash ?? `0x${number.toString(16).padStart(64, '0')}`;
-  return { number: String(number), hash, timestamp: parts.timestamp ?? STATED_AT + number - 100 };
+export function block(number: number, fields: { hash?: string; timestamp?: number } = {}) {
+  const hash = fields.hash ?? `0x${number.toString(16).padStart(64, '0')}`;
+  return { number: String(number), hash, timestamp: fields.timestamp ?? STATED_AT + number - 100 };
 }
 
 /** The response of an endpoint that found it in block 100, with its final head at 110. */
-export function found(endpoint: string, parts: Partial<Found> = {}): TxState {
+export function found(endpoint: string, fields: Partial<Found> = {}): TxState {
   return {
     endpoint,
     host: endpoint,
@@ -51,7 +51,7 @@ export function found(endpoint: string, parts: Partial<Found> = {}): TxState {
     succeeded: true,
     moves: [move()],
     fulfilled: null,
-    ...parts,
+    ...fields,
   };
 }
 
@@ -66,7 +66,7 @@ export function failed(endpoint: string): TxState {
 }
 
 /** The rules a minute after the statement: the token is listed, and no log is claimed. */
-export function rules(parts: Partial<JudgeRules> = {}): JudgeRules {
+export function rules(fields: Partial<JudgeRules> = {}): JudgeRules {
   return {
     claimOn: () => null,
     funding: null,
@@ -75,12 +75,12 @@ export function rules(parts: Partial<JudgeRules> = {}): JudgeRules {
     isCheckable: () => true,
     statedAtMs: STATED_AT * 1_000,
     nowMs: (STATED_AT + 60) * 1_000,
-    ...parts,
+    ...fields,
   };
 }
 
 /** The claim of another transfer on all of a log whose recipient is known. */
-export function claim(parts: Partial<LogClaim> = {}): LogClaim {
+export function claim(fields: Partial<LogClaim> = {}): LogClaim {
   const subject = intentId(`0x${'22'.repeat(32)}`);
-  return { check: `${subject}|destination`, subject, amount: '1000', weight: 3, isOpen: false, ...parts };
+  return { check: `${subject}|destination`, subject, amount: '1000', weight: 3, isOpen: false, ...fields };
 }

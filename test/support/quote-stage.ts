@@ -113,7 +113,7 @@ export function quoteStage({ later, started }: ReturnType<typeof opening>) {
       chains: () => Scripted | Promise<Scripted> = () => chainsWith(QUOTE_SIGNER.address),
     ): Promise<ScriptedUpstream> =>
       started(
-        new ScriptedUpstream((asked) => (asked.path === '/v1/chains' ? chains() : answer(asked)), {
+        new ScriptedUpstream((request) => (request.path === '/v1/chains' ? chains() : answer(request)), {
           lists: true,
         }),
       ),

@@ -11,7 +11,7 @@ const webhook = new Webhook(process.env.RECEIVER_SECRET ?? '');
 const mode = process.env.RECEIVER_MODE ?? 'answer';
 const delayMs = Number(process.env.RECEIVER_DELAY_MS ?? 0);
 
-function say(line: object): void {
+function emit(line: object): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
@@ -34,13 +34,13 @@ const server = createServer(async (request, response) => {
   const body = Buffer.concat(chunks).toString('utf8');
   const id = String(request.headers['webhook-id']);
   const verified = verifies(body, request.headers);
-  say({ say: 'received', id, atMs: Date.now(), verified, event: JSON.parse(body) });
+  emit({ say: 'received', id, atMs: Date.now(), verified, event: JSON.parse(body) });
   if (mode === 'hang') return;
   if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
   const status = mode === 'fail' ? 500 : verified ? 204 : 401;
-  response.writeHead(status).end(() => say({ say: 'answered', id, atMs: Date.now() }));
+  response.writeHead(status).end(() => emit({ say: 'answered', id, atMs: Date.now() }));
 });
 
 server.listen(0, '127.0.0.1', () => {
-  say({ say: 'listening', url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks` });
+  emit({ say: 'listening', url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks` });
 });

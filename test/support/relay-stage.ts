@@ -41,7 +41,7 @@ export function relayStage(later: (close: () => Promise<unknown>) => void, url?:
     deliveries: stores.deliveries,
     log,
   });
-  const parts: RelayContext = { stores, directory: COMMON, sender, signals: new Signals(), log };
+  const deps: RelayContext = { stores, directory: COMMON, sender, signals: new Signals(), log };
   const failed: string[] = [];
   return {
     ...stage,
@@ -56,15 +56,15 @@ export function relayStage(later: (close: () => Promise<unknown>) => void, url?:
         .filter(({ name }) => names.includes(name))
         .map((receiver) => ({ receiver, open: 0 }));
       const lease = { token, isHeld: () => true, failed: (name: string) => void failed.push(name) };
-      return follow({ cursor, ahead: null, receivers }, lease, parts);
+      return follow({ cursor, ahead: null, receivers }, lease, deps);
     },
     cursors: async () => redis.hgetall(keys.cursors),
     outcome: async (receiver: string, id: string) => redis.hget(keys.delivery(receiver, id), 'outcome'),
     /** The events that are noted as lost by a receiver. */
     lostBy: async (receiver: string) => redis.lrange(keys.dropped(receiver), '0', '-1'),
     /** Makes a logged event wait for a subscription key. */
-    wait: async (made: MadeEvent, entry: string, root: string) => {
-      await redis.zadd(keys.withheld, '0', `${'1'.padStart(16, '0')} ${entry} ${madeEventId(made)} ${root}`);
+    wait: async (made: MadeEvent, entry: string, key: string) => {
+      await redis.zadd(keys.withheld, '0', `${'1'.padStart(16, '0')} ${entry} ${madeEventId(made)} ${key}`);
     },
     /** The events that wait, in their order. */
     waiting: async () => redis.zrange(keys.withheld, '0', '-1'),

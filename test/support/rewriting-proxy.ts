@@ -37,11 +37,11 @@ export class RewritingProxy {
       headers: passedOn(incoming.headers),
       body: Buffer.concat(chunks).toString(),
     };
-    const asked = this.rewriting.request?.(came) ?? came;
-    const answered = await request(this.#origin + asked.path, {
-      method: asked.method,
-      headers: asked.headers,
-      ...(asked.body === '' ? {} : { body: asked.body }),
+    const rewritten = this.rewriting.request?.(came) ?? came;
+    const answered = await request(this.#origin + rewritten.path, {
+      method: rewritten.method,
+      headers: rewritten.headers,
+      ...(rewritten.body === '' ? {} : { body: rewritten.body }),
     });
     const returning = {
       status: answered.statusCode,

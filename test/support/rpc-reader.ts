@@ -8,7 +8,7 @@ import { type RpcAnswer, type RpcRequest, type RpcServer, rpcServer } from './js
 export type RpcAnswers = Record<string, (request: RpcRequest) => RpcAnswer>;
 
 /** The unusual settings of the chain and its only endpoint. */
-export type ReaderParts = Partial<Omit<CheckedChain, 'endpoints'>> & { endpoint?: Partial<ChainEndpoint> };
+export type ReaderOptions = Partial<Omit<CheckedChain, 'endpoints'>> & { endpoint?: Partial<ChainEndpoint> };
 
 /** A reader of one node, over HTTP. `read` requests the transaction of the test. */
 export type RpcReader = {
@@ -23,7 +23,7 @@ export type RpcReader = {
 export async function rpcReader(
   answers: RpcAnswers,
   { path, txHash, token }: { path: string; txHash: string; token: string },
-  { endpoint = {}, ...chain }: ReaderParts = {},
+  { endpoint = {}, ...chain }: ReaderOptions = {},
 ): Promise<RpcReader> {
   const server = await rpcServer(
     (request) => answers[request.method]?.(request) ?? { error: { code: -32601, message: 'no such method' } },

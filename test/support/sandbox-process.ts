@@ -56,10 +56,10 @@ export class SandboxProcess {
   readonly url: string;
   readonly controlUrl: string;
 
-  private constructor(parts: { program: Program; url: string; controlUrl: string }) {
-    this.program = parts.program;
-    this.url = parts.url;
-    this.controlUrl = parts.controlUrl;
+  private constructor(deps: { program: Program; url: string; controlUrl: string }) {
+    this.program = deps.program;
+    this.url = deps.url;
+    this.controlUrl = deps.controlUrl;
   }
 
   /** Wraps a program that was started as `sandbox` with any free ports. */

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import type { JsonObject } from '../../src/domain/json.ts';
 
 /** A request to the scripted upstream: its path without query, and the query. */
-export type Asked = { path: string; query: Record<string, string> };
+export type ScriptedRequest = { path: string; query: Record<string, string> };
 
 /** An answer: records for the status endpoint, or a whole answer. */
 export type Scripted =
@@ -18,13 +18,13 @@ const LISTS: ReadonlySet<string> = new Set(['/v1/chains', '/v1/tokens']);
  * and the test is not notified of requests for them, unless it writes those too (`lists`).
  */
 export class ScriptedUpstream {
-  readonly asked: Asked[] = [];
+  readonly requests: ScriptedRequest[] = [];
   readonly #server: Server;
   readonly #lists: boolean;
-  readonly #waiting: { matches: (asked: Asked) => boolean; resolve: () => void }[] = [];
-  answer: (asked: Asked) => Scripted | Promise<Scripted>;
+  readonly #waiting: { matches: (request: ScriptedRequest) => boolean; resolve: () => void }[] = [];
+  answer: (request: ScriptedRequest) => Scripted | Promise<Scripted>;
 
-  constructor(answer: (asked: Asked) => Scripted | Promise<Scripted>, { lists = false } = {}) {
+  constructor(answer: (request: ScriptedRequest) => Scripted | Promise<Scripted>, { lists = false } = {}) {
     this.answer = answer;
     this.#lists = lists;
     this.#server = createServer((request, response) => {
@@ -33,14 +33,14 @@ export class ScriptedUpstream {
     });
   }
 
-  async #serve(asked: Asked, response: ServerResponse): Promise<void> {
-    if (LISTS.has(asked.path) && !this.#lists) {
+  async #serve(request: ScriptedRequest, response: ServerResponse): Promise<void> {
+    if (LISTS.has(request.path) && !this.#lists) {
       response.writeHead(200, { 'content-type': 'application/json' }).end('[]');
       return;
     }
-    this.asked.push(asked);
-    for (const waiting of this.#waiting.filter(({ matches }) => matches(asked))) waiting.resolve();
-    const scripted = await this.answer(asked);
+    this.requests.push(request);
+    for (const waiting of this.#waiting.filter(({ matches }) => matches(request))) waiting.resolve();
+    const scripted = await this.answer(request);
     if ('body' in scripted) {
       response.writeHead(scripted.status, { 'content-type': 'application/json', ...scripted.headers });
       response.end(scripted.body);
@@ -50,7 +50,7 @@ export class ScriptedUpstream {
     response.end(JSON.stringify({ results: scripted.records, nextCursor: scripted.nextCursor ?? null }));
   }
 
-  async asks(matches: (asked: Asked) => boolean): Promise<void> {
+  async awaitRequest(matches: (request: ScriptedRequest) => boolean): Promise<void> {
     await new Promise<void>((resolve) => this.#waiting.push({ matches, resolve }));
   }
 

@@ -81,7 +81,7 @@ export class ShippedDaemon {
     return url;
   }
 
-  get said(): readonly string[] {
+  get lines(): readonly string[] {
     return this.#program?.stdout ?? [];
   }
 

@@ -98,7 +98,7 @@ export async function suspensionStage({ later, started }: ReturnType<typeof open
 }
 
 /** Requests a route of the API. */
-export const ask = async (url: string): Promise<JsonObject> =>
+export const request = async (url: string): Promise<JsonObject> =>
   z.record(z.string(), z.json()).parse(await (await fetch(url)).json());
 
 export const shown = (hook: Hook, from = 0) =>

@@ -24,7 +24,7 @@ async function serve(): Promise<{ url: string; port: number; rssMiB: () => Promi
 /** A connection, until the test has ended, that sends some bytes; `isClosed` is true once the other side has closed it. */
 export function openTo(
   port: number,
-  ...said: (string | Buffer)[]
+  ...chunks: (string | Buffer)[]
 ): { socket: Socket; isClosed: () => boolean; answer: () => string } {
   const socket = connect(port, '127.0.0.1');
   let closed = false;
@@ -36,7 +36,7 @@ export function openTo(
   socket.on('close', () => {
     closed = true;
   });
-  for (const one of said) socket.write(one);
+  for (const one of chunks) socket.write(one);
   onTestFinished(() => void socket.destroy());
   return { socket, isClosed: () => closed, answer: () => answer };
 }

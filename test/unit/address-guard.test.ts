@@ -35,15 +35,15 @@ function addressesOf(found: string | LookupAddress[]): string {
 type Verdict = { verdict: 'refused' | 'connects' | 'no URL'; lookups: number; to: string };
 
 /** A name server that gives its answers in turn; the last one repeats. */
-function answering(answers: readonly (readonly string[])[]): { lookup: LookupFunction; asked: string[] } {
-  const asked: string[] = [];
+function answering(answers: readonly (readonly string[])[]): { lookup: LookupFunction; requests: string[] } {
+  const requests: string[] = [];
   const lookup: LookupFunction = (hostname, _options, callback) => {
-    const answer = answers[Math.min(asked.length, answers.length - 1)] ?? [];
-    asked.push(hostname);
+    const answer = answers[Math.min(requests.length, answers.length - 1)] ?? [];
+    requests.push(hostname);
     const found: LookupAddress[] = answer.map((address) => ({ address, family: isIP(address) }));
     process.nextTick(() => callback(null, found));
   };
-  return { lookup, asked };
+  return { lookup, requests };
 }
 
 /** The rules of a receiver of the config that allows some networks. */
@@ -53,12 +53,12 @@ function allowing(networks: readonly string[]): AddressRule[] {
 
 async function attempt(
   text: string,
-  { lookup, asked }: { lookup: LookupFunction; asked: string[] },
+  { lookup, requests }: { lookup: LookupFunction; requests: string[] },
   rules: readonly AddressRule[] = allowing([]),
 ): Promise<Verdict> {
   const url = httpUrl(text);
   if (url === null) return { verdict: 'no URL', lookups: 0, to: '' };
-  const before = asked.length;
+  const before = requests.length;
   const connect = guardedConnector({ timeout: 5_000, lookup, rules });
   // As undici calls its connector.
   const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1');
@@ -66,7 +66,7 @@ async function attempt(
   const error = await new Promise<Error | null>((resolve) =>
     connect(target, (...[failed]) => resolve(failed)),
   );
-  const lookups = asked.length - before;
+  const lookups = requests.length - before;
   if (error instanceof NetworkCut) return { verdict: 'connects', lookups, to: error.message };
   if (error !== null && 'code' in error && error.code === 'ADDRESS_REFUSED')
     return { verdict: 'refused', lookups, to: '' };
@@ -188,7 +188,7 @@ describe('a name that DNS answers with', () => {
   test('an error is reported as it is', async () => {
     const error = Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' });
     const lookup: LookupFunction = (_hostname, _options, callback) => callback(error, []);
-    await expect(attempt('https://hooks.example.com/', { lookup, asked: [] })).rejects.toBe(error);
+    await expect(attempt('https://hooks.example.com/', { lookup, requests: [] })).rejects.toBe(error);
   });
 });
 

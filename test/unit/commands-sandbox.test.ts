@@ -78,10 +78,10 @@ test.each(['port', 'quotesPort', 'controlPort'] as const)('a %s that is in use i
   const first = new Sandbox({ transfersPerSecond: 0 });
   await first.start();
   try {
-    const taken = Number(new URL(first.url).port);
-    const second = new Sandbox({ transfersPerSecond: 0, [option]: taken });
+    const port = Number(new URL(first.url).port);
+    const second = new Sandbox({ transfersPerSecond: 0, [option]: port });
     await expect(second.start()).rejects.toThrow(
-      `sandbox option ${option}: found ${taken}, which is in use on 127.0.0.1, expected a free port`,
+      `sandbox option ${option}: found ${port}, which is in use on 127.0.0.1, expected a free port`,
     );
   } finally {
     await first.close();

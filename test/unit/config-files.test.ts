@@ -61,7 +61,7 @@ test('a large config that is read again, in a thread, is the same, with its secr
   expect(receiver.secrets[1]).toBeInstanceOf(ExpiringSecret);
   await writeFile(file, `${padding}upstream: [`);
   await expect(source.load()).rejects.toThrow(ConfigError);
-  expect(source.look()).toBe('same');
+  expect(source.check()).toBe('same');
 });
 
 describe('a value from a file', () => {
@@ -81,8 +81,8 @@ describe('a value from a file', () => {
     ['is no text', { key: Uint8Array.of(0xff, 0xfe) }, 'which is no text in UTF-8'],
     ['is too large', { key: 'x'.repeat(65_537) }, 'which is larger than 65536 bytes'],
   ])('is refused with its place where the file %s', async (_, files, reason) => {
-    const said = refused(await load({ apiKey: '${file:secrets/key}' }, files));
-    expect(said).toBe(
+    const message = refused(await load({ apiKey: '${file:secrets/key}' }, files));
+    expect(message).toBe(
       `3:11 upstream.apiKey found \${file:secrets/key}, ${reason}, expected a file that holds the value`,
     );
   });
@@ -92,9 +92,9 @@ describe('a value from a file', () => {
   });
 
   test('is not shown where it is wrong', async () => {
-    const said = refused(await load({ secrets: '["${file:secrets/key}"]' }, { key: 'hidden-4711' }));
-    expect(said).toContain('found a value from ${file:secrets/key}, expected a signing secret');
-    expect(said).not.toContain('4711');
+    const message = refused(await load({ secrets: '["${file:secrets/key}"]' }, { key: 'hidden-4711' }));
+    expect(message).toContain('found a value from ${file:secrets/key}, expected a signing secret');
+    expect(message).not.toContain('4711');
   });
 });
 
@@ -142,9 +142,9 @@ describe('a signing secret with an end', () => {
       'each signing secret once',
     ],
   ])('is refused where %s', async (_, secrets, reason) => {
-    const said = refused(await load({ secrets }));
-    expect(said).toContain(reason);
-    expect(said).not.toContain('whsec_MfKQ');
-    expect(said).not.toContain('whsec_C2FV');
+    const message = refused(await load({ secrets }));
+    expect(message).toContain(reason);
+    expect(message).not.toContain('whsec_MfKQ');
+    expect(message).not.toContain('whsec_C2FV');
   });
 });

@@ -7,14 +7,19 @@ import type { JsonObject } from '../../src/domain/json.ts';
 
 const SUBJECT = 'intent:0x1';
 
-type Said = { status: string; updatedAt?: number | null; more?: JsonObject; page?: true };
-type Reported = Said & { from: string | null; regression?: true; changes?: string[]; sequence?: number };
+type ShownAnswer = { status: string; updatedAt?: number | null; more?: JsonObject; page?: true };
+type Reported = ShownAnswer & {
+  from: string | null;
+  regression?: true;
+  changes?: string[];
+  sequence?: number;
+};
 
-const recordOf = ({ status, more }: Said): JsonObject => ({ id: SUBJECT, status, ...more });
+const recordOf = ({ status, more }: ShownAnswer): JsonObject => ({ id: SUBJECT, status, ...more });
 
 /** Answers two seconds apart, or all at the same time. */
-function showings(said: readonly Said[], apartMs = 2_000): Showing[] {
-  return said.map((one, index) => {
+function showings(answers: readonly ShownAnswer[], apartMs = 2_000): Showing[] {
+  return answers.map((one, index) => {
     const at = 1_000_000 + index * apartMs;
     const { status, updatedAt = null, page } = one;
     const content = status === 'unknown' ? '' : contentOf(recordOf(one));
@@ -47,7 +52,7 @@ function events(reported: readonly Reported[]): RenderedEvent[] {
 }
 
 function sums(run: {
-  said: readonly Said[];
+  answers: readonly ShownAnswer[];
   reported: readonly Reported[];
   apartMs?: number;
   rules?: Parameters<typeof account>[0]['rules'];
@@ -55,7 +60,7 @@ function sums(run: {
 }): Account {
   return account({
     transitions: [],
-    showings: showings(run.said, run.apartMs),
+    showings: showings(run.answers, run.apartMs),
     events: events(run.reported),
     isWatched: () => true,
     ...(run.rules ? { rules: run.rules } : {}),
@@ -63,23 +68,23 @@ function sums(run: {
   });
 }
 
-const PENDING: Said = { status: 'pending', updatedAt: 10 };
-const FILLED: Said = { status: 'filled', updatedAt: 20 };
-const SETTLED: Said = { status: 'settled', updatedAt: 30 };
-const UNKNOWN: Said = { status: 'unknown' };
+const PENDING: ShownAnswer = { status: 'pending', updatedAt: 10 };
+const FILLED: ShownAnswer = { status: 'filled', updatedAt: 20 };
+const SETTLED: ShownAnswer = { status: 'settled', updatedAt: 30 };
+const UNKNOWN: ShownAnswer = { status: 'unknown' };
 const REPORTED_PENDING: Reported = { ...PENDING, from: null };
 const REPORTED_FILLED: Reported = { ...FILLED, from: 'pending' };
 const REPORTED_SETTLED: Reported = { ...SETTLED, from: 'filled' };
 
 describe('the account finds', () => {
-  const LIES: [name: string, said: Said[], reported: Reported[], problem: RegExp][] = [
-    ['a first sight that was not reported', [PENDING], [], /no event tells/],
-    ['a change that was not reported', [PENDING, FILLED], [REPORTED_PENDING], /filled@20.*no event tells/],
+  const LIES: [name: string, answers: ShownAnswer[], reported: Reported[], problem: RegExp][] = [
+    ['a first sight that was not reported', [PENDING], [], /no event reports/],
+    ['a change that was not reported', [PENDING, FILLED], [REPORTED_PENDING], /filled@20.*no event reports/],
     [
       'a change in the middle that was not reported',
       [PENDING, FILLED, SETTLED],
       [REPORTED_PENDING, { ...SETTLED, from: 'pending' }],
-      /filled@20.*no event tells/,
+      /filled@20.*no event reports/,
     ],
     [
       'a status that nobody showed',
@@ -91,7 +96,7 @@ describe('the account finds', () => {
       'a time that nobody showed',
       [PENDING],
       [{ ...REPORTED_PENDING, updatedAt: 11 }],
-      /pending@10.*no event tells/,
+      /pending@10.*no event reports/,
     ],
     [
       'a change reported twice',
@@ -109,7 +114,7 @@ describe('the account finds', () => {
       'a record that nobody showed',
       [PENDING],
       [{ ...REPORTED_PENDING, more: { txHash: '0x2' } }],
-      /no event tells/,
+      /no event reports/,
     ],
     [
       'a stale answer that was reported',
@@ -133,7 +138,7 @@ describe('the account finds', () => {
         { ...FILLED, from: null },
         { ...PENDING, updatedAt: 21, from: 'filled' },
       ],
-      /pending@21.*no event tells/,
+      /pending@21.*no event reports/,
     ],
     [
       'sequences with a gap',
@@ -143,18 +148,18 @@ describe('the account finds', () => {
     ],
     ['a subject that nobody showed', [], [REPORTED_PENDING], /which no answer showed/],
   ];
-  test.each(LIES)('%s', (_name, said, reported, problem) => {
-    expect(sums({ said, reported }).problems).toEqual([expect.stringMatching(problem)]);
+  test.each(LIES)('%s', (_name, answers, reported, problem) => {
+    expect(sums({ answers, reported }).problems).toEqual([expect.stringMatching(problem)]);
   });
 
   test('a stale answer that was reported as confirmed too early', () => {
-    const said = [FILLED, ...Array<Said>(4).fill(PENDING)];
+    const answers = [FILLED, ...Array<ShownAnswer>(4).fill(PENDING)];
     const reported: Reported[] = [
       { ...FILLED, from: null },
       { ...PENDING, from: 'filled', regression: true },
     ];
-    expect(sums({ said, reported, rules: { confirmAfterMs: 20_000 } }).problems).toHaveLength(1);
-    expect(sums({ said, reported, rules: { confirmAfterMs: 5_000 } })).toMatchObject({
+    expect(sums({ answers, reported, rules: { confirmAfterMs: 20_000 } }).problems).toHaveLength(1);
+    expect(sums({ answers, reported, rules: { confirmAfterMs: 5_000 } })).toMatchObject({
       problems: [],
       tolerated: { confirmed: 1 },
     });
@@ -162,8 +167,8 @@ describe('the account finds', () => {
 
   test('a change that was not reported, however many answers were lost before it', () => {
     const rules = { outages: [{ fromMs: 0, untilMs: 1_000_500 }] };
-    expect(sums({ said: [PENDING, FILLED], reported: [], rules }).problems).toHaveLength(1);
-    expect(sums({ said: [PENDING, FILLED], reported: [{ ...FILLED, from: null }], rules })).toMatchObject({
+    expect(sums({ answers: [PENDING, FILLED], reported: [], rules }).problems).toHaveLength(1);
+    expect(sums({ answers: [PENDING, FILLED], reported: [{ ...FILLED, from: null }], rules })).toMatchObject({
       problems: [],
       tolerated: { lost: 1 },
     });
@@ -190,7 +195,7 @@ describe('the account finds', () => {
 describe('the account explains', () => {
   test('plain changes without any tolerance', () => {
     const { problems, tolerated } = sums({
-      said: [UNKNOWN, PENDING, PENDING, FILLED, SETTLED, SETTLED],
+      answers: [UNKNOWN, PENDING, PENDING, FILLED, SETTLED, SETTLED],
       reported: [REPORTED_PENDING, REPORTED_FILLED, REPORTED_SETTLED],
     });
     expect(problems).toEqual([]);
@@ -199,7 +204,7 @@ describe('the account explains', () => {
 
   test('a status that only an overtaken answer showed, and only then', () => {
     const run = {
-      said: [PENDING, FILLED, SETTLED],
+      answers: [PENDING, FILLED, SETTLED],
       reported: [REPORTED_PENDING, { ...SETTLED, from: 'pending' }],
     };
     expect(sums({ ...run, apartMs: 100 })).toMatchObject({ problems: [], tolerated: { overtaken: 1 } });
@@ -208,7 +213,7 @@ describe('the account explains', () => {
 
   test('an answer that was overtaken after long, of a subject that the watcher reports as slow', () => {
     const reported = [REPORTED_PENDING, { ...SETTLED, from: 'pending' }];
-    const run = { said: [PENDING, FILLED, SETTLED], reported, apartMs: 5_000 };
+    const run = { answers: [PENDING, FILLED, SETTLED], reported, apartMs: 5_000 };
     const slackMsOf = (slow: string) => (subject: string) => (subject === slow ? 60_000 : 250);
     expect(sums({ ...run, slackMsOf: slackMsOf(SUBJECT) })).toMatchObject({
       problems: [],
@@ -218,7 +223,7 @@ describe('the account explains', () => {
   });
 
   test('an event without a previous status, for that was history', () => {
-    const run = { said: [PENDING, FILLED], reported: [{ ...REPORTED_FILLED }] };
+    const run = { answers: [PENDING, FILLED], reported: [{ ...REPORTED_FILLED }] };
     expect(sums({ ...run, rules: { historyBefore: 11 } })).toMatchObject({
       problems: [],
       tolerated: { history: 1 },
@@ -231,7 +236,7 @@ describe('the account explains', () => {
       { ...FILLED, from: null },
       { ...FILLED, from: 'filled', changes: [] },
     ];
-    expect(sums({ said: [FILLED, PENDING, UNKNOWN, FILLED], reported })).toMatchObject({
+    expect(sums({ answers: [FILLED, PENDING, UNKNOWN, FILLED], reported })).toMatchObject({
       problems: [],
       tolerated: { stale: 2, clock: 1 },
     });
@@ -239,37 +244,37 @@ describe('the account explains', () => {
 
   test('an event of the clock about a state that the upstream has not shown yet', () => {
     const ranOut: Reported = { ...UNKNOWN, from: 'unknown', changes: [] };
-    const said = [UNKNOWN, FILLED, UNKNOWN, FILLED];
-    expect(sums({ said, reported: [ranOut, { ...FILLED, from: 'unknown' }] })).toMatchObject({
+    const answers = [UNKNOWN, FILLED, UNKNOWN, FILLED];
+    expect(sums({ answers, reported: [ranOut, { ...FILLED, from: 'unknown' }] })).toMatchObject({
       problems: [],
       tolerated: { clock: 1 },
     });
     // The event of the clock has another status than the shown one.
-    expect(sums({ said, reported: [{ ...FILLED, from: null }, ranOut] }).problems).toHaveLength(1);
+    expect(sums({ answers, reported: [{ ...FILLED, from: null }, ranOut] }).problems).toHaveLength(1);
     expect(
-      sums({ said, reported: [{ ...ranOut, status: 'pending', from: 'pending' }] }).problems,
+      sums({ answers, reported: [{ ...ranOut, status: 'pending', from: 'pending' }] }).problems,
     ).toHaveLength(1);
-    expect(sums({ said, reported: [ranOut, { ...FILLED, from: null }] }).problems).toHaveLength(1);
+    expect(sums({ answers, reported: [ranOut, { ...FILLED, from: null }] }).problems).toHaveLength(1);
   });
 
   test('a return to a former state at another time', () => {
-    const review: Said = { status: 'awaiting_review', updatedAt: 30 };
-    const said = [SETTLED, review, { ...review, updatedAt: 31 }, { ...SETTLED, updatedAt: 31 }];
+    const review: ShownAnswer = { status: 'awaiting_review', updatedAt: 30 };
+    const answers = [SETTLED, review, { ...review, updatedAt: 31 }, { ...SETTLED, updatedAt: 31 }];
     const reported: Reported[] = [
       { ...SETTLED, from: null },
       { ...review, from: 'settled' },
       { ...SETTLED, updatedAt: 31, from: 'awaiting_review' },
     ];
-    expect(sums({ said, reported }).problems).toEqual([]);
+    expect(sums({ answers, reported }).problems).toEqual([]);
     const atOneTime = {
-      said: [SETTLED, review, review, SETTLED],
+      answers: [SETTLED, review, review, SETTLED],
       reported: reported.with(2, { ...SETTLED, from: review.status }),
     };
     expect(sums(atOneTime).problems).toHaveLength(1);
   });
 
   test('a value that has gone back beside one that stays, once polls have confirmed it', () => {
-    const of = (step: number, score: number): Said => ({ ...FILLED, more: { step, score } });
+    const of = (step: number, score: number): ShownAnswer => ({ ...FILLED, more: { step, score } });
     const [first, second, third] = [of(1, 1), of(2, 2), of(1, 2)];
     const reported: Reported[] = [
       { ...first, from: null },
@@ -277,18 +282,18 @@ describe('the account explains', () => {
       { ...third, from: 'filled', changes: ['step'], regression: true },
     ];
     const rules = { confirmAfterMs: 2_000 };
-    expect(sums({ said: [first, second, third, third], reported, rules })).toMatchObject({
+    expect(sums({ answers: [first, second, third, third], reported, rules })).toMatchObject({
       problems: [],
       tolerated: { confirmed: 1 },
     });
-    expect(sums({ said: [first, second, third], reported, rules }).problems).toHaveLength(1);
-    expect(sums({ said: [first, second, second], reported, rules }).problems).toHaveLength(1);
+    expect(sums({ answers: [first, second, third], reported, rules }).problems).toHaveLength(1);
+    expect(sums({ answers: [first, second, second], reported, rules }).problems).toHaveLength(1);
   });
 
   test('an update that showed more', () => {
     const more = { destinationTx: '0x3' };
     const run = {
-      said: [FILLED, { ...FILLED, more }],
+      answers: [FILLED, { ...FILLED, more }],
       reported: [
         { ...FILLED, from: null },
         { ...FILLED, more, from: 'filled' },

@@ -156,9 +156,9 @@ async function lintImports(table: { file: string; imported: string }[]): Promise
 
 describe('dependency rules', () => {
   test('refuses every import that points the wrong way, in every form', async () => {
-    const said = await lintImports(FORBIDDEN.map(([file, imported]) => ({ file, imported })));
+    const lines = await lintImports(FORBIDDEN.map(([file, imported]) => ({ file, imported })));
     const wrong = FORBIDDEN.flatMap(([file, imported, rule], index) =>
-      (said[index] ?? []).flatMap((message, form) =>
+      (lines[index] ?? []).flatMap((message, form) =>
         message?.startsWith(rule) ? [] : [{ file, code: FORMS[form]?.(imported, 'name'), rule, message }],
       ),
     );
@@ -166,13 +166,13 @@ describe('dependency rules', () => {
   });
 
   test('lets every import pass that points the right way, in every form', async () => {
-    const said = await lintImports(ALLOWED.map(([file, imported]) => ({ file, imported })));
+    const lines = await lintImports(ALLOWED.map(([file, imported]) => ({ file, imported })));
     const wrong = ALLOWED.flatMap(([file, imported], index) =>
-      (said[index] ?? []).flatMap((message, form) =>
+      (lines[index] ?? []).flatMap((message, form) =>
         message === undefined ? [] : [{ file, code: FORMS[form]?.(imported, 'name'), message }],
       ),
     );
-    expect(said).toHaveLength(ALLOWED.length);
+    expect(lines).toHaveLength(ALLOWED.length);
     expect(wrong).toEqual([]);
   });
 

@@ -7,15 +7,15 @@ const BOTH: Completeness[] = ['grows', 'replaces'];
 
 function changes(
   stored: JsonObject,
-  said: JsonObject,
-  reading: Completeness,
+  received: JsonObject,
+  completeness: Completeness,
   unreadable: string[] = [],
 ): string[] {
-  return diffRecords(stored, said, { reading, unreadable }).changes;
+  return diffRecords(stored, received, { completeness, unreadable }).changes;
 }
 
-function merged(stored: JsonObject, said: JsonObject, reading: Completeness): JsonObject {
-  return diffRecords(stored, said, { reading, unreadable: [] }).merged;
+function merged(stored: JsonObject, received: JsonObject, completeness: Completeness): JsonObject {
+  return diffRecords(stored, received, { completeness, unreadable: [] }).merged;
 }
 
 const step = (intentHash: string, more: JsonObject = {}): JsonObject => ({
@@ -56,8 +56,8 @@ describe('values that mean the same', () => {
       { sourceTx: { a: 1, b: 2 } },
       { sourceTx: { a: 1 } },
     ],
-  ])('are no difference: %s', (_, stored, said) => {
-    for (const reading of BOTH) expect(changes(stored, said, reading)).toEqual([]);
+  ])('are no difference: %s', (_, stored, received) => {
+    for (const completeness of BOTH) expect(changes(stored, received, completeness)).toEqual([]);
   });
 });
 
@@ -102,8 +102,8 @@ describe('values that differ', () => {
     ['another kind of value', { mood: 'good' }, { mood: { now: 'good' } }, ['mood']],
     ['false where true was', { open: true }, { open: false }, ['open']],
     ['zero where one was', { left: 1 }, { left: 0 }, ['left']],
-  ])('are a difference: %s', (_, stored, said, paths) => {
-    for (const reading of BOTH) expect(changes(stored, said, reading)).toEqual(paths);
+  ])('are a difference: %s', (_, stored, received, paths) => {
+    for (const completeness of BOTH) expect(changes(stored, received, completeness)).toEqual(paths);
   });
 });
 
@@ -126,28 +126,28 @@ describe('a member that an answer removes', () => {
       { subStatuses: [sub(1)] },
       ['subStatuses'],
     ],
-  ])('counts as removed at a newer time and as omitted at the same time: %s', (_, stored, said, paths) => {
-    expect(changes(stored, said, 'replaces')).toEqual(paths);
-    expect(merged(stored, said, 'replaces')).toEqual(said);
-    expect(changes(stored, said, 'grows')).toEqual([]);
-    expect(merged(stored, said, 'grows')).toEqual(stored);
+  ])('counts as removed at a newer time and as omitted at the same time: %s', (_, stored, received, paths) => {
+    expect(changes(stored, received, 'replaces')).toEqual(paths);
+    expect(merged(stored, received, 'replaces')).toEqual(received);
+    expect(changes(stored, received, 'grows')).toEqual([]);
+    expect(merged(stored, received, 'grows')).toEqual(stored);
   });
 });
 
 describe('an unreadable member', () => {
   test('retains its stored value and is no difference', () => {
-    for (const reading of BOTH) {
+    for (const completeness of BOTH) {
       const difference = diffRecords(
         { sourceTx: { chainId: 1 }, mood: 'good' },
         { sourceTx: 'soon', mood: 'bad' },
-        { reading, unreadable: ['sourceTx'] },
+        { completeness, unreadable: ['sourceTx'] },
       );
       expect(difference).toEqual({ changes: ['mood'], merged: { sourceTx: { chainId: 1 }, mood: 'bad' } });
     }
   });
 
   test('is stored where nothing was stored, and its later readable value is a difference', () => {
-    const first = diffRecords({}, { sourceTx: 'soon' }, { reading: 'grows', unreadable: ['sourceTx'] });
+    const first = diffRecords({}, { sourceTx: 'soon' }, { completeness: 'grows', unreadable: ['sourceTx'] });
     expect(first).toEqual({ changes: [], merged: { sourceTx: 'soon' } });
     expect(changes(first.merged, { sourceTx: { chainId: 1 } }, 'grows')).toEqual(['sourceTx']);
   });
@@ -156,14 +156,14 @@ describe('an unreadable member', () => {
 describe('sub-statuses that have one name', () => {
   const [a, b] = [sub(1, { txHash: '0xa' }), sub(1, { txHash: '0xb', state: 'failed' })];
 
-  test.each(BOTH)('are distinguished, in any order (%s)', (reading) => {
-    expect(changes({ subStatuses: [a, b] }, { subStatuses: [a, b] }, reading)).toEqual([]);
-    expect(changes({ subStatuses: [a, b] }, { subStatuses: [b, a] }, reading)).toEqual([]);
+  test.each(BOTH)('are distinguished, in any order (%s)', (completeness) => {
+    expect(changes({ subStatuses: [a, b] }, { subStatuses: [a, b] }, completeness)).toEqual([]);
+    expect(changes({ subStatuses: [a, b] }, { subStatuses: [b, a] }, completeness)).toEqual([]);
   });
 
   test('are each found again when only one of them is shown, in part', () => {
     const part = { subStatuses: [{ ...b, txHash: null }] };
-    expect(diffRecords({ subStatuses: [a, b] }, part, { reading: 'grows', unreadable: [] })).toEqual({
+    expect(diffRecords({ subStatuses: [a, b] }, part, { completeness: 'grows', unreadable: [] })).toEqual({
       changes: [],
       merged: { subStatuses: [a, b] },
     });
@@ -174,7 +174,7 @@ describe('sub-statuses that have one name', () => {
     const difference = diffRecords(
       { subStatuses: [a, b] },
       { subStatuses: [later, a] },
-      { reading: 'replaces', unreadable: [] },
+      { completeness: 'replaces', unreadable: [] },
     );
     expect(difference).toEqual({ changes: ['subStatuses'], merged: { subStatuses: [later, a] } });
   });
@@ -183,19 +183,19 @@ describe('sub-statuses that have one name', () => {
 describe('lists at one time', () => {
   test('that go on retain the known members of their beginning', () => {
     const fulfilled = step('0x1', { transactions: { fulfilled: { chainId: 1, txHash: '0xf' } } });
-    const said = { steps: [step('0x1'), step('0x2')] };
-    expect(merged({ steps: [fulfilled] }, said, 'grows')).toEqual({ steps: [fulfilled, step('0x2')] });
+    const received = { steps: [step('0x1'), step('0x2')] };
+    expect(merged({ steps: [fulfilled] }, received, 'grows')).toEqual({ steps: [fulfilled, step('0x2')] });
   });
 
   test('never mix two steps', () => {
     const fulfilled = step('0x1', { transactions: { fulfilled: { chainId: 1, txHash: '0xf' } } });
-    for (const said of [[step('0x2'), fulfilled], [step('0x2')]]) {
+    for (const received of [[step('0x2'), fulfilled], [step('0x2')]]) {
       const difference = diffRecords(
         { steps: [fulfilled] },
-        { steps: said },
-        { reading: 'grows', unreadable: [] },
+        { steps: received },
+        { completeness: 'grows', unreadable: [] },
       );
-      expect(difference.merged).toEqual({ steps: said });
+      expect(difference.merged).toEqual({ steps: received });
       expect(difference.changes).toHaveLength(1);
     }
   });
@@ -208,12 +208,12 @@ describe('members named like an inherited member of every object', () => {
     'hasOwnProperty',
     'valueOf',
   ])('are members like others: %s', (name) => {
-    for (const reading of BOTH) {
-      expect(merged({}, { [name]: null }, reading)).toEqual({ [name]: null });
-      expect(changes({}, { [name]: null }, reading)).toEqual([]);
-      expect(changes({}, { [name]: ['a', 'b'] }, reading)).toEqual([name]);
-      expect(changes({ [name]: ['a', 'b'] }, { [name]: ['a', 'b'] }, reading)).toEqual([]);
-      expect(changes({ [name]: ['a', 'b'] }, { [name]: ['a', 'c'] }, reading)).toEqual([`${name}[1]`]);
+    for (const completeness of BOTH) {
+      expect(merged({}, { [name]: null }, completeness)).toEqual({ [name]: null });
+      expect(changes({}, { [name]: null }, completeness)).toEqual([]);
+      expect(changes({}, { [name]: ['a', 'b'] }, completeness)).toEqual([name]);
+      expect(changes({ [name]: ['a', 'b'] }, { [name]: ['a', 'b'] }, completeness)).toEqual([]);
+      expect(changes({ [name]: ['a', 'b'] }, { [name]: ['a', 'c'] }, completeness)).toEqual([`${name}[1]`]);
     }
   });
 });
@@ -225,9 +225,9 @@ describe('sets within sets', () => {
       for (let depth = 0; depth < 45; depth += 1) nested = { chainId: 1, [name]: [nested] };
       return nested;
     };
-    for (const reading of BOTH) {
-      expect(changes(nest('a'), nest('a'), reading)).toEqual([]);
-      expect(changes(nest('a'), nest('b'), reading)).toEqual([name]);
+    for (const completeness of BOTH) {
+      expect(changes(nest('a'), nest('a'), completeness)).toEqual([]);
+      expect(changes(nest('a'), nest('b'), completeness)).toEqual([name]);
     }
   });
 });
@@ -271,25 +271,28 @@ describe('sets of thousands', () => {
     ['alike, one with more', mixed, (n) => (n === 7 ? { ...mixed(n), more: 1 } : mixed(n)), ['subStatuses']],
     ['alike, in part', mixed, (n) => ({ ...mixed(n), flag0: null, flag1: '' }), []],
     ['alike, all other', mixed, (n) => ({ ...mixed(n), flag12: true }), ['subStatuses']],
-  ])('of sub-statuses are compared in bounded work: %s', (_, stored, said, expected) => {
+  ])('of sub-statuses are compared in bounded work: %s', (_, stored, received, expected) => {
     const before = countedReads({ subStatuses: many(stored) });
-    const after = countedReads({ subStatuses: many(said) });
+    const after = countedReads({ subStatuses: many(received) });
     const comparisons = countComparisons();
-    const difference = diffRecords(before.value, after.value, { reading: 'grows', unreadable: [] });
+    const difference = diffRecords(before.value, after.value, { completeness: 'grows', unreadable: [] });
     expect(difference.changes).toEqual(expected);
     expect((before.reads() + after.reads()) / COUNT).toBeLessThan(READS_EACH);
     expect(comparisons()).toBeLessThanOrEqual(MOST_COMPARISONS);
     const again = diffRecords(
       difference.merged,
-      { subStatuses: many(said) },
-      { reading: 'grows', unreadable: [] },
+      { subStatuses: many(received) },
+      { completeness: 'grows', unreadable: [] },
     );
     expect(again.changes).toEqual([]);
   });
 
   test('of hashes are compared in good time, and only grow', () => {
-    const [stored, said] = [{ intentHashes: many(hash) }, { intentHashes: many((n) => hash(n + 1)) }];
-    const { changes: paths, merged: after } = diffRecords(stored, said, { reading: 'grows', unreadable: [] });
+    const [stored, received] = [{ intentHashes: many(hash) }, { intentHashes: many((n) => hash(n + 1)) }];
+    const { changes: paths, merged: after } = diffRecords(stored, received, {
+      completeness: 'grows',
+      unreadable: [],
+    });
     expect(paths).toEqual(['intentHashes']);
     expect(after.intentHashes).toHaveLength(COUNT + 1);
   });

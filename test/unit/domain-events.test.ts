@@ -121,8 +121,8 @@ describe('an event', () => {
       },
       900,
     ],
-  ])('states the waiting time of a subject that %s', (_, parts, seconds) => {
-    const { data } = makeEvent({ ...PARTS, waitingSince: 1_763_638_236, ...parts });
+  ])('states the waiting time of a subject that %s', (_, fields, seconds) => {
+    const { data } = makeEvent({ ...PARTS, waitingSince: 1_763_638_236, ...fields });
     expect(data.elapsedSeconds).toBe(seconds);
     expect(Object.hasOwn(data, 'elapsedSeconds')).toBe(seconds !== undefined);
   });

@@ -8,8 +8,8 @@ import {
   emptyTally,
   type Increment,
   increments,
-  type Look,
   observed,
+  type StatusPoll,
   withIncrements,
 } from '../../src/domain/cadence/learning.ts';
 import { ARRIVAL_RULE, failedOf, type Statistic, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
@@ -59,14 +59,14 @@ function learnedFrom(seen: readonly Life[], everySeconds: number): Knowledge {
   for (const [index, { endsSeconds, status }] of seen.entries()) {
     for (let age = 1; ; age += everySeconds) {
       const now = { seconds: age + everySeconds, isOver: age + everySeconds >= endsSeconds };
-      const look: Look = {
+      const poll: StatusPoll = {
         subject: INTENT,
         before: { ...pendingAt(START_MS), status: 'pending' },
         seenAtMs: START_MS + age * 1_000,
         status: now.isOver ? status : 'pending',
         nowMs: START_MS + now.seconds * 1_000,
       };
-      const reported = observed(look);
+      const reported = observed(poll);
       if (reported !== null) {
         const curve = knowledge.curve(ANY_ROUTE, 'pending');
         add('pending', increments(curve, reported.interval));

@@ -44,7 +44,7 @@ describe('the route of a record', () => {
 });
 
 describe('the observation of a poll', () => {
-  const look = {
+  const poll = {
     subject: intentId('0xaa'),
     before: SNAPSHOT,
     seenAtMs: NOW_MS - 5_000,
@@ -56,9 +56,9 @@ describe('the observation of a poll', () => {
     const route = '8453:10';
     // The upstream's second began 60 s ago: the change was half a second later, on average.
     const open = { fromSeconds: 54.5, toSeconds: 59.5, ended: false };
-    expect(observed(look)).toEqual({ route, watch: 'pending', interval: open, failed: false });
-    expect(observed({ ...look, seenAtMs: null })?.interval.fromSeconds).toBe(9.5);
-    expect(observed({ ...look, seenAtMs: NOW_MS - 55_000 })?.interval.fromSeconds).toBe(9.5);
+    expect(observed(poll)).toEqual({ route, watch: 'pending', interval: open, failed: false });
+    expect(observed({ ...poll, seenAtMs: null })?.interval.fromSeconds).toBe(9.5);
+    expect(observed({ ...poll, seenAtMs: NOW_MS - 55_000 })?.interval.fromSeconds).toBe(9.5);
   });
 
   test.for([
@@ -69,17 +69,17 @@ describe('the observation of a poll', () => {
     ['refundable', false],
     ['failed', false],
   ] as const)('includes the end, if the expected status came: %s is %s', ([status, ended]) => {
-    expect(observed({ ...look, status })).toMatchObject({ interval: { ended }, failed: !ended });
+    expect(observed({ ...poll, status })).toMatchObject({ interval: { ended }, failed: !ended });
   });
 
   test('is nothing where the stage has no model, is unconfirmed, went back, or was seen now', () => {
-    expect(observed({ ...look, subject: quoteId('q'), before: { ...SNAPSHOT, status: 'active' } })).toBe(
+    expect(observed({ ...poll, subject: quoteId('q'), before: { ...SNAPSHOT, status: 'active' } })).toBe(
       null,
     );
     const unconfirmed = { key: 'x', sinceMs: NOW_MS };
-    expect(observed({ ...look, before: { ...SNAPSHOT, unconfirmed } })).toBe(null);
-    expect(observed({ ...look, before: { ...SNAPSHOT, status: 'filled' } })).toBe(null);
-    expect(observed({ ...look, seenAtMs: NOW_MS })).toBe(null);
+    expect(observed({ ...poll, before: { ...SNAPSHOT, unconfirmed } })).toBe(null);
+    expect(observed({ ...poll, before: { ...SNAPSHOT, status: 'filled' } })).toBe(null);
+    expect(observed({ ...poll, seenAtMs: NOW_MS })).toBe(null);
   });
 });
 

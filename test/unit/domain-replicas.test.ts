@@ -75,7 +75,7 @@ describe('replicas of which one lags', () => {
       for (const [index, state] of states.entries()) {
         for (let round = 0; round < 10; round += 1) {
           for (const shown of [state, ...states.slice(0, index), state]) {
-            followed.look(shown, { exact, afterSeconds: 20 });
+            followed.poll(shown, { exact, afterSeconds: 20 });
           }
         }
       }
@@ -87,10 +87,10 @@ describe('replicas of which one lags', () => {
 
   test.each(STATES)('leave nothing of the old state in the record: %s', (_, subject, states) => {
     const followed = new Followed(subject);
-    for (const state of states) followed.look(state);
+    for (const state of states) followed.poll(state);
     const { record } = followed.snapshot ?? { record: {} };
     for (const state of states.slice(0, -1)) {
-      expect(followed.look({ ...state, more: { ...state.more, intruder: 1 } })).toMatchObject({
+      expect(followed.poll({ ...state, more: { ...state.more, intruder: 1 } })).toMatchObject({
         outcome: 'stale',
       });
     }
@@ -99,10 +99,10 @@ describe('replicas of which one lags', () => {
 
   test('are seen through in another letter case of the status, and of hex', () => {
     const followed = new Followed(JOB);
-    followed.look({ status: 'Queued', more: { transferTxHash: '0xAb' } });
-    followed.look({ status: 'CONFIRMING', more: { transferTxHash: '0xcd' } });
-    expect(followed.look({ status: 'QUEUED' })).toMatchObject({ outcome: 'stale', reason: 'returned' });
-    expect(followed.look({ status: 'confirming', more: { transferTxHash: '0xaB' } })).toMatchObject({
+    followed.poll({ status: 'Queued', more: { transferTxHash: '0xAb' } });
+    followed.poll({ status: 'CONFIRMING', more: { transferTxHash: '0xcd' } });
+    expect(followed.poll({ status: 'QUEUED' })).toMatchObject({ outcome: 'stale', reason: 'returned' });
+    expect(followed.poll({ status: 'confirming', more: { transferTxHash: '0xaB' } })).toMatchObject({
       outcome: 'stale',
       reason: 'returned',
     });
@@ -110,10 +110,10 @@ describe('replicas of which one lags', () => {
 
   test('are seen through with one value of the old state among new ones', () => {
     const followed = new Followed(JOB);
-    followed.look({ status: 'PENDING', more: { amount: '5' } });
-    followed.look({ status: 'CONFIRMING', more: { amount: '6' } });
+    followed.poll({ status: 'PENDING', more: { amount: '5' } });
+    followed.poll({ status: 'CONFIRMING', more: { amount: '6' } });
     // The state between the two, which no answer has shown yet.
-    expect(followed.look({ status: 'BROADCASTING', more: { amount: '5' } })).toMatchObject({
+    expect(followed.poll({ status: 'BROADCASTING', more: { amount: '5' } })).toMatchObject({
       outcome: 'stale',
       reason: 'returned',
     });
@@ -121,21 +121,21 @@ describe('replicas of which one lags', () => {
 
   test('are seen through where their values were history', () => {
     const followed = new Followed(JOB);
-    followed.look({ status: 'QUEUED' }, { history: true });
-    followed.look({ status: 'BROADCASTING' }, { history: true });
-    expect(followed.look({ status: 'QUEUED' })).toMatchObject({ outcome: 'stale', reason: 'returned' });
+    followed.poll({ status: 'QUEUED' }, { history: true });
+    followed.poll({ status: 'BROADCASTING' }, { history: true });
+    expect(followed.poll({ status: 'QUEUED' })).toMatchObject({ outcome: 'stale', reason: 'returned' });
     expect(followed.types).toEqual(['gasless.broadcasting']);
   });
 
   test('are seen through after the upstream lacked the subject for a while', () => {
     const followed = new Followed(JOB);
-    followed.look({ status: 'QUEUED' });
-    followed.look({ status: 'BROADCASTING' });
+    followed.poll({ status: 'QUEUED' });
+    followed.poll({ status: 'BROADCASTING' });
     for (let minute = 0; minute <= 10; minute += 1)
-      followed.look({ status: 'unknown' }, { afterSeconds: 60 });
-    followed.look({ status: 'BROADCASTING' });
+      followed.poll({ status: 'unknown' }, { afterSeconds: 60 });
+    followed.poll({ status: 'BROADCASTING' });
     expect(followed.types.slice(2)).toEqual(['gasless.unknown', 'gasless.broadcasting']);
-    expect(followed.look({ status: 'QUEUED' })).toMatchObject({ outcome: 'stale', reason: 'returned' });
+    expect(followed.poll({ status: 'QUEUED' })).toMatchObject({ outcome: 'stale', reason: 'returned' });
   });
 });
 
@@ -146,17 +146,17 @@ describe('a genuine return', () => {
   /** Polls every 15 s until the return is reported; returns the seconds from the first of them. */
   function secondsUntilReported(followed: Followed, answer: Answer): number {
     const reported = followed.reported.length;
-    followed.look(answer);
+    followed.poll(answer);
     const since = followed.nowMs;
-    while (followed.reported.length === reported) followed.look(answer, { afterSeconds: 15 });
+    while (followed.reported.length === reported) followed.poll(answer, { afterSeconds: 15 });
     return (followed.nowMs - since) / 1_000;
   }
 
   test('is reported within a minute where no answer has a time', () => {
     for (const answer of [queued, { ...sent, more: { amount: '5' } }, { ...queued, status: 'queued' }]) {
       const followed = new Followed(JOB);
-      followed.look(queued);
-      followed.look(sent);
+      followed.poll(queued);
+      followed.poll(sent);
       expect(secondsUntilReported(followed, answer)).toBe(45);
       expect(followed.reported.at(-1)).toMatchObject({ status: answer.status, regression: true });
     }
@@ -164,7 +164,7 @@ describe('a genuine return', () => {
 
   test('is reported within a minute as well where the tables have the statuses', () => {
     const followed = new Followed(VAULT);
-    followed.look({ status: 'FUNDING_DETECTED' });
+    followed.poll({ status: 'FUNDING_DETECTED' });
     expect(secondsUntilReported(followed, { status: 'PENDING' })).toBe(45);
   });
 
@@ -172,57 +172,57 @@ describe('a genuine return', () => {
     ['equal', 100, 100],
     ['missing from the answer', 100, null],
     ['missing from what is known', null, 100],
-  ])('is reported after `confirmAfter` where the time is %s', (_, known, said) => {
+  ])('is reported after `confirmAfter` where the time is %s', (_, known, updatedAt) => {
     const followed = new Followed(JOB);
-    followed.look({ ...queued, updatedAt: known });
-    followed.look({ ...sent, updatedAt: known });
-    expect(secondsUntilReported(followed, { ...queued, updatedAt: said })).toBe(600);
+    followed.poll({ ...queued, updatedAt: known });
+    followed.poll({ ...sent, updatedAt: known });
+    expect(secondsUntilReported(followed, { ...queued, updatedAt })).toBe(600);
     expect(followed.reported.at(-1)).toMatchObject({ type: 'gasless.queued', regression: true });
   });
 
   test('is reported at once at a newer time, and the former state before that is removed', () => {
     const followed = new Followed(JOB);
-    followed.look({ ...queued, updatedAt: 100 });
-    followed.look({ ...sent, updatedAt: 100 });
-    expect(followed.look({ ...queued, updatedAt: 101 }).outcome).toBe('changed');
+    followed.poll({ ...queued, updatedAt: 100 });
+    followed.poll({ ...sent, updatedAt: 100 });
+    expect(followed.poll({ ...queued, updatedAt: 101 }).outcome).toBe('changed');
     expect(followed.snapshot?.former).toEqual([]);
-    expect(followed.look({ ...sent, updatedAt: 101 }).outcome).toBe('changed');
+    expect(followed.poll({ ...sent, updatedAt: 101 }).outcome).toBe('changed');
   });
 
   test('is not reported while a poll between shows the known state', () => {
     const followed = new Followed(JOB);
-    followed.look(queued);
-    followed.look(sent);
+    followed.poll(queued);
+    followed.poll(sent);
     for (let minute = 0; minute < 60; minute += 1) {
-      followed.look(queued, { afterSeconds: 30 });
-      followed.look(sent, { afterSeconds: 30 });
+      followed.poll(queued, { afterSeconds: 30 });
+      followed.poll(sent, { afterSeconds: 30 });
     }
     expect(followed.reported).toHaveLength(2);
   });
 
   test('stays unconfirmed by the returned value, also while other members go on', () => {
     const followed = new Followed(JOB);
-    followed.look(queued);
-    followed.look(sent);
+    followed.poll(queued);
+    followed.poll(sent);
     for (let index = 0; index < 3; index += 1) {
       const answer = { ...queued, more: { amount: '5', attempts: index } };
-      expect(followed.look(answer, { afterSeconds: 15 }).outcome).toBe('stale');
+      expect(followed.poll(answer, { afterSeconds: 15 }).outcome).toBe('stale');
     }
     const answer = { status: 'RETRYING', more: { amount: '5', attempts: 3 } };
-    expect(followed.look(answer, { afterSeconds: 15 }).outcome).toBe('stale');
+    expect(followed.poll(answer, { afterSeconds: 15 }).outcome).toBe('stale');
     const again = { ...queued, more: { amount: '5', attempts: 4 } };
-    for (let index = 0; index < 4; index += 1) followed.look(again, { afterSeconds: 15 });
+    for (let index = 0; index < 4; index += 1) followed.poll(again, { afterSeconds: 15 });
     expect(followed.reported.at(-1)).toMatchObject({ type: 'gasless.queued', regression: true });
     expect(followed.snapshot?.record).toMatchObject({ amount: '5', attempts: 4 });
   });
 
   test('that came and went is doubted in both directions', () => {
     const followed = new Followed(JOB);
-    followed.look(queued);
-    followed.look(sent);
+    followed.poll(queued);
+    followed.poll(sent);
     secondsUntilReported(followed, queued);
-    expect(followed.look(sent)).toMatchObject({ outcome: 'stale', reason: 'returned' });
-    expect(followed.look(queued).outcome).toBe('unchanged');
+    expect(followed.poll(sent)).toMatchObject({ outcome: 'stale', reason: 'returned' });
+    expect(followed.poll(queued).outcome).toBe('unchanged');
     expect(secondsUntilReported(followed, sent)).toBe(45);
     expect(followed.types).toEqual([
       'gasless.queued',
@@ -235,12 +235,12 @@ describe('a genuine return', () => {
   test('restores the values that the state had omitted, and a repeat of the return is doubted', () => {
     const followed = new Followed(JOB);
     const done = { status: 'BROADCASTING', more: { transferTxHash: '0xa', intentHashes: ['0x1', '0x2'] } };
-    followed.look({ status: 'QUEUED', more: { intentHashes: ['0x1'] } });
-    followed.look(done);
+    followed.poll({ status: 'QUEUED', more: { intentHashes: ['0x1'] } });
+    followed.poll(done);
     secondsUntilReported(followed, { status: 'QUEUED', more: { intentHashes: ['0x1'] } });
     expect(followed.snapshot?.record).not.toHaveProperty('transferTxHash');
     for (const more of [{ transferTxHash: '0xa' }, { intentHashes: ['0x1', '0x2'] }]) {
-      expect(followed.look({ status: 'QUEUED', more })).toMatchObject({
+      expect(followed.poll({ status: 'QUEUED', more })).toMatchObject({
         outcome: 'stale',
         reason: 'returned',
       });
@@ -251,8 +251,8 @@ describe('a genuine return', () => {
 describe('the memory of former values', () => {
   test('is nothing while a record only grows', () => {
     const followed = new Followed(JOB);
-    followed.look({ status: 'QUEUED', more: { intentHashes: ['0x1'] } });
-    followed.look({ status: 'QUEUED', more: { intentHashes: ['0x2'], transferTxHash: '0xa' } });
+    followed.poll({ status: 'QUEUED', more: { intentHashes: ['0x1'] } });
+    followed.poll({ status: 'QUEUED', more: { intentHashes: ['0x2'], transferTxHash: '0xa' } });
     expect(followed.snapshot?.former).toEqual([]);
   });
 
@@ -260,25 +260,25 @@ describe('the memory of former values', () => {
     const followed = new Followed(JOB);
     const wide = (round: number) =>
       Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`member${index}`, `${round}`]));
-    for (let round = 0; round < 20; round += 1) followed.look({ status: `WORD${round}`, more: wide(round) });
+    for (let round = 0; round < 20; round += 1) followed.poll({ status: `WORD${round}`, more: wide(round) });
     expect(followed.reported).toHaveLength(20);
     expect(followed.snapshot?.former).toHaveLength(128);
-    expect(followed.look({ status: 'WORD18' })).toMatchObject({ outcome: 'stale', reason: 'returned' });
-    expect(followed.look({ status: 'WORD19', more: wide(18) })).toMatchObject({ outcome: 'stale' });
+    expect(followed.poll({ status: 'WORD18' })).toMatchObject({ outcome: 'stale', reason: 'returned' });
+    expect(followed.poll({ status: 'WORD19', more: wide(18) })).toMatchObject({ outcome: 'stale' });
   });
 
   test('can follow a member that changes for ever', () => {
     const followed = new Followed(JOB);
-    for (let round = 0; round < 1_000; round += 1) followed.look({ status: 'QUEUED', more: { beat: round } });
+    for (let round = 0; round < 1_000; round += 1) followed.poll({ status: 'QUEUED', more: { beat: round } });
     expect(followed.snapshot?.former).toHaveLength(128);
-    expect(followed.look({ status: 'QUEUED', more: { beat: 998 } }).outcome).toBe('stale');
+    expect(followed.poll({ status: 'QUEUED', more: { beat: 998 } }).outcome).toBe('stale');
   });
 
   test('never is a value that cannot be read', () => {
     const followed = new Followed(JOB);
-    followed.look({ status: 'QUEUED', more: { amount: '5' } });
-    followed.look({ status: 'QUEUED', more: { amount: '6' } });
+    followed.poll({ status: 'QUEUED', more: { amount: '5' } });
+    followed.poll({ status: 'QUEUED', more: { amount: '6' } });
     const unreadable = { status: 'QUEUED', more: { amount: { of: '5' } }, unreadable: ['amount'] };
-    expect(followed.look(unreadable).outcome).toBe('unchanged');
+    expect(followed.poll(unreadable).outcome).toBe('unchanged');
   });
 });

@@ -16,7 +16,7 @@ import { quoteOf, ROUTE, USDC_BASE, USDC_OPTIMISM } from '../support/routes.ts';
 const CONTEXT = { nowMs: 1_000, exact: true, history: false, confirmAfterMs: 600_000 };
 
 /** The events of a series of answers, each as `type output (was previous)`. */
-function tell(
+function show(
   answers: readonly (readonly RouteQuote[] | { definition: RouteDefinition; quotes: RouteQuote[] })[],
 ) {
   let snapshot: Snapshot | null = null;
@@ -46,7 +46,7 @@ const quotes = (...outputs: string[]): RouteQuote[] => outputs.map((output) => q
 
 describe('the events of a route', () => {
   test('report that it is available, that its price has moved, and that it is unavailable', () => {
-    const { events } = tell([
+    const { events } = show([
       quotes('99000000', '98000000'),
       quotes('99100000'),
       quotes('97000000'),
@@ -63,11 +63,11 @@ describe('the events of a route', () => {
   });
 
   test('begin with unavailable where no solver quotes', () => {
-    expect(tell([[]]).events).toEqual(['route.unavailable null (was null)']);
+    expect(show([[]]).events).toEqual(['route.unavailable null (was null)']);
   });
 
   test('report a slow drift, compared with the last reported price and not with the last answer', () => {
-    const { events } = tell(
+    const { events } = show(
       ['100000000', '99600000', '99200000', '98999999', '98500000'].map((o) => quotes(o)),
     );
     expect(events).toEqual(['route.available 100000000 (was null)', 'route.moved 98999999 (was 100000000)']);
@@ -85,27 +85,27 @@ describe('the events of a route', () => {
       answer(`99${'0'.repeat(18)}`, 18),
       answer(`95${'0'.repeat(18)}`, 18),
     ];
-    expect(tell(answers).events).toEqual([
+    expect(show(answers).events).toEqual([
       'route.available 99000000 (was null)',
       `route.moved 95${'0'.repeat(18)} (was 99${'0'.repeat(18)})`,
     ]);
   });
 
   test('do not report a move of just the share', () => {
-    expect(tell([quotes('100000000'), quotes('99000000')]).events).toHaveLength(1);
-    expect(tell([quotes('100000000'), quotes('101000001')]).events).toHaveLength(2);
+    expect(show([quotes('100000000'), quotes('99000000')]).events).toHaveLength(1);
+    expect(show([quotes('100000000'), quotes('101000001')]).events).toHaveLength(2);
   });
 
   test('compare to the last digit amounts that no floating-point number distinguishes', () => {
     const least = { ...ROUTE, movedBy: 0.000001 };
     const at = (output: string) => ({ definition: least, quotes: quotes(output) });
     const first = at('1000000000000000000000000');
-    expect(tell([first, at('1000001000000000000000000')]).events).toHaveLength(1);
-    expect(tell([first, at('1000001000000000000000001')]).events).toHaveLength(2);
+    expect(show([first, at('1000001000000000000000000')]).events).toHaveLength(1);
+    expect(show([first, at('1000001000000000000000001')]).events).toHaveLength(2);
   });
 
   test('do not come of other ids, solvers, expiry times, fees and estimates', () => {
-    const { events, snapshot } = tell([
+    const { events, snapshot } = show([
       [quoteOf('99000000', { id: 'quote:1' })],
       [quoteOf('99000000', { id: 'quote:2', solver: '0x02', fillEstimateSeconds: 90 })],
     ]);
@@ -115,13 +115,13 @@ describe('the events of a route', () => {
 
   test('report the route anew when the config gives its name another meaning', () => {
     const definition = { ...ROUTE, amount: '200000000' };
-    const { events } = tell([quotes('99000000'), { definition, quotes: quotes('99000001') }]);
+    const { events } = show([quotes('99000000'), { definition, quotes: quotes('99000001') }]);
     expect(events).toEqual(['route.available 99000000 (was null)', 'route.available 99000001 (was null)']);
   });
 
   test('obey a share that the config has changed, at the next answer', () => {
     const definition = { ...ROUTE, movedBy: 0.001 };
-    const { events } = tell([
+    const { events } = show([
       quotes('100000000'),
       quotes('99500000'),
       { definition, quotes: quotes('99500000') },
@@ -130,7 +130,7 @@ describe('the events of a route', () => {
   });
 
   test('name the changed facts, never the quote itself', () => {
-    const { snapshot } = tell([quotes('99000000')]);
+    const { snapshot } = show([quotes('99000000')]);
     const decision = decide(snapshot, routeRecord(ROUTE, quotes('90000000')), CONTEXT);
     expect(decision).toMatchObject({
       outcome: 'changed',
@@ -196,7 +196,7 @@ describe('the record of a route', () => {
     const fees = [fee('9'.repeat(78), USDC_BASE), fee('1', USDC_BASE), fee('7', USDC_OPTIMISM)];
     const answer = [quoteOf('50000000', { fees })];
     expect(readRoute(routeRecord(ROUTE, answer).raw)?.fees.map(({ amount }) => amount)).toEqual(['7']);
-    expect(tell([answer]).events).toEqual(['route.available 50000000 (was null)']);
+    expect(show([answer]).events).toEqual(['route.available 50000000 (was null)']);
   });
 
   test('takes decimals of an unknown token from fees that agree, and else counts in base units', () => {

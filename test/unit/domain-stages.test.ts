@@ -5,7 +5,7 @@ import {
   nextPoll,
   type PlannedPoll,
 } from '../../src/domain/cadence/next-poll.ts';
-import { type TimedContext, timedMoments } from '../../src/domain/cadence/timed.ts';
+import { type TimedContext, timedEvents } from '../../src/domain/cadence/timed.ts';
 import { NARROW_STATUSES } from '../../src/domain/cadence/wait.ts';
 import { nextSnapshot, unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
 import { EVENT_TYPES } from '../../src/domain/events/event-types.ts';
@@ -179,7 +179,7 @@ describe('an event of the clock', () => {
   const vault = snapshot('PENDING', { record: { state: 'PENDING', deadline } });
 
   test('is the end of an unfunded vault, once', () => {
-    expect(timedMoments(VAULT, vault, clock([]))).toEqual([
+    expect(timedEvents(VAULT, vault, clock([]))).toEqual([
       {
         atMs: deadline * 1_000,
         event: {
@@ -199,31 +199,31 @@ describe('an event of the clock', () => {
         },
       },
     ]);
-    expect(timedMoments(VAULT, { ...vault, flags: ['expired'] }, clock([]))).toEqual([]);
+    expect(timedEvents(VAULT, { ...vault, flags: ['expired'] }, clock([]))).toEqual([]);
   });
 
   test('is a warning before that end, once per configured time and as long as there is something to warn of', () => {
     const warned = clock([], null, [30_000, 20_000, 30_000]);
-    const moments = timedMoments(VAULT, vault, warned);
+    const events = timedEvents(VAULT, vault, warned);
     const end = deadline * 1_000;
-    expect(moments.map(({ atMs, event }) => [atMs, event.flag, event.warnBeforeMs, event.untilMs])).toEqual([
+    expect(events.map(({ atMs, event }) => [atMs, event.flag, event.warnBeforeMs, event.untilMs])).toEqual([
       [end - 30_000, 'expiring:30000', 30_000, end],
       [end - 20_000, 'expiring:20000', 20_000, end],
       [end, 'expired', null, null],
     ]);
-    expect(moments[0]?.event.transition.type).toBe('vault.expiring');
-    const reported = timedMoments(VAULT, { ...vault, flags: ['expiring:30000'] }, warned);
+    expect(events[0]?.event.transition.type).toBe('vault.expiring');
+    const reported = timedEvents(VAULT, { ...vault, flags: ['expiring:30000'] }, warned);
     expect(reported.map(({ event }) => event.flag)).toEqual(['expiring:20000', 'expired']);
-    expect(timedMoments(VAULT, { ...vault, status: 'FUNDING_DETECTED' }, warned)).toEqual([]);
+    expect(timedEvents(VAULT, { ...vault, status: 'FUNDING_DETECTED' }, warned)).toEqual([]);
   });
 
   test('reads a deadline that is written as text', () => {
     const text = { ...vault, record: { deadline: String(deadline) } };
-    expect(timedMoments(VAULT, text, clock([])).map(({ atMs }) => atMs)).toEqual([deadline * 1_000]);
+    expect(timedEvents(VAULT, text, clock([])).map(({ atMs }) => atMs)).toEqual([deadline * 1_000]);
   });
 
   test.each([0, -5, 1.5, null, '', 'soon', [deadline]])('is nothing for a deadline of %j', (value) => {
-    expect(timedMoments(VAULT, { ...vault, record: { deadline: value } }, clock([]))).toEqual([]);
+    expect(timedEvents(VAULT, { ...vault, record: { deadline: value } }, clock([]))).toEqual([]);
   });
 
   test.each([
@@ -232,24 +232,24 @@ describe('an event of the clock', () => {
     'EXPIRED_UNFUNDED',
     'unknown',
   ])('is no end for a vault that is %s', (status) => {
-    expect(timedMoments(VAULT, { ...vault, status }, clock([]))).toEqual([]);
+    expect(timedEvents(VAULT, { ...vault, status }, clock([]))).toEqual([]);
   });
 
   test('is no end for anything but a vault', () => {
-    expect(timedMoments(INTENT, snapshot('pending', { record: { deadline } }), clock([]))).toEqual([]);
+    expect(timedEvents(INTENT, snapshot('pending', { record: { deadline } }), clock([]))).toEqual([]);
   });
 
   test('is overdue once per configured time, counted from the first time seen as pending', () => {
     const pending = snapshot('pending', { pendingSince: 100, updatedAt: 500 });
-    const moments = timedMoments(INTENT, pending, clock([60_000, 5_000, 60_000]));
+    const events = timedEvents(INTENT, pending, clock([60_000, 5_000, 60_000]));
     expect(
-      moments.map(({ atMs, event }) => [atMs, event.flag, event.overdueAfter, event.transition.type]),
+      events.map(({ atMs, event }) => [atMs, event.flag, event.overdueAfter, event.transition.type]),
     ).toEqual([
       [160_000, 'overdue:60000', 60_000, 'intent.overdue'],
       [105_000, 'overdue:5000', 5_000, 'intent.overdue'],
     ]);
     const flagged = { ...pending, flags: ['overdue:60000'] };
-    expect(timedMoments(INTENT, flagged, clock([60_000, 5_000])).map(({ event }) => event.flag)).toEqual([
+    expect(timedEvents(INTENT, flagged, clock([60_000, 5_000])).map(({ event }) => event.flag)).toEqual([
       'overdue:5000',
     ]);
   });
@@ -257,22 +257,22 @@ describe('an event of the clock', () => {
   test('is overdue by the learned times as well, under a flag that does not change with them', () => {
     const pending = snapshot('pending', { pendingSince: 100 });
     const learned = (ms: number) => ({ ...clock([]), overdue: [{ after: 'learned' as const, ms }] });
-    expect(timedMoments(INTENT, pending, learned(90_000))).toMatchObject([
+    expect(timedEvents(INTENT, pending, learned(90_000))).toMatchObject([
       { atMs: 190_000, event: { flag: 'overdue:learned', overdueAfter: 'learned' } },
     ]);
     const reported = { ...pending, flags: ['overdue:learned'] };
-    expect(timedMoments(INTENT, reported, learned(95_000))).toEqual([]);
+    expect(timedEvents(INTENT, reported, learned(95_000))).toEqual([]);
   });
 
   test('is never overdue for a subject that is not under way', () => {
-    expect(timedMoments(INTENT, snapshot('filled', { pendingSince: 100 }), clock([1_000]))).toEqual([]);
-    expect(timedMoments(QUOTE, snapshot('active', { pendingSince: 100 }), clock([1_000]))).toEqual([]);
-    expect(timedMoments(INTENT, snapshot('pending'), clock([1_000]))).toEqual([]);
+    expect(timedEvents(INTENT, snapshot('filled', { pendingSince: 100 }), clock([1_000]))).toEqual([]);
+    expect(timedEvents(QUOTE, snapshot('active', { pendingSince: 100 }), clock([1_000]))).toEqual([]);
+    expect(timedEvents(INTENT, snapshot('pending'), clock([1_000]))).toEqual([]);
   });
 
   test('is of a type that is listed', () => {
     const types = [INTENT, JOB, GATEWAY_JOB].flatMap((subject) =>
-      timedMoments(subject, snapshot('PENDING', { pendingSince: 1 }), clock([1])).map(
+      timedEvents(subject, snapshot('PENDING', { pendingSince: 1 }), clock([1])).map(
         ({ event }) => event.transition.type,
       ),
     );
@@ -284,58 +284,58 @@ describe('an event of the clock', () => {
 describe('the end of an imported quote', () => {
   const quote = { subject: QUOTE, raw: { id: QUOTE, expiresAt: NOW_SECONDS + 60 } };
   const valid = clock([], { quote, verdict: 'valid' });
-  const moments = (found: Snapshot, context = valid): [number, string][] =>
-    timedMoments(QUOTE, found, context).map(({ atMs, event }) => [atMs, event.transition.type]);
+  const events = (found: Snapshot, context = valid): [number, string][] =>
+    timedEvents(QUOTE, found, context).map(({ atMs, event }) => [atMs, event.transition.type]);
   const expired: [number, string][] = [[(NOW_SECONDS + 60) * 1_000, 'quote.expired']];
 
   test('is the time in the quote itself, while it is not funded or was never shown', () => {
-    expect(moments(snapshot('active'))).toEqual(expired);
-    expect(moments(snapshot('Active'))).toEqual(expired);
-    expect(moments(unseenSnapshot(NOW_MS))).toEqual(expired);
-    const [moment] = timedMoments(QUOTE, snapshot('active'), valid);
-    expect(moment?.event.raw).toEqual({ id: QUOTE, expiresAt: NOW_SECONDS + 60 });
+    expect(events(snapshot('active'))).toEqual(expired);
+    expect(events(snapshot('Active'))).toEqual(expired);
+    expect(events(unseenSnapshot(NOW_MS))).toEqual(expired);
+    const [time] = timedEvents(QUOTE, snapshot('active'), valid);
+    expect(time?.event.raw).toEqual({ id: QUOTE, expiresAt: NOW_SECONDS + 60 });
   });
 
   test('is warned of before, once in its life', () => {
     const warned = clock([], { quote, verdict: 'valid' }, [30_000]);
     const early: [number, string] = [(NOW_SECONDS + 30) * 1_000, 'quote.expiring'];
-    expect(moments(unseenSnapshot(NOW_MS), warned)).toEqual([early, ...expired]);
+    expect(events(unseenSnapshot(NOW_MS), warned)).toEqual([early, ...expired]);
     const reported = { ...unseenSnapshot(NOW_MS), flags: ['quote:expiring:30000'] };
     const shown = { status: 'active', updatedAt: NOW_SECONDS, record: {} };
     const next = nextSnapshot(reported, shown, { subject: QUOTE, nowMs: NOW_MS, event: true });
-    expect(moments({ ...next, commit: 2, reported: true }, warned)).toEqual(expired);
+    expect(events({ ...next, commit: 2, reported: true }, warned)).toEqual(expired);
     const invalid = clock([], { quote, verdict: 'invalid' }, [30_000]);
-    expect(moments(snapshot('active'), invalid)).toEqual([]);
+    expect(events(snapshot('active'), invalid)).toEqual([]);
   });
 
   test('comes once in its life, in any reported status', () => {
     const reported = { ...unseenSnapshot(NOW_MS), flags: ['quote:expired'] };
-    expect(moments(reported)).toEqual([]);
+    expect(events(reported)).toEqual([]);
     const shown = { status: 'active', updatedAt: NOW_SECONDS, record: {} };
     const next = nextSnapshot(reported, shown, { subject: QUOTE, nowMs: NOW_MS, event: true });
-    expect(moments({ ...next, commit: 2, reported: true })).toEqual([]);
+    expect(events({ ...next, commit: 2, reported: true })).toEqual([]);
   });
 
   test.each([
     'submitted',
     'refilled',
   ])('does not come once it was seen %s, after any later answer', (status) => {
-    expect(moments(snapshot(status))).toEqual([]);
+    expect(events(snapshot(status))).toEqual([]);
     const context = { subject: QUOTE, nowMs: NOW_MS, event: true };
     const funded = nextSnapshot(snapshot('active'), { status, updatedAt: NOW_SECONDS, record: {} }, context);
     for (const later of ['active', 'unknown']) {
       const accepted = { status: later, updatedAt: NOW_SECONDS + 1, record: {} };
       const next = nextSnapshot({ ...funded, commit: 2, reported: true }, accepted, context);
-      expect(moments({ ...next, commit: 3, reported: true })).toEqual([]);
+      expect(events({ ...next, commit: 3, reported: true })).toEqual([]);
     }
   });
 
   test.each(['invalid', null] as const)('is not believed while its signature is %s', (verdict) => {
-    expect(moments(snapshot('active'), clock([], { quote, verdict }))).toEqual([]);
+    expect(events(snapshot('active'), clock([], { quote, verdict }))).toEqual([]);
   });
 
   test('is unknown for a quote that is named by its id alone', () => {
-    expect(moments(snapshot('active'), clock([]))).toEqual([]);
+    expect(events(snapshot('active'), clock([]))).toEqual([]);
   });
 });
 

@@ -17,12 +17,12 @@ const WISHES = new Map([
   ['none', { overdueAfterMs: null, warnBeforeMs: null }],
 ]);
 const CLAIMS = [...WISHES.keys()].map((name) => ({
-  root: `${name}|${INTENT}`,
+  key: `${name}|${INTENT}`,
   atMs: NOW_MS - 500_000,
   historyBefore: null,
   served: true,
 }));
-const ROOTS = Object.fromEntries(CLAIMS.map(({ root }) => [root.slice(0, root.indexOf('|')), root]));
+const ROOTS = Object.fromEntries(CLAIMS.map(({ key }) => [key.slice(0, key.indexOf('|')), key]));
 
 function context(more: Partial<PlanContext> = {}): PlanContext {
   return {

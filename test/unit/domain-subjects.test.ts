@@ -18,9 +18,9 @@ import {
   walletId,
 } from '../../src/domain/subjects/subject.ts';
 import {
-  claimRoot,
+  claimKey,
   isHistoryFor,
-  parseClaimRoot,
+  parseClaimKey,
   subjectsOf,
   walletsOf,
 } from '../../src/domain/subjects/subscription.ts';
@@ -211,21 +211,21 @@ describe('a subscription', () => {
 
 describe('a claim', () => {
   test('states its subscription and subject', () => {
-    expect(parseClaimRoot(claimRoot('order-1042', walletId('0xAB')))).toEqual({
+    expect(parseClaimKey(claimKey('order-1042', walletId('0xAB')))).toEqual({
       subscription: 'order-1042',
       receivers: null,
       subject: 'wallet:0xab',
     });
-    expect(parseClaimRoot(claimRoot('order-1042', walletId('0xAB'), ['backend', 'desk']))).toEqual({
+    expect(parseClaimKey(claimKey('order-1042', walletId('0xAB'), ['backend', 'desk']))).toEqual({
       subscription: 'order-1042',
       receivers: ['backend', 'desk'],
       subject: 'wallet:0xab',
     });
-    expect(parseClaimRoot(claimRoot('order-1042', walletId('0xAB'), []))).toMatchObject({ receivers: [] });
+    expect(parseClaimKey(claimKey('order-1042', walletId('0xAB'), []))).toMatchObject({ receivers: [] });
   });
 
   test('counts changes before its subscription as history, and nothing without a time', () => {
-    const claim = { root: 'a|wallet:0x1', atMs: 0, historyBefore: 100, served: false };
+    const claim = { key: 'a|wallet:0x1', atMs: 0, historyBefore: 100, served: false };
     expect(isHistoryFor(claim, 99)).toBe(true);
     expect(isHistoryFor(claim, 100)).toBe(false);
     expect(isHistoryFor(claim, null)).toBe(false);

@@ -45,7 +45,7 @@ const PROMISED: Promised = {
 type More = Partial<Parameters<typeof makeEvent>[0]> & { type?: string; changes?: string[] };
 
 function eventOf(record: JsonObject, more: More = {}, id = `intent:${HASH}`): Event {
-  const { type = 'intent.filled', changes = [], ...parts } = more;
+  const { type = 'intent.filled', changes = [], ...fields } = more;
   return makeEvent({
     subject: { kind: eventKind(asSubjectId(id)), id },
     sequence: 2,
@@ -61,7 +61,7 @@ function eventOf(record: JsonObject, more: More = {}, id = `intent:${HASH}`): Ev
     record,
     updatedAt: T + 30,
     nowMs: (T + 31) * 1_000,
-    ...parts,
+    ...fields,
   });
 }
 

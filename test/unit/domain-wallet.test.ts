@@ -44,7 +44,7 @@ function ago(seconds: { readonly [listing in Listing]?: number }): LastPolls {
 const base: WalletView = {
   open: [],
   polled: ago({ head: 2 }),
-  headTakenAtMs: HEAD,
+  headIngestedAtMs: HEAD,
   nowMs: NOW,
   fromMs: NOW,
   virtual: VIRTUAL,
@@ -74,9 +74,9 @@ describe('the next request for a wallet', () => {
 
   test('rests for the shortest wait after a poll, however much is under way', () => {
     const polled = ago({ head: 0.4 });
-    expect(planWallet({ ...base, polled, headTakenAtMs: NOW - 400 }).restMs).toBe(600);
+    expect(planWallet({ ...base, polled, headIngestedAtMs: NOW - 400 }).restMs).toBe(600);
     const many = open(40, { headAtMs: NOW - 400 });
-    expect(planWallet({ ...base, polled, headTakenAtMs: NOW - 400, open: many }).restMs).toBe(600);
+    expect(planWallet({ ...base, polled, headIngestedAtMs: NOW - 400, open: many }).restMs).toBe(600);
   });
 
   test('rests for five shortest waits where all that is awaited is that something settles', () => {

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { askSocket } from '../../src/store/embedded-socket.ts';
+import { probeSocket } from '../../src/store/embedded-socket.ts';
 
 test('a server that ends amid the question is gone', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-embedded-socket-'));
@@ -13,5 +13,5 @@ test('a server that ends amid the question is gone', async () => {
   onTestFinished(() => void server.close());
   const path = join(folder, 'redis.sock');
   await once(server.listen(path), 'listening');
-  expect(await askSocket(path)).toBe('gone');
+  expect(await probeSocket(path)).toBe('gone');
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { claimsOnForgotten, isForgotten, mayBeForgotten } from '../../src/domain/changes/decision.ts';
+import { claimsOnExpired, isExpired, mayBeExpired } from '../../src/domain/changes/decision.ts';
 import { intentId } from '../../src/domain/subjects/subject.ts';
 import type { Claim } from '../../src/domain/subjects/subscription.ts';
 
@@ -7,7 +7,7 @@ const DAY_S = 86_400;
 const DAY_MS = 86_400_000;
 const READ_MS = 100 * DAY_MS;
 const WALLET = { readAtMs: READ_MS, confirmedMs: READ_MS + DAY_MS, retentionMs: 30 * DAY_MS };
-const CLAIM: Claim = { root: 's|wallet:0x1', atMs: 10 * DAY_MS, historyBefore: null, served: false };
+const CLAIM: Claim = { key: 's|wallet:0x1', atMs: 10 * DAY_MS, historyBefore: null, served: false };
 
 function record(status: string, updatedAt: number | null) {
   return { subject: intentId('0x7'), status, updatedAt, names: [], raw: {}, unreadable: [] };
@@ -22,7 +22,7 @@ test.each([
   ['settled', null, false],
   ['a-word-of-its-own', 1, false],
 ])('an unknown record with the status %s and the time %s may have been removed: %s', (status, at, may) => {
-  expect(mayBeForgotten(record(status, at), {})).toBe(may);
+  expect(mayBeExpired(record(status, at), {})).toBe(may);
 });
 
 test.each([
@@ -30,16 +30,16 @@ test.each([
   ['ended a second later', {}, 70 * DAY_S + 1, false],
   ['of a wallet that was never read', { readAtMs: 0 }, 1, false],
   ['of a wallet that was read at a time that is not confirmed', { confirmedMs: READ_MS - 1 }, 1, false],
-])('one that %s', (_, more, updatedAt, forgotten) => {
+])('one that %s', (_, more, updatedAt, expired) => {
   const wallet = { ...WALLET, ...more };
-  expect(isForgotten(record('settled', updatedAt), { claims: [CLAIM], wallet })).toBe(forgotten);
+  expect(isExpired(record('settled', updatedAt), { claims: [CLAIM], wallet })).toBe(expired);
 });
 
 test('one is news for a subscription that came after the wallet was read', () => {
-  const later = { ...CLAIM, root: 't|wallet:0x1', atMs: READ_MS + 1 };
-  expect(claimsOnForgotten([CLAIM, later], WALLET).map(({ historyBefore }) => historyBefore)).toEqual([
+  const later = { ...CLAIM, key: 't|wallet:0x1', atMs: READ_MS + 1 };
+  expect(claimsOnExpired([CLAIM, later], WALLET).map(({ historyBefore }) => historyBefore)).toEqual([
     70 * DAY_S + 1,
     null,
   ]);
-  expect(isForgotten(record('settled', 1), { claims: [CLAIM, later], wallet: WALLET })).toBe(false);
+  expect(isExpired(record('settled', 1), { claims: [CLAIM, later], wallet: WALLET })).toBe(false);
 });

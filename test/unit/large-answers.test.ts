@@ -73,8 +73,8 @@ test('of a hostile list little comes back from the thread', async () => {
 });
 
 test('a large list with too many members is malformed', async () => {
-  const asked = (await clientFor(`[${'1,'.repeat(200_000)}1]`)).tokens();
-  const failure = await asked.catch((error: unknown) => error);
+  const requests = (await clientFor(`[${'1,'.repeat(200_000)}1]`)).tokens();
+  const failure = await requests.catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(UpstreamFailure);
   expect(failure).toMatchObject({ code: 'malformed', message: expect.stringContaining('too many members') });
 });

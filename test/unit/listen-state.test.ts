@@ -15,8 +15,8 @@ async function newFile(): Promise<string> {
 test('makes one secret for listeners that start at once', async () => {
   const file = await newFile();
   const all = await Promise.all(Array.from({ length: 20 }, () => ListenState.open(file)));
-  const kept = await ListenState.open(file);
-  expect(new Set(all.map(({ secret }) => secret.reveal()))).toEqual(new Set([kept.secret.reveal()]));
+  const stored = await ListenState.open(file);
+  expect(new Set(all.map(({ secret }) => secret.reveal()))).toEqual(new Set([stored.secret.reveal()]));
   expect(await readdir(join(file, '..'))).toEqual(['.intentwatch-folder', 'listen.json']);
 });
 

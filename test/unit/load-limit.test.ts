@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { LoadLimit } from '../../src/queues/polls/dispatcher.ts';
 
-function limitOf(capacity: number): { limit: LoadLimit; busy: (share: number, taken: number) => number } {
+function limitOf(capacity: number): { limit: LoadLimit; busy: (share: number, used: number) => number } {
   let share = 0;
   const limit = new LoadLimit(capacity, () => ({ share, ofMs: 100 }));
-  const busy = (now: number, taken: number): number => {
+  const busy = (now: number, used: number): number => {
     share = now;
-    limit.adapt(taken);
+    limit.adapt(used);
     return limit.allowed;
   };
   return { limit, busy };
@@ -23,7 +23,7 @@ test('a process that is the bottleneck itself has fewer at once, and never too f
   const { limit, busy } = limitOf(1_000);
   while (limit.allowed < 1_000) busy(0.3, limit.allowed);
   expect(busy(0.95, 1_000)).toBe(800);
-  for (let look = 0; look < 10; look++) busy(1, limit.allowed);
+  for (let pass = 0; pass < 10; pass++) busy(1, limit.allowed);
   expect(limit.allowed).toBe(400);
 });
 

@@ -213,7 +213,7 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     },
   },
   'books.fed': {
-    emitted: { taken: 3, readMs: 1_795_174_224_500 },
+    emitted: { ingested: 3, readMs: 1_795_174_224_500 },
     moves: { books_read_timestamp_seconds: 1_795_174_224.5 },
   },
   'books.broken': {

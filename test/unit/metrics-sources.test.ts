@@ -24,9 +24,9 @@ const GATEWAY: EndpointGroupState = {
   overdueSeconds: 0,
 };
 
-function create(sources: Partial<MetricSources>, standing: Partial<Health> = {}): Metrics {
+function create(sources: Partial<MetricSources>, health: Partial<Health> = {}): Metrics {
   return metricsOf({
-    standing,
+    standing: health,
     sources: {
       subjects: async () => [{ kind: 'intent', status: 'pending', count: 3 }],
       queues: async () => [{ queue: 'status', state: 'delayed', count: 4 }],
@@ -129,11 +129,11 @@ test('a source that fails has its gauges omitted and is counted; the others are 
 
 test('a source that hangs is given up after 2 s, is not read again while it hangs, and comes back', async () => {
   vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
-  let asked = 0;
+  let requests = 0;
   let answer: (waits: { kind: string; longestSeconds: number }[]) => void = () => undefined;
   const metrics = create({
     waits: () => {
-      asked += 1;
+      requests += 1;
       return new Promise((resolve) => {
         answer = resolve;
       });
@@ -143,27 +143,27 @@ test('a source that hangs is given up after 2 s, is not read again while it hang
   await vi.advanceTimersByTimeAsync(2_000);
   expect(await first).toContain('intentwatch_scrape_errors_total{source="waits"} 1');
   expect(await gauges(metrics)).toContain('intentwatch_scrape_errors_total{source="waits"} 2');
-  expect(asked).toBe(1);
+  expect(requests).toBe(1);
 
   answer([]);
   await vi.advanceTimersByTimeAsync(2_000);
   const last = gauges(metrics);
-  expect(asked).toBe(2);
+  expect(requests).toBe(2);
   answer([{ kind: 'vault', longestSeconds: 9 }]);
   expect(await last).toContain('intentwatch_longest_wait_seconds{kind="vault"} 9');
 });
 
 test('sources are read at most once per 2 s, for any number of concurrent or successive scrapes', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
-  let asked = 0;
-  const metrics = create({ waits: async () => [{ kind: 'wallet', longestSeconds: ++asked }] });
+  let requests = 0;
+  const metrics = create({ waits: async () => [{ kind: 'wallet', longestSeconds: ++requests }] });
   await Promise.all(Array.from({ length: 20 }, () => metrics.expose()));
   for (let scrape = 0; scrape < 20; scrape += 1) await metrics.expose();
   vi.advanceTimersByTime(1_999);
   expect((await metrics.expose()).body).toContain('{kind="wallet"} 1\n');
   vi.advanceTimersByTime(1);
   expect((await metrics.expose()).body).toContain('{kind="wallet"} 2\n');
-  expect(asked).toBe(2);
+  expect(requests).toBe(2);
 });
 
 test('endpoint groups without values omit all known values of plans', async () => {
@@ -200,8 +200,8 @@ test('a process reports whether it is ready and has Redis, while all sources han
       lines: ['ready 0', 'redis_persistent 1', 'redis_reachable 1'],
     },
   ];
-  for (const { standing, lines } of standings) {
-    const { body } = await create({ subjects: never, queues: never }, standing).expose();
+  for (const { standing: health, lines } of standings) {
+    const { body } = await create({ subjects: never, queues: never }, health).expose();
     const shown = body.split('\n').filter((line) => /^intentwatch_(ready|redis_)/.test(line));
     expect(shown.sort()).toEqual(lines.map((line) => `intentwatch_${line}`));
   }

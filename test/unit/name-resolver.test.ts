@@ -56,7 +56,7 @@ describe('a name', () => {
     const { names, server } = await namedBy(() => 'nothing');
     expect(await addressesOf(names, '192.0.2.9')).toEqual(['192.0.2.9']);
     expect(await addressesOf(names, '::1')).toEqual(['::1']);
-    expect(server.asked).toEqual([]);
+    expect(server.requests).toEqual([]);
   });
 
   test('that does not exist, or has no address, is reported so', async () => {
@@ -83,9 +83,9 @@ describe('a name', () => {
     );
     await Promise.all(Array.from({ length: 50 }, () => names.resolve('hooks.example.com')));
     await names.resolve('HOOKS.example.com');
-    expect(server.asked).toHaveLength(2);
+    expect(server.requests).toHaveLength(2);
     for (const _ of [1, 2]) await expect(names.resolve('gone.example.com')).rejects.toThrow('no address');
-    expect(server.asked).toHaveLength(4);
+    expect(server.requests).toHaveLength(4);
   });
 
   test('that is being resolved at close fails at once', async () => {
@@ -103,7 +103,7 @@ describe("the system's files", () => {
     });
     expect(await addressesOf(names, 'BACKEND')).toEqual(['192.0.2.7', '2001:db8::7']);
     expect(await addressesOf(names, 'backend.internal.')).toEqual(['192.0.2.7']);
-    expect(server.asked).toEqual([]);
+    expect(server.requests).toEqual([]);
     await write('hosts', '192.0.2.8 backend # moved to another place\n');
     expect(await addressesOf(names, 'backend')).toEqual(['192.0.2.8']);
   });
@@ -112,7 +112,7 @@ describe("the system's files", () => {
     const { names, server } = await namedBy(() => ['192.0.2.1']);
     expect(await addressesOf(names, 'localhost')).toEqual(['127.0.0.1', '::1']);
     expect(await addressesOf(names, 'api.localhost')).toEqual(['127.0.0.1', '::1']);
-    expect(server.asked).toEqual([]);
+    expect(server.requests).toEqual([]);
   });
 
   test.each([
@@ -127,13 +127,13 @@ describe("the system's files", () => {
     const conf = 'search a.test. b.test\noptions timeout:1 ndots:2\n';
     const { names, server } = await namedBy(() => 'no such name', { conf });
     await expect(names.resolve(name)).rejects.toMatchObject({ code: 'ENOTFOUND' });
-    expect([...new Set(server.asked.map((asked) => asked.name))]).toEqual(tried);
+    expect([...new Set(server.requests.map((requests) => requests.name))]).toEqual(tried);
   });
 
   test('a name server that fails ends the search: the name may be there', async () => {
     const { names, server } = await namedBy(() => 'server failure', { conf: 'search a.test b.test\n' });
     await expect(names.resolve('backend')).rejects.toMatchObject({ code: 'EAI_AGAIN' });
-    expect(new Set(server.asked.map(({ name }) => name))).toEqual(new Set(['backend.a.test']));
+    expect(new Set(server.requests.map(({ name }) => name))).toEqual(new Set(['backend.a.test']));
   });
 
   test('another name server is requested once resolv.conf names it', async () => {

@@ -54,7 +54,7 @@ test('the files that the container reads come into its build', async () => {
   );
   // The package's files, and those that make it.
   const { files } = z.object({ files: z.array(z.string()) }).parse(JSON.parse(packageJson ?? ''));
-  const taken = new Set((ignored ?? '').split('\n').map((line) => line.replace(/^!/, '')));
+  const used = new Set((ignored ?? '').split('\n').map((line) => line.replace(/^!/, '')));
   const needed = [
     ...files.filter((file) => file !== 'dist'),
     'src',
@@ -64,6 +64,6 @@ test('the files that the container reads come into its build', async () => {
     'tsconfig.json',
     'README.md',
   ];
-  expect(needed.filter((file) => !taken.has(file))).toEqual([]);
+  expect(needed.filter((file) => !used.has(file))).toEqual([]);
   for (const base of dockerfile?.match(/^FROM \S+/gm) ?? []) expect(base).toMatch(/:\d+\.\d+\.\d+-/);
 });

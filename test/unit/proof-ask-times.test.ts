@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type PostponeReason, planAsk } from '../../src/domain/proof/ask-times.ts';
+import { type PostponeReason, planRecheck } from '../../src/domain/proof/ask-times.ts';
 import type { Found, TxState } from '../../src/domain/proof/proof.ts';
 import { WAITING_REASONS } from '../../src/domain/proof/verdict.ts';
 
@@ -44,10 +44,10 @@ function absent(endpoint: string, head: number | null = 110): TxState {
 
 function planned(
   because: PostponeReason,
-  readings: TxState[],
+  txStates: TxState[],
   { ageMs = 20 * MINUTE_MS, sinceSeenMs = null }: { ageMs?: number; sinceSeenMs?: number | null } = {},
 ) {
-  return planAsk({ because, readings, ageMs, sinceSeenMs });
+  return planRecheck({ because, txStates, ageMs, sinceSeenMs });
 }
 
 describe('the state of an endpoint', () => {
@@ -145,12 +145,12 @@ describe('the time of the next observation', () => {
       5_000,
     ],
   ];
-  test.each(cases)('%s', (_, because, readings, more, inMs) => {
-    expect(planned(because, readings, more).inMs).toBe(inMs);
+  test.each(cases)('%s', (_, because, txStates, more, inMs) => {
+    expect(planned(because, txStates, more).inMs).toBe(inMs);
   });
 });
 
-const reading = fc.oneof(
+const txState = fc.oneof(
   fc.constantFrom('own', 'other', 'third').map(failed),
   fc
     .tuple(fc.constantFrom('own', 'other', 'third'), fc.integer({ min: 0, max: 500 }))
@@ -167,13 +167,13 @@ const reading = fc.oneof(
 test('no wait longer than 15 s is without something that ends it early, but where no endpoint knows the payment', () => {
   const waits = fc.record({
     because: fc.constantFrom<PostponeReason>(...WAITING_REASONS, 'not-stated'),
-    readings: fc.array(reading, { minLength: 1, maxLength: 3 }),
+    txStates: fc.array(txState, { minLength: 1, maxLength: 3 }),
     ageMs: fc.integer({ min: 0, max: 14 * 24 * HOUR_MS }),
     sinceSeenMs: fc.option(fc.integer({ min: 0, max: 2 * HOUR_MS })),
   });
   fc.assert(
-    fc.property(waits, ({ because, readings, ageMs, sinceSeenMs }) => {
-      const { inMs, endpoints } = planAsk({ because, readings, ageMs, sinceSeenMs });
+    fc.property(waits, ({ because, txStates, ageMs, sinceSeenMs }) => {
+      const { inMs, endpoints } = planRecheck({ because, txStates, ageMs, sinceSeenMs });
       expect(inMs).toBeGreaterThanOrEqual(2_000);
       expect(inMs).toBeLessThanOrEqual(900_000);
       const isAwaited = endpoints.some(({ outcome, until }) => outcome === 'failed' || until !== null);

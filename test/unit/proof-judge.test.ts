@@ -24,15 +24,15 @@ import {
 const HOUR = 3_600;
 const LATER = { nowMs: (STATED_AT + HOUR) * 1_000 };
 
-function both(parts: Partial<Found> = {}): TxState[] {
-  return [found('own', parts), found('other', parts)];
+function both(fields: Partial<Found> = {}): TxState[] {
+  return [found('own', fields), found('other', fields)];
 }
 
 function verdictOf(
-  readings: readonly TxState[],
+  txStates: readonly TxState[],
   { stated = {}, known = {} }: { stated?: Partial<Statement>; known?: Partial<JudgeRules> } = {},
 ): string {
-  const verdict = judge(statement(stated), readings, rules(known));
+  const verdict = judge(statement(stated), txStates, rules(known));
   switch (verdict.outcome) {
     case 'waiting':
     case 'unchecked':
@@ -134,16 +134,16 @@ describe('the answers of the endpoints', () => {
       [found('own'), found('other', { isFinal: false })],
       'waiting one-endpoint',
     ],
-  ])('%s', (_, readings, expected) => {
-    expect(verdictOf(readings)).toBe(expected);
+  ])('%s', (_, txStates, expected) => {
+    expect(verdictOf(txStates)).toBe(expected);
   });
 
   test('two endpoints of one host are one', () => {
     const [own, other] = both(short);
     if (own === undefined || other === undefined) throw new Error('expected two');
-    const readings = [own, { ...other, host: 'own' }];
-    expect(verdictOf(readings)).toBe('waiting one-endpoint');
-    const good = both().map((reading) => ({ ...reading, host: 'own' }));
+    const txStates = [own, { ...other, host: 'own' }];
+    expect(verdictOf(txStates)).toBe('waiting one-endpoint');
+    const good = both().map((txState) => ({ ...txState, host: 'own' }));
     expect(verdictOf(good)).toBe('verified by one');
     const none = [absent('own', HOUR), { ...absent('other', HOUR), host: 'own' }];
     expect(verdictOf(none)).toBe('waiting not-found');
@@ -245,8 +245,8 @@ describe('the moves', () => {
       { amount: '0' },
     ],
     ['no amount is stated and nothing moved', { moves: [] }, 'unchecked not-stated', { amount: null }],
-  ])('%s', (_, parts, expected, stated = {}) => {
-    expect(verdictOf(both(parts), { stated })).toBe(expected);
+  ])('%s', (_, fields, expected, stated = {}) => {
+    expect(verdictOf(both(fields), { stated })).toBe(expected);
   });
 
   test('the moves of a dispute are listed, at most twenty', () => {
@@ -258,9 +258,9 @@ describe('the moves', () => {
 
 describe('one log proves one transfer', () => {
   const onThird =
-    (parts: Partial<LogClaim> = {}) =>
+    (fields: Partial<LogClaim> = {}) =>
     (index: number) =>
-      index === 3 ? claim(parts) : null;
+      index === 3 ? claim(fields) : null;
 
   // The statement is 1,000 to Alice, who is known: a weight of 2, and 3 where exactly that amount moved.
   test.each<[string, Partial<Found>, string, Partial<Statement>?, Partial<LogClaim>?]>([
@@ -340,8 +340,8 @@ describe('one log proves one transfer', () => {
       { moves: [move({ from: null })] },
       'disputed other-intent',
     ],
-  ])('%s', (_, parts, expected, stated = {}, held = {}) => {
-    expect(verdictOf(both(parts), { stated, known: { claimOn: onThird(held) } })).toBe(expected);
+  ])('%s', (_, fields, expected, stated = {}, held = {}) => {
+    expect(verdictOf(both(fields), { stated, known: { claimOn: onThird(held) } })).toBe(expected);
   });
 
   test('a winner of a log names the loser', () => {
@@ -391,8 +391,8 @@ describe('how old a payment may be', () => {
       'disputed other-intent',
       { payment: 'refund', amount: null, sent: '1000', recipients: [] },
     ],
-  ])('%s', (_, parts, funding, expected, stated = {}) => {
-    expect(verdictOf(both(parts), { stated, known: { funding } })).toBe(expected);
+  ])('%s', (_, fields, funding, expected, stated = {}) => {
+    expect(verdictOf(both(fields), { stated, known: { funding } })).toBe(expected);
   });
 
   test.each<[string, Partial<Found>, Partial<JudgeRules>, boolean]>([
@@ -400,10 +400,10 @@ describe('how old a payment may be', () => {
     ['it is old, and so is what funded it', old, { funding: proved(DAY) }, true],
     ['it is old, and nothing is known of its funding', old, {}, false],
     ['it may have proved another that is removed', {}, { rememberedMs: 60_000 }, false],
-  ])('the claim that it proves no other is made or not: %s', (_, parts, known, isSaid) => {
-    const verdict = judge(statement(), both(parts), rules(known));
+  ])('the claim that it proves no other is made or not: %s', (_, fields, known, isReported) => {
+    const verdict = judge(statement(), both(fields), rules(known));
     const checked = verdict.outcome === 'verified' ? verdict.proof.checked : null;
-    expect(checked?.includes('exclusive')).toBe(isSaid);
+    expect(checked?.includes('exclusive')).toBe(isReported);
   });
 });
 
@@ -452,22 +452,22 @@ describe('a refund', () => {
     ],
     ['failed', { succeeded: false, moves: [] }, null, 'disputed reverted'],
     ['moved nothing', { moves: [] }, paidBy(ALICE), 'unchecked not-stated'],
-  ])('%s', (_, parts, funding, expected) => {
-    expect(verdictOf(both(parts), { stated: refund, known: { funding } })).toBe(expected);
+  ])('%s', (_, fields, funding, expected) => {
+    expect(verdictOf(both(fields), { stated: refund, known: { funding } })).toBe(expected);
   });
 
   test('is not disputed for a move that went back to the payer for another, where something else moved too', () => {
-    const taken: Partial<JudgeRules> = {
+    const rules: Partial<JudgeRules> = {
       funding: paidBy(ALICE),
       claimOn: (index) =>
         index === 3 ? claim({ subject: intentId(`0x${'44'.repeat(32)}`), weight: 7 }) : null,
     };
     const back = move({ amount: '990', index: 3 });
     const beside = move({ amount: '980', index: 4, to: BOB });
-    expect(verdictOf(both({ moves: [back] }), { stated: refund, known: taken })).toBe(
+    expect(verdictOf(both({ moves: [back] }), { stated: refund, known: rules })).toBe(
       'disputed other-intent',
     );
-    expect(verdictOf(both({ moves: [back, beside] }), { stated: refund, known: taken })).toBe(
+    expect(verdictOf(both({ moves: [back, beside] }), { stated: refund, known: rules })).toBe(
       'unchecked ambiguous',
     );
   });

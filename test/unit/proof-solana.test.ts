@@ -5,9 +5,9 @@ const USDC = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v';
 const TOKEN_2022 = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb';
 const KEYS = ['payer', 'account-of-solver', 'account-of-alice', 'looked-up-account', 'second-of-alice'];
 
-type Held = [accountIndex: number, owner: string, amount: string, parts?: Record<string, unknown>];
+type Held = [accountIndex: number, owner: string, amount: string, fields?: Record<string, unknown>];
 
-function transaction(before: Held[], after: Held[], parts: Record<string, unknown> = {}) {
+function transaction(before: Held[], after: Held[], fields: Record<string, unknown> = {}) {
   const balances = (held: Held[]) =>
     held.map(([accountIndex, owner, amount, more]) => ({
       accountIndex,
@@ -25,13 +25,13 @@ function transaction(before: Held[], after: Held[], parts: Record<string, unknow
       preTokenBalances: balances(before),
       postTokenBalances: balances(after),
       loadedAddresses: { writable: [KEYS[3]], readonly: [KEYS[4]] },
-      ...parts,
+      ...fields,
     },
   });
 }
 
-const gained = (...parts: Parameters<typeof transaction>) =>
-  solanaMoves(transaction(...parts), USDC).map(({ to, amount, index, account }) => ({
+const gained = (...fields: Parameters<typeof transaction>) =>
+  solanaMoves(transaction(...fields), USDC).map(({ to, amount, index, account }) => ({
     to,
     amount,
     index,
@@ -67,9 +67,9 @@ test('a move between two accounts of one owner is 0, and may hide a received amo
     transaction([[2, 'alice', '1000']], [[3, 'alice', '1000']]),
     transaction([[2, 'alice', '1000']], [[3, 'alice', '1600']]),
   ].map((one) => solanaMoves(one, USDC));
-  const parts = { token: USDC, from: null, to: 'alice', index: 3, account: 'looked-up-account' };
-  expect(held).toEqual([{ ...parts, amount: '0', isNetted: true }]);
-  expect(moved).toEqual([{ ...parts, amount: '600', isNetted: true }]);
+  const fields = { token: USDC, from: null, to: 'alice', index: 3, account: 'looked-up-account' };
+  expect(held).toEqual([{ ...fields, amount: '0', isNetted: true }]);
+  expect(moved).toEqual([{ ...fields, amount: '600', isNetted: true }]);
 });
 
 test('a mere payer is no recipient', () => {
@@ -126,8 +126,8 @@ test.each([
     'signature',
     'the answer does not say whether the transaction failed',
   ],
-])('an answer with %s has no effect', (_, parts, txHash, fault) => {
-  expect(transactionFault(transaction([], [], parts), txHash)).toBe(fault);
+])('an answer with %s has no effect', (_, fields, txHash, fault) => {
+  expect(transactionFault(transaction([], [], fields), txHash)).toBe(fault);
 });
 
 test('balances of unnamed owners have no effect', () => {

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import {
-  partRoots,
-  planRoots,
+  partKeys,
+  planKeys,
   planSuspensions,
-  type StoredRoot,
+  type StoredKey,
   type SubscribedSubject,
   type SuspendedState,
 } from '../../src/domain/subjects/suspended-roots.ts';
@@ -13,8 +13,8 @@ const W = asSubjectId('wallet:0x52908400098527886e0f7030069857d2e4169ee7');
 const OUT: SuspendedState = { state: 'out', isMade: true };
 const BACK: SuspendedState = { state: 'back', isMade: true };
 
-const root = (name: string, atMs: number, ...receivers: string[]): StoredRoot => ({
-  root: `${name}|${W}`,
+const storedKey = (name: string, atMs: number, ...receivers: string[]): StoredKey => ({
+  key: `${name}|${W}`,
   atMs,
   receivers,
 });
@@ -27,7 +27,7 @@ const named = (subscription: string, ...receivers: string[]): SubscribedSubject 
 
 type Case = {
   what: string;
-  stored: StoredRoot[];
+  stored: StoredKey[];
   named: SubscribedSubject[];
   suspended?: Record<string, SuspendedState>;
   isGraced?: boolean;
@@ -39,117 +39,117 @@ type Case = {
 test.each<Case>([
   {
     what: 'one removed from the config is suspended',
-    stored: [root('a', 5, 'r')],
+    stored: [storedKey('a', 5, 'r')],
     named: [],
     plan: { out: ['a'] },
   },
   {
     what: 'one that names no receiver is suspended too',
-    stored: [root('a', 5)],
+    stored: [storedKey('a', 5)],
     named: [],
     plan: { out: ['a'] },
   },
   {
     what: 'without a grace span it ends',
-    stored: [root('a', 5, 'r')],
+    stored: [storedKey('a', 5, 'r')],
     named: [],
     isGraced: false,
     plan: { ended: ['a'] },
   },
   {
     what: 'under a new name it goes on, and is not suspended',
-    stored: [root('a', 5, 'r')],
+    stored: [storedKey('a', 5, 'r')],
     named: [named('b', 'r')],
     plan: { ended: ['a'] },
   },
   {
     what: 'one that only the log reads goes on under a new name',
-    stored: [root('a', 5)],
+    stored: [storedKey('a', 5)],
     named: [named('b')],
     plan: { ended: ['a'] },
   },
   {
     what: 'the younger of two with one receiver ends without a rest',
-    stored: [root('a', 5, 'r'), root('b', 7, 'r')],
+    stored: [storedKey('a', 5, 'r'), storedKey('b', 7, 'r')],
     named: [named('a', 'r')],
     plan: { ended: ['b'] },
   },
   {
     what: 'one that moves for one receiver is suspended for the other',
-    stored: [root('a', 5, 'q', 'r')],
+    stored: [storedKey('a', 5, 'q', 'r')],
     named: [named('b', 'r')],
     plan: { narrowed: ['a>q'], ended: ['a'] },
   },
   {
     what: 'one for a single receiver is suspended, also where it goes on for readers of the log',
-    stored: [root('a>q', 5, 'q'), root('a>r', 5, 'r')],
+    stored: [storedKey('a>q', 5, 'q'), storedKey('a>r', 5, 'r')],
     named: [named('b', 'r', 's')],
     plan: { out: ['a>q'], ended: ['a>r'] },
   },
   {
     what: 'another receiver of the wallet changes nothing for the removed one',
-    stored: [root('a', 5, 'r'), root('b', 7, 'q')],
+    stored: [storedKey('a', 5, 'r'), storedKey('b', 7, 'q')],
     named: [named('b', 'q')],
     plan: { narrowed: ['a>r'], ended: ['a'] },
   },
   {
     what: 'one for a receiver that its subscription gives up ends',
-    stored: [root('a', 7, 'r'), root('a>q', 5, 'q')],
+    stored: [storedKey('a', 7, 'r'), storedKey('a>q', 5, 'q')],
     named: [named('a', 'r')],
     plan: { ended: ['a>q'] },
   },
   {
     what: 'one for a receiver removed from the config is suspended',
-    stored: [root('a', 7, 'r'), root('a>q', 5, 'q')],
+    stored: [storedKey('a', 7, 'r'), storedKey('a>q', 5, 'q')],
     named: [named('a', 'r')],
     away: true,
     plan: { out: ['a>q'] },
   },
   {
     what: 'a suspended one stays suspended',
-    stored: [root('a', 5, 'r')],
+    stored: [storedKey('a', 5, 'r')],
     named: [],
     suspended: { a: OUT },
     plan: {},
   },
   {
     what: 'it comes back',
-    stored: [root('a', 5, 'r')],
+    stored: [storedKey('a', 5, 'r')],
     named: [named('a', 'r')],
     suspended: { a: OUT },
     plan: { back: ['a'] },
   },
   {
     what: 'one on its way back stays on it',
-    stored: [root('a', 5, 'r')],
+    stored: [storedKey('a', 5, 'r')],
     named: [named('a', 'r')],
     suspended: { a: BACK },
     plan: {},
   },
   {
     what: 'it is removed again before it was back',
-    stored: [root('a', 5, 'r')],
+    stored: [storedKey('a', 5, 'r')],
     named: [],
     suspended: { a: BACK },
     plan: { out: ['a'] },
   },
   {
     what: 'it comes back under another name',
-    stored: [root('a', 5, 'r')],
+    stored: [storedKey('a', 5, 'r')],
     named: [named('b', 'r')],
     suspended: { a: OUT },
     plan: { back: ['a', 'b'], ended: ['a'] },
   },
   {
     what: 'it comes back for one receiver',
-    stored: [root('a', 5, 'q', 'r')],
+    stored: [storedKey('a', 5, 'q', 'r')],
     named: [named('b', 'r')],
     suspended: { a: OUT },
     plan: { narrowed: ['a>q'], back: ['a', 'b'], ended: ['a'] },
   },
   {
     what: 'a suspended one without a grace span goes to its end',
-    stored: [root('a', 5, 'r')],
+    stored: [storedKey('a', 5, 'r')],
     named: [],
     suspended: { a: OUT },
     isGraced: false,
@@ -157,7 +157,7 @@ test.each<Case>([
   },
   {
     what: 'a sync that was cut off is made good',
-    stored: [root('b', 5, 'r'), root('c', 5, 'r')],
+    stored: [storedKey('b', 5, 'r'), storedKey('c', 5, 'r')],
     named: [named('b', 'r')],
     suspended: {
       a: { state: 'back', isMade: false },
@@ -167,13 +167,13 @@ test.each<Case>([
     plan: { back: ['b', 'c', 'a'], ended: ['c'] },
   },
 ])('the suspension of $what', ({ stored, named, suspended = {}, isGraced = true, away = false, plan }) => {
-  const { continued, stays } = planRoots(stored, named);
+  const { continued, stays } = planKeys(stored, named);
   const states = new Map(Object.entries(suspended).map(([name, state]) => [`${name}|${W}`, state]));
   const present = new Set(away ? named.flatMap(({ receivers }) => receivers) : ['q', 'r', 's']);
   const reload = { stored, named, continued, stays, suspended: states, present };
   const planned = planSuspensions(reload, { isGraced });
   const roots = (names: string[] = []) => names.map((name) => `${name}|${W}`);
-  expect({ ...planned, narrowed: planned.narrowed.map((one) => one.root) }).toEqual({
+  expect({ ...planned, narrowed: planned.narrowed.map((one) => one.key) }).toEqual({
     narrowed: roots(plan.narrowed),
     out: roots(plan.out),
     back: roots(plan.back),
@@ -181,28 +181,28 @@ test.each<Case>([
   });
 });
 
-test.each<{ what: string; stored: StoredRoot; now: string[]; parts: string[] }>([
-  { what: 'retains its receivers', stored: root('a', 5, 'q', 'r'), now: ['q', 'r'], parts: [] },
-  { what: 'gives one up', stored: root('a', 5, 'q', 'r'), now: ['r'], parts: ['a>r', 'a>q'] },
-  { what: 'gives all up', stored: root('a', 5, 'q', 'r'), now: [], parts: ['a>q,r'] },
-  { what: 'gets another', stored: root('a', 5, 'q'), now: ['q', 'r'], parts: ['a>q'] },
-  { what: 'changes one for another', stored: root('a', 5, 'q'), now: ['r'], parts: ['a>q'] },
-  { what: 'gets its first', stored: root('a', 5), now: ['r'], parts: ['a>'] },
-  { what: 'gets another, as it was parted', stored: root('a>q', 5, 'q'), now: ['q', 'r'], parts: [] },
+test.each<{ what: string; stored: StoredKey; now: string[]; parts: string[] }>([
+  { what: 'retains its receivers', stored: storedKey('a', 5, 'q', 'r'), now: ['q', 'r'], parts: [] },
+  { what: 'gives one up', stored: storedKey('a', 5, 'q', 'r'), now: ['r'], parts: ['a>r', 'a>q'] },
+  { what: 'gives all up', stored: storedKey('a', 5, 'q', 'r'), now: [], parts: ['a>q,r'] },
+  { what: 'gets another', stored: storedKey('a', 5, 'q'), now: ['q', 'r'], parts: ['a>q'] },
+  { what: 'changes one for another', stored: storedKey('a', 5, 'q'), now: ['r'], parts: ['a>q'] },
+  { what: 'gets its first', stored: storedKey('a', 5), now: ['r'], parts: ['a>'] },
+  { what: 'gets another, as it was parted', stored: storedKey('a>q', 5, 'q'), now: ['q', 'r'], parts: [] },
 ])('the suspension of a subscription that $what', ({ stored, now, parts }) => {
   const receivers = new Map([['a', now]]);
-  for (const suspended of [new Map(), new Map([[stored.root, OUT]])]) {
-    const found = partRoots({ stored: [stored], named: [], suspended, receivers }, { isGraced: true });
-    expect(found.map((one) => one.root)).toEqual(parts.map((name) => `${name}|${W}`));
+  for (const suspended of [new Map(), new Map([[stored.key, OUT]])]) {
+    const found = partKeys({ stored: [stored], named: [], suspended, receivers }, { isGraced: true });
+    expect(found.map((one) => one.key)).toEqual(parts.map((name) => `${name}|${W}`));
   }
 });
 
 test('one part of two subscription keys has the earlier start, in any order', () => {
-  const stored = [root('a', 7, 'p', 'q', 'r'), root('a>q,r', 5, 'q', 'r')];
+  const stored = [storedKey('a', 7, 'p', 'q', 'r'), storedKey('a>q,r', 5, 'q', 'r')];
   const receivers = new Map([['a', ['r']]]);
   for (const some of [stored, stored.toReversed()]) {
-    const found = partRoots({ stored: some, named: [], suspended: new Map(), receivers }, { isGraced: true });
-    expect(new Map(found.map((one) => [one.root, one.atMs]))).toEqual(
+    const found = partKeys({ stored: some, named: [], suspended: new Map(), receivers }, { isGraced: true });
+    expect(new Map(found.map((one) => [one.key, one.atMs]))).toEqual(
       new Map([
         [`a>r|${W}`, 5],
         [`a>q|${W}`, 5],
@@ -210,6 +210,6 @@ test('one part of two subscription keys has the earlier start, in any order', ()
       ]),
     );
     expect(found).toHaveLength(3);
-    expect(found.find((one) => one.root === `a>r|${W}`)?.from).toEqual([`a>q,r|${W}`, `a|${W}`]);
+    expect(found.find((one) => one.key === `a>r|${W}`)?.from).toEqual([`a>q,r|${W}`, `a|${W}`]);
   }
 });

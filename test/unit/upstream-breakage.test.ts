@@ -109,10 +109,10 @@ describe('an answer that breaks off', () => {
       response.writeHead(200, json).end(`${start}${'x'.repeat(bytes + more - start.length - 2)}"}`);
     });
     const client = connect(base);
-    const ask = () => (list === 'status' ? client.status({ quoteId: 'u' }) : client.tokens());
-    expect((await ask()).httpStatus).toBe(200);
+    const fetchList = () => (list === 'status' ? client.status({ quoteId: 'u' }) : client.tokens());
+    expect((await fetchList()).httpStatus).toBe(200);
     more = 1;
-    expect(await failureOf(ask())).toMatchObject({
+    expect(await failureOf(fetchList())).toMatchObject({
       code: 'malformed',
       tooLarge: { found: `more than ${bytes} bytes` },
     });
@@ -186,8 +186,8 @@ describe('an answer that does not come', () => {
     const outcomes: Outcome[] = [];
     const client = connect(await serve(listener), { onAnswer: (outcome) => outcomes.push(outcome) });
     const caller = new AbortController();
-    const asked = client.status({ quoteId: 'u' }, { signal: caller.signal });
-    const caught = asked.catch((reason: unknown) => reason);
+    const requested = client.status({ quoteId: 'u' }, { signal: caller.signal });
+    const caught = requested.catch((reason: unknown) => reason);
     await arrival;
     const reason = new DOMException('shutting down', 'AbortError');
     caller.abort(reason);
@@ -203,9 +203,9 @@ describe('an answer that does not come', () => {
   test('because the caller aborts during the body throws the reason and counts nothing', async () => {
     const headers = Promise.withResolvers<void>();
     // The library notifies of headers before it passes them on: a turn of the loop later the body is being read.
-    const heard = (): unknown => setImmediate(headers.resolve);
-    subscribe('undici:request:headers', heard);
-    cleanups.push(async () => unsubscribe('undici:request:headers', heard));
+    const onHeaders = (): unknown => setImmediate(headers.resolve);
+    subscribe('undici:request:headers', onHeaders);
+    cleanups.push(async () => unsubscribe('undici:request:headers', onHeaders));
     await abortedWhen(headers.promise, drip);
   });
 
@@ -214,8 +214,8 @@ describe('an answer that does not come', () => {
     const base = await serve(() => {
       requests++;
     });
-    const asked = connect(base).status({ quoteId: 'u' }, { signal: AbortSignal.abort() });
-    await expect(asked).rejects.toMatchObject({ name: 'AbortError' });
+    const requested = connect(base).status({ quoteId: 'u' }, { signal: AbortSignal.abort() });
+    await expect(requested).rejects.toMatchObject({ name: 'AbortError' });
     expect(requests).toBe(0);
   });
 });

@@ -59,9 +59,9 @@ describe('for any answer', () => {
     fc.assert(
       fc.property(fc.oneof(noise, mutated(quote), mutated(openQuotes)), (body) => {
         for (const read of readers) {
-          const reading = read(body);
-          if ('mismatch' in reading) expect(reading.mismatch).toMatch(/ as /);
-          else expect(reading.value).toBeTypeOf('object');
+          const parsed = read(body);
+          if ('mismatch' in parsed) expect(parsed.mismatch).toMatch(/ as /);
+          else expect(parsed.value).toBeTypeOf('object');
         }
       }),
       { numRuns: 3_000 },

@@ -27,9 +27,9 @@ const filled = {
   ],
 };
 
-function read<T>(reading: Parsed<T>): T {
-  if ('mismatch' in reading) throw new Error(reading.mismatch);
-  return reading.value;
+function read<T>(parsed: Parsed<T>): T {
+  if ('mismatch' in parsed) throw new Error(parsed.mismatch);
+  return parsed.value;
 }
 
 const page = (...results: JsonValue[]): StatusPage => read(readStatusPage({ results, nextCursor: null }));
@@ -276,19 +276,19 @@ describe('a vault', () => {
 describe('a number that is too large to be held', () => {
   const huge = (text: string): JsonValue =>
     parseJson(JSON.stringify(text).replaceAll('"@"', '1e400'), { limits: LIMITS.upstream });
-  const said = (record: object): StatusPage => {
+  const pageOf = (record: object): StatusPage => {
     const body = JSON.stringify({ results: [record], nextCursor: null });
     return read(readStatusPage(parseJson(body.replaceAll('"@"', '1e400'), { limits: LIMITS.upstream })));
   };
 
   test('is no text, no hash and no id', () => {
-    expect(said({ ...filled, txHash: '@' }).records[0]?.unreadable).toEqual(['txHash']);
-    expect(said({ ...filled, sourceTx: { ...filled.sourceTx, token: '@' } }).records[0]?.unreadable).toEqual([
-      'sourceTx',
-    ]);
-    expect(said({ ...filled, intentHashes: ['@'] }).records[0]?.intentHashes).toEqual([hash('b')]);
+    expect(pageOf({ ...filled, txHash: '@' }).records[0]?.unreadable).toEqual(['txHash']);
+    expect(
+      pageOf({ ...filled, sourceTx: { ...filled.sourceTx, token: '@' } }).records[0]?.unreadable,
+    ).toEqual(['sourceTx']);
+    expect(pageOf({ ...filled, intentHashes: ['@'] }).records[0]?.intentHashes).toEqual([hash('b')]);
     for (const core of ['id', 'type', 'status']) {
-      expect(said({ ...filled, [core]: '@' })).toMatchObject({ records: [], unreadable: [{ index: 0 }] });
+      expect(pageOf({ ...filled, [core]: '@' })).toMatchObject({ records: [], unreadable: [{ index: 0 }] });
     }
     const job = huge('@');
     expect(read(readGatewayJob({ data: { id: 'u', status: job } })).status).toBeNull();
@@ -309,7 +309,7 @@ describe.each([
   ['a whole number', `1${'0'.repeat(20_000)}1`],
   ['a fraction', `1.${'0'.repeat(20_000)}1`],
 ])('%s with a text of more than 1,000 characters', (_, number) => {
-  const said = (record: object): StatusPage => {
+  const pageOf = (record: object): StatusPage => {
     const body = JSON.stringify({ results: [record, filled], nextCursor: null });
     const text = body.replaceAll('"@"', number);
     return read(readStatusPage(parseJson(text, { limits: LIMITS.upstream, longNumber: 'drop' })));
@@ -323,12 +323,12 @@ describe.each([
       ['updatedAt', { ...filled, updatedAt: '@' }],
       ['steps', { ...filled, steps: '@' }],
     ] as const) {
-      expect(said(record).records.map(({ unreadable }) => unreadable)).toEqual([[name], []]);
+      expect(pageOf(record).records.map(({ unreadable }) => unreadable)).toEqual([[name], []]);
     }
   });
 
   test('is no core of a record, and its neighbours count', () => {
     for (const core of ['id', 'type', 'status'])
-      expect(said({ ...filled, [core]: '@' })).toMatchObject({ records: [{}], unreadable: [{ index: 0 }] });
+      expect(pageOf({ ...filled, [core]: '@' })).toMatchObject({ records: [{}], unreadable: [{ index: 0 }] });
   });
 });

@@ -42,10 +42,10 @@ function chains() {
         retryAfterMs: null,
       });
     }
-    const reading = readChains({ chains: [{ chainId: 8453, quoteSigner: state.signer }, { chainId: 10 }] });
-    if ('mismatch' in reading) throw new Error(reading.mismatch);
+    const parsed = readChains({ chains: [{ chainId: 8453, quoteSigner: state.signer }, { chainId: 10 }] });
+    if ('mismatch' in parsed) throw new Error(parsed.mismatch);
     if (state.held) await new Promise<void>((resolve) => state.pending.push(resolve));
-    return { value: reading.value, httpStatus: 200, dateMs: null, durationMs: 1 };
+    return { value: parsed.value, httpStatus: 200, dateMs: null, durationMs: 1 };
   };
   return { state, client: { chains: answer } };
 }

@@ -120,7 +120,7 @@ async function halfWrite(life: Life): Promise<void> {
   const seat = pick(random, life.seats);
   const whole = seat.config.text(random, `${seat.folder}/data`);
   await writeFile(life.fileOf(seat), whole.slice(0, whole.indexOf('receivers:') + integer(random, 20)));
-  await seat.process?.look();
+  await seat.process?.check();
   const state = seat.process?.fileState?.state;
   if (state === 'running' && seat.running?.settings.mode === 'watch')
     life.problems.push('half a file was applied');

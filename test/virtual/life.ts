@@ -266,7 +266,7 @@ export class Life {
     const beganMs = this.time.nowMs;
     if (dying !== null) process.die(dying);
     const found =
-      how === 'asked' ? await process.reload() : (await process.look()) ? process.fileState : null;
+      how === 'asked' ? await process.reload() : (await process.check()) ? process.fileState : null;
     this.#read(seat);
     if (!process.isAlive) {
       this.#cut.add(this.upstream.poll);
@@ -297,8 +297,8 @@ export class Life {
           : ['held']
         : ['running'];
     if (!wanted.includes(state)) {
-      const said = typeof found === 'string' ? found : JSON.stringify(found).slice(0, 300);
-      this.problems.push(`the file of ${seat.name} is ${state}, expected ${wanted.join(' or ')}: ${said}`);
+      const text = typeof found === 'string' ? found : JSON.stringify(found).slice(0, 300);
+      this.problems.push(`the file of ${seat.name} is ${state}, expected ${wanted.join(' or ')}: ${text}`);
     }
     if (!isPassive && state === 'running') this.#applied(seat, beganMs);
   }

@@ -6,7 +6,7 @@ import type { State, Transfer } from './virtual-upstream.ts';
  * changes from `startMs` on, and no change before `earliestMs`. `isUnclear`: a state shown in it may reach the receiver or not,
  * for example where the span was over and no process ran to end it.
  */
-export type Standing = {
+export type PairSpan = {
   state: 'in' | 'out';
   fromMs: number;
   untilMs: number;
@@ -18,7 +18,7 @@ export type Standing = {
 };
 
 /** The pairs at a time, as a dump of Redis holds them. */
-export type Dump = { atMs: number; pairs: ReadonlyMap<Pair, Standing> };
+export type Dump = { atMs: number; pairs: ReadonlyMap<Pair, PairSpan> };
 
 /** The `retention` of the configs, which is the default. */
 export const RETENTION_MS = 30 * 24 * 3_600_000;
@@ -33,8 +33,8 @@ const NEVER = Number.POSITIVE_INFINITY;
 
 /** The assignment of items to receivers by the configs of a life, from the documents alone: nothing here calls the program. */
 export class PairModel {
-  readonly #now = new Map<Pair, Standing>();
-  readonly #all = new Map<Pair, Standing[]>();
+  readonly #now = new Map<Pair, PairSpan>();
+  readonly #all = new Map<Pair, PairSpan[]>();
   /** Pairs whose receiver is away, with the subscriptions that still name their item. */
   readonly #paused = new Map<Pair, string[]>();
   readonly #away: { receiver: string; fromMs: number; untilMs: number }[] = [];
@@ -60,7 +60,7 @@ export class PairModel {
     for (const [pair, { state, startMs, earliestMs: earliest }] of [...this.#now]) {
       if (pairs.has(pair) || state === 'out') continue;
       const [receiver, item] = [receiverOf(pair), itemOf(pair)];
-      const roots = this.#paused.get(pair) ?? rootsOf(before, receiver, item);
+      const roots = this.#paused.get(pair) ?? keysOf(before, receiver, item);
       const staying = roots.filter((desk) => wanted.desks.get(desk)?.items.includes(item) === true);
       const isAway = !wanted.receivers.has(receiver);
       // A receiver that is away resumes its position; one that a subscription gives up is done with it.
@@ -89,9 +89,9 @@ export class PairModel {
     }
   }
 
-  #note(pair: Pair, standing: Standing): void {
+  #note(pair: Pair, span: PairSpan): void {
     const all = this.#all.get(pair) ?? [];
-    all.push(standing);
+    all.push(span);
     this.#all.set(pair, all);
   }
 
@@ -105,7 +105,7 @@ export class PairModel {
     const paused = this.#paused.get(pair);
     this.#paused.delete(pair);
     const goesOn =
-      paused === undefined || paused.some((desk) => rootsOf(this.#wanted, receiver, item).includes(desk));
+      paused === undefined || paused.some((desk) => keysOf(this.#wanted, receiver, item).includes(desk));
     if (before?.state === 'in' && goesOn) {
       // It has been there all the time, and gets the changes since then.
       if (paused !== undefined) before.isUnclear = false;
@@ -130,8 +130,7 @@ export class PairModel {
 
   /** The pairs of the config may be in it since an earlier time: a process died while it began with it. */
   begunAt(atMs: number): void {
-    for (const standing of this.#now.values())
-      standing.earliestMs = Math.min(standing.earliestMs, Math.max(atMs, 0));
+    for (const span of this.#now.values()) span.earliestMs = Math.min(span.earliestMs, Math.max(atMs, 0));
   }
 
   /** Ends the suspensions that are longer than their span; until a process notices, they are unclear. */
@@ -170,7 +169,7 @@ export class PairModel {
   }
 
   dump(atMs: number): Dump {
-    return { atMs, pairs: new Map([...this.#now].map(([pair, standing]) => [pair, { ...standing }])) };
+    return { atMs, pairs: new Map([...this.#now].map(([pair, span]) => [pair, { ...span }])) };
   }
 
   /** Redis was put back. Pairs that only the dump names are suspended anew or ended; the program has to find out which. */
@@ -192,9 +191,9 @@ export class PairModel {
     }
   }
 
-  #set(pair: Pair, standing: Omit<Standing, 'fromMs' | 'untilMs'>, atMs: number): void {
+  #set(pair: Pair, span: Omit<PairSpan, 'fromMs' | 'untilMs'>, atMs: number): void {
     this.#end(pair, atMs);
-    const next = { ...standing, fromMs: atMs, untilMs: NEVER };
+    const next = { ...span, fromMs: atMs, untilMs: NEVER };
     this.#now.set(pair, next);
     this.#note(pair, next);
   }
@@ -206,7 +205,7 @@ export class PairModel {
   }
 
   /** The standings of a receiver towards the items of a transfer at a time; with `atEnd`, also at its end. */
-  standings(receiver: string, transfer: Transfer, atMs: number, { atEnd = false } = {}): Standing[] {
+  standings(receiver: string, transfer: Transfer, atMs: number, { atEnd = false } = {}): PairSpan[] {
     return itemsOf(transfer).flatMap((item) =>
       (this.#all.get(`${receiver} ${item}`) ?? []).filter(
         ({ fromMs, untilMs }) => fromMs <= atMs && (atMs < untilMs || (atEnd && atMs === untilMs)),
@@ -215,7 +214,7 @@ export class PairModel {
   }
 
   /** True when a receiver was given up, and not suspended, at the end of a state. */
-  isGivenUp(receiver: string, transfer: Transfer, { state, untilMs }: Standing): boolean {
+  isGivenUp(receiver: string, transfer: Transfer, { state, untilMs }: PairSpan): boolean {
     return state === 'in' && this.standings(receiver, transfer, untilMs).length === 0;
   }
 
@@ -226,7 +225,7 @@ export class PairModel {
     );
   }
 
-  history(receiver: string, transfer: Transfer): Standing[] {
+  history(receiver: string, transfer: Transfer): PairSpan[] {
     return itemsOf(transfer).flatMap((item) => this.#all.get(`${receiver} ${item}`) ?? []);
   }
 }
@@ -240,7 +239,7 @@ function pairsOf({ desks }: Wanted): Set<Pair> {
 }
 
 /** The subscriptions that lead from an item to a receiver. */
-function rootsOf({ desks }: Wanted, receiver: string, item: Item): string[] {
+function keysOf({ desks }: Wanted, receiver: string, item: Item): string[] {
   return [...desks].flatMap(([name, { items, receivers }]) =>
     receivers.includes(receiver) && items.includes(item) ? [name] : [],
   );

@@ -1,6 +1,6 @@
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { gaps, statesWithTwoIds } from '../chaos/operator-account.ts';
-import { type PairModel, RETENTION_MS, type Standing, stateKey } from './model.ts';
+import { type PairModel, type PairSpan, RETENTION_MS, stateKey } from './model.ts';
 import { isTimeless, type Shown, type State, type Transfer } from './virtual-upstream.ts';
 
 /** An event that a receiver got. */
@@ -115,12 +115,12 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     return isTimeless({ subject: subject.id }) && afterRestore !== true;
   });
   account.problems.push(...statesWithTwoIds(timed), ...statesWithTwoIds(timeless), ...gaps(known, subjects));
-  const forgotten = forgottenSubjects();
-  account.problems.push(...placesTwice(known.filter(({ data }) => !forgotten.has(data.subject.id))));
+  const expired = expiredSubjects();
+  account.problems.push(...placesTwice(known.filter(({ data }) => !expired.has(data.subject.id))));
   return account;
 
   /** Subjects that nothing has shown for twice the retention: stored whole for the first, and compact for the second. */
-  function forgottenSubjects(): Set<string> {
+  function expiredSubjects(): Set<string> {
     const lastMs = new Map<string, number>();
     const found = new Set<string>();
     for (const { transfer, atMs } of shown) {
@@ -161,17 +161,13 @@ export function accountVirtual(lived: Lived): VirtualAccount {
     const standings = observations.map((one) => ({ one, at: model.standings(receiver, transfer, one.atMs) }));
     const isReported = came.length > 0;
     const due = standings.filter(({ one, at }) =>
-      at.some(
-        (standing) =>
-          isDue(standing, state) && isOfWallet(one, standing) && !isStartLost(standing, state, one.atMs),
-      ),
+      at.some((span) => isDue(span, state) && isOfWallet(one, span) && !isStartLost(span, state, one.atMs)),
     );
     const last = isLast
       ? model.standings(receiver, transfer, Number.MAX_SAFE_INTEGER).filter(({ state: is }) => is === 'in')
       : [];
     const isLastDue = last.some(
-      (standing) =>
-        state.atMs >= standing.startMs + SECOND_MS && !isStartLost(standing, state, Number.POSITIVE_INFINITY),
+      (span) => state.atMs >= span.startMs + SECOND_MS && !isStartLost(span, state, Number.POSITIVE_INFINITY),
     );
     if (isReported) {
       account.delivered += 1;
@@ -179,9 +175,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
       const isAllowed = observations.some(
         ({ atMs }) =>
           model.wasAway(receiver, { fromMs: atMs, untilMs: came[0]?.atMs ?? atMs }) ||
-          model
-            .standings(receiver, transfer, atMs, { atEnd: true })
-            .some((standing) => isFor(standing, held, atMs)),
+          model.standings(receiver, transfer, atMs, { atEnd: true }).some((span) => isFor(span, held, atMs)),
       );
       if (!isAllowed)
         account.problems.push(`${receiver} was reported ${key}, which was not for it ${describe(held)}`);
@@ -203,7 +197,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
   /** A receiver's first state of a transfer, when it was suspended, waited for its return, and the event reports this. */
   function holdWaiting(
     held: { receiver: string; transfer: Transfer; state: State; key: string; came: readonly Got[] },
-    standings: readonly { one: Shown; at: readonly Standing[] }[],
+    standings: readonly { one: Shown; at: readonly PairSpan[] }[],
   ): void {
     const [first] = held.came;
     if (first === undefined) return;
@@ -216,7 +210,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
         !model.wasAway(held.receiver, { fromMs: one.atMs, untilMs: one.atMs }),
     );
     if (!isOut || before.length === 0) return;
-    const untilMs = Math.min(...before.flatMap(({ at }) => at.map((standing) => standing.untilMs)));
+    const untilMs = Math.min(...before.flatMap(({ at }) => at.map((span) => span.untilMs)));
     if (first.atMs < untilMs)
       account.problems.push(
         `${held.receiver} was reported ${held.key} while it was suspended ${describe(held)}`,
@@ -246,9 +240,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
         lived.cut.has(poll) ||
         model
           .standings(receiver, transfer, atMs)
-          .every(
-            (standing) => standing.untilMs - atMs < STEP_MS && model.isGivenUp(receiver, transfer, standing),
-          ),
+          .every((span) => span.untilMs - atMs < STEP_MS && model.isGivenUp(receiver, transfer, span)),
     );
     if (isGivenUp) return 'given up before it was opened';
     const isLost = due.every(
@@ -274,12 +266,12 @@ export function accountVirtual(lived: Lived): VirtualAccount {
   }
 
   /** True when a receiver in this state must get a state that is shown to it. */
-  function isDue({ startMs, isUnclear }: Standing, { atMs }: State): boolean {
+  function isDue({ startMs, isUnclear }: PairSpan, { atMs }: State): boolean {
     return !isUnclear && atMs >= startMs + SECOND_MS;
   }
 
   /** True when Redis lost the start of a receiver's transfer and no process ran that knew it: it starts anew. */
-  function isStartLost({ startMs }: Standing, state: State, shownMs: number): boolean {
+  function isStartLost({ startMs }: PairSpan, state: State, shownMs: number): boolean {
     return lost.some(
       ({ fromMs, untilMs, isUnwatched }) =>
         isUnwatched && fromMs <= startMs && state.atMs <= untilMs + SECOND_MS && untilMs <= shownMs,
@@ -287,7 +279,7 @@ export function accountVirtual(lived: Lived): VirtualAccount {
   }
 
   /** True when a page has shown that a transfer belongs to the wallet of a receiver since then: a record does not name it. */
-  function isOfWallet({ transfer, atMs, isPage }: Shown, { startMs }: Standing): boolean {
+  function isOfWallet({ transfer, atMs, isPage }: Shown, { startMs }: PairSpan): boolean {
     if (isPage || transfer.wallet === null) return true;
     return (pages.get(transfer) ?? []).some(
       (page) => startMs <= page.atMs && page.atMs <= atMs && !lived.cut.has(page.poll),
@@ -296,12 +288,12 @@ export function accountVirtual(lived: Lived): VirtualAccount {
 
   /** True when a receiver in this state may get a state that is shown to it. */
   function isFor(
-    standing: Standing,
+    span: PairSpan,
     { transfer, state }: { transfer: Transfer; state: State },
     shownMs: number,
   ): boolean {
     const isNamedItself = transfer.wallet === null;
-    return isNamedItself || state.atMs >= standing.earliestMs - EARLIER_MS || shownMs < standing.fromMs;
+    return isNamedItself || state.atMs >= span.earliestMs - EARLIER_MS || shownMs < span.fromMs;
   }
 
   function describe({

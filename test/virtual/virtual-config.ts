@@ -34,16 +34,16 @@ export class VirtualConfig {
   settings: Settings;
   #made = 0;
 
-  constructor(parts: {
+  constructor(options: {
     frame: Readonly<Record<string, unknown>>;
     hooks: Readonly<Record<string, object>>;
     items: readonly Item[];
     settings: Settings;
   }) {
-    this.#frame = parts.frame;
-    this.#hooks = parts.hooks;
-    this.#items = parts.items;
-    this.settings = { ...parts.settings };
+    this.#frame = options.frame;
+    this.#hooks = options.hooks;
+    this.#items = options.items;
+    this.settings = { ...options.settings };
   }
 
   get receivers(): string[] {
@@ -61,7 +61,7 @@ export class VirtualConfig {
   }
 
   /** The subscriptions without the receivers that are away. */
-  #standing(): [string, Desk][] {
+  #present(): [string, Desk][] {
     return [...this.desks]
       .map(([name, { items, receivers }]): [string, Desk] => [
         name,
@@ -71,7 +71,7 @@ export class VirtualConfig {
   }
 
   get wants(): Wanted & { items: Set<Item> } {
-    const desks = new Map(this.#standing());
+    const desks = new Map(this.#present());
     return {
       desks,
       items: new Set([...desks.values()].flatMap(({ items }) => items)),
@@ -96,7 +96,7 @@ export class VirtualConfig {
       receivers: Object.entries(this.#hooks)
         .filter(([name]) => !this.away.has(name))
         .map(([name, hook]) => ({ name, ...hook })),
-      subscriptions: this.#standing().map(([name, { items, receivers }]) => ({
+      subscriptions: this.#present().map(([name, { items, receivers }]) => ({
         name,
         wallets: of(items, 'wallet:'),
         intents: of(items, 'intent:'),
@@ -194,9 +194,9 @@ export class VirtualConfig {
   /** Leaves all but a few items out, as a truncated file does. */
   truncate(random: Random): void {
     const within = this.#items.filter((item) => !this.out.includes(item));
-    const kept =
+    const remaining =
       integer(random, 2) === 0 ? within.slice(0, 1) : within.slice(0, Math.ceil(within.length / 3));
-    this.leave(within.filter((item) => !kept.includes(item)));
+    this.leave(within.filter((item) => !remaining.includes(item)));
   }
 }
 

@@ -194,10 +194,10 @@ export class VirtualProcess {
   }
 
   /** Polls its config file as it does every second, twice: a changed file is read once it has stayed the same. */
-  async look(): Promise<boolean> {
+  async check(): Promise<boolean> {
     return this.#do(async () => {
-      await this.reloads?.look();
-      await this.reloads?.look();
+      await this.reloads?.check();
+      await this.reloads?.check();
     });
   }
 
@@ -215,14 +215,14 @@ export class VirtualProcess {
   /** Does its own work of some seconds: polls all due items, relays, delivers and checks. */
   async step({ checksFirst = false } = {}): Promise<boolean> {
     return this.#do(async () => {
-      const { parts } = this.#alive();
+      const { deps } = this.#alive();
       await this.clock?.compare();
-      await parts.delivering.sender.beat();
-      if (checksFirst) await parts.reconcile.check();
+      await deps.delivering.sender.beat();
+      if (checksFirst) await deps.reconcile.check();
       await this.#poll();
       await this.#deliver();
       await this.clock?.compare();
-      await this.#alive().parts.reconcile.check();
+      await this.#alive().deps.reconcile.check();
       await this.#deliver();
       await this.#readLog();
     });
@@ -235,7 +235,7 @@ export class VirtualProcess {
   }
 
   get bookSources(): FeedSources {
-    const { stores, polling } = this.#alive().parts;
+    const { stores, polling } = this.#alive().deps;
     const { events, registry, subjects, deliveries } = stores;
     return { events, registry, subjects, deliveries, directory: polling.discovery.directory };
   }
@@ -244,7 +244,7 @@ export class VirtualProcess {
   async remove(id: string): Promise<boolean> {
     let isFound = true;
     await this.#do(async () => {
-      await removeSuspended(id, this.#alive().parts.api.endSuspended).catch((error: unknown) => {
+      await removeSuspended(id, this.#alive().deps.api.endSuspended).catch((error: unknown) => {
         if (!(error instanceof UnknownError)) throw error;
         isFound = false;
       });
@@ -261,7 +261,7 @@ export class VirtualProcess {
     const { signal } = new AbortController();
     for (let round = 0; round < MOST_ROUNDS; round += 1) {
       let polled = 0;
-      for (const { dispatcher, worker } of this.#alive().parts.polling.pollers) {
+      for (const { dispatcher, worker } of this.#alive().deps.polling.pollers) {
         await dispatcher.round();
         for (const job of this.jobs.splice(0).flatMap(({ polls }) => polls)) {
           polled += 1;
@@ -275,7 +275,7 @@ export class VirtualProcess {
   }
 
   async #deliver(): Promise<void> {
-    const { relay, workers, sender } = this.#alive().parts.delivering;
+    const { relay, workers, sender } = this.#alive().deps.delivering;
     await sender.beat();
     for (let round = 0; round < MOST_ROUNDS; round += 1) {
       const { more } = await relay.round();

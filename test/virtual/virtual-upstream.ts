@@ -1,6 +1,11 @@
 import { chance, integer, pick, type Random } from '../../sandbox/world/random.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { type Asked, intentRecord, type Scripted, ScriptedUpstream } from '../support/scripted-upstream.ts';
+import {
+  intentRecord,
+  type Scripted,
+  type ScriptedRequest,
+  ScriptedUpstream,
+} from '../support/scripted-upstream.ts';
 import { CHAIN } from './virtual-config.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
@@ -60,7 +65,7 @@ export class VirtualUpstream {
   constructor(time: VirtualTime, random: Random) {
     this.#time = time;
     this.#random = random;
-    this.#server = new ScriptedUpstream((asked) => this.#answer(asked));
+    this.#server = new ScriptedUpstream((request) => this.#answer(request));
   }
 
   async start(): Promise<void> {
@@ -120,7 +125,7 @@ export class VirtualUpstream {
     return this.transfers.filter(({ life, states }) => states.length < life.length);
   }
 
-  #answer({ path, query }: Asked): Scripted {
+  #answer({ path, query }: ScriptedRequest): Scripted {
     if (this.isAway) return { status: 503, body: '{}' };
     const idOf = (prefix: string): string | null =>
       path.startsWith(prefix) ? path.slice(prefix.length).toLowerCase() : null;
@@ -140,7 +145,7 @@ export class VirtualUpstream {
     const found = this.transfers.filter((one) =>
       hash === undefined ? tx !== undefined && one.tx === tx : one.subject === `intent:${hash}`,
     );
-    if (found.length > 0) return this.#said(found, { isPage: false });
+    if (found.length > 0) return this.#recordsPage(found, { isPage: false });
     const unknown = hash ?? tx ?? '';
     return this.#json([intentRecord(unknown, 'unknown', null)], null);
   }
@@ -185,10 +190,10 @@ export class VirtualUpstream {
     if (this.listing.order === 'mixed') all.sort((a, b) => (turned(a) < turned(b) ? -1 : 1));
     const to = from + Math.min(Number(limit ?? 20), MOST);
     const nextCursor = to < all.length ? `${this.#time.nowMs}-${to}` : null;
-    return this.#said(all.slice(from, to), { isPage: true, nextCursor });
+    return this.#recordsPage(all.slice(from, to), { isPage: true, nextCursor });
   }
 
-  #said(
+  #recordsPage(
     transfers: readonly Transfer[],
     { isPage, nextCursor = null }: { isPage: boolean; nextCursor?: string | null },
   ): Scripted {

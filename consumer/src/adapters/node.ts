@@ -37,7 +37,7 @@ export function methodNotAllowed(method: string | undefined): WebhookError {
 
 /** Reads the bytes of a request from the stream or from a parser's copy. */
 async function readBody(request: NodeRequest, maxBodyBytes: number): Promise<Uint8Array> {
-  for (const kept of [request.rawBody, request.body]) if (kept instanceof Uint8Array) return kept;
+  for (const body of [request.rawBody, request.body]) if (body instanceof Uint8Array) return body;
   if (request.body !== undefined || request.readableEnded) throw bodyParsed(request.body);
   const chunks: Buffer[] = [];
   let length = 0;

@@ -87,10 +87,10 @@ export function claimEventInSqlite(
   { consumer = DEFAULT_CONSUMER }: { consumer?: string } = {},
 ): Claim | null {
   const nowMs = Date.now();
-  const taken = database
+  const inserted = database
     .prepare('INSERT OR IGNORE INTO intentwatch_inbox (consumer, event_id, handled_at) VALUES (?, ?, ?)')
     .run(consumer, event.id, nowMs);
-  if (Number(taken.changes) === 0) return null;
+  if (Number(inserted.changes) === 0) return null;
 
   const { id } = event.data.subject;
   const row = database

@@ -40,7 +40,7 @@ export class ConfigFile {
    * Polls all files. `changed`: they differ from those read last, and were the same at the poll before. `changing`: they were
    * not the same, so the writer gets time to finish. Links are followed, so that any way of replacing a file works.
    */
-  look(): 'same' | 'changing' | 'changed' {
+  check(): 'same' | 'changing' | 'changed' {
     const now = [...this.#read.keys()].map(stateOf).join('\n');
     if (now === [...this.#read.values()].join('\n')) {
       this.#found = null;

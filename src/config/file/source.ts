@@ -136,7 +136,7 @@ function readValues(options: {
       return null;
     }
     const { text, variables, outside, problems } = expandVariables(unmask(value), options.outside);
-    for (const taken of outside) values.outside.add(taken);
+    for (const read of outside) values.outside.add(read);
     if (variables.length > 0) values.variables.set(renderPath(path), variables);
     const offset = node.range?.[0] ?? 0;
     values.problems.push(...problems.map((message) => ({ path, offset, message })));

@@ -101,8 +101,8 @@ export function checkRoutes(tree: JsonValue): Fault[] {
     if (!first.has(name)) first.set(name, text);
   }
   const upstream = member(tree, 'upstream');
-  const asksOpen = routes.some(({ route }) => isOpen(route));
-  if (asksOpen && upstream !== undefined && member(upstream, 'quotesUrl') === undefined) {
+  const hasOpenRoute = routes.some(({ route }) => isOpen(route));
+  if (hasOpenRoute && upstream !== undefined && member(upstream, 'quotesUrl') === undefined) {
     findings.push({
       path: ['upstream'],
       found: 'no quotesUrl',

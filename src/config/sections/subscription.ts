@@ -16,7 +16,7 @@ import type { ConfiguredJob, Subscription } from '../config.ts';
 import { evmAddressField, walletField } from '../fields/addresses.ts';
 import {
   durationField,
-  hasMetadataRoom,
+  fitsMetadata,
   METADATA_ROOM,
   mapping,
   nameField,
@@ -150,7 +150,7 @@ export const subscriptionSchema = mapping({
       }),
       { error: 'a mapping of text to text' },
     )
-    .refine(hasMetadataRoom, { error: METADATA_ROOM })
+    .refine(fitsMetadata, { error: METADATA_ROOM })
     .prefault({})
     .meta({
       description:

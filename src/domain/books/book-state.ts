@@ -174,8 +174,8 @@ function statedText(one: {
 const MOST_AHEAD_MS = 300_000;
 
 /** The upstream's time; the observation time instead when it is too far ahead of that, or before 1970. */
-export function believableMs(saidMs: number, seenMs: number): number {
-  return saidMs > seenMs + MOST_AHEAD_MS || saidMs < 0 ? seenMs : saidMs;
+export function believableMs(statedMs: number, seenMs: number): number {
+  return statedMs > seenMs + MOST_AHEAD_MS || statedMs < 0 ? seenMs : statedMs;
 }
 
 /** Upstream's time of the change, ms; the observation time without one. */

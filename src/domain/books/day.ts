@@ -109,6 +109,6 @@ export type DayTransfer = ReportTransfer & {
 };
 
 /** Deliveries that count in a day: a delivery that became due for its receiver later does not. */
-export function deliveriesBy({ atMs, deliveries }: ReportEvent, tellByMs: number): ReportDelivery[] {
-  return deliveries.filter(({ eventMs }) => eventMs <= Math.max(atMs, tellByMs));
+export function deliveriesBy({ atMs, deliveries }: ReportEvent, reportByMs: number): ReportDelivery[] {
+  return deliveries.filter(({ eventMs }) => eventMs <= Math.max(atMs, reportByMs));
 }

@@ -68,8 +68,8 @@ export function postingsBetween(
     const isCorrection = postedSides.has(line.side);
     const isStart = line.side === 'started' && !isCorrection;
     const seenMs = Date.parse(observation.event.timestamp);
-    const said = isStart ? (after.fundedAtMs ?? seenMs) : happenedMs(observation.event);
-    const happened = believableMs(said, seenMs);
+    const statedMs = isStart ? (after.fundedAtMs ?? seenMs) : happenedMs(observation.event);
+    const happened = believableMs(statedMs, seenMs);
     const booked = bookedMs(happened, times);
     const isLate = happened < times.closedMs && times.closedMs > times.openedMs;
     postings.push({ ...line, count, amount, bookedMs: booked, happenedMs: happened, isLate, isCorrection });

@@ -39,9 +39,9 @@ export async function makeReport(data: ReportData): Promise<BooksReport> {
   const counted = { ...day, fromMs: Math.max(day.fromMs, data.openedMs) };
   const isClosed = data.closedMs >= day.toMs;
   // A delivery missing by then is listed, whatever its later result.
-  const tellByMs = Math.min(nowMs, day.toMs + data.rules.closeAfterMs);
+  const reportByMs = Math.min(nowMs, day.toMs + data.rules.closeAfterMs);
   const { checked } = data.rules;
-  const context = { ...data, checked, tellByMs, graceMs: isClosed ? 0 : USUAL_DELIVERY_MS };
+  const context = { ...data, checked, reportByMs, graceMs: isClosed ? 0 : USUAL_DELIVERY_MS };
   const sums = noSums();
   const exceptions: BookException[] = [];
   const rows: ReportRow[] = [];
@@ -201,8 +201,8 @@ function iso(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** Bounds of a delivery: `tellByMs` is its latest time; `graceMs` is allowed in an open day, 0 in a closed one. */
-type ExceptionContext = { day: Day; tellByMs: number; graceMs: number; checked: ReadonlySet<string> };
+/** Bounds of a delivery: `reportByMs` is its latest time; `graceMs` is allowed in an open day, 0 in a closed one. */
+type ExceptionContext = { day: Day; reportByMs: number; graceMs: number; checked: ReadonlySet<string> };
 
 function exceptionsOf(transfer: DayTransfer, context: ExceptionContext): BookException[] {
   const { subject, state, openAfter, inDay, eventsInDay } = transfer;
@@ -244,10 +244,10 @@ function exceptionsOf(transfer: DayTransfer, context: ExceptionContext): BookExc
 }
 
 /** Receivers that did not accept an event in time. */
-function undelivered(event: ReportEvent, { tellByMs, graceMs }: ExceptionContext): string[] {
-  return deliveriesBy(event, tellByMs).flatMap(({ receiver, state, deliveredMs, eventMs }) => {
-    if (deliveredMs !== null && deliveredMs <= tellByMs) return [];
-    if (graceMs > 0 && state === 'waiting' && eventMs > tellByMs - graceMs) return [];
+function undelivered(event: ReportEvent, { reportByMs, graceMs }: ExceptionContext): string[] {
+  return deliveriesBy(event, reportByMs).flatMap(({ receiver, state, deliveredMs, eventMs }) => {
+    if (deliveredMs !== null && deliveredMs <= reportByMs) return [];
+    if (graceMs > 0 && state === 'waiting' && eventMs > reportByMs - graceMs) return [];
     return [`${event.type} was not delivered to ${receiver} by then`];
   });
 }

@@ -6,16 +6,16 @@ import { type DayTransfer, deliveriesBy } from './day.ts';
 import { amountOf, type BookNames } from './postings.ts';
 import type { BookAmount, PROOF_WORDS, ReportRow } from './report-schema.ts';
 
-type ToldMoney = NonNullable<TransferFacts['sent']>;
+type StatedMoney = NonNullable<TransferFacts['sent']>;
 
 /** A transfer as a row of a day's report. */
 export function rowOf(
   transfer: DayTransfer,
-  { names, tellByMs }: { names: BookNames; tellByMs: number },
+  { names, reportByMs }: { names: BookNames; reportByMs: number },
 ): ReportRow {
   const { subject, state, openBefore, inDay } = transfer;
   const { transfer: facts, fundedAtMs, endedAtMs } = state;
-  const money = (one: ToldMoney | undefined): BookAmount | null =>
+  const money = (one: StatedMoney | undefined): BookAmount | null =>
     one === undefined ? null : moneyOf(one, names);
   const isFilled = state.phase === 'delivered' && fundedAtMs !== null && endedAtMs !== null;
   const { proof, proofReason } = proofOf(state);
@@ -38,7 +38,7 @@ export function rowOf(
     refundTx: facts.refund?.txHash ?? null,
     proof,
     proofReason,
-    reported: reportedOf(transfer, tellByMs),
+    reported: reportedOf(transfer, reportByMs),
     wallets: state.wallets,
     subscriptions: state.subscriptions,
     metadata: state.metadata,
@@ -67,13 +67,13 @@ export function proofOf({ phase, proofs, transfer }: BookState): {
   return { proof: found.outcome, proofReason: reason };
 }
 
-/** Receivers of the newest status of the day; a delivery after `tellByMs` does not count. */
-function reportedOf({ events, state }: DayTransfer, tellByMs: number): ReportRow['reported'] {
+/** Receivers of the newest status of the day; a delivery after `reportByMs` does not count. */
+function reportedOf({ events, state }: DayTransfer, reportByMs: number): ReportRow['reported'] {
   const word = state.status.toLowerCase();
   const event = events.findLast((one) => one.state.status === state.status && one.type.endsWith(`.${word}`));
-  const deliveries = event === undefined ? [] : deliveriesBy(event, tellByMs);
+  const deliveries = event === undefined ? [] : deliveriesBy(event, reportByMs);
   return deliveries.map(({ receiver, state: found, deliveredMs }) => {
-    const isReported = deliveredMs !== null && deliveredMs <= tellByMs;
+    const isReported = deliveredMs !== null && deliveredMs <= reportByMs;
     return {
       receiver,
       state: isReported ? 'delivered' : deliveredMs === null ? found : 'waiting',
@@ -83,7 +83,7 @@ function reportedOf({ events, state }: DayTransfer, tellByMs: number): ReportRow
 }
 
 /** The token is written as in the sums, since rows and sums are joined by it. */
-function moneyOf({ amount, chainId, token, units, symbol }: ToldMoney, names: BookNames): BookAmount {
+function moneyOf({ amount, chainId, token, units, symbol }: StatedMoney, names: BookNames): BookAmount {
   const place = { chainId: storableText(chainId ?? ''), token: storableText(foldHex(token ?? '')) };
   const shown = amountOf(BigInt(amount), place, names);
   return { ...shown, units: shown.units ?? units ?? null, symbol: shown.symbol ?? symbol ?? null };

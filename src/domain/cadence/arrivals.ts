@@ -35,12 +35,12 @@ const USUAL_TRANSFERS = 1;
 const RULE_TRANSFERS = 1;
 
 /** Adds the new transfers since the previous poll. */
-export function withArrivals(tally: ArrivalTally, look: Arrived & { nowMs: number }): ArrivalTally {
-  const { seen, watchedSeconds } = decayed(tally, look.nowMs);
+export function withArrivals(tally: ArrivalTally, poll: Arrived & { nowMs: number }): ArrivalTally {
+  const { seen, watchedSeconds } = decayed(tally, poll.nowMs);
   return {
-    seen: seen + look.seen,
-    watchedSeconds: watchedSeconds + look.watchedSeconds,
-    atMs: look.nowMs,
+    seen: seen + poll.seen,
+    watchedSeconds: watchedSeconds + poll.watchedSeconds,
+    atMs: poll.nowMs,
   };
 }
 

@@ -116,7 +116,7 @@ export function updatedHazard({ curve, reached, transfers }: Prior, tally: Tally
 export type StageObservation = { route: string; watch: Watch; interval: Interval; failed: boolean };
 
 /** A poll that found a subject in `status`. `seenAtMs`: the last poll that stored nothing, null for none. */
-export type Look = {
+export type StatusPoll = {
   subject: SubjectId;
   before: Snapshot;
   seenAtMs: number | null;
@@ -125,7 +125,7 @@ export type Look = {
 };
 
 /** True when a transfer was refunded since the previous poll. */
-export function isRefund({ subject, before, status }: Look): boolean {
+export function isRefund({ subject, before, status }: StatusPoll): boolean {
   const [from, to] = [before.status.toLowerCase(), status.toLowerCase()];
   return to === REFUNDED && from !== REFUNDED && statusOf(subject, to) !== null;
 }
@@ -133,14 +133,14 @@ export function isRefund({ subject, before, status }: Look): boolean {
 const REFUNDED = 'refunded';
 
 /** Observation of a stage's timing by a poll; null when nothing can be learned. */
-export function observed(look: Look): StageObservation | null {
-  const { subject, before, status, nowMs } = look;
+export function observed(poll: StatusPoll): StageObservation | null {
+  const { subject, before, status, nowMs } = poll;
   const { watch } = stageOf(subject, before.status);
   if (watch === null || before.unconfirmed !== null) return null;
   const step = stepBetween(subject, before.status, status);
   if (step === 'backward' || step === 'other') return null;
   const sinceMs = stageSinceMs(before);
-  const fromMs = Math.max(before.observedAtMs, look.seenAtMs ?? 0);
+  const fromMs = Math.max(before.observedAtMs, poll.seenAtMs ?? 0);
   if (fromMs >= nowMs) return null;
   const failed = step !== 'same' && statusOf(subject, status)?.isFailure === true;
   const interval = {

@@ -54,8 +54,8 @@ export function nextPoll(input: CadenceInput): NextPoll {
 }
 
 /** Ms until the first future time has passed; null without one. */
-export function firstAlarm(momentsMs: readonly number[], nowMs: number): number | null {
-  const ahead = momentsMs.filter((atMs) => atMs > nowMs);
+export function firstAlarm(timesMs: readonly number[], nowMs: number): number | null {
+  const ahead = timesMs.filter((atMs) => atMs > nowMs);
   return ahead.length === 0 ? null : Math.min(...ahead) - nowMs + AFTER_ALARM_MS;
 }
 

@@ -2,7 +2,7 @@ import { unseenSnapshot } from '../changes/next-snapshot.ts';
 import type { ImportedState } from '../quotes/promised.ts';
 import type { Snapshot } from '../subjects/record.ts';
 import type { SubjectId } from '../subjects/subject.ts';
-import { type Claim, parseClaimRoot } from '../subjects/subscription.ts';
+import { type Claim, parseClaimKey } from '../subjects/subscription.ts';
 import {
   type FinishedStatuses,
   firstAlarm,
@@ -11,7 +11,7 @@ import {
   nextRoutePoll,
   type PlannedPoll,
 } from './next-poll.ts';
-import { type OverdueAfter, type TimedEvent, timedMoments } from './timed.ts';
+import { type OverdueAfter, type TimedEvent, timedEvents } from './timed.ts';
 import type { CadenceModel } from './watched.ts';
 
 /** A subject, its snapshot and its claims. `snapshot` is null until the upstream has shown the subject. */
@@ -47,14 +47,14 @@ export type SubjectPlan = {
 };
 
 /** Plans a subject from its present state. */
-export function planSubject(standing: PlanInput, context: PlanContext): SubjectPlan {
-  const { subject, snapshot, claims } = standing;
+export function planSubject(input: PlanInput, context: PlanContext): SubjectPlan {
+  const { subject, snapshot, claims } = input;
   const { nowMs, price, model, finished, route } = context;
-  const moments = momentsOf(standing, context);
-  const due = moments.filter(({ atMs }) => atMs <= nowMs);
-  const alarmsMs = moments.map(({ atMs }) => atMs);
+  const events = eventsOf(input, context);
+  const due = events.filter(({ atMs }) => atMs <= nowMs);
+  const alarmsMs = events.map(({ atMs }) => atMs);
   return {
-    due: due.map(({ event }) => ({ event, roots: rootsFor(event, claims, context.subscriptions) })),
+    due: due.map(({ event }) => ({ event, roots: keysFor(event, claims, context.subscriptions) })),
     alarmMs: due.length > 0 ? 0 : firstAlarm(alarmsMs, nowMs),
     isOver: isFinished({ subject, snapshot, nowMs, finished }),
     next: () => {
@@ -67,34 +67,34 @@ export function planSubject(standing: PlanInput, context: PlanContext): SubjectP
 }
 
 /** Times of the clock's events of a subject. Warnings of past events are skipped. */
-function momentsOf(
+function eventsOf(
   { subject, snapshot, claims }: PlanInput,
   { nowMs, learnedMs, subscriptions, imported }: PlanContext,
 ): { atMs: number; event: TimedEvent }[] {
   // An imported quote expires by the clock even before the upstream has shown it.
   const shown = snapshot ?? (imported === null ? null : unseenSnapshot(nowMs));
   if (shown === null) return [];
-  const wishes = claims.flatMap(({ root }) => wishesOf(root, subscriptions) ?? []);
+  const wishes = claims.flatMap(({ key }) => wishesOf(key, subscriptions) ?? []);
   const overdue = wishes.flatMap(({ overdueAfterMs: after }) => {
     const ms = after === 'learned' ? learnedMs : after;
     return after === null || ms === null ? [] : [{ after, ms }];
   });
   const warnBeforeMs = wishes.flatMap((wish) => wish.warnBeforeMs ?? []);
-  return timedMoments(subject, shown, { overdue, warnBeforeMs, imported }).filter(
+  return timedEvents(subject, shown, { overdue, warnBeforeMs, imported }).filter(
     ({ event: { untilMs } }) => untilMs === null || nowMs < untilMs,
   );
 }
 
 /** Subscription keys of the claims whose subscriptions configured the time of an event; null for all. */
-function rootsFor(
+function keysFor(
   { overdueAfter, warnBeforeMs }: TimedEvent,
   claims: readonly Claim[],
   subscriptions: ReadonlyMap<string, Wishes>,
 ): string[] | null {
   if (overdueAfter === null && warnBeforeMs === null) return null;
-  const roots = claims.map(({ root }) => root);
-  return roots.filter((root) => {
-    const wishes = wishesOf(root, subscriptions);
+  const claimKeys = claims.map(({ key }) => key);
+  return claimKeys.filter((key) => {
+    const wishes = wishesOf(key, subscriptions);
     if (wishes === null) return false;
     return warnBeforeMs === null
       ? wishes.overdueAfterMs === overdueAfter
@@ -102,6 +102,6 @@ function rootsFor(
   });
 }
 
-function wishesOf(root: string, subscriptions: ReadonlyMap<string, Wishes>): Wishes | null {
-  return subscriptions.get(parseClaimRoot(root).subscription) ?? null;
+function wishesOf(key: string, subscriptions: ReadonlyMap<string, Wishes>): Wishes | null {
+  return subscriptions.get(parseClaimKey(key).subscription) ?? null;
 }

@@ -29,26 +29,26 @@ export type TimedContext = {
 };
 
 /** Times (Redis time, ms) at which the clock triggers an event of a subject in its present stage. */
-export function timedMoments(
+export function timedEvents(
   subject: SubjectId,
   snapshot: Snapshot,
   { overdue, warnBeforeMs, imported }: TimedContext,
 ): { atMs: number; event: TimedEvent }[] {
   // The reported ones are unknown now: none is reported a second time.
   if (snapshot.salvaged === true) return [];
-  const moments: { atMs: number; event: TimedEvent }[] = [];
+  const events: { atMs: number; event: TimedEvent }[] = [];
   const deadlineMs = vaultDeadlineMs(subject, snapshot);
   if (deadlineMs !== null) {
-    moments.push(...expiry({ atMs: deadlineMs, prefix: '', raw: {} }, { subject, snapshot, warnBeforeMs }));
+    events.push(...expiry({ atMs: deadlineMs, prefix: '', raw: {} }, { subject, snapshot, warnBeforeMs }));
   }
   const expiryMs = imported === null ? null : quoteExpiryMs(imported, snapshot);
   if (imported !== null && expiryMs !== null) {
     const raw = { id: subject, expiresAt: imported.quote.raw.expiresAt ?? null };
-    moments.push(...expiry({ atMs: expiryMs, prefix: 'quote:', raw }, { subject, snapshot, warnBeforeMs }));
+    events.push(...expiry({ atMs: expiryMs, prefix: 'quote:', raw }, { subject, snapshot, warnBeforeMs }));
   }
   if (snapshot.pendingSince !== null && stageOf(subject, snapshot.status).waiting) {
     for (const [after, ms] of new Map(overdue.map((time) => [time.after, time.ms]))) {
-      moments.push({
+      events.push({
         atMs: snapshot.pendingSince * 1_000 + ms,
         event: {
           flag: `overdue:${after}`,
@@ -60,7 +60,7 @@ export function timedMoments(
       });
     }
   }
-  return moments.filter((moment) => !snapshot.flags.includes(moment.event.flag));
+  return events.filter((time) => !snapshot.flags.includes(time.event.flag));
 }
 
 /** True when a flag marks a transfer reported as overdue. */
@@ -78,7 +78,7 @@ function expiry(
   of: { subject: SubjectId; snapshot: Snapshot; warnBeforeMs: readonly number[] },
 ): ScheduledEvent[] {
   const { subject, snapshot } = of;
-  const moment = (word: string, flag: string): FlaggedEvent => ({
+  const flagged = (word: string, flag: string): FlaggedEvent => ({
     flag: `${prefix}${flag}`,
     transition: byClock(subject, snapshot, word),
     raw,
@@ -86,9 +86,9 @@ function expiry(
   return [
     ...[...new Set(of.warnBeforeMs)].map((ms) => ({
       atMs: atMs - ms,
-      event: { ...moment('expiring', `expiring:${ms}`), ...FOR_ALL, warnBeforeMs: ms, untilMs: atMs },
+      event: { ...flagged('expiring', `expiring:${ms}`), ...FOR_ALL, warnBeforeMs: ms, untilMs: atMs },
     })),
-    { atMs, event: { ...moment('expired', 'expired'), ...FOR_ALL } },
+    { atMs, event: { ...flagged('expired', 'expired'), ...FOR_ALL } },
   ];
 }
 

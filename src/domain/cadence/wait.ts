@@ -122,29 +122,26 @@ export function chooseListings<T extends UnderWay>(
 ): ListingChoice<T> {
   const byStatus = [...Map.groupBy(members, (member) => member.status)];
   const rest = byStatus.slice(MOST_STATUSES).flatMap(([, group]) => group);
-  let drafts: Draft<T>[] = [{ head: rest.filter(isOnHead), narrowed: [], single: rest.filter(isOffHead) }];
+  let plans: WatchPlan<T>[] = [{ head: rest.filter(isOnHead), narrowed: [], single: rest.filter(isOffHead) }];
   for (const [status, group] of byStatus.slice(0, MOST_STATUSES)) {
     const listing = setting.narrows ? NARROW_STATUSES.find((name) => name === status) : undefined;
-    const asked = setting.arrivals.some((arrivals) => arrivals.listing === listing);
-    drafts = drafts.flatMap((draft) => waysToWatch(draft, { group, listing, asked }));
+    const isArriving = setting.arrivals.some((arrivals) => arrivals.listing === listing);
+    plans = plans.flatMap((plan) => waysToWatch(plan, { group, listing, isArriving }));
   }
-  const costs = drafts.map((draft) => costOf(draft, setting));
-  const cheapest = drafts[costs.indexOf(Math.min(...costs))] ?? { head: [], narrowed: [], single: members };
+  const costs = plans.map((plan) => costOf(plan, setting));
+  const cheapest = plans[costs.indexOf(Math.min(...costs))] ?? { head: [], narrowed: [], single: members };
   return { listings: listingsOf(cheapest, setting.arrivals), single: cheapest.single };
 }
 
-type Draft<T> = {
+type WatchPlan<T> = {
   head: readonly T[];
   narrowed: readonly { listing: Listing; members: readonly T[] }[];
   single: readonly T[];
 };
 
 /** All listings of a draft, including those polled only for new transfers. */
-function listingsOf<T>(draft: Draft<T>, arrivals: readonly Arrivals[]): ListingChoice<T>['listings'] {
-  const chosen = [
-    ...(draft.head.length > 0 ? [{ listing: HEAD, members: draft.head }] : []),
-    ...draft.narrowed,
-  ];
+function listingsOf<T>(plan: WatchPlan<T>, arrivals: readonly Arrivals[]): ListingChoice<T>['listings'] {
+  const chosen = [...(plan.head.length > 0 ? [{ listing: HEAD, members: plan.head }] : []), ...plan.narrowed];
   const others = arrivals.filter(({ listing }) => chosen.every((one) => one.listing !== listing));
   return [...chosen, ...others.map(({ listing }) => ({ listing, members: [] }))];
 }
@@ -161,16 +158,16 @@ function isOffHead(member: UnderWay): boolean {
 
 /** Possible requests for the transfers in one status, in addition to the chosen ones. */
 function waysToWatch<T extends UnderWay>(
-  draft: Draft<T>,
-  { group, listing, asked }: { group: readonly T[]; listing: Listing | undefined; asked: boolean },
-): Draft<T>[] {
-  const { head, narrowed, single } = draft;
+  plan: WatchPlan<T>,
+  { group, listing, isArriving }: { group: readonly T[]; listing: Listing | undefined; isArriving: boolean },
+): WatchPlan<T>[] {
+  const { head, narrowed, single } = plan;
   const onHead = group.filter(isOnHead);
-  const ways: Draft<T>[] = [{ ...draft, single: [...single, ...group] }];
+  const ways: WatchPlan<T>[] = [{ ...plan, single: [...single, ...group] }];
   if (onHead.length > 0) {
     ways.push({ narrowed, head: [...head, ...onHead], single: [...single, ...group.filter(isOffHead)] });
   }
-  if (listing !== undefined && (group.length > 1 || asked)) {
+  if (listing !== undefined && (group.length > 1 || isArriving)) {
     ways.push({
       head,
       narrowed: [...narrowed, { listing, members: group.slice(-PAGE) }],
@@ -180,16 +177,16 @@ function waysToWatch<T extends UnderWay>(
   return ways;
 }
 
-function costOf(draft: Draft<UnderWay>, { price, arrivals }: ChoiceSetting): number {
+function costOf(plan: WatchPlan<UnderWay>, { price, arrivals }: ChoiceSetting): number {
   let cost = 0;
-  for (const { listing, members } of listingsOf(draft, arrivals)) {
+  for (const { listing, members } of listingsOf(plan, arrivals)) {
     const awaited = arrivals.find((one) => one.listing === listing);
     const limits = [...members, ...(awaited === undefined ? [] : [awaited])].map((one) => one.limits);
     const hazard = weightedHazard(members) + (awaited?.rate ?? 0) + (awaited?.fillRate ?? 0);
     cost += requestCost({ hazard, limits: tightest(limits), price });
     if (listing !== 'head') cost += price * members.reduce((sum, member) => sum + member.hazard, 0);
   }
-  for (const { hazard, weight, limits } of draft.single) {
+  for (const { hazard, weight, limits } of plan.single) {
     cost += requestCost({ hazard: weight * hazard, limits, price });
   }
   return cost;

@@ -73,7 +73,7 @@ export type WalletView = {
   open: readonly OpenTransfer[];
   polled: LastPolls;
   /** Last ingested poll of the head: the head shows what that poll showed. */
-  headTakenAtMs: number;
+  headIngestedAtMs: number;
   nowMs: number;
   /** Earliest next poll of the wallet as a whole. */
   fromMs: number;
@@ -105,7 +105,7 @@ export function planWallet(view: WalletView): WalletPlan {
     .map((transfer) => ({
       ...transfer,
       ...watched(transfer, { nowMs, model }),
-      onHead: transfer.headAtMs !== null && transfer.headAtMs === view.headTakenAtMs,
+      onHead: transfer.headAtMs !== null && transfer.headAtMs === view.headIngestedAtMs,
     }));
   const arrivals = awaited(view);
   const plans = chooseListings(members, { price, arrivals, narrows }).listings.map(

@@ -65,7 +65,7 @@ function decideRoute(snapshot: Snapshot | null, record: UpstreamRecord): Decisio
 
 /** True when the config now defines another route by the same name, so that the old state does not apply. */
 function isOtherRoute(known: RouteSummary, answer: RouteSummary): boolean {
-  return asked(known) !== asked(answer);
+  return describeRoute(known) !== describeRoute(answer);
 }
 
 function hasOtherUnits(known: RouteSummary, answer: RouteSummary): boolean {
@@ -73,7 +73,7 @@ function hasOtherUnits(known: RouteSummary, answer: RouteSummary): boolean {
   return before !== null && after !== null && before !== after;
 }
 
-function asked({ source, destination, amount, funder, recipient }: RouteSummary): string {
+function describeRoute({ source, destination, amount, funder, recipient }: RouteSummary): string {
   const ends = [source, destination].map(({ chainId, token }) => ({ chainId, token }));
   return canonicalJson([...ends, amount, funder, recipient]);
 }
@@ -112,7 +112,7 @@ export function decide(snapshot: Snapshot | null, record: UpstreamRecord, contex
   if (snapshot === null) return { outcome: 'unchanged', accepted: null };
   if (isUnknown(snapshot.status)) {
     if (isUnknown(record.status)) return { outcome: 'unchanged', accepted: null };
-    return changed(snapshot, record, { reading: 'replaces', regression: false });
+    return changed(snapshot, record, { completeness: 'replaces', regression: false });
   }
   const judged = judge(snapshot, record);
   if ('fresh' in judged) return judged.fresh;
@@ -122,7 +122,7 @@ export function decide(snapshot: Snapshot | null, record: UpstreamRecord, contex
   if (context.nowMs - unconfirmed.sinceMs < confirmAfterMs(snapshot, record, { reason, ...context })) {
     return { outcome: 'stale', reason, unconfirmed };
   }
-  return changed(snapshot, record, { reading: 'replaces', regression: reason !== 'unknown' });
+  return changed(snapshot, record, { completeness: 'replaces', regression: reason !== 'unknown' });
 }
 
 /**
@@ -151,7 +151,7 @@ function decideSalvaged(snapshot: Snapshot, record: UpstreamRecord): Decision | 
   if (isSame || subjectKind(record.subject) === 'route')
     return { outcome: 'unchanged', accepted: acceptedOf(record) };
   return 'fresh' in judge(snapshot, record)
-    ? changed(snapshot, record, { reading: 'replaces', regression: false })
+    ? changed(snapshot, record, { completeness: 'replaces', regression: false })
     : null;
 }
 
@@ -241,20 +241,20 @@ function confirmAfterMs(
 
 function decideFresh(snapshot: Snapshot, record: UpstreamRecord): Fresh {
   const newer = compareTimes(snapshot.updatedAt, record.updatedAt) === 'newer';
-  const reading = newer ? 'replaces' : 'grows';
+  const completeness = newer ? 'replaces' : 'grows';
   const step = stepBetween(record.subject, snapshot.status, record.status);
-  return changed(snapshot, record, { reading, regression: step === 'backward' });
+  return changed(snapshot, record, { completeness, regression: step === 'backward' });
 }
 
 function changed(
   snapshot: Snapshot,
   record: UpstreamRecord,
-  how: { reading: 'grows' | 'replaces'; regression: boolean },
+  how: { completeness: 'grows' | 'replaces'; regression: boolean },
 ): Fresh {
   const step = stepBetween(record.subject, snapshot.status, record.status);
   const moved = step !== 'same';
   const { changes, merged } = diffRecords(snapshot.record, record.raw, {
-    reading: how.reading,
+    completeness: how.completeness,
     unreadable: record.unreadable,
   });
   // A status in another case is the same status.
@@ -269,7 +269,7 @@ function changed(
     moved && record.status !== UNSTATED ? null : partialFailure(snapshot.record, merged, reported);
   const word = failure ?? (moved ? record.status : 'updated');
   // A move at a newer time is a new state, described whole: omitted members belonged to the old state.
-  const whole = moved && how.reading === 'replaces';
+  const whole = moved && how.completeness === 'replaces';
   return {
     outcome: 'changed',
     accepted: whole ? acceptedOf(record) : accepted,

@@ -2,13 +2,7 @@ import { endsByConfig, type FinishedStatuses } from '../cadence/next-poll.ts';
 import type { JsonObject } from '../json.ts';
 import { stageOf, type Unconfirmed, type UpstreamRecord } from '../subjects/record.ts';
 import { asSubjectId } from '../subjects/subject.ts';
-import {
-  type Claim,
-  claimRoot,
-  isHistoryFor,
-  isTrackedRoot,
-  parseClaimRoot,
-} from '../subjects/subscription.ts';
+import { type Claim, claimKey, isHistoryFor, isTrackedKey, parseClaimKey } from '../subjects/subscription.ts';
 
 /** Content of an event without its id, subject and time. */
 export type Transition = {
@@ -52,7 +46,7 @@ export type Decision =
 export type WalletRead = { readAtMs: number; confirmedMs: number; retentionMs: number };
 
 /** True when an unknown record may be old enough for removal: its status is final, and it has a time. */
-export function mayBeForgotten(
+export function mayBeExpired(
   { subject, status, updatedAt }: UpstreamRecord,
   finished: FinishedStatuses,
 ): boolean {
@@ -61,10 +55,10 @@ export function mayBeForgotten(
 }
 
 /**
- * The claims on an unknown record that may have been removed (see `mayBeForgotten`). If it ended `retentionMs` before
+ * The claims on an unknown record that may have been removed (see `mayBeExpired`). If it ended `retentionMs` before
  * the last full sweep, it is history for older claims: it was known then. A sweep at an unconfirmed time is no proof.
  */
-export function claimsOnForgotten(
+export function claimsOnExpired(
   claims: readonly Claim[],
   { readAtMs, confirmedMs, retentionMs }: WalletRead,
 ): Claim[] {
@@ -78,13 +72,13 @@ export function claimsOnForgotten(
 }
 
 /** True when a record is history only because its wallet was read long after it had ended. */
-export function isForgotten(
+export function isExpired(
   record: UpstreamRecord,
   { claims, wallet }: { claims: readonly Claim[]; wallet: WalletRead },
 ): boolean {
   const isHistory = (all: readonly Claim[]): boolean =>
     all.every((claim) => isHistoryFor(claim, record.updatedAt));
-  return !isHistory(claims) && isHistory(claimsOnForgotten(claims, wallet));
+  return !isHistory(claims) && isHistory(claimsOnExpired(claims, wallet));
 }
 
 type ReceiversOf = ReadonlyMap<string, { receivers: readonly string[] }>;
@@ -93,26 +87,26 @@ type ReceiversOf = ReadonlyMap<string, { receivers: readonly string[] }>;
  * Subscription keys under which a reported state, whose event has expired from the log, is reported once more: those of
  * claims to which it is news, narrowed to receivers that had it by no claim of theirs.
  */
-export function unreachedRoots(
+export function unreachedKeys(
   state: { known: readonly Claim[]; fresh: readonly Claim[]; updatedAt: number | null },
   subscriptions: ReceiversOf,
 ): string[] {
   const { known, fresh, updatedAt } = state;
-  const receiversOf = ({ root }: Claim): readonly string[] => {
-    const { subscription, receivers } = parseClaimRoot(root);
+  const receiversOf = ({ key }: Claim): readonly string[] => {
+    const { subscription, receivers } = parseClaimKey(key);
     return receivers ?? subscriptions.get(subscription)?.receivers ?? [];
   };
   // A claim from before its subscription key was removed and came back may belong to other receivers.
-  const anew = new Map(fresh.map(({ root, atMs }) => [root, atMs]));
-  const had = known.filter(({ root, atMs, served }) => served && (anew.get(root) ?? atMs) === atMs);
+  const anew = new Map(fresh.map(({ key, atMs }) => [key, atMs]));
+  const had = known.filter(({ key, atMs, served }) => served && (anew.get(key) ?? atMs) === atMs);
   const reached = new Set(had.flatMap(receiversOf));
   return fresh.flatMap((claim) => {
     if (isHistoryFor(claim, updatedAt)) return [];
     const all = receiversOf(claim);
     const left = all.filter((name) => !reached.has(name));
-    if (left.length === all.length) return [claim.root];
-    if (left.length === 0 || isTrackedRoot(claim.root)) return left.length === 0 ? [] : [claim.root];
-    const { subscription, subject } = parseClaimRoot(claim.root);
-    return [claimRoot(subscription, asSubjectId(subject), left)];
+    if (left.length === all.length) return [claim.key];
+    if (left.length === 0 || isTrackedKey(claim.key)) return left.length === 0 ? [] : [claim.key];
+    const { subscription, subject } = parseClaimKey(claim.key);
+    return [claimKey(subscription, asSubjectId(subject), left)];
   });
 }

@@ -201,7 +201,7 @@ const IGNORED = new Set(['updatedAt', 'id']);
 export function diffRecords(
   stored: JsonObject,
   answered: JsonObject,
-  options: { reading: Completeness; unreadable: readonly string[] },
+  options: { completeness: Completeness; unreadable: readonly string[] },
 ): Difference {
   const readable = Object.fromEntries(
     Object.entries(answered).filter(
@@ -209,12 +209,12 @@ export function diffRecords(
     ),
   );
   const changes: string[] = [];
-  const merged = mergeObject(stored, readable, { path: '', reading: options.reading, changes });
+  const merged = mergeObject(stored, readable, { path: '', completeness: options.completeness, changes });
   const unreadable = new Set(options.unreadable);
   return { changes: changes.filter((path) => !IGNORED.has(path) && !unreadable.has(path)), merged };
 }
 
-type Walk = { path: string; reading: Completeness; changes: string[] };
+type Walk = { path: string; completeness: Completeness; changes: string[] };
 
 function mergeObject(stored: JsonObject, answered: JsonObject, walk: Walk): JsonObject {
   const merged: JsonObject = { ...stored };
@@ -242,7 +242,7 @@ function mergeValue(
     return answered;
   }
   if (isEmpty(answered)) {
-    if (walk.reading === 'grows') return stored;
+    if (walk.completeness === 'grows') return stored;
     if (!isEmpty(stored)) walk.changes.push(walk.path);
     return answered;
   }
@@ -260,9 +260,9 @@ function mergeValue(
 /** Matches elements by position. A longer list at one `updatedAt` continues the stored one. */
 function mergeList(stored: JsonValue[], answered: JsonValue[], walk: Walk): JsonValue[] {
   const isLonger = answered.length > stored.length;
-  if (walk.reading === 'grows' && answered.length < stored.length) return stored;
+  if (walk.completeness === 'grows' && answered.length < stored.length) return stored;
   if (stored.length !== answered.length) walk.changes.push(walk.path);
-  if (stored.length !== answered.length && !(walk.reading === 'grows' && isLonger)) return answered;
+  if (stored.length !== answered.length && !(walk.completeness === 'grows' && isLonger)) return answered;
   const changes = isLonger ? [] : walk.changes;
   return answered.map((value, index) => {
     const path = `${walk.path}[${index}]`;
@@ -296,7 +296,7 @@ function mergeSet(
     inner.changes.push(walk.path);
     return element;
   });
-  if (walk.reading === 'grows') {
+  if (walk.completeness === 'grows') {
     for (const element of notShown(left, merged)) merged.push(element);
   } else if (left.length > 0) inner.changes.push(walk.path);
   if (inner.changes.length > 0) walk.changes.push(walk.path);

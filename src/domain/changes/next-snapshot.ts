@@ -8,14 +8,14 @@ import type { Accepted } from './decision.ts';
 import { formerAfter } from './former.ts';
 
 /** A snapshot without the members that only the commit can set. */
-export type SnapshotDraft = Omit<Snapshot, 'commit' | 'reported'>;
+export type NewSnapshot = Omit<Snapshot, 'commit' | 'reported'>;
 
 /** The snapshot after a record was accepted, without its epoch and its events. `event`: an event is stored with it. */
 export function nextSnapshot(
   before: Snapshot | null,
   accepted: Accepted,
   context: { subject: SubjectId; nowMs: number; event: boolean },
-): SnapshotDraft {
+): NewSnapshot {
   const { subject, nowMs } = context;
   // The stage is the status in any spelling: timed events come once per stage.
   const moved = before === null || before.status.toLowerCase() !== accepted.status.toLowerCase();
@@ -32,7 +32,7 @@ export function nextSnapshot(
     changedAtMs: moved ? nowMs : before.changedAtMs,
     pendingSince: waiting ? since : (before?.pendingSince ?? null),
     flags: withFlags(
-      withoutRestated(moved ? keptFlags(before, waiting && wasWaiting) : before.flags, {
+      withoutRestated(moved ? remainingFlags(before, waiting && wasWaiting) : before.flags, {
         subject,
         record: accepted.record,
       }),
@@ -61,7 +61,7 @@ export function fundedAt(
 }
 
 /** A new status clears the flags, except those with one life, and `overdue` while the transfer waits on. */
-function keptFlags(before: Snapshot | null, waitsOn: boolean): string[] {
+function remainingFlags(before: Snapshot | null, waitsOn: boolean): string[] {
   return (before?.flags ?? []).filter(
     (flag) =>
       flag.startsWith('quote:') || flag === SHORT || isProofFlag(flag) || (waitsOn && isOverdue(flag)),

@@ -1,67 +1,67 @@
 import { editDistance, globDistance } from '../edit-distance.ts';
-import { eventKind, knownStatuses, type Telling, telling, tellingOf } from '../subjects/kinds.ts';
+import { type Description, description, descriptionOf, eventKind, knownStatuses } from '../subjects/kinds.ts';
 import { SUBJECT_KINDS } from '../subjects/subject.ts';
 import { matchGlob, wantsType } from './filter.ts';
 
 /** Operator events; they reach only receivers whose `events` name them. */
-const OPERATOR_EVENTS: { readonly [type: string]: Telling } = {
-  'upstream.unreachable': telling({
-    says: 'The transfer service gives no usable answers; it is asked on.',
+const OPERATOR_EVENTS: { readonly [type: string]: Description } = {
+  'upstream.unreachable': description({
+    text: 'The transfer service gives no usable answers; it is asked on.',
     isTrouble: true,
   }),
-  'upstream.reachable': telling({ says: 'The transfer service gives usable answers again.' }),
-  'upstream.unauthorized': telling({
-    says: 'The transfer service refuses the API key; it is asked rarely until it takes it.',
+  'upstream.reachable': description({ text: 'The transfer service gives usable answers again.' }),
+  'upstream.unauthorized': description({
+    text: 'The transfer service refuses the API key; it is asked rarely until it takes it.',
     isTrouble: true,
   }),
-  'upstream.authorized': telling({ says: 'The transfer service takes the API key again.' }),
-  'receiver.failing': telling({
-    says: 'Deliveries to this receiver fail; they are tried again.',
+  'upstream.authorized': description({ text: 'The transfer service takes the API key again.' }),
+  'receiver.failing': description({
+    text: 'Deliveries to this receiver fail; they are tried again.',
     isTrouble: true,
   }),
-  'receiver.disabled': telling({
-    says: 'Deliveries to this receiver have stopped; its events are stored until it is enabled or their retention ends.',
+  'receiver.disabled': description({
+    text: 'Deliveries to this receiver have stopped; its events are stored until it is enabled or their retention ends.',
     isTrouble: true,
   }),
-  'receiver.recovered': telling({ says: 'Deliveries to this receiver succeed again.' }),
-  'receiver.paused': telling({
-    says: 'Its operator has paused this receiver: its events wait until it is resumed.',
+  'receiver.recovered': description({ text: 'Deliveries to this receiver succeed again.' }),
+  'receiver.paused': description({
+    text: 'Its operator has paused this receiver: its events wait until it is resumed.',
   }),
-  'receiver.resumed': telling({ says: 'Its operator has resumed this receiver.' }),
-  'receiver.events_dropped': telling({
-    says: 'Events are lost to this receiver: their retention ended before it got them, or Redis has lost them.',
+  'receiver.resumed': description({ text: 'Its operator has resumed this receiver.' }),
+  'receiver.events_dropped': description({
+    text: 'Events are lost to this receiver: their retention ended before it got them, or Redis has lost them.',
     isTrouble: true,
   }),
-  'upstream.record_too_large': telling({
-    says: 'A record of a wallet is too large to be read. Its changes, and what is listed behind it in the same status, are not seen.',
+  'upstream.record_too_large': description({
+    text: 'A record of a wallet is too large to be read. Its changes, and what is listed behind it in the same status, are not seen.',
     isTrouble: true,
   }),
-  'upstream.cursor_expired': telling({
-    says: 'Pages of a wallet are read too slowly: their cursors expire, and transfers behind the first page may not be seen.',
+  'upstream.cursor_expired': description({
+    text: 'Pages of a wallet are read too slowly: their cursors expire, and transfers behind the first page may not be seen.',
     isTrouble: true,
   }),
-  'intentwatch.suspension_ended': telling({
-    says: 'What left the config was removed at the end of its grace span: the events that waited for it are dropped.',
+  'intentwatch.suspension_ended': description({
+    text: 'What left the config was removed at the end of its grace span: the events that waited for it are dropped.',
     isTrouble: true,
   }),
-  'intentwatch.storage_truncated': telling({
-    says: 'The embedded Redis was started with a file that had lost its end: the last writes are lost.',
+  'intentwatch.storage_truncated': description({
+    text: 'The embedded Redis was started with a file that had lost its end: the last writes are lost.',
     isTrouble: true,
   }),
-  'intentwatch.large_removal': telling({
-    says: 'A config removes many wallets, other subjects or receivers: a reload is held until it is confirmed, or a start has applied it.',
+  'intentwatch.large_removal': description({
+    text: 'A config removes many wallets, other subjects or receivers: a reload is held until it is confirmed, or a start has applied it.',
     isTrouble: true,
   }),
-  'intentwatch.storage_restored': telling({
-    says: 'Redis went back to an earlier state: a new epoch of the data has begun. What is found again comes again, under the same ids.',
+  'intentwatch.storage_restored': description({
+    text: 'Redis went back to an earlier state: a new epoch of the data has begun. What is found again comes again, under the same ids.',
     isTrouble: true,
   }),
-  'intentwatch.clock_jumped': telling({
-    says: 'The clock of Redis has jumped. Nothing expires, and reminders wait, until responses of the upstream confirm its time.',
+  'intentwatch.clock_jumped': description({
+    text: 'The clock of Redis has jumped. Nothing expires, and reminders wait, until responses of the upstream confirm its time.',
     isTrouble: true,
   }),
-  'intentwatch.clock_differs': telling({
-    says: 'The clocks of the processes, Redis and the upstream have differed for an hour: reminders go by the time of Redis again.',
+  'intentwatch.clock_differs': description({
+    text: 'The clocks of the processes, Redis and the upstream have differed for an hour: reminders go by the time of Redis again.',
     isTrouble: true,
   }),
 };
@@ -88,13 +88,13 @@ export function isOperatorKind(kind: string): boolean {
 }
 
 /** Description of an event type; null for an unknown name. */
-export function tellingOfType(type: string): Telling | null {
+export function descriptionOfType(type: string): Description | null {
   const dot = type.indexOf('.');
-  return OPERATOR_EVENTS[type] ?? tellingOf(type.slice(0, dot), type.slice(dot + 1));
+  return OPERATOR_EVENTS[type] ?? descriptionOf(type.slice(0, dot), type.slice(dot + 1));
 }
 
 const TROUBLES: ReadonlySet<string> = new Set(
-  EVENT_TYPES.filter((type) => tellingOfType(type)?.isTrouble === true).map(wordOf),
+  EVENT_TYPES.filter((type) => descriptionOfType(type)?.isTrouble === true).map(wordOf),
 );
 
 /** True when an event may need action. Its name decides, which means the same for every kind. */

@@ -21,21 +21,21 @@ export type FilteredEvent = { record: JsonObject; roots: readonly string[] };
  */
 export function passesFilter(
   filter: TransferFilter,
-  { record, roots }: FilteredEvent,
+  { record, roots: claimKeys }: FilteredEvent,
   directory: Directory,
 ): boolean {
   const transfer = readTransfer(record);
   return (
-    passesWallets(filter.wallets, roots) &&
+    passesWallets(filter.wallets, claimKeys) &&
     passesChains(filter.chains, transfer) &&
     passesAmount(filter.minAmount, transfer, directory)
   );
 }
 
-function passesWallets(wanted: readonly string[] | null, roots: readonly string[]): boolean {
+function passesWallets(wanted: readonly string[] | null, claimKeys: readonly string[]): boolean {
   if (wanted === null) return true;
-  return roots.some((root) => {
-    const [wallet] = walletsOf([root]);
+  return claimKeys.some((key) => {
+    const [wallet] = walletsOf([key]);
     return wallet === undefined || wanted.includes(wallet);
   });
 }

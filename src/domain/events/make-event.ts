@@ -4,7 +4,7 @@ import type { JsonObject } from '../json.ts';
 import type { Proof } from '../proof/proof.ts';
 import { statusMember } from '../subjects/kinds.ts';
 import { asSubjectId } from '../subjects/subject.ts';
-import { isTrackedRoot, parseClaimRoot, walletsOf } from '../subjects/subscription.ts';
+import { isTrackedKey, parseClaimKey, walletsOf } from '../subjects/subscription.ts';
 import { COMMON, type Directory } from '../transfers/chains.ts';
 import { transferFacts } from '../transfers/transfer-facts.ts';
 import {
@@ -43,17 +43,17 @@ export type EventInput = {
   nowMs: number;
 };
 
-export function makeEvent(parts: EventInput): Event {
-  const { subject, sequence, epoch, transition, record, updatedAt, nowMs } = parts;
+export function makeEvent(input: EventInput): Event {
+  const { subject, sequence, epoch, transition, record, updatedAt, nowMs } = input;
   const { type } = transition;
-  const payment = parts.proof?.payment;
+  const payment = input.proof?.payment;
   const identity =
-    parts.identity ??
+    input.identity ??
     identify(
       { subject: subject.id, type, record, ...(payment === undefined ? {} : { payment }) },
       { emitted: [], restoredIn: null },
     );
-  const elapsed = elapsedSeconds(parts);
+  const elapsed = elapsedSeconds(input);
   const facts: EventFacts = {
     subject,
     sequence,
@@ -64,15 +64,15 @@ export function makeEvent(parts: EventInput): Event {
     record,
     ...(transition.skipped ? { skipped: true } : {}),
     ...(transition.regression ? { regression: true } : {}),
-    ...(parts.afterRestore === true ? { afterRestore: true as const } : {}),
+    ...(input.afterRestore === true ? { afterRestore: true as const } : {}),
     ...(elapsed === null ? {} : { elapsedSeconds: elapsed }),
-    ...(parts.expectedBy == null ? {} : { expectedBy: parts.expectedBy }),
-    ...(parts.proof == null ? {} : { proof: parts.proof }),
+    ...(input.expectedBy == null ? {} : { expectedBy: input.expectedBy }),
+    ...(input.proof == null ? {} : { proof: input.proof }),
     upstreamUpdatedAt: updatedAt,
     detectionDelaySeconds: detectionDelay(updatedAt, nowMs),
-    ...(parts.before == null ? {} : { before: oldValues(parts.before, parts) }),
-    ...(parts.promised == null ? {} : { promised: parts.promised }),
-    ...(parts.fundedAt == null ? {} : { fundedAt: parts.fundedAt }),
+    ...(input.before == null ? {} : { before: oldValues(input.before, input) }),
+    ...(input.promised == null ? {} : { promised: input.promised }),
+    ...(input.fundedAt == null ? {} : { fundedAt: input.fundedAt }),
   };
   return {
     id: identity.id,
@@ -133,16 +133,16 @@ export function makeTestEvent(receiver: string, nowMs: number): RenderedEvent {
 export type RenderedSubscription = { name: string; order: number; metadata: Record<string, string> };
 
 /**
- * Renders an event for one receiver. `roots` are the claims that lead to this receiver; wallets, subscriptions and
+ * Renders an event for one receiver. `claimKeys` are the claims that lead to this receiver; wallets, subscriptions and
  * metadata come from them alone. Metadata merges in the subscriptions' order. `directory` names chains and tokens.
  */
 export function renderEvent(
   event: Event,
-  roots: readonly string[],
+  claimKeys: readonly string[],
   subscriptions: ReadonlyMap<string, RenderedSubscription>,
   directory: Directory = COMMON,
 ): RenderedEvent {
-  const names = [...new Set(roots.map((root) => parseClaimRoot(root).subscription))];
+  const names = [...new Set(claimKeys.map((key) => parseClaimKey(key).subscription))];
   const leading = names
     .map((name) => subscriptions.get(name) ?? { name, order: Number.MAX_SAFE_INTEGER, metadata: {} })
     .sort((a, b) => a.order - b.order);
@@ -153,8 +153,8 @@ export function renderEvent(
     data: {
       ...facts,
       ...(transfer === null ? {} : { transfer }),
-      wallets: walletsOf(roots),
-      subscriptions: leading.map(({ name }) => name).filter((name) => !isTrackedRoot(name)),
+      wallets: walletsOf(claimKeys),
+      subscriptions: leading.map(({ name }) => name).filter((name) => !isTrackedKey(name)),
       metadata: Object.assign({}, ...leading.map((subscription) => subscription.metadata)),
       upstreamUpdatedAt,
       detectionDelaySeconds,

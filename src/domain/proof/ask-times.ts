@@ -36,7 +36,7 @@ export type EndpointState = {
 };
 
 /** Wait of a check: it ends after `inMs`, or early when an endpoint answers again or has reached a block. */
-type AskPlan = { inMs: number; endpoints: EndpointState[] };
+type RecheckPlan = { inMs: number; endpoints: EndpointState[] };
 
 /**
  * Plans the next observation of a payment without a verdict.
@@ -52,19 +52,19 @@ type AskPlan = { inMs: number; endpoints: EndpointState[] };
  *
  * No wait is longer than 15 min, nor goes past the hour after which one host, or a chain without it, is enough.
  */
-export function planAsk({
+export function planRecheck({
   because,
-  readings,
+  txStates,
   ageMs,
   sinceSeenMs,
 }: {
   because: PostponeReason;
-  readings: readonly TxState[];
+  txStates: readonly TxState[];
   ageMs: number;
   /** Time since an endpoint had it in a block; null when none ever had. */
   sinceSeenMs: number | null;
-}): AskPlan {
-  const endpoints = readings.map((reading) => endpointState(reading, readings));
+}): RecheckPlan {
+  const endpoints = txStates.map((txState) => endpointState(txState, txStates));
   const waitMs = Math.min(waitOf(), ageMs < PATIENCE_MS ? PATIENCE_MS - ageMs : LONGEST_MS);
   return { inMs: Math.min(LONGEST_MS, Math.max(SHORTEST_MS, Math.ceil(waitMs))), endpoints };
 
@@ -77,7 +77,7 @@ export function planAsk({
       case 'not-final':
       case 'one-endpoint':
       case 'disagreement':
-        return untilFinalMs(readings, ageMs) ?? (isAwaited() ? LONGEST_MS : growingMs(ageMs));
+        return untilFinalMs(txStates, ageMs) ?? (isAwaited() ? LONGEST_MS : growingMs(ageMs));
       case 'claimed':
       case 'funding':
       case 'not-stated':
@@ -93,21 +93,21 @@ export function planAsk({
 }
 
 /** State of the endpoint of each observation, in the order of the observations. */
-export function endpointStates(readings: readonly TxState[]): EndpointState[] {
-  return readings.map((reading) => endpointState(reading, readings));
+export function endpointStates(txStates: readonly TxState[]): EndpointState[] {
+  return txStates.map((txState) => endpointState(txState, txStates));
 }
 
-function endpointState(reading: TxState, all: readonly TxState[]): EndpointState {
-  const name = reading.endpoint;
-  switch (reading.outcome) {
+function endpointState(txState: TxState, all: readonly TxState[]): EndpointState {
+  const name = txState.endpoint;
+  switch (txState.outcome) {
     case 'failed':
       return { name, outcome: 'failed', head: null, until: null };
     case 'found': {
-      const until = reading.isFinal ? null : reading.block.number;
-      return { name, outcome: 'answered', head: reading.head.number, until };
+      const until = txState.isFinal ? null : txState.block.number;
+      return { name, outcome: 'answered', head: txState.head.number, until };
     }
     case 'absent': {
-      const head = reading.head?.number ?? null;
+      const head = txState.head?.number ?? null;
       const found = all.filter((other) => other.outcome === 'found');
       if (found.length === 0) return { name, outcome: 'absent', head, until: null };
       // An endpoint whose head is behind does not have the block yet; at or past it, it should have the block.
@@ -118,7 +118,7 @@ function endpointState(reading: TxState, all: readonly TxState[]): EndpointState
       return { name, outcome: 'failed', head, until: null };
     }
     default:
-      return reading satisfies never;
+      return txState satisfies never;
   }
 }
 
@@ -135,9 +135,9 @@ function growingMs(ageMs: number): number {
  * Ms until every found block is final, at a second per second of the chain's clock; null without an open block. A far
  * or late block is found by the watch of the final head: on some chains finality comes in leaps.
  */
-function untilFinalMs(readings: readonly TxState[], ageMs: number): number | null {
-  const waits = readings
-    .filter((reading) => reading.outcome === 'found')
+function untilFinalMs(txStates: readonly TxState[], ageMs: number): number | null {
+  const waits = txStates
+    .filter((txState) => txState.outcome === 'found')
     .flatMap(({ isFinal, block, head }) => (isFinal ? [] : [(block.timestamp - head.timestamp) * 1_000]));
   if (waits.length === 0) return null;
   const finalMs = Math.max(ageMs / 8, ...waits);

@@ -35,7 +35,7 @@ export type FindRules = {
 type Candidate = { move: Move; isToKnown: boolean };
 
 /** Compares a statement of a listed token with the moves. An ambiguous case is never a dispute. */
-export function findIn(statement: Statement, reading: Found, rules: FindRules): Finding {
+export function findIn(statement: Statement, txState: Found, rules: FindRules): Finding {
   const { payment, token, amount, recipients, intentHash } = statement;
   const disputed = (reason: DisputeReason, checked: Proof['checked'] = [], isHeld = false): Finding => ({
     outcome: 'disputed',
@@ -45,12 +45,12 @@ export function findIn(statement: Statement, reading: Found, rules: FindRules): 
     isHeld,
   });
   // A transfer to oneself reaches nobody.
-  const own = reading.moves.filter((move) => move.token === token && move.from !== move.to);
-  if (!reading.succeeded) return disputed('reverted');
+  const own = txState.moves.filter((move) => move.token === token && move.from !== move.to);
+  if (!txState.succeeded) return disputed('reverted');
   // With a partial list, this move may not be the only match.
-  if (reading.isPartial === true) return unchecked('ambiguous');
+  if (txState.isPartial === true) return unchecked('ambiguous');
 
-  const fulfilled = payment === 'destination' && intentHash !== null ? reading.fulfilled : null;
+  const fulfilled = payment === 'destination' && intentHash !== null ? txState.fulfilled : null;
   const isNamed = intentHash !== null && fulfilled?.includes(intentHash) === true;
   if (fulfilled !== null && fulfilled.length > 0 && !isNamed) return disputed('other-intent', ['success']);
 
@@ -122,9 +122,9 @@ export function findIn(statement: Statement, reading: Found, rules: FindRules): 
     if (payment === 'source') return unchecked('ambiguous', true);
     if (held.some((one) => one.holder === 'open')) return { outcome: 'waiting', because: 'claimed' };
     const mine = held.filter((one) => one.holder === 'mine');
-    const [taken] = mine;
+    const [first] = mine;
     if (mine.length > 1 || held.some((one) => one.holder === 'unclear')) return unchecked('ambiguous', true);
-    if (taken !== undefined) return proved(taken, [taken.claim.check]);
+    if (first !== undefined) return proved(first, [first.claim.check]);
     if (possible.length > all.length) return unchecked('ambiguous', true);
     return disputed(
       'other-intent',
@@ -143,7 +143,7 @@ export function findIn(statement: Statement, reading: Found, rules: FindRules): 
   function proved({ move, isToKnown }: Candidate, from: string[]): Finding {
     // A wrong address or an upgraded contract logs nothing either: that is no contradiction.
     if (fulfilled !== null && !isNamed) return unchecked('no-fulfilment');
-    const blockMs = reading.block.timestamp * 1_000;
+    const blockMs = txState.block.timestamp * 1_000;
     const age = payment === 'source' ? 'fits' : ageOf(blockMs, rules);
     if (age === 'open') return { outcome: 'waiting', because: 'funding' };
     if (age === 'said-older') return unchecked('too-old');

@@ -75,21 +75,21 @@ const PATIENCE_MS = 3_600_000;
 const MOST_MOVES = 20;
 
 /** Judges a statement by each endpoint's last observation. Without any, it decides whether a check is of any use. */
-export function judge(statement: Statement, readings: readonly TxState[], rules: JudgeRules): Verdict {
+export function judge(statement: Statement, txStates: readonly TxState[], rules: JudgeRules): Verdict {
   const useless = neverChecked(statement, rules);
   if (useless !== null) return { outcome: 'unchecked', because: useless, isHeld: false };
-  const found = readings.filter((reading) => reading.outcome === 'found');
+  const found = txStates.filter((txState) => txState.outcome === 'found');
   const final = found.filter(({ isFinal }) => isFinal);
   const [first] = final;
-  if (first === undefined) return notFinal(statement, { readings, isFound: found.length > 0 }, rules);
-  if (contradicts(first, { readings, final, token: statement.token })) {
+  if (first === undefined) return notFinal(statement, { txStates, isFound: found.length > 0 }, rules);
+  if (contradicts(first, { txStates, final, token: statement.token })) {
     return { outcome: 'waiting', because: 'disagreement' };
   }
   const hosts = hostsOf(final);
   const finding = findIn(statement, first, rules);
   if (finding.outcome === 'waiting') return finding;
   if (hosts >= 2) return concluded(statement, { finding, final });
-  const isAlone = hostsOf(readings) === 1 || rules.nowMs - rules.statedAtMs >= PATIENCE_MS;
+  const isAlone = hostsOf(txStates) === 1 || rules.nowMs - rules.statedAtMs >= PATIENCE_MS;
   const isAgainst =
     finding.outcome === 'disputed' || (finding.outcome === 'verified' && finding.from.length > 0);
   if (isAgainst || !isAlone) return { outcome: 'waiting', because: 'one-endpoint' };
@@ -109,11 +109,11 @@ function neverChecked(
 
 function notFinal(
   statement: Statement,
-  { readings, isFound }: { readings: readonly TxState[]; isFound: boolean },
+  { txStates, isFound }: { txStates: readonly TxState[]; isFound: boolean },
   { statedAtMs }: JudgeRules,
 ): Verdict {
   if (isFound) return { outcome: 'waiting', because: 'not-final' };
-  const absent = readings.filter((reading) => reading.outcome === 'absent');
+  const absent = txStates.filter((txState) => txState.outcome === 'absent');
   // By the chain's own clock: only a much later final block proves that the chain went on without it.
   const without = absent.filter(
     ({ isSynced, head }) => isSynced && head !== null && head.timestamp * 1_000 >= statedAtMs + PATIENCE_MS,
@@ -127,15 +127,15 @@ function notFinal(
 /** True when any endpoint reports something else that is as final. */
 function contradicts(
   first: Found,
-  { readings, final, token }: { readings: readonly TxState[]; final: Found[]; token: string | null },
+  { txStates, final, token }: { txStates: readonly TxState[]; final: Found[]; token: string | null },
 ): boolean {
-  const said = evidenceOf(first, token);
-  if (final.some((other) => evidenceOf(other, token) !== said)) return true;
-  return readings.some(
-    (reading) =>
-      reading.outcome === 'absent' &&
-      reading.head !== null &&
-      BigInt(reading.head.number) >= BigInt(first.block.number),
+  const evidence = evidenceOf(first, token);
+  if (final.some((other) => evidenceOf(other, token) !== evidence)) return true;
+  return txStates.some(
+    (txState) =>
+      txState.outcome === 'absent' &&
+      txState.head !== null &&
+      BigInt(txState.head.number) >= BigInt(first.block.number),
   );
 }
 
@@ -190,8 +190,8 @@ function proofOf(
   };
 }
 
-function hostsOf(readings: readonly TxState[]): number {
-  return new Set(readings.map(({ host }) => host)).size;
+function hostsOf(txStates: readonly TxState[]): number {
+  return new Set(txStates.map(({ host }) => host)).size;
 }
 
 /**

@@ -69,7 +69,7 @@ const LONGEST_ESTIMATE = 7 * 86_400;
 export function promisedBy({ subject, raw }: ImportedQuote): Promised {
   const [source, destination] = [raw.source, raw.destination].map((end) => (isJsonObject(end) ? end : {}));
   const ends = (end: JsonObject = {}) => ({ chainId: wordOf(end.chainId), token: wordOf(end.token) });
-  const parts: JsonObject = {
+  const members: JsonObject = {
     quote: subject,
     source: { ...ends(source), amount: amountOf(source?.amount), funder: wordOf(source?.funder) },
     destination: {
@@ -81,7 +81,7 @@ export function promisedBy({ subject, raw }: ImportedQuote): Promised {
     fees: feesOf(raw.fees),
     estimateSeconds: estimateOf(raw.estimatedFulfillTimeSec),
   };
-  return PROMISED.parse(withoutNulls(parts));
+  return PROMISED.parse(withoutNulls(members));
 }
 
 /**

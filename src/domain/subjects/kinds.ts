@@ -13,16 +13,16 @@ export const UNKNOWN = 'unknown';
 export const UNSTATED = '';
 
 /**
- * Description of a status or of another event. `says`: a sentence for readers, null for the usual one of a status;
+ * Description of a status or of another event. `text`: a sentence for readers, null for the usual one of a status;
  * `title` replaces the name in titles; `isTrouble`: it may need action.
  */
-export type Telling = { says: string | null; title: string | null; isTrouble: boolean };
+export type Description = { text: string | null; title: string | null; isTrouble: boolean };
 
 /**
  * A status of a kind. `next`: usual next statuses, a hint and never a gate: they only show a step backward or a
  * skipped one. `isFailure`: not the awaited end. `isUnfunded`: a subject that expires in it was never paid.
  */
-export type Status = Telling & {
+export type Status = Description & {
   next: readonly string[];
   stage: StageRule;
   isFailure: boolean;
@@ -37,14 +37,14 @@ export type Kind = {
   isPollable: boolean;
   statusMember: 'status' | 'state';
   statuses: { readonly [word: string]: Status };
-  happenings: { readonly [word: string]: Telling };
+  happenings: { readonly [word: string]: Description };
 };
 
-type Wording = { says?: string; title?: string; isTrouble?: true };
+type Wording = { text?: string; title?: string; isTrouble?: true };
 
 /** Fills in the defaults of a description. */
-export function telling({ says, title, isTrouble }: Wording): Telling {
-  return { says: says ?? null, title: title ?? null, isTrouble: isTrouble ?? false };
+export function description({ text, title, isTrouble }: Wording): Description {
+  return { text: text ?? null, title: title ?? null, isTrouble: isTrouble ?? false };
 }
 
 function status(
@@ -54,7 +54,7 @@ function status(
 ): Status {
   const { isFailure, isUnfunded } = more;
   return {
-    ...telling(more),
+    ...description(more),
     next,
     stage,
     isFailure: isFailure ?? false,
@@ -67,31 +67,31 @@ const DAY = 24 * HOUR;
 
 const TRANSFER: Kind['statuses'] = {
   pending: status(underWay('pending'), ['filled', 'expired', 'refundable', 'failed'], {
-    says: 'The transfer has been funded and waits to be filled.',
+    text: 'The transfer has been funded and waits to be filled.',
   }),
   filled: status({ watch: 'filled', finishAfterMs: 7 * DAY, waiting: false }, ['settled'], {
-    says: 'The transfer has been paid out on the destination chain.',
+    text: 'The transfer has been paid out on the destination chain.',
   }),
   settled: status(FINISHED, [], {
-    says: 'The transfer is complete: it was paid out, and its solver has been paid back.',
+    text: 'The transfer is complete: it was paid out, and its solver has been paid back.',
   }),
   expired: status(trouble(30 * DAY), ['refundable'], {
-    says: 'The transfer was not filled before its deadline.',
+    text: 'The transfer was not filled before its deadline.',
     isTrouble: true,
     isFailure: true,
   }),
   failed: status(trouble(7 * DAY), ['refundable'], {
-    says: 'The transfer failed.',
+    text: 'The transfer failed.',
     isTrouble: true,
     isFailure: true,
   }),
   refundable: status(trouble(30 * DAY), ['refunded'], {
-    says: 'The transfer was not filled in time; its funds can be claimed back on the source chain. The interface of the service does not say how: ask it, with the id of the transfer.',
+    text: 'The transfer was not filled in time; its funds can be claimed back on the source chain. The interface of the service does not say how: ask it, with the id of the transfer.',
     isTrouble: true,
     isFailure: true,
   }),
   refunded: status(FINISHED, [], {
-    says: 'The funds of the transfer were returned on the source chain.',
+    text: 'The funds of the transfer were returned on the source chain.',
     isFailure: true,
   }),
 };
@@ -140,39 +140,42 @@ const VAULT: Kind['statuses'] = {
 
 /** Polled as long as the config names it, at the config's interval. */
 const ROUTE: Kind['statuses'] = {
-  available: status(idle(30, null), [], { says: 'Solvers quote this route.' }),
-  unavailable: status(idle(30, null), [], { says: 'No solver quotes this route now.', isTrouble: true }),
+  available: status(idle(30, null), [], { text: 'Solvers quote this route.' }),
+  unavailable: status(idle(30, null), [], { text: 'No solver quotes this route now.', isTrouble: true }),
 };
 
 function usual(name: string) {
   const same = 'its status is the same';
   return {
-    updated: telling({ says: `Details of the ${name} became known or changed; ${same}.` }),
-    unknown: telling({
-      says: `The transfer service does not know the ${name} any more.`,
+    updated: description({ text: `Details of the ${name} became known or changed; ${same}.` }),
+    unknown: description({
+      text: `The transfer service does not know the ${name} any more.`,
       title: 'no longer known',
       isTrouble: true,
     }),
-    overdue: telling({
-      says: `The ${name} is taking longer than expected.`,
+    overdue: description({
+      text: `The ${name} is taking longer than expected.`,
       title: 'still pending',
       isTrouble: true,
     }),
-    expiring: telling({
-      says: `The ${name} expires soon, and it is not funded.`,
+    expiring: description({
+      text: `The ${name} expires soon, and it is not funded.`,
       title: 'expires soon',
       isTrouble: true,
     }),
-    step_failed: telling({
-      says: `A part of the ${name} has failed, while ${same}.`,
+    step_failed: description({
+      text: `A part of the ${name} has failed, while ${same}.`,
       isTrouble: true,
     }),
-    error: telling({
-      says: `The transfer service gives an error for the ${name}; ${same}.`,
+    error: description({
+      text: `The transfer service gives an error for the ${name}; ${same}.`,
       title: 'has an error',
       isTrouble: true,
     }),
-    refund_sent: telling({ says: `A refund was sent for a part of the ${name}; ${same}.`, isTrouble: true }),
+    refund_sent: description({
+      text: `A refund was sent for a part of the ${name}; ${same}.`,
+      isTrouble: true,
+    }),
   };
 }
 
@@ -196,8 +199,8 @@ const PRICED_ROUTE = {
   name: 'route',
   statuses: ROUTE,
   happenings: {
-    moved: telling({
-      says: 'The output of this route differs from the one reported before by more than the configured share.',
+    moved: description({
+      text: 'The output of this route differs from the one reported before by more than the configured share.',
     }),
   },
 };
@@ -211,19 +214,19 @@ const KINDS: { readonly [kind in SubjectKind | 'gateway-job' | 'partner-route']:
     statuses: TRANSFER,
     happenings: {
       ...happenings('transfer', ['updated', 'unknown', 'overdue', 'step_failed', 'error', 'refund_sent']),
-      short: telling({
-        says: "What was delivered is less than the minimum of the transfer's quote.",
+      short: description({
+        text: "What was delivered is less than the minimum of the transfer's quote.",
         title: 'delivered short',
         isTrouble: true,
       }),
-      verified: telling({ says: 'The chain shows the payment that the transfer service stated.' }),
-      disputed: telling({
-        says: 'The chain does not show the payment that the transfer service stated.',
+      verified: description({ text: 'The chain shows the payment that the transfer service stated.' }),
+      disputed: description({
+        text: 'The chain does not show the payment that the transfer service stated.',
         title: 'disputed',
         isTrouble: true,
       }),
-      unproven: telling({
-        says: 'The chain does not have the transaction that the transfer service stated.',
+      unproven: description({
+        text: 'The chain does not have the transaction that the transfer service stated.',
         title: 'not proven',
         isTrouble: true,
       }),
@@ -245,9 +248,9 @@ const KINDS: { readonly [kind in SubjectKind | 'gateway-job' | 'partner-route']:
     statuses: QUOTE,
     happenings: {
       ...happenings('quote', ['updated', 'unknown', 'expiring', 'step_failed', 'error', 'refund_sent']),
-      expired: telling({ says: 'The quote has expired, and it was not funded.', isTrouble: true }),
-      signature_invalid: telling({
-        says: 'The imported quote is not as the transfer service signed it.',
+      expired: description({ text: 'The quote has expired, and it was not funded.', isTrouble: true }),
+      signature_invalid: description({
+        text: 'The imported quote is not as the transfer service signed it.',
         isTrouble: true,
       }),
     },
@@ -274,8 +277,8 @@ const KINDS: { readonly [kind in SubjectKind | 'gateway-job' | 'partner-route']:
     statuses: VAULT,
     happenings: {
       ...happenings('vault', ['updated', 'unknown', 'overdue', 'expiring', 'error']),
-      expired: telling({
-        says: 'The deadline of the vault has passed, and it was not funded.',
+      expired: description({
+        text: 'The deadline of the vault has passed, and it was not funded.',
         isTrouble: true,
       }),
     },
@@ -351,7 +354,7 @@ export function eventKind(kind: string): Pick<Kind, 'name' | 'statuses' | 'happe
 }
 
 /** Description of the last part of an event type: a status or another event; null for an unknown one. */
-export function tellingOf(kind: string, word: string): Telling | null {
+export function descriptionOf(kind: string, word: string): Description | null {
   const { statuses, happenings } = eventKind(kind);
   for (const table of [happenings, statuses]) {
     if (Object.hasOwn(table, word)) return table[word] ?? null;

@@ -57,39 +57,39 @@ export function routesOf(
  * `historyBefore`: earlier changes are history for this claim (Unix seconds on the upstream's clock); null for named
  * subjects, and when the subscription wants history. `served`: the state was reported, or found to be history.
  */
-export type Claim = { root: string; atMs: number; historyBefore: number | null; served: boolean };
+export type Claim = { key: string; atMs: number; historyBefore: number | null; served: boolean };
 
 /** Represents a subscription in the subscription key of a subject tracked by itself. No subscription has this name. */
 const BY_ITSELF = '~';
 
 /** Subscription key of a subject that is tracked by itself. */
-export function trackedRoot(subject: SubjectId): string {
+export function trackedKey(subject: SubjectId): string {
   return `${BY_ITSELF}|${subject}`;
 }
 
 /** True for the subscription key of a subject tracked by itself, which is also the name of its definition. */
-export function isTrackedRoot(root: string): boolean {
-  return root.startsWith(`${BY_ITSELF}|`);
+export function isTrackedKey(key: string): boolean {
+  return key.startsWith(`${BY_ITSELF}|`);
 }
 
 /**
  * Subscription key of a subject that a subscription names. With `receivers` it counts only for those of its receivers, as in
  * `treasury>backend,desk|wallet:0x…`: their start is earlier than that of the others (see suspended-roots.ts).
  */
-export function claimRoot(subscription: string, root: SubjectId, receivers?: readonly string[]): string {
+export function claimKey(subscription: string, subject: SubjectId, receivers?: readonly string[]): string {
   const narrowed = receivers === undefined ? '' : `>${receivers.join(',')}`;
-  return `${subscription}${narrowed}|${root}`;
+  return `${subscription}${narrowed}|${subject}`;
 }
 
 /** Parts of a claim's subscription key. `receivers` is null when it counts for all receivers of the subscription. */
-type ParsedRoot = { subscription: string; receivers: readonly string[] | null; subject: string };
+type ParsedKey = { subscription: string; receivers: readonly string[] | null; subject: string };
 
 /** Parses a claim's subscription key. A subject tracked by itself has its own definition, stored under this key. */
-export function parseClaimRoot(root: string): ParsedRoot {
-  const bar = root.indexOf('|');
-  const subject = root.slice(bar + 1);
-  if (isTrackedRoot(root)) return { subscription: root, receivers: null, subject };
-  const [subscription = '', narrowed] = root.slice(0, bar).split('>');
+export function parseClaimKey(key: string): ParsedKey {
+  const bar = key.indexOf('|');
+  const subject = key.slice(bar + 1);
+  if (isTrackedKey(key)) return { subscription: key, receivers: null, subject };
+  const [subscription = '', narrowed] = key.slice(0, bar).split('>');
   const receivers = narrowed === undefined ? null : narrowed.split(',').filter((name) => name !== '');
   return { subscription, receivers, subject };
 }
@@ -100,9 +100,9 @@ export function isHistoryFor(claim: Claim, updatedAt: number | null): boolean {
 }
 
 /** Unique wallets among the subscription keys of some claims, in order. */
-export function walletsOf(roots: readonly string[]): string[] {
-  const wallets = roots
-    .map((root) => parseClaimRoot(root).subject)
+export function walletsOf(claimKeys: readonly string[]): string[] {
+  const wallets = claimKeys
+    .map((key) => parseClaimKey(key).subject)
     .filter((subject) => subject.startsWith('wallet:'))
     .map((subject) => subject.slice('wallet:'.length));
   return [...new Set(wallets)];

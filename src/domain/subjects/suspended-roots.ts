@@ -1,16 +1,16 @@
 import { asSubjectId, type SubjectId } from './subject.ts';
-import { claimRoot, parseClaimRoot } from './subscription.ts';
+import { claimKey, parseClaimKey } from './subscription.ts';
 
 /** A claim's subscription key before a reload: its start (Redis time, ms), and its receivers. */
-export type StoredRoot = { root: string; atMs: number; receivers: readonly string[] };
+export type StoredKey = { key: string; atMs: number; receivers: readonly string[] };
 
 /** A subject that a subscription of the new config names, and the receivers of that subscription. */
 export type SubscribedSubject = { subscription: string; receivers: readonly string[]; subject: SubjectId };
 
 /** A subscription key of the new config that continues others, which are removed: it has their start. */
-export type ContinuedRoot = { root: string; subject: SubjectId; atMs: number; from: readonly string[] };
+export type ContinuedKey = { key: string; subject: SubjectId; atMs: number; from: readonly string[] };
 
-type RootPlan = { continued: ContinuedRoot[]; stays: ReadonlySet<string> };
+type KeyPlan = { continued: ContinuedKey[]; stays: ReadonlySet<string> };
 
 /** Represents readers of the event log itself, which holds the events of every subscription. */
 const LOG = '';
@@ -27,22 +27,22 @@ const LOG = '';
  *                                       | it is new and every receiver has a start; else one for these receivers alone
  *   under none                          | the key of the subscription, from the reload on
  */
-export function planRoots(stored: readonly StoredRoot[], named: readonly SubscribedSubject[]): RootPlan {
-  const before = Map.groupBy(stored, ({ root }) => parseClaimRoot(root).subject);
-  const receiversNow = new Map(named.map((one) => [claimRoot(one.subscription, one.subject), one.receivers]));
-  const stays = new Set(stored.map(({ root }) => root).filter((root) => isStillWanted(root, receiversNow)));
+export function planKeys(stored: readonly StoredKey[], named: readonly SubscribedSubject[]): KeyPlan {
+  const before = Map.groupBy(stored, ({ key }) => parseClaimKey(key).subject);
+  const receiversNow = new Map(named.map((one) => [claimKey(one.subscription, one.subject), one.receivers]));
+  const stays = new Set(stored.map(({ key }) => key).filter((key) => isStillWanted(key, receiversNow)));
   const continued = named.flatMap((one) => {
-    const roots = before.get(one.subject) ?? [];
-    const leaving = roots.filter(({ root }) => !stays.has(root));
+    const claimKeys = before.get(one.subject) ?? [];
+    const leaving = claimKeys.filter(({ key }) => !stays.has(key));
     if (leaving.length === 0) return [];
-    return continuedFor(one, { leaving, staying: roots.filter(({ root }) => stays.has(root)) });
+    return continuedFor(one, { leaving, staying: claimKeys.filter(({ key }) => stays.has(key)) });
   });
   return { continued, stays };
 }
 
 /** A subscription key for some receivers stays while its subscription names the subject and has one of them. */
-function isStillWanted(root: string, receiversNow: ReadonlyMap<string, readonly string[]>): boolean {
-  const { subscription, receivers, subject } = parseClaimRoot(root);
+function isStillWanted(key: string, receiversNow: ReadonlyMap<string, readonly string[]>): boolean {
+  const { subscription, receivers, subject } = parseClaimKey(key);
   const now = receiversNow.get(`${subscription}|${subject}`);
   if (now === undefined || receivers === null) return now !== undefined;
   return receivers.length === 0 || receivers.some((name) => now.includes(name));
@@ -50,11 +50,11 @@ function isStillWanted(root: string, receiversNow: ReadonlyMap<string, readonly 
 
 function continuedFor(
   { subscription, receivers, subject }: SubscribedSubject,
-  { leaving, staying }: { leaving: readonly StoredRoot[]; staying: readonly StoredRoot[] },
-): ContinuedRoot[] {
-  const whole = claimRoot(subscription, subject);
-  const oldest = (roots: readonly StoredRoot[], name: string): number =>
-    Math.min(...roots.filter((root) => countsFor(root, name)).map(({ atMs }) => atMs));
+  { leaving, staying }: { leaving: readonly StoredKey[]; staying: readonly StoredKey[] },
+): ContinuedKey[] {
+  const whole = claimKey(subscription, subject);
+  const oldest = (claimKeys: readonly StoredKey[], name: string): number =>
+    Math.min(...claimKeys.filter((key) => countsFor(key, name)).map(({ atMs }) => atMs));
   const starts = [LOG, ...receivers].map((name) => {
     const atMs = oldest(leaving, name);
     return { name, atMs: atMs < oldest(staying, name) ? atMs : null };
@@ -62,16 +62,16 @@ function continuedFor(
   const groups = [...Map.groupBy(starts, ({ atMs }) => atMs)].flatMap(([atMs, members]) => {
     return atMs === null ? [] : [{ atMs, names: members.map(({ name }) => name) }];
   });
-  const isWholeNew = !staying.some(({ root }) => root === whole);
+  const isWholeNew = !staying.some(({ key }) => key === whole);
   const latest = Math.max(...groups.map(({ atMs }) => atMs));
   const isWholeContinued = isWholeNew && starts.every(({ atMs }) => atMs !== null);
-  const taken = new Set(staying.map(({ root }) => root));
+  const occupied = new Set(staying.map(({ key }) => key));
   return groups.flatMap(({ atMs, names }) => {
     const some = names.filter((name) => name !== LOG).toSorted();
-    const root = isWholeContinued && atMs === latest ? whole : claimRoot(subscription, subject, some);
-    if (taken.has(root)) return [];
+    const key = isWholeContinued && atMs === latest ? whole : claimKey(subscription, subject, some);
+    if (occupied.has(key)) return [];
     const from = leaving.filter((one) => one.atMs === atMs && names.some((name) => countsFor(one, name)));
-    return [{ root, subject, atMs, from: from.map((one) => one.root) }];
+    return [{ key, subject, atMs, from: from.map((one) => one.key) }];
   });
 }
 
@@ -87,20 +87,20 @@ export type SuspendedState = { state: 'out' | 'back'; isMade: boolean };
  * Effect of a reload on keys that it removes or that were removed before. `narrowed`: new keys for receivers without another
  * one, suspended from the start. `out`: suspended. `back`: resumed with all waiting events. `ended`: removed.
  */
-export type SuspensionPlan = { narrowed: ContinuedRoot[]; out: string[]; back: string[]; ended: string[] };
+export type SuspensionPlan = { narrowed: ContinuedKey[]; out: string[]; back: string[]; ended: string[] };
 
-/** Input of a reload; `continued` and `stays` as in `planRoots`. `present`: receivers of the next config. */
+/** Input of a reload; `continued` and `stays` as in `planKeys`. `present`: receivers of the next config. */
 type Reload = {
-  stored: readonly StoredRoot[];
+  stored: readonly StoredKey[];
   named: readonly SubscribedSubject[];
-  continued: readonly ContinuedRoot[];
+  continued: readonly ContinuedKey[];
   stays: ReadonlySet<string>;
   suspended: ReadonlyMap<string, SuspendedState>;
   present: ReadonlySet<string>;
 };
 
 type Parting = {
-  stored: readonly StoredRoot[];
+  stored: readonly StoredKey[];
   named: readonly SubscribedSubject[];
   suspended: ReadonlyMap<string, SuspendedState>;
   receivers: ReadonlyMap<string, readonly string[]>;
@@ -111,15 +111,15 @@ type Parting = {
  * the config does, or it has new ones, which get no earlier event. Each becomes one key for the receivers that stay and one
  * for the others, for whom its events wait on. A key in the config is unchanged.
  */
-export function partRoots(
+export function partKeys(
   { stored, named, suspended, receivers: receiversOf }: Parting,
   { isGraced }: { isGraced: boolean },
-): ContinuedRoot[] {
-  const isNamed = new Set(named.map((one) => claimRoot(one.subscription, one.subject)));
-  const parts = stored.flatMap(({ root, atMs, receivers }) => {
-    const { subscription, subject, receivers: narrowed } = parseClaimRoot(root);
+): ContinuedKey[] {
+  const isNamed = new Set(named.map((one) => claimKey(one.subscription, one.subject)));
+  const parts = stored.flatMap(({ key, atMs, receivers }) => {
+    const { subscription, subject, receivers: narrowed } = parseClaimKey(key);
     const now = receiversOf.get(subscription);
-    const before = suspended.get(root);
+    const before = suspended.get(key);
     const isInConfig =
       isNamed.has(`${subscription}|${subject}`) && (before === undefined || isDone(before, 'back'));
     if (now === undefined || isInConfig || (before === undefined && !isGraced)) return [];
@@ -129,13 +129,13 @@ export function partRoots(
     const gains = narrowed === null && now.some((name) => !receivers.includes(name));
     if (go.length === 0 && !gains) return [];
     const names = (receivers.length === 0 ? [stay] : [stay, go].filter((some) => some.length > 0)).map(
-      (some) => claimRoot(subscription, asSubjectId(subject), some.toSorted()),
+      (some) => claimKey(subscription, asSubjectId(subject), some.toSorted()),
     );
-    if (names.includes(root)) return [];
-    return names.map((part) => ({ root: part, subject: asSubjectId(subject), atMs, from: [root] }));
+    if (names.includes(key)) return [];
+    return names.map((part) => ({ key: part, subject: asSubjectId(subject), atMs, from: [key] }));
   });
   // Where two subscription keys have one part, for a receiver that both count for, it has the earlier start.
-  return [...Map.groupBy(parts, ({ root }) => root).values()].flatMap((same) => {
+  return [...Map.groupBy(parts, ({ key }) => key).values()].flatMap((same) => {
     const sorted = same.toSorted((one, other) => one.atMs - other.atMs);
     const [first] = sorted;
     return first === undefined ? [] : [{ ...first, from: sorted.flatMap(({ from }) => from) }];
@@ -151,54 +151,54 @@ export function planSuspensions(
   { stored, named, continued, stays, suspended, present }: Reload,
   { isGraced }: { isGraced: boolean },
 ): SuspensionPlan {
-  const receiversNow = new Map(named.map((one) => [claimRoot(one.subscription, one.subject), one.receivers]));
+  const receiversNow = new Map(named.map((one) => [claimKey(one.subscription, one.subject), one.receivers]));
   const goingOn = Map.groupBy(
-    [...continued, ...stored.filter(({ root }) => stays.has(root))].map(({ root, atMs }) => {
-      const { subscription, receivers, subject } = parseClaimRoot(root);
+    [...continued, ...stored.filter(({ key }) => stays.has(key))].map(({ key, atMs }) => {
+      const { subscription, receivers, subject } = parseClaimKey(key);
       const all = receiversNow.get(`${subscription}|${subject}`) ?? [];
       const some = receivers === null ? all : all.filter((name) => receivers.includes(name));
-      return { root, subject, atMs, receivers: some };
+      return { key, subject, atMs, receivers: some };
     }),
     ({ subject }) => subject,
   );
-  const known = new Set(stored.map(({ root }) => root));
+  const known = new Set(stored.map(({ key }) => key));
   const plan: SuspensionPlan = { narrowed: [], out: [], back: [], ended: [] };
   for (const one of stored) {
-    const { root, atMs, receivers } = one;
-    const before = suspended.get(root);
-    if (stays.has(root)) {
-      if (before !== undefined && !isDone(before, 'back')) plan.back.push(root);
+    const { key, atMs, receivers } = one;
+    const before = suspended.get(key);
+    if (stays.has(key)) {
+      if (before !== undefined && !isDone(before, 'back')) plan.back.push(key);
       continue;
     }
-    const { subscription, subject } = parseClaimRoot(root);
+    const { subscription, subject } = parseClaimKey(key);
     const others = (goingOn.get(subject) ?? []).filter((other) => other.atMs <= atMs);
     const isNamed = before === undefined && receiversNow.has(`${subscription}|${subject}`);
     const rest = receivers.filter(
       (name) => !(isNamed && present.has(name)) && !others.some((other) => countsFor(other, name)),
     );
-    const isContinued = continued.some(({ from }) => from.includes(root));
+    const isContinued = continued.some(({ from }) => from.includes(key));
     const isCovered = receivers.length === 0 ? isContinued : rest.length === 0;
     if (!isCovered && (isGraced || before !== undefined)) {
-      const narrowed = claimRoot(subscription, asSubjectId(subject), rest.toSorted());
+      const narrowed = claimKey(subscription, asSubjectId(subject), rest.toSorted());
       // A subscription key that counts for exactly these receivers is continued only for readers of the log.
-      if (narrowed === root || (!isContinued && rest.length === receivers.length)) {
-        if (before === undefined || !isDone(before, 'out')) plan.out.push(root);
+      if (narrowed === key || (!isContinued && rest.length === receivers.length)) {
+        if (before === undefined || !isDone(before, 'out')) plan.out.push(key);
         continue;
       }
       if (!known.has(narrowed)) {
-        plan.narrowed.push({ root: narrowed, subject: asSubjectId(subject), atMs, from: [root] });
+        plan.narrowed.push({ key: narrowed, subject: asSubjectId(subject), atMs, from: [key] });
       }
     }
-    plan.ended.push(root);
+    plan.ended.push(key);
     // Its waiting events go to the subscription keys that continue it.
-    if (before !== undefined) plan.back.push(root);
+    if (before !== undefined) plan.back.push(key);
   }
-  for (const { root, from } of continued) {
-    if (from.some((left) => suspended.has(left))) plan.back.push(root);
+  for (const { key, from } of continued) {
+    if (from.some((left) => suspended.has(left))) plan.back.push(key);
   }
   // An interrupted sync had ended these already: their waiting events still go to the subscription keys that continue them.
-  for (const [root, state] of suspended) {
-    if (!known.has(root) && state.state === 'back' && !state.isMade) plan.back.push(root);
+  for (const [key, state] of suspended) {
+    if (!known.has(key) && state.state === 'back' && !state.isMade) plan.back.push(key);
   }
   return plan;
 }

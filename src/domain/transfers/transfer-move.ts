@@ -1,5 +1,5 @@
 import { isOverdue } from '../cadence/timed.ts';
-import type { SnapshotDraft } from '../changes/next-snapshot.ts';
+import type { NewSnapshot } from '../changes/next-snapshot.ts';
 import type { JsonObject } from '../json.ts';
 import { UNKNOWN } from '../subjects/kinds.ts';
 import { stageOf, stepBetween } from '../subjects/record.ts';
@@ -78,7 +78,7 @@ export type OpenState = (typeof OPEN_STATES)[number];
 export type OpenAmount = { state: OpenState; route: string; sent: RawAmount; since: number };
 
 /** Returns the open state of a transfer; null for a finished one or another kind. */
-export function openTransfer(subject: SubjectId, snapshot: SnapshotDraft): OpenAmount | null {
+export function openTransfer(subject: SubjectId, snapshot: NewSnapshot): OpenAmount | null {
   const state = openState(subject, snapshot);
   if (state === null) return null;
   const { record, updatedAt, changedAtMs, pendingSince } = snapshot;
@@ -88,7 +88,7 @@ export function openTransfer(subject: SubjectId, snapshot: SnapshotDraft): OpenA
   return { state, route: routeName(record), sent: { chainId, token, amount }, since: Math.max(0, since) };
 }
 
-function openState(subject: SubjectId, { status, flags }: SnapshotDraft): OpenState | null {
+function openState(subject: SubjectId, { status, flags }: NewSnapshot): OpenState | null {
   // Jobs, quotes and vaults name the transfer that they lead to: it would count twice.
   if (subjectKind(subject) !== 'intent') return null;
   if (stageOf(subject, status).waiting) return flags.some(isOverdue) ? 'overdue' : 'pending';

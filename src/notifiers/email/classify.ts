@@ -15,29 +15,29 @@ const NOT_ABOUT_THE_MESSAGE: ReadonlySet<number> = new Set([503, 530, 534, 535, 
  * Classifies a message that the server accepted. A recipient refused for now makes the attempt fail, and the next one is for
  * those alone. A recipient refused for good is only reported.
  */
-export function classifyAccepted(info: SMTPSentMessageInfo, kept: TextLimiter): SmtpOutcome {
+export function classifyAccepted(info: SMTPSentMessageInfo, limiter: TextLimiter): SmtpOutcome {
   const refusals = (info.rejectedErrors ?? []).map(readSmtpError);
   const total = info.accepted.length + info.rejected.length;
   const [deferred] = refusals.filter(isForNow);
   const forGood = refusals.find((one) => !isForNow(one));
   const refusal = deferred ?? forGood;
-  const taken = `accepted for ${info.accepted.length} of ${total} recipients`;
+  const accepted = `accepted for ${info.accepted.length} of ${total} recipients`;
   const words = [
-    refusal === undefined ? 'accepted' : taken,
+    refusal === undefined ? 'accepted' : accepted,
     ...(deferred === undefined ? [] : [`refused for now: ${deferred.words}`]),
     ...(forGood === undefined ? [] : [`refused: ${forGood.words}`]),
   ].join('; ');
   return {
     outcome: deferred === undefined ? 'delivered' : 'failed',
     smtpCode: deferred?.code ?? leadingCode(info.response),
-    reason: kept.reason(words),
-    answer: kept.answer(refusal?.response ?? info.response),
+    reason: limiter.reason(words),
+    answer: limiter.answer(refusal?.response ?? info.response),
     ...remainingOf(refusals),
   };
 }
 
 /** Classifies an error of the sending: a refusal of the message itself with a 5xx code is for good. */
-export function classifyError(error: unknown, kept: TextLimiter): SmtpOutcome {
+export function classifyError(error: unknown, limiter: TextLimiter): SmtpOutcome {
   const refusals = rejectedOf(error).map(readSmtpError);
   const { code, command, isEnvelope, response, words } = refusals.find(isForNow) ?? readSmtpError(error);
   const isRefused =
@@ -47,8 +47,8 @@ export function classifyError(error: unknown, kept: TextLimiter): SmtpOutcome {
   return {
     outcome: isRefused ? 'rejected' : 'failed',
     smtpCode: code,
-    reason: kept.reason(words),
-    answer: kept.answer(response),
+    reason: limiter.reason(words),
+    answer: limiter.answer(response),
     ...remainingOf(refusals),
   };
 }

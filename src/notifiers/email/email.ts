@@ -6,7 +6,7 @@ import { secretsOfLogin } from '../../redact.ts';
 import type { Secret } from '../../secret.ts';
 import { beginAttempt } from '../attempt.ts';
 import type { AttemptOptions, AttemptResult, Notifier } from '../notifier.ts';
-import { keptWithout } from '../printable.ts';
+import { limiterWithout } from '../printable.ts';
 import { classifyAccepted, classifyError, type SmtpOutcome } from './classify.ts';
 import { type Envelope, makeDigestMessage, makeMessage } from './message.ts';
 import { openMailTransport } from './transport.ts';
@@ -22,7 +22,7 @@ export function createEmailNotifier(
   const closing = new AbortController();
   const { signal } = closing;
   const transport = openMailTransport({ url: smtp.url, names, timeoutMs: 2 * timeoutMs, signal });
-  const kept = keptWithout(secretsOfSmtpUrl(smtp.url));
+  const limiter = limiterWithout(secretsOfSmtpUrl(smtp.url));
 
   async function send(
     make: (envelope: Envelope) => SendMailOptions,
@@ -35,10 +35,10 @@ export function createEmailNotifier(
     const message = make({ receiverName, from: smtp.from, to, remaining, nowMs, directory });
     let verdict: SmtpOutcome;
     try {
-      verdict = classifyAccepted(await transport.sendMail({ ...message, signal: attempt.signal }), kept);
+      verdict = classifyAccepted(await transport.sendMail({ ...message, signal: attempt.signal }), limiter);
     } catch (error) {
       attempt.throwIfCutOff();
-      verdict = attempt.isTimedOut() ? tooSlow(timeoutMs) : classifyError(error, kept);
+      verdict = attempt.isTimedOut() ? tooSlow(timeoutMs) : classifyError(error, limiter);
     } finally {
       attempt.end();
     }

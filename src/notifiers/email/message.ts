@@ -165,8 +165,8 @@ export function renderDigestHtml({ title, summary, groups }: DigestNotice): stri
   return page({ title, summary, columns: 1, rows: groups.map(group).join('\n') });
 }
 
-function page(parts: { title: string; summary: string; columns: number; rows: string }): string {
-  const { title, summary, columns, rows } = parts;
+function page(content: { title: string; summary: string; columns: number; rows: string }): string {
+  const { title, summary, columns, rows } = content;
   const head = (style: string, text: string) =>
     `<tr><td colspan="${columns}" style="${style}">${escapeHtml(text)}</td></tr>`;
   return [

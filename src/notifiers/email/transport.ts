@@ -77,9 +77,9 @@ type MailTransportOptions = {
  * Opens a transport for an `smtp://` or `smtps://` URL. A password goes over TLS only, except to this machine or with
  * `?ignoreTLS=true` or `?requireTLS=false` in the URL.
  */
-export function openMailTransport(parts: MailTransportOptions): MailTransport {
+export function openMailTransport(input: MailTransportOptions): MailTransport {
   limitReplies();
-  const { url, timeoutMs, onLogin } = parts;
+  const { url, timeoutMs, onLogin } = input;
   const address = new URL(url.reveal());
   for (const name of REFUSED_PARAMETERS) address.searchParams.delete(name);
   const { searchParams } = address;
@@ -88,7 +88,7 @@ export function openMailTransport(parts: MailTransportOptions): MailTransport {
     searchParams.set('requireTLS', 'true');
   const options: SMTPTransportOptions = {
     url: address.href,
-    getSocket: socketMaker(parts),
+    getSocket: socketMaker(input),
     connectionTimeout: timeoutMs,
     greetingTimeout: timeoutMs,
     socketTimeout: timeoutMs,

@@ -1,5 +1,5 @@
 import type { RenderedEvent } from '../../domain/events/event.ts';
-import { tellingOfType } from '../../domain/events/event-types.ts';
+import { descriptionOfType } from '../../domain/events/event-types.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { COMMON, chainName, type Directory, explorerTxUrl } from '../../domain/transfers/chains.ts';
 import { describeAmount } from '../../domain/transfers/money.ts';
@@ -196,10 +196,10 @@ function renderSummary(event: RenderedEvent): string {
 
 function mainSentence(event: RenderedEvent): string {
   const { type, data } = event;
-  const says = tellingOfType(type)?.says ?? null;
-  if (type === 'quote.signature_invalid') return `${says}${whyInvalid(data.record)}`;
-  if (says !== null && data.proof !== undefined) return `${says} ${proofSentence(data.proof)}`;
-  if (says !== null) return says;
+  const text = descriptionOfType(type)?.text ?? null;
+  if (type === 'quote.signature_invalid') return `${text}${whyInvalid(data.record)}`;
+  if (text !== null && data.proof !== undefined) return `${text} ${proofSentence(data.proof)}`;
+  if (text !== null) return text;
   if (isOperatorEvent(event)) return 'This is a notice about the watching itself, for its operator.';
   const word = data.status ?? type.slice(type.indexOf('.') + 1);
   return `The status of the ${kindName(data.subject.kind)} is now “${word}”.`;

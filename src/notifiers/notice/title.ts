@@ -1,5 +1,5 @@
 import type { RenderedEvent } from '../../domain/events/event.ts';
-import { isOperatorKind, tellingOfType } from '../../domain/events/event-types.ts';
+import { descriptionOfType, isOperatorKind } from '../../domain/events/event-types.ts';
 import { eventKind } from '../../domain/subjects/kinds.ts';
 import { chainName, type Directory } from '../../domain/transfers/chains.ts';
 import { describeAmount } from '../../domain/transfers/money.ts';
@@ -53,7 +53,7 @@ export function renderElapsed({ data: { elapsedSeconds } }: RenderedEvent): stri
 function happening({ type, data }: RenderedEvent): string {
   const word = words(type.slice(type.indexOf('.') + 1));
   if (data.regression === true) return `back to ${word}`;
-  const title = tellingOfType(type)?.title ?? word;
+  const title = descriptionOfType(type)?.title ?? word;
   // A chain's result is about one payment: a verified funding proves nothing about the delivery.
   return data.proof === undefined ? title : `${PAYMENT_NAMES[data.proof.payment]} ${title}`;
 }

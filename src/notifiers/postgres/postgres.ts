@@ -3,7 +3,7 @@ import type { PostgresReceiver } from '../../config/config.ts';
 import { NameResolver } from '../../network/resolver.ts';
 import { beginAttempt } from '../attempt.ts';
 import type { AttemptOptions, AttemptResult, NotifiedEvent, Notifier } from '../notifier.ts';
-import { keptWithout } from '../printable.ts';
+import { limiterWithout } from '../printable.ts';
 import { describeConnectionError } from '../webhook/classify.ts';
 import {
   connectPostgres,
@@ -61,7 +61,7 @@ function adviceFor(code: string | undefined, table: string): string | null {
 export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
   const { table, timeoutMs } = receiver;
   const names = new NameResolver({ timeoutMs });
-  const kept = keptWithout(secretsOfPostgresUrl(receiver.url));
+  const limiter = limiterWithout(secretsOfPostgresUrl(receiver.url));
   const text = insertStatement(table);
   const open = new Set<PostgresConnection>();
   let idle: PostgresConnection[] = [];
@@ -113,7 +113,7 @@ export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
       const isLate = attempt.isTimedOut() || attempt.elapsedMs() >= timeoutMs;
       const reason = isLate
         ? `not inserted within ${timeoutMs} ms`
-        : kept.reason(describePostgresError(error, receiver));
+        : limiter.reason(describePostgresError(error, receiver));
       const retryAfterMs = isLate ? timeoutMs : null;
       return { ...shown, outcome: 'failed', reason, durationMs: attempt.elapsedMs(), retryAfterMs };
     } finally {

@@ -36,13 +36,13 @@ function cutEvent(event: RenderedEvent, recordUrl: string | null): RenderedEvent
   const { transfer } = marked.data;
   const isTransferLeft = excess > 0 && transfer !== undefined;
   if (isTransferLeft) excess -= sizeOf(transfer);
-  let kept = changes.length;
-  for (; excess > 0 && kept > 0; kept -= 1) excess -= sizeOf(changes[kept - 1] ?? '');
+  let count = changes.length;
+  for (; excess > 0 && count > 0; count -= 1) excess -= sizeOf(changes[count - 1] ?? '');
   leaveOut(bySize.filter(({ key }) => CORE.has(key)));
   const rest = Object.fromEntries(Object.entries(record).filter(([key]) => !left.has(key)));
   const { transfer: _, ...others } = marked.data;
   const data = isTransferLeft ? others : marked.data;
-  const cut = { ...marked, data: { ...data, record: rest, changes: changes.slice(0, kept) } };
+  const cut = { ...marked, data: { ...data, record: rest, changes: changes.slice(0, count) } };
   return excess > 0 ? cutMetadata(cut) : cut;
 }
 
@@ -59,9 +59,9 @@ function cutMetadata(event: RenderedEvent): RenderedEvent {
   }
   const left = new Set(truncated);
   const shortened = (list: readonly string[]): string[] => {
-    let kept = list.length;
-    for (; excess > 0 && kept > 0; kept -= 1) excess -= sizeOf(list[kept - 1] ?? '');
-    return list.slice(0, kept);
+    let count = list.length;
+    for (; excess > 0 && count > 0; count -= 1) excess -= sizeOf(list[count - 1] ?? '');
+    return list.slice(0, count);
   };
   const data = {
     ...event.data,

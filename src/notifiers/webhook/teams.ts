@@ -59,7 +59,7 @@ function line(...inlines: JsonValue[]): JsonObject {
 }
 
 /** Builds a run of plain text. Two braces would begin a date that clients format their own way, so no two follow each other. */
-function textRun(text: string, maxLength: number, look: JsonObject = {}): JsonObject {
+function textRun(text: string, maxLength: number, style: JsonObject = {}): JsonObject {
   const shown = printableLine(text, maxLength).replace(/\{(?=\{)/g, '{\u200b');
-  return { type: 'TextRun', text: shown, ...look };
+  return { type: 'TextRun', text: shown, ...style };
 }

@@ -13,7 +13,7 @@ import type { Secret } from '../../secret.ts';
 import { apiRules, ownRules } from '../address-rules.ts';
 import { type AttemptClock, beginAttempt } from '../attempt.ts';
 import type { AttemptOptions, AttemptResult, EventUrl, Notifier } from '../notifier.ts';
-import { keptWithout } from '../printable.ts';
+import { limiterWithout } from '../printable.ts';
 import { classifyAnswer, describeConnectionError, readAnswerStart } from './classify.ts';
 import { boundedConnector, guardedConnector, withoutLiterals } from './connector.ts';
 import { renderBody } from './render.ts';
@@ -61,7 +61,7 @@ export function createWebhookNotifier(
   const url = new URL(receiver.url.reveal());
   const names = new NameResolver({ timeoutMs: receiver.timeoutMs });
   const pool = openPool(receiver, { url, names });
-  const kept = keptWithout(secretsOf(receiver, url));
+  const limiter = limiterWithout(secretsOf(receiver, url));
   const ownHeaders = Object.fromEntries(
     Object.entries(receiver.headers).map(([name, value]) => [name, value.reveal()]),
   );
@@ -106,7 +106,7 @@ export function createWebhookNotifier(
         const reason = `no answer within ${receiver.timeoutMs} ms`;
         return { ...NOTHING_SAID, reason, durationMs, retryAfterMs: receiver.timeoutMs };
       }
-      const reason = kept.reason(describeConnectionError(error));
+      const reason = limiter.reason(describeConnectionError(error));
       return { ...NOTHING_SAID, reason, durationMs, retryAfterMs: null };
     }
     const { text, ended, cut } = await readAnswerStart(response.body);
@@ -119,7 +119,7 @@ export function createWebhookNotifier(
       timedOutAfterMs: attempt.isTimedOut() ? receiver.timeoutMs : null,
       nowMs: nowMs + durationMs,
     });
-    const answer = kept.answer(text, { cut });
+    const answer = limiter.answer(text, { cut });
     return { ...verdict, httpStatus: response.statusCode, smtpCode: null, answer, durationMs };
   }
 

@@ -22,7 +22,7 @@ const TRIM_MS = 60_000;
 
 /** Works on due checks. Any number of processes may run it. */
 export class Checks {
-  readonly #parts: CheckContext;
+  readonly #deps: CheckContext;
   readonly #closed = new AbortController();
   readonly #cut = new AbortController();
   readonly #working = new Map<string, { check: ClaimedCheck; done: Promise<void> }>();
@@ -32,8 +32,8 @@ export class Checks {
   #renewing: NodeJS.Timeout | undefined;
   #trimmedMs = 0;
 
-  constructor(parts: CheckContext) {
-    this.#parts = parts;
+  constructor(deps: CheckContext) {
+    this.#deps = deps;
   }
 
   start(): void {
@@ -54,7 +54,7 @@ export class Checks {
         restMs = await this.#claim();
         await this.#trim();
       } catch (error) {
-        if (!this.#closed.signal.aborted) this.#parts.log.error({ error }, 'checks.error');
+        if (!this.#closed.signal.aborted) this.#deps.log.error({ error }, 'checks.error');
         restMs = ERROR_RETRY_MS;
       }
       if (!this.#isAwake) await this.#rest(restMs);
@@ -62,11 +62,11 @@ export class Checks {
   }
 
   async #claim(): Promise<number> {
-    const rooms = this.#rooms();
-    if (rooms.size === 0) return QUIET_MS;
-    const { checks } = this.#parts.stores;
-    const endpoints = new Map([...this.#parts.readers].map(([chain, reader]) => [chain, reader.endpoints]));
-    const { claimed, nextInMs, heads } = await checks.claim(randomUUID(), rooms, { endpoints });
+    const capacities = this.#capacities();
+    if (capacities.size === 0) return QUIET_MS;
+    const { checks } = this.#deps.stores;
+    const endpoints = new Map([...this.#deps.readers].map(([chain, reader]) => [chain, reader.endpoints]));
+    const { claimed, nextInMs, heads } = await checks.claim(randomUUID(), capacities, { endpoints });
     for (const check of claimed) this.#work(check);
     for (const head of heads) void this.#watch(head);
     return nextInMs === null || claimed.length > 0 ? QUIET_MS : Math.min(QUIET_MS, Math.max(50, nextInMs));
@@ -75,12 +75,12 @@ export class Checks {
   /** Reads the final head of an endpoint that checks wait for. Checks that are final by it become due at once. */
   async #watch({ chainId, endpoint }: { chainId: string; endpoint: string }): Promise<void> {
     try {
-      const head = await this.#parts.readers.get(chainId)?.finalHead(endpoint);
+      const head = await this.#deps.readers.get(chainId)?.finalHead(endpoint);
       if (head === undefined || head === null || this.#closed.signal.aborted) return;
-      await this.#parts.stores.checks.noteHead({ chainId, endpoint }, head.number);
+      await this.#deps.stores.checks.noteHead({ chainId, endpoint }, head.number);
       this.wake();
     } catch (error) {
-      if (!this.#closed.signal.aborted) this.#parts.log.error({ error }, 'checks.error');
+      if (!this.#closed.signal.aborted) this.#deps.log.error({ error }, 'checks.error');
     }
   }
 
@@ -89,31 +89,31 @@ export class Checks {
    * handles a bounded part, so callers repeat it. Call it where the config is the newest of all processes.
    */
   async settleLeft(): Promise<void> {
-    const { stores, readers } = this.#parts;
+    const { stores, readers } = this.#deps;
     const isBusy = [...this.#working.values()].some(({ check }) => !readers.has(check.statement.chainId));
     if (isBusy || this.#closed.signal.aborted) return;
-    if (readers.size === 0) await stores.checks.forgetCursor();
+    if (readers.size === 0) await stores.checks.removeCursor();
     else if ((await stores.checks.reopen([...readers.keys()])) > 0) this.wake();
     const waiting = (await stores.checks.counts()).filter(({ state }) => state === 'waiting');
     const left = waiting.filter(({ chain }) => !readers.has(chain));
     if (left.length === 0) return;
-    const rooms = new Map(left.map(({ chain }) => [chain, LEFT_ROOM]));
-    const { claimed } = await stores.checks.claim(randomUUID(), rooms, { all: true });
+    const capacities = new Map(left.map(({ chain }) => [chain, LEFT_ROOM]));
+    const { claimed } = await stores.checks.claim(randomUUID(), capacities, { all: true });
     for (const check of claimed) this.#work(check);
   }
 
-  #rooms(): Map<string, number> {
-    const rooms = new Map([...this.#parts.readers.keys()].map((chain) => [chain, ROOM]));
+  #capacities(): Map<string, number> {
+    const capacities = new Map([...this.#deps.readers.keys()].map((chain) => [chain, ROOM]));
     for (const { check } of this.#working.values()) {
       const { chainId } = check.statement;
-      rooms.set(chainId, (rooms.get(chainId) ?? 0) - 1);
+      capacities.set(chainId, (capacities.get(chainId) ?? 0) - 1);
     }
-    return new Map([...rooms].filter(([, room]) => room > 0));
+    return new Map([...capacities].filter(([, capacity]) => capacity > 0));
   }
 
   #work(check: ClaimedCheck): void {
     const key = `${check.id} ${check.token}`;
-    const done = runCheck(check, this.#parts, this.#cut.signal)
+    const done = runCheck(check, this.#deps, this.#cut.signal)
       .catch((error: unknown) => this.#giveBack(check, error))
       .finally(() => {
         this.#working.delete(key);
@@ -124,7 +124,7 @@ export class Checks {
 
   /** Postpones a failed check, longer each time, and ends it after the longest wait. If that fails too, its claim expires. */
   async #giveBack(check: ClaimedCheck, error: unknown): Promise<void> {
-    const { stores, log, signals } = this.#parts;
+    const { stores, log, signals } = this.#deps;
     const isClosing = this.#closed.signal.aborted;
     const failed = check.failed + (isClosing ? 0 : 1);
     if (!isClosing) {
@@ -132,7 +132,7 @@ export class Checks {
       signals.emit('check.failed', { chainId: check.statement.chainId });
     }
     try {
-      const isLast = isOver(check, { nowMs: await redisTimeMs(this.#parts.redis) }, this.#parts);
+      const isLast = isOver(check, { nowMs: await redisTimeMs(this.#deps.redis) }, this.#deps);
       const nothing = { proof: null, readings: [], endpoints: [], logs: [], from: [], isHeld: false };
       if (isLast) await stores.checks.end(check, { state: 'unchecked', because: 'error', ...nothing });
       if (isLast) return;
@@ -146,13 +146,13 @@ export class Checks {
   async #renew(): Promise<void> {
     const claims = [...this.#working.values()].map(({ check: { id, token } }) => ({ id, token }));
     // A later write detects a claim that could not be renewed.
-    await this.#parts.stores.checks.renew(claims).catch(() => undefined);
+    await this.#deps.stores.checks.renew(claims).catch(() => undefined);
   }
 
   async #trim(): Promise<void> {
     if (performance.now() - this.#trimmedMs < TRIM_MS && this.#trimmedMs > 0) return;
     this.#trimmedMs = performance.now();
-    await this.#parts.stores.checks.trim();
+    await this.#deps.stores.checks.trim();
   }
 
   async #rest(ms: number): Promise<void> {

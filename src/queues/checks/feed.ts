@@ -37,19 +37,19 @@ export type FeedDeps = {
  * and loses nothing. It begins with the entries that follow its first start, see `begin`.
  */
 export class CheckFeed {
-  readonly #parts: FeedDeps;
+  readonly #deps: FeedDeps;
   readonly #closed = new AbortController();
   #running: Promise<void> | null = null;
   /** Place to begin at, until a cursor was read: a process without chains, which lacks ours, may remove the stored one. */
   #begun: { name: string; entry: string } | null = null;
 
-  constructor(parts: FeedDeps) {
-    this.#parts = parts;
+  constructor(deps: FeedDeps) {
+    this.#deps = deps;
   }
 
   /** Begins at the end of the log where the feed was never switched on before. Later events are read. */
   async begin(): Promise<void> {
-    const { checks, events } = this.#parts.stores;
+    const { checks, events } = this.#deps.stores;
     const [name, newest] = await Promise.all([events.ensureName(), events.newest()]);
     await checks.begin(`${name}|${newest}`);
     this.#begun = { name, entry: newest };
@@ -57,7 +57,7 @@ export class CheckFeed {
 
   /** Time of the oldest event that no process has read yet (Redis time, ms); null when all were read. */
   async oldestUnreadMs(): Promise<number | null> {
-    const { checks, events } = this.#parts.stores;
+    const { checks, events } = this.#deps.stores;
     const [stored, name] = await Promise.all([checks.cursor(), events.name()]);
     if (stored === '') return null;
     const [, known = '', read = ''] = CURSOR.exec(stored) ?? [];
@@ -72,7 +72,7 @@ export class CheckFeed {
   async close(): Promise<void> {
     this.#closed.abort();
     await this.#running;
-    await this.#parts.stores.lease.release().catch(() => undefined);
+    await this.#deps.stores.lease.release().catch(() => undefined);
   }
 
   async #run(): Promise<void> {
@@ -83,7 +83,7 @@ export class CheckFeed {
         if (step === 'more') continue;
         if (step === 'newer') restMs = NEWER_WAIT_MS;
       } catch (error) {
-        if (!this.#closed.signal.aborted) this.#parts.log.error({ error }, 'checks.feed_error');
+        if (!this.#closed.signal.aborted) this.#deps.log.error({ error }, 'checks.feed_error');
       }
       await sleep(restMs, undefined, { signal: this.#closed.signal }).catch(() => undefined);
     }
@@ -91,7 +91,7 @@ export class CheckFeed {
 
   /** Makes one step along the log. `newer`: it waits before an entry that only a newer version can read. */
   async step(): Promise<'more' | 'quiet' | 'newer'> {
-    const { checks, events, lease } = this.#parts.stores;
+    const { checks, events, lease } = this.#deps.stores;
     const token = await lease.hold();
     if (token === null) return 'quiet';
     const from = await checks.cursor();
@@ -105,7 +105,7 @@ export class CheckFeed {
     if (last !== undefined) {
       const stated = readable.flatMap((entry) => (entry.kind === 'event' ? this.#checksOf(entry.event) : []));
       const begun = await checks.feed({ token, from, to: place.cursor(last.id) }, stated);
-      if (begun !== null && begun > 0) this.#parts.onFed();
+      if (begun !== null && begun > 0) this.#deps.onFed();
     }
     const stopped = entries[newer];
     if (stopped?.kind === 'unreadable') {
@@ -119,7 +119,7 @@ export class CheckFeed {
   async #placeOf(
     stored: string,
   ): Promise<{ entry: string; isNew: boolean; cursor: (entry: string) => string }> {
-    const { events } = this.#parts.stores;
+    const { events } = this.#deps.stores;
     const [name, newest, trimmed] = await Promise.all([
       events.ensureName(),
       events.newest(),
@@ -146,8 +146,8 @@ export class CheckFeed {
   }
 
   #miss(reason: string, found: { cursor: string; newest?: string; trimmed?: string }): void {
-    this.#parts.log.error({ reason, ...found }, 'checks.events_missed');
-    this.#parts.signals.emit('checks.missed', { reason });
+    this.#deps.log.error({ reason, ...found }, 'checks.events_missed');
+    this.#deps.signals.emit('checks.missed', { reason });
   }
 
   #checksOf(event: Event): (NewCheck | Unstated)[] {
@@ -160,7 +160,7 @@ export class CheckFeed {
     const statements = statementsOf({ subject, record });
     return PAYMENTS.map((payment) => {
       const statement = statements.find((one) => one.payment === payment) ?? null;
-      if (statement === null || !this.#parts.chains.has(statement.chainId)) {
+      if (statement === null || !this.#deps.chains.has(statement.chainId)) {
         return { unstated: { subject, payment }, elsewhere: statement, sequence };
       }
       const { recipients: _, ...stated } = statement;
@@ -169,7 +169,7 @@ export class CheckFeed {
   }
 
   async #waitForNewer({ id, version, reason }: UnreadableEntry): Promise<void> {
-    const { log, stores } = this.#parts;
+    const { log, stores } = this.#deps;
     log.error({ entry: id, found: version, expected: SCHEMA_VERSION, reason }, 'checks.feed_stopped');
     await stores.lease.release();
   }

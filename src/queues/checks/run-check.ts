@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { ChainReader } from '../../chains/chain-readers.ts';
 import { fundedAt } from '../../domain/changes/next-snapshot.ts';
-import { endpointStates, type PostponeReason, planAsk } from '../../domain/proof/ask-times.ts';
+import { endpointStates, type PostponeReason, planRecheck } from '../../domain/proof/ask-times.ts';
 import type { Funding } from '../../domain/proof/claim.ts';
 import type { TxState } from '../../domain/proof/proof.ts';
 import { isProofReported, withProofFlag, withProofWithdrawn } from '../../domain/proof/proof-flags.ts';
@@ -20,12 +20,17 @@ import {
   type CheckStore,
   type ClaimedCheck,
   type Ending,
-  type LastReading,
+  type LastState,
 } from '../../store/checks.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import { redisTimeMs } from '../../store/connection.ts';
 import type { Registry } from '../../store/registry.ts';
-import { type CommitResult, type Known, NOTHING_KNOWN, type SubjectStore } from '../../store/subjects.ts';
+import {
+  type CommitResult,
+  type SubjectEntry,
+  type SubjectStore,
+  UNSEEN_SUBJECT,
+} from '../../store/subjects.ts';
 import { commitFlags, commitUnasked } from '../polls/commit-flagged.ts';
 import type { Learning } from '../polls/learning.ts';
 
@@ -39,22 +44,22 @@ const LONGEST_LOGGED_REASON = 200;
 /** Logs the failures of RPC endpoints, each reason once a minute. */
 export class FailureLog {
   readonly #log: Logger;
-  readonly #saidMs = new Map<string, number>();
+  readonly #reportedMs = new Map<string, number>();
 
   constructor(log: Logger) {
     this.#log = log;
   }
 
-  note(chainId: string, readings: readonly TxState[]): void {
-    for (const reading of readings) {
-      if (reading.outcome !== 'failed') continue;
-      const { endpoint } = reading;
-      const reason = reading.reason.slice(0, LONGEST_LOGGED_REASON);
+  note(chainId: string, txStates: readonly TxState[]): void {
+    for (const txState of txStates) {
+      if (txState.outcome !== 'failed') continue;
+      const { endpoint } = txState;
+      const reason = txState.reason.slice(0, LONGEST_LOGGED_REASON);
       const key = `${chainId} ${endpoint} ${reason}`;
       const nowMs = performance.now();
-      if (nowMs - (this.#saidMs.get(key) ?? Number.NEGATIVE_INFINITY) < EVERY_MS) continue;
-      if (this.#saidMs.size >= MOST) this.#saidMs.clear();
-      this.#saidMs.set(key, nowMs);
+      if (nowMs - (this.#reportedMs.get(key) ?? Number.NEGATIVE_INFINITY) < EVERY_MS) continue;
+      if (this.#reportedMs.size >= MOST) this.#reportedMs.clear();
+      this.#reportedMs.set(key, nowMs);
       this.#log.warn({ chainId, endpoint, reason }, 'rpc.failed');
     }
   }
@@ -89,45 +94,45 @@ const LONGEST_REASON = 200;
  * it ends; the same outcome is not reported twice. A different statement in a later event restarts a check from any state. The
  * holder of an expired claim, or of a restated check, writes nothing: `gone`. A log claimed meanwhile makes it judge again.
  */
-export async function runCheck(check: ClaimedCheck, parts: CheckContext, signal: AbortSignal): Promise<void> {
+export async function runCheck(check: ClaimedCheck, deps: CheckContext, signal: AbortSignal): Promise<void> {
   const { statement } = check;
-  const { checks, subjects } = parts.stores;
-  if (check.since !== null) await withdrawWord(check, parts);
-  const reader = parts.readers.get(statement.chainId);
+  const { checks, subjects } = deps.stores;
+  if (check.since !== null) await withdrawWord(check, deps);
+  const reader = deps.readers.get(statement.chainId);
   if (reader === undefined) {
-    await endUnasked(check, CHAIN_LEFT, parts);
+    await endUnasked(check, CHAIN_LEFT, deps);
     return;
   }
-  if (await endUseless(check, parts)) return;
-  const readings = await reader
+  if (await endUseless(check, deps)) return;
+  const txStates = await reader
     .read(statement.txHash, { token: statement.token, signal })
     .catch((error: unknown) => {
       if (signal.aborted) return null;
       throw error;
     });
-  if (readings === null || signal.aborted) {
+  if (txStates === null || signal.aborted) {
     await checks.postpone(check, { inMs: 0, because: check.because, readings: null });
     return;
   }
-  parts.failures.note(statement.chainId, readings);
+  deps.failures.note(statement.chainId, txStates);
   for (let tries = 0; tries < MOST_COMMITS; tries += 1) {
     const [known] = await subjects.peek([statement.subject]);
     if (known === undefined) return;
-    const nowMs = await redisTimeMs(parts.redis);
-    const verdict = await verdictOf(check, { known, readings, nowMs }, parts);
+    const nowMs = await redisTimeMs(deps.redis);
+    const verdict = await verdictOf(check, { known, txStates, nowMs }, deps);
     if (verdict.outcome === 'waiting') {
-      await postpone(check, { because: verdict.because, readings, nowMs }, parts);
+      await postpone(check, { because: verdict.because, txStates, nowMs }, deps);
       return;
     }
     if (verdict.outcome !== 'unchecked' && !isStated(check, known)) {
-      await postpone(check, { because: 'not-stated', readings, nowMs }, parts);
+      await postpone(check, { because: 'not-stated', txStates, nowMs }, deps);
       return;
     }
-    const ending = endingOf(verdict, readings);
-    const outcome = await end(check, { ending, known, nowMs }, parts);
+    const ending = endingOf(verdict, txStates);
+    const outcome = await end(check, { ending, known, nowMs }, deps);
     if (outcome === 'gone') return;
     if (outcome === 'ended') {
-      report(check, { ending, readings, isReported: isReported(check, ending, known) }, parts);
+      report(check, { ending, txStates, isReported: isReported(check, ending, known) }, deps);
       return;
     }
     await sleep(COMMIT_AGAIN_MS);
@@ -136,9 +141,9 @@ export async function runCheck(check: ClaimedCheck, parts: CheckContext, signal:
 }
 
 /** Withdraws the reported outcome while a check is requested again, however long its endpoints do not answer. */
-async function withdrawWord({ id, statement }: ClaimedCheck, parts: CheckContext): Promise<void> {
+async function withdrawWord({ id, statement }: ClaimedCheck, deps: CheckContext): Promise<void> {
   const { subject } = statement;
-  const { checks, subjects } = parts.stores;
+  const { checks, subjects } = deps.stores;
   for (let tries = 0; tries < MOST_COMMITS; tries += 1) {
     const [known] = await subjects.peek([subject]);
     const snapshot = known?.snapshot ?? null;
@@ -148,31 +153,31 @@ async function withdrawWord({ id, statement }: ClaimedCheck, parts: CheckContext
     // Read after the snapshot: a process that ends it meanwhile writes the snapshot again.
     const now = (await checks.of(subject)).find((check) => check.id === id);
     if (now?.state !== 'waiting') return;
-    if ((await commitFlags(parts, { subject, snapshot }, { flags })) !== 'superseded') return;
+    if ((await commitFlags(deps, { subject, snapshot }, { flags })) !== 'superseded') return;
     await sleep(COMMIT_AGAIN_MS);
   }
   throw new Error(`the word of ${id} could not be withdrawn: others were faster ${MOST_COMMITS} times`);
 }
 
-async function endUseless(check: ClaimedCheck, parts: CheckContext): Promise<boolean> {
-  const nowMs = await redisTimeMs(parts.redis);
-  const verdict = await verdictOf(check, { known: NOTHING_KNOWN, readings: [], nowMs }, parts);
+async function endUseless(check: ClaimedCheck, deps: CheckContext): Promise<boolean> {
+  const nowMs = await redisTimeMs(deps.redis);
+  const verdict = await verdictOf(check, { known: UNSEEN_SUBJECT, txStates: [], nowMs }, deps);
   if (verdict.outcome !== 'unchecked') return false;
-  await endUnasked(check, verdict.because, parts);
+  await endUnasked(check, verdict.because, deps);
   return true;
 }
 
-async function endUnasked(check: ClaimedCheck, because: string, parts: CheckContext): Promise<void> {
+async function endUnasked(check: ClaimedCheck, because: string, deps: CheckContext): Promise<void> {
   const nothing = { proof: null, readings: [], endpoints: [], logs: [], from: [], isHeld: false };
   const ending: Ending = { state: 'unchecked', because, ...nothing };
-  if ((await parts.stores.checks.end(check, ending)) === 'ended') {
-    report(check, { ending, readings: [], isReported: false }, parts);
+  if ((await deps.stores.checks.end(check, ending)) === 'ended') {
+    report(check, { ending, txStates: [], isReported: false }, deps);
   }
 }
 
 async function verdictOf(
   check: ClaimedCheck,
-  { known, readings, nowMs }: { known: Known; readings: readonly TxState[]; nowMs: number },
+  { known, txStates, nowMs }: { known: SubjectEntry; txStates: readonly TxState[]; nowMs: number },
   { stores, tokens }: CheckContext,
 ): Promise<Verdict> {
   const { statement } = check;
@@ -180,13 +185,13 @@ async function verdictOf(
     stores.checks.claimsOn(statement),
     fundingOf(statement, known, stores.checks),
   ]);
-  return judge(await withRecipients(statement, known, stores.registry), readings, {
+  return judge(await withRecipients(statement, known, stores.registry), txStates, {
     ...tokens(statement.chainId),
     claimOn: (index) => claims.get(index) ?? null,
     funding,
     statedAtMs: check.statedAt,
     nowMs,
-    rememberedMs: stores.checks.keptMs,
+    rememberedMs: stores.checks.retentionMs,
   });
 }
 
@@ -194,46 +199,46 @@ async function postpone(
   check: ClaimedCheck,
   {
     because,
-    readings,
+    txStates,
     nowMs,
   }: {
     because: PostponeReason;
-    readings: readonly TxState[];
+    txStates: readonly TxState[];
     nowMs: number;
   },
-  parts: CheckContext,
+  deps: CheckContext,
 ): Promise<void> {
-  const { checks } = parts.stores;
+  const { checks } = deps.stores;
   const ageMs = Math.max(0, nowMs - check.statedAt);
-  if (isOver(check, { nowMs }, parts)) {
+  if (isOver(check, { nowMs }, deps)) {
     const ending: Ending = {
       state: 'unchecked',
       because,
       proof: null,
-      readings: lastReadings(readings),
-      endpoints: endpointStates(readings),
+      readings: lastStates(txStates),
+      endpoints: endpointStates(txStates),
       logs: [],
       from: [],
       isHeld: false,
     };
     if ((await checks.end(check, ending)) === 'ended')
-      report(check, { ending, readings, isReported: false }, parts);
+      report(check, { ending, txStates, isReported: false }, deps);
     return;
   }
-  const isSeen = readings.some(({ outcome }) => outcome === 'found');
+  const isSeen = txStates.some(({ outcome }) => outcome === 'found');
   const seenAtMs = isSeen ? nowMs : check.seenAt;
   const sinceSeenMs = seenAtMs === null ? null : Math.max(0, nowMs - seenAtMs);
-  const { inMs, endpoints } = planAsk({ because, readings, ageMs, sinceSeenMs });
-  await checks.postpone(check, { inMs, because, readings: lastReadings(readings), endpoints, seenAtMs });
+  const { inMs, endpoints } = planRecheck({ because, txStates, ageMs, sinceSeenMs });
+  await checks.postpone(check, { inMs, because, readings: lastStates(txStates), endpoints, seenAtMs });
 }
 
 /** True when a check has waited for the longest time. */
 export function isOver(check: ClaimedCheck, { nowMs }: { nowMs: number }, { stores }: CheckContext): boolean {
-  return nowMs - (check.since ?? check.statedAt) > Math.min(LONGEST_LIFE_MS, stores.checks.keptMs);
+  return nowMs - (check.since ?? check.statedAt) > Math.min(LONGEST_LIFE_MS, stores.checks.retentionMs);
 }
 
 /** True when the known record of the transfer still states the checked payment, and when no record is known. */
-function isStated({ statement }: ClaimedCheck, { snapshot }: Known): boolean {
+function isStated({ statement }: ClaimedCheck, { snapshot }: SubjectEntry): boolean {
   if (snapshot === null || snapshot.salvaged === true) return true;
   const print = statementPrint(statement);
   return statementsOf({ subject: statement.subject, record: snapshot.record }).some(
@@ -241,8 +246,8 @@ function isStated({ statement }: ClaimedCheck, { snapshot }: Known): boolean {
   );
 }
 
-function endingOf(verdict: Exclude<Verdict, { outcome: 'waiting' }>, readings: readonly TxState[]): Ending {
-  const read = { readings: lastReadings(readings), endpoints: endpointStates(readings) };
+function endingOf(verdict: Exclude<Verdict, { outcome: 'waiting' }>, txStates: readonly TxState[]): Ending {
+  const read = { readings: lastStates(txStates), endpoints: endpointStates(txStates) };
   if (verdict.outcome === 'unchecked') {
     const { because, isHeld } = verdict;
     return { state: 'unchecked', because, proof: null, ...read, logs: [], from: [], isHeld };
@@ -258,7 +263,11 @@ function endingOf(verdict: Exclude<Verdict, { outcome: 'waiting' }>, readings: r
  * True when an outcome is reported. A subject whose snapshot the retention removed is not reported: its check stores the
  * outcome. Nor is an outcome that is reported already, where a check was requested again because of a log.
  */
-function isReported({ statement }: ClaimedCheck, { state, proof }: Ending, { snapshot }: Known): boolean {
+function isReported(
+  { statement }: ClaimedCheck,
+  { state, proof }: Ending,
+  { snapshot }: SubjectEntry,
+): boolean {
   if (proof === null || snapshot === null || state === 'unchecked') return false;
   return !isProofReported(snapshot.flags, statement, state);
 }
@@ -266,10 +275,10 @@ function isReported({ statement }: ClaimedCheck, { state, proof }: Ending, { sna
 /** Ends a check, with its event in one step. `again`: another process wrote the subject, or claimed a log, meanwhile. */
 async function end(
   check: ClaimedCheck,
-  { ending, known, nowMs }: { ending: Ending; known: Known; nowMs: number },
-  parts: CheckContext,
+  { ending, known, nowMs }: { ending: Ending; known: SubjectEntry; nowMs: number },
+  deps: CheckContext,
 ): Promise<'ended' | 'gone' | 'again'> {
-  const { checks } = parts.stores;
+  const { checks } = deps.stores;
   const { state, proof } = ending;
   const { snapshot } = known;
   if (proof === null || snapshot === null || state === 'unchecked') {
@@ -280,11 +289,11 @@ async function end(
   const flags = withProofFlag(snapshot.flags, check.statement, state);
   if (!isReported(check, ending, known)) {
     const silent = { flags, check: checks.ending(check, ending) };
-    return ended(await commitFlags(parts, { subject, snapshot }, silent));
+    return ended(await commitFlags(deps, { subject, snapshot }, silent));
   }
   const { status } = snapshot;
   const { outcome } = await commitUnasked(
-    parts,
+    deps,
     { ...known, snapshot, subject },
     {
       transition: {
@@ -314,12 +323,12 @@ function ended(outcome: CommitResult['outcome']): 'ended' | 'gone' | 'again' {
 
 function report(
   check: ClaimedCheck,
-  { ending, readings, isReported }: { ending: Ending; readings: readonly TxState[]; isReported: boolean },
+  { ending, txStates, isReported }: { ending: Ending; txStates: readonly TxState[]; isReported: boolean },
   { signals, log }: CheckContext,
 ): void {
   const { subject, payment, chainId, txHash } = check.statement;
   const { state, because } = ending;
-  const found = readings.find((reading) => reading.outcome === 'found');
+  const found = txStates.find((txState) => txState.outcome === 'found');
   const isDelivery = payment === 'destination' && state === 'verified';
   const isTimed = isDelivery && found !== undefined && check.updatedAt !== null;
   const lagSeconds = isTimed ? Math.max(0, (check.updatedAt ?? 0) - found.block.timestamp) : null;
@@ -329,11 +338,11 @@ function report(
   log[level]({ ...line, ...(because === '' ? {} : { because }), isReported }, 'check.ended');
 }
 
-function lastReadings(readings: readonly TxState[]): LastReading[] {
-  return readings.map((reading) => {
-    const { endpoint, outcome } = reading;
+function lastStates(txStates: readonly TxState[]): LastState[] {
+  return txStates.map((txState) => {
+    const { endpoint, outcome } = txState;
     return outcome === 'failed'
-      ? { endpoint, outcome, reason: reading.reason.slice(0, LONGEST_REASON) }
+      ? { endpoint, outcome, reason: txState.reason.slice(0, LONGEST_REASON) }
       : { endpoint, outcome };
   });
 }
@@ -341,10 +350,10 @@ function lastReadings(readings: readonly TxState[]): LastReading[] {
 /** A statement with its rightful recipients: those that the user names for its subscriptions, and those of the imported quote. */
 async function withRecipients(
   stated: Stated,
-  { claims, promised }: Known,
+  { claims, promised }: SubjectEntry,
   registry: Registry,
 ): Promise<Statement> {
-  const subscriptions = await registry.subscriptions(claims.map(({ root }) => root));
+  const subscriptions = await registry.subscriptions(claims.map(({ key }) => key));
   const recipients = [...subscriptions.values()].flatMap((subscription) => subscription.recipients);
   return { ...stated, recipients: recipientsOf(stated, { recipients, promised }) };
 }
@@ -368,7 +377,7 @@ export type CheckContext = CheckedChains & {
 /** Funding of a payment's transfer: by the check of its source payment, else by the upstream's report. */
 export async function fundingOf(
   { subject, payment, chainId }: Stated,
-  { snapshot }: Known,
+  { snapshot }: SubjectEntry,
   checks: CheckStore,
 ): Promise<Funding> {
   if (payment === 'source') return null;
@@ -383,6 +392,6 @@ export async function fundingOf(
     const payer = proof.chainId === chainId ? (proof.moved?.[0]?.from ?? null) : null;
     return { known: 'proved', atMs, payer };
   }
-  const saidAt = snapshot === null ? null : fundedAt(subject, snapshot);
-  return saidAt === null ? null : { known: 'said', atMs: saidAt * 1_000 };
+  const fundedSeconds = snapshot === null ? null : fundedAt(subject, snapshot);
+  return fundedSeconds === null ? null : { known: 'said', atMs: fundedSeconds * 1_000 };
 }

@@ -27,7 +27,7 @@ export class PrefetchBuffer {
   }
 
   /** Number of deliveries worth requesting. It is 0 while few are missing: many at once cost little more than one. */
-  get room(): number {
+  get capacity(): number {
     if (!this.isOpen || this.#waiting.length * 2 > this.#most) return 0;
     return this.#most - this.#waiting.length;
   }

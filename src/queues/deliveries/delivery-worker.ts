@@ -14,7 +14,7 @@ const AHEAD_LOOK_MS = 1_000;
 /** Delivers a receiver's events at its pace. Holds each until its end is noted, so that no running process sends one twice. */
 export class DeliveryWorker {
   readonly #receiver: Receiver;
-  readonly #parts: DeliveryContext;
+  readonly #deps: DeliveryContext;
   readonly #runner: DeliveryRunner;
   /** Deliveries that are being sent, or were sent and are not noted yet: id -> its end. */
   readonly #held = new Map<string, Promise<void>>();
@@ -29,10 +29,10 @@ export class DeliveryWorker {
   #isWokenAgain = false;
   #state: 'new' | 'running' | 'closing' = 'new';
 
-  constructor(receiver: Receiver, notifier: Notifier, parts: DeliveryContext) {
+  constructor(receiver: Receiver, notifier: Notifier, deps: DeliveryContext) {
     this.#receiver = receiver;
-    this.#parts = parts;
-    this.#runner = { receiver, notifier, parts, places: this.#heard(), cut: this.#cut.signal };
+    this.#deps = deps;
+    this.#runner = { receiver, notifier, deps, places: this.#noted(), cut: this.#cut.signal };
     // Under a rate limit each delivery has its time, and a batch has rules of its own.
     const goesAhead = receiver.type === 'webhook' && receiver.rateLimit === null && receiver.concurrency > 1;
     this.#ahead = new PrefetchBuffer(goesAhead ? receiver.concurrency : 0);
@@ -43,7 +43,7 @@ export class DeliveryWorker {
 
   start(): void {
     this.#state = 'running';
-    this.#parts.sender.listen(this.#receiver.name, this);
+    this.#deps.sender.listen(this.#receiver.name, this);
     this.wake();
   }
 
@@ -58,12 +58,12 @@ export class DeliveryWorker {
       return;
     }
     clearTimeout(this.#timer);
-    this.#looking = this.#look()
+    this.#looking = this.#check()
       .catch((error: unknown) => {
         // A delivery claimed meanwhile is not held: the next claim queues it.
         if (this.#state === 'running')
-          this.#parts.log.error({ receiver: this.#receiver.name, error }, 'delivery.error');
-        this.#lookIn(ERROR_RETRY_MS);
+          this.#deps.log.error({ receiver: this.#receiver.name, error }, 'delivery.error');
+        this.#checkIn(ERROR_RETRY_MS);
       })
       .finally(() => {
         this.#looking = null;
@@ -95,13 +95,13 @@ export class DeliveryWorker {
     await this.#runner.notifier.close();
   }
 
-  async #look(): Promise<void> {
-    const { sender, deliveries } = this.#parts;
+  async #check(): Promise<void> {
+    const { sender, deliveries } = this.#deps;
     const stale = this.#ahead.stale();
     if (stale.length > 0) await this.#return(stale);
     const most = this.#wanted();
     // The end of an attempt under way wakes it.
-    if (most === 0) return this.#lookIn(this.#placed.size > 0 ? LONGEST_LOOK_MS : ERROR_RETRY_MS);
+    if (most === 0) return this.#checkIn(this.#placed.size > 0 ? LONGEST_LOOK_MS : ERROR_RETRY_MS);
     const { name, rateLimit } = this.#receiver;
     const claims = await deliveries.claim(name, {
       process: sender.id,
@@ -111,7 +111,7 @@ export class DeliveryWorker {
       held: [...this.#held.keys(), ...this.#ahead.ids],
     });
     const clock = { redisMs: claims.nowMs, ownMs: performance.now() };
-    const texts = await this.#parts.registry.readSubscriptions(claims.subscriptions);
+    const texts = await this.#deps.registry.readSubscriptions(claims.subscriptions);
     const pending: PendingDelivery[] = [];
     for (const claimed of claims.claimed) {
       if (this.#ahead.has(claimed.id)) continue;
@@ -120,18 +120,18 @@ export class DeliveryWorker {
         this.#dueAgain.add(claimed.id);
         continue;
       }
-      pending.push(pendingDelivery(claimed, texts, this.#parts));
+      pending.push(pendingDelivery(claimed, texts, this.#deps));
     }
     const isCutShort = pending.length < claims.claimed.length;
     await this.#takeIn(pending, { clock, isCutShort });
-    if (claims.waitMs !== null) this.#lookIn(claims.waitMs);
-    else this.#lookIn(LONGEST_LOOK_MS);
+    if (claims.waitMs !== null) this.#checkIn(claims.waitMs);
+    else this.#checkIn(LONGEST_LOOK_MS);
   }
 
   #wanted(): number {
     const places = this.#places();
     if (this.#together.isPossible) return places === 0 ? 0 : this.#together.wanted;
-    return places + (this.#parts.sender.isFull ? 0 : this.#ahead.room);
+    return places + (this.#deps.sender.isFull ? 0 : this.#ahead.capacity);
   }
 
   async #takeIn(
@@ -172,13 +172,13 @@ export class DeliveryWorker {
 
   #places(): number {
     const placed = this.#placed.size;
-    return Math.max(0, this.#parts.sender.room(this.#receiver.concurrency - placed, placed));
+    return Math.max(0, this.#deps.sender.capacity(this.#receiver.concurrency - placed, placed));
   }
 
   /** Releases deliveries that are not sent now. If the release fails, the next claim queues them: they are not held. */
   async #return(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
-    const { deliveries, sender, log } = this.#parts;
+    const { deliveries, sender, log } = this.#deps;
     const { name } = this.#receiver;
     await deliveries
       .release(name, { process: sender.id, ids, afterMs: null })
@@ -188,17 +188,17 @@ export class DeliveryWorker {
   #place(id: string): void {
     if (this.#placed.has(id)) return;
     this.#placed.add(id);
-    this.#parts.sender.count(1);
+    this.#deps.sender.count(1);
   }
 
   #giveWay(id: string): void {
     if (!this.#placed.delete(id)) return;
-    this.#parts.sender.count(-1);
+    this.#deps.sender.count(-1);
     this.#begin();
     this.wake();
   }
 
-  #heard(): Places {
+  #noted(): Places {
     return {
       attempted: (attempt) => {
         this.#together.saw(attempt);
@@ -206,7 +206,7 @@ export class DeliveryWorker {
       },
       release: (ids) => this.#return(ids),
       leave: (id) => this.#giveWay(id),
-      keep: (ids) => {
+      retain: (ids) => {
         for (const id of ids) if (this.#held.has(id)) this.#place(id);
       },
       noted: ({ isDelivered }) => {
@@ -216,7 +216,7 @@ export class DeliveryWorker {
     };
   }
 
-  #lookIn(ms: number): void {
+  #checkIn(ms: number): void {
     clearTimeout(this.#timer);
     if (this.#state !== 'running') return;
     const mostMs = this.#ahead.ids.length > 0 ? AHEAD_LOOK_MS : LONGEST_LOOK_MS;
@@ -231,13 +231,13 @@ export class DeliveryWorker {
       if (afterMs !== null) await this.#release(ids, afterMs);
     } catch (error) {
       const isCut = this.#cut.signal.aborted;
-      if (!isCut) this.#parts.log.error({ delivery: claimed[0].id, error }, 'delivery.error');
+      if (!isCut) this.#deps.log.error({ delivery: claimed[0].id, error }, 'delivery.error');
       await this.#release(ids, isCut ? null : ERROR_RETRY_MS).catch(() => undefined);
     }
   }
 
   async #release(ids: readonly string[], afterMs: number | null): Promise<void> {
-    const { deliveries, sender } = this.#parts;
+    const { deliveries, sender } = this.#deps;
     await deliveries.release(this.#receiver.name, { process: sender.id, ids, afterMs });
   }
 }

@@ -39,7 +39,7 @@ type CursorGroup = {
 type FollowResult = { reached: string; more: boolean };
 
 /** True when a receiver may advance. With the most open deliveries it does not, and its cursor does not move. */
-export function hasRoom({ open }: { open: number }): boolean {
+export function hasCapacity({ open }: { open: number }): boolean {
   return MOST_OPEN - open >= LEAST_ROOM;
 }
 
@@ -51,21 +51,21 @@ export function hasRoom({ open }: { open: number }): boolean {
 export async function follow(
   { cursor, ahead, receivers }: CursorGroup,
   { token, isHeld, failed }: HeldLease,
-  parts: RelayContext,
+  deps: RelayContext,
 ): Promise<FollowResult | 'fenced' | NewerEntryError> {
-  const { events, lease } = parts.stores;
+  const { events, lease } = deps.stores;
   const { entries, more } = ahead?.piece ?? (await events.after(cursor, BATCH));
   const batch = await readBatch(entries, events);
   if (batch.last === null) {
     return batch.stoppedBy === null ? { reached: cursor, more: false } : new NewerEntryError(batch.stoppedBy);
   }
-  await quarantine(batch, parts);
+  await quarantine(batch, deps);
   const matchesFor = await matchBatch(
     batch,
     { receivers: receivers.map(({ receiver }) => receiver), known: ahead?.subscriptions },
-    parts,
+    deps,
   );
-  const lostBy = await goneFor(batch.gone, parts.stores.registry);
+  const lostBy = await goneFor(batch.gone, deps.stores.registry);
   const passed: string[] = [];
   let atOnce: Promise<boolean>[] = [];
   let opened = 0;
@@ -84,7 +84,7 @@ export async function follow(
     const lost = gone.filter(isFirst);
     try {
       const noted = lost.at(-1)?.at ?? to;
-      if (!(await noteLost(receiver, { lost, cursor, to: noted }, parts))) {
+      if (!(await noteLost(receiver, { lost, cursor, to: noted }, deps))) {
         isBehind = true;
         continue;
       }
@@ -99,7 +99,7 @@ export async function follow(
     }
     const order = { token, receiver, matched, replay: null, cursor: to };
     atOnce.push(
-      openDeliveries(order, parts).catch((error) => {
+      openDeliveries(order, deps).catch((error) => {
         failed(receiver.name, error);
         // It advances again when its time has come.
         return true;
@@ -130,9 +130,9 @@ async function matchBatch(
   for (let subscriptions = known; ; subscriptions = undefined) {
     const matchesFor = await matchFacts(facts, { registry, directory }, subscriptions);
     const unled = unledBy(facts, receivers, matchesFor).filter(
-      ({ entry, root }) => !seen.has(`${entry} ${root}`),
+      ({ entry, key }) => !seen.has(`${entry} ${key}`),
     );
-    for (const { entry, root } of unled) seen.add(`${entry} ${root}`);
+    for (const { entry, key } of unled) seen.add(`${entry} ${key}`);
     // A subscription key in the config may have come back, or been removed, after the definitions were read.
     if (unled.length === 0 || (await registry.suspensions.waitAgain(unled)) === 0) return matchesFor;
   }
@@ -188,10 +188,10 @@ export async function openDeliveries(
   const { name, ordering } = receiver;
   const results = await deliveries.open(token, {
     receiver: name,
-    deliveries: matched.map(({ event, entry, roots, isSuspended }) => ({
+    deliveries: matched.map(({ event, entry, roots: claimKeys, isSuspended }) => ({
       id: deliveryId(event.id, replay),
       entry,
-      roots,
+      roots: claimKeys,
       isSuspended,
       subject: ordering === 'subject' ? event.data.subject.id : null,
     })),

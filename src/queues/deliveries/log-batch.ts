@@ -89,8 +89,8 @@ export async function readBatch(entries: readonly LogEntry[], events: EventLog):
 
 function factOf(entry: LogEntry, event: Event): Fact {
   const place = entry.kind === 'subscribers' ? entry.entry : entry.id;
-  const roots = entry.kind === 'event' || entry.kind === 'subscribers' ? entry.roots : null;
+  const claimKeys = entry.kind === 'event' || entry.kind === 'subscribers' ? entry.roots : null;
   const withheld = entry.kind === 'event' ? entry.withheld : [];
   const isSuspended = entry.kind === 'subscribers' && entry.isSuspended;
-  return { event, place, roots, at: entry.id, withheld, isSuspended };
+  return { event, place, roots: claimKeys, at: entry.id, withheld, isSuspended };
 }

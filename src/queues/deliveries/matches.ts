@@ -1,11 +1,11 @@
 import type { Event } from '../../domain/events/event.ts';
 import { passesFilter, wantsType } from '../../domain/events/filter.ts';
-import { parseClaimRoot } from '../../domain/subjects/subscription.ts';
+import { parseClaimKey } from '../../domain/subjects/subscription.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
 import { compareEntries } from '../../store/log-entry.ts';
 import { operatorSubject } from '../../store/operator-event.ts';
-import type { Continuing, Registry } from '../../store/registry.ts';
+import type { Continuing, JoinedAt, Registry } from '../../store/registry.ts';
 import type { WaitingEvent } from '../../store/waiting-events.ts';
 import type { Fact, GoneEvent } from './log-batch.ts';
 
@@ -31,38 +31,40 @@ export async function matchFacts(
   { registry, directory }: MatchDeps,
   known?: ReadonlyMap<string, StoredSubscription>,
 ): Promise<MatchesOf> {
-  const all = facts.flatMap(({ roots }) => roots ?? []);
+  const all = facts.flatMap(({ roots: claimKeys }) => claimKeys ?? []);
   const continuing = await registry.continuing(all);
   const subscriptions =
     known !== undefined && continuing.size === 0
       ? known
       : await registry.subscriptions([...all, ...nextRoots(continuing)]);
   const claims = claimsBy(subscriptions, continuing);
-  const claimed = facts.map(({ roots, place }) =>
-    roots === null ? null : { own: roots.map((root) => claims.own(root, place)), next: claims.next(roots) },
+  const claimed = facts.map(({ roots: claimKeys, place }) =>
+    claimKeys === null
+      ? null
+      : { own: claimKeys.map((key) => claims.own(key, place)), next: claims.next(claimKeys) },
   );
   return (receiver) => {
     const leading = (some: readonly ParsedClaim[]): string[] =>
-      some.flatMap(({ root, has }) => (has(receiver) ? [root] : []));
+      some.flatMap(({ key, has }) => (has(receiver) ? [key] : []));
     return facts.flatMap((fact, index) => {
       const of = claimed[index] ?? null;
       const own = of === null ? null : leading(of.own);
-      const roots = of !== null && own?.length === 0 ? leading(of.next) : own;
-      return matchFact({ receiver, fact, roots }, directory) ?? [];
+      const claimKeys = of !== null && own?.length === 0 ? leading(of.next) : own;
+      return matchFact({ receiver, fact, roots: claimKeys }, directory) ?? [];
     });
   };
 }
 
-type ParsedClaim = { root: string; has: (receiver: StoredReceiver) => boolean };
+type ParsedClaim = { key: string; has: (receiver: StoredReceiver) => boolean };
 
 /** Maps the subscription keys of an event to its claims: `own` at the place of the event, `next` those that continue them. */
 type Claims = {
-  own: (root: string, entry: string) => ParsedClaim;
-  next: (roots: readonly string[]) => ParsedClaim[];
+  own: (key: string, entry: string) => ParsedClaim;
+  next: (claimKeys: readonly string[]) => ParsedClaim[];
 };
 
 function nextRoots(continuing: ReadonlyMap<string, Continuing>): string[] {
-  return [...continuing.values()].flatMap(({ roots }) => roots);
+  return [...continuing.values()].flatMap(({ roots: claimKeys }) => claimKeys);
 }
 
 /** Parses few claims for many events. A receiver that joined a subscription later has no claim of it, see `joined`. */
@@ -77,12 +79,11 @@ function claimsBy(
       return [name, { current, all, joined: subscription.joined }] as const;
     }),
   );
-  type Joined = StoredSubscription['joined'][string];
-  const claimOf = (root: string, isBefore: (joined: Joined) => boolean): ParsedClaim => {
-    const { subscription, receivers: narrowed } = parseClaimRoot(root);
+  const claimOf = (key: string, isBefore: (joined: JoinedAt) => boolean): ParsedClaim => {
+    const { subscription, receivers: narrowed } = parseClaimKey(key);
     const known = receivers.get(subscription);
     return {
-      root,
+      key,
       has: ({ name, removed }) => {
         if ((removed ? known?.all : known?.current)?.has(name) !== true) return false;
         // The key of some receivers states their start itself.
@@ -93,10 +94,10 @@ function claimsBy(
     };
   };
   return {
-    own: (root, entry) => claimOf(root, (joined) => compareEntries(joined.entry, entry) < 0),
-    next: (roots) =>
-      roots.flatMap((root) => {
-        const { roots: next, atMs } = continuing.get(root) ?? { roots: [], atMs: 0 };
+    own: (key, entry) => claimOf(key, (joined) => compareEntries(joined.entry, entry) < 0),
+    next: (claimKeys) =>
+      claimKeys.flatMap((key) => {
+        const { roots: next, atMs } = continuing.get(key) ?? { roots: [], atMs: 0 };
         return next.map((one) => claimOf(one, (joined) => joined.atMs <= atMs));
       }),
   };
@@ -107,13 +108,13 @@ export async function goneFor(
   gone: readonly GoneEvent[],
   registry: Registry,
 ): Promise<(receiver: StoredReceiver) => GoneEvent[]> {
-  const all = gone.flatMap(({ roots }) => roots);
+  const all = gone.flatMap(({ roots: claimKeys }) => claimKeys);
   const continuing = await registry.continuing(all);
   const subscriptions = await registry.subscriptions([...all, ...nextRoots(continuing)]);
   const claims = claimsBy(subscriptions, continuing);
   const claimed = gone.map((event) => ({
     event,
-    claims: [...event.roots.map((root) => claims.own(root, event.at)), ...claims.next(event.roots)],
+    claims: [...event.roots.map((key) => claims.own(key, event.at)), ...claims.next(event.roots)],
   }));
   return (receiver) =>
     claimed.flatMap(({ event, claims: some }) => (some.some(({ has }) => has(receiver)) ? [event] : []));
@@ -126,19 +127,19 @@ export function unledBy(
   matchesFor: MatchesOf,
 ): WaitingEvent[] {
   const doubtful = facts.flatMap((fact) => {
-    const roots = (fact.roots ?? []).map((root) => ({ root, narrowed: parseClaimRoot(root).receivers }));
-    const some = roots.filter(({ narrowed }) => narrowed !== null || fact.isSuspended);
+    const claimKeys = (fact.roots ?? []).map((key) => ({ key, narrowed: parseClaimKey(key).receivers }));
+    const some = claimKeys.filter(({ narrowed }) => narrowed !== null || fact.isSuspended);
     return some.length === 0 ? [] : [{ fact, roots: some }];
   });
   if (doubtful.length === 0) return [];
   const led = new Map(
     receivers.map((receiver) => [receiver.name, new Set(matchesFor(receiver).map(({ at }) => at))]),
   );
-  return doubtful.flatMap(({ fact: { event, place, at }, roots }) => {
+  return doubtful.flatMap(({ fact: { event, place, at }, roots: claimKeys }) => {
     const unled = [...led].flatMap(([name, places]) => (places.has(at) ? [] : [name]));
-    return roots
+    return claimKeys
       .filter(({ narrowed }) => unled.some((name) => narrowed?.includes(name) !== false))
-      .map(({ root }) => ({ entry: place, eventId: event.id, root }));
+      .map(({ key }) => ({ entry: place, eventId: event.id, key }));
   });
 }
 
@@ -160,19 +161,19 @@ export async function matchesOf(
   return (await matchFacts(facts, { registry, directory }))(receiver);
 }
 
-/** The match of a receiver and a fact, or null. `roots` are the claims that lead to it; null for an operator's event. */
+/** The match of a receiver and a fact, or null. `claimKeys` are the claims that lead to it; null for an operator's event. */
 export function matchFact(
-  { receiver, fact, roots }: { receiver: StoredReceiver; fact: Fact; roots: string[] | null },
+  { receiver, fact, roots: claimKeys }: { receiver: StoredReceiver; fact: Fact; roots: string[] | null },
   directory: Directory,
 ): Match | null {
   const { event, place, at, withheld } = fact;
-  if (roots?.length === 0 || !wantsType(receiver.events, event.type)) return null;
-  if (roots === null) {
+  if (claimKeys?.length === 0 || !wantsType(receiver.events, event.type)) return null;
+  if (claimKeys === null) {
     // An event about a receiver goes to the other receivers.
     const isItself = event.data.subject.id === operatorSubject('receiver', receiver.name);
     return isItself ? null : { event, entry: place, roots: [], at, isSuspended: false };
   }
-  const wanted = passesFilter(receiver.filter, { record: event.data.record, roots }, directory);
-  const isSuspended = fact.isSuspended || roots.every((root) => withheld.includes(root));
-  return wanted ? { event, entry: place, roots, at, isSuspended } : null;
+  const wanted = passesFilter(receiver.filter, { record: event.data.record, roots: claimKeys }, directory);
+  const isSuspended = fact.isSuspended || claimKeys.every((key) => withheld.includes(key));
+  return wanted ? { event, entry: place, roots: claimKeys, at, isSuspended } : null;
 }

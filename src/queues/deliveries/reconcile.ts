@@ -28,14 +28,14 @@ const MOST_READ = 10_000;
  * Reports the losses. Returns the time (Redis time, ms) up to which the log may be trimmed: no event leaves it uncounted.
  */
 async function dropExpired(
-  parts: ReconcileContext,
+  deps: ReconcileContext,
   receiver: StoredReceiver,
   beforeMs: number,
 ): Promise<number> {
-  const { stores, signals, log } = parts;
+  const { stores, signals, log } = deps;
   const { name, removed: isAway } = receiver;
   const open = await stores.dropped.dropExpired(name, beforeMs);
-  const { count, reachedMs } = await dropBehind(parts, receiver, beforeMs);
+  const { count, reachedMs } = await dropBehind(deps, receiver, beforeMs);
   // Losses while a receiver is away count once it is back. A receiver that was removed for good has lost nothing.
   let lost = open + (isAway ? 0 : count);
   for (const { reason, ...report } of await stores.dropped.report(name, { isAway })) {
@@ -93,7 +93,7 @@ export type Upkeep = {
   isPartlyApplied: () => boolean;
   resync: () => Promise<void>;
   /** Compares plans and registry with the config and repairs them, while the config is the newest of all processes. */
-  keep: () => Promise<void>;
+  store: () => Promise<void>;
 };
 
 /** Dependencies of the check. `process`: the one that delivers, as in Sender. */
@@ -133,9 +133,9 @@ const NEWEST_FIRST_MS = 10_000;
  * (see Dispatcher).
  */
 export class Reconcile {
-  readonly #parts: ReconcileContext;
+  readonly #deps: ReconcileContext;
   #timer: NodeJS.Timeout | null = null;
-  #lookTimer: NodeJS.Timeout | null = null;
+  #checkTimer: NodeJS.Timeout | null = null;
   #looking: Promise<void> = Promise.resolve();
   #round: Promise<void> = Promise.resolve();
   #closing = false;
@@ -143,27 +143,27 @@ export class Reconcile {
   #tracked = 0;
   #lastRoundMs: number | null = null;
 
-  constructor(parts: ReconcileContext) {
-    this.#parts = parts;
+  constructor(deps: ReconcileContext) {
+    this.#deps = deps;
   }
 
   async start(): Promise<void> {
-    this.#parts.epoch.onLookDue(() => this.#lookSoon());
+    this.#deps.epoch.onCheckDue(() => this.#checkSoon());
     await this.check();
     this.#plan();
   }
 
   /** Reads the epoch before the next round: nothing is committed until Redis is synchronised. */
-  #lookSoon(): void {
-    if (this.#closing || this.#parts.upkeep.isReplaced()) return;
-    this.#lookTimer ??= setTimeout(() => {
+  #checkSoon(): void {
+    if (this.#closing || this.#deps.upkeep.isReplaced()) return;
+    this.#checkTimer ??= setTimeout(() => {
       this.#looking = this.#round
         .then(() => this.#compareConfig())
         .catch((error: unknown) => {
-          if (!this.#closing) this.#parts.log.error({ error }, 'reconcile.error');
+          if (!this.#closing) this.#deps.log.error({ error }, 'reconcile.error');
         })
         .finally(() => {
-          this.#lookTimer = null;
+          this.#checkTimer = null;
         });
     }, LOOK_AGAIN_MS);
   }
@@ -184,22 +184,21 @@ export class Reconcile {
   async check(): Promise<void> {
     try {
       await this.#looking;
-      const { confirmedMs } = await this.#parts.confirmed.read();
-      for (const { name } of await this.#parts.stores.registry.receivers())
-        await this.#repairDeliveries(name);
+      const { confirmedMs } = await this.#deps.confirmed.read();
+      for (const { name } of await this.#deps.stores.registry.receivers()) await this.#repairDeliveries(name);
       await this.#settle(confirmedMs);
       await this.#trim(confirmedMs);
-      for (const what of await this.#parts.stores.subjects.recount()) this.#report('count-wrong', what);
+      for (const what of await this.#deps.stores.subjects.recount()) this.#report('count-wrong', what);
       await this.#compareConfig();
       this.#lastRoundMs = Date.now();
     } catch (error) {
-      if (!this.#closing) this.#parts.log.error({ error }, 'reconcile.error');
+      if (!this.#closing) this.#deps.log.error({ error }, 'reconcile.error');
     }
   }
 
   /** Queues an open delivery again that is missing in its receiver's queue. Also releases claims of dead processes. */
   async #repairDeliveries(receiver: string): Promise<void> {
-    const { stores, process } = this.#parts;
+    const { stores, process } = this.#deps;
     const { deliveries } = stores;
     for (const id of await deliveries.repair(receiver)) this.#report('delivery-missing', `${receiver} ${id}`);
     await deliveries.takeOver(receiver, process);
@@ -207,15 +206,15 @@ export class Reconcile {
 
   /** Releases, ends or drops suspensions. The process with the newest config decides for how long. */
   async #settle(confirmedMs: number): Promise<void> {
-    const { stores, upkeep, graceSpanMs, retentionMs } = this.#parts;
+    const { stores, upkeep, graceSpanMs, retentionMs } = this.#deps;
     const isNewest = !upkeep.isReplaced() && (await stores.registry.newestDigest()) === upkeep.digest;
     const due = { spanMs: isNewest ? graceSpanMs : null, confirmedMs, trimMs: confirmedMs - retentionMs };
-    await settleSuspensions(stores.registry.suspensions, due, this.#parts);
+    await settleSuspensions(stores.registry.suspensions, due, this.#deps);
   }
 
   /** Removes data past its retention by confirmed time. The log is trimmed (a hard cap) once receivers' losses are noted. */
   async #trim(confirmedMs: number): Promise<void> {
-    const { stores, retentionMs } = this.#parts;
+    const { stores, retentionMs } = this.#deps;
     const { registry, events, backlog, tracked, importedQuotes } = stores;
     const beforeMs = confirmedMs - retentionMs;
     if (beforeMs <= 0) return;
@@ -225,7 +224,7 @@ export class Reconcile {
     const receivers = await registry.receivers();
     for (const receiver of receivers) {
       await backlog.trim(receiver.name, beforeMs);
-      trimMs = Math.min(trimMs, await dropExpired(this.#parts, receiver, beforeMs));
+      trimMs = Math.min(trimMs, await dropExpired(this.#deps, receiver, beforeMs));
     }
     await events.trim(
       trimMs,
@@ -238,15 +237,15 @@ export class Reconcile {
   }
 
   async #compactEnded(confirmedMs: number): Promise<void> {
-    const { stores, retentionMs, log } = this.#parts;
+    const { stores, retentionMs, log } = this.#deps;
     await stores.ended.repair();
     const moves = await stores.ended.compact({ confirmedMs, retentionMs });
     if (moves.compacted + moves.removed > 0) log.info(moves, 'subjects.settled');
   }
 
   async #compareConfig(): Promise<void> {
-    const { epoch, stores, upkeep, log } = this.#parts;
-    const { digest: newest, behind } = await epoch.look();
+    const { epoch, stores, upkeep, log } = this.#deps;
+    const { digest: newest, behind } = await epoch.check();
     if (upkeep.isReplaced()) return;
     if (behind !== null && newest !== null && !(await this.#maySynchronise(behind))) return;
     if (newest === null || behind !== null || upkeep.isPartlyApplied()) {
@@ -260,7 +259,7 @@ export class Reconcile {
     }
     this.#strangeConfig = strange;
     this.#tracked = await stores.tracked.count();
-    if (!strange) await upkeep.keep();
+    if (!strange) await upkeep.store();
   }
 
   /**
@@ -268,27 +267,27 @@ export class Reconcile {
    * relay's lease and no process with that config did so within NEWEST_FIRST_MS.
    */
   async #maySynchronise({ digest, atMs }: Restore): Promise<boolean> {
-    const { redis, stores, upkeep } = this.#parts;
+    const { redis, stores, upkeep } = this.#deps;
     if (digest === upkeep.digest) return true;
     return stores.lease.isHolder && (await redisTimeMs(redis)) - (atMs ?? 0) > NEWEST_FIRST_MS;
   }
 
   /** Config subjects are tracked again; subjects that were tracked by themselves are lost: nothing else names them. */
   #reportEmptied(): void {
-    this.#parts.log.error('redis.emptied');
-    if (this.#tracked > 0) this.#parts.log.error({ subjects: this.#tracked }, 'tracked.lost');
+    this.#deps.log.error('redis.emptied');
+    if (this.#tracked > 0) this.#deps.log.error({ subjects: this.#tracked }, 'tracked.lost');
     this.#tracked = 0;
   }
 
   #report(what: 'delivery-missing' | 'count-wrong', subject: string): void {
-    this.#parts.signals.emit('repair.done', { what, subject });
-    this.#parts.log.warn({ what, subject }, 'repair.done');
+    this.#deps.signals.emit('repair.done', { what, subject });
+    this.#deps.log.warn({ what, subject }, 'repair.done');
   }
 
   async close(): Promise<void> {
     this.#closing = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    if (this.#lookTimer !== null) clearTimeout(this.#lookTimer);
+    if (this.#checkTimer !== null) clearTimeout(this.#checkTimer);
     await Promise.all([this.#looking, this.#round]);
   }
 }
@@ -303,29 +302,29 @@ type SettleContext = {
 async function settleSuspensions(
   suspensions: Suspensions,
   due: { spanMs: number | null; confirmedMs: number; trimMs: number },
-  parts: SettleContext,
+  deps: SettleContext,
 ): Promise<void> {
-  for (const settled of await suspensions.settle(due)) await tellSettled(settled, parts);
+  for (const settled of await suspensions.settle(due)) await reportSettled(settled, deps);
 }
 
 /** Reports a suspension move. Events that reach no receiver because of it are counted and listed as unmatched. */
-export async function tellSettled(settled: Settled, parts: SettleContext): Promise<void> {
-  const { signals, log, stores } = parts;
+export async function reportSettled(settled: Settled, deps: SettleContext): Promise<void> {
+  const { signals, log, stores } = deps;
   if (settled.move === 'released') {
     log.info({ events: settled.events }, 'suspension.released');
     return;
   }
-  const { reason, roots, events, dropped } = settled;
+  const { reason, roots: claimKeys, events, dropped } = settled;
   signals.emit('suspension.ended', { reason, events });
-  log.warn({ reason, roots, events }, 'suspension.ended');
+  log.warn({ reason, roots: claimKeys, events }, 'suspension.ended');
   const gone = new Map<string, Set<string>>();
-  for (const { entry, root } of dropped) gone.set(entry, (gone.get(entry) ?? new Set()).add(root));
+  for (const { entry, key } of dropped) gone.set(entry, (gone.get(entry) ?? new Set()).add(key));
   const places = [...gone.keys()];
   const entries = await stores.events.atAll(places);
   const unmatched = places.filter((place, index) => {
     const stored = entries[index] ?? null;
     if (stored?.kind !== 'event' || stored.roots.length > 0) return false;
-    return stored.withheld.every((root) => gone.get(place)?.has(root) === true);
+    return stored.withheld.every((key) => gone.get(place)?.has(key) === true);
   });
   await stores.unmatched.add(unmatched.map((entry) => ({ entry, reason: 'not-in-config' })));
   for (const _ of unmatched) signals.emit('event.unmatched', { reason: 'not-in-config' });

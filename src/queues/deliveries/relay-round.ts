@@ -1,13 +1,13 @@
 import type { Logger } from 'pino';
 import { isListed, type UnmatchedReason } from '../../domain/events/unmatched.ts';
-import { parseClaimRoot } from '../../domain/subjects/subscription.ts';
+import { parseClaimKey } from '../../domain/subjects/subscription.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import { loggedType } from '../../log.ts';
 import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
 import { compareEntries } from '../../store/log-entry.ts';
 import { isHeld } from '../../store/receivers.ts';
 import type { ReceiverProgress } from '../../store/relay-lease.ts';
-import { type Ahead, BATCH, follow, type HeldLease, hasRoom } from './follow.ts';
+import { type Ahead, BATCH, follow, type HeldLease, hasCapacity } from './follow.ts';
 import { type Fact, NewerEntryError, readBatch } from './log-batch.ts';
 import { matchFact, receiversOf } from './matches.ts';
 import type { RelayContext, RelayStores } from './relay-context.ts';
@@ -56,20 +56,20 @@ export const IDLE: Round = { more: false, full: false, reached: null };
  * Makes one round over all receivers: continues those that are being enabled, advances the others along the event log (reads
  * it, matches receivers with events, opens the deliveries), opens resends, and counts the events that no receiver gets.
  */
-export async function relayRound(view: RoundView, lease: HeldLease, parts: RelayContext): Promise<Round> {
-  const open = view.standings.filter((standing) => !isHeld(standing));
+export async function relayRound(view: RoundView, lease: HeldLease, deps: RelayContext): Promise<Round> {
+  const open = view.standings.filter((progress) => !isHeld(progress));
   const enabling = view.standings.filter(({ state }) => state === 'enabling');
   let moved = false;
   for (const { name } of enabling) {
     if (!lease.isHeld()) return { ...IDLE, more: moved };
-    moved = (await each(name, lease, () => resume(lease.token, name, parts))) || moved;
+    moved = (await each(name, lease, () => resume(lease.token, name, deps))) || moved;
   }
-  const { more, reached, stopped } = await followLog({ ...view, standings: open }, lease, parts);
-  const replayed = await replay({ ...view, standings: open }, lease, parts);
+  const { more, reached, stopped } = await followLog({ ...view, standings: open }, lease, deps);
+  const replayed = await replay({ ...view, standings: open }, lease, deps);
   const counting =
-    lease.isHeld() && (await countUnmatched({ receivers: view.all, ahead: view.ahead }, lease, parts));
+    lease.isHeld() && (await countUnmatched({ receivers: view.all, ahead: view.ahead }, lease, deps));
   if (stopped !== null && !moved && !more && !replayed) throw stopped;
-  const full = open.some((standing) => !hasRoom(standing) && standing.state === 'ok');
+  const full = open.some((progress) => !hasCapacity(progress) && progress.state === 'ok');
   return { more: moved || more || counting || replayed, full, reached };
 }
 
@@ -77,18 +77,18 @@ export async function relayRound(view: RoundView, lease: HeldLease, parts: Relay
 async function followLog(
   { standings, known, ahead }: RoundView,
   lease: HeldLease,
-  parts: RelayContext,
+  deps: RelayContext,
 ): Promise<{ more: boolean; reached: string | null; stopped: NewerEntryError | null }> {
   let more = false;
   let reached: string | null = null;
   let stopped: NewerEntryError | null = null;
-  for (const [cursor, group] of Map.groupBy(standings.filter(hasRoom), ({ cursor }) => cursor)) {
+  for (const [cursor, group] of Map.groupBy(standings.filter(hasCapacity), ({ cursor }) => cursor)) {
     const receivers = group.flatMap(({ name, open }) => {
       const receiver = known.get(name);
       return receiver === undefined ? [] : [{ receiver, open }];
     });
     const read = ahead?.after === cursor ? ahead : null;
-    const came = await follow({ cursor, receivers, ahead: read }, lease, parts);
+    const came = await follow({ cursor, receivers, ahead: read }, lease, deps);
     // The others advance as far as they can be read before the lease is released.
     if (came instanceof NewerEntryError) stopped = came;
     else if (came === 'fenced') return { more: false, reached: null, stopped: null };
@@ -104,7 +104,7 @@ async function followLog(
 async function replay(
   { standings, known, replays }: RoundView,
   lease: HeldLease,
-  parts: RelayContext,
+  deps: RelayContext,
 ): Promise<boolean> {
   const { token } = lease;
   let moved = false;
@@ -113,7 +113,7 @@ async function replay(
     const receiver = known.get(name);
     if (id === undefined || receiver === undefined) continue;
     if (!lease.isHeld()) return moved;
-    moved = (await each(name, lease, () => takeReplay({ token, receiver, id }, parts))) || moved;
+    moved = (await each(name, lease, () => takeReplay({ token, receiver, id }, deps))) || moved;
   }
   return moved;
 }
@@ -151,7 +151,8 @@ async function countUnmatched(
   const matching: Matching = {
     receivers: new Map(receivers.map((receiver) => [receiver.name, receiver])),
     subscriptions:
-      known?.subscriptions ?? (await registry.subscriptions(facts.flatMap(({ roots }) => roots ?? []))),
+      known?.subscriptions ??
+      (await registry.subscriptions(facts.flatMap(({ roots: claimKeys }) => claimKeys ?? []))),
     directory,
   };
   // A later subscribers entry is no event of its own: the event was counted at its own entry.
@@ -183,23 +184,24 @@ export function unmatchedReason(fact: Fact, matching: Matching): UnmatchedReason
     if (isMatched) return null;
     return receivers.size === 0 ? 'pull-only' : 'filtered';
   }
-  const rootsOf = new Map<string, string[]>();
+  const keysOf = new Map<string, string[]>();
   const live: (readonly string[])[] = [];
-  for (const root of fact.roots) {
-    const { subscription: of, receivers: narrowed } = parseClaimRoot(root);
+  for (const key of fact.roots) {
+    const { subscription: of, receivers: narrowed } = parseClaimKey(key);
     const subscription = subscriptions.get(of);
     if (subscription === undefined) continue;
     const names = receiversOf(subscription).filter((name) => narrowed?.includes(name) !== false);
     if (subscription.removedAtMs === null) live.push(names);
     for (const name of names) {
-      const roots = rootsOf.get(name);
-      if (roots === undefined) rootsOf.set(name, [root]);
-      else roots.push(root);
+      const claimKeys = keysOf.get(name);
+      if (claimKeys === undefined) keysOf.set(name, [key]);
+      else claimKeys.push(key);
     }
   }
-  for (const [name, roots] of rootsOf) {
+  for (const [name, claimKeys] of keysOf) {
     const receiver = receivers.get(name);
-    if (receiver !== undefined && matchFact({ receiver, fact, roots }, directory) !== null) return null;
+    if (receiver !== undefined && matchFact({ receiver, fact, roots: claimKeys }, directory) !== null)
+      return null;
   }
   // It waits for suspended claims, and is counted when their suspension ends.
   if (fact.withheld.length > 0) return null;

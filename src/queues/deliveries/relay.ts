@@ -31,7 +31,7 @@ type RelayConnections = { blocking: RedisClient };
  * successor finds the deliveries and adds nothing.
  */
 export class Relay {
-  readonly #parts: RelayContext;
+  readonly #deps: RelayContext;
   readonly #blocking: RedisClient;
   #running: Promise<void> | null = null;
   #closing = false;
@@ -46,8 +46,8 @@ export class Relay {
   #names: readonly string[] = [];
   #came: { after: string; piece: Ahead['piece'] } | null = null;
 
-  constructor(parts: RelayContext, { blocking }: RelayConnections) {
-    this.#parts = parts;
+  constructor(deps: RelayContext, { blocking }: RelayConnections) {
+    this.#deps = deps;
     this.#blocking = blocking;
   }
 
@@ -71,7 +71,7 @@ export class Relay {
           await this.#waitForNewer(error);
           continue;
         }
-        this.#parts.log.error({ error }, 'relay.error');
+        this.#deps.log.error({ error }, 'relay.error');
         await this.#rest(ERROR_RETRY_MS);
       }
     }
@@ -87,7 +87,7 @@ export class Relay {
   }
 
   async #renew(): Promise<void> {
-    this.#token = await this.#parts.stores.lease.hold();
+    this.#token = await this.#deps.stores.lease.hold();
     this.#hold(this.#token !== null);
   }
 
@@ -103,13 +103,13 @@ export class Relay {
     clearInterval(this.#timer);
     this.#token = null;
     await this.#renewing;
-    await this.#parts.stores.lease.release();
+    await this.#deps.stores.lease.release();
     this.#hold(false);
   }
 
   /** Makes one round over all receivers, under the lease; does nothing where another process has it. */
   async round(): Promise<Round & { reached: string }> {
-    const { newest, token, round } = await this.#look();
+    const { newest, token, round } = await this.#readRound();
     const came = token === null ? IDLE : await this.#relay(token, round);
     // The place that all reached, not the newest entry: more may have been added amid the round.
     return { ...came, reached: came.reached ?? newest };
@@ -119,11 +119,11 @@ export class Relay {
     // It goes on while the lease under which it began is held.
     const isHeld = (): boolean => !this.#closing && this.#token === token;
     const lease = { token, isHeld, failed: (name: string, error: unknown) => this.#note(name, error) };
-    return relayRound(view, lease, this.#parts);
+    return relayRound(view, lease, this.#deps);
   }
 
-  async #look(): Promise<RoundInput> {
-    const { events, registry, lease, replays } = this.#parts.stores;
+  async #readRound(): Promise<RoundInput> {
+    const { events, registry, lease, replays } = this.#deps.stores;
     const [names, before, came] = [this.#names, this.#token, this.#came];
     this.#came = null;
     const [newest, token, receivers, underWay, guessed, subscriptions] = await Promise.all([
@@ -132,7 +132,7 @@ export class Relay {
       registry.receivers(),
       replaysUnderWay(replays),
       lease.readReceivers(names),
-      registry.subscriptions((came?.piece.entries ?? []).flatMap(rootsOf)),
+      registry.subscriptions((came?.piece.entries ?? []).flatMap(keysOf)),
     ]);
     const nowMs = performance.now();
     const known = new Map<string, StoredReceiver>();
@@ -151,18 +151,18 @@ export class Relay {
   #hold(holding: boolean): void {
     if (holding === this.#holding) return;
     this.#holding = holding;
-    this.#parts.signals.emit('relay.moved', { holding });
+    this.#deps.signals.emit('relay.moved', { holding });
   }
 
   #note(receiver: string, error: unknown): void {
     if (this.#closing) return;
-    this.#parts.log.error({ receiver, error }, 'relay.error');
+    this.#deps.log.error({ receiver, error }, 'relay.error');
     this.#failed.set(receiver, performance.now() + ERROR_RETRY_MS);
   }
 
   /** Leaves the lease to a newer version, which can read on. No cursor has moved past the entry that stopped us. */
   async #waitForNewer({ entry }: NewerEntryError): Promise<void> {
-    const { signals, log } = this.#parts;
+    const { signals, log } = this.#deps;
     const { id, version, reason } = entry;
     log.error({ entry: id, found: version, expected: SCHEMA_VERSION, reason }, 'relay.stopped');
     signals.emit('relay.stopped', { stopped: true });
@@ -176,7 +176,7 @@ export class Relay {
   }
 
   async #wait(newest: string, ms: number): Promise<void> {
-    const { events } = this.#parts.stores;
+    const { events } = this.#deps.stores;
     if (!this.#holding) {
       await this.#rest(QUIET_MS);
       return;
@@ -194,6 +194,6 @@ export class Relay {
   }
 }
 
-function rootsOf(entry: LogEntry): readonly string[] {
+function keysOf(entry: LogEntry): readonly string[] {
   return 'roots' in entry ? entry.roots : [];
 }

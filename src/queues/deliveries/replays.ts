@@ -18,7 +18,7 @@ export async function replaysUnderWay(replays: ReplayStore): Promise<Map<string,
   const first = new Map<string, string>();
   for (const id of await replays.open()) {
     const replay = await replays.read(id);
-    if (replay === null) await replays.forget(id);
+    if (replay === null) await replays.remove(id);
     else if (!first.has(replay.receiver)) first.set(replay.receiver, id);
   }
   return first;
@@ -30,13 +30,13 @@ export async function replaysUnderWay(replays: ReplayStore): Promise<Map<string,
  */
 export async function takeReplay(
   { token, receiver, id }: { token: string; receiver: StoredReceiver; id: string },
-  parts: RelayContext,
+  deps: RelayContext,
 ): Promise<boolean> {
-  const { stores, directory } = parts;
+  const { stores, directory } = deps;
   const { events, registry, replays, backlog } = stores;
   const replay = await replays.read(id);
   if (replay === null || (await backlog.counts(receiver.name)).pending >= MOST_PENDING) return false;
-  if (replay.places !== null) return takePlaces({ token, receiver, id }, replay.places, parts);
+  if (replay.places !== null) return takePlaces({ token, receiver, id }, replay.places, deps);
   const piece = await events.after(replay.cursor, BATCH);
   const entries = piece.entries.filter(({ id }) => compareEntries(id, replay.end) <= 0);
   const { facts, read, last, stoppedBy, isCut } = await readBatch(entries, events);
@@ -48,7 +48,7 @@ export async function takeReplay(
         isInRange(place, replay) && (replay.types === null || wantsType(replay.types, event.type)),
     );
   const matched = await matchesOf(receiver, wanted, { registry, directory });
-  if (!(await openDeliveries({ token, receiver, matched, replay: id, cursor: null }, parts))) return false;
+  if (!(await openDeliveries({ token, receiver, matched, replay: id, cursor: null }, deps))) return false;
   const isLast = !piece.more || entries.length < piece.entries.length;
   const ended = isLast && !isCut && stoppedBy === null;
   return replays.advance(token, id, { cursor: last ?? replay.end, read, ended });
@@ -57,12 +57,12 @@ export async function takeReplay(
 async function takePlaces(
   { token, receiver, id }: { token: string; receiver: StoredReceiver; id: string },
   places: readonly string[],
-  parts: RelayContext,
+  deps: RelayContext,
 ): Promise<boolean> {
-  const { stores, directory } = parts;
+  const { stores, directory } = deps;
   const facts = await factsAt(places, receiver.name, stores);
   const matched = await matchesOf(receiver, facts, { registry: stores.registry, directory });
-  if (!(await openDeliveries({ token, receiver, matched, replay: id, cursor: null }, parts))) return false;
+  if (!(await openDeliveries({ token, receiver, matched, replay: id, cursor: null }, deps))) return false;
   return stores.replays.advance(token, id, { cursor: '0-0', read: facts.length, ended: true });
 }
 

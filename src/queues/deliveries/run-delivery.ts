@@ -77,7 +77,7 @@ export type Places = {
   /** The end of a delivery is on its way to Redis: another may begin. */
   leave: (id: string) => void;
   /** The ends of these could not be noted yet: they stay in their place. */
-  keep: (ids: readonly string[]) => void;
+  retain: (ids: readonly string[]) => void;
   noted: (attempt: { isDelivered: boolean }) => void;
 };
 
@@ -85,7 +85,7 @@ export type Places = {
 export type DeliveryRunner = {
   receiver: Receiver;
   notifier: Notifier;
-  parts: DeliveryContext;
+  deps: DeliveryContext;
   places: Places;
   cut: AbortSignal;
 };
@@ -114,9 +114,9 @@ export async function runDelivery(
 ): Promise<number | null> {
   const message = await prepare(claimed, clock, runner);
   if (message === null || typeof message === 'number') return message;
-  const { receiver, parts, places } = runner;
+  const { receiver, deps, places } = runner;
   // Another process may have claimed it while this one was stalled.
-  if (!parts.sender.isSure()) return 0;
+  if (!deps.sender.isSure()) return 0;
   const { sent, attempt } = await makeAttempts(message, runner);
   const isDelivered = attempt.result.outcome === 'delivered';
   const isApart = sent.deliveries.length < message.deliveries.length;
@@ -136,12 +136,12 @@ async function prepare(
   clock: Clock,
   runner: DeliveryRunner,
 ): Promise<Message | number | null> {
-  const { receiver, parts } = runner;
+  const { receiver, deps } = runner;
   const [delivery, ...others] = claimed;
   if (others.length > 0) {
-    return { lead: delivery, deliveries: claimed, batch: null, process: parts.sender.id };
+    return { lead: delivery, deliveries: claimed, batch: null, process: deps.sender.id };
   }
-  const decision = await decideBatch({ receiver, delivery, nowMs: nowBy(clock) }, parts);
+  const decision = await decideBatch({ receiver, delivery, nowMs: nowBy(clock) }, deps);
   if (decision.do === 'wait') return decision.afterMs;
   const deliveries = await read(delivery, decision, runner);
   if (deliveries.some(({ waits }) => waits)) return NEWER_RETRY_MS;
@@ -149,16 +149,16 @@ async function prepare(
     if (one.isGone) await drop(one, runner);
     else if (one.missing !== null) await noteMissing(one, one.missing, { clock, runner });
   }
-  return messageOf(delivery, deliveries, { decision, process: parts.sender.id });
+  return messageOf(delivery, deliveries, { decision, process: deps.sender.id });
 }
 
 async function read(
   delivery: PendingDelivery,
   { members }: SendDecision,
-  { receiver, parts }: DeliveryRunner,
+  { receiver, deps }: DeliveryRunner,
 ): Promise<PendingDelivery[]> {
   const isAlone = members.every((id) => id === delivery.id);
-  return isAlone ? [delivery] : readPending(receiver.name, members, parts);
+  return isAlone ? [delivery] : readPending(receiver.name, members, deps);
 }
 
 function messageOf(
@@ -246,10 +246,10 @@ function notingOf(
   };
 }
 
-async function drop({ id }: PendingDelivery, { receiver, parts }: DeliveryRunner): Promise<void> {
+async function drop({ id }: PendingDelivery, { receiver, deps }: DeliveryRunner): Promise<void> {
   const { name } = receiver;
-  const count = await parts.dropped.drop(name, [id], 'lost');
-  if (count > 0) parts.signals.emit('receiver.events-dropped', { receiver: name, count });
+  const count = await deps.dropped.drop(name, [id], 'lost');
+  if (count > 0) deps.signals.emit('receiver.events-dropped', { receiver: name, count });
 }
 
 async function noteMissing(
@@ -275,20 +275,20 @@ async function noteMissing(
 async function note(
   { deliveries, lead }: { deliveries: readonly PendingDelivery[]; lead: PendingDelivery },
   noting: Noting,
-  { receiver: { name: receiver }, parts, places, cut }: DeliveryRunner,
+  { receiver: { name: receiver }, deps, places, cut }: DeliveryRunner,
 ): Promise<void> {
-  const { deliveries: store, log } = parts;
+  const { deliveries: store, log } = deps;
   const others = deliveries.filter(({ id }) => id !== lead.id).map(({ id }) => id);
   for (;;) {
     try {
       const noted = await store.record(receiver, { ...noting, ids: [lead.id, ...others] });
-      reportNoted({ receiver, deliveries, lead, attempt: noting.attempt, nowMs: noting.nowMs }, noted, parts);
+      reportNoted({ receiver, deliveries, lead, attempt: noting.attempt, nowMs: noting.nowMs }, noted, deps);
       return;
     } catch (error) {
       log.error({ receiver, delivery: lead.id, error }, 'delivery.error');
       if (cut.aborted) return;
       // A delivery that cannot be noted retains its place: a crash would send it again, so there must be few of them.
-      places.keep(deliveries.map(({ id }) => id));
+      places.retain(deliveries.map(({ id }) => id));
       await sleep(ERROR_RETRY_MS, undefined, { signal: cut }).catch(() => undefined);
     }
   }

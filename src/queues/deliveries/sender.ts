@@ -34,7 +34,7 @@ type Listener = { wake(): void };
 
 /** Shares this process's heartbeat, its limit of attempts under way, and the wake-ups of receivers with something to do. */
 export class Sender {
-  readonly #parts: SenderDeps;
+  readonly #deps: SenderDeps;
   readonly #listeners = new Map<string, Listener>();
   readonly #closed = new AbortController();
   readonly #deaf = new AbortController();
@@ -43,12 +43,12 @@ export class Sender {
   #beatAt = Number.NEGATIVE_INFINITY;
   #underWay = 0;
 
-  constructor(parts: SenderDeps) {
-    this.#parts = parts;
+  constructor(deps: SenderDeps) {
+    this.#deps = deps;
   }
 
   get id(): string {
-    return this.#parts.id;
+    return this.#deps.id;
   }
 
   listen(receiver: string, listener: Listener): void {
@@ -69,7 +69,7 @@ export class Sender {
     return performance.now() - this.#beatAt < SURE_MS;
   }
 
-  room(wanted: number, underWay: number): number {
+  capacity(wanted: number, underWay: number): number {
     return Math.min(wanted, Math.max(MOST_AT_ONCE - this.#underWay, underWay === 0 ? 1 : 0));
   }
 
@@ -92,7 +92,7 @@ export class Sender {
 
   /** Notes once that this process runs, and takes over the claims of processes that stopped. */
   async beat(): Promise<void> {
-    const { id, senders } = this.#parts;
+    const { id, senders } = this.#deps;
     const startedAt = performance.now();
     const { nowMs, gone } = await senders.heartbeat(id, LEASE_MS);
     this.#beatAt = startedAt;
@@ -104,13 +104,13 @@ export class Sender {
    * times. After a crash amid it the next process does the rest.
    */
   async #takeOver(gone: readonly string[], nowMs: number): Promise<void> {
-    const { id, registry, deliveries, senders, log } = this.#parts;
+    const { id, registry, deliveries, senders, log } = this.#deps;
     const receivers = await registry.receivers();
     const counts = await Promise.all(receivers.map(({ name }) => deliveries.takeOver(name, id)));
     for (const listener of this.#listeners.values()) listener.wake();
-    await senders.forget(nowMs);
-    const taken = counts.reduce((sum, count) => sum + count, 0);
-    if (taken > 0) log.warn({ processes: gone, deliveries: taken }, 'deliveries.taken_over');
+    await senders.remove(nowMs);
+    const claimed = counts.reduce((sum, count) => sum + count, 0);
+    if (claimed > 0) log.warn({ processes: gone, deliveries: claimed }, 'deliveries.taken_over');
   }
 
   async #listen(): Promise<void> {
@@ -118,11 +118,11 @@ export class Sender {
     while (!this.#deaf.signal.aborted) {
       try {
         if (last === null) {
-          last = await this.#parts.wakes.newest();
+          last = await this.#deps.wakes.newest();
           // Earlier notices are unknown: every listener is woken.
           for (const listener of this.#listeners.values()) listener.wake();
         }
-        const found = await this.#parts.wakes.after(last, { process: this.id, waitMs: WAIT_MS });
+        const found = await this.#deps.wakes.after(last, { process: this.id, waitMs: WAIT_MS });
         last = found.last;
         for (const receiver of found.receivers) this.wake(receiver);
       } catch (error) {
@@ -134,7 +134,7 @@ export class Sender {
   }
 
   #report(error: unknown): void {
-    if (!this.#deaf.signal.aborted) this.#parts.log.debug({ error }, 'sender.error');
+    if (!this.#deaf.signal.aborted) this.#deps.log.debug({ error }, 'sender.error');
   }
 
   async #rest(ms: number): Promise<void> {
@@ -152,6 +152,6 @@ export class Sender {
     this.#deaf.abort();
     this.#closed.abort();
     await this.#beating;
-    await this.#parts.senders.end(this.id);
+    await this.#deps.senders.end(this.id);
   }
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { DueEvent, PlanInput } from '../../domain/cadence/subject-plan.ts';
 import { isOverdue } from '../../domain/cadence/timed.ts';
 import type { FlaggedEvent } from '../../domain/changes/decision.ts';
-import { fundedAt, type SnapshotDraft, waitingSince } from '../../domain/changes/next-snapshot.ts';
+import { fundedAt, type NewSnapshot, waitingSince } from '../../domain/changes/next-snapshot.ts';
 import { identify } from '../../domain/events/event.ts';
 import type { Promised } from '../../domain/events/event-schema.ts';
 import { makeEvent } from '../../domain/events/make-event.ts';
@@ -22,13 +22,13 @@ export type Affected = PlanInput & { snapshot: Snapshot; promised: Promised | nu
 
 /** Commits the events that are due by the clock, each once. Returns the current snapshot. */
 export async function commitDue(
-  parts: FlaggedContext,
+  deps: FlaggedContext,
   known: Affected,
   { due, nowMs }: { due: readonly DueEvent[]; nowMs: number },
 ): Promise<Snapshot> {
   let { snapshot } = known;
-  for (const { event, roots } of due) {
-    const committed = await commitFlagged(parts, { ...known, snapshot }, { event, roots, nowMs });
+  for (const { event, roots: claimKeys } of due) {
+    const committed = await commitFlagged(deps, { ...known, snapshot }, { event, roots: claimKeys, nowMs });
     if (committed === null) return snapshot;
     snapshot = committed;
   }
@@ -36,20 +36,27 @@ export async function commitDue(
 }
 
 /**
- * Commits an event that no response caused, with its flag in one step. `claims` are those of the subject; `roots` are the
+ * Commits an event that no response caused, with its flag in one step. `claims` are those of the subject; `claimKeys` are the
  * notified ones, null for all. Returns the current snapshot; null when another process was faster.
  */
 export async function commitFlagged(
-  parts: FlaggedContext,
+  deps: FlaggedContext,
   known: Affected,
   happened: { event: FlaggedEvent; roots: string[] | null; nowMs: number },
 ): Promise<Snapshot | null> {
-  const { event, roots, nowMs } = happened;
+  const { event, roots: claimKeys, nowMs } = happened;
   const { flag, transition, raw } = event;
   const flags = [...known.snapshot.flags, flag];
-  const { snapshot } = await commitUnasked(parts, known, { transition, raw, flags, flag, roots, nowMs });
+  const { snapshot } = await commitUnasked(deps, known, {
+    transition,
+    raw,
+    flags,
+    flag,
+    roots: claimKeys,
+    nowMs,
+  });
   if (snapshot === null) return null;
-  if (isOverdue(flag) && !known.snapshot.flags.some(isOverdue)) parts.learning.sawOverdue(known.snapshot);
+  if (isOverdue(flag) && !known.snapshot.flags.some(isOverdue)) deps.learning.sawOverdue(known.snapshot);
   return snapshot;
 }
 
@@ -67,13 +74,13 @@ export type Unasked = {
 
 /** Commits an event that no response caused. The snapshot is the current one, null where nothing was committed. */
 export async function commitUnasked(
-  parts: FlaggedContext,
+  deps: FlaggedContext,
   known: Affected,
-  { transition, raw, flags, flag, roots, nowMs, check, proof }: Unasked,
+  { transition, raw, flags, flag, roots: claimKeys, nowMs, check, proof }: Unasked,
 ): Promise<{ outcome: CommitResult['outcome']; snapshot: Snapshot | null }> {
   const { subject, snapshot, claims } = known;
   const { commit, reported, ...present } = snapshot;
-  const { epoch } = parts.stores.subjects.epoch.begun;
+  const { epoch } = deps.stores.subjects.epoch.begun;
   const record = { ...snapshot.record, ...raw };
   const identity = identify(
     {
@@ -85,7 +92,7 @@ export async function commitUnasked(
     },
     { emitted: snapshot.emitted, restoredIn: null },
   );
-  const draft: SnapshotDraft = {
+  const next: NewSnapshot = {
     ...present,
     emitted: [...identity.emitted],
     version: snapshot.version + 1,
@@ -94,7 +101,7 @@ export async function commitUnasked(
   };
   const event = makeEvent({
     subject: { kind: eventKind(subject), id: subject },
-    sequence: draft.sequence,
+    sequence: next.sequence,
     epoch,
     identity,
     transition,
@@ -103,24 +110,24 @@ export async function commitUnasked(
     waitingSince: waitingSince(subject, snapshot),
     promised: known.promised,
     fundedAt: fundedAt(subject, snapshot),
-    expectedBy: parts.learning.expectedBy(subject, snapshot, nowMs),
+    expectedBy: deps.learning.expectedBy(subject, snapshot, nowMs),
     proof: proof ?? null,
     nowMs,
   });
-  const { outcome, commit: number } = await parts.stores.subjects.commit({
+  const { outcome, commit: number } = await deps.stores.subjects.commit({
     subject,
     asOf: String(commit),
     token: event.id,
-    claims: roots === null ? claims.filter((claim) => !claim.served) : [],
-    snapshot: draft,
-    event: { event, updatedAt: snapshot.updatedAt, first: false, roots },
+    claims: claimKeys === null ? claims.filter((claim) => !claim.served) : [],
+    snapshot: next,
+    event: { event, updatedAt: snapshot.updatedAt, first: false, roots: claimKeys },
     ...(flag === undefined ? {} : { flag }),
     ...(check === undefined ? {} : { check }),
   });
   if (outcome !== 'committed' && outcome !== 'already') return { outcome, snapshot: null };
   // The process that committed an event emits it.
-  if (outcome === 'committed') parts.signals.emit('event.committed', { event, kind: subjectKind(subject) });
-  return { outcome, snapshot: { ...draft, commit: Number(number), reported: reported || roots === null } };
+  if (outcome === 'committed') deps.signals.emit('event.committed', { event, kind: subjectKind(subject) });
+  return { outcome, snapshot: { ...next, commit: Number(number), reported: reported || claimKeys === null } };
 }
 
 /** Commits flags without an event, and the check that ends with them, where one does. */

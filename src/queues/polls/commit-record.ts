@@ -1,10 +1,10 @@
 import type { PlanInput } from '../../domain/cadence/subject-plan.ts';
 import { decide, withStatus } from '../../domain/changes/decide.ts';
-import { type Decision, unreachedRoots } from '../../domain/changes/decision.ts';
+import { type Decision, unreachedKeys } from '../../domain/changes/decision.ts';
 import {
   fundedAt,
+  type NewSnapshot,
   nextSnapshot,
-  type SnapshotDraft,
   waitingSince,
 } from '../../domain/changes/next-snapshot.ts';
 import { eventId, identify } from '../../domain/events/event.ts';
@@ -21,7 +21,7 @@ import { routeName } from '../../domain/transfers/transfer.ts';
 import { transferMove } from '../../domain/transfers/transfer-move.ts';
 import type { Signals } from '../../signals.ts';
 import type { BegunEpoch } from '../../store/epoch.ts';
-import type { Commit, Known } from '../../store/subjects.ts';
+import type { Commit, SubjectEntry } from '../../store/subjects.ts';
 import { commitFlagged } from './commit-flagged.ts';
 import { firstPoll, type RecordContext } from './plan-subject.ts';
 import type { CommitContext } from './poll-context.ts';
@@ -38,37 +38,38 @@ export type IngestedRecord = {
  * record's: after a crash between the two the subject is polled again, and only the second is made.
  */
 export async function commitRecord(
-  parts: CommitContext,
+  deps: CommitContext,
   record: UpstreamRecord,
-  known: Known,
+  known: SubjectEntry,
   observation: RecordContext,
 ): Promise<IngestedRecord> {
-  const taken = await takeRecord(parts, record, known, observation);
-  noteEstimate(parts, record, known.promised);
-  const { outcome, snapshot } = taken;
+  const ingested = await ingestRecord(deps, record, known, observation);
+  noteEstimate(deps, record, known.promised);
+  const { outcome, snapshot } = ingested;
   const { promised } = known;
-  if (promised === null || snapshot === null || outcome === 'stale' || outcome === 'superseded') return taken;
+  if (promised === null || snapshot === null || outcome === 'stale' || outcome === 'superseded')
+    return ingested;
   const { subject } = record;
   const ratio = deliveredRatio(snapshot, promised);
   const isKnown = known.snapshot?.compact === true || deliveredRatio(known.snapshot, promised) !== null;
-  if (taken.stored && ratio !== null && !isKnown) {
-    parts.signals.emit('transfer.delivered', { route: routeName(snapshot.record), ratio });
+  if (ingested.stored && ratio !== null && !isKnown) {
+    deps.signals.emit('transfer.delivered', { route: routeName(snapshot.record), ratio });
   }
   const claims = merge(known.claims, observation.claims);
-  const short = await commitShort(parts, { subject, snapshot, claims, promised }, observation);
-  return short === null ? taken : { ...taken, snapshot: short, stored: true };
+  const short = await commitShort(deps, { subject, snapshot, claims, promised }, observation);
+  return short === null ? ingested : { ...ingested, snapshot: short, stored: true };
 }
 
 /** Emits a delivery below the quote's minimum, once. Returns the current snapshot; null: nothing to emit, or lost a race. */
 export async function commitShort(
-  parts: CommitContext,
+  deps: CommitContext,
   known: PlanInput & { promised: Promised | null },
   { nowMs }: { nowMs: number },
 ): Promise<Snapshot | null> {
   const { subject, snapshot, promised } = known;
   const event = snapshot === null ? null : shortEvent(subject, snapshot, promised);
   if (snapshot === null || event === null) return null;
-  return commitFlagged(parts, { ...known, snapshot }, { event, roots: null, nowMs });
+  return commitFlagged(deps, { ...known, snapshot }, { event, roots: null, nowMs });
 }
 
 function noteEstimate({ learning }: CommitContext, { raw }: UpstreamRecord, promised: Promised | null): void {
@@ -85,45 +86,45 @@ function noteEstimate({ learning }: CommitContext, { raw }: UpstreamRecord, prom
  * Ingests a record: decides its meaning and stores it with its event in one atomic step. The intents that it names become
  * subjects first, so that after a crash in between the next poll sees the change again.
  */
-async function takeRecord(
-  parts: CommitContext,
+async function ingestRecord(
+  deps: CommitContext,
   raw: UpstreamRecord,
-  known: Known,
+  known: SubjectEntry,
   observation: RecordContext,
 ): Promise<IngestedRecord> {
   const record = withStatus(raw, known.snapshot);
   const { subject } = record;
   const fresh = observation.claims.filter((claim) => !isNotified(known, claim, record));
-  const { decision, roots } = await decideFor(parts, record, known, { fresh, ...observation });
+  const { decision, roots: claimKeys } = await decideFor(deps, record, known, { fresh, ...observation });
   if (known.snapshot === null && record.status.toLowerCase() === UNKNOWN) {
-    signalDecision(parts.signals, record, decision);
+    signalDecision(deps.signals, record, decision);
     return { outcome: decision.outcome, snapshot: null, stored: false };
   }
-  const commit = commitOf(parts, record, { known, decision, roots }, { fresh, ...observation });
+  const commit = commitOf(deps, record, { known, decision, roots: claimKeys }, { fresh, ...observation });
   if (commit === null) {
-    signalDecision(parts.signals, record, decision);
-    learn(parts, record, known, { decision, nowMs: observation.nowMs });
+    signalDecision(deps.signals, record, decision);
+    learn(deps, record, known, { decision, nowMs: observation.nowMs });
     return { outcome: decision.outcome, snapshot: known.snapshot, stored: false };
   }
-  await claimNamed(parts, record, merge(known.claims, fresh));
+  await claimNamed(deps, record, merge(known.claims, fresh));
   const reported = commit.event !== undefined || (known.snapshot?.reported ?? false);
   const after = commit.snapshot ? { ...commit.snapshot, commit: 0, reported } : known.snapshot;
-  const track = firstPoll(parts, record, after, observation);
-  const result = await parts.stores.subjects.commit(track === null ? commit : { ...commit, track });
+  const track = firstPoll(deps, record, after, observation);
+  const result = await deps.stores.subjects.commit(track === null ? commit : { ...commit, track });
   if (result.outcome === 'superseded') {
     const kind = subjectKind(subject);
-    parts.signals.emit('record.decided', { subject, kind, outcome: 'superseded', reason: null });
-    if (!observation.exact && isPollable(subject)) await parts.stores.plan.ask([subject]);
+    deps.signals.emit('record.decided', { subject, kind, outcome: 'superseded', reason: null });
+    if (!observation.exact && isPollable(subject)) await deps.stores.plan.pollSoon([subject]);
     return { outcome: 'superseded', snapshot: known.snapshot, stored: false };
   }
-  signalDecision(parts.signals, record, decision);
-  if (result.outcome === 'committed') learn(parts, record, known, { decision, nowMs: observation.nowMs });
+  signalDecision(deps.signals, record, decision);
+  if (result.outcome === 'committed') learn(deps, record, known, { decision, nowMs: observation.nowMs });
   // The process that committed an event emits it.
   if (commit.event && result.outcome === 'committed') {
     const { event } = commit.event;
-    parts.signals.emit('event.committed', { event, kind: subjectKind(subject) });
+    deps.signals.emit('event.committed', { event, kind: subjectKind(subject) });
     const move = after === null ? null : transferMove(subject, known.snapshot, after);
-    if (move !== null) parts.signals.emit('transfer.moved', { move, eventId: event.id });
+    if (move !== null) deps.signals.emit('transfer.moved', { move, eventId: event.id });
   }
   return {
     outcome: decision.outcome,
@@ -134,9 +135,9 @@ async function takeRecord(
 
 /** Learns the timing of a stage from a response. An unconfirmed response teaches nothing. */
 function learn(
-  parts: CommitContext,
+  deps: CommitContext,
   { subject, status }: UpstreamRecord,
-  { snapshot: before, seenAtMs }: Known,
+  { snapshot: before, seenAtMs }: SubjectEntry,
   { decision, nowMs }: { decision: Decision; nowMs: number },
 ): void {
   if (
@@ -145,13 +146,13 @@ function learn(
     (decision.outcome !== 'unchanged' && decision.outcome !== 'changed')
   )
     return;
-  parts.learning.saw({ subject, before, seenAtMs, status, nowMs });
+  deps.learning.saw({ subject, before, seenAtMs, status, nowMs });
 }
 
 function decideRecord(
-  parts: CommitContext,
+  deps: CommitContext,
   record: UpstreamRecord,
-  known: Known,
+  known: SubjectEntry,
   fresh: readonly Claim[],
   observation: RecordContext,
 ): Decision {
@@ -161,47 +162,47 @@ function decideRecord(
     exact: observation.exact,
     history: fresh.every((claim) => isHistoryFor(claim, seenAt)),
     // Only a certain time confirms a doubtful response.
-    confirmAfterMs: parts.clocks.mayActAt(observation.nowMs)
-      ? parts.rules.confirmAfterMs
+    confirmAfterMs: deps.clocks.mayActAt(observation.nowMs)
+      ? deps.rules.confirmAfterMs
       : Number.POSITIVE_INFINITY,
   });
 }
 
 /**
- * Decides the meaning of a record. `roots` are the only subscription keys for which its event is made; null for all. The state
+ * Decides the meaning of a record. `claimKeys` are the only subscription keys for which its event is made; null for all. The state
  * of a compact snapshot is reported to the keys that it never reached.
  */
 async function decideFor(
-  parts: CommitContext,
+  deps: CommitContext,
   record: UpstreamRecord,
-  known: Known,
+  known: SubjectEntry,
   { fresh, ...observation }: RecordContext & { fresh: readonly Claim[] },
 ): Promise<{ decision: Decision; roots: string[] | null }> {
-  const decision = decideRecord(parts, record, known, fresh, observation);
+  const decision = decideRecord(deps, record, known, fresh, observation);
   const { snapshot, claims } = known;
   if (decision.outcome !== 'first' || snapshot?.compact !== true || !snapshot.reported) {
     return { decision, roots: null };
   }
   const { updatedAt } = snapshot;
-  const all = [...claims, ...fresh].map(({ root }) => root);
-  const subscriptions = await parts.stores.registry.subscriptions(all);
-  const roots = unreachedRoots({ known: claims, fresh, updatedAt }, subscriptions);
-  if (roots.length > 0) return { decision, roots };
+  const all = [...claims, ...fresh].map(({ key }) => key);
+  const subscriptions = await deps.stores.registry.subscriptions(all);
+  const claimKeys = unreachedKeys({ known: claims, fresh, updatedAt }, subscriptions);
+  if (claimKeys.length > 0) return { decision, roots: claimKeys };
   return { decision: { outcome: 'unchanged', accepted: decision.accepted }, roots: null };
 }
 
 function commitOf(
   { learning, stores }: CommitContext,
   record: UpstreamRecord,
-  { known, decision, roots }: { known: Known; decision: Decision; roots: string[] | null },
+  { known, decision, roots: claimKeys }: { known: SubjectEntry; decision: Decision; roots: string[] | null },
   context: RecordContext & { fresh: readonly Claim[] },
 ): Commit | null {
   const { subject } = record;
   const { nowMs, asOf, fresh } = context;
   const before = known.snapshot;
   const { epoch } = stores.subjects.epoch.begun;
-  const standing: { standing?: Snapshot } = before === null ? {} : { standing: before };
-  const base: Commit = { subject, asOf, token: '-', claims: fresh, ...standing };
+  const present: { present?: Snapshot } = before === null ? {} : { present: before };
+  const base: Commit = { subject, asOf, token: '-', claims: fresh, ...present };
   const settled: { unconfirmed?: 'clear' } = before?.unconfirmed ? { unconfirmed: 'clear' } : {};
   switch (decision.outcome) {
     case 'stale': {
@@ -266,41 +267,46 @@ function commitOf(
         ...settled,
         snapshot,
         token: event.id,
-        event: { event, updatedAt: accepted.updatedAt, first: decision.outcome === 'first', roots },
+        event: {
+          event,
+          updatedAt: accepted.updatedAt,
+          first: decision.outcome === 'first',
+          roots: claimKeys,
+        },
       };
     }
   }
 }
 
 /** True when this is the first state of a subject after a restore: it may have been reported before. */
-function mayBeFoundAgain({ snapshot, claims }: Known, { epoch, atMs }: BegunEpoch): boolean {
+function mayBeFoundAgain({ snapshot, claims }: SubjectEntry, { epoch, atMs }: BegunEpoch): boolean {
   if (atMs === null) return false;
   return snapshot === null ? claims.some((claim) => claim.atMs < atMs) : snapshot.epoch < epoch;
 }
 
 /** Names a commit without event, so that one sent twice is recognised. */
-function tokenOf(subject: string, snapshot: SnapshotDraft): string {
+function tokenOf(subject: string, snapshot: NewSnapshot): string {
   return eventId([subject, String(snapshot.version), canonicalJson(snapshot.record)]);
 }
 
 /** Makes the intents that a quote, gasless job or vault names subjects for the same claims. */
 async function claimNamed(
-  parts: CommitContext,
+  deps: CommitContext,
   record: UpstreamRecord,
   claims: readonly Claim[],
 ): Promise<void> {
   const kind = subjectKind(record.subject);
   if (kind !== 'quote' && kind !== 'gasless' && kind !== 'vault') return;
   for (const hash of record.names) {
-    await parts.stores.subjects.claim(intentId(hash), claims);
+    await deps.stores.subjects.claim(intentId(hash), claims);
   }
 }
 
 const SAME_START_SECONDS = 120;
 
 /** True when a claim has been served. False where its start was corrected and the record is no longer history for it. */
-function isNotified({ claims, snapshot }: Known, claim: Claim, record: UpstreamRecord): boolean {
-  const known = claims.find(({ served, root, atMs }) => served && root === claim.root && atMs === claim.atMs);
+function isNotified({ claims, snapshot }: SubjectEntry, claim: Claim, record: UpstreamRecord): boolean {
+  const known = claims.find(({ served, key, atMs }) => served && key === claim.key && atMs === claim.atMs);
   if (known === undefined) return false;
   const { historyBefore } = known;
   if (historyBefore === null || claim.historyBefore === null) return true;
@@ -310,8 +316,8 @@ function isNotified({ claims, snapshot }: Known, claim: Claim, record: UpstreamR
 }
 
 function merge(known: readonly Claim[], fresh: readonly Claim[]): Claim[] {
-  const roots = new Set(known.map((claim) => claim.root));
-  return [...known, ...fresh.filter((claim) => !roots.has(claim.root))];
+  const claimKeys = new Set(known.map((claim) => claim.key));
+  return [...known, ...fresh.filter((claim) => !claimKeys.has(claim.key))];
 }
 
 function signalDecision(signals: Signals, record: UpstreamRecord, decision: Decision): void {

@@ -101,12 +101,12 @@ const CLAIMED_MS = 5_000;
 
 /** Claims polls of an endpoint group by plan and budget and renews their leases. One per process and group; all share a plan. */
 export class Dispatcher {
-  readonly #parts: DispatcherDeps;
+  readonly #deps: DispatcherDeps;
   readonly #options: DispatcherOptions;
   readonly #limit: LoadLimit;
   /** Members under way by token; and, by token, claims on their way to a worker, with the time they were sent. */
   readonly #held = new Map<string, string>();
-  readonly #claimed = new Map<string, { member: string; at: number; keptAt: number }>();
+  readonly #claimed = new Map<string, { member: string; at: number; storedAt: number }>();
   #wake: (() => void) | null = null;
   #woken = false;
   #running: Promise<void> | null = null;
@@ -118,8 +118,8 @@ export class Dispatcher {
   #renewing: Promise<unknown> | null = null;
   #repairing = false;
 
-  constructor(parts: DispatcherDeps, options: DispatcherOptions) {
-    this.#parts = parts;
+  constructor(deps: DispatcherDeps, options: DispatcherOptions) {
+    this.#deps = deps;
     this.#options = options;
     this.#limit = new LoadLimit(options.capacity);
   }
@@ -179,7 +179,7 @@ export class Dispatcher {
         if (this.#closing) return;
         const reason = error instanceof Error ? error.message : String(error);
         this.#failing = { sinceMs: this.#failing?.sinceMs ?? performance.now(), reason };
-        this.#parts.log.error({ endpointGroup: this.#options.endpointGroup, error }, 'dispatch.error');
+        this.#deps.log.error({ endpointGroup: this.#options.endpointGroup, error }, 'dispatch.error');
         await this.#sleep(ERROR_RETRY_MS);
       }
     }
@@ -189,22 +189,22 @@ export class Dispatcher {
   async round(): Promise<number> {
     const { endpointGroup, process } = this.#options;
     const now = performance.now();
-    await this.#forgetLost(now);
+    await this.#removeLost(now);
     // Reset even when nothing may be claimed: else the next sleep would end before it began, for ever.
     this.#woken = false;
     this.#limit.adapt(this.#held.size);
     const most = Math.max(0, Math.min(MOST, this.#free()));
     const sent = this.#stillClaimed(now);
-    const claimed = await this.#parts.plan.claim(endpointGroup, { process, most, aheadMs: AHEAD_MS, sent });
+    const claimed = await this.#deps.plan.claim(endpointGroup, { process, most, aheadMs: AHEAD_MS, sent });
     for (const token of claimed.arrived) this.#claimed.delete(token);
     await this.#hand(claimed.polls, now);
     if (claimed.returned > 0) {
-      this.#parts.signals.emit('claims.returned', { endpointGroup, count: claimed.returned });
+      this.#deps.signals.emit('claims.returned', { endpointGroup, count: claimed.returned });
     }
     for (const { member, crashes } of claimed.crashed) {
       const { subject } = parseMember(member);
-      this.#parts.signals.emit('poll.crashed', { subject, crashes });
-      this.#parts.log.error({ subject, crashes }, 'poll.crashed');
+      this.#deps.signals.emit('poll.crashed', { subject, crashes });
+      this.#deps.log.error({ subject, crashes }, 'poll.crashed');
     }
     if (most === 0) return QUIET_MS;
     return Math.max(SHORTEST_MS, Math.min(QUIET_MS, claimed.waitMs ?? QUIET_MS));
@@ -214,9 +214,9 @@ export class Dispatcher {
   async #hand(polls: readonly ClaimedPoll[], now: number): Promise<void> {
     if (polls.length === 0) return;
     // Before they are sent: a worker may take one before the reply reaches us.
-    for (const { member, token } of polls) this.#claimed.set(token, { member, at: now, keptAt: now });
+    for (const { member, token } of polls) this.#claimed.set(token, { member, at: now, storedAt: now });
     try {
-      await this.#parts.queues.add(this.#options.endpointGroup, polls);
+      await this.#deps.queues.add(this.#options.endpointGroup, polls);
     } catch (error) {
       for (const { token } of polls) this.#claimed.delete(token);
       throw error;
@@ -226,16 +226,16 @@ export class Dispatcher {
   #stillClaimed(now: number): { member: string; token: string }[] {
     const still: { member: string; token: string }[] = [];
     for (const [token, sent] of this.#claimed) {
-      if (now - sent.keptAt < KEEP_EVERY_MS) continue;
-      sent.keptAt = now;
+      if (now - sent.storedAt < KEEP_EVERY_MS) continue;
+      sent.storedAt = now;
       still.push({ member: sent.member, token });
     }
     return still;
   }
 
-  async #forgetLost(now: number): Promise<void> {
+  async #removeLost(now: number): Promise<void> {
     const old = [...this.#claimed].filter(([, { at }]) => now - at > CLAIMED_MS);
-    const lost = await this.#parts.queues.missing(
+    const lost = await this.#deps.queues.missing(
       this.#options.endpointGroup,
       old.map(([token]) => token),
     );
@@ -258,8 +258,8 @@ export class Dispatcher {
   async #renew(): Promise<void> {
     const { endpointGroup, process } = this.#options;
     const polls = [...this.#held].map(([member, token]) => ({ member, token }));
-    await this.#parts.plan.renew(endpointGroup, { process, polls }).catch((error: unknown) => {
-      if (!this.#closing) this.#parts.log.warn({ endpointGroup, error }, 'lease.error');
+    await this.#deps.plan.renew(endpointGroup, { process, polls }).catch((error: unknown) => {
+      if (!this.#closing) this.#deps.log.warn({ endpointGroup, error }, 'lease.error');
     });
   }
 
@@ -269,13 +269,13 @@ export class Dispatcher {
     if (this.#repairing) return;
     this.#repairing = true;
     try {
-      for (const member of (await withTimeout(this.#parts.plan.repair(endpointGroup), MOST_MS)) ?? []) {
+      for (const member of (await withTimeout(this.#deps.plan.repair(endpointGroup), MOST_MS)) ?? []) {
         const { subject } = parseMember(member);
-        this.#parts.signals.emit('repair.done', { what: 'poll-missing', subject });
-        this.#parts.log.warn({ what: 'poll-missing', subject }, 'repair.done');
+        this.#deps.signals.emit('repair.done', { what: 'poll-missing', subject });
+        this.#deps.log.warn({ what: 'poll-missing', subject }, 'repair.done');
       }
     } catch (error) {
-      if (!this.#closing) this.#parts.log.warn({ endpointGroup, error }, 'repair.error');
+      if (!this.#closing) this.#deps.log.warn({ endpointGroup, error }, 'repair.error');
     } finally {
       this.#repairing = false;
     }

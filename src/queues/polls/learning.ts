@@ -6,14 +6,14 @@ import {
   type Increment,
   increments,
   isRefund,
-  type Look,
   observed,
   type StageObservation,
+  type StatusPoll,
 } from '../../domain/cadence/learning.ts';
 import type { OpenTransfer } from '../../domain/cadence/wallet.ts';
 import { failedOf, type Statistic } from '../../domain/cadence/watch-rules.ts';
 import type { CadenceModel } from '../../domain/cadence/watched.ts';
-import type { SnapshotDraft } from '../../domain/changes/next-snapshot.ts';
+import type { NewSnapshot } from '../../domain/changes/next-snapshot.ts';
 import type { ExpectedBy } from '../../domain/events/event-schema.ts';
 import { type Snapshot, stageOf } from '../../domain/subjects/record.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
@@ -33,7 +33,7 @@ type PendingIncrements = { route: string; statistic: Statistic; bins: Map<number
 
 /** Learns stage durations from polls: adds up and writes them each second, and reads all processes' sums every few seconds. */
 export class Learning {
-  readonly #parts: LearningDeps;
+  readonly #deps: LearningDeps;
   readonly #batches = new Map<string, PendingIncrements>();
   /** Quote estimates that are not written yet: route -> seconds. */
   readonly #unwritten = new Map<string, number>();
@@ -43,9 +43,9 @@ export class Learning {
   #rounds = 0;
   #closing = false;
 
-  constructor(parts: LearningDeps) {
-    this.#parts = parts;
-    this.#knowledge = knowledgeOf([], { ...parts, nowMs: 0 });
+  constructor(deps: LearningDeps) {
+    this.#deps = deps;
+    this.#knowledge = knowledgeOf([], { ...deps, nowMs: 0 });
   }
 
   async start(): Promise<void> {
@@ -54,7 +54,7 @@ export class Learning {
   }
 
   get model(): CadenceModel {
-    const { rules, arrivals } = this.#parts;
+    const { rules, arrivals } = this.#deps;
     const { curve, filledShares } = this.#knowledge;
     const usualArrivals = this.#knowledge.arrivals.usualPerSecond;
     return { rules, arrivals, usualArrivals, curve, filledShares };
@@ -73,13 +73,13 @@ export class Learning {
   }
 
   /** Time by which a subject is expected to end its stage; null where it waits for nothing, or too little is known. */
-  expectedBy(subject: SubjectId, snapshot: SnapshotDraft, nowMs: number): ExpectedBy | null {
+  expectedBy(subject: SubjectId, snapshot: NewSnapshot, nowMs: number): ExpectedBy | null {
     return expectedBy({ subject, snapshot, nowMs }, this.#knowledge.ends);
   }
 
-  saw(look: Look): void {
-    if (isRefund(look)) this.#countTransfer('refunded', look.before);
-    const seen = observed(look);
+  saw(poll: StatusPoll): void {
+    if (isRefund(poll)) this.#countTransfer('refunded', poll.before);
+    const seen = observed(poll);
     if (seen === null) return;
     this.#add(seen, seen.route);
     if (seen.route !== ANY_ROUTE) this.#add(seen, ANY_ROUTE);
@@ -96,12 +96,12 @@ export class Learning {
   }
 
   /** Notes that a transfer was found in the status of an earlier poll, without being read again. */
-  sawOpen({ subject, status, route, sinceMs }: OpenTransfer, look: { fromMs: number; nowMs: number }): void {
+  sawOpen({ subject, status, route, sinceMs }: OpenTransfer, poll: { fromMs: number; nowMs: number }): void {
     const { watch } = stageOf(subject, status);
-    if (watch === null || look.fromMs >= look.nowMs) return;
+    if (watch === null || poll.fromMs >= poll.nowMs) return;
     const interval = {
-      fromSeconds: (look.fromMs - sinceMs) / 1_000,
-      toSeconds: (look.nowMs - sinceMs) / 1_000,
+      fromSeconds: (poll.fromMs - sinceMs) / 1_000,
+      toSeconds: (poll.nowMs - sinceMs) / 1_000,
       ended: false,
     };
     this.#add({ route, watch, interval, failed: false }, route);
@@ -157,7 +157,7 @@ export class Learning {
       await this.#write();
       if (this.#rounds++ % READ_EVERY === 0) await this.#read();
     } catch (error) {
-      if (!this.#closing) this.#parts.log.error({ error }, 'learning.error');
+      if (!this.#closing) this.#deps.log.error({ error }, 'learning.error');
     }
   }
 
@@ -167,14 +167,14 @@ export class Learning {
     this.#batches.clear();
     const estimates = new Map(this.#unwritten);
     this.#unwritten.clear();
-    await this.#parts.learned.estimate(estimates);
+    await this.#deps.learned.estimate(estimates);
     for (const { route, statistic, bins } of batches) {
-      await this.#parts.learned.add({ route, statistic, increments: bins.values() });
+      await this.#deps.learned.add({ route, statistic, increments: bins.values() });
     }
   }
 
   async #read(): Promise<void> {
-    this.#knowledge = await this.#parts.learned.knowledge(this.#parts);
+    this.#knowledge = await this.#deps.learned.knowledge(this.#deps);
   }
 
   async close(): Promise<void> {

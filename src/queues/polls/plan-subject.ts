@@ -28,16 +28,16 @@ const CLOCKS_RETRY_MS = 30_000;
 /** Plans a subject by config and statistics. While clocks disagree nothing is due by time; only a certain time ends tracking. */
 export function planOf(
   { rules: { finished }, learning, clocks }: CommitContext,
-  standing: PlanInput,
+  input: PlanInput,
   context: PlanFacts,
 ): SubjectPlan {
-  const { subject, snapshot } = standing;
+  const { subject, snapshot } = input;
   const { nowMs } = context;
   const learnedMs = snapshot === null ? null : learning.overdueAfterMs(subject, snapshot);
   const whole = { ...context, learnedMs, finished, model: learning.model };
-  const plan = planSubject(standing, whole);
+  const plan = planSubject(input, whole);
   if (clocks.mayActAt(nowMs)) return plan;
-  const certain = planSubject(standing, { ...whole, nowMs: clocks.certainMs(nowMs) });
+  const certain = planSubject(input, { ...whole, nowMs: clocks.certainMs(nowMs) });
   const isWaiting = plan.due.length > 0;
   return {
     due: [],
@@ -59,7 +59,7 @@ const UNSEEN_LATEST_MS = 600_000;
 
 /** Plans the first poll of a subject that only a page has shown so far; null when it is finished. */
 export function firstPoll(
-  parts: CommitContext,
+  deps: CommitContext,
   record: UpstreamRecord,
   after: Snapshot | null,
   observation: RecordContext,
@@ -67,8 +67,8 @@ export function firstPoll(
   const { subject } = record;
   if (observation.exact || !isPollable(subject)) return null;
   const { nowMs, price } = observation;
-  const standing = { subject, snapshot: after, claims: [] };
-  const plan = planOf(parts, standing, {
+  const input = { subject, snapshot: after, claims: [] };
+  const plan = planOf(deps, input, {
     nowMs,
     price,
     subscriptions: new Map(),

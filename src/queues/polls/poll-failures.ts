@@ -38,8 +38,8 @@ const LONGEST_RETRY_AFTER_MS = 60_000;
 const KEY_REFUSED: readonly (string | null)[] = ['invalid-api-key', 'api-key-expired'];
 
 /** Failure of an exact poll whose answer lacks the requested subject: it changes nothing. */
-export function missingRecord(subject: SubjectId, reading: PollResponse): UpstreamFailure {
-  const found = reading.records.map((record) => record.subject).slice(0, 3);
+export function missingRecord(subject: SubjectId, response: PollResponse): UpstreamFailure {
+  const found = response.records.map((record) => record.subject).slice(0, 3);
   return new UpstreamFailure({
     endpoint: 'status',
     code: 'malformed',
@@ -70,11 +70,11 @@ export class PollFailures {
   readonly #signals: Signals;
   readonly #log: Logger;
 
-  constructor(endpointGroup: EndpointGroup, parts: { health: HealthStore; signals: Signals; log: Logger }) {
+  constructor(endpointGroup: EndpointGroup, deps: { health: HealthStore; signals: Signals; log: Logger }) {
     this.#endpointGroup = endpointGroup;
-    this.#health = parts.health;
-    this.#signals = parts.signals;
-    this.#log = parts.log;
+    this.#health = deps.health;
+    this.#signals = deps.signals;
+    this.#log = deps.log;
   }
 
   async answered(start: PollStart): Promise<void> {

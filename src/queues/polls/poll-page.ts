@@ -6,6 +6,7 @@ import { isFull, parseSweep, type Sweep, type SweepPage, statusOf } from './swee
 import { reportTooLarge } from './take-page.ts';
 import {
   DOUBTED_AGAIN,
+  ingest,
   noteOrder,
   noteSwept,
   type OversizedPoll,
@@ -16,7 +17,6 @@ import {
   readPage,
   recheckThoseThatLeft,
   TAKEN_EVERY_MS,
-  takeIn,
 } from './wallet-findings.ts';
 import { nextPage, noteDeadCursor, PAGE_AT_ONCE } from './wallet-plan.ts';
 
@@ -24,91 +24,91 @@ import { nextPage, noteDeadCursor, PAGE_AT_ONCE } from './wallet-plan.ts';
 const PAGE_TRIES = 5;
 
 /** Polls the page of a wallet that a sweep reads next. */
-export function pageAdapter(parts: PollContext, { member, subject, sweep: stored }: PollStart): Adapter {
+export function pageAdapter(deps: PollContext, { member, subject, sweep: stored }: PollStart): Adapter {
   const sweep = parseSweep(subject, member.split(':')[1] ?? '', stored ?? {});
   return {
     isOver: async () => sweep === null,
     poll: async (start, signal) =>
-      sweep === null ? over('ended') : pollPage(parts, sweep, { start, signal }),
+      sweep === null ? over('ended') : pollPage(deps, sweep, { start, signal }),
     failed: async (start, failure) => {
       if (sweep === null) return failed(failure);
       if (failure.code === 'invalid-request' || sweep.tries + 1 >= PAGE_TRIES) {
         // The cursor came with a larger limit, which it may be bound to.
         if (sweep.cursor !== null && sweep.limit < sweep.cursorLimit) {
-          await parts.stores.sweeps.restart(sweep, start.nowMs);
+          await deps.stores.sweeps.restart(sweep, start.nowMs);
           return { ...answered(PAGE_AT_ONCE), outcome: 'failed' };
         }
         // Any other 400 on a cursor means that it has expired: the next poll of the first page restarts the sweep.
         const isExpired = failure.code === 'invalid-request' && sweep.cursor !== null;
-        if (isExpired && isFull(sweep.scope)) await noteDeadCursor(parts, sweep, start);
-        await breakSweep(parts, sweep, start.nowMs);
+        if (isExpired && isFull(sweep.scope)) await noteDeadCursor(deps, sweep, start);
+        await breakSweep(deps, sweep, start.nowMs);
         return over('failed');
       }
-      if (failure.own) await parts.stores.sweeps.noteFailure(sweep);
+      if (failure.own) await deps.stores.sweeps.noteFailure(sweep);
       return failed(failure);
     },
   };
 }
 
-async function pollPage(parts: PollContext, sweep: SweepPage, run: Run): Promise<Polled> {
+async function pollPage(deps: PollContext, sweep: SweepPage, run: Run): Promise<Polled> {
   const { wallet, scope, cursor, page, limit } = sweep;
   const { start } = run;
   const status = statusOf(scope);
   const findings = openFindings(start);
-  const answer = await readPage(parts, { wallet, status, cursor, limit }, run);
-  if ('found' in answer) return shrinkSweep(parts, { start, findings }, { sweep, tooLarge: answer });
-  const { reading, answeredMs } = answer;
-  const taken = await takeIn(
-    parts,
-    { reading, answeredMs, atHead: false, sinceMs: sweep.sinceMs },
+  const answer = await readPage(deps, { wallet, status, cursor, limit }, run);
+  if ('found' in answer) return shrinkSweep(deps, { start, findings }, { sweep, tooLarge: answer });
+  const { response, answeredMs } = answer;
+  const ingested = await ingest(
+    deps,
+    { response, answeredMs, atHead: false, sinceMs: sweep.sinceMs },
     { run, findings },
   );
-  if (taken === null) return answered(DOUBTED_AGAIN, observedOf(parts, start, findings, null));
-  if (status === null) noteOrder(findings, { taken, nowMs: start.nowMs });
-  const isPartial = sweep.isPartial || reading.unreadable.length > 0;
-  if (isPartial && !sweep.isPartial) await parts.stores.sweeps.notePartial(sweep);
-  const isOver = reading.nextCursor === null || (scope === 'new' && !taken.allMoved);
+  if (ingested === null) return answered(DOUBTED_AGAIN, observedOf(deps, start, findings, null));
+  if (status === null) noteOrder(findings, { ingested, nowMs: start.nowMs });
+  const isPartial = sweep.isPartial || response.unreadable.length > 0;
+  if (isPartial && !sweep.isPartial) await deps.stores.sweeps.notePartial(sweep);
+  const isOver = response.nextCursor === null || (scope === 'new' && !ingested.allMoved);
   if (!isOver) {
     const acceptedMs = Math.max(sweep.acceptedMs, start.nowMs - sweep.movedAtMs);
-    const from = { page, cursor: reading.nextCursor ?? '', limit, nowMs: start.nowMs, acceptedMs };
+    const from = { page, cursor: response.nextCursor ?? '', limit, nowMs: start.nowMs, acceptedMs };
     const goesOn =
-      (await parts.stores.sweeps.isPresent(sweep)) && (await parts.stores.sweeps.next(sweep, from));
-    if (goesOn && sweep.isHurried) await parts.stores.sweeps.keepTurn(sweep);
-    if (goesOn) return answered(nextPage(sweep), observedOf(parts, start, findings, taken));
-    await breakSweep(parts, sweep, start.nowMs);
-    return answered(null, observedOf(parts, start, findings, taken));
+      (await deps.stores.sweeps.isPresent(sweep)) && (await deps.stores.sweeps.next(sweep, from));
+    if (goesOn && sweep.isHurried) await deps.stores.sweeps.retainTurn(sweep);
+    if (goesOn) return answered(nextPage(sweep), observedOf(deps, start, findings, ingested));
+    await breakSweep(deps, sweep, start.nowMs);
+    return answered(null, observedOf(deps, start, findings, ingested));
   }
-  await parts.stores.sweeps.end(sweep);
+  await deps.stores.sweeps.end(sweep);
   const beganMs = Number(sweep.id);
   if (scope === 'all') {
-    await noteSwept(parts, { start, findings }, { sweptAtMs: beganMs, pages: page });
+    await noteSwept(deps, { start, findings }, { sweptAtMs: beganMs, pages: page });
     if (!isPartial) findings.facts.readAtMs = beganMs - TAKEN_EVERY_MS;
   }
-  if (status !== null) await recheckThoseThatLeft(parts, { findings, status, sinceMs: beganMs });
-  return answered(null, observedOf(parts, start, findings, taken));
+  if (status !== null) await recheckThoseThatLeft(deps, { findings, status, sinceMs: beganMs });
+  return answered(null, observedOf(deps, start, findings, ingested));
 }
 
 /** Requests the page again with a smaller limit. At 1 it reports the record and ends: no answer states the next page. */
 async function shrinkSweep(
-  parts: PollContext,
+  deps: PollContext,
   { start, findings }: OversizedPoll,
   { sweep, tooLarge }: { sweep: SweepPage; tooLarge: TooLarge },
 ): Promise<Polled> {
-  const { sweeps } = parts.stores;
+  const { sweeps } = deps.stores;
   const { nowMs } = start;
   if (sweep.limit > 1) {
     await sweeps.shrink(sweep, nowMs);
-    return answered(PAGE_AT_ONCE, observedOf(parts, start, findings, null));
+    return answered(PAGE_AT_ONCE, observedOf(deps, start, findings, null));
   }
-  await reportTooLarge(parts, sweep.wallet, tooLarge);
+  await reportTooLarge(deps, sweep.wallet, tooLarge);
   await sweeps.end(sweep, 'blocked');
   // It counts as read; otherwise each sweep would stop at this record again.
   if (sweep.scope === 'all') {
-    await noteSwept(parts, { start, findings }, { sweptAtMs: Number(sweep.id), pages: sweep.page + 1 });
-    await readByStatus(parts, start);
+    await noteSwept(deps, { start, findings }, { sweptAtMs: Number(sweep.id), pages: sweep.page + 1 });
+    await readByStatus(deps, start);
   }
   if (sweep.scope === 'new') findings.facts.missedAtMs = nowMs;
-  return answered(null, observedOf(parts, start, findings, null));
+  return answered(null, observedOf(deps, start, findings, null));
 }
 
 /** Ends a sweep that cannot go on. The next of its kind reads the rest, and a full sweep reads new transfers. */

@@ -41,14 +41,14 @@ export class PollQueues {
   readonly #queues: Map<EndpointGroup, Queue<PollJob>>;
   readonly #redis: RedisClient;
 
-  constructor(parts: { redis: RedisClient; keys: Keys }) {
-    this.#redis = parts.redis;
+  constructor(deps: { redis: RedisClient; keys: Keys }) {
+    this.#redis = deps.redis;
     this.#queues = new Map(
       ENDPOINT_GROUPS.map((endpointGroup) => [
         endpointGroup,
         new Queue<PollJob>(endpointGroup, {
-          connection: parts.redis,
-          prefix: parts.keys.queues,
+          connection: deps.redis,
+          prefix: deps.keys.queues,
           defaultJobOptions: LEAVES_NOTHING,
           streams: { events: { maxLen: MOST_EVENTS } },
         }),

@@ -4,7 +4,7 @@ import type { SubjectPlan } from '../../domain/cadence/subject-plan.ts';
 import { unseenSnapshot } from '../../domain/changes/next-snapshot.ts';
 import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import { asSubjectId, intentId, type SubjectId } from '../../domain/subjects/subject.ts';
-import { type Claim, parseClaimRoot } from '../../domain/subjects/subscription.ts';
+import { type Claim, parseClaimKey } from '../../domain/subjects/subscription.ts';
 import type { PollTarget } from '../../pollers/poll-subject.ts';
 import type { PollResponse } from '../../pollers/reading.ts';
 import type { PollStart } from '../../store/poll-start.ts';
@@ -17,38 +17,38 @@ import { type Adapter, AFTER_SUPERSEDED, answered, failed } from './polled.ts';
 import { namesFurther, openTransfer, planForMore, reportUnreadable } from './take-page.ts';
 
 /** Requests a subject from the upstream. Throws UpstreamFailure, or the signal's reason. */
-export type Ask = (target: PollTarget, signal: AbortSignal) => Promise<PollResponse>;
+export type Poll = (target: PollTarget, signal: AbortSignal) => Promise<PollResponse>;
 
 /** Polls subjects with a record of their own: requests and ingests it, commits events due by the clock, and plans. */
-export function recordAdapter(parts: PollContext, ask: Ask): Adapter {
+export function recordAdapter(deps: PollContext, poll: Poll): Adapter {
   return {
     isOver: async (start) => {
-      if (!(await isOver(parts, start))) return false;
-      return !namesFurther(parts, start) || (await planForMore(parts, start, [])).state !== 'watched';
+      if (!(await isOver(deps, start))) return false;
+      return !namesFurther(deps, start) || (await planForMore(deps, start, [])).state !== 'watched';
     },
     poll: async (start, signal) => {
-      const { record, answeredMs } = await askForRecord(parts, { ask, start }, signal);
-      const taken = await commitRecord(parts, record, start, {
+      const { record, answeredMs } = await requestRecord(deps, { request: poll, start }, signal);
+      const ingested = await commitRecord(deps, record, start, {
         asOf: start.asOf,
         nowMs: answeredMs,
         price: start.price,
         exact: true,
         claims: start.claims.filter((claim) => !claim.served),
       });
-      if (taken.outcome === 'superseded') return answered(AFTER_SUPERSEDED);
+      if (ingested.outcome === 'superseded') return answered(AFTER_SUPERSEDED);
       // An unconfirmed answer makes no event, but is polled again soon.
-      const unconfirmed = taken.outcome === 'stale' ? { key: '', sinceMs: start.nowMs } : null;
-      const snapshot = taken.snapshot === null ? null : { ...taken.snapshot, unconfirmed };
-      const plan = planOf(parts, { ...start, snapshot }, start);
-      let standing = snapshot ?? unseenSnapshot(start.nowMs);
+      const unconfirmed = ingested.outcome === 'stale' ? { key: '', sinceMs: start.nowMs } : null;
+      const snapshot = ingested.snapshot === null ? null : { ...ingested.snapshot, unconfirmed };
+      const plan = planOf(deps, { ...start, snapshot }, start);
+      let present = snapshot ?? unseenSnapshot(start.nowMs);
       if (unconfirmed === null) {
-        const affected = { ...start, snapshot: standing };
-        standing = await commitDue(parts, affected, { due: plan.due, nowMs: start.nowMs });
+        const affected = { ...start, snapshot: present };
+        present = await commitDue(deps, affected, { due: plan.due, nowMs: start.nowMs });
       }
-      if (taken.stored && snapshot !== null) await noteTransfer(parts, start, standing, plan);
+      if (ingested.stored && snapshot !== null) await noteTransfer(deps, start, present, plan);
       const own = plan.next();
-      if (unconfirmed !== null || !namesFurther(parts, { ...start, snapshot })) return answered(own);
-      const further = await planForMore(parts, start, record.names.map(intentId));
+      if (unconfirmed !== null || !namesFurther(deps, { ...start, snapshot })) return answered(own);
+      const further = await planForMore(deps, start, record.names.map(intentId));
       return answered(own ?? (further.state === 'watched' ? further.next : null));
     },
     failed: async (_start, failure) => failed(failure),
@@ -56,29 +56,29 @@ export function recordAdapter(parts: PollContext, ask: Ask): Adapter {
 }
 
 /** True when its status has ended the tracking of a subject, and no claim or request waits for an answer about it. */
-export async function isOver(parts: PollContext, start: PollStart): Promise<boolean> {
+export async function isOver(deps: PollContext, start: PollStart): Promise<boolean> {
   const isAwaited = start.claims.some((claim) => !claim.served);
-  const { finished } = parts.rules;
-  if (isAwaited || start.isAsked || !isFinishedByStatus({ ...start, finished })) return false;
+  const { finished } = deps.rules;
+  if (isAwaited || start.isRequested || !isFinishedByStatus({ ...start, finished })) return false;
   // A process that was killed may have stored the end of a transfer without reporting that it is short.
-  await commitShort(parts, start, start);
+  await commitShort(deps, start, start);
   return true;
 }
 
 /** Makes the request of a poll. Returns the record of its subject, and the time of the answer (Redis time). */
-async function askForRecord(
-  parts: PollContext,
-  { ask, start }: { ask: Ask; start: PollStart },
+async function requestRecord(
+  deps: PollContext,
+  { request: poll, start }: { request: Poll; start: PollStart },
   signal: AbortSignal,
 ): Promise<{ record: UpstreamRecord; answeredMs: number }> {
   const { subject, route, nowMs } = start;
-  const askedAt = performance.now();
-  const reading = await ask({ subject, route, nowMs }, signal);
-  const answeredMs = nowMs + Math.round(performance.now() - askedAt);
-  reportUnreadable(parts, subject, reading);
-  if (reading.useless) throw reading.useless;
-  const record = reading.records.find((candidate) => candidate.subject === subject);
-  if (record === undefined) throw missingRecord(subject, reading);
+  const requestedAt = performance.now();
+  const response = await poll({ subject, route, nowMs }, signal);
+  const answeredMs = nowMs + Math.round(performance.now() - requestedAt);
+  reportUnreadable(deps, subject, response);
+  if (response.useless) throw response.useless;
+  const record = response.records.find((candidate) => candidate.subject === subject);
+  if (record === undefined) throw missingRecord(subject, response);
   return { record, answeredMs };
 }
 
@@ -90,12 +90,12 @@ export async function noteTransfer(
   { isOver }: SubjectPlan,
 ): Promise<void> {
   const transfer = openTransfer(subject, snapshot, nowMs);
-  await wallets.noteTransfer(walletRoots(claims), { ...transfer, isOver });
+  await wallets.noteTransfer(walletKeys(claims), { ...transfer, isOver });
 }
 
-function walletRoots(claims: readonly Claim[]): SubjectId[] {
+function walletKeys(claims: readonly Claim[]): SubjectId[] {
   return claims
-    .map((claim) => parseClaimRoot(claim.root).subject)
+    .map((claim) => parseClaimKey(claim.key).subject)
     .filter((subject) => subject.startsWith('wallet:'))
     .map(asSubjectId);
 }

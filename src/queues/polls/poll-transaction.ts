@@ -4,11 +4,11 @@ import { isPollable } from '../../domain/subjects/kinds.ts';
 import type { UpstreamRecord } from '../../domain/subjects/record.ts';
 import { intentId, type SubjectId } from '../../domain/subjects/subject.ts';
 import type { PollStart } from '../../store/poll-start.ts';
-import { type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
+import { type SubjectEntry, UNSEEN_SUBJECT } from '../../store/subjects.ts';
 import { commitRecord, type IngestedRecord } from './commit-record.ts';
 import { planOf } from './plan-subject.ts';
 import type { PollContext } from './poll-context.ts';
-import { type Ask, isOver, noteTransfer } from './poll-record.ts';
+import { isOver, noteTransfer, type Poll } from './poll-record.ts';
 import { type Adapter, AFTER_SUPERSEDED, AT_ONCE, answered, failed } from './polled.ts';
 import { planForMore, reportUnreadable, separate } from './take-page.ts';
 
@@ -17,26 +17,26 @@ import { planForMore, reportUnreadable, separate } from './take-page.ts';
  * The answer's state of it is stored as well, because its own tracking may have ended. The transaction is polled for further
  * transfers (see `planForMore`).
  */
-export function transactionAdapter(parts: PollContext, ask: Ask): Adapter {
+export function transactionAdapter(deps: PollContext, poll: Poll): Adapter {
   return {
-    isOver: (start) => isOver(parts, start),
+    isOver: (start) => isOver(deps, start),
     poll: async (start, signal) => {
       const { subject, claims } = start;
-      const askedAt = performance.now();
-      const reading = await ask({ subject, route: null, nowMs: start.nowMs }, signal);
-      const nowMs = start.nowMs + Math.round(performance.now() - askedAt);
-      reportUnreadable(parts, subject, reading);
-      const pollable = new Set(reading.records.flatMap(pollableOf));
-      for (const one of pollable) await parts.stores.subjects.claim(one, claims);
-      const others = reading.records.filter((record) => pollableOf(record).length === 0);
-      await storeShown(parts, start, { records: reading.records, nowMs });
+      const requestedAt = performance.now();
+      const response = await poll({ subject, route: null, nowMs: start.nowMs }, signal);
+      const nowMs = start.nowMs + Math.round(performance.now() - requestedAt);
+      reportUnreadable(deps, subject, response);
+      const pollable = new Set(response.records.flatMap(pollableOf));
+      for (const one of pollable) await deps.stores.subjects.claim(one, claims);
+      const others = response.records.filter((record) => pollableOf(record).length === 0);
+      await storeShown(deps, start, { records: response.records, nowMs });
       const next: (PlannedPoll | null)[] = [];
-      for (const record of others) next.push(await follow(parts, start, { record, nowMs }));
+      for (const record of others) next.push(await follow(deps, start, { record, nowMs }));
       const shown = [...pollable, ...others.map((record) => record.subject)];
-      const further = await planForMore(parts, start, shown);
+      const further = await planForMore(deps, start, shown);
       switch (further.state) {
         case 'unseen':
-          return answered(planOf(parts, { ...start, snapshot: null }, start).next() ?? AT_ONCE);
+          return answered(planOf(deps, { ...start, snapshot: null }, start).next() ?? AT_ONCE);
         case 'over':
           return answered(soonest(next));
         case 'watched':
@@ -56,40 +56,40 @@ function pollableOf(record: UpstreamRecord): SubjectId[] {
  * ended goes on if it has moved. One that is shown behind its state, or twice, is polled by itself.
  */
 async function storeShown(
-  parts: PollContext,
+  deps: PollContext,
   start: PollStart,
   { records, nowMs }: { records: readonly UpstreamRecord[]; nowMs: number },
 ): Promise<void> {
   const { once, again } = separate(records.filter(({ subject }) => isPollable(subject)));
-  const known = await parts.stores.subjects.look(once.map(({ subject }) => subject));
+  const known = await deps.stores.subjects.readShown(once.map(({ subject }) => subject));
   const results = await Promise.allSettled(
     once.map((record, index) =>
-      storeOne(parts, start, { record, known: known[index] ?? NOTHING_KNOWN, nowMs }),
+      storeOne(deps, start, { record, known: known[index] ?? UNSEEN_SUBJECT, nowMs }),
     ),
   );
   const behind = results.flatMap((result, index) => {
     const subject = once[index]?.subject;
     if (result.status === 'fulfilled')
       return result.value === 'stale' && subject !== undefined ? [subject] : [];
-    parts.log.error({ subject, error: result.reason }, 'record.not_taken');
+    deps.log.error({ subject, error: result.reason }, 'record.not_taken');
     return [];
   });
-  const asked = [...new Set([...behind, ...again])];
-  if (asked.length > 0) await parts.stores.plan.recheck(asked);
+  const requested = [...new Set([...behind, ...again])];
+  if (requested.length > 0) await deps.stores.plan.recheck(requested);
 }
 
 async function storeOne(
-  parts: PollContext,
+  deps: PollContext,
   { asOf, price, claims, ...start }: PollStart,
-  { record, known, nowMs }: { record: UpstreamRecord; known: Known; nowMs: number },
+  { record, known, nowMs }: { record: UpstreamRecord; known: SubjectEntry; nowMs: number },
 ): Promise<IngestedRecord['outcome']> {
   const { subject } = record;
   const observation = { asOf, nowMs, price, exact: false, claims };
-  const { outcome, snapshot, stored } = await commitRecord(parts, record, known, observation);
+  const { outcome, snapshot, stored } = await commitRecord(deps, record, known, observation);
   if (stored && snapshot !== null) {
     const state = { subject, snapshot, claims: known.claims };
-    const plan = planOf(parts, state, { ...start, price, nowMs, imported: null, route: null });
-    await noteTransfer(parts, { ...state, nowMs }, snapshot, plan);
+    const plan = planOf(deps, state, { ...start, price, nowMs, imported: null, route: null });
+    await noteTransfer(deps, { ...state, nowMs }, snapshot, plan);
   }
   return outcome;
 }
@@ -100,15 +100,15 @@ function soonest(polls: readonly (PlannedPoll | null)[]): PlannedPoll | null {
 }
 
 async function follow(
-  parts: PollContext,
+  deps: PollContext,
   start: PollStart,
   { record, nowMs }: { record: UpstreamRecord; nowMs: number },
 ): Promise<PlannedPoll | null> {
   const { subject } = record;
   const { asOf, price, claims } = start;
-  const [known = NOTHING_KNOWN] = await parts.stores.subjects.look([subject]);
+  const [known = UNSEEN_SUBJECT] = await deps.stores.subjects.readShown([subject]);
   const observation = { asOf, nowMs, price, exact: true, claims };
-  const { outcome, snapshot } = await commitRecord(parts, record, known, observation);
+  const { outcome, snapshot } = await commitRecord(deps, record, known, observation);
   if (outcome === 'superseded') return AFTER_SUPERSEDED;
-  return planOf(parts, { subject, snapshot, claims }, { ...start, nowMs }).next();
+  return planOf(deps, { subject, snapshot, claims }, { ...start, nowMs }).next();
 }

@@ -11,9 +11,10 @@ import type { TooLarge } from '../../upstream/client/failure.ts';
 import type { PollContext } from './poll-context.ts';
 import type { PollFailure } from './poll-failures.ts';
 import { type Adapter, answered, failed, type Polled } from './polled.ts';
-import { type PageTaken, reportTooLarge } from './take-page.ts';
+import { type IngestedPage, reportTooLarge } from './take-page.ts';
 import {
   DOUBTED_AGAIN,
+  ingest,
   noteLimit,
   noteOrder,
   noteSwept,
@@ -26,7 +27,6 @@ import {
   readPage,
   recheckThoseThatLeft,
   TAKEN_EVERY_MS,
-  takeIn,
 } from './wallet-findings.ts';
 import {
   comesNewestFirst,
@@ -38,66 +38,66 @@ import {
 } from './wallet-plan.ts';
 
 /** Polls wallets. A wallet is never over: it has no record of its own. */
-export function walletAdapter(parts: PollContext): Adapter {
+export function walletAdapter(deps: PollContext): Adapter {
   return {
     isOver: async () => false,
-    poll: (start, signal) => pollListing(parts, { start, signal }),
-    failed: async (start, failure) => failed(failure, failedListing(parts, start, failure)),
+    poll: (start, signal) => pollListing(deps, { start, signal }),
+    failed: async (start, failure) => failed(failure, failedListing(deps, start, failure)),
   };
 }
 
 /** Polls a wallet's first due listing, ingests it, and begins sweeps. Throws UpstreamFailure, or the signal's reason. */
-async function pollListing(parts: PollContext, run: Run): Promise<Polled> {
+async function pollListing(deps: PollContext, run: Run): Promise<Polled> {
   const { start } = run;
   const { subject: wallet, facts, nowMs } = start;
   const findings = openFindings(start);
-  const { model } = parts.learning;
+  const { model } = deps.learning;
   const before = planListing(model, start, { facts, open: [...findings.open.values()] });
   const listing = listingOf(start, before.plan);
   const limit = effectiveLimit(facts.limits[listing], nowMs);
   const status = listing === 'head' ? null : listing;
-  const page = await readPage(parts, { wallet, status, cursor: null, limit }, run);
-  if ('found' in page) return shrinkListing(parts, { start, findings }, { listing, limit, tooLarge: page });
-  const { reading, answeredMs } = page;
+  const page = await readPage(deps, { wallet, status, cursor: null, limit }, run);
+  if ('found' in page) return shrinkListing(deps, { start, findings }, { listing, limit, tooLarge: page });
+  const { response, answeredMs } = page;
   noteLimit(findings, listing, afterFitting(facts.limits[listing], { limit, nowMs }));
-  const print = fingerprint(reading, start);
+  const print = fingerprint(response, start);
   findings.facts[`polled:${listing}`] = nowMs;
   findings.facts[`virtual:${listing}`] = start.virtual;
-  let taken: PageTaken | null = null;
-  if (saysTheSame(facts, { listing, print, nowMs }) && !isOutdated(findings, facts, listing)) {
+  let ingested: IngestedPage | null = null;
+  if (isUnchanged(facts, { listing, print, nowMs }) && !isOutdated(findings, facts, listing)) {
     const shown = shownBefore(findings, facts, listing);
     const fromMs = facts.polled[listing]?.atMs ?? nowMs;
-    for (const transfer of shown) parts.learning.sawOpen(transfer, { fromMs, nowMs });
+    for (const transfer of shown) deps.learning.sawOpen(transfer, { fromMs, nowMs });
     findings.shown.push(...shown.map(({ subject }) => subject));
   } else {
     const sinceMs = facts.headAnsweredAtMs;
-    taken = await takeIn(
-      parts,
-      { reading, answeredMs, atHead: listing === 'head', sinceMs },
+    ingested = await ingest(
+      deps,
+      { response, answeredMs, atHead: listing === 'head', sinceMs },
       { run, findings },
     );
-    if (taken === null) return answered(DOUBTED_AGAIN, observedOf(parts, start, findings, null));
+    if (ingested === null) return answered(DOUBTED_AGAIN, observedOf(deps, start, findings, null));
     findings.facts[`taken:${listing}`] = nowMs;
     if (listing === 'head') findings.facts.headAnsweredAtMs = answeredMs;
-    findings.facts[`same:${listing}`] = taken.quiet ? print : '';
+    findings.facts[`same:${listing}`] = ingested.quiet ? print : '';
   }
   if (listing === before.finder)
-    noteArrivals(parts, { facts, listing, findings, nowMs, seen: taken?.arrived ?? 0 });
-  if (listing === 'head') await followHead(parts, { start, reading, limit, taken, findings });
-  else if (taken !== null) await followNarrowed(parts, { listing, start, reading, limit, findings });
+    noteArrivals(deps, { facts, listing, findings, nowMs, seen: ingested?.arrived ?? 0 });
+  if (listing === 'head') await followHead(deps, { start, response, limit, ingested, findings });
+  else if (ingested !== null) await followNarrowed(deps, { listing, start, response, limit, findings });
   const after = { facts: withNoted(facts, findings.facts), open: [...findings.open.values()] };
-  return answered(nextListing(model, start, after), observedOf(parts, start, findings, taken));
+  return answered(nextListing(model, start, after), observedOf(deps, start, findings, ingested));
 }
 
 /**
  * Observation of a failed poll of a wallet. Its listing counts as polled. Where the failure is its own the listing also waits,
  * so that the others are requested when the wallet itself is.
  */
-function failedListing(parts: PollContext, start: PollStart, { own, afterMs }: PollFailure): PageFacts {
+function failedListing(deps: PollContext, start: PollStart, { own, afterMs }: PollFailure): PageFacts {
   const { open, facts, nowMs, virtual } = start;
-  const listing = listingOf(start, planListing(parts.learning.model, start, { facts, open }).plan);
+  const listing = listingOf(start, planListing(deps.learning.model, start, { facts, open }).plan);
   return {
-    ...observedOf(parts, start, openFindings(start), null),
+    ...observedOf(deps, start, openFindings(start), null),
     facts: {
       [`polled:${listing}`]: nowMs + (own ? Math.round(afterMs) : 0),
       [`virtual:${listing}`]: virtual,
@@ -107,7 +107,7 @@ function failedListing(parts: PollContext, start: PollStart, { own, afterMs }: P
 
 /** Requests the first page of a listing again with a smaller limit; where that was 1, reports its record instead. */
 async function shrinkListing(
-  parts: PollContext,
+  deps: PollContext,
   { start, findings }: OversizedPoll,
   { listing, limit, tooLarge }: { listing: Listing; limit: number; tooLarge: TooLarge },
 ): Promise<Polled> {
@@ -117,79 +117,79 @@ async function shrinkListing(
   if (state.limit === 0) {
     findings.facts[`polled:${listing}`] = nowMs + BLOCKED_MS;
     findings.facts[`virtual:${listing}`] = virtual;
-    await reportTooLarge(parts, wallet, tooLarge);
-    if (listing === 'head') await readByStatus(parts, start);
+    await reportTooLarge(deps, wallet, tooLarge);
+    if (listing === 'head') await readByStatus(deps, start);
   }
   const after = { facts: withNoted(facts, findings.facts), open: [...findings.open.values()] };
-  return answered(nextListing(parts.learning.model, start, after), observedOf(parts, start, findings, null));
+  return answered(nextListing(deps.learning.model, start, after), observedOf(deps, start, findings, null));
 }
 
 /** Hash that distinguishes one answer from another: its content in its order, and its subscribers. */
-function fingerprint(reading: PollResponse, { claims, subscribedAt }: PollStart): string {
+function fingerprint(response: PollResponse, { claims, subscribedAt }: PollStart): string {
   const raw = JSON.stringify([
-    reading.records.map((record) => record.raw),
-    reading.nextCursor,
-    reading.unreadable.length,
-    claims.map(({ root, atMs }) => [root, atMs, subscribedAt.get(root) ?? '']),
+    response.records.map((record) => record.raw),
+    response.nextCursor,
+    response.unreadable.length,
+    claims.map(({ key, atMs }) => [key, atMs, subscribedAt.get(key) ?? '']),
   ]);
   return hash('sha256', raw).slice(0, 32);
 }
 
-function saysTheSame(
+function isUnchanged(
   facts: WalletFacts,
   answer: { listing: Listing; print: string; nowMs: number },
 ): boolean {
   const { listing, print, nowMs } = answer;
-  const takenMs = nowMs - (facts.takenAtMs[listing] ?? 0);
-  return facts.same[listing] === print && takenMs >= 0 && takenMs < TAKEN_EVERY_MS;
+  const agoMs = nowMs - (facts.ingestedAtMs[listing] ?? 0);
+  return facts.same[listing] === print && agoMs >= 0 && agoMs < TAKEN_EVERY_MS;
 }
 
 /** True when another answer has since shown a transfer of a one-status listing: the listing must be ingested to locate it. */
 function isOutdated({ open }: PollFindings, facts: WalletFacts, listing: Listing): boolean {
-  const takenAtMs = facts.takenAtMs[listing] ?? 0;
-  return open.values().some(({ status, seenAtMs }) => status === listing && seenAtMs > takenAtMs);
+  const ingestedAtMs = facts.ingestedAtMs[listing] ?? 0;
+  return open.values().some(({ status, seenAtMs }) => status === listing && seenAtMs > ingestedAtMs);
 }
 
 function shownBefore({ open }: PollFindings, facts: WalletFacts, listing: Listing): OpenTransfer[] {
-  const takenAtMs = facts.takenAtMs[listing] ?? 0;
+  const ingestedAtMs = facts.ingestedAtMs[listing] ?? 0;
   return [...open.values()].filter(({ headAtMs, status, seenAtMs }) =>
-    listing === 'head' ? headAtMs === takenAtMs : status === listing && seenAtMs === takenAtMs,
+    listing === 'head' ? headAtMs === ingestedAtMs : status === listing && seenAtMs === ingestedAtMs,
   );
 }
 
 /** Begins a sweep behind the head where its pages were not read for long, or where all of the head is new. */
 async function followHead(
-  parts: PollContext,
+  deps: PollContext,
   head: {
     start: PollStart;
-    reading: PollResponse;
+    response: PollResponse;
     limit: number;
-    taken: PageTaken | null;
+    ingested: IngestedPage | null;
     findings: PollFindings;
   },
 ): Promise<void> {
-  const { start, taken, reading, limit, findings } = head;
+  const { start, ingested, response, limit, findings } = head;
   const { subject: wallet, facts, nowMs } = start;
-  const isPartial = reading.unreadable.length > 0;
-  if (taken !== null) noteOrder(findings, { taken, nowMs });
-  if (reading.nextCursor === null) {
-    await noteSwept(parts, head, { sweptAtMs: nowMs, pages: 1 });
+  const isPartial = response.unreadable.length > 0;
+  if (ingested !== null) noteOrder(findings, { ingested, nowMs });
+  if (response.nextCursor === null) {
+    await noteSwept(deps, head, { sweptAtMs: nowMs, pages: 1 });
     if (!isPartial) findings.facts.readAtMs = nowMs - TAKEN_EVERY_MS;
     return;
   }
-  if (facts.sweptAtMs === 0) await parts.stores.wallets.noteUnswept(wallet, 'reading');
-  const { nextCursor: cursor } = reading;
-  const allMoved = taken?.allMoved ?? false;
-  const newestFirst = taken?.order !== 'other' && comesNewestFirst(facts, nowMs);
-  const everyMs = sweepEveryMs({ leastMs: parts.rules.fullSweepEveryMs, pages: facts.pages, newestFirst });
+  if (facts.sweptAtMs === 0) await deps.stores.wallets.noteUnswept(wallet, 'reading');
+  const { nextCursor: cursor } = response;
+  const allMoved = ingested?.allMoved ?? false;
+  const newestFirst = ingested?.order !== 'other' && comesNewestFirst(facts, nowMs);
+  const everyMs = sweepEveryMs({ leastMs: deps.rules.fullSweepEveryMs, pages: facts.pages, newestFirst });
   // Only a later full sweep reads the past for a new subscription, and new transfers that were not read.
   const owedMs = Math.max(...start.claims.map(({ atMs }) => atMs), facts.missedAtMs);
   const isOwed = facts.sweptAtMs < owedMs || (allMoved && !newestFirst);
   const isDue = isOwed || nowMs - facts.sweptAtMs >= everyMs;
   const scope = isDue ? 'all' : allMoved ? 'new' : null;
   if (scope === null) return;
-  if (await parts.stores.sweeps.mayBegin({ wallet, scope }, nowMs)) {
-    const pace = scope === 'all' ? await paceOfSweep(parts, start, scope) : 'patient';
+  if (await deps.stores.sweeps.mayBegin({ wallet, scope }, nowMs)) {
+    const pace = scope === 'all' ? await paceOfSweep(deps, start, scope) : 'patient';
     const from = {
       cursor,
       limit,
@@ -198,14 +198,14 @@ async function followHead(
       isHurried: pace === 'hurried',
       isPartial,
     };
-    if (pace !== null) return parts.stores.sweeps.begin({ wallet, scope }, from);
+    if (pace !== null) return deps.stores.sweeps.begin({ wallet, scope }, from);
   }
   // The sweep under way began at an earlier head: it does not read what lies between that head and this one.
   if (allMoved) findings.facts.missedAtMs = nowMs;
 }
 
 function noteArrivals(
-  parts: PollContext,
+  deps: PollContext,
   poll: { facts: WalletFacts; listing: Listing; findings: PollFindings; nowMs: number; seen: number },
 ): void {
   const { facts, listing, findings, nowMs, seen } = poll;
@@ -213,7 +213,7 @@ function noteArrivals(
   // The first poll shows earlier transfers.
   if (last === undefined) return;
   const arrived = { seen, watchedSeconds: Math.max(0, nowMs - last.atMs) / 1_000 };
-  parts.learning.sawArrivals(arrived);
+  deps.learning.sawArrivals(arrived);
   const tally = withArrivals(facts.arrivals, { ...arrived, nowMs });
   Object.assign(findings.facts, {
     'arrivals:seen': tally.seen,
@@ -224,23 +224,29 @@ function noteArrivals(
 
 /** Reads on behind the first page of the transfers in one status. At its end, polls the transfers that have moved on. */
 async function followNarrowed(
-  parts: PollContext,
-  first: { listing: Listing; start: PollStart; reading: PollResponse; limit: number; findings: PollFindings },
+  deps: PollContext,
+  first: {
+    listing: Listing;
+    start: PollStart;
+    response: PollResponse;
+    limit: number;
+    findings: PollFindings;
+  },
 ): Promise<void> {
-  const { listing, start, reading, limit, findings } = first;
+  const { listing, start, response, limit, findings } = first;
   const { subject: wallet, nowMs } = start;
   // By the page and not by the snapshot: a page that is slightly behind has been narrowed all the same.
-  const strange = reading.records.filter(({ status }) => status.toLowerCase() !== listing).length;
-  if (strange > reading.records.length / 2) {
+  const strange = response.records.filter(({ status }) => status.toLowerCase() !== listing).length;
+  if (strange > response.records.length / 2) {
     findings.facts.unnarrowedAtMs = nowMs;
     return;
   }
-  if (reading.nextCursor === null) {
-    return recheckThoseThatLeft(parts, { findings, status: listing, sinceMs: nowMs });
+  if (response.nextCursor === null) {
+    return recheckThoseThatLeft(deps, { findings, status: listing, sinceMs: nowMs });
   }
-  if (!(await parts.stores.sweeps.mayBegin({ wallet, scope: listing }, nowMs))) return;
-  await parts.stores.sweeps.begin(
+  if (!(await deps.stores.sweeps.mayBegin({ wallet, scope: listing }, nowMs))) return;
+  await deps.stores.sweeps.begin(
     { wallet, scope: listing },
-    { cursor: reading.nextCursor, limit, nowMs, sinceMs: nowMs },
+    { cursor: response.nextCursor, limit, nowMs, sinceMs: nowMs },
   );
 }

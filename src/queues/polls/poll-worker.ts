@@ -16,7 +16,7 @@ const MOST_FETCHED = 100;
 
 /** Polls one endpoint group of the upstream: takes claims from its queue, one request each. */
 export class PollWorker {
-  readonly #parts: PollContext;
+  readonly #deps: PollContext;
   readonly #runner: PollRunner;
   #worker: Worker<PollJob> | null = null;
   #capacity = 1;
@@ -24,11 +24,11 @@ export class PollWorker {
   /** Running mean of a round trip, ms. */
   #tripMs = FETCHED_FOR_MS;
 
-  constructor(endpointGroup: EndpointGroup, parts: PollContext, by: PollDeps) {
-    const { stores, signals, log } = parts;
+  constructor(endpointGroup: EndpointGroup, deps: PollContext, by: PollDeps) {
+    const { stores, signals, log } = deps;
     const failures = new PollFailures(endpointGroup, { health: stores.health, signals, log });
-    this.#parts = parts;
-    this.#runner = { ...by, endpointGroup, parts, failures, tookMs: (ms) => this.#took(ms) };
+    this.#deps = deps;
+    this.#runner = { ...by, endpointGroup, deps, failures, tookMs: (ms) => this.#took(ms) };
   }
 
   start({ capacity }: { capacity: number }): void {
@@ -37,12 +37,12 @@ export class PollWorker {
       this.run(POLL_JOB.parse(job.data), signal ?? new AbortController().signal);
     this.#capacity = capacity;
     const worker = new Worker<PollJob>(this.#runner.endpointGroup, process, {
-      connection: this.#parts.redis,
-      prefix: this.#parts.keys.queues,
+      connection: this.#deps.redis,
+      prefix: this.#deps.keys.queues,
       concurrency: this.#concurrency(),
       ...TAKE_OVER,
     });
-    worker.on('error', (error) => this.#parts.log.debug({ error: error.message }, 'poll-worker.error'));
+    worker.on('error', (error) => this.#deps.log.debug({ error: error.message }, 'poll-worker.error'));
     this.#worker = worker;
   }
 

@@ -32,12 +32,12 @@ const UNDECIDED_RETRY_MS = 60_000;
  * about a quote that was valid. An undecided quote is tried again, without an event.
  */
 export class QuoteVerification implements Adapter {
-  readonly #parts: VerificationDeps;
+  readonly #deps: VerificationDeps;
   #pausedUntilMs = 0;
   readonly #undecidedUntilMs = new Map<SubjectId, number>();
 
-  constructor(parts: VerificationDeps) {
-    this.#parts = parts;
+  constructor(deps: VerificationDeps) {
+    this.#deps = deps;
   }
 
   isDue(imported: ImportedState | null): boolean {
@@ -65,7 +65,7 @@ export class QuoteVerification implements Adapter {
 
   /** Verifies a quote, with the one request that a poll may make. Throws UpstreamFailure, or the signal's reason. */
   async #verify(quote: ImportedQuote, start: PollStart, signal: AbortSignal): Promise<void> {
-    const { signers } = this.#parts;
+    const { signers } = this.#deps;
     const known = await signers.known(quote.raw);
     if (known !== null) return this.#take(quote, known, start);
     let verdict: QuoteVerdict;
@@ -82,7 +82,7 @@ export class QuoteVerification implements Adapter {
     const {
       stores: { importedQuotes },
       log,
-    } = this.#parts;
+    } = this.#deps;
     const { subject } = quote;
     if (!verdict.valid && verdict.part === 'quoteSigner') {
       // The upstream names no signer for that chain: nothing is known about the quote.
@@ -91,7 +91,7 @@ export class QuoteVerification implements Adapter {
       return;
     }
     this.#undecidedUntilMs.delete(subject);
-    if (!verdict.valid && !(await this.#tell(quote, verdict, start))) return;
+    if (!verdict.valid && !(await this.#report(quote, verdict, start))) return;
     if (verdict.valid) await this.#compareAgain(await importedQuotes.promise(quote));
     await importedQuotes.decide(quote, verdict.valid ? 'valid' : 'invalid');
     if (verdict.valid) log.info({ subject, signer: verdict.signer }, 'quote.verified');
@@ -100,26 +100,26 @@ export class QuoteVerification implements Adapter {
   /** Polls a transfer again to compare it with its quote's promise: it was known before its quote was, or has ended. */
   async #compareAgain(intent: SubjectId | null): Promise<void> {
     if (intent === null) return;
-    const [known] = await this.#parts.stores.subjects.look([intent]);
+    const [known] = await this.#deps.stores.subjects.readShown([intent]);
     // Also one without a snapshot: a poll of it may be under way.
-    if (known !== undefined && known.claims.length > 0) await this.#parts.stores.plan.ask([intent]);
+    if (known !== undefined && known.claims.length > 0) await this.#deps.stores.plan.pollSoon([intent]);
   }
 
   /** Makes the event, unless it was made. False when another process was faster: then the next poll finds its result. */
-  async #tell(
+  async #report(
     quote: ImportedQuote,
     flaw: Extract<QuoteVerdict, { valid: false }>,
     { snapshot, claims, nowMs }: PollStart,
   ): Promise<boolean> {
     const { subject } = quote;
-    const standing = snapshot ?? unseenSnapshot(nowMs);
-    const event = signatureInvalid(quote, flaw, standing);
-    if (standing.flags.includes(event.flag)) return true;
-    const known = { subject, snapshot: standing, claims, promised: null };
-    const committed = await commitFlagged(this.#parts, known, { event, roots: null, nowMs });
+    const present = snapshot ?? unseenSnapshot(nowMs);
+    const event = signatureInvalid(quote, flaw, present);
+    if (present.flags.includes(event.flag)) return true;
+    const known = { subject, snapshot: present, claims, promised: null };
+    const committed = await commitFlagged(this.#deps, known, { event, roots: null, nowMs });
     if (committed === null) return false;
     const { part, reason, recovered } = flaw;
-    this.#parts.log.error({ subject, part, reason, recovered }, 'quote.signature_invalid');
+    this.#deps.log.error({ subject, part, reason, recovered }, 'quote.signature_invalid');
     return true;
   }
 }

@@ -47,7 +47,7 @@ export type PollDeps = { process: string; adapters: Adapters; dispatcher: Dispat
 /** Runs the polls of one endpoint group. `tookMs` receives the time that taking a claim took. */
 export type PollRunner = PollDeps & {
   endpointGroup: EndpointGroup;
-  parts: PollContext;
+  deps: PollContext;
   failures: PollFailures;
   tookMs: (ms: number) => void;
 };
@@ -58,28 +58,28 @@ const ERROR_RETRY_MS = 2_000;
 /** Runs one poll: takes a claim, requests, ingests and plans by the kind's adapter, and notes the end. Never throws. */
 export async function runPoll(job: PollJob, runner: PollRunner, signal: AbortSignal): Promise<void> {
   const { member, token: claimedToken } = job;
-  const { dispatcher, parts } = runner;
+  const { dispatcher, deps } = runner;
   let start: PollStart | null = null;
   try {
     start = await take(job, runner);
     if (start === null) return;
     dispatcher.hold({ claimedToken, member, token: start.token });
     const polled = await poll(start, runner, signal).catch((error: unknown): Polled => {
-      if (!signal.aborted) parts.log.error({ member, error }, 'poll.error');
+      if (!signal.aborted) deps.log.error({ member, error }, 'poll.error');
       const next = { ...AT_ONCE, restMs: signal.aborted ? 0 : ERROR_RETRY_MS };
       return { end: 'back', next, observed: NOTHING_OBSERVED, outcome: 'aborted' };
     });
     await end(start, runner, polled);
   } catch (error) {
     // The claim returns to the plan by its lease: Redis is away, and no failure is counted.
-    parts.log.warn({ member, error }, 'poll.not_ended');
+    deps.log.warn({ member, error }, 'poll.not_ended');
   } finally {
     dispatcher.release({ claimedToken, member, token: start?.token ?? null });
   }
 }
 
-async function take(job: PollJob, { parts, process, tookMs }: PollRunner): Promise<PollStart | null> {
-  const { redis, keys, stores } = parts;
+async function take(job: PollJob, { deps, process, tookMs }: PollRunner): Promise<PollStart | null> {
+  const { redis, keys, stores } = deps;
   const { subjects, registry, importedQuotes } = stores;
   const beganAt = performance.now();
   const start = await startPoll({ redis, keys, subjects, registry, importedQuotes }, job, process);
@@ -88,30 +88,30 @@ async function take(job: PollJob, { parts, process, tookMs }: PollRunner): Promi
 }
 
 async function poll(start: PollStart, runner: PollRunner, signal: AbortSignal): Promise<Polled> {
-  const { endpointGroup, adapters, parts, failures } = runner;
+  const { endpointGroup, adapters, deps, failures } = runner;
   const adapter = adapters[subjectKind(start.subject)](start);
   try {
     if (start.claims.length === 0 || (await adapter.isOver(start))) return over('ended');
-    await awaitSlot(start, { plan: parts.stores.plan, endpointGroup }, signal);
+    await awaitSlot(start, { plan: deps.stores.plan, endpointGroup }, signal);
     return await adapter.poll(start, signal);
   } catch (error) {
     if (signal.aborted) return { ...over('aborted'), end: 'back' };
     const failure = await failures.handle(error, start);
-    logFailure(parts.log, start.subject, failure);
+    logFailure(deps.log, start.subject, failure);
     return adapter.failed(start, failure);
   }
 }
 
 async function end(start: PollStart, runner: PollRunner, polled: Polled): Promise<void> {
-  const { parts, failures, dispatcher } = runner;
+  const { deps, failures, dispatcher } = runner;
   const { member, subject, token, endpointGroup } = start;
   const { next, observed, outcome } = polled;
   const ended = { member, subject, token, endpointGroup };
-  const hasToHear = await parts.stores.plan.end(ended, polled.end, next, observed);
-  if (hasToHear && outcome === 'answered') await failures.answered(start);
+  const isWaitedFor = await deps.stores.plan.end(ended, polled.end, next, observed);
+  if (isWaitedFor && outcome === 'answered') await failures.answered(start);
   // Of polls that may have ended a process, one is made at a time: the next one waits for this end.
   if (next.restMs === 0 || next.alarmMs === 0 || start.lane === 'suspect') dispatcher.wake();
-  parts.signals.emit('poll.ended', {
+  deps.signals.emit('poll.ended', {
     endpointGroup: runner.endpointGroup,
     kind: subjectKind(subject),
     outcome,
@@ -129,14 +129,14 @@ type Adapters = Readonly<Record<SubjectKind, (start: PollStart) => Adapter>>;
 
 /** Builds the adapters of all kinds. `quotes` verifies imported quotes, `pricing` provides the prices of routes. */
 export function adaptersOf(
-  parts: PollContext,
+  deps: PollContext,
   { quotes, pricing }: { quotes: QuoteVerification; pricing: Pricing },
 ): Adapters {
-  const { client } = parts;
-  const record = recordAdapter(parts, ({ subject }, signal) => pollRecord(client, subject, signal));
-  const transaction = transactionAdapter(parts, ({ subject }, signal) => pollRecord(client, subject, signal));
-  const route = recordAdapter(parts, (target, signal) => pollPrice(pricing, target, signal));
-  const wallet = walletAdapter(parts);
+  const { client } = deps;
+  const record = recordAdapter(deps, ({ subject }, signal) => pollRecord(client, subject, signal));
+  const transaction = transactionAdapter(deps, ({ subject }, signal) => pollRecord(client, subject, signal));
+  const route = recordAdapter(deps, (target, signal) => pollPrice(pricing, target, signal));
+  const wallet = walletAdapter(deps);
   return {
     intent: () => record,
     gasless: () => record,
@@ -144,7 +144,7 @@ export function adaptersOf(
     quote: ({ imported }) => (quotes.isDue(imported) ? quotes : record),
     'by-tx': () => transaction,
     route: () => route,
-    wallet: (start) => (start.sweep === null ? wallet : pageAdapter(parts, start)),
+    wallet: (start) => (start.sweep === null ? wallet : pageAdapter(deps, start)),
     'deposit-address': () => record,
     other: () => record,
   };

@@ -91,10 +91,10 @@ export class Sweeps {
   readonly #keys: Keys;
   readonly #plan: PlanStore;
 
-  constructor(parts: { redis: RedisClient; keys: Keys; plan: PlanStore }) {
-    this.#redis = parts.redis;
-    this.#keys = parts.keys;
-    this.#plan = parts.plan;
+  constructor(deps: { redis: RedisClient; keys: Keys; plan: PlanStore }) {
+    this.#redis = deps.redis;
+    this.#keys = deps.keys;
+    this.#plan = deps.plan;
   }
 
   #key({ wallet, scope }: SweepKey): string {
@@ -160,7 +160,7 @@ export class Sweeps {
     if (cursor !== null && !(await this.next(sweep, { page: 1, cursor, limit, nowMs }))) return;
     const member = pageMember(sweep.wallet, sweep.scope);
     if (isFull(sweep.scope) && !isHurried) await this.#plan.track([member]);
-    else await this.#plan.ask([member]);
+    else await this.#plan.pollSoon([member]);
   }
 
   async #write(
@@ -246,7 +246,7 @@ export class Sweeps {
     await this.#redis.zrem(this.#keys.sweepTurns, pageMember(sweep.wallet, sweep.scope));
   }
 
-  async keepTurn(sweep: SweepKey): Promise<void> {
+  async retainTurn(sweep: SweepKey): Promise<void> {
     await this.acquireTurn(sweep, 0);
   }
 

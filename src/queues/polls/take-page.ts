@@ -2,22 +2,17 @@ import { endsByConfig, stageSinceMs } from '../../domain/cadence/next-poll.ts';
 import { type FurtherPoll, nextForMore } from '../../domain/cadence/pages.ts';
 import { type Order, orderOf, type ShownTransfer } from '../../domain/cadence/wallet.ts';
 import { coveredWait } from '../../domain/cadence/watched.ts';
-import {
-  claimsOnForgotten,
-  isForgotten,
-  mayBeForgotten,
-  type WalletRead,
-} from '../../domain/changes/decision.ts';
+import { claimsOnExpired, isExpired, mayBeExpired, type WalletRead } from '../../domain/changes/decision.ts';
 import { isPollable } from '../../domain/subjects/kinds.ts';
 import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import { type SubjectId, subjectKind } from '../../domain/subjects/subject.ts';
-import { type Claim, parseClaimRoot } from '../../domain/subjects/subscription.ts';
+import { type Claim, parseClaimKey } from '../../domain/subjects/subscription.ts';
 import { routeName } from '../../domain/transfers/transfer.ts';
 import type { PollResponse } from '../../pollers/reading.ts';
 import { readConfirmedTime } from '../../store/confirmed-time.ts';
 import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
-import { type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
+import { type SubjectEntry, UNSEEN_SUBJECT } from '../../store/subjects.ts';
 import type { TooLarge } from '../../upstream/client/failure.ts';
 import { commitRecord } from './commit-record.ts';
 import { planOf } from './plan-subject.ts';
@@ -29,7 +24,7 @@ import type { PollContext } from './poll-context.ts';
  * that are new and no history. `covered` need no polls of their own as long as pages show them. `quiet`: all of it was known,
  * and nothing had to be stored.
  */
-export type PageTaken = {
+export type IngestedPage = {
   open: ShownTransfer[];
   ended: SubjectId[];
   order: Order;
@@ -40,37 +35,37 @@ export type PageTaken = {
 };
 
 /** A page, the time of its answer (Redis time, ms), the state before its request, and the time after which changes are new. */
-type Page = { reading: PollResponse; answeredMs: number; start: PollStart; sinceMs: number };
+type Page = { response: PollResponse; answeredMs: number; start: PollStart; sinceMs: number };
 
 /** The start of a subscription that later responses no longer change, see commands/resolve-subscription-start-2.lua. */
 const SETTLED = /^(\d+):(-?\d+)$/;
 
 /** Ingests a wallet page's records under its subscribers' claims. Null for a page that waits: its history is not known yet. */
-export async function takePage(parts: PollContext, page: Page): Promise<PageTaken | null> {
-  const { reading, answeredMs, start } = page;
-  const watching = await pageClaims(parts, page);
-  const { once, again } = separate(reading.records);
-  const known = await parts.stores.subjects.look(once.map((record) => record.subject));
+export async function ingestPage(deps: PollContext, page: Page): Promise<IngestedPage | null> {
+  const { response, answeredMs, start } = page;
+  const watching = await pageClaims(deps, page);
+  const { once, again } = separate(response.records);
+  const known = await deps.stores.subjects.readShown(once.map((record) => record.subject));
   if (
     known.some(({ claims: served }) => watching.some((one) => one.isDoubtful && !isServed(served, one.claim)))
   )
     return null;
   const claims = watching.map(({ claim }) => claim);
-  const forgotten = await forgottenAmong(parts, page, { records: once, known });
+  const expired = await expiredAmong(deps, page, { records: once, known });
   const results = await Promise.allSettled(
     once.map(async (record, index) => {
-      const state = known[index] ?? NOTHING_KNOWN;
-      const wallet = forgotten.has(record.subject) ? forgotten.wallet : null;
-      const { outcome, snapshot, stored } = await commitRecord(parts, record, state, {
+      const state = known[index] ?? UNSEEN_SUBJECT;
+      const wallet = expired.has(record.subject) ? expired.wallet : null;
+      const { outcome, snapshot, stored } = await commitRecord(deps, record, state, {
         asOf: start.asOf,
         nowMs: answeredMs,
         price: start.price,
         exact: false,
-        claims: wallet === null ? claims : claimsOnForgotten(claims, wallet),
+        claims: wallet === null ? claims : claimsOnExpired(claims, wallet),
       });
-      if (wallet !== null && outcome === 'history' && isForgotten(record, { claims, wallet })) {
-        parts.signals.emit('record.forgotten', { subject: record.subject });
-        parts.log.info({ subject: record.subject, status: record.status }, 'record.forgotten');
+      if (wallet !== null && outcome === 'history' && isExpired(record, { claims, wallet })) {
+        deps.signals.emit('record.forgotten', { subject: record.subject });
+        deps.log.info({ subject: record.subject, status: record.status }, 'record.forgotten');
       }
       return { outcome, snapshot, stored, isCurrent: outcome !== 'stale' && outcome !== 'superseded' };
     }),
@@ -78,19 +73,19 @@ export async function takePage(parts: PollContext, page: Page): Promise<PageTake
   // A record that cannot be ingested must not hold up the other records of its page.
   results.forEach((result, index) => {
     if (result.status === 'fulfilled') return;
-    parts.log.error({ subject: once[index]?.subject, error: result.reason }, 'record.not_taken');
+    deps.log.error({ subject: once[index]?.subject, error: result.reason }, 'record.not_taken');
   });
   const behind = once.filter((_, index) => {
     const result = results[index];
     return result?.status === 'fulfilled' && result.value.outcome === 'stale';
   });
-  const asked = [...new Set([...behind.map(({ subject }) => subject), ...again])].filter(isPollable);
-  if (asked.length > 0) await parts.stores.plan.recheck(asked);
+  const requested = [...new Set([...behind.map(({ subject }) => subject), ...again])].filter(isPollable);
+  if (requested.length > 0) await deps.stores.plan.recheck(requested);
 
   const isNew = known.map(({ snapshot }) => snapshot === null);
   // A transfer between two watched wallets may be known through the other one, and is still new to this wallet's pages.
-  const roots = new Set(start.claims.map(({ root }) => root));
-  const taken: PageTaken = {
+  const claimKeys = new Set(start.claims.map(({ key }) => key));
+  const ingested: IngestedPage = {
     open: [],
     ended: [],
     order: orderOf(once.map(({ updatedAt }, index) => ({ updatedAt, isNew: isNew[index] ?? true }))),
@@ -99,7 +94,7 @@ export async function takePage(parts: PollContext, page: Page): Promise<PageTake
       known.every(({ claims, snapshot: before }, index) => {
         const result = results[index];
         const after = result?.status === 'fulfilled' ? result.value.snapshot : before;
-        const isNewHere = !claims.some(({ root }) => roots.has(root));
+        const isNewHere = !claims.some(({ key }) => claimKeys.has(key));
         return isNewHere || (after !== null && after.observedAtMs > page.sinceMs);
       }),
     arrived: results.filter((result) => result.status === 'fulfilled' && result.value.outcome === 'first')
@@ -119,23 +114,23 @@ export async function takePage(parts: PollContext, page: Page): Promise<PageTake
     if (result?.status !== 'fulfilled' || result.value.snapshot === null || !isPollable(subject)) continue;
     const { snapshot, isCurrent } = result.value;
     const { snapshot: before = null, claims: others = [], seenAtMs = null } = known[index] ?? {};
-    const plan = planOf(parts, { subject, snapshot, claims: others }, { ...start, imported: null });
+    const plan = planOf(deps, { subject, snapshot, claims: others }, { ...start, imported: null });
     const { isOver, alarmMs } = plan;
-    if (isOver) taken.ended.push(subject);
-    else taken.open.push(openTransfer(subject, snapshot, nowMs));
+    if (isOver) ingested.ended.push(subject);
+    else ingested.open.push(openTransfer(subject, snapshot, nowMs));
     if (!isOver && before !== null && seenAtMs === null) untracked.push(subject);
     // A record that a page shows behind its time, or twice, was just requested: that request must stay.
     if (before === null || !isCurrent || again.includes(subject)) continue;
-    if (isOver && seenAtMs !== null) await parts.stores.plan.untrackFinished(subject, snapshot.commit);
+    if (isOver && seenAtMs !== null) await deps.stores.plan.untrackFinished(subject, snapshot.commit);
     if (!isOver && isCoveredByPages({ before, snapshot, claims: others })) {
       const stage = openTransfer(subject, snapshot, nowMs);
-      const wait = coveredWait(stage, { nowMs, model: parts.learning.model });
-      taken.covered.push({ subject, alarmMs, ...wait });
+      const wait = coveredWait(stage, { nowMs, model: deps.learning.model });
+      ingested.covered.push({ subject, alarmMs, ...wait });
     }
   }
   // Tracked again: its entry in the plan was lost, or its tracking had ended with a former status.
-  if (untracked.length > 0) await parts.stores.plan.track(untracked);
-  return taken;
+  if (untracked.length > 0) await deps.stores.plan.track(untracked);
+  return ingested;
 }
 
 /** True when pages spare a transfer polls of its own: not one that is named, awaits its first answer or is unconfirmed. */
@@ -148,18 +143,18 @@ function isCoveredByPages(shown: {
   return (
     snapshot.unconfirmed === null &&
     before.unconfirmed === null &&
-    claims.every(({ root, served }) => served && parseClaimRoot(root).subject.startsWith('wallet:'))
+    claims.every(({ key, served }) => served && parseClaimKey(key).subject.startsWith('wallet:'))
   );
 }
 
 /** Finds the unknown records of a page that may have been removed after their retention, and the known times of their wallet. */
-async function forgottenAmong(
+async function expiredAmong(
   { redis, keys, rules }: PollContext,
   { start }: Page,
-  { records, known }: { records: readonly UpstreamRecord[]; known: readonly Known[] },
+  { records, known }: { records: readonly UpstreamRecord[]; known: readonly SubjectEntry[] },
 ): Promise<{ has: (subject: SubjectId) => boolean; wallet: WalletRead | null }> {
   const found = records.filter(
-    (record, index) => known[index]?.snapshot === null && mayBeForgotten(record, rules.finished),
+    (record, index) => known[index]?.snapshot === null && mayBeExpired(record, rules.finished),
   );
   if (found.length === 0) return { has: () => false, wallet: null };
   const subjects = new Set(found.map(({ subject }) => subject));
@@ -188,8 +183,8 @@ export function separate(records: readonly UpstreamRecord[]): { once: UpstreamRe
   return { once: [...first.values()], again };
 }
 
-function isServed(claims: readonly Claim[], { root, atMs }: Claim): boolean {
-  return claims.some((known) => known.served && known.root === root && known.atMs === atMs);
+function isServed(claims: readonly Claim[], { key, atMs }: Claim): boolean {
+  return claims.some((known) => known.served && known.key === key && known.atMs === atMs);
 }
 
 /** A claim on the records of a page; doubtful where it is not known yet which of them are history for it. */
@@ -197,21 +192,21 @@ type PageClaim = { claim: Claim; isDoubtful: boolean };
 
 /** Reads the claims on a wallet's transfers. An `updatedAt` before the subscription is history, both on the upstream's clock. */
 async function pageClaims({ stores: { registry }, log }: PollContext, page: Page): Promise<PageClaim[]> {
-  const { reading, start } = page;
+  const { response, start } = page;
   return Promise.all(
     start.claims.map(async (claim) => {
-      const { subscription } = parseClaimRoot(claim.root);
+      const { subscription } = parseClaimKey(claim.key);
       if (start.subscriptions.get(subscription)?.history === 'emit') {
         return { claim: { ...claim, historyBefore: null, served: false }, isDoubtful: false };
       }
-      const [, atMs, seconds] = SETTLED.exec(start.subscribedAt.get(claim.root) ?? '') ?? [];
+      const [, atMs, seconds] = SETTLED.exec(start.subscribedAt.get(claim.key) ?? '') ?? [];
       if (atMs === String(claim.atMs)) {
         return { claim: { ...claim, historyBefore: Number(seconds), served: false }, isDoubtful: false };
       }
-      const { earliest, latest, news } = await registry.subscribedAt(claim, reading.dateMs);
+      const { earliest, latest, news } = await registry.subscribedAt(claim, response.dateMs);
       if (news !== '') {
-        const date = reading.dateMs === null ? null : new Date(reading.dateMs).toISOString();
-        log.warn({ root: claim.root, date, earliest, latest, news }, 'subscription.start');
+        const date = response.dateMs === null ? null : new Date(response.dateMs).toISOString();
+        log.warn({ root: claim.key, date, earliest, latest, news }, 'subscription.start');
       }
       return { claim: { ...claim, historyBefore: latest, served: false }, isDoubtful: earliest !== latest };
     }),
@@ -227,20 +222,20 @@ const REASON_CHARS = 300;
 export function reportUnreadable(
   { client, signals, log }: PollContext,
   subject: SubjectId,
-  reading: PollResponse,
+  response: PollResponse,
 ): void {
-  for (const [kind, [first, ...others]] of Map.groupBy(reading.reserved ?? [], (record) => record.kind)) {
+  for (const [kind, [first, ...others]] of Map.groupBy(response.reserved ?? [], (record) => record.kind)) {
     const id = client.loggable(first?.id ?? '', ID_CHARS);
     signals.emit('record.reserved', { kind, id, count: others.length + 1 });
   }
-  for (const words of reading.unreadable.slice(0, MOST_REPORTED)) {
+  for (const words of response.unreadable.slice(0, MOST_REPORTED)) {
     const reason = client.loggable(words, REASON_CHARS);
     signals.emit('record.unreadable', { where: subject, reason });
     log.warn({ subject, reason }, 'record.unreadable');
   }
-  const more = reading.unreadable.length - MOST_REPORTED;
+  const more = response.unreadable.length - MOST_REPORTED;
   if (more > 0) log.warn({ subject, reason: `${more} more` }, 'record.unreadable');
-  for (const record of reading.records) {
+  for (const record of response.records) {
     for (const reason of unreadableMembers(record)) {
       signals.emit('record.unreadable', { where: subject, reason });
       log.debug({ subject: record.subject, reason }, 'record.unreadable');
@@ -269,15 +264,15 @@ function unreadableMembers({ subject, raw, unreadable }: UpstreamRecord): string
 
 /** Notes the transfers of a subject that an answer has shown, and plans the poll for further ones. */
 export async function planForMore(
-  parts: PollContext,
+  deps: PollContext,
   start: PollStart,
   shown: readonly SubjectId[],
 ): Promise<FurtherPoll> {
   const { subject, nowMs, price } = start;
-  const { subjects } = parts.stores;
+  const { subjects } = deps.stores;
   const { newestAtMs, transfers } = await subjects.noteTransfers(subject, shown);
-  const isOpen = await isAnyOpen(parts, start, transfers);
-  return nextForMore({ newestAtMs, isOpen }, { nowMs, price, model: parts.learning.model });
+  const isOpen = await isAnyOpen(deps, start, transfers);
+  return nextForMore({ newestAtMs, isOpen }, { nowMs, price, model: deps.learning.model });
 }
 
 /** True when a subject that names several transfers is polled for further ones, until a final status of the config. */
@@ -290,14 +285,14 @@ export function namesFurther(
 
 /** True when one of some transfers has a snapshot and has not ended. Reading them prolongs the storage of ended ones. */
 async function isAnyOpen(
-  parts: PollContext,
+  deps: PollContext,
   start: PollStart,
   transfers: readonly SubjectId[],
 ): Promise<boolean> {
-  const known = await parts.stores.subjects.look(transfers);
+  const known = await deps.stores.subjects.readShown(transfers);
   return known.some(({ snapshot, claims }, index) => {
     const subject = transfers[index];
     if (subject === undefined || snapshot === null) return false;
-    return !planOf(parts, { subject, snapshot, claims }, { ...start, imported: null, route: null }).isOver;
+    return !planOf(deps, { subject, snapshot, claims }, { ...start, imported: null, route: null }).isOver;
   });
 }

@@ -13,7 +13,7 @@ import { type TooLarge, UpstreamFailure } from '../../upstream/client/failure.ts
 import type { PollContext } from './poll-context.ts';
 import { AT_ONCE } from './polled.ts';
 import { INSTEAD_OF_ALL } from './sweeps.ts';
-import { type PageTaken, reportUnreadable, takePage } from './take-page.ts';
+import { type IngestedPage, ingestPage, reportUnreadable } from './take-page.ts';
 import { coverMs, narrowsPages, paceOfSweep } from './wallet-plan.ts';
 
 const FORGOTTEN_AFTER_MS = 3_600_000;
@@ -24,7 +24,7 @@ export const TAKEN_EVERY_MS = 600_000;
 type PageRequest = { wallet: SubjectId; status: string | null; cursor: string | null; limit: number };
 
 /** A page with the time of its answer (`answeredMs`, Redis time). */
-type ReadPage = { reading: PollResponse; answeredMs: number };
+type ReadPage = { response: PollResponse; answeredMs: number };
 
 export type Run = { start: PollStart; signal: AbortSignal };
 
@@ -43,18 +43,18 @@ export const DOUBTED_AGAIN: PlannedPoll = { ...AT_ONCE, restMs: 2_000, latestMs:
 export type OversizedPoll = { start: PollStart; findings: PollFindings };
 
 /** Begins a sweep of a wallet in each status, where the listing of all its transfers cannot be read to its end. */
-export async function readByStatus(parts: PollContext, start: PollStart): Promise<void> {
+export async function readByStatus(deps: PollContext, start: PollStart): Promise<void> {
   const {
     stores: { sweeps },
     rules,
-  } = parts;
+  } = deps;
   const { subject: wallet, facts, nowMs } = start;
   if (!narrowsPages(facts, nowMs)) return;
   const everyMs = (pages: number): number =>
     sweepEveryMs({ leastMs: rules.fullSweepEveryMs, pages, newestFirst: false });
   for (const scope of INSTEAD_OF_ALL) {
     if (!(await sweeps.mayBegin({ wallet, scope }, nowMs, { everyMs }))) continue;
-    const isHurried = (await paceOfSweep(parts, start, scope)) === 'hurried';
+    const isHurried = (await paceOfSweep(deps, start, scope)) === 'hurried';
     const from = { cursor: null, limit: PAGE_LIMIT, nowMs, sinceMs: nowMs, isHurried };
     await sweeps.begin({ wallet, scope }, from);
   }
@@ -88,71 +88,71 @@ export function openFindings({ open, nowMs }: PollStart): PollFindings {
 
 /** Requests a page. Returns the size fault instead where the answer was beyond its limits. */
 export async function readPage(
-  parts: PollContext,
+  deps: PollContext,
   { wallet, ...page }: PageRequest,
   run: Run,
 ): Promise<ReadPage | TooLarge> {
   const address = wallet.slice('wallet:'.length);
-  const askedAt = performance.now();
-  const reading = await pollWallet(parts.client, { address, ...page }, run.signal).catch((error: unknown) => {
+  const requestedAt = performance.now();
+  const response = await pollWallet(deps.client, { address, ...page }, run.signal).catch((error: unknown) => {
     if (error instanceof UpstreamFailure && error.tooLarge !== null) return error.tooLarge;
     throw error;
   });
-  if ('found' in reading) return reading;
-  reportUnreadable(parts, wallet, reading);
-  return { reading, answeredMs: run.start.nowMs + Math.round(performance.now() - askedAt) };
+  if ('found' in response) return response;
+  reportUnreadable(deps, wallet, response);
+  return { response, answeredMs: run.start.nowMs + Math.round(performance.now() - requestedAt) };
 }
 
 /** Ingests a page, and notes its transfers. Returns null for a page that waits. */
-export async function takeIn(
-  parts: PollContext,
-  page: { reading: PollResponse; answeredMs: number; atHead: boolean; sinceMs: number },
+export async function ingest(
+  deps: PollContext,
+  page: { response: PollResponse; answeredMs: number; atHead: boolean; sinceMs: number },
   { run, findings }: { run: Run; findings: PollFindings },
-): Promise<PageTaken | null> {
+): Promise<IngestedPage | null> {
   const { start } = run;
   const { atHead, ...read } = page;
-  const taken = await takePage(parts, { ...read, start });
-  if (taken === null) return null;
-  for (const transfer of taken.open) {
+  const ingested = await ingestPage(deps, { ...read, start });
+  if (ingested === null) return null;
+  for (const transfer of ingested.open) {
     const headAtMs = atHead ? start.nowMs : (findings.open.get(transfer.subject)?.headAtMs ?? null);
     findings.open.set(transfer.subject, { ...transfer, headAtMs });
     findings.shown.push(transfer.subject);
   }
-  for (const subject of taken.ended) {
+  for (const subject of ingested.ended) {
     findings.open.delete(subject);
     findings.ended.push(subject);
   }
-  return taken;
+  return ingested;
 }
 
 /** Notes the order in which a page lists transfers, where it is evident. */
 export function noteOrder(
   findings: PollFindings,
-  { taken, nowMs }: { taken: PageTaken; nowMs: number },
+  { ingested, nowMs }: { ingested: IngestedPage; nowMs: number },
 ): void {
-  if (taken.order === 'newest-first') findings.facts.orderAtMs = nowMs;
-  if (taken.order === 'other') findings.facts.disorderAtMs = nowMs;
+  if (ingested.order === 'newest-first') findings.facts.orderAtMs = nowMs;
+  if (ingested.order === 'other') findings.facts.disorderAtMs = nowMs;
 }
 
 /** Polls the transfers that a listing of one status no longer shows since `sinceMs`: most likely they have moved on. */
 export async function recheckThoseThatLeft(
-  parts: PollContext,
+  deps: PollContext,
   { findings, status: listed, sinceMs }: { findings: PollFindings; status: string; sinceMs: number },
 ): Promise<void> {
   const left = [...findings.open.values()].filter(
     ({ status, seenAtMs }) => status === listed && seenAtMs < sinceMs,
   );
-  if (left.length > 0) await parts.stores.plan.recheck(left.map(({ subject }) => subject));
+  if (left.length > 0) await deps.stores.plan.recheck(left.map(({ subject }) => subject));
 }
 
 export function observedOf(
   { learning: { model } }: PollContext,
   start: PollStart,
   findings: PollFindings,
-  taken: PageTaken | null,
+  ingested: IngestedPage | null,
 ): PageFacts {
   const { nowMs } = start;
-  const changed = taken?.open ?? [];
+  const changed = ingested?.open ?? [];
   return {
     facts: Object.fromEntries(
       Object.entries(findings.facts).flatMap(([fact, value]) => (value === undefined ? [] : [[fact, value]])),
@@ -166,7 +166,7 @@ export function observedOf(
     ended: findings.ended,
     shown: findings.shown,
     covered:
-      taken?.covered ??
+      ingested?.covered ??
       findings.shown.flatMap((subject) => {
         const transfer = findings.open.get(subject);
         if (transfer === undefined) return [];

@@ -21,19 +21,19 @@ const SWEEP_LATEST_MS = 120_000;
 const COVER_MS = 30_000;
 const COVER_ROUNDS = 3;
 
-export function coverMs({ roundSeconds }: PollMoment): number {
+export function coverMs({ roundSeconds }: PlanTime): number {
   return Math.max(COVER_MS, 1_000 * COVER_ROUNDS * roundSeconds);
 }
 
 /** The time of a poll for its plan: Redis time, and the plan's virtual time and price. */
-export type PollMoment = { nowMs: number; virtual: number; price: number; roundSeconds: number };
+export type PlanTime = { nowMs: number; virtual: number; price: number; roundSeconds: number };
 
 type KnownWallet = { facts: WalletFacts; open: readonly OpenTransfer[] };
 
 /** Plans a wallet's next request from its known state, and names the listing in which new transfers appear (`finder`). */
 export function planListing(
   model: CadenceModel,
-  { nowMs, virtual, price, roundSeconds, fromMs = nowMs }: PollMoment & { fromMs?: number },
+  { nowMs, virtual, price, roundSeconds, fromMs = nowMs }: PlanTime & { fromMs?: number },
   { facts, open }: KnownWallet,
 ): { plan: WalletPlan; finder: Listing } {
   const narrows = narrowsPages(facts, nowMs);
@@ -42,7 +42,7 @@ export function planListing(
   const plan = planWallet({
     open,
     polled: facts.polled,
-    headTakenAtMs: facts.takenAtMs.head ?? 0,
+    headIngestedAtMs: facts.ingestedAtMs.head ?? 0,
     nowMs,
     fromMs,
     virtual,
@@ -72,24 +72,24 @@ const LOOKS_A_ROUND = 4;
 const MOST_AHEAD_SECONDS = 10;
 
 /** Plans the next poll of a wallet that was just polled. */
-export function nextListing(model: CadenceModel, moment: PollMoment, known: KnownWallet): PlannedPoll {
-  const ahead = Math.min(MOST_AHEAD_SECONDS, moment.roundSeconds / LOOKS_A_ROUND);
-  const fromMs = moment.nowMs + 1_000 * Math.max(model.arrivals.limits.leastSeconds, ahead);
-  return planListing(model, { ...moment, fromMs }, known).plan;
+export function nextListing(model: CadenceModel, context: PlanTime, known: KnownWallet): PlannedPoll {
+  const ahead = Math.min(MOST_AHEAD_SECONDS, context.roundSeconds / LOOKS_A_ROUND);
+  const fromMs = context.nowMs + 1_000 * Math.max(model.arrivals.limits.leastSeconds, ahead);
+  return planListing(model, { ...context, fromMs }, known).plan;
 }
 
 /** The facts with the findings of this poll, as the next poll will read them. */
 export function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
   const number = (fact: keyof NotedFacts, known: number): number => Number(noted[fact] ?? known);
   const polled = { ...facts.polled };
-  const takenAtMs = { ...facts.takenAtMs };
+  const ingestedAtMs = { ...facts.ingestedAtMs };
   const limits: { [listing in Listing]?: PageLimit } = { ...facts.limits };
   for (const listing of LISTINGS) {
     const atMs = noted[`polled:${listing}`];
     if (atMs !== undefined)
       polled[listing] = { atMs: Number(atMs), virtual: Number(noted[`virtual:${listing}`] ?? 0) };
-    const taken = noted[`taken:${listing}`];
-    if (taken !== undefined) takenAtMs[listing] = Number(taken);
+    const ingestedAt = noted[`taken:${listing}`];
+    if (ingestedAt !== undefined) ingestedAtMs[listing] = Number(ingestedAt);
     const limit = noted[`limit:${listing}`];
     if (limit !== undefined)
       limits[listing] = { limit: Number(limit), atMs: Number(noted[`limitAt:${listing}`] ?? 0) };
@@ -97,7 +97,7 @@ export function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
   return {
     ...facts,
     polled,
-    takenAtMs,
+    ingestedAtMs,
     limits,
     sweptAtMs: number('sweptAtMs', facts.sweptAtMs),
     readAtMs: number('readAtMs', facts.readAtMs),
@@ -155,8 +155,8 @@ export async function paceOfSweep(
 }
 
 /** Notes a refused cursor: the wallet's next sweep is hurried. If this one was, reports the rate it needs if over budget. */
-export async function noteDeadCursor(parts: PollContext, sweep: SweepPage, start: PollStart): Promise<void> {
-  const { stores, rules, log } = parts;
+export async function noteDeadCursor(deps: PollContext, sweep: SweepPage, start: PollStart): Promise<void> {
+  const { stores, rules, log } = deps;
   const { wallet, page, isHurried: wasHurried } = sweep;
   const { facts, nowMs } = start;
   const ageMs = Math.max(0, nowMs - sweep.movedAtMs);
@@ -170,7 +170,7 @@ export async function noteDeadCursor(parts: PollContext, sweep: SweepPage, start
     acceptedMs: sweep.acceptedMs,
     pages: Math.max(page, facts.pages),
   });
-  if (needed.requestsPerSecond > rules.requestsPerSecond) await report(parts, wallet, needed);
+  if (needed.requestsPerSecond > rules.requestsPerSecond) await report(deps, wallet, needed);
 }
 
 async function report(

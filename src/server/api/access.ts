@@ -146,7 +146,7 @@ export class Access {
     const session = sessions.of(request);
     const goodForMs = session === null ? 0 : session.untilMs - Date.now();
     if (session !== null && goodForMs > 0) {
-      const ended = await this.#ask((store) => store.end(session.id, goodForMs).then(() => true));
+      const ended = await this.#tryStore((store) => store.end(session.id, goodForMs).then(() => true));
       if (ended === null) return { denial: UNSURE };
     }
     return { cookie: sessions.end({ request, isSecure: cameByHttps(request) }) };
@@ -164,15 +164,15 @@ export class Access {
     const session = this.#held.sessions?.of(request);
     if (!session) return undefined;
     if (Date.now() >= session.untilMs) return SESSION_ENDED;
-    const hasEnded = await this.#ask((store) => store.hasEnded(session.id));
+    const hasEnded = await this.#tryStore((store) => store.hasEnded(session.id));
     if (hasEnded === null) return UNSURE;
     return hasEnded ? SESSION_ENDED : session.scope;
   }
 
   /** Reads ended sessions; null when the store is absent or does not answer. */
-  async #ask(ask: (store: SessionStore) => Promise<boolean>): Promise<boolean | null> {
+  async #tryStore(use: (store: SessionStore) => Promise<boolean>): Promise<boolean | null> {
     const store = this.#endedSessions();
-    return store === null ? null : withTimeout(ask(store), SESSION_TIMEOUT_MS).catch(() => null);
+    return store === null ? null : withTimeout(use(store), SESSION_TIMEOUT_MS).catch(() => null);
   }
 
   /** The token of a request; undefined: none of the config's. */
@@ -183,8 +183,8 @@ export class Access {
 
   /** Compares all tokens, each in constant time. */
   #find(given: string): { scope: Scope; token: Secret } | undefined {
-    const asked = digest(given);
-    const [found] = this.#held.tokens.filter((token) => timingSafeEqual(token.digest, asked));
+    const requested = digest(given);
+    const [found] = this.#held.tokens.filter((token) => timingSafeEqual(token.digest, requested));
     return found;
   }
 

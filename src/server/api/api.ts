@@ -13,10 +13,10 @@ import { onlyOnce } from './idempotency.ts';
 import { API_BASE, type ApiContext, type ApiRoute, type RouteAnswer, type RouteContext } from './route.ts';
 import { ROUTES } from './routes.ts';
 
-/** Options of the API. `parts` is null before the daemon has started. */
+/** Options of the API. `deps` is null before the daemon has started. */
 export type ApiOptions = AccessRules & {
   findEvent: FindEvent;
-  parts: () => ApiContext | null;
+  deps: () => ApiContext | null;
 };
 
 const TIMEOUT_MS = 5_000;
@@ -82,7 +82,7 @@ function addRoute(app: FastifyInstance, route: ApiRoute, { access, streams, opti
       const gone = new AbortController();
       reply.raw.once('close', () => gone.abort());
       const context: RouteContext = {
-        parts: () => partsOf(options),
+        deps: () => depsOf(options),
         findEvent: options.findEvent,
         signal: gone.signal,
         key: null,
@@ -146,8 +146,8 @@ export function announcesBody({ headers }: FastifyRequest): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-function partsOf({ parts }: ApiOptions): ApiContext {
-  const running = parts();
+function depsOf({ deps }: ApiOptions): ApiContext {
+  const running = deps();
   if (running !== null) return running;
   throw new ProblemError(503, 'the daemon has not started yet; try again later', { 'retry-after': '2' });
 }

@@ -29,7 +29,7 @@ export async function onlyOnce(
     throw new ProblemError(400, 'Idempotency-Key: expected 1 to 200 visible ASCII characters');
   }
   const key = hash(given);
-  const { operations, adding } = context.parts();
+  const { operations, adding } = context.deps();
   const { answers } = operations.stores;
   const encryption = route.answersSecret === true ? adding.encryption : null;
   const found = await answers.begin(key, {
@@ -74,7 +74,7 @@ export async function onlyOnce(
     }
     return answer;
   } catch (error) {
-    await answers.forget(key);
+    await answers.remove(key);
     throw error;
   }
 }

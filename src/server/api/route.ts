@@ -39,15 +39,15 @@ export type ApiContext = {
   books: BooksReader | null;
   control: ConfigControl;
   /** Ends at once all suspensions under the subscription keys that `isMeant` selects. */
-  endSuspended: (isMeant: (root: string) => boolean) => Promise<Settled[]>;
+  endSuspended: (isMeant: (key: string) => boolean) => Promise<Settled[]>;
 };
 
 /**
- * The context of a route. `parts` throws a problem before the daemon has started. `signal` aborts when the client has gone.
+ * The context of a route. `deps` throws a problem before the daemon has started. `signal` aborts when the client has gone.
  * `key` names the request, so that a repeated request is done once; null: it has no name. `routes` is the whole table.
  */
 export type RouteContext = {
-  parts: () => ApiContext;
+  deps: () => ApiContext;
   findEvent: FindEvent;
   signal: AbortSignal;
   key: string | null;

@@ -10,7 +10,7 @@ import {
 import { readBooks } from './routes/books.ts';
 import { readConfig, reload } from './routes/config.ts';
 import { acknowledgeEvents, removeConsumer } from './routes/consumers.ts';
-import { forgetAllLearned, listCorridors, readAllLearned } from './routes/learned.ts';
+import { listCorridors, readAllLearned, removeAllLearned } from './routes/learned.ts';
 import { listEvents, readEvent, streamEvents } from './routes/log.ts';
 import {
   listOfReceivers,
@@ -40,7 +40,7 @@ export const ROUTES: readonly ApiRoute[] = [
   recheckSubject,
   listCorridors,
   readAllLearned,
-  forgetAllLearned,
+  removeAllLearned,
   listEvents,
   streamEvents,
   readEvent,

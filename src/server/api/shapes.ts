@@ -3,7 +3,7 @@ import { parseDuration } from '../../config/fields/fields.ts';
 import { RENDERED_EVENT } from '../../domain/events/event-schema.ts';
 import { MAX_GLOB_LENGTH } from '../../domain/events/filter.ts';
 import { readSubjectId } from '../../domain/subjects/subject.ts';
-import { MOMENT_EXPECTED, parseMoment, type TimeInput } from '../../operations/moment.ts';
+import { MOMENT_EXPECTED, parseTime, type TimeInput } from '../../operations/moment.ts';
 import { SUBJECT_STATE } from '../../operations/timeline.ts';
 
 export const EVENT_ID = z
@@ -40,8 +40,8 @@ export const SUBJECT_ID = z
   .describe('The id of a subject, with its prefix, such as `intent:0x…`.');
 
 export const MOMENT = z.string({ error: MOMENT_EXPECTED }).transform((text, context): TimeInput => {
-  const moment = parseMoment(text);
-  if (moment !== null) return moment;
+  const time = parseTime(text);
+  if (time !== null) return time;
   context.addIssue({ code: 'custom', message: MOMENT_EXPECTED });
   return z.NEVER;
 });

@@ -41,8 +41,8 @@ export class Sessions {
   ): string {
     const key = this.#keys.find((one) => one.token === token)?.key;
     if (key === undefined) throw new Error('found a token that is none of the config');
-    const said = `${Math.floor(nowMs / 1_000) + GOOD_SECONDS}.${randomBytes(16).toString('base64url')}`;
-    const session = `${said}.${sign(key, said)}`;
+    const payload = `${Math.floor(nowMs / 1_000) + GOOD_SECONDS}.${randomBytes(16).toString('base64url')}`;
+    const session = `${payload}.${sign(key, payload)}`;
     return cookie(request, { value: session, seconds: GOOD_SECONDS, isSecure });
   }
 
@@ -53,10 +53,10 @@ export class Sessions {
   /** The session of a request; null: none of this server. All keys are compared, each in constant time. */
   of(request: FastifyRequest): Session | null {
     const session = sessionOf(request);
-    const [, said = '', expires = '', id = '', signature = ''] =
+    const [, payload = '', expires = '', id = '', signature = ''] =
       /^((\d{1,12})\.([\w-]{22}))\.([\w-]{43})$/.exec(session ?? '') ?? [];
     const given = Buffer.from(signature);
-    const [found] = this.#keys.filter(({ key }) => isEqual(Buffer.from(sign(key, said)), given));
+    const [found] = this.#keys.filter(({ key }) => isEqual(Buffer.from(sign(key, payload)), given));
     return found === undefined
       ? null
       : { scope: found.scope, token: found.token, id, untilMs: Number(expires) * 1_000 };
@@ -96,8 +96,8 @@ function cookie(
   return `${nameOf(request)}=${value}; ${attributes}`;
 }
 
-function sign(key: Buffer, said: string): string {
-  return createHmac('sha256', key).update(said).digest('base64url');
+function sign(key: Buffer, payload: string): string {
+  return createHmac('sha256', key).update(payload).digest('base64url');
 }
 
 function isEqual(one: Buffer, other: Buffer): boolean {

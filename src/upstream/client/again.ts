@@ -15,16 +15,16 @@ export type Patience = {
 const USUAL_PATIENCE: Patience = { attempts: 4, firstDelayMs: 500, maxDelayMs: 30_000 };
 
 /**
- * Repeats a request until it is answered, the patience ends, or a failure advises against it. `ask` must send the
+ * Repeats a request until it is answered, the patience ends, or a failure advises against it. `send` must send the
  * same every time. Throws the last UpstreamFailure, or the signal's reason when the caller gave up.
  */
-export async function askAgain<T>(
-  ask: () => Promise<T>,
+export async function retry<T>(
+  send: () => Promise<T>,
   { patience = USUAL_PATIENCE, signal }: { patience?: Patience; signal?: AbortSignal | undefined } = {},
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await ask();
+      return await send();
     } catch (error) {
       if (!(error instanceof UpstreamFailure) || attempt >= patience.attempts) throw error;
       if (error.advice === 'fix' || error.advice === 'never') throw error;

@@ -6,7 +6,7 @@ import { describeSupport, readProblem, type SupportDetails } from '../wire/probl
 import type { Parsed } from '../wire/wire.ts';
 import { type Endpoint, isList, limitsOf } from './endpoint.ts';
 import { type FailureCode, failureOfCode, type TooLarge, UpstreamFailure } from './failure.ts';
-import { type BodyReading, LIST_MODULE, type ListTask, readText } from './read-list.ts';
+import { LIST_MODULE, type ListTask, type ParsedBody, readText } from './read-list.ts';
 
 /** Header with the API key (interface, Authentication, 1). */
 export const KEY_HEADER = 'x-api-key';
@@ -45,10 +45,10 @@ export type Question<T> = {
 };
 
 /** Context of requests. `lists`: the thread that parses large lists. */
-export type Asking = {
+export type RequestContext = {
   transport: Transport;
   excerpt: Excerpt;
-  lists: Thread<ListTask, BodyReading<unknown>>;
+  lists: Thread<ListTask, ParsedBody<unknown>>;
   onAnswer: (outcome: Outcome) => void;
 };
 
@@ -59,24 +59,24 @@ const THREAD_FROM_CHARS = 262_144;
 const LIST_MS = 60_000;
 
 /** Makes a thread that parses large lists. */
-export function listThread(): Asking['lists'] {
+export function listThread(): RequestContext['lists'] {
   return new Thread({ module: LIST_MODULE, mostMs: LIST_MS });
 }
 
 /** Sends a request, reads the answer and counts it. Throws UpstreamFailure, or the caller's abort reason, uncounted. */
-export async function ask<T>(asking: Asking, question: Question<T>): Promise<Answer<T>> {
+export async function send<T>(context: RequestContext, question: Question<T>): Promise<Answer<T>> {
   const { endpoint } = question;
   const startedMs = performance.now();
   const { bytes: maxBodyBytes } = limitsOf(endpoint);
-  const exchange = await asking.transport.send({ ...question.request, maxBodyBytes });
+  const exchange = await context.transport.send({ ...question.request, maxBodyBytes });
   const result =
     exchange.kind === 'answer'
-      ? await interpret(question, { answer: exchange, excerpt: asking.excerpt, lists: asking.lists })
-      : unanswered(question, { exchange, excerpt: asking.excerpt });
+      ? await interpret(question, { answer: exchange, excerpt: context.excerpt, lists: context.lists })
+      : unanswered(question, { exchange, excerpt: context.excerpt });
   const durationMs = performance.now() - startedMs;
   const [outcome, dateMs] =
     result instanceof UpstreamFailure ? ([result.code, null] as const) : (['ok', result.dateMs] as const);
-  asking.onAnswer({ endpoint, outcome, durationSeconds: durationMs / 1000, dateMs });
+  context.onAnswer({ endpoint, outcome, durationSeconds: durationMs / 1000, dateMs });
   if (result instanceof UpstreamFailure) throw result;
   return { ...result, durationMs };
 }
@@ -85,7 +85,7 @@ type ParsedResponse<T> = { value: T; httpStatus: number; dateMs: number | null }
 
 async function interpret<T>(
   question: Question<T>,
-  got: { answer: HttpAnswer; excerpt: Excerpt; lists: Asking['lists'] },
+  got: { answer: HttpAnswer; excerpt: Excerpt; lists: RequestContext['lists'] },
 ): Promise<ParsedResponse<T> | UpstreamFailure> {
   const { answer } = got;
   if (answer.httpStatus < 200 || answer.httpStatus > 299) return refused(question, got);
@@ -97,24 +97,24 @@ async function interpret<T>(
     return unusable(question, { ...malformed, flaw: 'a body too large', tooLarge });
   }
   if (answer.cut !== null) return unusable(question, { ...malformed, flaw: `a body ${answer.cut}` });
-  const reading = await readingOf(question, answer.text, got.lists);
-  if ('beyond' in reading) {
-    const tooLarge = tooLargeOf(got, reading.beyond);
-    return unusable(question, { ...malformed, flaw: reading.beyond, tooLarge });
+  const parsed = await parse(question, answer.text, got.lists);
+  if ('beyond' in parsed) {
+    const tooLarge = tooLargeOf(got, parsed.beyond);
+    return unusable(question, { ...malformed, flaw: parsed.beyond, tooLarge });
   }
-  if ('mismatch' in reading) return unusable(question, { ...malformed, flaw: reading.mismatch });
-  return { value: reading.value, httpStatus: answer.httpStatus, dateMs: answer.dateMs };
+  if ('mismatch' in parsed) return unusable(question, { ...malformed, flaw: parsed.mismatch });
+  return { value: parsed.value, httpStatus: answer.httpStatus, dateMs: answer.dateMs };
 }
 
 /** Reads a body; a large list in a thread. Throws the caller's abort reason. */
-async function readingOf<T>(
+async function parse<T>(
   { endpoint, read, request }: Question<T>,
   text: string,
-  lists: Asking['lists'],
-): Promise<BodyReading<T>> {
+  lists: RequestContext['lists'],
+): Promise<ParsedBody<T>> {
   if (!isList(endpoint) || text.length < THREAD_FROM_CHARS) return readText(text, { endpoint, read });
   try {
-    return (await lists.run({ endpoint, text })) as BodyReading<T>;
+    return (await lists.run({ endpoint, text })) as ParsedBody<T>;
   } catch (error) {
     request.signal?.throwIfAborted();
     if (error instanceof ThreadError) return { mismatch: `a body that ${error.message}` };

@@ -50,8 +50,16 @@ import {
   type StatusQuery,
   statusPath,
 } from '../wire/status-page.ts';
-import { askAgain, type Patience } from './again.ts';
-import { type Answer, type Asking, ask, KEY_HEADER, listThread, type Outcome, type Question } from './ask.ts';
+import { type Patience, retry } from './again.ts';
+import {
+  type Answer,
+  KEY_HEADER,
+  listThread,
+  type Outcome,
+  type Question,
+  type RequestContext,
+  send,
+} from './ask.ts';
 import {
   carriesKey,
   checkTemplate,
@@ -100,7 +108,7 @@ export class UpstreamClient {
   readonly #options: UpstreamClientOptions;
   readonly #base: URL;
   readonly #transport: Transport;
-  readonly #asking: Asking;
+  readonly #requestContext: RequestContext;
 
   /** Throws a TypeError for a base URL, path or key that can never work. */
   constructor(options: UpstreamClientOptions) {
@@ -115,7 +123,7 @@ export class UpstreamClient {
       timeoutMs: options.timeoutMs,
       proxy: options.proxy ?? null,
     });
-    this.#asking = {
+    this.#requestContext = {
       transport: this.#transport,
       lists: listThread(),
       excerpt: excerptWithout({ apiKey: options.apiKey, proxy: options.proxy ?? null }),
@@ -125,12 +133,12 @@ export class UpstreamClient {
 
   /** Shortens the upstream's text for the log: printable, bounded, without any part of the key. */
   loggable(words: string, maxChars: number): string {
-    return this.#asking.excerpt(words, maxChars);
+    return this.#requestContext.excerpt(words, maxChars);
   }
 
   /** Records of one exact filter, or a page of a wallet. An unknown id gives a record of status `unknown`. */
   async status(query: StatusQuery, options: RequestOptions = {}): Promise<Answer<StatusPage>> {
-    return this.#ask(
+    return this.#request(
       { endpoint: 'status', expected: STATUS_PAGE_EXPECTED, read: readStatusPage, path: statusPath(query) },
       options,
     );
@@ -139,7 +147,7 @@ export class UpstreamClient {
   /** A gasless job of the deposit gateway; `not-found` when the gateway does not know it. */
   async gaslessJob(id: string, options: RequestOptions = {}): Promise<Answer<GatewayJob>> {
     const path = fillPath(this.#options.gaslessJobPath, { name: 'id', value: id });
-    return this.#ask(
+    return this.#request(
       { endpoint: 'gasless-job', expected: GATEWAY_JOB_EXPECTED, read: readGatewayJob, path },
       options,
     );
@@ -154,18 +162,18 @@ export class UpstreamClient {
     const filled = fillPath(vaultPath, { name: 'vaultAddress', value: vault.address });
     const query = new URLSearchParams({ [vaultChainParam]: String(vault.chainId) });
     const path = `${filled}${filled.includes('?') ? '&' : '?'}${query}`;
-    return this.#ask({ endpoint: 'vault', expected: VAULT_EXPECTED, read: readVault, path }, options);
+    return this.#request({ endpoint: 'vault', expected: VAULT_EXPECTED, read: readVault, path }, options);
   }
 
   async chains(options: RequestOptions = {}): Promise<Answer<ParsedList<ChainEntry>>> {
-    return this.#ask(
+    return this.#request(
       { endpoint: 'chains', expected: CHAINS_EXPECTED, read: readChains, path: '/v1/chains' },
       options,
     );
   }
 
   async tokens(options: RequestOptions = {}): Promise<Answer<ParsedList<TokenEntry>>> {
-    return this.#ask(
+    return this.#request(
       { endpoint: 'tokens', expected: TOKENS_EXPECTED, read: readTokens, path: '/v1/tokens' },
       options,
     );
@@ -174,7 +182,7 @@ export class UpstreamClient {
   /** Prices a transfer. The answer is signed; verify it before it is funded. */
   async quote(request: QuoteRequest, options: RequestOptions = {}): Promise<Answer<QuoteAnswer>> {
     const body = payloadOf(quoteRequestSchema, request);
-    return this.#ask(
+    return this.#request(
       { endpoint: 'quotes', expected: QUOTE_EXPECTED, read: readQuoteAnswer, path: '/v1/quotes', body },
       options,
     );
@@ -209,7 +217,7 @@ export class UpstreamClient {
   async createVault(request: CreateVaultRequest, options: RequestOptions = {}): Promise<Answer<VaultRecord>> {
     const path = '/v1/deposit-gateway/deposit-addresses';
     const body = payloadOf(createVaultSchema, request);
-    return this.#ask(
+    return this.#request(
       { endpoint: 'create-vault', expected: VAULT_EXPECTED, read: readVault, path, body },
       options,
     );
@@ -246,7 +254,7 @@ export class UpstreamClient {
   /** A gasless job of the deposit gateway at the current path, regardless of `gaslessJobPath`. */
   async gatewayStatus(id: string, options: RequestOptions = {}): Promise<Answer<GatewayJob>> {
     const path = `/v1/deposit-gateway/status?${new URLSearchParams({ id })}`;
-    return this.#ask(
+    return this.#request(
       { endpoint: 'gasless-job', expected: GATEWAY_JOB_EXPECTED, read: readGatewayJob, path },
       options,
     );
@@ -263,13 +271,13 @@ export class UpstreamClient {
       value: vault.address,
     });
     const path = `${filled}?${new URLSearchParams({ [vaultChainParam]: String(vault.chainId) })}`;
-    return this.#ask({ endpoint: 'vault', expected: VAULT_EXPECTED, read: readVault, path }, options);
+    return this.#request({ endpoint: 'vault', expected: VAULT_EXPECTED, read: readVault, path }, options);
   }
 
   /** Waits for requests under way, each at most its timeout, and ends the connections. */
   async close(): Promise<void> {
     await this.#transport.close();
-    this.#asking.lists.close();
+    this.#requestContext.lists.close();
   }
 
   #submitGasless(sent: Sent, options: SubmitOptions): Promise<Answer<GaslessJob>> {
@@ -282,16 +290,16 @@ export class UpstreamClient {
 
   /** The body is one text, so every attempt sends the same bytes. */
   #submit<T>(question: UpstreamCall<T> & { body: string }, options: SubmitOptions): Promise<Answer<T>> {
-    return askAgain(() => this.#ask(question, options), options);
+    return retry(() => this.#request(question, options), options);
   }
 
-  #ask<T>(question: UpstreamCall<T>, options: RequestOptions): Promise<Answer<T>> {
+  #request<T>(question: UpstreamCall<T>, options: RequestOptions): Promise<Answer<T>> {
     const { path, body, ...rest } = question;
     const url = endpointUrl(this.#base, path);
     const headers: Record<string, string> = { accept: 'application/json', 'accept-encoding': 'identity' };
     if (carriesKey(this.#base, url)) headers[KEY_HEADER] = this.#options.apiKey.reveal();
     if (body !== undefined) headers['content-type'] = 'application/json';
     const request = { url, headers, signal: options.signal, ...(body === undefined ? {} : { body }) };
-    return ask(this.#asking, { ...rest, request });
+    return send(this.#requestContext, { ...rest, request });
   }
 }

@@ -8,7 +8,7 @@ import {
   readOpenQuotes,
 } from '../wire/open-quote.ts';
 import { payloadOf } from '../wire/payload.ts';
-import { type Answer, type Asking, ask, listThread, type Outcome } from './ask.ts';
+import { type Answer, listThread, type Outcome, type RequestContext, send } from './ask.ts';
 import { endpointUrl, parseBaseUrl } from './endpoint.ts';
 
 /** Timeout of the open quoting service, which collects its solvers' quotes before it answers. */
@@ -32,7 +32,7 @@ export type OpenQuotesClientOptions = {
 export class OpenQuotesClient {
   readonly #base: URL;
   readonly #transport: Transport;
-  readonly #asking: Asking;
+  readonly #requestContext: RequestContext;
 
   /** Throws a TypeError for a URL that can never work. */
   constructor(options: OpenQuotesClientOptions) {
@@ -41,7 +41,7 @@ export class OpenQuotesClient {
       timeoutMs: options.timeoutMs,
       proxy: options.proxy ?? null,
     });
-    this.#asking = {
+    this.#requestContext = {
       transport: this.#transport,
       lists: listThread(),
       excerpt: excerptWithout({ apiKey: null, proxy: options.proxy ?? null }),
@@ -54,7 +54,7 @@ export class OpenQuotesClient {
     request: ExactInRequest,
     options: { signal?: AbortSignal } = {},
   ): Promise<Answer<OpenQuotes>> {
-    return ask(this.#asking, {
+    return send(this.#requestContext, {
       endpoint: 'open-quotes',
       expected: OPEN_QUOTES_EXPECTED,
       read: readOpenQuotes,
@@ -74,6 +74,6 @@ export class OpenQuotesClient {
   /** Waits for requests under way, each at most its timeout, and ends the connections. */
   async close(): Promise<void> {
     await this.#transport.close();
-    this.#asking.lists.close();
+    this.#requestContext.lists.close();
   }
 }

@@ -6,7 +6,7 @@ import type { Parsed } from '../wire/wire.ts';
 import { type Endpoint, type ListEndpoint, limitsOf } from './endpoint.ts';
 
 /** A parsed body; `beyond`: it exceeds its limits. */
-export type BodyReading<T> = Parsed<T> | { beyond: string };
+export type ParsedBody<T> = Parsed<T> | { beyond: string };
 
 const READERS: { readonly [list in ListEndpoint]: (body: JsonValue) => Parsed<unknown> } = {
   chains: readChains,
@@ -22,7 +22,7 @@ export const LIST_MODULE = import.meta.url;
 export type ListTask = { endpoint: ListEndpoint; text: string };
 
 /** Reads a list: the work of a thread (thread.ts). */
-export function work({ endpoint, text }: ListTask): BodyReading<unknown> {
+export function work({ endpoint, text }: ListTask): ParsedBody<unknown> {
   return readText(text, { endpoint, read: READERS[endpoint] });
 }
 
@@ -30,7 +30,7 @@ export function work({ endpoint, text }: ListTask): BodyReading<unknown> {
 export function readText<T>(
   text: string,
   { endpoint, read }: { endpoint: Endpoint; read: (body: JsonValue) => Parsed<T> },
-): BodyReading<T> {
+): ParsedBody<T> {
   if (text.trim() === '') return { mismatch: 'an empty body' };
   let body: JsonValue;
   try {

@@ -70,9 +70,9 @@ export const VAULT_EXPECTED =
 
 /** Reads the readable members of a gasless job: at least one that the interface names must be present. */
 export function readGatewayJob(body: JsonValue): Parsed<GatewayJob> {
-  const reading = readEnvelope(body, JOB_MEMBERS);
-  if ('mismatch' in reading) return reading;
-  const { raw, unreadable } = reading.value;
+  const parsed = readEnvelope(body, JOB_MEMBERS);
+  if ('mismatch' in parsed) return parsed;
+  const { raw, unreadable } = parsed.value;
   const [id, status, intentHash] = [raw.id, raw.status, raw.intentHash].map(textOrNull);
   return {
     value: { id: id ?? null, status: status ?? null, intentHash: intentHash ?? null, raw, unreadable },
@@ -81,9 +81,9 @@ export function readGatewayJob(body: JsonValue): Parsed<GatewayJob> {
 
 /** Reads the readable members of a vault: at least one that the interface names must be present. */
 export function readVault(body: JsonValue): Parsed<VaultRecord> {
-  const reading = readEnvelope(body, VAULT_MEMBERS);
-  if ('mismatch' in reading) return reading;
-  const { raw, unreadable } = reading.value;
+  const parsed = readEnvelope(body, VAULT_MEMBERS);
+  if ('mismatch' in parsed) return parsed;
+  const { raw, unreadable } = parsed.value;
   return {
     value: {
       vaultAddress: textOrNull(raw.vaultAddress),

@@ -94,9 +94,9 @@ export function readStatusPage(body: JsonValue): Parsed<StatusPage> {
   if (body.results.length > MOST_RESULTS) return { mismatch: `${body.results.length} results` };
   const page: StatusPage = { records: [], unreadable: [], nextCursor: null };
   for (const [index, result] of body.results.entries()) {
-    const reading = readStatusRecord(result);
-    if ('value' in reading) page.records.push(reading.value);
-    else page.unreadable.push({ index, reason: reading.mismatch });
+    const parsed = readStatusRecord(result);
+    if ('value' in parsed) page.records.push(parsed.value);
+    else page.unreadable.push({ index, reason: parsed.mismatch });
   }
   const { nextCursor } = body;
   if (typeof nextCursor === 'string' && nextCursor !== '') page.nextCursor = nextCursor;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isKeptNumber, type JsonObject, type JsonValue } from '../../domain/json.ts';
+import { isExactNumber, type JsonObject, type JsonValue } from '../../domain/json.ts';
 
 /** Result of reading a body: the value, or a description of the unexpected content. */
 export type Parsed<T> = { value: T } | { mismatch: string };
@@ -8,10 +8,10 @@ export type Parsed<T> = { value: T } | { mismatch: string };
 export const integerMember = z.union([z.int(), z.string().regex(/^\d{1,15}$/)]);
 
 /** A name, hash or address: text that was sent as text. */
-export const textMember = z.string().refine((text) => !isKeptNumber(text));
+export const textMember = z.string().refine((text) => !isExactNumber(text));
 
 /** An amount in base units. A number counts by its digits. */
-export const amountMember = z.string().refine((text) => !isKeptNumber(text) || /^\d+$/.test(text));
+export const amountMember = z.string().refine((text) => !isExactNumber(text) || /^\d+$/.test(text));
 
 /** Optional members of one kind of record, by name. */
 export type Members = Readonly<Record<string, z.ZodType>>;
@@ -31,7 +31,7 @@ export function integerOrNull(value: JsonValue | undefined): number | null {
 
 /** A text member; null when it is absent, empty or anything else, such as a number too large to be held. */
 export function textOrNull(value: JsonValue | undefined): string | null {
-  return typeof value === 'string' && value !== '' && !isKeptNumber(value) ? value : null;
+  return typeof value === 'string' && value !== '' && !isExactNumber(value) ? value : null;
 }
 
 /**
@@ -49,9 +49,9 @@ export function readEntries<T>(
       unreadable.push({ index, reason: `${list.length - index} more entries, expected at most ${most}` });
       break;
     }
-    const reading = read(entry);
-    if ('value' in reading) entries.push(reading.value);
-    else unreadable.push({ index, reason: reading.mismatch });
+    const parsed = read(entry);
+    if ('value' in parsed) entries.push(parsed.value);
+    else unreadable.push({ index, reason: parsed.mismatch });
   }
   return { entries, unreadable };
 }

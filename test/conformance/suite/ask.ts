@@ -44,13 +44,13 @@ async function send(baseUrl: string, question: Question & { key: string | null }
 }
 
 /** Sends a request to the service, with its key unless the question has another. */
-export function ask(target: Target, question: Question): Promise<Reply> {
+export function call(target: Target, question: Question): Promise<Reply> {
   target.tally?.answered();
   return send(target.baseUrl, { key: target.apiKey, ...question });
 }
 
 /** Requests quotes of the open quoting service; there is no key. */
-export function askOpenly(target: Target, body: unknown): Promise<Reply> {
+export function requestOpenly(target: Target, body: unknown): Promise<Reply> {
   const question = { method: 'POST', path: '/api/v3/quotes/exactIn', key: null, body } as const;
   target.tally?.answered();
   return send(given(target, 'quotesUrl'), question);

@@ -1,13 +1,13 @@
 /** A request under way; `path` includes the query. */
-export type Asked = { method: string; path: string; headers: Record<string, string>; body: string };
+export type ServiceRequest = { method: string; path: string; headers: Record<string, string>; body: string };
 
 /** An answer under way. */
 export type Answered = { status: number; headers: Record<string, string>; body: string };
 
 /** A modification that breaks a rule between a client and a service that obeys it. */
 export type Breakage = {
-  request?: (asked: Asked) => Asked;
-  answer?: (answered: Answered, asked: Asked) => Answered | Promise<Answered>;
+  request?: (request: ServiceRequest) => ServiceRequest;
+  answer?: (answered: Answered, request: ServiceRequest) => Answered | Promise<Answered>;
 };
 
 /** Selects the affected answers; an omitted member matches all. `code` is in the answer's body. */
@@ -53,12 +53,12 @@ function set(members: Members, name: string, value: unknown): void {
   else members[name] = found;
 }
 
-function matches(on: On, answered: Answered, asked: Asked): boolean {
+function matches(on: On, answered: Answered, request: ServiceRequest): boolean {
   const { path, method, status, code, sent } = on;
-  if (path !== undefined && !path.test(asked.path)) return false;
-  if (method !== undefined && method !== asked.method) return false;
+  if (path !== undefined && !path.test(request.path)) return false;
+  if (method !== undefined && method !== request.method) return false;
   if (status !== undefined && status !== answered.status) return false;
-  if (sent !== undefined && !sent.test(`${asked.path} ${asked.body}`)) return false;
+  if (sent !== undefined && !sent.test(`${request.path} ${request.body}`)) return false;
   if (code === undefined) return true;
   const body = jsonOf(answered.body);
   return isMembers(body) && body.code === code;
@@ -67,10 +67,10 @@ function matches(on: On, answered: Answered, asked: Asked): boolean {
 /** Changes matching answers. */
 export function changing(
   on: On,
-  change: (answered: Answered, asked: Asked) => Answered | Promise<Answered>,
+  change: (answered: Answered, request: ServiceRequest) => Answered | Promise<Answered>,
 ): Breakage {
   return {
-    answer: (answered, asked) => (matches(on, answered, asked) ? change(answered, asked) : answered),
+    answer: (answered, request) => (matches(on, answered, request) ? change(answered, request) : answered),
   };
 }
 
@@ -92,7 +92,7 @@ export function instead(on: On, answer: { status?: number; type?: string; body?:
 }
 
 /** Accepts a request that should be refused. */
-export function taken(on: On, body: unknown = {}): Breakage {
+export function accepting(on: On, body: unknown = {}): Breakage {
   return instead(on, { status: 200, body });
 }
 
@@ -102,15 +102,15 @@ export function otherCode(code: string): Breakage {
 }
 
 /** Sets or removes a query parameter of requests to matching paths. */
-export function asking(path: RegExp, name: string, value?: string): Breakage {
+export function changingQuery(path: RegExp, name: string, value?: string): Breakage {
   return {
-    request: (asked) => {
-      if (!path.test(asked.path)) return asked;
-      const url = new URL(asked.path, 'http://service');
-      if (!url.searchParams.has(name)) return asked;
+    request: (request) => {
+      if (!path.test(request.path)) return request;
+      const url = new URL(request.path, 'http://service');
+      if (!url.searchParams.has(name)) return request;
       if (value === undefined) url.searchParams.delete(name);
       else url.searchParams.set(name, value);
-      return { ...asked, path: url.pathname + url.search };
+      return { ...request, path: url.pathname + url.search };
     },
   };
 }
@@ -118,9 +118,9 @@ export function asking(path: RegExp, name: string, value?: string): Breakage {
 /** Sets or removes a body member of requests to matching paths. */
 export function sending(path: RegExp, place: string, name: string, value?: unknown): Breakage {
   return {
-    request: (asked) =>
-      path.test(asked.path)
-        ? { ...asked, body: edited(asked.body, place, (members) => set(members, name, value)) }
-        : asked,
+    request: (request) =>
+      path.test(request.path)
+        ? { ...request, body: edited(request.body, place, (members) => set(members, name, value)) }
+        : request,
   };
 }

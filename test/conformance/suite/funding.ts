@@ -1,5 +1,5 @@
 import { privateKeyToAccount } from 'viem/accounts';
-import { ask, bodyOf, type Reply } from './ask.ts';
+import { bodyOf, call, type Reply } from './ask.ts';
 import { holds, read, text } from './expectation.ts';
 import { funderKey } from './quoting.ts';
 import { given, type Target } from './rule.ts';
@@ -42,14 +42,14 @@ export function submit(
   { payload, scheme = 'erc-3009', key }: { payload: unknown; scheme?: Scheme; key?: string },
 ): Promise<Reply> {
   const path = `/v1/gasless/submit/${scheme}`;
-  return ask(target, { method: 'POST', path, body: payload, ...(key === undefined ? {} : { key }) });
+  return call(target, { method: 'POST', path, body: payload, ...(key === undefined ? {} : { key }) });
 }
 
 /** Names a vault as the endpoints do. */
 export type VaultPlace = { address: string; chainId: number };
 
 /** Requests a vault. */
-export function askVault(target: Target, body: unknown = given(target, 'vaultRequest')): Promise<Reply> {
+export function requestVault(target: Target, body: unknown = given(target, 'vaultRequest')): Promise<Reply> {
   return atVaults(target, { path: VAULTS.create, body });
 }
 
@@ -57,7 +57,7 @@ export function askVault(target: Target, body: unknown = given(target, 'vaultReq
 export async function newVault(
   target: Target,
 ): Promise<{ place: VaultPlace; record: unknown; amount: bigint }> {
-  const reply = await askVault(target);
+  const reply = await requestVault(target);
   holds(reply.status >= 200 && reply.status < 300, `creating a vault: found ${reply.status} ${reply.text}`);
   const record = read(bodyOf(reply, reply.status), 'data');
   const place = { address: text(record, 'vaultAddress'), chainId: target.material.route.source.chainId };
@@ -69,7 +69,7 @@ export function atVaults(
   target: Target,
   { path, body, query }: { path: string; body?: unknown; query?: Record<string, string> },
 ): Promise<Reply> {
-  return ask(target, {
+  return call(target, {
     path,
     key: null,
     ...(query === undefined ? {} : { query }),
@@ -113,7 +113,7 @@ export async function submitPermit(
 }
 
 /** Requests a vault at the older path. The name of the chain's parameter is not documented: `sourceChainId` is assumed. */
-export function lookUpVault(target: Target, { address, chainId }: VaultPlace): Promise<Reply> {
+export function fetchVault(target: Target, { address, chainId }: VaultPlace): Promise<Reply> {
   return atVaults(target, {
     path: `/deposit-gateway/v2/depositAddresses/${address}`,
     query: { sourceChainId: String(chainId) },
@@ -121,7 +121,7 @@ export function lookUpVault(target: Target, { address, chainId }: VaultPlace): P
 }
 
 /** Requests a job of the deposit gateway. */
-export function lookUpJob(target: Target, id: string): Promise<Reply> {
+export function fetchJob(target: Target, id: string): Promise<Reply> {
   return atVaults(target, { path: `/deposit-gateway/v1/gasless/jobs/${id}` });
 }
 

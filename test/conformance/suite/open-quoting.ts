@@ -1,4 +1,4 @@
-import { askOpenly, bodyOf } from './ask.ts';
+import { bodyOf, requestOpenly } from './ask.ts';
 import { list, read } from './expectation.ts';
 import type { Target } from './rule.ts';
 
@@ -24,7 +24,7 @@ export function openRequest(target: Target): Record<string, unknown> {
 /** The solvers' entries, for both kinds of execution. */
 export async function openEntries(target: Target): Promise<unknown[]> {
   const body = { ...openRequest(target), intentExecutionTypes: ['SELF_PUBLISH', 'GASLESS'] };
-  return list(bodyOf(await askOpenly(target, body), 201), 'data');
+  return list(bodyOf(await requestOpenly(target, body), 201), 'data');
 }
 
 /** The `quoteResponse` of every entry. */

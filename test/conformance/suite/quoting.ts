@@ -1,7 +1,7 @@
 import { type Hex, isHex, recoverTypedDataAddress } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { signedData } from '../../support/signed-quote.ts';
-import { ask, bodyOf, type Reply } from './ask.ts';
+import { bodyOf, call, type Reply } from './ask.ts';
 import { isMembers } from './breakage.ts';
 import { holds, list, read, text } from './expectation.ts';
 import type { Route } from './material.ts';
@@ -39,19 +39,23 @@ export function changed(body: Body, place: string, value: unknown): Body {
 }
 
 /** Requests a quote with any body. */
-export function askQuote(target: Target, body: unknown, key: string | null = target.apiKey): Promise<Reply> {
-  return ask(target, { method: 'POST', path: '/v1/quotes', body, key });
+export function requestQuote(
+  target: Target,
+  body: unknown,
+  key: string | null = target.apiKey,
+): Promise<Reply> {
+  return call(target, { method: 'POST', path: '/v1/quotes', body, key });
 }
 
 /** Requests a quote; fails when there is none. */
 export async function newQuote(target: Target, route?: Route): Promise<unknown> {
-  return bodyOf(await askQuote(target, quoteRequest(target, route)));
+  return bodyOf(await requestQuote(target, quoteRequest(target, route)));
 }
 
 /** Requests a quote that the account of the funder's key can fund. */
 export async function newFundableQuote(target: Target, route?: Route): Promise<unknown> {
   const { address } = privateKeyToAccount(funderKey(target));
-  return bodyOf(await askQuote(target, changed(quoteRequest(target, route), 'source.funder', address)));
+  return bodyOf(await requestQuote(target, changed(quoteRequest(target, route), 'source.funder', address)));
 }
 
 /** The key of the account whose tokens may be moved. */
@@ -60,13 +64,13 @@ export function funderKey(target: Target): Hex {
 }
 
 /** Requests the status endpoint. */
-export function askStatus(target: Target, query: Record<string, string>): Promise<Reply> {
-  return ask(target, { path: '/v1/intents/status', query });
+export function requestStatus(target: Target, query: Record<string, string>): Promise<Reply> {
+  return call(target, { path: '/v1/intents/status', query });
 }
 
 /** The body of the status endpoint's answer; fails unless it is 200. */
 export async function statusOf(target: Target, query: Record<string, string>): Promise<unknown> {
-  return bodyOf(await askStatus(target, query));
+  return bodyOf(await requestStatus(target, query));
 }
 
 /** An id without its prefix. */
@@ -82,7 +86,7 @@ export function entriesOf(body: unknown): unknown[] {
 
 /** Address that signs the quotes of a chain, in lower case. */
 export async function quoteSigner(target: Target, chainId: number): Promise<string> {
-  const chains = entriesOf(bodyOf(await ask(target, { path: '/v1/chains' })));
+  const chains = entriesOf(bodyOf(await call(target, { path: '/v1/chains' })));
   const chain = chains.find((entry) => read(entry, 'chainId') === chainId);
   holds(chain !== undefined, `GET /v1/chains: expected chain ${chainId}`);
   return text(chain, 'quoteSigner').toLowerCase();

@@ -59,9 +59,9 @@ export const addOneReceiver = defineRoute({
   body: DEFINITION,
   answers: { 201: { description: 'It gets events from now on.', schema: STORED } },
   problems: { 409: `A receiver has this name, or there are as many as there may be. ${NO_KEY}` },
-  handle: async ({ body }, { parts }) =>
+  handle: async ({ body }, { deps }) =>
     answered(201, async () => {
-      const { name, type } = await addReceiver(body, parts().adding);
+      const { name, type } = await addReceiver(body, deps().adding);
       return { name, type };
     }),
 });
@@ -80,9 +80,9 @@ export const replaceOneReceiver = defineRoute({
   body: DEFINITION,
   answers: { 200: { description: 'It is called so from now on.', schema: STORED } },
   problems: { 404: MISSING, 409: NO_KEY },
-  handle: async ({ params, body }, { parts }) =>
+  handle: async ({ params, body }, { deps }) =>
     answered(200, async () => {
-      const { name, type } = await replaceReceiver(params.name, body, parts().adding);
+      const { name, type } = await replaceReceiver(params.name, body, deps().adding);
       return { name, type };
     }),
 });
@@ -104,9 +104,9 @@ export const changeOneReceiver = defineRoute({
   }).meta({ id: 'ReceiverChanges' }),
   answers: { 200: { description: 'It is called so from now on.', schema: STORED } },
   problems: { 404: MISSING, 409: NO_KEY },
-  handle: async ({ params, body }, { parts }) =>
+  handle: async ({ params, body }, { deps }) =>
     answered(200, async () => {
-      const { name, type } = await changeReceiver(params.name, body, parts().adding);
+      const { name, type } = await changeReceiver(params.name, body, deps().adding);
       return { name, type };
     }),
 });
@@ -129,8 +129,8 @@ export const removeOneReceiver = defineRoute({
     },
   },
   problems: { 404: MISSING },
-  handle: async ({ params: { name } }, { parts }) => {
-    await removeReceiver(name, parts().adding);
+  handle: async ({ params: { name } }, { deps }) => {
+    await removeReceiver(name, deps().adding);
     return { status: 200, body: { name } };
   },
 });
@@ -168,12 +168,12 @@ export const rotateOneSecret = defineRoute({
     },
   },
   problems: { 404: MISSING, 409: `It signs with ${MOST_SECRETS} secrets already. ${NO_KEY}` },
-  handle: async ({ params: { name }, body }, { parts }) =>
+  handle: async ({ params: { name }, body }, { deps }) =>
     answered(200, async () => {
       const nowMs = Date.now();
       const untilMs = nowMs + body.overlap;
       const chosen = { secret: body.secret?.reveal() ?? null, untilMs, nowMs };
-      const secret = await rotateSecret(name, chosen, parts().adding);
+      const secret = await rotateSecret(name, chosen, deps().adding);
       return { name, secret, until: isoTime(untilMs) };
     }),
 });

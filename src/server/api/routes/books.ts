@@ -72,8 +72,8 @@ export const readBooks = defineRoute({
     404: 'No books are stored, or not of this day.',
     409: 'The day or the zone does not exist.',
   },
-  handle: async ({ params: { day }, query: { zone, format } }, { parts }): Promise<RouteAnswer> => {
-    const { books } = parts();
+  handle: async ({ params: { day }, query: { zone, format } }, { deps }): Promise<RouteAnswer> => {
+    const { books } = deps();
     if (books === null) throw new UnknownError('no books are stored: expected a section books in the config');
     const report = await books.report({ day, zone }, Date.now()).catch((error: unknown) => {
       if (error instanceof NoSuchDayError) throw new RefusedError(error.message);

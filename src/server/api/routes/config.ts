@@ -13,7 +13,7 @@ export const readConfig = defineRoute({
   summary: 'See which config runs, what its file is to it, and what came of the last reload',
   scope: 'read',
   answers: { 200: { description: 'Its state.', schema: CONFIG_STATE } },
-  handle: async (_input, { parts }) => ({ status: 200, body: configStateOf(parts().control) }),
+  handle: async (_input, { deps }) => ({ status: 200, body: configStateOf(deps().control) }),
 });
 
 const DIGEST_EXPECTED = 'the digest of a file that is held: 32 hex digits';
@@ -45,8 +45,8 @@ export const reload = defineRoute({
     },
   },
   problems: { 409: 'It was refused, or `confirm` is not the digest of the file as it is now.' },
-  handle: async ({ query: { confirm } }, { parts }) => {
-    const { control } = parts();
+  handle: async ({ query: { confirm } }, { deps }) => {
+    const { control } = deps();
     const state = await reloadConfig(control, { confirm, withinMs: WITHIN_MS });
     if (state === null) return { status: 202, body: configStateOf(control) };
     return { status: state.state === 'held' ? 202 : 200, body: state };

@@ -37,8 +37,8 @@ export const acknowledgeEvents = defineRoute({
     409: 'There are as many consumers as can be stored.',
     410: 'Behind the cursor events have left the log (`retention`).',
   },
-  handle: async ({ params: { name }, body: { cursor } }, { parts }) => {
-    await acknowledge(name, cursor, parts().operations);
+  handle: async ({ params: { name }, body: { cursor } }, { deps }) => {
+    await acknowledge(name, cursor, deps().operations);
     return { status: 200, body: { consumer: name } };
   },
 });
@@ -56,17 +56,17 @@ export const removeConsumer = defineRoute({
   params: NAMED,
   answers: { 200: { description: 'It is removed.', schema: CONSUMER } },
   problems: { 404: 'There is no such consumer.' },
-  handle: async ({ params: { name } }, { parts }) => {
-    if (await parts().operations.stores.consumers.forget(name))
+  handle: async ({ params: { name } }, { deps }) => {
+    if (await deps().operations.stores.consumers.remove(name))
       return { status: 200, body: { consumer: name } };
     throw new UnknownError(`found no consumer ${name}, expected one that has acknowledged events`);
   },
 });
 
 /** Marks all entries up to a place as consumed. A consumer never moves back. */
-async function acknowledge(name: string, place: LogPlace, parts: OperationContext): Promise<void> {
-  await entryOf(place, parts);
-  const done = await parts.stores.consumers.acknowledge(name, place);
+async function acknowledge(name: string, place: LogPlace, deps: OperationContext): Promise<void> {
+  await entryOf(place, deps);
+  const done = await deps.stores.consumers.acknowledge(name, place);
   if (done === 'full') {
     throw new RefusedError(
       'found as many consumers as can be stored, expected fewer: remove one (DELETE /consumers/{name})',

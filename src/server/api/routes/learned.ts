@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { CORRIDOR, corridorsOf } from '../../../domain/cadence/corridors.ts';
-import { forgetLearned, LEARNED, readLearned } from '../../../operations/learned.ts';
+import { LEARNED, readLearned, removeLearned } from '../../../operations/learned.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
 
 export const readAllLearned = defineRoute({
@@ -14,13 +14,13 @@ export const readAllLearned = defineRoute({
     'How long each stage takes on each route, and how often new transfers come, beside `/corridors`.',
   scope: 'read',
   answers: { 200: { description: 'All of it.', schema: LEARNED.meta({ id: 'Learned' }) } },
-  handle: async (_input, { parts }) => ({
+  handle: async (_input, { deps }) => ({
     status: 200,
-    body: await readLearned(parts().operations),
+    body: await readLearned(deps().operations),
   }),
 });
 
-export const forgetAllLearned = defineRoute({
+export const removeAllLearned = defineRoute({
   ...NO_INPUT,
   method: 'DELETE',
   path: '/learned',
@@ -45,9 +45,9 @@ export const forgetAllLearned = defineRoute({
     },
   },
   problems: { 404: 'Nothing was learned on this route.' },
-  handle: async ({ query }, { parts }) => ({
+  handle: async ({ query }, { deps }) => ({
     status: 200,
-    body: { forgotten: await forgetLearned(query.route ?? null, parts().operations) },
+    body: { forgotten: await removeLearned(query.route ?? null, deps().operations) },
   }),
 });
 
@@ -76,8 +76,8 @@ export const listCorridors = defineRoute({
       schema: CORRIDORS,
     },
   },
-  handle: async (_input, { parts }) => {
-    const { knowledge, directory } = parts().operations;
+  handle: async (_input, { deps }) => {
+    const { knowledge, directory } = deps().operations;
     const corridors = corridorsOf(await knowledge());
     const ids = new Set(corridors.flatMap(({ corridor }) => corridor.split(':')));
     const names = [...ids].flatMap((id) => {

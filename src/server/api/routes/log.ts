@@ -9,7 +9,7 @@ import {
   type LogPlace,
 } from '../../../operations/events.ts';
 import { followEvents, pullEvents, startOf } from '../../../operations/log-tail.ts';
-import { momentMs, type TimeInput } from '../../../operations/moment.ts';
+import { type TimeInput, timeMs } from '../../../operations/moment.ts';
 import { type OperationContext, UnknownError } from '../../../operations/operation.ts';
 import { redisTimeMs } from '../../../store/connection.ts';
 import { ProblemError } from '../../problem.ts';
@@ -83,8 +83,8 @@ export const listEvents = defineRoute({
   }),
   answers: { 200: { description: 'Some of them.', schema: PAGE } },
   problems: { 409: NEWER, 410: LOST },
-  handle: async ({ query }, { parts, signal }) => {
-    const { operations, tail } = parts();
+  handle: async ({ query }, { deps, signal }) => {
+    const { operations, tail } = deps();
     const { type: types, subject, order, after = null, consumer, wait = 0, limit } = query;
     const filter = { types, ...(subject === undefined ? {} : { subject }) };
     if (consumer !== undefined && after !== null) {
@@ -109,8 +109,8 @@ export const listEvents = defineRoute({
     const place = consumer === undefined ? after : await operations.stores.consumers.place(consumer);
     const start = place === null ? { sinceMs: range.sinceMs } : { place };
     if (range.untilMs === null) {
-      const asked = { start, filter, limit, waitMs: wait };
-      const { page, next } = await pullEvents(asked, { parts: operations, tail, signal });
+      const request = { start, filter, limit, waitMs: wait };
+      const { page, next } = await pullEvents(request, { deps: operations, tail, signal });
       return pageAnswer(page, next);
     }
     const from = await startOf(start, operations);
@@ -128,8 +128,8 @@ async function rangeOf(
   const nowMs = await redisTimeMs(redis);
   return {
     // A place in the future would skip the entries until then.
-    sinceMs: since === undefined ? null : Math.min(nowMs, momentMs(since, nowMs)),
-    untilMs: until === undefined ? null : momentMs(until, nowMs),
+    sinceMs: since === undefined ? null : Math.min(nowMs, timeMs(since, nowMs)),
+    untilMs: until === undefined ? null : timeMs(until, nowMs),
   };
 }
 
@@ -141,11 +141,11 @@ async function newestFirst(
     limit,
     before,
   }: Range & { filter: EventFilter; limit: number; before: string | null },
-  parts: OperationContext,
+  deps: OperationContext,
 ): Promise<RouteAnswer> {
   const end = untilMs === null ? '+' : `${Math.max(0, Math.floor(untilMs))}-0`;
-  const page = await eventsBefore({ before: before ?? end, sinceMs, filter, limit }, parts);
-  const place = page.more ? { log: await parts.stores.events.name(), before: page.reached } : null;
+  const page = await eventsBefore({ before: before ?? end, sinceMs, filter, limit }, deps);
+  const place = page.more ? { log: await deps.stores.events.name(), before: page.reached } : null;
   return pageAnswer(page, place);
 }
 
@@ -178,8 +178,8 @@ export const streamEvents = defineRoute({
     200: { description: 'The events, without end.', schema: z.string(), contentType: 'text/event-stream' },
   },
   problems: { 409: NEWER, 410: LOST },
-  handle: async ({ query }, { parts, signal, lastEventId }) => {
-    const { operations, tail } = parts();
+  handle: async ({ query }, { deps, signal, lastEventId }) => {
+    const { operations, tail } = deps();
     const { type: types, subject } = query;
     const filter = { types, ...(subject === undefined ? {} : { subject }) };
     const { sinceMs } = await rangeOf(query, operations);
@@ -189,7 +189,7 @@ export const streamEvents = defineRoute({
     const after = isNew
       ? await behindTrimmed(await operations.stores.events.newest(), operations)
       : await startOf(start, operations);
-    const events = followEvents({ after, filter }, { parts: operations, tail, signal });
+    const events = followEvents({ after, filter }, { deps: operations, tail, signal });
     return { status: 200, stream: textOf(events), contentType: 'text/event-stream' };
   },
 });

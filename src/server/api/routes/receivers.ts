@@ -34,8 +34,8 @@ export const listOfReceivers = defineRoute({
       schema: z.object({ receivers: z.array(RECEIVER) }).meta({ id: 'ReceiverList' }),
     },
   },
-  handle: async (_input, { parts }) => {
-    const { operations, adding } = parts();
+  handle: async (_input, { deps }) => {
+    const { operations, adding } = deps();
     return { status: 200, body: { receivers: await listReceivers(adding.originOf, operations) } };
   },
 });
@@ -51,7 +51,7 @@ export const readOneReceiver = defineRoute({
   params: NAMED,
   answers: { 200: { description: 'The receiver.', schema: RECEIVER } },
   problems: { 404: UNKNOWN },
-  handle: async ({ params }, { parts }) => answerOf(params.name, parts()),
+  handle: async ({ params }, { deps }) => answerOf(params.name, deps()),
 });
 
 async function answerOf(name: string, { operations, adding }: ApiContext): Promise<RouteAnswer> {
@@ -63,7 +63,7 @@ function action(facts: {
   summary: string;
   description: string;
   refused?: string;
-  act: (name: string, parts: ApiContext['operations']) => Promise<unknown>;
+  act: (name: string, deps: ApiContext['operations']) => Promise<unknown>;
 }) {
   const { word, summary, description, refused, act } = facts;
   return defineRoute({
@@ -80,9 +80,9 @@ function action(facts: {
       200: { description: 'The receiver as it is now. Asking again changes nothing.', schema: RECEIVER },
     },
     problems: { 404: UNKNOWN, ...(refused === undefined ? {} : { 409: refused }) },
-    handle: async ({ params }, { parts }) => {
-      await act(params.name, parts().operations);
-      return answerOf(params.name, parts());
+    handle: async ({ params }, { deps }) => {
+      await act(params.name, deps().operations);
+      return answerOf(params.name, deps());
     },
   });
 }
@@ -131,9 +131,9 @@ export const testOneReceiver = defineRoute({
   params: NAMED,
   answers: { 200: { description: 'What the receiver said, whatever that was.', schema: TESTED } },
   problems: { 404: UNKNOWN },
-  handle: async ({ params }, { parts }) => ({
+  handle: async ({ params }, { deps }) => ({
     status: 200,
-    body: await testReceiver(params.name, parts().setup()),
+    body: await testReceiver(params.name, deps().setup()),
   }),
 });
 
@@ -168,9 +168,9 @@ export const resendToReceiver = defineRoute({
     },
   },
   problems: { 404: UNKNOWN, 409: 'It is paused or disabled, or the time is none.' },
-  handle: async ({ params: { name }, body }, { parts, key }) => {
+  handle: async ({ params: { name }, body }, { deps, key }) => {
     const { since, until = null, types = null } = body;
-    const { id, log } = await resendTime({ name, since, until, types, key }, parts().operations);
+    const { id, log } = await resendTime({ name, since, until, types, key }, deps().operations);
     return { status: 202, body: { receiver: name, replay: id, log } };
   },
 });
@@ -207,7 +207,7 @@ export const retryOfReceiver = defineRoute({
   ),
   answers: { 202: { description: 'They are queued.', schema: RETRIED } },
   problems: { 404: 'There is no such receiver, or no dead letter of one of these events.' },
-  handle: async ({ params: { name }, body }, { parts }) => {
+  handle: async ({ params: { name }, body }, { deps }) => {
     const { events = [], types, statuses, ...range } = body;
     const wanted = {
       events,
@@ -215,7 +215,7 @@ export const retryOfReceiver = defineRoute({
       ...(types === undefined ? {} : { type: types }),
       ...(statuses === undefined ? {} : { status: statuses }),
     };
-    const { renewed, all, gone } = await retryDeadLetters(name, wanted, parts().operations);
+    const { renewed, all, gone } = await retryDeadLetters(name, wanted, deps().operations);
     return { status: 202, body: { renewed, deadLetters: all, gone } };
   },
 });

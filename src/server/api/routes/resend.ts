@@ -44,9 +44,9 @@ export const resendOfEvent = defineRoute({
     404: 'No receiver matched it, its retention is over, or there is no such receiver.',
     409: REFUSED,
   },
-  handle: async ({ params, body }, { parts, key }) => {
+  handle: async ({ params, body }, { deps, key }) => {
     const options = { receivers: body.receivers ?? null, key };
-    return { status: 202, body: { replays: await resendEvent(params.id, options, parts().operations) } };
+    return { status: 202, body: { replays: await resendEvent(params.id, options, deps().operations) } };
   },
 });
 
@@ -63,9 +63,9 @@ export const resendOfSubject = defineRoute({
     404: 'Nobody watches this subject, its retention is over, or there is no such receiver.',
     409: REFUSED,
   },
-  handle: async ({ params, body }, { parts, key }) => {
+  handle: async ({ params, body }, { deps, key }) => {
     const options = { receivers: body.receivers ?? null, key };
-    return { status: 202, body: await resendSubject(params.subject, options, parts().operations) };
+    return { status: 202, body: await resendSubject(params.subject, options, deps().operations) };
   },
 });
 
@@ -84,8 +84,8 @@ export const readReplay = defineRoute({
       .describe('The id of a replay.'),
   }),
   answers: { 200: { description: 'The replay.', schema: REPLAY } },
-  handle: async ({ params }, { parts }) => ({
+  handle: async ({ params }, { deps }) => ({
     status: 200,
-    body: await readReplayOf(params.id, parts().operations),
+    body: await readReplayOf(params.id, deps().operations),
   }),
 });

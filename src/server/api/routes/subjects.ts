@@ -71,7 +71,7 @@ export const listWatched = defineRoute({
     cursor: cursorField(SUBJECT_PLACE).exactOptional().describe('`next` of the page before.'),
   }),
   answers: { 200: { description: 'Some of them.', schema: SUBJECT_PAGE } },
-  handle: async ({ query }, { parts }) => {
+  handle: async ({ query }, { deps }) => {
     const { kind, status, limit, cursor = null, age, proof, ...rest } = query;
     const filter = {
       kinds: kind,
@@ -80,7 +80,7 @@ export const listWatched = defineRoute({
       ...(age === undefined ? {} : { atLeastMs: age }),
       ...(proof === undefined ? {} : { proofs: [proof] }),
     };
-    const { subjects, next } = await listSubjects({ filter, from: cursor, limit }, parts().operations);
+    const { subjects, next } = await listSubjects({ filter, from: cursor, limit }, deps().operations);
     return { status: 200, body: { subjects, next: writeCursor(next) } };
   },
 });
@@ -107,9 +107,9 @@ export const readSubject = defineRoute({
   }),
   answers: { 200: { description: 'The subject.', schema: SUBJECT_DETAILS } },
   problems: { 404: 'Nobody watches this subject, or its retention is over.' },
-  handle: async ({ params, query }, { parts }) => {
+  handle: async ({ params, query }, { deps }) => {
     const { limit, after = null } = query;
-    const { subject, next } = await readState({ id: params.subject, after, limit }, parts().operations);
+    const { subject, next } = await readState({ id: params.subject, after, limit }, deps().operations);
     return { status: 200, body: { ...subject, next: writeCursor(next) } };
   },
 });
@@ -146,10 +146,10 @@ export const listDeliveriesOfSubject = defineRoute({
     },
   },
   problems: { 404: 'Nobody watches this subject, or its retention is over.' },
-  handle: async ({ params, query }, { parts }) => {
+  handle: async ({ params, query }, { deps }) => {
     const { limit, after = null, until = null } = query;
     const wanted = { id: params.subject, after, until, limit };
-    const { deliveries, next } = await listSubjectDeliveries(wanted, parts().operations);
+    const { deliveries, next } = await listSubjectDeliveries(wanted, deps().operations);
     return { status: 200, body: { deliveries, next: writeCursor(next) } };
   },
 });
@@ -170,12 +170,12 @@ export const recheckSubject = defineRoute({
     404: 'Nobody watches this subject, or its retention is over.',
     409: 'It is seen on pages of wallets only.',
   },
-  handle: async ({ params }, { parts }) => {
-    const { operations } = parts();
+  handle: async ({ params }, { deps }) => {
+    const { operations } = deps();
     const { subject } = await knownSubject(params.subject, operations);
     if (!isPollable(subject))
       throw new RefusedError(`${subject} is seen on pages of wallets only; recheck the wallet`);
-    await operations.stores.plan.ask([subject]);
+    await operations.stores.plan.pollSoon([subject]);
     return { status: 202, body: { subject } };
   },
 });

@@ -32,8 +32,8 @@ export const listOfSuspended = defineRoute({
       schema: z.object({ suspended: z.array(SUSPENDED), next: NEXT }).meta({ id: 'SuspendedPage' }),
     },
   },
-  handle: async ({ query: { limit, cursor = null } }, { parts }) => {
-    const { suspended, next } = await listSuspended({ from: cursor, limit }, parts().operations);
+  handle: async ({ query: { limit, cursor = null } }, { deps }) => {
+    const { suspended, next } = await listSuspended({ from: cursor, limit }, deps().operations);
     return { status: 200, body: { suspended, next: writeCursor(next) } };
   },
 });
@@ -58,8 +58,8 @@ export const listOfDropped = defineRoute({
       schema: z.object({ dropped: z.array(DROPPED), next: NEXT }).meta({ id: 'DroppedPage' }),
     },
   },
-  handle: async ({ query: { limit, cursor = null } }, { parts }) => {
-    const { dropped, next } = await listDropped({ from: cursor, limit }, parts().operations);
+  handle: async ({ query: { limit, cursor = null } }, { deps }) => {
+    const { dropped, next } = await listDropped({ from: cursor, limit }, deps().operations);
     return { status: 200, body: { dropped, next: writeCursor(next) } };
   },
 });
@@ -90,8 +90,8 @@ export const removeOfSuspended = defineRoute({
     .meta({ id: 'Remove' }),
   answers: { 200: { description: 'It is removed.', schema: REMOVED } },
   problems: { 404: 'Nothing of that name is suspended.' },
-  handle: async ({ body: { id } }, { parts }) => ({
+  handle: async ({ body: { id } }, { deps }) => ({
     status: 200,
-    body: await removeSuspended(id, parts().endSuspended),
+    body: await removeSuspended(id, deps().endSuspended),
   }),
 });

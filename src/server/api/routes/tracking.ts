@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { walletField } from '../../../config/fields/addresses.ts';
-import { hasMetadataRoom, METADATA_ROOM, nameField } from '../../../config/fields/fields.ts';
+import { fitsMetadata, METADATA_ROOM, nameField } from '../../../config/fields/fields.ts';
 import { overdueField } from '../../../config/sections/subscription.ts';
 import { readSubjectId, type SubjectId } from '../../../domain/subjects/subject.ts';
 import {
@@ -80,7 +80,7 @@ export const track = defineRoute({
             { error: METADATA_EXPECTED },
           )
           .refine((metadata) => Object.keys(metadata).length <= MOST_MEMBERS, { error: METADATA_EXPECTED })
-          .refine(hasMetadataRoom, { error: METADATA_ROOM })
+          .refine(fitsMetadata, { error: METADATA_ROOM })
           .prefault({})
           .describe(
             'What every event of it carries for you, text to text. At most 4,096 bytes as JSON in UTF-8.',
@@ -111,13 +111,13 @@ export const track = defineRoute({
       schema: TRACKED,
     },
   },
-  handle: async ({ body }, { parts }) => {
+  handle: async ({ body }, { deps }) => {
     const named = readNamed(body);
     if ('member' in named) {
       const found = named.found === undefined ? '' : `found ${named.found}, `;
       throw new ProblemError(400, `body.${named.member}: ${found}expected ${named.expected}`);
     }
-    const operations = parts().operations;
+    const operations = deps().operations;
     const { receivers = [] } = body;
     const { unknown, known } = await unknownReceivers(receivers, operations);
     if (body.receivers === undefined && known.length > 0) {
@@ -158,8 +158,8 @@ export const untrack = defineRoute({
     },
   },
   problems: { 404: 'It is not tracked through the API.' },
-  handle: async ({ params: { subject } }, { parts }) => {
-    await untrackSubject(subject, parts().operations);
+  handle: async ({ params: { subject } }, { deps }) => {
+    await untrackSubject(subject, deps().operations);
     return { status: 200, body: { subject } };
   },
 });

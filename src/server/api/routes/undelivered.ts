@@ -47,10 +47,10 @@ export const listOfUndelivered = defineRoute({
       schema: z.object({ undelivered: z.array(UNDELIVERED), next: NEXT }).meta({ id: 'UndeliveredPage' }),
     },
   },
-  handle: async ({ query }, { parts }) => {
+  handle: async ({ query }, { deps }) => {
     const { receiver, type, limit, cursor = null, ...rest } = query;
     const filter = { receivers: receiver, types: type, ...rest };
-    const { undelivered, next } = await listUndelivered({ filter, from: cursor, limit }, parts().operations);
+    const { undelivered, next } = await listUndelivered({ filter, from: cursor, limit }, deps().operations);
     return { status: 200, body: { undelivered, next: writeCursor(next) } };
   },
 });
@@ -76,8 +76,8 @@ export const listOfUnmatched = defineRoute({
       schema: z.object({ unmatched: z.array(UNMATCHED), next: NEXT }).meta({ id: 'UnmatchedPage' }),
     },
   },
-  handle: async ({ query: { limit, cursor = null } }, { parts }) => {
-    const { unmatched, next } = await listUnmatched({ from: cursor, limit }, parts().operations);
+  handle: async ({ query: { limit, cursor = null } }, { deps }) => {
+    const { unmatched, next } = await listUnmatched({ from: cursor, limit }, deps().operations);
     return { status: 200, body: { unmatched, next: writeCursor(next) } };
   },
 });
@@ -99,9 +99,9 @@ export const listOfQuarantine = defineRoute({
         .meta({ id: 'Quarantine' }),
     },
   },
-  handle: async (_input, { parts }) => ({
+  handle: async (_input, { deps }) => ({
     status: 200,
-    body: { entries: await listQuarantined(parts().operations) },
+    body: { entries: await listQuarantined(deps().operations) },
   }),
 });
 
@@ -118,8 +118,8 @@ export const replayOfQuarantine = defineRoute({
   answers: {
     200: { description: 'It is done.', schema: QUARANTINE_REPLAYED.meta({ id: 'QuarantineReplayed' }) },
   },
-  handle: async (_input, { parts }) => ({
+  handle: async (_input, { deps }) => ({
     status: 200,
-    body: await replayQuarantined(parts().operations),
+    body: await replayQuarantined(deps().operations),
   }),
 });

@@ -1,7 +1,7 @@
 import { generatePrivateKey } from 'viem/accounts';
 import { z } from 'zod';
-import { ask, askOpenly, bodyOf, type Question, refused, refusedByGateway } from '../ask.ts';
-import { changing, instead, member, otherCode, taken } from '../breakage.ts';
+import { bodyOf, call, type Question, refused, refusedByGateway, requestOpenly } from '../ask.ts';
+import { accepting, changing, instead, member, otherCode } from '../breakage.ts';
 import { conforms, holds, read, same, text } from '../expectation.ts';
 import {
   atVaults,
@@ -50,33 +50,33 @@ export const AUTHENTICATION_RULES: readonly Rule[] = inSection('Authentication',
     id: 'authentication rule 1',
     title: 'the key is sent in the header x-api-key, and nowhere else',
     check: async (target) => {
-      bodyOf(await ask(target, { path: '/v1/chains' }));
+      bodyOf(await call(target, { path: '/v1/chains' }));
       const bearer = { authorization: `Bearer ${target.apiKey}` };
       const others: Question[] = [
         { path: '/v1/chains', headers: bearer },
         { path: '/v1/chains', query: { 'x-api-key': target.apiKey } },
       ];
       for (const other of others)
-        same((await ask(target, { ...other, key: null })).status, 403, 'HTTP status');
+        same((await call(target, { ...other, key: null })).status, 403, 'HTTP status');
     },
-    breakage: taken({ path: /x-api-key/, status: 403 }),
+    breakage: accepting({ path: /x-api-key/, status: 403 }),
   },
   {
     id: 'authentication rule 2a',
     title: 'every /v1 endpoint requires the key',
     check: async (target) => {
       for (const question of keyed(target)) {
-        same((await ask(target, { ...question, key: null })).status, 403, question.path);
+        same((await call(target, { ...question, key: null })).status, 403, question.path);
       }
     },
-    breakage: taken({ path: /permit3/, status: 403 }),
+    breakage: accepting({ path: /permit3/, status: 403 }),
   },
   {
     id: 'authentication rule 2b',
     title: 'the deposit-vault endpoints are open',
     check: async (target) => {
       for (const question of OPEN) {
-        const { status } = await ask(target, { ...question, key: null });
+        const { status } = await call(target, { ...question, key: null });
         holds(status !== 401 && status !== 403, `${question.path}: found ${status}`);
       }
     },
@@ -87,7 +87,7 @@ export const AUTHENTICATION_RULES: readonly Rule[] = inSection('Authentication',
     title: 'a missing key is 403 with a plain body whose only member is Message',
     check: async (target) => {
       for (const question of keyed(target)) {
-        const body = bodyOf(await ask(target, { ...question, key: null }), 403);
+        const body = bodyOf(await call(target, { ...question, key: null }), 403);
         const plain = z.strictObject({ Message: z.string().regex(/not authorized/i) });
         conforms(plain, body, question.path);
       }
@@ -98,7 +98,7 @@ export const AUTHENTICATION_RULES: readonly Rule[] = inSection('Authentication',
     id: 'authentication rule 4a',
     title: 'an unknown key is 401 invalid-api-key, titled so, without detail, as application/json',
     check: async (target) => {
-      const reply = await ask(target, { path: '/v1/chains', key: WRONG_KEY });
+      const reply = await call(target, { path: '/v1/chains', key: WRONG_KEY });
       const problem = refused(reply, 401, 'invalid-api-key');
       holds(/missing, unknown,? or revoked/i.test(problem.title), `title: found ${problem.title}`);
       same(problem.detail, undefined, 'detail');
@@ -112,16 +112,16 @@ export const AUTHENTICATION_RULES: readonly Rule[] = inSection('Authentication',
     title: 'an unknown key is 401 at every /v1 endpoint, including those that work without one',
     check: async (target) => {
       for (const question of [...keyed(target), ...OPEN]) {
-        refused(await ask(target, { ...question, key: WRONG_KEY }), 401, 'invalid-api-key');
+        refused(await call(target, { ...question, key: WRONG_KEY }), 401, 'invalid-api-key');
       }
     },
-    breakage: taken({ path: /deposit-gateway\/status/, status: 401 }),
+    breakage: accepting({ path: /deposit-gateway\/status/, status: 401 }),
   },
   {
     id: 'authentication rule 4c',
     title: 'an unknown key is answered as application/json, unlike other Problems',
     check: async (target) => {
-      const { headers } = await ask(target, { path: '/v1/tokens', key: WRONG_KEY });
+      const { headers } = await call(target, { path: '/v1/tokens', key: WRONG_KEY });
       holds(/^application\/json\b/.test(headers['content-type'] ?? ''), `found ${headers['content-type']}`);
     },
     breakage: instead({ code: 'invalid-api-key' }, { type: 'application/problem+json' }),
@@ -135,12 +135,12 @@ export const AUTHENTICATION_RULES: readonly Rule[] = inSection('Authentication',
       const payload = await fundingOf(target, { quoteId });
       const reply = await submit(target, { payload, key: given(target, 'unattributedKey') });
       const question = { method: 'POST', path: VAULTS.erc3009, body: {} } as const;
-      const atVault = await ask(target, { ...question, key: given(target, 'unattributedKey') });
+      const atVault = await call(target, { ...question, key: given(target, 'unattributedKey') });
       for (const refusal of [reply, atVault]) {
         const detail = String(read(bodyOf(refusal, 401), 'detail'));
         holds(detail.includes('could not be attributed'), `detail: found ${detail}`);
       }
-      bodyOf(await ask(target, { path: '/v1/chains', key: given(target, 'unattributedKey') }));
+      bodyOf(await call(target, { path: '/v1/chains', key: given(target, 'unattributedKey') }));
     },
     breakage: member({ path: /submit/, status: 401 }, '', 'detail', 'no such key'),
   },
@@ -149,7 +149,7 @@ export const AUTHENTICATION_RULES: readonly Rule[] = inSection('Authentication',
     title: 'a key that has expired is 401 api-key-expired',
     needs: ['expiredKey'],
     check: async (target) => {
-      const reply = await ask(target, { path: '/v1/chains', key: given(target, 'expiredKey') });
+      const reply = await call(target, { path: '/v1/chains', key: given(target, 'expiredKey') });
       refused(reply, 401, 'api-key-expired');
     },
     breakage: otherCode('api-key-expired'),
@@ -189,7 +189,7 @@ export const AUTHENTICATION_RULES: readonly Rule[] = inSection('Authentication',
     title: 'a key that lacks permission is 403 permission-denied',
     needs: ['forbiddenKey'],
     check: async (target) => {
-      const reply = await ask(target, { path: '/v1/chains', key: given(target, 'forbiddenKey') });
+      const reply = await call(target, { path: '/v1/chains', key: given(target, 'forbiddenKey') });
       refused(reply, 403, 'permission-denied');
     },
     breakage: otherCode('permission-denied'),
@@ -200,7 +200,7 @@ export const AUTHENTICATION_RULES: readonly Rule[] = inSection('Authentication',
     needs: ['quotesUrl'],
     check: async (target) => {
       for (const dAppID of ['conformance', 'somebody-else']) {
-        bodyOf(await askOpenly(target, { ...openRequest(target), dAppID }), 201);
+        bodyOf(await requestOpenly(target, { ...openRequest(target), dAppID }), 201);
       }
     },
     breakage: instead({ path: OPEN_QUOTES, sent: /somebody-else/ }, { status: 401 }),

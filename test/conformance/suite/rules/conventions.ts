@@ -1,17 +1,17 @@
 import { z } from 'zod';
-import { ask, bodyOf, names, refused, refusedByGateway } from '../ask.ts';
-import { asking, changing, jsonOf, member, sending, taken } from '../breakage.ts';
+import { bodyOf, call, names, refused, refusedByGateway } from '../ask.ts';
+import { accepting, changing, changingQuery, jsonOf, member, sending } from '../breakage.ts';
 import { conforms, holds, list, read, same, text } from '../expectation.ts';
-import { askVault, fundingOf, newVault, submit } from '../funding.ts';
+import { fundingOf, newVault, requestVault, submit } from '../funding.ts';
 import {
-  askQuote,
-  askStatus,
   bare,
   changed,
   newFundableQuote,
   newQuote,
   QUOTES,
   quoteRequest,
+  requestQuote,
+  requestStatus,
   STATUS,
   statusOf,
 } from '../quoting.ts';
@@ -30,11 +30,15 @@ function addressRule(
       const { solanaRoute, tronRoute, route } = target.material;
       const wanted = need === 'solanaRoute' ? solanaRoute : need === 'tronRoute' ? tronRoute : route;
       const body = quoteRequest(target, wanted);
-      bodyOf(await askQuote(target, body));
-      const problem = refused(await askQuote(target, changed(body, place, wrong)), 400, 'invalid-request');
+      bodyOf(await requestQuote(target, body));
+      const problem = refused(
+        await requestQuote(target, changed(body, place, wrong)),
+        400,
+        'invalid-request',
+      );
       names(problem, place);
     },
-    breakage: taken({ path: QUOTES, status: 400 }),
+    breakage: accepting({ path: QUOTES, status: 400 }),
   };
 }
 
@@ -43,23 +47,23 @@ export const CONVENTION_RULES: readonly Rule[] = inSection('Conventions', [
     id: 'conventions: JSON',
     title: 'a request whose body is no JSON is 400 invalid-request',
     check: async (target) => {
-      refused(await askQuote(target, '{'), 400, 'invalid-request');
+      refused(await requestQuote(target, '{'), 400, 'invalid-request');
       const asText = {
         method: 'POST',
         path: '/v1/quotes',
         headers: { 'content-type': 'text/plain' },
       } as const;
-      const reply = await ask(target, { ...asText, body: 'a quote, please' });
+      const reply = await call(target, { ...asText, body: 'a quote, please' });
       holds(reply.status >= 400 && reply.status < 500, `text/plain: found ${reply.status}, expected 4xx`);
     },
-    breakage: taken({ path: QUOTES, status: 400 }),
+    breakage: accepting({ path: QUOTES, status: 400 }),
   },
   {
     id: 'conventions: unknown keys a',
     title: 'an unknown key is 400',
     check: async (target) => {
       const body = changed(quoteRequest(target), 'note', 'x');
-      names(refused(await askQuote(target, body), 400, 'invalid-request'), 'note');
+      names(refused(await requestQuote(target, body), 400, 'invalid-request'), 'note');
     },
     breakage: sending(QUOTES, '', 'note'),
   },
@@ -69,7 +73,7 @@ export const CONVENTION_RULES: readonly Rule[] = inSection('Conventions', [
     check: async (target) => {
       const { amount } = target.material.route;
       const body = changed(quoteRequest(target), 'amount', amount);
-      names(refused(await askQuote(target, body), 400, 'invalid-request'), 'amount');
+      names(refused(await requestQuote(target, body), 400, 'invalid-request'), 'amount');
     },
     breakage: sending(QUOTES, '', 'amount'),
   },
@@ -94,7 +98,7 @@ export const CONVENTION_RULES: readonly Rule[] = inSection('Conventions', [
     check: async (target) => {
       for (const amount of [100_000_000, '1.5', '0x10', '-5']) {
         const body = changed(quoteRequest(target), 'source.amount', amount);
-        names(refused(await askQuote(target, body), 400, 'invalid-request'), 'source.amount');
+        names(refused(await requestQuote(target, body), 400, 'invalid-request'), 'source.amount');
       }
     },
     breakage: sending(QUOTES, 'source', 'amount', '100000000'),
@@ -104,7 +108,7 @@ export const CONVENTION_RULES: readonly Rule[] = inSection('Conventions', [
     title: '0.005 lowers the least output by 0.5 %',
     check: async (target) => {
       const body = changed(quoteRequest(target), 'slippage', 0.005);
-      const half = bodyOf(await askQuote(target, body));
+      const half = bodyOf(await requestQuote(target, body));
       const [out, least] = [
         BigInt(text(half, 'destination.amountOut')),
         BigInt(text(half, 'destination.minAmountOut')),
@@ -166,7 +170,7 @@ export const CONVENTION_RULES: readonly Rule[] = inSection('Conventions', [
       same(read(await statusOf(target, { quoteId: bare(quoteId) }), 'results.0.id'), quoteId, 'quote');
       same(read(await statusOf(target, { jobId: bare(jobId) }), 'results.0.id'), jobId, 'job');
     },
-    breakage: asking(STATUS, 'jobId', '00000000-0000-4000-8000-000000000000'),
+    breakage: changingQuery(STATUS, 'jobId', '00000000-0000-4000-8000-000000000000'),
   },
   addressRule('conventions: addresses a', {
     of: 'an EVM chain (0x and 40 hex characters)',
@@ -192,15 +196,15 @@ export const CONVENTION_RULES: readonly Rule[] = inSection('Conventions', [
     needs: ['wallet'],
     check: async (target) => {
       const wallet = given(target, 'wallet');
-      for (const limit of ['1', '50']) bodyOf(await askStatus(target, { wallet, limit }));
+      for (const limit of ['1', '50']) bodyOf(await requestStatus(target, { wallet, limit }));
       same(list(await statusOf(target, { wallet, limit: '1' }), 'results').length, 1, 'results of limit 1');
       same(list(await statusOf(target, { wallet }), 'results').length, 20, 'results of no limit');
     },
     breakage: {
-      request: (asked) =>
-        STATUS.test(asked.path) && !asked.path.includes('limit=')
-          ? { ...asked, path: `${asked.path}&limit=10` }
-          : asked,
+      request: (request) =>
+        STATUS.test(request.path) && !request.path.includes('limit=')
+          ? { ...request, path: `${request.path}&limit=10` }
+          : request,
     },
   },
   {
@@ -220,7 +224,7 @@ export const CONVENTION_RULES: readonly Rule[] = inSection('Conventions', [
     title: 'creating a vault refuses in an error format of its own',
     needs: ['vaultRequest'],
     check: async (target) => {
-      const reply = await askVault(target, { nothing: 'of use' });
+      const reply = await requestVault(target, { nothing: 'of use' });
       refusedByGateway(reply, 400);
       holds(read(reply.body, 'type') === undefined, 'type: found one, as in a Problem');
     },

@@ -1,17 +1,17 @@
 import { z } from 'zod';
-import { ask, bodyOf, names, refused } from '../ask.ts';
-import { instead, member, sending, taken } from '../breakage.ts';
+import { bodyOf, call, names, refused } from '../ask.ts';
+import { accepting, instead, member, sending } from '../breakage.ts';
 import { conforms, holds, list, read, same, text } from '../expectation.ts';
 import { atVaults, fundingOf, type Scheme, submit, VAULTS } from '../funding.ts';
 import {
-  askQuote,
-  askStatus,
   changed,
   entriesOf,
   newFundableQuote,
   newQuote,
   QUOTES,
   quoteRequest,
+  requestQuote,
+  requestStatus,
   STATUS,
 } from '../quoting.ts';
 import { inSection, type Rule } from '../rule.ts';
@@ -22,9 +22,9 @@ function requiredKey(place: string): Omit<Rule, 'section'> {
     title: 'a request without it is 400 and names it',
     check: async (target) => {
       const body = changed(quoteRequest(target), place, undefined);
-      names(refused(await askQuote(target, body), 400, 'invalid-request'), place);
+      names(refused(await requestQuote(target, body), 400, 'invalid-request'), place);
     },
-    breakage: taken({ path: QUOTES, status: 400 }),
+    breakage: accepting({ path: QUOTES, status: 400 }),
   };
 }
 
@@ -47,7 +47,7 @@ const V1_RULES = inSection('Endpoints: v1 API', [
     id: 'endpoint GET /v1/chains',
     title: 'lists chains whose entries carry quoteSigner',
     check: async (target) => {
-      const chains = entriesOf(bodyOf(await ask(target, { path: '/v1/chains' })));
+      const chains = entriesOf(bodyOf(await call(target, { path: '/v1/chains' })));
       holds(chains.length > 0, 'found no chains');
       for (const chain of chains) text(chain, 'quoteSigner');
     },
@@ -57,7 +57,7 @@ const V1_RULES = inSection('Endpoints: v1 API', [
     id: 'endpoint GET /v1/tokens',
     title: 'lists tokens',
     check: async (target) => {
-      holds(entriesOf(bodyOf(await ask(target, { path: '/v1/tokens' }))).length > 0, 'found no tokens');
+      holds(entriesOf(bodyOf(await call(target, { path: '/v1/tokens' }))).length > 0, 'found no tokens');
     },
     breakage: instead({ path: /^\/v1\/tokens/ }, { body: { tokens: [] } }),
   },
@@ -78,13 +78,13 @@ const V1_RULES = inSection('Endpoints: v1 API', [
     title: 'states the status of intents, quotes and gasless jobs',
     check: async (target) => {
       const uuid = '00000000-0000-4000-8000-000000000000';
-      const lookUps = [
+      const lookups = [
         { filter: 'intentHash', value: `0x${'0'.repeat(64)}`, type: 'intent' },
         { filter: 'quoteId', value: uuid, type: 'quote' },
         { filter: 'jobId', value: uuid, type: 'gasless' },
       ];
-      for (const { filter, value, type } of lookUps) {
-        const body = bodyOf(await askStatus(target, { [filter]: value }));
+      for (const { filter, value, type } of lookups) {
+        const body = bodyOf(await requestStatus(target, { [filter]: value }));
         same(read(body, 'results.0.type'), type, `type for ${filter}`);
       }
     },
@@ -117,10 +117,10 @@ const QUOTE_REQUEST_RULES = inSection('POST /v1/quotes', [
         custom: out,
       };
       for (const [type, body] of Object.entries(bodies)) {
-        const quote = bodyOf(await askQuote(target, { ...body, type }));
+        const quote = bodyOf(await requestQuote(target, { ...body, type }));
         same(read(quote, 'type'), type, 'type of the quote');
       }
-      names(refused(await askQuote(target, { ...base, type: 'exact' }), 400, 'invalid-request'), 'type');
+      names(refused(await requestQuote(target, { ...base, type: 'exact' }), 400, 'invalid-request'), 'type');
     },
     breakage: member({ path: QUOTES }, '', 'type', 'exact-in'),
   },
@@ -134,8 +134,8 @@ const QUOTE_REQUEST_RULES = inSection('POST /v1/quotes', [
     title: 'is the output of an exact-out quote',
     check: async (target) => {
       const body = { ...changed(quoteRequest(target), 'source.amount', undefined), type: 'exact-out' };
-      const asked = changed(body, 'destination.amountOut', '77777777');
-      same(read(bodyOf(await askQuote(target, asked)), 'destination.amountOut'), '77777777', 'output');
+      const request = changed(body, 'destination.amountOut', '77777777');
+      same(read(bodyOf(await requestQuote(target, request)), 'destination.amountOut'), '77777777', 'output');
     },
     breakage: sending(QUOTES, 'destination', 'amountOut', '70000000'),
   },
@@ -145,7 +145,7 @@ const QUOTE_REQUEST_RULES = inSection('POST /v1/quotes', [
     check: async (target) => {
       const least = String((BigInt(target.material.route.amount) * 9n) / 10n);
       const body = changed(quoteRequest(target), 'destination.minAmountOut', least);
-      same(read(bodyOf(await askQuote(target, body)), 'destination.minAmountOut'), least, 'least output');
+      same(read(bodyOf(await requestQuote(target, body)), 'destination.minAmountOut'), least, 'least output');
     },
     breakage: sending(QUOTES, 'destination', 'minAmountOut'),
   },
@@ -154,7 +154,7 @@ const QUOTE_REQUEST_RULES = inSection('POST /v1/quotes', [
     title: 'is a decimal fraction that lowers the least output',
     check: async (target) => {
       const body = changed(quoteRequest(target), 'slippage', 0.02);
-      const quote = bodyOf(await askQuote(target, body));
+      const quote = bodyOf(await requestQuote(target, body));
       const out = BigInt(text(quote, 'destination.amountOut'));
       same(read(quote, 'destination.minAmountOut'), String(out - (out * 2n) / 100n), 'least output');
     },
@@ -165,7 +165,7 @@ const QUOTE_REQUEST_RULES = inSection('POST /v1/quotes', [
     title: 'adds a list of quotes',
     check: async (target) => {
       const body = changed(quoteRequest(target), 'options', { allQuotes: true });
-      holds(list(bodyOf(await askQuote(target, body)), 'quotes').length > 0, 'found no quotes');
+      holds(list(bodyOf(await requestQuote(target, body)), 'quotes').length > 0, 'found no quotes');
     },
     breakage: sending(QUOTES, '', 'options'),
   },

@@ -1,15 +1,15 @@
-import { ask, bodyOf, type Reply, refused } from '../ask.ts';
+import { bodyOf, call, type Reply, refused } from '../ask.ts';
 import { instead, member, otherCode } from '../breakage.ts';
 import { holds, list, read, same, text } from '../expectation.ts';
 import { atVaults, fundingOf, newVault, submit, submitPermit, VAULTS, vaultTransfer } from '../funding.ts';
 import {
-  askQuote,
-  askStatus,
   changed,
   newFundableQuote,
   newQuote,
   QUOTES,
   quoteRequest,
+  requestQuote,
+  requestStatus,
 } from '../quoting.ts';
 import { given, inSection, type Need, type Rule, type Stage, type Target } from '../rule.ts';
 
@@ -18,9 +18,9 @@ type Answerer = (target: Target) => Promise<Reply>;
 function code(
   status: number,
   name: string,
-  parts: { title: string; bring: Answerer; needs?: readonly Need[]; stage?: Stage; orSolverError?: true },
+  rule: { title: string; bring: Answerer; needs?: readonly Need[]; stage?: Stage; orSolverError?: true },
 ): Omit<Rule, 'section'> {
-  const { title, bring, orSolverError, ...common } = parts;
+  const { title, bring, orSolverError, ...common } = rule;
   return {
     id: `error ${status} ${name}`,
     title,
@@ -40,14 +40,14 @@ function failure(status: number, name: string): Omit<Rule, 'section'> {
   return code(status, name, {
     title: 'a service in this trouble reports it, as a Problem',
     stage: { failing: name },
-    bring: (target) => ask(target, { path: '/v1/chains' }),
+    bring: (target) => call(target, { path: '/v1/chains' }),
   });
 }
 
 const quoteWith =
   (place: string, value: (target: Target) => unknown): Answerer =>
   (target) =>
-    askQuote(target, changed(quoteRequest(target), place, value(target)));
+    requestQuote(target, changed(quoteRequest(target), place, value(target)));
 
 const CODE_RULES: Omit<Rule, 'section'>[] = [
   code(400, 'invalid-request', {
@@ -66,12 +66,12 @@ const CODE_RULES: Omit<Rule, 'section'>[] = [
   }),
   code(401, 'invalid-api-key', {
     title: 'a key that nobody has',
-    bring: (target) => ask(target, { path: '/v1/chains', key: 'conformance-no-such-key' }),
+    bring: (target) => call(target, { path: '/v1/chains', key: 'conformance-no-such-key' }),
   }),
   code(401, 'api-key-expired', {
     title: 'a key that has expired',
     needs: ['expiredKey'],
-    bring: (target) => ask(target, { path: '/v1/chains', key: given(target, 'expiredKey') }),
+    bring: (target) => call(target, { path: '/v1/chains', key: given(target, 'expiredKey') }),
   }),
   code(401, 'invalid-signature', {
     title: 'a signature that nobody can have made',
@@ -94,7 +94,7 @@ const CODE_RULES: Omit<Rule, 'section'>[] = [
     id: 'error 403 {Message}',
     title: 'a missing key is answered by the gateway, without a code',
     check: async (target) => {
-      const body = bodyOf(await ask(target, { path: '/v1/chains', key: null }), 403);
+      const body = bodyOf(await call(target, { path: '/v1/chains', key: null }), 403);
       text(body, 'Message');
       same(read(body, 'code'), undefined, 'code');
     },
@@ -103,7 +103,7 @@ const CODE_RULES: Omit<Rule, 'section'>[] = [
   code(403, 'permission-denied', {
     title: 'a key that lacks permission',
     needs: ['forbiddenKey'],
-    bring: (target) => ask(target, { path: '/v1/chains', key: given(target, 'forbiddenKey') }),
+    bring: (target) => call(target, { path: '/v1/chains', key: given(target, 'forbiddenKey') }),
   }),
   code(403, 'funder-mismatch', {
     title: 'a quote for somebody else',
@@ -119,8 +119,8 @@ const CODE_RULES: Omit<Rule, 'section'>[] = [
     check: async (target) => {
       for (const method of ['GET', 'POST'] as const) {
         const replies = [
-          await ask(target, { method, path: '/v1/nothing-here' }),
-          await ask(target, { method, path: '/v1/intents/nothing-here' }),
+          await call(target, { method, path: '/v1/nothing-here' }),
+          await call(target, { method, path: '/v1/intents/nothing-here' }),
         ];
         for (const reply of replies) {
           if (reply.status === 403) text(reply.body, 'Message');
@@ -178,7 +178,7 @@ const CODE_RULES: Omit<Rule, 'section'>[] = [
     bring: (target) => {
       const { source } = target.material.route;
       const body = changed(quoteRequest(target), 'destination.chainId', source.chainId);
-      return askQuote(target, changed(body, 'destination.token', source.token));
+      return requestQuote(target, changed(body, 'destination.token', source.token));
     },
   }),
   code(422, 'amount-too-low', {
@@ -196,7 +196,7 @@ const CODE_RULES: Omit<Rule, 'section'>[] = [
     title: 'more than there is on the destination',
     needs: ['tronRoute'],
     bring: (target) =>
-      askQuote(
+      requestQuote(
         target,
         changed(quoteRequest(target, given(target, 'tronRoute')), 'source.amount', '900000000000'),
       ),
@@ -269,7 +269,7 @@ const CODE_RULES: Omit<Rule, 'section'>[] = [
     id: 'error 404 never at status',
     title: 'a status request never is 404',
     check: async (target) => {
-      bodyOf(await askStatus(target, { jobId: '00000000-0000-4000-8000-000000000000' }));
+      bodyOf(await requestStatus(target, { jobId: '00000000-0000-4000-8000-000000000000' }));
     },
     breakage: instead({ path: /jobId/ }, { status: 404 }),
   },

@@ -1,15 +1,15 @@
-import { ask, askOpenly, bodyOf, names, refused, refusedByGateway } from '../ask.ts';
-import { changing, instead, member, otherCode, taken } from '../breakage.ts';
+import { bodyOf, call, names, refused, refusedByGateway, requestOpenly } from '../ask.ts';
+import { accepting, changing, instead, member, otherCode } from '../breakage.ts';
 import { holds, list, read, same, text } from '../expectation.ts';
 import { atVaults, newVault, VAULTS, vaultTransfer } from '../funding.ts';
 import { OPEN_QUOTES, openRequest } from '../open-quoting.ts';
-import { askQuote, askStatus, changed, QUOTES, quoteRequest, STATUS } from '../quoting.ts';
+import { changed, QUOTES, quoteRequest, requestQuote, requestStatus, STATUS } from '../quoting.ts';
 import { given, inSection, type Rule, type Target } from '../rule.ts';
 
 const UUID = '00000000-0000-4000-8000-000000000000';
 
-async function saidAt(target: Target, query: Record<string, string>): Promise<string> {
-  const reply = await askStatus(target, query);
+async function messageOf(target: Target, query: Record<string, string>): Promise<string> {
+  const reply = await requestStatus(target, query);
   refused(reply, 400, 'invalid-request');
   return reply.text;
 }
@@ -20,10 +20,10 @@ const FORMAT_RULES = inSection('Errors: format', [
     title: 'errors of the core API are Problems, as application/problem+json',
     check: async (target) => {
       const replies = [
-        await askStatus(target, {}),
-        await askQuote(target, {}),
-        await askQuote(target, changed(quoteRequest(target), 'source.chainId', 999_999_937)),
-        await ask(target, { path: '/v1/intents/nothing-here' }),
+        await requestStatus(target, {}),
+        await requestQuote(target, {}),
+        await requestQuote(target, changed(quoteRequest(target), 'source.chainId', 999_999_937)),
+        await call(target, { path: '/v1/intents/nothing-here' }),
       ];
       for (const { headers, body } of replies) {
         const type = headers['content-type'] ?? '';
@@ -37,7 +37,7 @@ const FORMAT_RULES = inSection('Errors: format', [
     id: 'error format: gateway',
     title: 'the 403 of the gateway is a plain body',
     check: async (target) => {
-      const { headers, body, status } = await ask(target, { path: '/v1/tokens', key: null });
+      const { headers, body, status } = await call(target, { path: '/v1/tokens', key: null });
       same(status, 403, 'HTTP status');
       const type = headers['content-type'] ?? '';
       holds(!type.includes('problem+json'), `content type: found ${type}`);
@@ -62,7 +62,7 @@ const FORMAT_RULES = inSection('Errors: format', [
     title: 'its 400 has statusCode, createdBy ValidationFilter and validationErrors',
     needs: ['quotesUrl'],
     check: async (target) => {
-      const body = bodyOf(await askOpenly(target, { dAppID: 'conformance' }), 400);
+      const body = bodyOf(await requestOpenly(target, { dAppID: 'conformance' }), 400);
       same([read(body, 'statusCode'), read(body, 'createdBy')], [400, 'ValidationFilter'], 'body');
       holds(list(body, 'validationErrors').length > 0, 'found no validation errors');
     },
@@ -75,10 +75,10 @@ const STATUS_DETAIL_RULES: Omit<Rule, 'section'>[] = [
     id: 'errors rule 4a',
     title: 'no filter: the message lists the filters and states that paging controls alone are not a filter',
     check: async (target) => {
-      const said = await saidAt(target, {});
+      const message = await messageOf(target, {});
       const words = ['intentHash', 'sourceTxHash', 'destinationTxHash', 'quoteId', 'jobId', 'wallet'];
       for (const word of [...words, 'paging controls alone are not a filter']) {
-        holds(said.includes(word), `found ${said}, expected ${word}`);
+        holds(message.includes(word), `found ${message}, expected ${word}`);
       }
     },
     breakage: changing({ path: STATUS, status: 400 }, (answered) => ({
@@ -90,11 +90,11 @@ const STATUS_DETAIL_RULES: Omit<Rule, 'section'>[] = [
     id: 'errors rule 4b',
     title: 'a prefixed UUID: Invalid UUID',
     check: async (target) => {
-      const said = [
-        await saidAt(target, { quoteId: `quote:${UUID}` }),
-        await saidAt(target, { jobId: `gasless:${UUID}` }),
+      const message = [
+        await messageOf(target, { quoteId: `quote:${UUID}` }),
+        await messageOf(target, { jobId: `gasless:${UUID}` }),
       ];
-      for (const one of said) holds(one.includes('Invalid UUID'), `found ${one}, expected Invalid UUID`);
+      for (const one of message) holds(one.includes('Invalid UUID'), `found ${one}, expected Invalid UUID`);
     },
     breakage: changing({ path: STATUS, status: 400 }, (answered) => ({
       ...answered,
@@ -106,8 +106,8 @@ const STATUS_DETAIL_RULES: Omit<Rule, 'section'>[] = [
     title:
       'status without wallet: the message states that it narrows a collection and must be combined with wallet',
     check: async (target) => {
-      const said = await saidAt(target, { status: 'pending' });
-      holds(/narrows a collection/.test(said) && /combined with wallet/.test(said), `found ${said}`);
+      const message = await messageOf(target, { status: 'pending' });
+      holds(/narrows a collection/.test(message) && /combined with wallet/.test(message), `found ${message}`);
     },
     breakage: changing({ path: STATUS, status: 400 }, (answered) => ({
       ...answered,
@@ -118,8 +118,8 @@ const STATUS_DETAIL_RULES: Omit<Rule, 'section'>[] = [
     id: 'errors rule 4d',
     title: 'limit above 50: the message states that the value must be at most 50',
     check: async (target) => {
-      const said = await saidAt(target, { wallet: 'nobody-at-all', limit: '51' });
-      holds(/at most 50/.test(said), `found ${said}`);
+      const message = await messageOf(target, { wallet: 'nobody-at-all', limit: '51' });
+      holds(/at most 50/.test(message), `found ${message}`);
     },
     breakage: changing({ path: STATUS, status: 400 }, (answered) => ({
       ...answered,
@@ -131,7 +131,7 @@ const STATUS_DETAIL_RULES: Omit<Rule, 'section'>[] = [
     title: 'the status endpoint answers 401 with a Problem',
     check: async (target) => {
       const query = { wallet: 'nobody-at-all' };
-      const reply = await ask(target, { path: '/v1/intents/status', query, key: 'conformance-no-such-key' });
+      const reply = await call(target, { path: '/v1/intents/status', query, key: 'conformance-no-such-key' });
       refused(reply, 401, 'invalid-api-key');
     },
     breakage: otherCode('invalid-api-key'),
@@ -141,7 +141,7 @@ const STATUS_DETAIL_RULES: Omit<Rule, 'section'>[] = [
     title: 'the status endpoint answers 403 with the body of the gateway',
     check: async (target) => {
       const query = { wallet: 'nobody-at-all' };
-      text(bodyOf(await ask(target, { path: '/v1/intents/status', query, key: null }), 403), 'Message');
+      text(bodyOf(await call(target, { path: '/v1/intents/status', query, key: null }), 403), 'Message');
     },
     breakage: instead({ path: STATUS, status: 403 }, { body: { code: 'forbidden' } }),
   },
@@ -150,7 +150,7 @@ const STATUS_DETAIL_RULES: Omit<Rule, 'section'>[] = [
     title: 'the status endpoint answers 429 with a Problem rate-limit-exceeded',
     stage: { failing: 'rate-limit-exceeded' },
     check: async (target) => {
-      refused(await askStatus(target, { wallet: 'nobody-at-all' }), 429, 'rate-limit-exceeded');
+      refused(await requestStatus(target, { wallet: 'nobody-at-all' }), 429, 'rate-limit-exceeded');
     },
     breakage: otherCode('rate-limit-exceeded'),
   },
@@ -159,7 +159,7 @@ const STATUS_DETAIL_RULES: Omit<Rule, 'section'>[] = [
     title: 'the status endpoint answers 500 with a Problem internal-error',
     stage: { failing: 'internal-error' },
     check: async (target) => {
-      refused(await askStatus(target, { wallet: 'nobody-at-all' }), 500, 'internal-error');
+      refused(await requestStatus(target, { wallet: 'nobody-at-all' }), 500, 'internal-error');
     },
     breakage: otherCode('internal-error'),
   },
@@ -172,9 +172,9 @@ const OPEN_RULES: Omit<Rule, 'section'>[] = [
     needs: ['quotesUrl'],
     check: async (target) => {
       const body = changed(openRequest(target), 'quoteRequest.sourceAmount', 'much');
-      bodyOf(await askOpenly(target, body), 400);
+      bodyOf(await requestOpenly(target, body), 400);
     },
-    breakage: taken({ path: OPEN_QUOTES, status: 400 }, { data: [] }),
+    breakage: accepting({ path: OPEN_QUOTES, status: 400 }, { data: [] }),
   },
   {
     id: 'errors rule 6b',
@@ -182,7 +182,7 @@ const OPEN_RULES: Omit<Rule, 'section'>[] = [
     stage: { failing: 'rate-limit-exceeded', retryAfterSeconds: 3 },
     needs: ['quotesUrl'],
     check: async (target) => {
-      const reply = await askOpenly(target, openRequest(target));
+      const reply = await requestOpenly(target, openRequest(target));
       same([reply.status, reply.headers['retry-after']], [429, '3'], 'status and Retry-After');
     },
     breakage: instead({ path: OPEN_QUOTES }, { status: 503 }),
@@ -193,7 +193,7 @@ const OPEN_RULES: Omit<Rule, 'section'>[] = [
     stage: { failing: 'service-unavailable' },
     needs: ['quotesUrl'],
     check: async (target) => {
-      same((await askOpenly(target, openRequest(target))).status, 503, 'HTTP status');
+      same((await requestOpenly(target, openRequest(target))).status, 503, 'HTTP status');
     },
     breakage: instead({ path: OPEN_QUOTES }, { status: 201, body: { data: [] } }),
   },
@@ -203,7 +203,7 @@ const OPEN_RULES: Omit<Rule, 'section'>[] = [
     needs: ['quotesUrl'],
     check: async (target) => {
       const body = changed(openRequest(target), 'quoteRequest.sourceAmount', '1');
-      same(list(bodyOf(await askOpenly(target, body), 201), 'data'), [], 'data');
+      same(list(bodyOf(await requestOpenly(target, body), 201), 'data'), [], 'data');
     },
     breakage: instead({ path: OPEN_QUOTES, status: 201 }, { status: 404 }),
   },
@@ -215,7 +215,7 @@ const RULES = inSection('Errors: rules', [
     title: 'slippage-out-of-bounds has status 400 and an errors entry for slippage',
     check: async (target) => {
       for (const slippage of [0, 0.00009, 1.01, 50]) {
-        const reply = await askQuote(target, changed(quoteRequest(target), 'slippage', slippage));
+        const reply = await requestQuote(target, changed(quoteRequest(target), 'slippage', slippage));
         names(refused(reply, 400, 'slippage-out-of-bounds'), 'slippage');
       }
     },
@@ -225,7 +225,7 @@ const RULES = inSection('Errors: rules', [
     id: 'errors rule 1b',
     title: 'its title states that slippage is a decimal fraction, not a percent',
     check: async (target) => {
-      const reply = await askQuote(target, changed(quoteRequest(target), 'slippage', 50));
+      const reply = await requestQuote(target, changed(quoteRequest(target), 'slippage', 50));
       const { title } = refused(reply, 400, 'slippage-out-of-bounds');
       holds(/decimal fraction.*not a percent/i.test(title), `title: found ${title}`);
     },
@@ -237,7 +237,7 @@ const RULES = inSection('Errors: rules', [
     check: async (target) => {
       for (const place of ['source.token', 'destination.token']) {
         const body = changed(quoteRequest(target), place, `0x${'12'.repeat(20)}`);
-        refused(await askQuote(target, body), 502, 'solver-error');
+        refused(await requestQuote(target, body), 502, 'solver-error');
       }
     },
     breakage: instead({ path: QUOTES, status: 502 }, { status: 422 }),
@@ -248,7 +248,7 @@ const RULES = inSection('Errors: rules', [
     needs: ['tronRoute'],
     check: async (target) => {
       const route = given(target, 'tronRoute');
-      const reply = await askQuote(target, quoteRequest(target, { ...route, amount: '999999999999' }));
+      const reply = await requestQuote(target, quoteRequest(target, { ...route, amount: '999999999999' }));
       if (reply.status === 422) {
         holds(list(bodyOf(reply, 422), 'solverErrors').length > 0, 'found no solverErrors');
       } else refused(reply, 502, 'solver-error');
@@ -268,7 +268,7 @@ const RULES = inSection('Errors: rules', [
       const { status } = await atVaults(target, { path: VAULTS.olderErc3009, body });
       holds(status >= 400 && status < 500, `found ${status}, expected 4xx`);
     },
-    breakage: taken({ path: /transferWithAuthorization/ }, { data: { status: 'PENDING' } }),
+    breakage: accepting({ path: /transferWithAuthorization/ }, { data: { status: 'PENDING' } }),
   },
   {
     id: 'errors rule 7b',
@@ -280,7 +280,7 @@ const RULES = inSection('Errors: rules', [
       const { status } = await atVaults(target, { path: VAULTS.olderErc3009, body });
       holds(status >= 400 && status < 500, `found ${status}, expected 4xx`);
     },
-    breakage: taken({ path: /transferWithAuthorization/ }, { data: { status: 'PENDING' } }),
+    breakage: accepting({ path: /transferWithAuthorization/ }, { data: { status: 'PENDING' } }),
   },
 ]);
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { bodyOf } from '../ask.ts';
 import { instead } from '../breakage.ts';
 import { conforms, read } from '../expectation.ts';
-import { lookUpJob, lookUpVault } from '../funding.ts';
+import { fetchJob, fetchVault } from '../funding.ts';
 import { memberRules } from '../member-rules.ts';
 import { given, inSection, type Rule, type Target } from '../rule.ts';
 import { baseUnits, chainId, evmAddress, intentHash, nonEmpty, unixSeconds } from '../shape.ts';
@@ -13,12 +13,12 @@ const LOOK_UPS = /^\/deposit-gateway\/v2\/depositAddresses\//;
 async function jobs(target: Target): Promise<unknown[]> {
   const ids = [given(target, 'gatewayJob'), given(target, 'failedGatewayJob')];
   const found: unknown[] = [];
-  for (const id of ids) found.push(read(bodyOf(await lookUpJob(target, id)), 'data'));
+  for (const id of ids) found.push(read(bodyOf(await fetchJob(target, id)), 'data'));
   return found;
 }
 
 const vault = async (target: Target): Promise<unknown> =>
-  read(bodyOf(await lookUpVault(target, given(target, 'vault'))), 'data');
+  read(bodyOf(await fetchVault(target, given(target, 'vault'))), 'data');
 
 const JOB_RULES = inSection(
   'Gasless job record',

@@ -1,9 +1,9 @@
-import { ask, askOpenly, bodyOf, refused, refusedByGateway } from '../ask.ts';
-import { asking, instead, member, sending, taken } from '../breakage.ts';
+import { bodyOf, call, refused, refusedByGateway, requestOpenly } from '../ask.ts';
+import { accepting, changingQuery, instead, member, sending } from '../breakage.ts';
 import { holds, list, read, same } from '../expectation.ts';
 import { atVaults, newVault, VAULTS, vaultTransfer } from '../funding.ts';
 import { OPEN_QUOTES, openQuotes, openRequest } from '../open-quoting.ts';
-import { askQuote, askStatus, changed, QUOTES, quoteRequest, STATUS, statusOf } from '../quoting.ts';
+import { changed, QUOTES, quoteRequest, requestQuote, requestStatus, STATUS, statusOf } from '../quoting.ts';
 import { given, inSection, type Rule } from '../rule.ts';
 
 const OLDER = /transferWithAuthorization/;
@@ -27,7 +27,7 @@ function transferLimit(
       }
       bodyOf(await atVaults(target, { path: VAULTS.olderErc3009, body }), 202);
     },
-    breakage: taken({ path: OLDER, status: 400 }, { data: { status: 'PENDING' } }),
+    breakage: accepting({ path: OLDER, status: 400 }, { data: { status: 'PENDING' } }),
   };
 }
 
@@ -37,12 +37,12 @@ export const LIMIT_RULES: readonly Rule[] = inSection('Limits', [
     title: '1 and 50 are accepted, 0 and 51 refused',
     check: async (target) => {
       const wallet = 'nobody-at-all';
-      for (const limit of ['1', '50']) bodyOf(await askStatus(target, { wallet, limit }));
+      for (const limit of ['1', '50']) bodyOf(await requestStatus(target, { wallet, limit }));
       for (const limit of ['0', '51']) {
-        refused(await askStatus(target, { wallet, limit }), 400, 'invalid-request');
+        refused(await requestStatus(target, { wallet, limit }), 400, 'invalid-request');
       }
     },
-    breakage: asking(STATUS, 'limit', '50'),
+    breakage: changingQuery(STATUS, 'limit', '50'),
   },
   {
     id: 'limits: limit b',
@@ -55,17 +55,17 @@ export const LIMIT_RULES: readonly Rule[] = inSection('Limits', [
       const most = list(await statusOf(target, { wallet, limit: '50' }), 'results').length;
       holds(most > 20 && most <= 50, `found ${most} results, expected 21 to 50`);
     },
-    breakage: asking(STATUS, 'limit'),
+    breakage: changingQuery(STATUS, 'limit'),
   },
   {
     id: 'limits: slippage',
     title: '0.0001 and 1 are accepted, 0.00009 and 1.01 refused',
     check: async (target) => {
       for (const slippage of [0.0001, 1]) {
-        bodyOf(await askQuote(target, changed(quoteRequest(target), 'slippage', slippage)));
+        bodyOf(await requestQuote(target, changed(quoteRequest(target), 'slippage', slippage)));
       }
       for (const slippage of [0.00009, 1.01]) {
-        const reply = await askQuote(target, changed(quoteRequest(target), 'slippage', slippage));
+        const reply = await requestQuote(target, changed(quoteRequest(target), 'slippage', slippage));
         refused(reply, 400, 'slippage-out-of-bounds');
       }
     },
@@ -77,9 +77,9 @@ export const LIMIT_RULES: readonly Rule[] = inSection('Limits', [
     needs: ['quotesUrl'],
     check: async (target) => {
       const body = openRequest(target);
-      bodyOf(await askOpenly(target, { ...body, dAppID: 'a'.repeat(64) }), 201);
+      bodyOf(await requestOpenly(target, { ...body, dAppID: 'a'.repeat(64) }), 201);
       for (const dAppID of ['a'.repeat(65), '', 'ä', 'a b']) {
-        bodyOf(await askOpenly(target, { ...body, dAppID }), 400);
+        bodyOf(await requestOpenly(target, { ...body, dAppID }), 400);
       }
     },
     breakage: sending(OPEN_QUOTES, '', 'dAppID', (found: unknown) => String(found).slice(0, 64)),
@@ -94,7 +94,7 @@ export const LIMIT_RULES: readonly Rule[] = inSection('Limits', [
     title: 'a 429 may carry Retry-After, in seconds',
     stage: { failing: 'rate-limit-exceeded', retryAfterSeconds: 7 },
     check: async (target) => {
-      const reply = await ask(target, { path: '/v1/chains' });
+      const reply = await call(target, { path: '/v1/chains' });
       refused(reply, 429, 'rate-limit-exceeded');
       same(reply.headers['retry-after'], '7', 'Retry-After');
     },
@@ -106,7 +106,7 @@ export const LIMIT_RULES: readonly Rule[] = inSection('Limits', [
     id: 'limits: short-lived quotes a',
     title: 'a v1 quote expires, after now and within a day',
     check: async (target) => {
-      const reply = await askQuote(target, quoteRequest(target));
+      const reply = await requestQuote(target, quoteRequest(target));
       const nowSeconds = Date.parse(reply.headers.date ?? '') / 1000;
       const left = Number(read(bodyOf(reply), 'expiresAt')) - nowSeconds;
       holds(left > 0 && left < 86_400, `found ${left} s left`);

@@ -1,5 +1,5 @@
-import { askOpenly, bodyOf } from '../ask.ts';
-import { instead, taken } from '../breakage.ts';
+import { bodyOf, requestOpenly } from '../ask.ts';
+import { accepting, instead } from '../breakage.ts';
 import { holds, list, same } from '../expectation.ts';
 import { OPEN_QUOTES, openRequest } from '../open-quoting.ts';
 import { changed } from '../quoting.ts';
@@ -12,7 +12,7 @@ export const OPEN_ENDPOINT_RULES: readonly Rule[] = inSection(
       id: 'exactIn: 201',
       title: 'a route that solvers serve',
       check: async (target) => {
-        const data = list(bodyOf(await askOpenly(target, openRequest(target)), 201), 'data');
+        const data = list(bodyOf(await requestOpenly(target, openRequest(target)), 201), 'data');
         holds(data.length > 0, 'found no quotes');
       },
       breakage: instead({ path: OPEN_QUOTES, status: 201 }, { body: { data: [] } }),
@@ -21,16 +21,19 @@ export const OPEN_ENDPOINT_RULES: readonly Rule[] = inSection(
       id: 'exactIn: 400',
       title: 'a field that is invalid',
       check: async (target) => {
-        bodyOf(await askOpenly(target, changed(openRequest(target), 'quoteRequest.sourceAmount', 1.5)), 400);
+        bodyOf(
+          await requestOpenly(target, changed(openRequest(target), 'quoteRequest.sourceAmount', 1.5)),
+          400,
+        );
       },
-      breakage: taken({ path: OPEN_QUOTES, status: 400 }, { data: [] }),
+      breakage: accepting({ path: OPEN_QUOTES, status: 400 }, { data: [] }),
     },
     {
       id: 'exactIn: 429',
       title: 'too many requests',
       stage: { failing: 'rate-limit-exceeded' },
       check: async (target) => {
-        same((await askOpenly(target, openRequest(target))).status, 429, 'HTTP status');
+        same((await requestOpenly(target, openRequest(target))).status, 429, 'HTTP status');
       },
       breakage: instead({ path: OPEN_QUOTES }, { status: 400 }),
     },
@@ -39,7 +42,7 @@ export const OPEN_ENDPOINT_RULES: readonly Rule[] = inSection(
       title: 'a service that fails',
       stage: { failing: 'internal-error' },
       check: async (target) => {
-        const { status } = await askOpenly(target, openRequest(target));
+        const { status } = await requestOpenly(target, openRequest(target));
         holds(status >= 500 && status <= 599, `found ${status}, expected 5xx`);
       },
       breakage: instead({ path: OPEN_QUOTES }, { status: 400 }),

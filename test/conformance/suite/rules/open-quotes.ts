@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { askOpenly, bodyOf } from '../ask.ts';
-import { instead, member, sending, taken } from '../breakage.ts';
+import { bodyOf, requestOpenly } from '../ask.ts';
+import { accepting, instead, member, sending } from '../breakage.ts';
 import { conforms, holds, list, read, same } from '../expectation.ts';
 import { memberRules } from '../member-rules.ts';
 import { OPEN_QUOTES, openEntries, openQuotes, openRequest } from '../open-quoting.ts';
@@ -12,7 +12,7 @@ const on = { path: OPEN_QUOTES, status: 201 };
 const UUID = '[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}';
 
 async function isRefused(target: Target, place: string, value: unknown): Promise<void> {
-  const body = bodyOf(await askOpenly(target, changed(openRequest(target), place, value)), 400);
+  const body = bodyOf(await requestOpenly(target, changed(openRequest(target), place, value)), 400);
   list(body, 'validationErrors');
 }
 
@@ -21,11 +21,11 @@ function fieldRule(name: string, title: string, wrong: readonly unknown[]): Omit
     id: `open request: quoteRequest.${name}`,
     title,
     check: async (target) => {
-      const body = bodyOf(await askOpenly(target, openRequest(target)), 201);
+      const body = bodyOf(await requestOpenly(target, openRequest(target)), 201);
       holds(list(body, 'data').length > 0, 'found no quotes');
       for (const value of wrong) await isRefused(target, `quoteRequest.${name}`, value);
     },
-    breakage: taken({ path: OPEN_QUOTES, status: 400 }, { data: [] }),
+    breakage: accepting({ path: OPEN_QUOTES, status: 400 }, { data: [] }),
   };
 }
 
@@ -40,7 +40,7 @@ const REQUEST_RULES = inSection(
       title: 'has letters, digits, dots, underscores, hyphens, and at most 64 characters',
       check: async (target) => {
         const longest = `aZ0._-${'1'.repeat(58)}`;
-        bodyOf(await askOpenly(target, changed(openRequest(target), 'dAppID', longest)), 201);
+        bodyOf(await requestOpenly(target, changed(openRequest(target), 'dAppID', longest)), 201);
         for (const wrong of [`${longest}1`, 'a b', 'a/b', 7]) await isRefused(target, 'dAppID', wrong);
       },
       breakage: sending(OPEN_QUOTES, '', 'dAppID', 'conformance'),
@@ -62,7 +62,7 @@ const REQUEST_RULES = inSection(
       check: async (target) => {
         for (const wrong of ['a quote, please', []]) await isRefused(target, 'quoteRequest', wrong);
       },
-      breakage: taken({ path: OPEN_QUOTES, status: 400 }, { data: [] }),
+      breakage: accepting({ path: OPEN_QUOTES, status: 400 }, { data: [] }),
     },
     fieldRule('sourceChainID', 'is an integer', NOT_CHAINS),
     fieldRule('destinationChainID', 'is an integer', NOT_CHAINS),
@@ -158,7 +158,7 @@ const RESPONSE_RULES = inSection(
       id: 'open response: status',
       title: 'is 201 with { data: [entry] }',
       check: async (target) => {
-        const body = bodyOf(await askOpenly(target, openRequest(target)), 201);
+        const body = bodyOf(await requestOpenly(target, openRequest(target)), 201);
         conforms(z.looseObject({ data: z.array(z.looseObject({})).min(1) }), body, 'body');
       },
       breakage: instead(on, { status: 200 }),
@@ -168,7 +168,7 @@ const RESPONSE_RULES = inSection(
       title: 'means that no solver quoted the route, and is a success',
       check: async (target) => {
         const body = changed(openRequest(target), 'quoteRequest.sourceAmount', '1');
-        same(list(bodyOf(await askOpenly(target, body), 201), 'data'), [], 'data');
+        same(list(bodyOf(await requestOpenly(target, body), 201), 'data'), [], 'data');
       },
       breakage: instead({ ...on, sent: /"sourceAmount":"1"/ }, { status: 404 }),
     },
@@ -187,7 +187,7 @@ const RESPONSE_RULES = inSection(
           funder: source.funder,
           recipient: destination.recipient,
         });
-        const quotes = list(bodyOf(await askOpenly(target, body), 201), 'data').map((entry) =>
+        const quotes = list(bodyOf(await requestOpenly(target, body), 201), 'data').map((entry) =>
           read(entry, 'quoteData.quoteResponse'),
         );
         const over = quotes.filter(

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { ask, bodyOf } from '../ask.ts';
+import { bodyOf, call } from '../ask.ts';
 import { member } from '../breakage.ts';
 import { conforms, holds, read } from '../expectation.ts';
 import { memberRules } from '../member-rules.ts';
-import { askQuote, askStatus, changed, quoteRequest } from '../quoting.ts';
+import { changed, quoteRequest, requestQuote, requestStatus } from '../quoting.ts';
 import { inSection, type Rule, type Target } from '../rule.ts';
 import { nonEmpty } from '../shape.ts';
 
@@ -13,9 +13,9 @@ const on = { path: /^\/v1\// };
 async function problems(target: Target): Promise<unknown[]> {
   const body = quoteRequest(target);
   return [
-    bodyOf(await askStatus(target, {}), 400),
-    bodyOf(await askQuote(target, changed(body, 'dappId', undefined)), 400),
-    bodyOf(await askQuote(target, changed(body, 'source.chainId', 999_999_937)), 422),
+    bodyOf(await requestStatus(target, {}), 400),
+    bodyOf(await requestQuote(target, changed(body, 'dappId', undefined)), 400),
+    bodyOf(await requestQuote(target, changed(body, 'source.chainId', 999_999_937)), 422),
   ];
 }
 
@@ -71,8 +71,8 @@ export const PROBLEM_RULES: readonly Rule[] = inSection('Problem', [
     id: 'problem: requestId a',
     title: 'errors of the deposit-address service carry a short number',
     check: async (target) => {
-      const { body, text: said } = await ask(target, { path: '/v1/deposit-gateway/status', key: null });
-      conforms(z.string().regex(/^\d{1,6}$/), read(body, 'requestId'), `requestId of ${said.slice(0, 200)}`);
+      const { body, text: reply } = await call(target, { path: '/v1/deposit-gateway/status', key: null });
+      conforms(z.string().regex(/^\d{1,6}$/), read(body, 'requestId'), `requestId of ${reply.slice(0, 200)}`);
       target.tally?.shown(1);
     },
     breakage: member({ path: /^\/v1\/deposit-gateway/ }, '', 'requestId', 'a3f1-77c2'),

@@ -5,13 +5,13 @@ import { bodyOf } from '../ask.ts';
 import { type Breakage, isMembers, jsonOf, member } from '../breakage.ts';
 import { holds, list, read, same, text } from '../expectation.ts';
 import {
-  askQuote,
   changed,
   hashesOf,
   newQuote,
   QUOTES,
   quoteRequest,
   quoteSigner,
+  requestQuote,
   signerOf,
 } from '../quoting.ts';
 import { given, inSection, type Rule, type Target } from '../rule.ts';
@@ -24,16 +24,16 @@ type Signed = { id: string; intentHashes: readonly Hex[]; expiresAt: bigint; cha
 /** The forger signs every quote, over other content, and every chain names the forger. */
 export function forged(change: (right: Signed) => Signed): Breakage {
   return {
-    answer: async (answered, asked) => {
+    answer: async (answered, request) => {
       const body = jsonOf(answered.body);
       if (!isMembers(body) || answered.status !== 200) return answered;
-      if (/^\/v1\/chains/.test(asked.path)) {
+      if (/^\/v1\/chains/.test(request.path)) {
         for (const chain of list(body, 'chains')) {
           if (isMembers(chain)) chain.quoteSigner = forger.address;
         }
         return { ...answered, body: JSON.stringify(body) };
       }
-      if (!QUOTES.test(asked.path)) return answered;
+      if (!QUOTES.test(request.path)) return answered;
       for (const quote of [body, ...(body.quotes === undefined ? [] : list(body, 'quotes'))]) {
         if (isMembers(quote))
           quote.signature = await forger.signTypedData(signedData(change(contentsOf(quote))));
@@ -72,7 +72,7 @@ export const QUOTE_SIGNATURE_RULES: readonly Rule[] = inSection('Quote signature
       const { chainId } = target.material.route.source;
       const body = changed(quoteRequest(target), 'options', { allQuotes: true });
       const signer = await quoteSigner(target, chainId);
-      for (const quote of list(bodyOf(await askQuote(target, body)), 'quotes')) {
+      for (const quote of list(bodyOf(await requestQuote(target, body)), 'quotes')) {
         same(await signerOf(quote, chainId), signer, 'signer');
       }
     },

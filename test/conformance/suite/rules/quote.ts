@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { ask, bodyOf } from '../ask.ts';
+import { bodyOf, call } from '../ask.ts';
 import { member } from '../breakage.ts';
 import { conforms, holds, list, same, text } from '../expectation.ts';
 import { memberRules } from '../member-rules.ts';
-import { askQuote, changed, entriesOf, newQuote, QUOTES, quoteRequest } from '../quoting.ts';
+import { changed, entriesOf, newQuote, QUOTES, quoteRequest, requestQuote } from '../quoting.ts';
 import { inSection, type Rule } from '../rule.ts';
 import {
   baseUnits,
@@ -61,7 +61,7 @@ export const QUOTE_RULES: readonly Rule[] = inSection('v1 quote object', [
     title: 'with options.allQuotes there is a list of quotes, each with its own signature',
     check: async (target) => {
       const body = changed(quoteRequest(target), 'options', { allQuotes: true });
-      const quotes = list(bodyOf(await askQuote(target, body)), 'quotes');
+      const quotes = list(bodyOf(await requestQuote(target, body)), 'quotes');
       holds(quotes.length > 0, 'found no quotes');
       same(new Set(quotes.map((quote) => text(quote, 'signature'))).size, quotes.length, 'signatures');
     },
@@ -71,7 +71,7 @@ export const QUOTE_RULES: readonly Rule[] = inSection('v1 quote object', [
     id: 'quote: quoteSigner',
     title: 'the entry of every chain names the address that signs its quotes',
     check: async (target) => {
-      const chains = entriesOf(bodyOf(await ask(target, { path: '/v1/chains' })));
+      const chains = entriesOf(bodyOf(await call(target, { path: '/v1/chains' })));
       holds(chains.length > 0, 'found no chains');
       for (const chain of chains) conforms(z.looseObject({ quoteSigner: evmAddress }), chain, 'chain');
     },

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { bodyOf, refused } from '../ask.ts';
-import { asking, member } from '../breakage.ts';
+import { changingQuery, member } from '../breakage.ts';
 import { conforms, holds, list, read, same, text } from '../expectation.ts';
 import { fundingOf, newVault, submit } from '../funding.ts';
-import { askStatus, bare, newFundableQuote, newQuote, STATUS, statusOf } from '../quoting.ts';
+import { bare, newFundableQuote, newQuote, requestStatus, STATUS, statusOf } from '../quoting.ts';
 import { given, inSection, type Rule } from '../rule.ts';
 
 const WORDS = ['pending', 'filled', 'settled', 'refunded', 'refundable', 'expired', 'failed', 'unknown'];
@@ -14,10 +14,13 @@ export const STATE_RULES: readonly Rule[] = inSection('States and transitions', 
     id: 'states: status filter a',
     title: `accepts ${WORDS.join(', ')}`,
     check: async (target) => {
-      for (const status of WORDS) bodyOf(await askStatus(target, { wallet: 'nobody-at-all', status }));
+      for (const status of WORDS) bodyOf(await requestStatus(target, { wallet: 'nobody-at-all', status }));
     },
     breakage: {
-      request: (asked) => ({ ...asked, path: asked.path.replace('status=refundable', 'status=REFUNDABLE') }),
+      request: (request) => ({
+        ...request,
+        path: request.path.replace('status=refundable', 'status=REFUNDABLE'),
+      }),
     },
   },
   {
@@ -25,10 +28,10 @@ export const STATE_RULES: readonly Rule[] = inSection('States and transitions', 
     title: 'refuses any other value',
     check: async (target) => {
       for (const status of ['active', 'submitted', 'PENDING']) {
-        refused(await askStatus(target, { wallet: 'nobody-at-all', status }), 400, 'invalid-request');
+        refused(await requestStatus(target, { wallet: 'nobody-at-all', status }), 400, 'invalid-request');
       }
     },
-    breakage: asking(STATUS, 'status', 'pending'),
+    breakage: changingQuery(STATUS, 'status', 'pending'),
   },
   {
     id: 'states: other words a',

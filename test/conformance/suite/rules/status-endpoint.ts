@@ -1,8 +1,8 @@
-import { ask, bodyOf, names, type Reply, refused } from '../ask.ts';
-import { asking, changing, instead, member, taken } from '../breakage.ts';
+import { bodyOf, call, names, type Reply, refused } from '../ask.ts';
+import { accepting, changing, changingQuery, instead, member } from '../breakage.ts';
 import { holds, list, read, same, text } from '../expectation.ts';
 import { fundingOf, submit } from '../funding.ts';
-import { askStatus, bare, newFundableQuote, newQuote, STATUS, statusOf } from '../quoting.ts';
+import { bare, newFundableQuote, newQuote, requestStatus, STATUS, statusOf } from '../quoting.ts';
 import { given, inSection, type Rule, type Target } from '../rule.ts';
 
 const HASH = `0x${'0'.repeat(64)}`;
@@ -10,7 +10,7 @@ const UUID = '00000000-0000-4000-8000-000000000000';
 const EMPTY_PAGE = { results: [], nextCursor: null };
 
 async function isInvalid(target: Target, query: Record<string, string>, field?: string): Promise<Reply> {
-  const reply = await askStatus(target, query);
+  const reply = await requestStatus(target, query);
   const problem = refused(reply, 400, 'invalid-request');
   if (field !== undefined) names(problem, field);
   return reply;
@@ -50,7 +50,7 @@ const PARAMETER_RULES: Omit<Rule, 'section'>[] = [
     check: async (target) => {
       same(read(await filled(target), 'id'), `intent:${given(target, 'filledIntent')}`, 'id');
     },
-    breakage: asking(STATUS, 'intentHash', HASH),
+    breakage: changingQuery(STATUS, 'intentHash', HASH),
   },
   {
     id: 'status parameter: sourceTxHash',
@@ -60,7 +60,7 @@ const PARAMETER_RULES: Omit<Rule, 'section'>[] = [
       const intent = await filled(target);
       same(await only(target, { sourceTxHash: text(intent, 'sourceTx.txHash') }), intent, 'intent');
     },
-    breakage: asking(STATUS, 'sourceTxHash', HASH),
+    breakage: changingQuery(STATUS, 'sourceTxHash', HASH),
   },
   {
     id: 'status parameter: destinationTxHash',
@@ -70,7 +70,7 @@ const PARAMETER_RULES: Omit<Rule, 'section'>[] = [
       const intent = await filled(target);
       same(await only(target, { destinationTxHash: text(intent, 'destinationTx.txHash') }), intent, 'intent');
     },
-    breakage: asking(STATUS, 'destinationTxHash', HASH),
+    breakage: changingQuery(STATUS, 'destinationTxHash', HASH),
   },
   {
     id: 'status parameter: quoteId',
@@ -80,7 +80,7 @@ const PARAMETER_RULES: Omit<Rule, 'section'>[] = [
       for (const wrong of ['not-a-uuid', '']) await isInvalid(target, { quoteId: wrong }, 'quoteId');
       same(read(await only(target, { quoteId: bare(id) }), 'id'), id, 'id');
     },
-    breakage: asking(STATUS, 'quoteId', UUID),
+    breakage: changingQuery(STATUS, 'quoteId', UUID),
   },
   {
     id: 'status parameter: jobId',
@@ -92,7 +92,7 @@ const PARAMETER_RULES: Omit<Rule, 'section'>[] = [
       for (const wrong of ['not-a-uuid', '']) await isInvalid(target, { jobId: wrong }, 'jobId');
       same(read(await only(target, { jobId: bare(text(job, 'id')) }), 'id'), text(job, 'id'), 'id');
     },
-    breakage: asking(STATUS, 'jobId', UUID),
+    breakage: changingQuery(STATUS, 'jobId', UUID),
   },
   {
     id: 'status parameter: wallet a',
@@ -119,16 +119,16 @@ const PARAMETER_RULES: Omit<Rule, 'section'>[] = [
     id: 'status parameter: wallet b',
     title: 'has at least 1 character',
     check: async (target) => void (await isInvalid(target, { wallet: '' }, 'wallet')),
-    breakage: taken({ path: STATUS, status: 400 }, EMPTY_PAGE),
+    breakage: accepting({ path: STATUS, status: 400 }, EMPTY_PAGE),
   },
   {
     id: 'status parameter: wallet c',
     title: 'cannot be combined with another filter than status',
     check: async (target) => {
       await isInvalid(target, { wallet: 'nobody-at-all', intentHash: HASH });
-      bodyOf(await askStatus(target, { wallet: 'nobody-at-all', status: 'pending' }));
+      bodyOf(await requestStatus(target, { wallet: 'nobody-at-all', status: 'pending' }));
     },
-    breakage: asking(STATUS, 'intentHash'),
+    breakage: changingQuery(STATUS, 'intentHash'),
   },
   {
     id: 'status parameter: status',
@@ -146,7 +146,7 @@ const PARAMETER_RULES: Omit<Rule, 'section'>[] = [
       const none = await statusOf(target, { wallet: given(target, 'wallet'), status: 'pending' });
       same(list(none, 'results'), [], 'pending intents');
     },
-    breakage: asking(STATUS, 'status'),
+    breakage: changingQuery(STATUS, 'status'),
   },
   {
     id: 'status parameter: cursor a',
@@ -161,25 +161,26 @@ const PARAMETER_RULES: Omit<Rule, 'section'>[] = [
         holds(!seen.includes(text(result, 'id')), `found ${text(result, 'id')} on both pages`);
       }
     },
-    breakage: asking(STATUS, 'cursor'),
+    breakage: changingQuery(STATUS, 'cursor'),
   },
   {
     id: 'status parameter: cursor b',
     title: 'has at least 1 character',
     check: async (target) =>
       void (await isInvalid(target, { wallet: 'nobody-at-all', cursor: '' }, 'cursor')),
-    breakage: asking(STATUS, 'cursor'),
+    breakage: changingQuery(STATUS, 'cursor'),
   },
   {
     id: 'status parameter: limit',
     title: 'is an integer from 1 to 50',
     check: async (target) => {
-      for (const limit of ['1', '50']) bodyOf(await askStatus(target, { wallet: 'nobody-at-all', limit }));
+      for (const limit of ['1', '50'])
+        bodyOf(await requestStatus(target, { wallet: 'nobody-at-all', limit }));
       for (const limit of ['0', '-1', '1.5', 'ten', '']) {
         await isInvalid(target, { wallet: 'nobody-at-all', limit }, 'limit');
       }
     },
-    breakage: asking(STATUS, 'limit', '20'),
+    breakage: changingQuery(STATUS, 'limit', '20'),
   },
 ];
 
@@ -188,13 +189,13 @@ const ENDPOINT_RULES: Omit<Rule, 'section'>[] = [
     id: 'status rule 1a',
     title: 'no filter is 400 invalid-request',
     check: async (target) => void (await isInvalid(target, {})),
-    breakage: taken({ path: STATUS, status: 400 }, EMPTY_PAGE),
+    breakage: accepting({ path: STATUS, status: 400 }, EMPTY_PAGE),
   },
   {
     id: 'status rule 1b',
     title: 'paging controls alone are not a filter: 400 invalid-request',
     check: async (target) => void (await isInvalid(target, { limit: '5' })),
-    breakage: taken({ path: STATUS, status: 400 }, EMPTY_PAGE),
+    breakage: accepting({ path: STATUS, status: 400 }, EMPTY_PAGE),
   },
   {
     id: 'status rule 2a',
@@ -212,7 +213,7 @@ const ENDPOINT_RULES: Omit<Rule, 'section'>[] = [
     title: 'a status request never is 404',
     check: async (target) => {
       for (const query of [{ intentHash: HASH }, { quoteId: UUID }, { wallet: 'nobody-at-all' }]) {
-        bodyOf(await askStatus(target, query));
+        bodyOf(await requestStatus(target, query));
       }
     },
     breakage: instead({ path: STATUS, sent: /wallet/ }, { status: 404 }),
@@ -224,14 +225,14 @@ const ENDPOINT_RULES: Omit<Rule, 'section'>[] = [
       await isInvalid(target, { status: 'pending' }, 'status');
       await isInvalid(target, { status: 'pending', intentHash: HASH }, 'status');
     },
-    breakage: asking(STATUS, 'status'),
+    breakage: changingQuery(STATUS, 'status'),
   },
   {
     id: 'status rule 4',
     title: 'limit above 50 is 400 invalid-request',
     check: async (target) =>
       void (await isInvalid(target, { wallet: 'nobody-at-all', limit: '51' }, 'limit')),
-    breakage: asking(STATUS, 'limit', '50'),
+    breakage: changingQuery(STATUS, 'limit', '50'),
   },
   {
     id: 'status rule 5',
@@ -240,7 +241,7 @@ const ENDPOINT_RULES: Omit<Rule, 'section'>[] = [
       await isInvalid(target, { quoteId: `quote:${UUID}` }, 'quoteId');
       await isInvalid(target, { jobId: `gasless:${UUID}` }, 'jobId');
     },
-    breakage: asking(STATUS, 'jobId', UUID),
+    breakage: changingQuery(STATUS, 'jobId', UUID),
   },
   {
     id: 'status rule 6',
@@ -258,10 +259,10 @@ const ENDPOINT_RULES: Omit<Rule, 'section'>[] = [
     id: 'status rule 7',
     title: 'the header x-api-key is required',
     check: async (target) => {
-      const reply = await ask(target, { path: '/v1/intents/status', query: { quoteId: UUID }, key: null });
+      const reply = await call(target, { path: '/v1/intents/status', query: { quoteId: UUID }, key: null });
       same(reply.status, 403, 'HTTP status');
     },
-    breakage: taken({ path: STATUS, status: 403 }, EMPTY_PAGE),
+    breakage: accepting({ path: STATUS, status: 403 }, EMPTY_PAGE),
   },
 ];
 

@@ -4,7 +4,7 @@ import { member } from '../breakage.ts';
 import { conforms, holds, list, read, same, text } from '../expectation.ts';
 import { fundingOf, submit } from '../funding.ts';
 import { memberRules } from '../member-rules.ts';
-import { askStatus, bare, newFundableQuote, STATUS, statusOf } from '../quoting.ts';
+import { bare, newFundableQuote, requestStatus, STATUS, statusOf } from '../quoting.ts';
 import { given, inSection, type Need, type Rule, type Target } from '../rule.ts';
 import {
   anyAddress,
@@ -158,7 +158,7 @@ const STATUS_RESULT_RULES = inSection(
       title: 'is text or null, and never missing',
       check: async (target) => {
         for (const query of [{ quoteId: UNKNOWN }, { wallet: 'nobody-at-all' }]) {
-          const body = bodyOf(await askStatus(target, query));
+          const body = bodyOf(await requestStatus(target, query));
           conforms(z.looseObject({ nextCursor: nonEmpty.nullable() }), body, 'body');
         }
       },

@@ -1,12 +1,12 @@
-import { ask, bodyOf, refusedByGateway } from '../ask.ts';
-import { instead, taken } from '../breakage.ts';
+import { bodyOf, call, refusedByGateway } from '../ask.ts';
+import { accepting, instead } from '../breakage.ts';
 import { holds, read, same, text } from '../expectation.ts';
 import {
-  askVault,
   atVaults,
-  lookUpJob,
-  lookUpVault,
+  fetchJob,
+  fetchVault,
   newVault,
+  requestVault,
   submitPermit,
   VAULTS,
   vaultTransfer,
@@ -37,7 +37,7 @@ function field(name: string, title: string, wrong: readonly unknown[]): Omit<Rul
       for (const value of wrong) refusedByGateway(await postOlder(target, { ...body, [name]: value }), 400);
       bodyOf(await postOlder(target, body), 202);
     },
-    breakage: taken({ path: OLDER, status: 400 }, { data: { status: 'PENDING' } }),
+    breakage: accepting({ path: OLDER, status: 400 }, { data: { status: 'PENDING' } }),
   };
 }
 
@@ -58,7 +58,7 @@ const TRANSFER_RULES = inSection('Deposit vaults: transferWithAuthorization', [
       refusedByGateway(await postOlder(target, { ...right, value: Number(amount) }), 400);
       bodyOf(await postOlder(target, right), 202);
     },
-    breakage: taken({ path: OLDER, status: 422 }, { data: { status: 'PENDING' } }),
+    breakage: accepting({ path: OLDER, status: 422 }, { data: { status: 'PENDING' } }),
   },
   field('validAfter', 'is Unix seconds as a string', ['soon', '1.5', 0]),
   field('validBefore', 'is Unix seconds as a string', ['later', '1.5', 9_999_999_999]),
@@ -85,7 +85,7 @@ const LOOK_UP_RULES = inSection('Deposit vaults: look-ups', [
     needs: ['gatewayJob'],
     check: async (target) => {
       const id = given(target, 'gatewayJob');
-      same(read(bodyOf(await lookUpJob(target, id)), 'data.id'), id, 'id');
+      same(read(bodyOf(await fetchJob(target, id)), 'data.id'), id, 'id');
     },
     breakage: instead({ path: /gasless\/jobs/ }, { body: { data: { id: 'another', status: 'PENDING' } } }),
   },
@@ -96,14 +96,14 @@ const LOOK_UP_RULES = inSection('Deposit vaults: look-ups', [
     needs: ['vault'],
     check: async (target) => {
       const { address, chainId } = given(target, 'vault');
-      const mixed = bodyOf(await lookUpVault(target, { address, chainId }));
-      const lower = bodyOf(await lookUpVault(target, { address: address.toLowerCase(), chainId }));
+      const mixed = bodyOf(await fetchVault(target, { address, chainId }));
+      const lower = bodyOf(await fetchVault(target, { address: address.toLowerCase(), chainId }));
       same(lower, mixed, 'vault');
       same(text(mixed, 'data.vaultAddress').toLowerCase(), address.toLowerCase(), 'vaultAddress');
     },
     breakage: {
-      answer: (answered, asked) =>
-        LOOK_UPS.test(asked.path) && !/depositAddresses\/0x[0-9a-f]*[A-F]/.test(asked.path)
+      answer: (answered, request) =>
+        LOOK_UPS.test(request.path) && !/depositAddresses\/0x[0-9a-f]*[A-F]/.test(request.path)
           ? { ...answered, status: 404 }
           : answered,
     },
@@ -113,10 +113,10 @@ const LOOK_UP_RULES = inSection('Deposit vaults: look-ups', [
     title: 'refuses what is no 20-byte hex address',
     check: async (target) => {
       for (const address of ['0x123', `0x${'g'.repeat(40)}`]) {
-        refusedByGateway(await lookUpVault(target, { address, chainId: 1 }), 400);
+        refusedByGateway(await fetchVault(target, { address, chainId: 1 }), 400);
       }
     },
-    breakage: taken({ path: LOOK_UPS, status: 400 }, { data: {} }),
+    breakage: accepting({ path: LOOK_UPS, status: 400 }, { data: {} }),
   },
   {
     id: 'depositAddresses/{vaultAddress} c',
@@ -127,10 +127,10 @@ const LOOK_UP_RULES = inSection('Deposit vaults: look-ups', [
       const { address, chainId } = given(target, 'vault');
       const path = `/deposit-gateway/v2/depositAddresses/${address}`;
       refusedByGateway(await atVaults(target, { path, query: { sourceChainId: 'base' } }), 400);
-      const found = bodyOf(await lookUpVault(target, { address, chainId }));
+      const found = bodyOf(await fetchVault(target, { address, chainId }));
       same(read(found, 'data.sourceChainId'), chainId, 'sourceChainId');
     },
-    breakage: taken({ path: LOOK_UPS, status: 400 }, { data: {} }),
+    breakage: accepting({ path: LOOK_UPS, status: 400 }, { data: {} }),
   },
 ]);
 
@@ -140,7 +140,7 @@ const CURRENT_RULES = inSection('Deposit vaults: current public path set', [
     title: 'creates a vault',
     needs: ['vaultRequest'],
     check: async (target) => {
-      const reply = await askVault(target);
+      const reply = await requestVault(target);
       holds(reply.status >= 200 && reply.status < 300, `found ${reply.status}, expected 2xx`);
     },
     breakage: instead({ path: /deposit-addresses/ }, { status: 404 }),
@@ -174,7 +174,7 @@ const CURRENT_RULES = inSection('Deposit vaults: current public path set', [
     check: async (target) => {
       const { address, chainId } = given(target, 'vault');
       const question = { path: `/v1/deposit-gateway/${address}`, query: { sourceChainId: String(chainId) } };
-      const found = bodyOf(await ask(target, { ...question, key: null }));
+      const found = bodyOf(await call(target, { ...question, key: null }));
       same(text(found, 'data.vaultAddress').toLowerCase(), address.toLowerCase(), 'vaultAddress');
     },
     breakage: instead({ path: /^\/v1\/deposit-gateway\/0x/ }, { status: 404 }),

@@ -1,9 +1,9 @@
-import { ask, askOpenly, bodyOf, names, refused } from '../ask.ts';
-import { instead, member, sending, taken } from '../breakage.ts';
+import { bodyOf, call, names, refused, requestOpenly } from '../ask.ts';
+import { accepting, instead, member, sending } from '../breakage.ts';
 import { holds, list, read, same, text } from '../expectation.ts';
-import { atVaults, lookUpJob, lookUpVault, VAULTS } from '../funding.ts';
+import { atVaults, fetchJob, fetchVault, VAULTS } from '../funding.ts';
 import { OPEN_QUOTES, openRequest } from '../open-quoting.ts';
-import { askQuote, changed, newQuote, QUOTES, quoteRequest } from '../quoting.ts';
+import { changed, newQuote, QUOTES, quoteRequest, requestQuote } from '../quoting.ts';
 import { inSection, type Rule } from '../rule.ts';
 
 const OLDER_PATHS = /^\/deposit-gateway\/v2/;
@@ -14,7 +14,7 @@ function retired(id: string, name: string, value: unknown): Omit<Rule, 'section'
     title: `${name} is refused with 400`,
     check: async (target) => {
       const body = changed(quoteRequest(target), name, value);
-      names(refused(await askQuote(target, body), 400, 'invalid-request'), name);
+      names(refused(await requestQuote(target, body), 400, 'invalid-request'), name);
     },
     breakage: sending(QUOTES, '', name),
   };
@@ -25,11 +25,11 @@ export const VERSIONING_RULES: readonly Rule[] = inSection('Versioning', [
     id: 'versioning rule 1',
     title: 'the v1 API is addressed under /v1',
     check: async (target) => {
-      bodyOf(await ask(target, { path: '/v1/chains' }));
-      const { status } = await ask(target, { path: '/chains' });
+      bodyOf(await call(target, { path: '/v1/chains' }));
+      const { status } = await call(target, { path: '/chains' });
       holds(status >= 400, `without /v1: found ${status}`);
     },
-    breakage: taken({ path: /^\/chains/ }, { chains: [] }),
+    breakage: accepting({ path: /^\/chains/ }, { chains: [] }),
   },
   {
     id: 'versioning rule 2a',
@@ -51,9 +51,9 @@ export const VERSIONING_RULES: readonly Rule[] = inSection('Versioning', [
     title: 'dappId is required',
     check: async (target) => {
       const body = changed(quoteRequest(target), 'dappId', undefined);
-      names(refused(await askQuote(target, body), 400, 'invalid-request'), 'dappId');
+      names(refused(await requestQuote(target, body), 400, 'invalid-request'), 'dappId');
     },
-    breakage: taken({ path: QUOTES, status: 400 }),
+    breakage: accepting({ path: QUOTES, status: 400 }),
   },
   {
     id: 'versioning rule 2d',
@@ -85,7 +85,7 @@ export const VERSIONING_RULES: readonly Rule[] = inSection('Versioning', [
     title: 'the open quoting service has v3 in its path and answers 201 with { data }',
     needs: ['quotesUrl'],
     check: async (target) => {
-      list(bodyOf(await askOpenly(target, openRequest(target)), 201), 'data');
+      list(bodyOf(await requestOpenly(target, openRequest(target)), 201), 'data');
     },
     breakage: member({ path: OPEN_QUOTES }, '', 'data', undefined),
   },
@@ -95,16 +95,16 @@ export const VERSIONING_RULES: readonly Rule[] = inSection('Versioning', [
     needs: ['quotesUrl'],
     check: async (target) => {
       const { dAppID, ...body } = openRequest(target);
-      bodyOf(await askOpenly(target, { ...body, dappId: dAppID }), 400);
+      bodyOf(await requestOpenly(target, { ...body, dappId: dAppID }), 400);
     },
-    breakage: taken({ path: OPEN_QUOTES, status: 400 }, { data: [] }),
+    breakage: accepting({ path: OPEN_QUOTES, status: 400 }, { data: [] }),
   },
   {
     id: 'versioning rule 4c',
     title: 'its quotes are funded with encodedRoute, those of v1 with a transaction',
     needs: ['quotesUrl'],
     check: async (target) => {
-      const open = bodyOf(await askOpenly(target, openRequest(target)), 201);
+      const open = bodyOf(await requestOpenly(target, openRequest(target)), 201);
       text(open, 'data.0.quoteData.quoteResponse.encodedRoute');
       const quote = await newQuote(target);
       same(read(quote, 'encodedRoute'), undefined, 'encodedRoute of a v1 quote');
@@ -118,8 +118,8 @@ export const VERSIONING_RULES: readonly Rule[] = inSection('Versioning', [
     check: async (target) => {
       const vault = { address: `0x${'0'.repeat(39)}1`, chainId: 1 };
       const replies = [
-        await lookUpJob(target, 'conformance-no-such-job'),
-        await lookUpVault(target, vault),
+        await fetchJob(target, 'conformance-no-such-job'),
+        await fetchVault(target, vault),
         await atVaults(target, { path: VAULTS.olderErc3009, body: {} }),
       ];
       const statuses = replies.map(({ status }) => status);

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { ask, askOpenly, bodyOf } from '../ask.ts';
-import { instead, member, taken } from '../breakage.ts';
+import { bodyOf, call, requestOpenly } from '../ask.ts';
+import { accepting, instead, member } from '../breakage.ts';
 import { conforms, holds, read, same, text } from '../expectation.ts';
 import {
   atVaults,
+  fetchJob,
   fundingOf,
-  lookUpJob,
   newVault,
   submit,
   submitPermit,
@@ -14,7 +14,6 @@ import {
 } from '../funding.ts';
 import { OPEN_QUOTES, openRequest } from '../open-quoting.ts';
 import {
-  askQuote,
   bare,
   entriesOf,
   newFundableQuote,
@@ -22,6 +21,7 @@ import {
   QUOTES,
   quoteRequest,
   quoteSigner,
+  requestQuote,
   STATUS,
   signerOf,
   statusOf,
@@ -31,8 +31,8 @@ import { unixSeconds } from '../shape.ts';
 
 const knowsRoute = async (target: Target): Promise<void> => {
   const { source } = target.material.route;
-  const chains = entriesOf(bodyOf(await ask(target, { path: '/v1/chains' })));
-  const tokens = entriesOf(bodyOf(await ask(target, { path: '/v1/tokens' })));
+  const chains = entriesOf(bodyOf(await call(target, { path: '/v1/chains' })));
+  const tokens = entriesOf(bodyOf(await call(target, { path: '/v1/tokens' })));
   const hasChain = chains.some((chain) => read(chain, 'chainId') === source.chainId);
   const hasToken = tokens.some(
     (token) => String(read(token, 'address')).toLowerCase() === source.token.toLowerCase(),
@@ -142,7 +142,7 @@ export const SERVICE_RULES: readonly Rule[] = inSection('What the service does',
       const { place, amount } = await newVault(target);
       const body = await vaultTransfer(target, { vault: place, value: amount });
       const queued = bodyOf(await atVaults(target, { path: VAULTS.erc3009, body }), 202);
-      const job = bodyOf(await lookUpJob(target, text(queued, 'data.id')));
+      const job = bodyOf(await fetchJob(target, text(queued, 'data.id')));
       same(read(job, 'data.id'), read(queued, 'data.id'), 'id of the polled job');
     },
     breakage: instead({ path: /gasless\/jobs/ }, { status: 404 }),
@@ -152,7 +152,7 @@ export const SERVICE_RULES: readonly Rule[] = inSection('What the service does',
     title: 'the open quoting service returns exact-input quotes without a key',
     needs: ['quotesUrl'],
     check: async (target) => {
-      const body = bodyOf(await askOpenly(target, openRequest(target)), 201);
+      const body = bodyOf(await requestOpenly(target, openRequest(target)), 201);
       const amount = read(body, 'data.0.quoteData.quoteResponse.sourceAmount');
       same(amount, target.material.route.amount, 'sourceAmount');
     },
@@ -163,9 +163,9 @@ export const SERVICE_RULES: readonly Rule[] = inSection('What the service does',
     title: 'the formats of v1 and of the open quoting service are not interchangeable',
     needs: ['quotesUrl'],
     check: async (target) => {
-      bodyOf(await askQuote(target, openRequest(target)), 400);
-      bodyOf(await askOpenly(target, quoteRequest(target)), 400);
+      bodyOf(await requestQuote(target, openRequest(target)), 400);
+      bodyOf(await requestOpenly(target, quoteRequest(target)), 400);
     },
-    breakage: taken({ path: OPEN_QUOTES, status: 400 }, { data: [] }),
+    breakage: accepting({ path: OPEN_QUOTES, status: 400 }, { data: [] }),
   },
 ]);
