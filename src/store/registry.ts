@@ -127,7 +127,8 @@ export class Registry {
         from,
       })),
     );
-    await this.#syncSubscriptions(wanted, { entry: newestEntry, atMs: stampMs });
+    const isBack = new Set(returning.map(({ name }) => name));
+    await this.#syncSubscriptions(wanted, { at: { entry: newestEntry, atMs: stampMs }, isBack });
     await this.#writeReceivers(returning);
     await this.#syncRoutes(wanted.routes, new Set([...remaining].map((key) => parseClaimKey(key).subject)));
     if (making !== null) await this.suspensions.mark(making.out, leaving.out);
@@ -318,9 +319,10 @@ export class Registry {
   /**
    * Stores the definitions of subscriptions; one removed from the config is marked and stays for its committed events. A receiver
    * removed from the config stays noted with its subscriptions until it is back: one of them may be renamed meanwhile, and its
-   * receivers still get its earlier events. A receiver that joins a subscription gets its events behind the newest entry.
+   * receivers still get its earlier events. A receiver that joins a subscription gets its events behind the newest entry; one that
+   * is back in the config goes on from its place, whatever it was in: a restore may have lost that.
    */
-  async #syncSubscriptions({ subscriptions, receivers }: Desired, sync: JoinedAt): Promise<void> {
+  async #syncSubscriptions({ subscriptions, receivers }: Desired, sync: Joining): Promise<void> {
     const definitions = definitionsOf(subscriptions);
     const present = new Set(receivers.map(({ name }) => name));
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
@@ -338,7 +340,7 @@ export class Registry {
       await this.#redis.hset(
         this.#keys.subscriptions,
         name,
-        JSON.stringify({ ...stored, removedAtMs: sync.atMs }),
+        JSON.stringify({ ...stored, removedAtMs: sync.at.atMs }),
       );
     }
     for (const [name, definition] of definitions) {
@@ -599,16 +601,19 @@ export type Continuing = { roots: string[]; atMs: number };
 /** Place of a sync in which a receiver joined a subscription. */
 export type JoinedAt = StoredSubscription['joined'][string];
 
+/** A sync in which receivers may join subscriptions: its place, and the receivers that come back to the config. */
+type Joining = { at: JoinedAt; isBack: ReadonlySet<string> };
+
 /** Returns the receivers that joined a subscription after its start; those that join it now have the place of this sync. */
 function joinedReceivers(
   { receivers, awayReceivers, joined }: StoredSubscription,
   next: readonly string[],
-  sync: JoinedAt,
+  { at, isBack }: Joining,
 ): StoredSubscription['joined'] {
   const had = new Set([...receivers, ...awayReceivers]);
   return Object.fromEntries(
     next.flatMap((name) => {
-      const place = had.has(name) ? joined[name] : sync;
+      const place = had.has(name) || isBack.has(name) ? joined[name] : at;
       return place === undefined ? [] : [[name, place]];
     }),
   );

@@ -86,6 +86,24 @@ test('a receiver that joins a subscription gets no event from before, under the 
   expect([await sequencesOf('backend'), await sequencesOf('desk')]).toEqual([[1, 2, 3, 4, 5], [5]]);
 });
 
+test('a receiver that is back in the config goes on from its place, also where a restore lost its subscriptions', async () => {
+  const { redis, keys, events, registry } = registryStage(later);
+  const whole = wantedOf({ a: { subject: ONE, receivers: ['backend', 'desk'] } });
+  const without = wantedOf({ a: { subject: ONE, receivers: ['backend'] } });
+  await registry.sync(whole, '0-0');
+  await registry.sync({ ...without, receivers: without.receivers.slice(0, 1) }, '0-0');
+  const stored = JSON.parse((await redis.hget(keys.subscriptions, 'a')) ?? '');
+  await redis.hset(keys.subscriptions, 'a', JSON.stringify({ ...stored, awayReceivers: [] }));
+  await appendEvents(redis, keys, [
+    { subject: ONE, sequence: 1, atMs: await redisTimeMs(redis), key: `a|${ONE}` },
+  ]);
+  await registry.sync(whole, await events.newest());
+  const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
+  const desk = (await registry.receivers()).find(({ name }) => name === 'desk');
+  const matched = desk === undefined ? [] : await matchesOf(desk, facts, { registry, directory: COMMON });
+  expect(matched).toHaveLength(1);
+});
+
 test('an event that is suspended again after its release, before its match, waits again', async () => {
   const { redis, keys, events, registry } = registryStage(later);
   const graceSpanMs = 60_000;
