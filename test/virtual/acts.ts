@@ -58,6 +58,7 @@ export const ACTS: Readonly<Record<string, Act>> = {
   'a receiver fails for a while': { weight: 2, act: failReceiver },
   'the upstream is away for a while': { weight: 1, act: upstreamAway },
   'kill -9 at work, and start with all items under new names': { weight: 0, act: killBeforeSplit },
+  'the upstream is away for longer than the retention': { weight: 0, act: upstreamAwayForLong },
   'the clock jumps twice': { weight: 0, act: jumpTwice },
   'a wallet begins at a response with another time': { weight: 0, act: beginAtOtherDate },
 };
@@ -264,6 +265,14 @@ async function upstreamAway(life: Life): Promise<void> {
   await life.pass(MINUTE, 2);
   life.upstream.isAway = false;
   await life.pass(10 * MINUTE, 2);
+}
+
+/** Ended transfers are compact when the upstream is back, and shows them again. */
+async function upstreamAwayForLong(life: Life): Promise<void> {
+  life.upstream.isAway = true;
+  await life.pass(32 * DAY, 8);
+  life.upstream.isAway = false;
+  await life.pass(HOUR, 4);
 }
 
 async function jumpClock(life: Life): Promise<void> {

@@ -8,7 +8,7 @@ import { DAMAGES, type Damage } from './damages.ts';
 // with 0 only if it notices all expected damages.
 
 const ROOT = join(import.meta.dirname, '../..');
-const SEEDS = [1, 3, 4, 5, 12];
+const SEEDS = [1, 3, 4, 5, 7, 12];
 const ACTS = 60;
 const NO_DAMAGE = { file: 'package.json', find: '"scripts": {', replace: '"scripts": {' };
 
@@ -39,7 +39,7 @@ async function firstNoticed(damage: Damage): Promise<{ seed: number; problem: st
 
 /** Lives by a seed on a copy with one line changed. Returns the first problem; null where all adds up. */
 async function lifeWith(
-  { file, find, replace, acts }: Omit<Damage, 'rule' | 'unnoticed'>,
+  { acts, also, ...edit }: Omit<Damage, 'rule' | 'unnoticed'>,
   seed: number,
 ): Promise<string | null> {
   const copy = await mkdtemp(join(tmpdir(), 'intentwatch-damage-'));
@@ -47,12 +47,14 @@ async function lifeWith(
     for (const part of ['src', 'sandbox', 'demo', 'test', 'package.json', 'tsconfig.json'])
       await cp(join(ROOT, part), join(copy, part), { recursive: true });
     await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
-    const text = await readFile(join(copy, file), 'utf8');
-    if (text.split(find).length !== 2) throw new Error(`${file} has not one ${find}`);
-    await writeFile(
-      join(copy, file),
-      text.replace(find, () => replace),
-    );
+    for (const { file, find, replace } of also === undefined ? [edit] : [edit, also]) {
+      const text = await readFile(join(copy, file), 'utf8');
+      if (text.split(find).length !== 2) throw new Error(`${file} has not one ${find}`);
+      await writeFile(
+        join(copy, file),
+        text.replace(find, () => replace),
+      );
+    }
     const lived = acts === undefined ? ['--acts', String(ACTS)] : ['--act', ...acts];
     const args = ['--virtual', '--seed', String(seed), ...lived];
     const life = await Program.start(join(copy, 'test/chaos/operator.ts'), args);

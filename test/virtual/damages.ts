@@ -1,15 +1,36 @@
 /**
- * A rule, and the line that breaks it. `acts`: the acts of a life that shows it, where drawn ones seldom do. `unnoticed`: the
- * reason why no life can show it, and the test that does.
+ * A rule, and the line that breaks it; `also`: the line that breaks another rule, which covers for it. `acts`: the acts of a life
+ * that shows it, where drawn ones seldom do. `unnoticed`: the reason why no life can show it, and the test that does.
  */
 export type Damage = {
   rule: string;
   file: string;
   find: string;
   replace: string;
+  also?: { file: string; find: string; replace: string };
   acts?: readonly string[];
   unnoticed?: string;
 };
+
+/** Each of these two alone has every old record of a wallet recognised: both are broken for both rules. */
+const NOT_COMPACT = {
+  file: 'src/store/commands/compact-ended-4.lua',
+  find: "if redis.call('EXISTS', key) == 0 then return remove(root, subject) end",
+  replace: 'do return remove(root, subject) end',
+};
+const NO_HISTORY = {
+  file: 'src/domain/changes/decision.ts',
+  find: 'if (readAtMs === 0 || readAtMs > confirmedMs) return [...claims];',
+  replace: 'if (readAtMs >= 0 || readAtMs > confirmedMs) return [...claims];',
+};
+
+const LONG_OUTAGE = [
+  'let time pass',
+  'the upstream is away for a while',
+  'let time pass',
+  'the upstream is away for longer than the retention',
+  'let time pass',
+];
 
 export const DAMAGES: readonly Damage[] = [
   {
@@ -106,15 +127,15 @@ export const DAMAGES: readonly Damage[] = [
   },
   {
     rule: 'an ended subject is compact, and known, beyond the retention',
-    file: 'src/store/commands/compact-ended-4.lua',
-    find: "if redis.call('EXISTS', key) == 0 then return remove(root, subject) end",
-    replace: 'do return remove(root, subject) end',
+    ...NOT_COMPACT,
+    also: NO_HISTORY,
+    acts: LONG_OUTAGE,
   },
   {
     rule: 'a removed transfer is history when its wallet shows it after the retention',
-    file: 'src/domain/changes/decision.ts',
-    find: 'if (readAtMs === 0 || readAtMs > confirmedMs) return [...claims];',
-    replace: 'if (readAtMs >= 0 || readAtMs > confirmedMs) return [...claims];',
+    ...NO_HISTORY,
+    also: NOT_COMPACT,
+    acts: LONG_OUTAGE,
   },
   {
     rule: 'expiry goes by the confirmed time',
