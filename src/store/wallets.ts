@@ -44,7 +44,7 @@ export type WalletFacts = {
 
 /** The stored fields of `WalletFacts`, each noted by itself. */
 export type WalletFact =
-  | Exclude<keyof WalletFacts, 'polled' | 'takenAtMs' | 'same' | 'arrivals' | 'limits'>
+  | Exclude<keyof WalletFacts, 'polled' | 'ingestedAtMs' | 'same' | 'arrivals' | 'limits'>
   | `arrivals:${keyof ArrivalTally}`
   | `${'polled' | 'virtual' | 'taken' | 'same' | 'limit' | 'limitAt'}:${Listing}`;
 

@@ -5,7 +5,7 @@ import { Epoch } from '../../src/store/epoch.ts';
 import type { Keys } from '../../src/store/keys.ts';
 import { SeenFile } from '../../src/store/seen-file.ts';
 
-/** The first epoch of data that a test writes; nothing is compared with Redis before `look`. */
+/** The first epoch of data that a test writes; nothing is compared with Redis before `check`. */
 export function firstEpoch(redis: RedisClient, keys: Keys): Epoch {
   return new Epoch({
     redis,

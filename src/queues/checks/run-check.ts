@@ -80,7 +80,7 @@ const LONGEST_REASON = 200;
  *   state      | by what                                       | event             | then
  *   -----------|-----------------------------------------------|-------------------|---------------------------------
  *   waiting    | a statement; one that restates it             | -                 | polled when the missing part may exist: see
- *              |                                               |                   | planAsk() for the time, include/check.lua for
+ *              |                                               |                   | planRecheck() for the time, include/check.lua for
  *              |                                               |                   | its early ends; without its logs where it
  *              |                                               |                   | wants those of others
  *   verified   | judge(); the log is claimed in that step      | intent.verified   | stored; waiting again if it loses its log

@@ -58,7 +58,7 @@ export async function matchFacts(
 type ParsedClaim = { key: string; has: (receiver: StoredReceiver) => boolean };
 
 /** Maps the subscription keys of an event to its claims: `own` at the place of the event, `next` those that continue them. */
-type Claims = {
+type EventClaims = {
   own: (key: string, entry: string) => ParsedClaim;
   next: (claimKeys: readonly string[]) => ParsedClaim[];
 };
@@ -71,7 +71,7 @@ function nextRoots(continuing: ReadonlyMap<string, Continuing>): string[] {
 function claimsBy(
   subscriptions: ReadonlyMap<string, StoredSubscription>,
   continuing: ReadonlyMap<string, Continuing>,
-): Claims {
+): EventClaims {
   const receivers = new Map(
     [...subscriptions].map(([name, subscription]) => {
       const all = new Set([...subscription.receivers, ...subscription.awayReceivers]);
@@ -161,7 +161,7 @@ export async function matchesOf(
   return (await matchFacts(facts, { registry, directory }))(receiver);
 }
 
-/** The match of a receiver and a fact, or null. `claimKeys` are the claims that lead to it; null for an operator's event. */
+/** The match of a receiver and a fact, or null. `roots` are the keys of the claims that lead to it; null for an operator's event. */
 export function matchFact(
   { receiver, fact, roots: claimKeys }: { receiver: StoredReceiver; fact: Fact; roots: string[] | null },
   directory: Directory,

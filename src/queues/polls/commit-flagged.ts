@@ -36,7 +36,7 @@ export async function commitDue(
 }
 
 /**
- * Commits an event that no response caused, with its flag in one step. `claims` are those of the subject; `claimKeys` are the
+ * Commits an event that no response caused, with its flag in one step. `claims` are those of the subject; `roots` are the
  * notified ones, null for all. Returns the current snapshot; null when another process was faster.
  */
 export async function commitFlagged(

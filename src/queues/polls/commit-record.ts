@@ -169,7 +169,7 @@ function decideRecord(
 }
 
 /**
- * Decides the meaning of a record. `claimKeys` are the only subscription keys for which its event is made; null for all. The state
+ * Decides the meaning of a record. `roots` are the only subscription keys for which its event is made; null for all. The state
  * of a compact snapshot is reported to the keys that it never reached.
  */
 async function decideFor(
