@@ -38,10 +38,10 @@ export async function matchFacts(
       ? known
       : await registry.subscriptions([...all, ...nextRoots(continuing)]);
   const claims = claimsBy(subscriptions, continuing);
-  const claimed = facts.map(({ roots: claimKeys, place }) =>
+  const claimed = facts.map(({ roots: claimKeys, at }) =>
     claimKeys === null
       ? null
-      : { own: claimKeys.map((key) => claims.own(key, place)), next: claims.next(claimKeys) },
+      : { own: claimKeys.map((key) => claims.own(key, at)), next: claims.next(claimKeys) },
   );
   return (receiver) => {
     const leading = (some: readonly ParsedClaim[]): string[] =>
@@ -57,7 +57,7 @@ export async function matchFacts(
 
 type ParsedClaim = { key: string; has: (receiver: StoredReceiver) => boolean };
 
-/** Maps the subscription keys of an event to its claims: `own` at the place of the event, `next` those that continue them. */
+/** Maps the subscription keys of an event to its claims: `own` at the entry that states them, `next` those that continue them. */
 type EventClaims = {
   own: (key: string, entry: string) => ParsedClaim;
   next: (claimKeys: readonly string[]) => ParsedClaim[];
