@@ -128,7 +128,8 @@ export class Registry {
       })),
     );
     const isBack = new Set(returning.map(({ name }) => name));
-    await this.#syncSubscriptions(wanted, { at: { entry: newestEntry, atMs: stampMs }, isBack });
+    const at = { entry: newestEntry, atMs: stampMs };
+    await this.#syncSubscriptions(wanted, { at, isBack, before: receiversBySubject(storedKeys) });
     await this.#writeReceivers(returning);
     await this.#syncRoutes(wanted.routes, new Set([...remaining].map((key) => parseClaimKey(key).subject)));
     if (making !== null) await this.suspensions.mark(making.out, leaving.out);
@@ -331,7 +332,8 @@ export class Registry {
       if (definition !== undefined) {
         const had = stored === null ? [] : [...stored.receivers, ...stored.awayReceivers];
         const awayReceivers = [...new Set(had)].filter((receiver) => !present.has(receiver));
-        const joined = stored === null ? {} : joinedReceivers(stored, definition.receivers, sync);
+        const { subjects = [] } = subscriptions.find((one) => one.name === name) ?? {};
+        const joined = stored === null ? {} : joinedReceivers(stored, { ...definition, subjects }, sync);
         definitions.set(name, { ...definition, awayReceivers, joined });
         continue;
       }
@@ -601,19 +603,40 @@ export type Continuing = { roots: string[]; atMs: number };
 /** Place of a sync in which a receiver joined a subscription. */
 export type JoinedAt = StoredSubscription['joined'][string];
 
-/** A sync in which receivers may join subscriptions: its place, and the receivers that come back to the config. */
-type Joining = { at: JoinedAt; isBack: ReadonlySet<string> };
+/**
+ * A sync in which receivers may join subscriptions: its place, the receivers that come back to the config, and those that each
+ * subject had before.
+ */
+type Joining = {
+  at: JoinedAt;
+  isBack: ReadonlySet<string>;
+  before: ReadonlyMap<string, ReadonlySet<string>>;
+};
 
-/** Returns the receivers that joined a subscription after its start; those that join it now have the place of this sync. */
+function receiversBySubject(stored: readonly StoredKey[]): Map<string, Set<string>> {
+  const found = new Map<string, Set<string>>();
+  for (const { key, receivers } of stored) {
+    const { subject } = parseClaimKey(key);
+    found.set(subject, new Set([...(found.get(subject) ?? []), ...receivers]));
+  }
+  return found;
+}
+
+/**
+ * Returns the receivers that joined a subscription after its start; those that join it now have the place of this sync. A
+ * receiver that had one of its subjects under another name joins nothing: it moves, and keeps what it had.
+ */
 function joinedReceivers(
   { receivers, awayReceivers, joined }: StoredSubscription,
-  next: readonly string[],
-  { at, isBack }: Joining,
+  next: { receivers: readonly string[]; subjects: readonly string[] },
+  { at, isBack, before }: Joining,
 ): StoredSubscription['joined'] {
   const had = new Set([...receivers, ...awayReceivers]);
+  const isKnown = (name: string): boolean =>
+    had.has(name) || isBack.has(name) || next.subjects.some((subject) => before.get(subject)?.has(name));
   return Object.fromEntries(
-    next.flatMap((name) => {
-      const place = had.has(name) || isBack.has(name) ? joined[name] : at;
+    next.receivers.flatMap((name) => {
+      const place = isKnown(name) ? joined[name] : at;
       return place === undefined ? [] : [[name, place]];
     }),
   );

@@ -86,6 +86,51 @@ test('a receiver that joins a subscription gets no event from before, under the 
   expect([await sequencesOf('backend'), await sequencesOf('desk')]).toEqual([[1, 2, 3, 4, 5], [5]]);
 });
 
+test('a receiver that moves to another subscription of a subject gets what it had under the old one', async () => {
+  const { redis, keys, events, registry } = registryStage(later);
+  const sync = async (subscriptions: Parameters<typeof wantedOf>[0]): Promise<void> =>
+    registry.sync(wantedOf(subscriptions), await events.newest());
+  const matched = async (name: string): Promise<number> => {
+    const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
+    const receiver = (await registry.receivers()).find((one) => one.name === name);
+    return receiver === undefined
+      ? 0
+      : (await matchesOf(receiver, facts, { registry, directory: COMMON })).length;
+  };
+  const log = async (...names: string[]): Promise<void> => {
+    for (const [index, name] of names.entries())
+      await appendEvents(redis, keys, [
+        { subject: ONE, sequence: index + 1, atMs: await redisTimeMs(redis), key: `${name}|${ONE}` },
+      ]);
+  };
+  // Both subscriptions name the subject, and stay. Each event here has the key of one of them.
+  await sync({ a: { subject: ONE, receivers: ['desk'] }, b: { subject: ONE, receivers: ['backend'] } });
+  await log('a', 'b');
+  await sync({ a: { subject: ONE, receivers: ['backend'] }, b: { subject: ONE, receivers: ['desk'] } });
+  expect([await matched('desk'), await matched('backend')]).toEqual([1, 1]);
+});
+
+test('an event is for the receiver of its subject also after two moves before its match', async () => {
+  const { redis, keys, events, registry } = registryStage(later);
+  const sync = async (subscriptions: Parameters<typeof wantedOf>[0]): Promise<void> =>
+    registry.sync(wantedOf(subscriptions), await events.newest());
+  await sync({ a: { subject: ONE, receivers: ['backend'] }, c: { subject: TWO, receivers: ['desk'] } });
+  await appendEvents(redis, keys, [
+    { subject: ONE, sequence: 1, atMs: await redisTimeMs(redis), key: `a|${ONE}` },
+  ]);
+  await sync({ b: { subject: ONE, receivers: ['backend'] }, c: { subject: TWO, receivers: ['desk'] } });
+  const before = await redisTimeMs(redis);
+  await eventually('time has passed', async () => (await redisTimeMs(redis)) > before);
+  await sync({ c: { subject: ONE, receivers: ['backend'] } });
+  const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
+  const matched = [];
+  for (const receiver of await registry.receivers()) {
+    const found = await matchesOf(receiver, facts, { registry, directory: COMMON });
+    if (found.length > 0) matched.push(receiver.name);
+  }
+  expect(matched).toEqual(['backend']);
+});
+
 test('a receiver that is back in the config goes on from its place, also where a restore lost its subscriptions', async () => {
   const { redis, keys, events, registry } = registryStage(later);
   const whole = wantedOf({ a: { subject: ONE, receivers: ['backend', 'desk'] } });

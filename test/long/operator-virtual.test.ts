@@ -6,7 +6,7 @@ import { Program } from '../support/program.ts';
 const run = join(import.meta.dirname, '../chaos/operator.ts');
 const { skip, note } = needs(PARTS.gcc);
 
-// Five lives in about five minutes; each once found an error of the model. `npm run operator -- --virtual` has more.
+// Six lives in about six minutes; each once found an error of the model. `npm run operator -- --virtual` has more.
 test.skipIf(skip).each([
   { seed: 2, acts: 40 },
   { seed: 13, acts: 60 },
