@@ -325,6 +325,7 @@ export class Registry {
    */
   async #syncSubscriptions({ subscriptions, receivers }: Desired, sync: Joining): Promise<void> {
     const definitions = definitionsOf(subscriptions);
+    const subjects = new Map(subscriptions.map((one) => [one.name, one.subjects]));
     const present = new Set(receivers.map(({ name }) => name));
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
       const stored = this.#definitions.subscription(name, text);
@@ -332,8 +333,8 @@ export class Registry {
       if (definition !== undefined) {
         const had = stored === null ? [] : [...stored.receivers, ...stored.awayReceivers];
         const awayReceivers = [...new Set(had)].filter((receiver) => !present.has(receiver));
-        const { subjects = [] } = subscriptions.find((one) => one.name === name) ?? {};
-        const joined = stored === null ? {} : joinedReceivers(stored, { ...definition, subjects }, sync);
+        const next = { receivers: definition.receivers, subjects: subjects.get(name) ?? [] };
+        const joined = stored === null ? {} : joinedReceivers(stored, next, sync);
         definitions.set(name, { ...definition, awayReceivers, joined });
         continue;
       }
@@ -617,7 +618,9 @@ function receiversBySubject(stored: readonly StoredKey[]): Map<string, Set<strin
   const found = new Map<string, Set<string>>();
   for (const { key, receivers } of stored) {
     const { subject } = parseClaimKey(key);
-    found.set(subject, new Set([...(found.get(subject) ?? []), ...receivers]));
+    const some = found.get(subject) ?? new Set();
+    found.set(subject, some);
+    for (const name of receivers) some.add(name);
   }
   return found;
 }
