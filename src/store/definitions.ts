@@ -75,6 +75,39 @@ export function receiverText(receiver: PresentReceiver): string {
   return JSON.stringify({ ...receiver, removed: false });
 }
 
+/** Place of a sync in which a receiver joined a subscription. */
+export type JoinedAt = StoredSubscription['joined'][string];
+
+/**
+ * A sync in which receivers may join subscriptions: its place, the receivers that come back to the config, and those that each
+ * subject had before.
+ */
+export type Joining = {
+  at: JoinedAt;
+  isBack: ReadonlySet<string>;
+  before: ReadonlyMap<string, ReadonlySet<string>>;
+};
+
+/**
+ * Returns the receivers that joined a subscription after its start; those that join it now have the place of this sync. A
+ * receiver that had one of its subjects under another name joins nothing: it moves, and keeps what it had.
+ */
+export function joinedReceivers(
+  { receivers, awayReceivers, joined }: StoredSubscription,
+  next: { receivers: readonly string[]; subjects: readonly string[] },
+  { at, isBack, before }: Joining,
+): StoredSubscription['joined'] {
+  const had = new Set([...receivers, ...awayReceivers]);
+  const isKnown = (name: string): boolean =>
+    had.has(name) || isBack.has(name) || next.subjects.some((subject) => before.get(subject)?.has(name));
+  return Object.fromEntries(
+    next.receivers.flatMap((name) => {
+      const place = isKnown(name) ? joined[name] : at;
+      return place === undefined ? [] : [[name, place]];
+    }),
+  );
+}
+
 const MOST_READ = 20_000;
 
 /** Parses and caches the stored texts of subscriptions, receivers and routes. */

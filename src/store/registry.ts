@@ -17,6 +17,8 @@ import type { RedisClient } from './commands.ts';
 import { readStamp } from './confirmed-time.ts';
 import {
   Definitions,
+  type Joining,
+  joinedReceivers,
   type PresentReceiver,
   receiverText,
   type StoredReceiver,
@@ -456,8 +458,8 @@ export class Registry {
   }
 
   /**
-   * Returns, for subscription keys removed from the config, those that continue them, and the time since when they do (Redis time, ms).
-   * Omits suspended keys, and those of a key that is back.
+   * Returns the subscription keys that continue removed ones, and the time since when they do (Redis time, ms). Omits suspended
+   * keys, and those of a key that is back.
    */
   async continuing(claimKeys: readonly string[]): Promise<Map<string, Continuing>> {
     const distinct = [...new Set(claimKeys)];
@@ -601,19 +603,7 @@ function definitionsOf(wanted: Desired['subscriptions']): Map<string, StoredSubs
 /** Subscription keys that continue another one, and the time since when they do, ms of Redis time. */
 export type Continuing = { roots: string[]; atMs: number };
 
-/** Place of a sync in which a receiver joined a subscription. */
-export type JoinedAt = StoredSubscription['joined'][string];
-
-/**
- * A sync in which receivers may join subscriptions: its place, the receivers that come back to the config, and those that each
- * subject had before.
- */
-type Joining = {
-  at: JoinedAt;
-  isBack: ReadonlySet<string>;
-  before: ReadonlyMap<string, ReadonlySet<string>>;
-};
-
+/** Maps each subject to the receivers that it had before a sync. */
 function receiversBySubject(stored: readonly StoredKey[]): Map<string, Set<string>> {
   const found = new Map<string, Set<string>>();
   for (const { key, receivers } of stored) {
@@ -623,24 +613,4 @@ function receiversBySubject(stored: readonly StoredKey[]): Map<string, Set<strin
     for (const name of receivers) some.add(name);
   }
   return found;
-}
-
-/**
- * Returns the receivers that joined a subscription after its start; those that join it now have the place of this sync. A
- * receiver that had one of its subjects under another name joins nothing: it moves, and keeps what it had.
- */
-function joinedReceivers(
-  { receivers, awayReceivers, joined }: StoredSubscription,
-  next: { receivers: readonly string[]; subjects: readonly string[] },
-  { at, isBack, before }: Joining,
-): StoredSubscription['joined'] {
-  const had = new Set([...receivers, ...awayReceivers]);
-  const isKnown = (name: string): boolean =>
-    had.has(name) || isBack.has(name) || next.subjects.some((subject) => before.get(subject)?.has(name));
-  return Object.fromEntries(
-    next.receivers.flatMap((name) => {
-      const place = isKnown(name) ? joined[name] : at;
-      return place === undefined ? [] : [[name, place]];
-    }),
-  );
 }

@@ -2,10 +2,10 @@ import type { Event } from '../../domain/events/event.ts';
 import { passesFilter, wantsType } from '../../domain/events/filter.ts';
 import { parseClaimKey } from '../../domain/subjects/subscription.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
-import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
+import type { JoinedAt, StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
 import { compareEntries } from '../../store/log-entry.ts';
 import { operatorSubject } from '../../store/operator-event.ts';
-import type { Continuing, JoinedAt, Registry } from '../../store/registry.ts';
+import type { Continuing, Registry } from '../../store/registry.ts';
 import type { WaitingEvent } from '../../store/waiting-events.ts';
 import type { Fact, GoneEvent } from './log-batch.ts';
 
