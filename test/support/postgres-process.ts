@@ -17,6 +17,16 @@ function owner(): Owner {
   return { uid, gid };
 }
 
+/**
+ * The environment of Postgres. Under faketime each process passes the name of its shared memory on, which another user cannot
+ * open; that user's process then ends where a killed process of the same number left its own behind. Without the name it goes
+ * without shared memory.
+ */
+function environment(): NodeJS.ProcessEnv {
+  const { FAKETIME_SHARED: _, ...env } = process.env;
+  return env;
+}
+
 /** Options of a test's Postgres: with `tls`, it takes connections with TLS and without. */
 export type PostgresOptions = { tls?: { cert: string; key: string } };
 
@@ -48,7 +58,7 @@ export class PostgresProcess {
     const made = spawnSync(
       join(installedFolder(), 'initdb'),
       ['-D', data, '-U', 'postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'],
-      { ...user, cwd: folder, encoding: 'utf8' },
+      { ...user, cwd: folder, env: environment(), encoding: 'utf8' },
     );
     if (made.status !== 0) throw new Error(`initdb ended with ${made.status}: ${made.stderr}`);
     for (const [name, content] of Object.entries({ 'server.crt': tls?.cert, 'server.key': tls?.key })) {
@@ -92,6 +102,7 @@ export class PostgresProcess {
     const child = spawn(join(installedFolder(), 'postgres'), ['-D', join(this.#folder, 'data'), ...args], {
       ...owner(),
       cwd: this.#folder,
+      env: environment(),
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     this.#child = child;
