@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { BooksConfig } from '../config/config.ts';
+import { Duty } from '../duty.ts';
 import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
 import type { ConfirmedClock } from '../store/confirmed-time.ts';
@@ -52,9 +53,7 @@ export class Books {
   readonly #deps: BooksDeps;
   readonly #lease: FencedLease;
   readonly #feed: Feed;
-  #timer: NodeJS.Timeout | null = null;
-  #round: Promise<void> = Promise.resolve();
-  #isClosing = false;
+  readonly #feeding: Duty;
   #isPrepared = false;
   #failures = 0;
 
@@ -64,55 +63,54 @@ export class Books {
     this.#lease = new FencedLease(redis, { lease: keys.booksLease, fence: keys.booksFence });
     const { timeZone: zone, closeAfterMs, retentionMs } = config;
     this.#feed = new Feed(new BookStore(database), sources, { zone, closeAfterMs, retentionMs, checked });
+    this.#feeding = new Duty({
+      everyMs: IDLE_MS,
+      run: () => this.#round(),
+      onError: (error) => this.#fail(error),
+    });
   }
 
   /** Starts the rounds. Never throws: errors are in the log. */
   start(): void {
-    this.#plan(0);
-  }
-
-  #plan(waitMs: number): void {
-    if (this.#isClosing) return;
-    this.#timer = setTimeout(() => {
-      this.#round = this.#work().then((next) => this.#plan(next));
-    }, waitMs);
+    this.#feeding.start(0);
   }
 
   /** Returns the wait until the next round. */
-  async #work(): Promise<number> {
-    const { redis, reportMailer, log, signals } = this.#deps;
-    try {
-      if (!this.#isPrepared) await this.#prepare();
-      this.#isPrepared = true;
-      if ((await this.#lease.hold()) === null) {
-        this.#feed.reset();
-        // The holder reports how far it has read; our own time would never advance.
-        signals.emit('books.fed', { ingested: 0, readMs: 0 });
-        return IDLE_MS;
-      }
-      const nowMs = await redisTimeMs(redis);
-      // A day is closed and mailed only once: never by a clock that may be wrong.
-      const { clocks } = this.#deps;
-      const mayClose = clocks.mayActAt(nowMs);
-      // A day is closed after an hour in any case; what is removed never comes back, and waits for a confirmed time.
-      const confirmedMs = clocks.known?.confirmedMs ?? 0;
-      const fed = await this.#feed.round(nowMs, { mayClose, confirmedMs });
-      this.#log(fed);
-      if (mayClose && fed.isAtEnd) await reportMailer?.send(nowMs, this.#feed.place);
-      if (this.#failures > 0) log.info('books.recovered');
-      this.#failures = 0;
-      return fed.isAtEnd || fed.stoppedBy !== null ? IDLE_MS : 0;
-    } catch (error) {
+  async #round(): Promise<number> {
+    const { redis, reportMailer, log, signals, clocks } = this.#deps;
+    if (!this.#isPrepared) await this.#prepare();
+    this.#isPrepared = true;
+    if ((await this.#lease.hold()) === null) {
       this.#feed.reset();
-      if (this.#isClosing || error instanceof OvertakenError) return IDLE_MS;
-      this.#failures += 1;
-      const reason = error instanceof Error ? error.message : String(error);
-      // At the first failure, then at doubled counts: a Postgres may be unreachable for long.
-      if ((this.#failures & (this.#failures - 1)) === 0)
-        log.error({ reason, failures: this.#failures }, 'books.failed');
-      signals.emit('books.failed', { reason });
-      return Math.min(MOST_WAIT_MS, IDLE_MS * 2 ** Math.min(this.#failures, 10) * 0.5);
+      // The holder reports how far it has read; our own time would never advance.
+      signals.emit('books.fed', { ingested: 0, readMs: 0 });
+      return IDLE_MS;
     }
+    const nowMs = await redisTimeMs(redis);
+    // A day is closed and mailed only once: never by a clock that may be wrong.
+    const mayClose = clocks.mayActAt(nowMs);
+    // A day is closed after an hour in any case; what is removed never comes back, and waits for a confirmed time.
+    const confirmedMs = clocks.known?.confirmedMs ?? 0;
+    const fed = await this.#feed.round(nowMs, { mayClose, confirmedMs });
+    this.#log(fed);
+    if (mayClose && fed.isAtEnd) await reportMailer?.send(nowMs, this.#feed.place);
+    if (this.#failures > 0) log.info('books.recovered');
+    this.#failures = 0;
+    return fed.isAtEnd || fed.stoppedBy !== null ? IDLE_MS : 0;
+  }
+
+  /** Returns the wait until the next round. */
+  #fail(error: unknown): number {
+    const { log, signals } = this.#deps;
+    this.#feed.reset();
+    if (error instanceof OvertakenError) return IDLE_MS;
+    this.#failures += 1;
+    const reason = error instanceof Error ? error.message : String(error);
+    // At the first failure, then at doubled counts: a Postgres may be unreachable for long.
+    if ((this.#failures & (this.#failures - 1)) === 0)
+      log.error({ reason, failures: this.#failures }, 'books.failed');
+    signals.emit('books.failed', { reason });
+    return Math.min(MOST_WAIT_MS, IDLE_MS * 2 ** Math.min(this.#failures, 10) * 0.5);
   }
 
   async #prepare(): Promise<void> {
@@ -135,11 +133,10 @@ export class Books {
 
   /** Ends the current round, and releases the lease at once. */
   async close(): Promise<void> {
-    this.#isClosing = true;
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    const ended = this.#feeding.close();
     // A running mail would delay the end for as long as its server takes.
     await this.#deps.reportMailer?.close();
-    await this.#round;
+    await ended;
     // Redis may be unreachable: the file is closed all the same.
     await Promise.allSettled([this.#deps.database.close(), this.#lease.release()]);
   }

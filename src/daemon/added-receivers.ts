@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { type AddedReceiverRules, readAddedReceiver } from '../config/added-receiver.ts';
 import type { Config, Receiver } from '../config/config.ts';
+import { Duty } from '../duty.ts';
 import { type AddedReceiverDeps, describeFault, openDefinition } from '../operations/added-receivers.ts';
 import type { OriginOf } from '../operations/receivers.ts';
 import { type AddedReceiverStore, Encryption } from '../store/added-receivers.ts';
@@ -21,11 +22,15 @@ export class AddedReceivers {
   #version: string | null = null;
   #definitions = new Map<string, string>();
   #leftOut: ReadonlyMap<string, string> = new Map();
-  #timer: NodeJS.Timeout | undefined;
-  #closing = false;
+  readonly #checking: Duty;
 
   constructor(deps: AddedReceiversDeps) {
     this.#deps = deps;
+    this.#checking = new Duty({
+      everyMs: LOOK_EVERY_MS,
+      run: () => this.#check(),
+      onError: (error) => deps.log.warn({ error }, 'receivers.error'),
+    });
   }
 
   /** Reads them, if they have changed. Returns true when they have. */
@@ -84,27 +89,23 @@ export class AddedReceivers {
   }
 
   start(): void {
-    if (this.#closing) return;
-    this.#timer = setTimeout(() => void this.#check(), LOOK_EVERY_MS);
-    this.#timer.unref();
+    this.#checking.start();
   }
 
   async #check(): Promise<void> {
-    const { apply, log } = this.#deps;
     const version = this.#version;
     try {
-      if (await this.load()) await apply();
+      if (await this.load()) await this.#deps.apply();
     } catch (error) {
       // Not applied: the next poll finds the change again.
       this.#version = version;
-      if (!this.#closing) log.warn({ error }, 'receivers.error');
+      throw error;
     }
-    this.start();
   }
 
+  /** Does not wait for a change that is being applied: that may wait for the end of the daemon. */
   close(): void {
-    this.#closing = true;
-    clearTimeout(this.#timer);
+    void this.#checking.close();
   }
 }
 

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Config, Receiver, ServerConfig } from '../config/config.ts';
 import { ExpiringSecret } from '../config/fields/signing-secret.ts';
 import type { ConfigFile } from '../config/file/config-file.ts';
+import { Duty } from '../duty.ts';
 import { withoutArguments } from '../log.ts';
 import type {
   ConfigChanges,
@@ -72,13 +73,20 @@ export class ConfigReloads {
   #turn: Promise<unknown> = Promise.resolve();
   /** The next requested read that has not begun; requests made meanwhile share it. */
   #next: Promise<FileState> | null = null;
-  #timer: NodeJS.Timeout | undefined;
-  #closing = false;
+  readonly #checking: Duty;
   #refusals = 0;
   #state: FileState = { state: 'running', ok: true, atMs: Date.now(), changes: null, removal: null };
 
   constructor(deps: ReloadDeps) {
     this.#deps = deps;
+    this.#checking = new Duty({
+      everyMs: LOOK_EVERY_MS,
+      run: async () => {
+        await this.check();
+        return Math.max(LOOK_EVERY_MS, deps.source.size * LOOK_PER_FILE_MS);
+      },
+      onError: (error) => deps.log.error({ reason: reasonOf(error) }, 'config.reload_failed'),
+    });
   }
 
   /** State of the file against the running config; the start made the first read. */
@@ -89,14 +97,7 @@ export class ConfigReloads {
   /** Starts checking the files. `removal`: the large removal of the start, if any. */
   start(removal: ConfigRemoval | null): void {
     if (removal !== null && this.#state.state === 'running') void this.#move({ ...this.#state, removal });
-    this.#plan();
-  }
-
-  #plan(): void {
-    if (this.#closing) return;
-    const everyMs = Math.max(LOOK_EVERY_MS, this.#deps.source.size * LOOK_PER_FILE_MS);
-    this.#timer = setTimeout(() => void this.check().finally(() => this.#plan()), everyMs);
-    this.#timer.unref();
+    this.#checking.start();
   }
 
   /** Checks once, and reads the files if they changed, a refused one is due again or a held one was confirmed. */
@@ -236,14 +237,14 @@ export class ConfigReloads {
   /** The state after an error. The same reason is logged once, however often the file is retried. */
   #failed(error: unknown, atMs: number, { isRequested, confirm }: Request): FileState {
     const { running, log } = this.#deps;
-    const reason = withoutArguments(error instanceof Error ? error.message : String(error));
+    const reason = reasonOf(error);
     const isManual = running().reload.mode === 'manual';
     if (isManual && !isRequested && confirm === undefined) {
       log.warn({ reason }, 'config.file_changed');
       return { state: 'changed', ok: false, atMs, error: reason, before: this.#lastReload() };
     }
     const isKnown = this.#isRetryDue() && this.#state.state === 'refused' && this.#state.error === reason;
-    if (!this.#closing && !isKnown) log.error({ reason }, 'config.reload_failed');
+    if (!this.#checking.isClosed && !isKnown) log.error({ reason }, 'config.reload_failed');
     this.#refusals = isKnown ? this.#refusals + 1 : 0;
     const waitMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** this.#refusals);
     // Only a restart changes that. In mode manual the requester is notified, and requests it again.
@@ -281,10 +282,14 @@ export class ConfigReloads {
         .catch(() => undefined);
   }
 
+  /** Does not wait for a config that is being applied: that may wait for the end of the daemon. */
   close(): void {
-    this.#closing = true;
-    clearTimeout(this.#timer);
+    void this.#checking.close();
   }
+}
+
+function reasonOf(error: unknown): string {
+  return withoutArguments(error instanceof Error ? error.message : String(error));
 }
 
 function removalOf(state: FileState): ConfigRemoval | null {

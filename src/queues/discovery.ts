@@ -15,6 +15,7 @@ import {
   takeChains,
   takeTokens,
 } from '../domain/transfers/discovered.ts';
+import { Duty } from '../duty.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { redisTimeMs } from '../store/connection.ts';
 import type { DirectoryStamps, DirectoryStore, StoredDirectory } from '../store/directory.ts';
@@ -59,12 +60,10 @@ const MOST_MISSED = 10_000;
  */
 export class Discovery {
   readonly #deps: DiscoveryDeps;
-  readonly #aborted = new AbortController();
   #stored: StoredDirectory = { chains: [], tokens: [], chainsAtMs: null, tokensAtMs: null };
   #known: Directory;
   #signers: PublishedSigners | null = null;
-  #timer: NodeJS.Timeout | null = null;
-  #round: Promise<void> = Promise.resolve();
+  readonly #polling: Duty;
   /** Age at which the lists are stale, ms; it is lower at start and once a name was missed. */
   #mostAgeMs = LEAST_MS;
   #failures = 0;
@@ -75,6 +74,11 @@ export class Discovery {
     this.#deps = deps;
     this.listed = extendDirectory(deps.named);
     this.#known = this.#directoryOf(this.#stored);
+    this.#polling = new Duty({
+      everyMs: LOOK_EVERY_MS,
+      run: (signal) => this.#poll(signal),
+      onError: (error) => deps.log.warn({ error }, 'directory.error'),
+    });
   }
 
   /** Chains and tokens of the config and the package, whatever the upstream lists. */
@@ -92,7 +96,7 @@ export class Discovery {
 
   async start(): Promise<void> {
     await this.#load();
-    this.#plan(0);
+    this.#polling.start(0);
   }
 
   /** Reads the upstream's chains now, for a caller that has a slot of the budget, and stores them for all. */
@@ -107,54 +111,35 @@ export class Discovery {
     // A record may name anything.
     if (!/^\d{1,16}$/.test(chainId) || (address?.length ?? 0) > 100) return null;
     const name = `${chainId} ${address ?? ''}`;
-    if (this.#missed.has(name) || this.#missed.size >= MOST_MISSED || this.#aborted.signal.aborted)
-      return null;
+    if (this.#missed.has(name) || this.#missed.size >= MOST_MISSED || this.#polling.isClosed) return null;
     this.#missed.add(name);
     this.#mostAgeMs = LEAST_MS;
-    this.#plan(0);
+    this.#polling.soon();
     return null;
   }
 
-  #plan(afterMs: number): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    if (this.#aborted.signal.aborted) return;
-    this.#timer = setTimeout(() => {
-      this.#timer = null;
-      // A name missed while a round runs waits for the next.
-      this.#round = this.#round.then(() => this.#poll());
-      void this.#round.finally(() => {
-        if (this.#timer === null) this.#plan(LOOK_EVERY_MS);
-      });
-    }, afterMs);
-  }
-
-  async #poll(): Promise<void> {
-    const { redis, store, log } = this.#deps;
-    try {
-      const stamps = await store.stamps();
-      if (!isSame(stamps, this.#stored)) {
-        // Another process has just fetched the names that were missed before.
-        if (stamps.tokensAtMs !== this.#stored.tokensAtMs) this.#mostAgeMs = STALE_MS;
-        await this.#load();
-      }
-      const nowMs = await redisTimeMs(redis);
-      if (ageMs(this.#stored, nowMs) < this.#mostAgeMs) return;
-      if (await store.decideBatch(LEAST_MS)) await this.#read();
-    } catch (error) {
-      if (!this.#aborted.signal.aborted) log.warn({ error }, 'directory.error');
+  async #poll(signal: AbortSignal): Promise<void> {
+    const { redis, store } = this.#deps;
+    const stamps = await store.stamps();
+    if (!isSame(stamps, this.#stored)) {
+      // Another process has just fetched the names that were missed before.
+      if (stamps.tokensAtMs !== this.#stored.tokensAtMs) this.#mostAgeMs = STALE_MS;
+      await this.#load();
     }
+    const nowMs = await redisTimeMs(redis);
+    if (ageMs(this.#stored, nowMs) < this.#mostAgeMs) return;
+    if (await store.decideBatch(LEAST_MS)) await this.#read(signal);
   }
 
   /** Reads both lists. After a failure the next process to come retries it after a while. */
-  async #read(): Promise<void> {
+  async #read(signal: AbortSignal): Promise<void> {
     const { redis, client, store, log } = this.#deps;
-    const { signal } = this.#aborted;
     try {
-      await this.#slot();
+      await this.#slot(signal);
       // The start of a read counts: a signer that is published while it runs may be missing in it.
       const atMs = await redisTimeMs(redis);
       await this.#storeChains((await client.chains({ signal })).value, atMs);
-      await this.#slot();
+      await this.#slot(signal);
       const { value } = await client.tokens({ signal });
       const { entries, skipped } = takeTokens((await store.read()).tokens, value.entries);
       this.#report('tokens', entries.length, skipped + value.unreadable.length);
@@ -163,7 +148,7 @@ export class Discovery {
       this.#failures = 0;
       this.#mostAgeMs = STALE_MS;
     } catch (error) {
-      if (this.#aborted.signal.aborted) return;
+      if (signal.aborted) return;
       if (!(error instanceof UpstreamFailure || error instanceof NoSlotError)) throw error;
       const backoffMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** this.#failures++);
       const retryAfterMs = error instanceof UpstreamFailure ? (error.retryAfterMs ?? 0) : 0;
@@ -185,12 +170,12 @@ export class Discovery {
   }
 
   /** Waits for a slot of the budget. Throws where the endpoint group is not polled as usual. */
-  async #slot(): Promise<void> {
+  async #slot(signal: AbortSignal): Promise<void> {
     for (;;) {
       const inMs = await this.#deps.plan.spareSlot('status');
       if (inMs === null) throw new NoSlotError();
       const atMs = performance.now() + inMs;
-      await wait(inMs, undefined, { signal: this.#aborted.signal });
+      await wait(inMs, undefined, { signal });
       if (performance.now() - atMs <= LATE_MS) return;
     }
   }
@@ -217,9 +202,7 @@ export class Discovery {
   }
 
   async close(): Promise<void> {
-    this.#aborted.abort();
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    await this.#round;
+    await this.#polling.close();
   }
 }
 

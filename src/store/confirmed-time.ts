@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { z } from 'zod';
+import { Duty } from '../duty.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
@@ -131,29 +132,21 @@ export class ConfirmedTime {
   readonly #clocks: OwnClocks;
   #base: Base | null = null;
   #known: ConfirmedClock | null = null;
-  #timer: NodeJS.Timeout | null = null;
-  #round: Promise<unknown> = Promise.resolve();
-  #isClosing = false;
+  readonly #comparing: Duty;
 
   constructor(deps: ConfirmedTimeDeps) {
     this.#deps = deps;
     this.#clocks = deps.clocks ?? OWN_CLOCKS;
+    this.#comparing = new Duty({
+      everyMs: EVERY_MS,
+      run: async () => void (await this.compare()),
+      onError: deps.onError,
+    });
   }
 
   async start(): Promise<void> {
     await this.compare().catch(this.#deps.onError);
-    this.#plan();
-  }
-
-  #plan(): void {
-    if (this.#isClosing) return;
-    this.#timer = setTimeout(() => {
-      this.#round = this.compare()
-        .catch((error: unknown) => {
-          if (!this.#isClosing) this.#deps.onError(error);
-        })
-        .finally(() => this.#plan());
-    }, EVERY_MS);
+    this.#comparing.start();
   }
 
   async read(): Promise<ConfirmedClock> {
@@ -230,9 +223,7 @@ export class ConfirmedTime {
   }
 
   async close(): Promise<void> {
-    this.#isClosing = true;
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    await this.#round;
+    await this.#comparing.close();
   }
 }
 

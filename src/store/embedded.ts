@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { chmod, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RedisTarget } from '../config/sections/redis.ts';
+import { Duty } from '../duty.ts';
 import { withTimeout } from '../with-timeout.ts';
 import {
   type AppendOnlyPart,
@@ -79,12 +80,17 @@ export class EmbeddedRedis {
   #isBlocked = false;
   #unreported: readonly Truncation[] = [];
   #recording: Promise<void> = Promise.resolve();
-  #timer: NodeJS.Timeout | undefined;
+  readonly #recordingAgain: Duty;
 
   constructor(options: EmbeddedRedisOptions) {
     this.#dataDir = options.dataDir;
     this.#onTrouble = options.onTrouble;
     this.#onTruncated = options.onTruncated;
+    this.#recordingAgain = new Duty({
+      everyMs: RECORD_EVERY_MS,
+      run: () => this.#recordWritten(),
+      onError: () => undefined,
+    });
   }
 
   get target(): RedisTarget {
@@ -133,7 +139,7 @@ export class EmbeddedRedis {
     this.#socket = await makeSocketPath(this.#dataDir);
     this.#unreported = (await readRecord(this.#dataDir))?.unreported ?? [];
     await this.#launch(this.#socket);
-    this.#timer = setInterval(() => void this.#recordWritten(), RECORD_EVERY_MS);
+    this.#recordingAgain.start();
   }
 
   /**
@@ -297,7 +303,7 @@ export class EmbeddedRedis {
 
   async close(): Promise<void> {
     this.#closing = true;
-    clearInterval(this.#timer);
+    void this.#recordingAgain.close();
     const child = this.#child;
     if (child !== null) {
       const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));

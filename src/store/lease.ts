@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Duty } from '../duty.ts';
 import type { RedisClient } from './commands.ts';
 import { scripts } from './scripts.ts';
 
@@ -40,20 +41,21 @@ export class FencedLease {
   async #acquire(): Promise<string | null> {
     const args = { token: this.#token, leaseMs: LEASE_MS };
     this.#token = await scripts.lease(this.#redis, { keys: this.#keys, args });
-    return this.#token === '' ? null : this.#token;
+    return this.token;
   }
 
   async release(): Promise<void> {
     await this.#holding?.catch(() => undefined);
-    if (this.#token !== '' && (await this.#redis.get(this.#keys.lease)) === this.#token) {
+    const token = this.#token;
+    this.#token = '';
+    if (token !== '' && (await this.#redis.get(this.#keys.lease)) === token) {
       await this.#redis.del(this.#keys.lease);
     }
-    this.#token = '';
   }
 
-  /** True when this process held the lease at the last request. */
-  get isHolder(): boolean {
-    return this.#token !== '';
+  /** The fencing token of the last request; null where another process held the lease, and after `release`. */
+  get token(): string | null {
+    return this.#token === '' ? null : this.#token;
   }
 
   async isHeld(): Promise<boolean> {
@@ -63,11 +65,17 @@ export class FencedLease {
   /** Runs work under the lease, once its holder has ended or the lease has expired. */
   async during<T>(work: () => Promise<T>): Promise<T> {
     while ((await this.hold()) === null) await sleep(WAIT_MS);
-    const renewing = setInterval(() => void this.hold().catch(() => undefined), RENEW_MS);
+    const renewing = new Duty({
+      everyMs: RENEW_MS,
+      isSteady: true,
+      run: async () => void (await this.hold()),
+      onError: () => undefined,
+    });
+    renewing.start();
     try {
       return await work();
     } finally {
-      clearInterval(renewing);
+      await renewing.close();
       // A lease that could not be released expires.
       await this.release().catch(() => undefined);
     }

@@ -37,8 +37,9 @@ export class RelayLease {
     await this.#lease.release();
   }
 
-  get isHolder(): boolean {
-    return this.#lease.isHolder;
+  /** As in FencedLease. */
+  get token(): string | null {
+    return this.#lease.token;
   }
 
   async isHeld(): Promise<boolean> {

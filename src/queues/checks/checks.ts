@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { Duty } from '../../duty.ts';
 import type { ClaimedCheck } from '../../store/checks.ts';
 import { redisTimeMs } from '../../store/connection.ts';
 import { type CheckContext, isOver, runCheck } from './run-check.ts';
@@ -23,42 +23,42 @@ const TRIM_MS = 60_000;
 /** Works on due checks. Any number of processes may run it. */
 export class Checks {
   readonly #deps: CheckContext;
-  readonly #closed = new AbortController();
   readonly #cut = new AbortController();
   readonly #working = new Map<string, { check: ClaimedCheck; done: Promise<void> }>();
-  #running: Promise<void> | null = null;
-  #wake: (() => void) | null = null;
-  #isAwake = false;
-  #renewing: NodeJS.Timeout | undefined;
-  #trimmedMs = 0;
+  readonly #claiming: Duty;
+  readonly #renewing: Duty;
+  readonly #trimming: Duty;
 
   constructor(deps: CheckContext) {
     this.#deps = deps;
+    const onError = (error: unknown): number => {
+      deps.log.error({ error }, 'checks.error');
+      return ERROR_RETRY_MS;
+    };
+    this.#claiming = new Duty({ everyMs: QUIET_MS, run: () => this.#claim(), onError });
+    // A later write detects a claim that could not be renewed.
+    const ignore = (): void => undefined;
+    this.#renewing = new Duty({
+      everyMs: RENEW_MS,
+      isSteady: true,
+      run: () => this.#renew(),
+      onError: ignore,
+    });
+    this.#trimming = new Duty({
+      everyMs: TRIM_MS,
+      run: () => deps.stores.checks.trim(),
+      onError,
+    });
   }
 
   start(): void {
-    this.#running = this.#run();
-    this.#renewing = setInterval(() => void this.#renew(), RENEW_MS);
+    this.#claiming.start(0);
+    this.#renewing.start();
+    this.#trimming.start(0);
   }
 
   wake(): void {
-    this.#isAwake = true;
-    this.#wake?.();
-  }
-
-  async #run(): Promise<void> {
-    while (!this.#closed.signal.aborted) {
-      let restMs = QUIET_MS;
-      try {
-        this.#isAwake = false;
-        restMs = await this.#claim();
-        await this.#trim();
-      } catch (error) {
-        if (!this.#closed.signal.aborted) this.#deps.log.error({ error }, 'checks.error');
-        restMs = ERROR_RETRY_MS;
-      }
-      if (!this.#isAwake) await this.#rest(restMs);
-    }
+    this.#claiming.soon();
   }
 
   async #claim(): Promise<number> {
@@ -76,11 +76,11 @@ export class Checks {
   async #watch({ chainId, endpoint }: { chainId: string; endpoint: string }): Promise<void> {
     try {
       const head = await this.#deps.readers.get(chainId)?.finalHead(endpoint);
-      if (head === undefined || head === null || this.#closed.signal.aborted) return;
+      if (head === undefined || head === null || this.#claiming.isClosed) return;
       await this.#deps.stores.checks.noteHead({ chainId, endpoint }, head.number);
       this.wake();
     } catch (error) {
-      if (!this.#closed.signal.aborted) this.#deps.log.error({ error }, 'checks.error');
+      if (!this.#claiming.isClosed) this.#deps.log.error({ error }, 'checks.error');
     }
   }
 
@@ -91,7 +91,7 @@ export class Checks {
   async settleLeft(): Promise<void> {
     const { stores, readers } = this.#deps;
     const isBusy = [...this.#working.values()].some(({ check }) => !readers.has(check.statement.chainId));
-    if (isBusy || this.#closed.signal.aborted) return;
+    if (isBusy || this.#claiming.isClosed) return;
     if (readers.size === 0) await stores.checks.removeCursor();
     else if ((await stores.checks.reopen([...readers.keys()])) > 0) this.wake();
     const waiting = (await stores.checks.counts()).filter(({ state }) => state === 'waiting');
@@ -125,7 +125,7 @@ export class Checks {
   /** Postpones a failed check, longer each time, and ends it after the longest wait. If that fails too, its claim expires. */
   async #giveBack(check: ClaimedCheck, error: unknown): Promise<void> {
     const { stores, log, signals } = this.#deps;
-    const isClosing = this.#closed.signal.aborted;
+    const isClosing = this.#claiming.isClosed;
     const failed = check.failed + (isClosing ? 0 : 1);
     if (!isClosing) {
       log.error({ check: check.id, failed, error }, 'check.error');
@@ -145,30 +145,14 @@ export class Checks {
 
   async #renew(): Promise<void> {
     const claims = [...this.#working.values()].map(({ check: { id, token } }) => ({ id, token }));
-    // A later write detects a claim that could not be renewed.
-    await this.#deps.stores.checks.renew(claims).catch(() => undefined);
-  }
-
-  async #trim(): Promise<void> {
-    if (performance.now() - this.#trimmedMs < TRIM_MS && this.#trimmedMs > 0) return;
-    this.#trimmedMs = performance.now();
-    await this.#deps.stores.checks.trim();
-  }
-
-  async #rest(ms: number): Promise<void> {
-    const ended = new AbortController();
-    this.#wake = () => ended.abort();
-    const signal = AbortSignal.any([this.#closed.signal, ended.signal]);
-    await sleep(ms, undefined, { signal }).catch(() => undefined);
-    this.#wake = null;
+    await this.#deps.stores.checks.renew(claims);
   }
 
   /** Claims nothing more and cancels requests under way. Their checks are due again at once. */
   async close(): Promise<void> {
-    this.#closed.abort();
-    clearInterval(this.#renewing);
+    const ended = [this.#claiming, this.#renewing, this.#trimming].map((duty) => duty.close());
     this.#cut.abort();
-    await this.#running;
+    await Promise.all(ended);
     await Promise.allSettled([...this.#working.values()].map(({ done }) => done));
   }
 }

@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Event } from '../../domain/events/event.ts';
 import { PAYMENTS } from '../../domain/proof/proof.ts';
 import { statementsOf } from '../../domain/proof/statement.ts';
 import { asSubjectId, parseSubjectId } from '../../domain/subjects/subject.ts';
 import { ANY_ROUTE, routeName } from '../../domain/transfers/transfer.ts';
+import { Duty } from '../../duty.ts';
 import type { Signals } from '../../signals.ts';
 import type { CheckStore, NewCheck, Unstated } from '../../store/checks.ts';
 import { SCHEMA_VERSION } from '../../store/commands.ts';
@@ -18,6 +18,8 @@ const BATCH = 200;
 
 /** Wait before an entry that only a newer version can read, during which others may hold the lease. */
 const NEWER_WAIT_MS = 30_000;
+
+const STEP_WAIT_MS = { more: 0, quiet: QUIET_MS, newer: NEWER_WAIT_MS } as const;
 
 /** A cursor: the name of the log, and the last entry that was read. */
 const CURSOR = /^([^|]*)\|(\d+-\d+)$/;
@@ -38,13 +40,17 @@ export type FeedDeps = {
  */
 export class CheckFeed {
   readonly #deps: FeedDeps;
-  readonly #closed = new AbortController();
-  #running: Promise<void> | null = null;
+  readonly #reading: Duty;
   /** Place to begin at, until a cursor was read: a process without chains, which lacks ours, may remove the stored one. */
   #begun: { name: string; entry: string } | null = null;
 
   constructor(deps: FeedDeps) {
     this.#deps = deps;
+    this.#reading = new Duty({
+      everyMs: QUIET_MS,
+      run: async () => STEP_WAIT_MS[await this.step()],
+      onError: (error) => deps.log.error({ error }, 'checks.feed_error'),
+    });
   }
 
   /** Begins at the end of the log where the feed was never switched on before. Later events are read. */
@@ -66,31 +72,16 @@ export class CheckFeed {
   }
 
   start(): void {
-    this.#running = this.#run();
+    this.#reading.start(0);
   }
 
   async close(): Promise<void> {
-    this.#closed.abort();
-    await this.#running;
+    await this.#reading.close();
     await this.#deps.stores.lease.release().catch(() => undefined);
   }
 
-  async #run(): Promise<void> {
-    while (!this.#closed.signal.aborted) {
-      let restMs = QUIET_MS;
-      try {
-        const step = await this.step();
-        if (step === 'more') continue;
-        if (step === 'newer') restMs = NEWER_WAIT_MS;
-      } catch (error) {
-        if (!this.#closed.signal.aborted) this.#deps.log.error({ error }, 'checks.feed_error');
-      }
-      await sleep(restMs, undefined, { signal: this.#closed.signal }).catch(() => undefined);
-    }
-  }
-
   /** Makes one step along the log. `newer`: it waits before an entry that only a newer version can read. */
-  async step(): Promise<'more' | 'quiet' | 'newer'> {
+  async step(): Promise<keyof typeof STEP_WAIT_MS> {
     const { checks, events, lease } = this.#deps.stores;
     const token = await lease.hold();
     if (token === null) return 'quiet';

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Directory } from '../../domain/transfers/chains.ts';
+import { Duty } from '../../duty.ts';
 import type { Signals } from '../../signals.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import type { ConfirmedTime } from '../../store/confirmed-time.ts';
@@ -134,38 +135,36 @@ const NEWEST_FIRST_MS = 10_000;
  */
 export class Reconcile {
   readonly #deps: ReconcileContext;
-  #timer: NodeJS.Timeout | null = null;
-  #checkTimer: NodeJS.Timeout | null = null;
-  #looking: Promise<void> = Promise.resolve();
-  #round: Promise<void> = Promise.resolve();
-  #closing = false;
+  readonly #rounds: Duty;
+  #checkDueMs = 0;
   #strangeConfig = false;
   #tracked = 0;
   #lastRoundMs: number | null = null;
 
   constructor(deps: ReconcileContext) {
     this.#deps = deps;
+    this.#rounds = new Duty({
+      everyMs: EVERY_MS,
+      run: () => this.#round(),
+      onError: (error) => deps.log.error({ error }, 'reconcile.error'),
+    });
   }
 
   async start(): Promise<void> {
-    this.#deps.epoch.onCheckDue(() => this.#checkSoon());
+    const { epoch, upkeep } = this.#deps;
+    // Nothing is committed until Redis is synchronised.
+    epoch.onCheckDue(() => {
+      if (!upkeep.isReplaced()) this.#rounds.soon(LOOK_AGAIN_MS);
+    });
     await this.check();
-    this.#plan();
+    this.#rounds.start();
   }
 
-  /** Reads the epoch before the next round: nothing is committed until Redis is synchronised. */
-  #checkSoon(): void {
-    if (this.#closing || this.#deps.upkeep.isReplaced()) return;
-    this.#checkTimer ??= setTimeout(() => {
-      this.#looking = this.#round
-        .then(() => this.#compareConfig())
-        .catch((error: unknown) => {
-          if (!this.#closing) this.#deps.log.error({ error }, 'reconcile.error');
-        })
-        .finally(() => {
-          this.#checkTimer = null;
-        });
-    }, LOOK_AGAIN_MS);
+  /** Runs the check where it is due; before that, only compares the config. Returns the wait until the check is due. */
+  async #round(): Promise<number> {
+    if (performance.now() >= this.#checkDueMs) await this.check();
+    else await this.#compareConfig();
+    return Math.max(0, this.#checkDueMs - performance.now());
   }
 
   /** End of the last check without error (own clock, ms); null before the first. */
@@ -173,17 +172,9 @@ export class Reconcile {
     return this.#lastRoundMs;
   }
 
-  #plan(): void {
-    if (this.#closing) return;
-    this.#timer = setTimeout(() => {
-      this.#round = this.check().finally(() => this.#plan());
-    }, EVERY_MS);
-  }
-
   /** Runs the check once. An error is logged, and the next check repeats the work. */
   async check(): Promise<void> {
     try {
-      await this.#looking;
       const { confirmedMs } = await this.#deps.confirmed.read();
       for (const { name } of await this.#deps.stores.registry.receivers()) await this.#repairDeliveries(name);
       await this.#settle(confirmedMs);
@@ -192,7 +183,9 @@ export class Reconcile {
       await this.#compareConfig();
       this.#lastRoundMs = Date.now();
     } catch (error) {
-      if (!this.#closing) this.#deps.log.error({ error }, 'reconcile.error');
+      if (!this.#rounds.isClosed) this.#deps.log.error({ error }, 'reconcile.error');
+    } finally {
+      this.#checkDueMs = performance.now() + EVERY_MS;
     }
   }
 
@@ -269,7 +262,7 @@ export class Reconcile {
   async #maySynchronise({ digest, atMs }: Restore): Promise<boolean> {
     const { redis, stores, upkeep } = this.#deps;
     if (digest === upkeep.digest) return true;
-    return stores.lease.isHolder && (await redisTimeMs(redis)) - (atMs ?? 0) > NEWEST_FIRST_MS;
+    return stores.lease.token !== null && (await redisTimeMs(redis)) - (atMs ?? 0) > NEWEST_FIRST_MS;
   }
 
   /** Config subjects are tracked again; subjects that were tracked by themselves are lost: nothing else names them. */
@@ -285,10 +278,7 @@ export class Reconcile {
   }
 
   async close(): Promise<void> {
-    this.#closing = true;
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    if (this.#checkTimer !== null) clearTimeout(this.#checkTimer);
-    await Promise.all([this.#looking, this.#round]);
+    await this.#rounds.close();
   }
 }
 

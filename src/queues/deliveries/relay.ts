@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { Duty } from '../../duty.ts';
 import { type RedisClient, SCHEMA_VERSION } from '../../store/commands.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
 import type { LogEntry } from '../../store/log-entry.ts';
@@ -8,7 +8,7 @@ import type { RelayContext } from './relay-context.ts';
 import { IDLE, type Round, type RoundView, relayRound } from './relay-round.ts';
 import { replaysUnderWay } from './replays.ts';
 
-/** Time that a quiet relay waits for the next entry, and interval of renewing or requesting a lease. */
+/** Time that a quiet relay waits for the next entry, and interval of requesting a lease. */
 const QUIET_MS = 1_000;
 const ERROR_RETRY_MS = 1_000;
 
@@ -33,14 +33,11 @@ type RelayConnections = { blocking: RedisClient };
 export class Relay {
   readonly #deps: RelayContext;
   readonly #blocking: RedisClient;
-  #running: Promise<void> | null = null;
-  #closing = false;
-  #holding = false;
-  /** Fencing token of the lease, null while another process has it; and its renewal under way. */
-  #token: string | null = null;
-  #renewing: Promise<void> = Promise.resolve();
-  #timer: NodeJS.Timeout | undefined;
-  readonly #closed = new AbortController();
+  readonly #relaying: Duty;
+  /** Renews the lease whatever the round does. */
+  readonly #renewing: Duty;
+  #isHolding = false;
+  #isStopped = false;
   /** Receivers that failed in the last round -> time of the retry (own clock, ms). */
   readonly #failed = new Map<string, number>();
   #names: readonly string[] = [];
@@ -49,62 +46,56 @@ export class Relay {
   constructor(deps: RelayContext, { blocking }: RelayConnections) {
     this.#deps = deps;
     this.#blocking = blocking;
+    this.#relaying = new Duty({
+      everyMs: QUIET_MS,
+      run: () => this.#run(),
+      onError: (error) => {
+        deps.log.error({ error }, 'relay.error');
+        return ERROR_RETRY_MS;
+      },
+    });
+    this.#renewing = new Duty({
+      everyMs: RENEW_MS,
+      isSteady: true,
+      run: async () => {
+        if (deps.stores.lease.token !== null) await this.#hold();
+      },
+      onError: () => undefined,
+    });
   }
 
   start(): void {
-    this.#running = this.#run();
+    this.#relaying.start(0);
+    this.#renewing.start();
   }
 
   isRunning(): boolean {
-    return this.#running !== null && !this.#closing;
+    return this.#relaying.isOn;
   }
 
-  async #run(): Promise<void> {
-    while (!this.#closing) {
-      try {
-        const { more, full, reached } = await this.round();
-        if (more || this.#closing) continue;
-        await this.#wait(reached, full ? FULL_MS : QUIET_MS);
-      } catch (error) {
-        if (this.#closing) return;
-        if (error instanceof NewerEntryError) {
-          await this.#waitForNewer(error);
-          continue;
-        }
-        this.#deps.log.error({ error }, 'relay.error');
-        await this.#rest(ERROR_RETRY_MS);
-      }
+  /** Makes a round, and waits for the next entry. Returns the wait until the next round. */
+  async #run(): Promise<number> {
+    this.#noteStopped(false);
+    try {
+      const { more, full, reached } = await this.round();
+      return more || this.#relaying.isClosed ? 0 : await this.#wait(reached, full ? FULL_MS : QUIET_MS);
+    } catch (error) {
+      if (!(error instanceof NewerEntryError) || this.#relaying.isClosed) throw error;
+      await this.#leaveToNewer(error);
+      return NEWER_WAIT_MS;
     }
   }
 
-  /** Takes or renews the lease, and from then on renews it, whatever the round does. */
-  async #take(): Promise<string | null> {
-    await this.#renewing;
-    await this.#renew();
-    clearInterval(this.#timer);
-    if (this.#token !== null) this.#timer = setInterval(() => this.#renewLater(), RENEW_MS);
-    return this.#token;
-  }
-
-  async #renew(): Promise<void> {
-    this.#token = await this.#deps.stores.lease.hold();
-    this.#hold(this.#token !== null);
-  }
-
-  #renewLater(): void {
-    this.#renewing = this.#renewing
-      .then(async () => {
-        if (this.#token !== null && !this.#closing) await this.#renew();
-      })
-      .catch(() => undefined);
+  /** Takes or renews the lease. */
+  async #hold(): Promise<string | null> {
+    const token = await this.#deps.stores.lease.hold();
+    this.#noteHolding(token !== null);
+    return token;
   }
 
   async #release(): Promise<void> {
-    clearInterval(this.#timer);
-    this.#token = null;
-    await this.#renewing;
     await this.#deps.stores.lease.release();
-    this.#hold(false);
+    this.#noteHolding(false);
   }
 
   /** Makes one round over all receivers, under the lease; does nothing where another process has it. */
@@ -117,18 +108,18 @@ export class Relay {
 
   async #relay(token: string, view: RoundView): Promise<Round> {
     // It goes on while the lease under which it began is held.
-    const isHeld = (): boolean => !this.#closing && this.#token === token;
+    const isHeld = (): boolean => !this.#relaying.isClosed && this.#deps.stores.lease.token === token;
     const lease = { token, isHeld, failed: (name: string, error: unknown) => this.#note(name, error) };
     return relayRound(view, lease, this.#deps);
   }
 
   async #readRound(): Promise<RoundInput> {
     const { events, registry, lease, replays } = this.#deps.stores;
-    const [names, before, came] = [this.#names, this.#token, this.#came];
+    const [names, before, came] = [this.#names, lease.token, this.#came];
     this.#came = null;
     const [newest, token, receivers, underWay, guessed, subscriptions] = await Promise.all([
       events.newest(),
-      this.#take(),
+      this.#hold(),
       registry.receivers(),
       replaysUnderWay(replays),
       lease.readReceivers(names),
@@ -148,49 +139,46 @@ export class Relay {
     return { newest, token, round: { known, all, standings, replays: underWay, ahead } };
   }
 
-  #hold(holding: boolean): void {
-    if (holding === this.#holding) return;
-    this.#holding = holding;
+  #noteHolding(holding: boolean): void {
+    if (holding === this.#isHolding) return;
+    this.#isHolding = holding;
     this.#deps.signals.emit('relay.moved', { holding });
   }
 
+  #noteStopped(stopped: boolean): void {
+    if (stopped === this.#isStopped) return;
+    this.#isStopped = stopped;
+    this.#deps.signals.emit('relay.stopped', { stopped });
+  }
+
   #note(receiver: string, error: unknown): void {
-    if (this.#closing) return;
+    if (this.#relaying.isClosed) return;
     this.#deps.log.error({ receiver, error }, 'relay.error');
     this.#failed.set(receiver, performance.now() + ERROR_RETRY_MS);
   }
 
   /** Leaves the lease to a newer version, which can read on. No cursor has moved past the entry that stopped us. */
-  async #waitForNewer({ entry }: NewerEntryError): Promise<void> {
-    const { signals, log } = this.#deps;
+  async #leaveToNewer({ entry }: NewerEntryError): Promise<void> {
     const { id, version, reason } = entry;
-    log.error({ entry: id, found: version, expected: SCHEMA_VERSION, reason }, 'relay.stopped');
-    signals.emit('relay.stopped', { stopped: true });
+    this.#deps.log.error({ entry: id, found: version, expected: SCHEMA_VERSION, reason }, 'relay.stopped');
+    this.#noteStopped(true);
     await this.#release();
-    await this.#rest(NEWER_WAIT_MS);
-    signals.emit('relay.stopped', { stopped: false });
   }
 
-  async #rest(ms: number): Promise<void> {
-    await sleep(ms, undefined, { signal: this.#closed.signal }).catch(() => undefined);
-  }
-
-  async #wait(newest: string, ms: number): Promise<void> {
+  /** Waits where this process has the lease. Returns the further wait until the next round. */
+  async #wait(newest: string, ms: number): Promise<number> {
     const { events } = this.#deps.stores;
-    if (!this.#holding) {
-      await this.#rest(QUIET_MS);
-      return;
-    }
-    if (!(await events.awaitAfter(newest, { blocking: this.#blocking, waitMs: ms }))) return;
+    if (!this.#isHolding) return QUIET_MS;
+    if (!(await events.awaitAfter(newest, { blocking: this.#blocking, waitMs: ms }))) return 0;
     const piece = await events.after(newest, BATCH);
     if (piece.entries.length > 0) this.#came = { after: newest, piece };
+    return 0;
   }
 
   async close(): Promise<void> {
-    this.#closing = true;
-    this.#closed.abort();
-    await this.#running;
+    await Promise.all([this.#relaying.close(), this.#renewing.close()]);
     await this.#release();
+    this.#noteStopped(false);
   }
 }
 

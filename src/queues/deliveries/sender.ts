@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { Duty } from '../../duty.ts';
 import type { DeliveryStore } from '../../store/deliveries.ts';
 import type { Registry } from '../../store/registry.ts';
 import type { SenderStore, WakeLog } from '../../store/senders.ts';
@@ -36,15 +36,26 @@ type Listener = { wake(): void };
 export class Sender {
   readonly #deps: SenderDeps;
   readonly #listeners = new Map<string, Listener>();
-  readonly #closed = new AbortController();
-  readonly #deaf = new AbortController();
-  #beating: Promise<void> = Promise.resolve();
-  #listening: Promise<void> = Promise.resolve();
+  readonly #beating: Duty;
+  readonly #listening: Duty;
+  /** Last wake-up that was read; null where those before the next are unknown. */
+  #lastWake: string | null = null;
   #beatAt = Number.NEGATIVE_INFINITY;
   #underWay = 0;
 
   constructor(deps: SenderDeps) {
     this.#deps = deps;
+    const onError = (error: unknown): void => deps.log.debug({ error }, 'sender.error');
+    this.#beating = new Duty({ everyMs: BEAT_MS, run: () => this.beat(), onError });
+    this.#listening = new Duty({
+      everyMs: 0,
+      run: () => this.#listen(),
+      onError: (error) => {
+        onError(error);
+        this.#lastWake = null;
+        return ERROR_RETRY_MS;
+      },
+    });
   }
 
   get id(): string {
@@ -61,8 +72,8 @@ export class Sender {
 
   async start(): Promise<void> {
     await this.beat();
-    this.#beating = this.#beatOn();
-    this.#listening = this.#listen();
+    this.#beating.start();
+    this.#listening.start();
   }
 
   isSure(): boolean {
@@ -80,14 +91,6 @@ export class Sender {
 
   count(change: number): void {
     this.#underWay += change;
-  }
-
-  async #beatOn(): Promise<void> {
-    while (!this.#closed.signal.aborted) {
-      await this.#rest(BEAT_MS);
-      if (this.#closed.signal.aborted) return;
-      await this.beat().catch((error) => this.#report(error));
-    }
   }
 
   /** Notes once that this process runs, and takes over the claims of processes that stopped. */
@@ -114,44 +117,26 @@ export class Sender {
   }
 
   async #listen(): Promise<void> {
-    let last: string | null = null;
-    while (!this.#deaf.signal.aborted) {
-      try {
-        if (last === null) {
-          last = await this.#deps.wakes.newest();
-          // Earlier notices are unknown: every listener is woken.
-          for (const listener of this.#listeners.values()) listener.wake();
-        }
-        const found = await this.#deps.wakes.after(last, { process: this.id, waitMs: WAIT_MS });
-        last = found.last;
-        for (const receiver of found.receivers) this.wake(receiver);
-      } catch (error) {
-        this.#report(error);
-        last = null;
-        await this.#rest(ERROR_RETRY_MS);
-      }
+    const { wakes } = this.#deps;
+    if (this.#lastWake === null) {
+      this.#lastWake = await wakes.newest();
+      // Earlier notices are unknown: every listener is woken.
+      for (const listener of this.#listeners.values()) listener.wake();
     }
-  }
-
-  #report(error: unknown): void {
-    if (!this.#deaf.signal.aborted) this.#deps.log.debug({ error }, 'sender.error');
-  }
-
-  async #rest(ms: number): Promise<void> {
-    await sleep(ms, undefined, { signal: this.#closed.signal }).catch(() => undefined);
+    const found = await wakes.after(this.#lastWake, { process: this.id, waitMs: WAIT_MS });
+    this.#lastWake = found.last;
+    for (const receiver of found.receivers) this.wake(receiver);
   }
 
   /** Ends the wait for receivers that have something to do; nothing new is begun. Resolves when its connection is free. */
   async stopListening(): Promise<void> {
-    this.#deaf.abort();
-    await this.#listening;
+    await this.#listening.close();
   }
 
   /** Ends the heartbeat: other processes take over what this one still holds. The owner closes its connection. */
   async close(): Promise<void> {
-    this.#deaf.abort();
-    this.#closed.abort();
-    await this.#beating;
+    void this.#listening.close();
+    await this.#beating.close();
     await this.#deps.senders.end(this.id);
   }
 }

@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
+import { Duty } from '../../duty.ts';
 import type { Signals } from '../../signals.ts';
 import type { ClaimedPoll, PlanStore } from '../../store/plan.ts';
 import { parseMember } from '../../store/plan-members.ts';
@@ -107,37 +108,44 @@ export class Dispatcher {
   /** Members under way by token; and, by token, claims on their way to a worker, with the time they were sent. */
   readonly #held = new Map<string, string>();
   readonly #claimed = new Map<string, { member: string; at: number; storedAt: number }>();
-  #wake: (() => void) | null = null;
-  #woken = false;
-  #running: Promise<void> | null = null;
-  #timers: NodeJS.Timeout[] = [];
-  #closing = false;
+  readonly #claiming: Duty;
+  readonly #renewing: Duty;
+  readonly #repairing: Duty;
   /** Start of the time in which claims fail (own clock, ms), and the reason. */
   #failing: { sinceMs: number; reason: string } | null = null;
-  /** One renewal and one check at a time: while Redis is away they would pile up, then all run. See MOST_MS. */
-  #renewing: Promise<unknown> | null = null;
-  #repairing = false;
 
   constructor(deps: DispatcherDeps, options: DispatcherOptions) {
     this.#deps = deps;
     this.#options = options;
     this.#limit = new LoadLimit(options.capacity);
+    const { endpointGroup } = options;
+    this.#claiming = new Duty({
+      everyMs: QUIET_MS,
+      run: () => this.#claim(),
+      onError: (error) => this.#fail(error),
+    });
+    this.#renewing = new Duty({
+      everyMs: RENEW_EVERY_MS,
+      isSteady: true,
+      run: () => this.#renew(),
+      onError: (error) => deps.log.warn({ endpointGroup, error }, 'lease.error'),
+    });
+    this.#repairing = new Duty({
+      everyMs: REPAIR_EVERY_MS,
+      isSteady: true,
+      run: () => this.#repair(),
+      onError: (error) => deps.log.warn({ endpointGroup, error }, 'repair.error'),
+    });
   }
 
   start(): void {
-    this.#running = this.#run();
-    this.#timers = [
-      setInterval(() => {
-        this.#renewing ??= withTimeout(this.#renew(), MOST_MS).finally(() => {
-          this.#renewing = null;
-        });
-      }, RENEW_EVERY_MS),
-      setInterval(() => void this.#repair(), REPAIR_EVERY_MS),
-    ];
+    this.#claiming.start(0);
+    this.#renewing.start();
+    this.#repairing.start();
   }
 
   isRunning(): boolean {
-    return this.#running !== null && !this.#closing;
+    return this.#claiming.isOn;
   }
 
   failure(): string | null {
@@ -146,8 +154,7 @@ export class Dispatcher {
   }
 
   wake(): void {
-    this.#woken = true;
-    this.#wake?.();
+    this.#claiming.soon();
   }
 
   hold(poll: { claimedToken: string; member: string; token: string }): void {
@@ -169,20 +176,18 @@ export class Dispatcher {
     return this.#limit.allowed - this.#underWay;
   }
 
-  async #run(): Promise<void> {
-    while (!this.#closing) {
-      try {
-        const waitMs = await this.round();
-        this.#failing = null;
-        await this.#sleep(waitMs);
-      } catch (error) {
-        if (this.#closing) return;
-        const reason = error instanceof Error ? error.message : String(error);
-        this.#failing = { sinceMs: this.#failing?.sinceMs ?? performance.now(), reason };
-        this.#deps.log.error({ endpointGroup: this.#options.endpointGroup, error }, 'dispatch.error');
-        await this.#sleep(ERROR_RETRY_MS);
-      }
-    }
+  async #claim(): Promise<number> {
+    const waitMs = await this.round();
+    this.#failing = null;
+    return waitMs;
+  }
+
+  /** Returns the wait until the next claim. */
+  #fail(error: unknown): number {
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#failing = { sinceMs: this.#failing?.sinceMs ?? performance.now(), reason };
+    this.#deps.log.error({ endpointGroup: this.#options.endpointGroup, error }, 'dispatch.error');
+    return ERROR_RETRY_MS;
   }
 
   /** Claims due polls and passes them on. Returns the ms until another request is worth it. */
@@ -190,8 +195,6 @@ export class Dispatcher {
     const { endpointGroup, process } = this.#options;
     const now = performance.now();
     await this.#removeLost(now);
-    // Reset even when nothing may be claimed: else the next sleep would end before it began, for ever.
-    this.#woken = false;
     this.#limit.adapt(this.#held.size);
     const most = Math.max(0, Math.min(MOST, this.#free()));
     const sent = this.#stillClaimed(now);
@@ -243,54 +246,28 @@ export class Dispatcher {
     for (const token of lost) this.#claimed.delete(token);
   }
 
-  async #sleep(ms: number): Promise<void> {
-    if (this.#woken) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    this.#wake = null;
-  }
-
   async #renew(): Promise<void> {
     const { endpointGroup, process } = this.#options;
     const polls = [...this.#held].map(([member, token]) => ({ member, token }));
-    await this.#deps.plan.renew(endpointGroup, { process, polls }).catch((error: unknown) => {
-      if (!this.#closing) this.#deps.log.warn({ endpointGroup, error }, 'lease.error');
-    });
+    await withTimeout(this.#deps.plan.renew(endpointGroup, { process, polls }), MOST_MS);
   }
 
   /** Checks a part of the plan. It repairs something only if keys were lost or written by another program. */
   async #repair(): Promise<void> {
     const { endpointGroup } = this.#options;
-    if (this.#repairing) return;
-    this.#repairing = true;
-    try {
-      for (const member of (await withTimeout(this.#deps.plan.repair(endpointGroup), MOST_MS)) ?? []) {
-        const { subject } = parseMember(member);
-        this.#deps.signals.emit('repair.done', { what: 'poll-missing', subject });
-        this.#deps.log.warn({ what: 'poll-missing', subject }, 'repair.done');
-      }
-    } catch (error) {
-      if (!this.#closing) this.#deps.log.warn({ endpointGroup, error }, 'repair.error');
-    } finally {
-      this.#repairing = false;
+    for (const member of (await withTimeout(this.#deps.plan.repair(endpointGroup), MOST_MS)) ?? []) {
+      const { subject } = parseMember(member);
+      this.#deps.signals.emit('repair.done', { what: 'poll-missing', subject });
+      this.#deps.log.warn({ what: 'poll-missing', subject }, 'repair.done');
     }
   }
 
   /** Claims nothing more. Held leases are renewed until `close`. */
   stop(): void {
-    this.#closing = true;
-    this.#wake?.();
+    void this.#claiming.close();
   }
 
   async close(): Promise<void> {
-    this.stop();
-    for (const timer of this.#timers) clearInterval(timer);
-    await this.#running;
-    await this.#renewing;
+    await Promise.all([this.#claiming.close(), this.#renewing.close(), this.#repairing.close()]);
   }
 }

@@ -18,6 +18,7 @@ import type { ExpectedBy } from '../../domain/events/event-schema.ts';
 import { type Snapshot, stageOf } from '../../domain/subjects/record.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import { ANY_ROUTE, routeName } from '../../domain/transfers/transfer.ts';
+import { Duty } from '../../duty.ts';
 import type { LearnedStore } from '../../store/learned.ts';
 
 /** Dependencies of learning, and the rules that it begins with. */
@@ -38,19 +39,22 @@ export class Learning {
   /** Quote estimates that are not written yet: route -> seconds. */
   readonly #unwritten = new Map<string, number>();
   #knowledge: Knowledge;
-  #timer: NodeJS.Timeout | null = null;
-  #round: Promise<void> = Promise.resolve();
+  readonly #sharing: Duty;
   #rounds = 0;
-  #closing = false;
 
   constructor(deps: LearningDeps) {
     this.#deps = deps;
     this.#knowledge = knowledgeOf([], { ...deps, nowMs: 0 });
+    this.#sharing = new Duty({
+      everyMs: WRITE_EVERY_MS,
+      run: () => this.#share(),
+      onError: (error) => this.#report(error),
+    });
   }
 
   async start(): Promise<void> {
-    await this.#share();
-    this.#plan();
+    await this.#share().catch((error: unknown) => this.#report(error));
+    this.#sharing.start();
   }
 
   get model(): CadenceModel {
@@ -145,20 +149,13 @@ export class Learning {
     });
   }
 
-  #plan(): void {
-    if (this.#closing) return;
-    this.#timer = setTimeout(() => {
-      this.#round = this.#share().finally(() => this.#plan());
-    }, WRITE_EVERY_MS);
+  async #share(): Promise<void> {
+    await this.#write();
+    if (this.#rounds++ % READ_EVERY === 0) await this.#read();
   }
 
-  async #share(): Promise<void> {
-    try {
-      await this.#write();
-      if (this.#rounds++ % READ_EVERY === 0) await this.#read();
-    } catch (error) {
-      if (!this.#closing) this.#deps.log.error({ error }, 'learning.error');
-    }
+  #report(error: unknown): void {
+    this.#deps.log.error({ error }, 'learning.error');
   }
 
   /** Writes the batches. A batch whose write fails is lost: it is an estimate, and more follow. */
@@ -178,9 +175,8 @@ export class Learning {
   }
 
   async close(): Promise<void> {
-    this.#closing = true;
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    await this.#round;
-    await this.#share();
+    await this.#sharing.close();
+    // Redis may be away: the last second is an estimate like the others.
+    await this.#share().catch(() => undefined);
   }
 }

@@ -1,0 +1,110 @@
+/**
+ * Work that repeats. `run` makes one round, and returns the wait until the next one in ms, or nothing for `everyMs`. With 0 the
+ * next round begins at once. The signal aborts when the duty is closed. `onError` is called after a failed round, except where
+ * the duty is closed, and returns a wait likewise, which nothing that was requested during the round shortens.
+ */
+export type DutyRules = {
+  /** Infinity: only on request. */
+  everyMs: number;
+  /** Counts `everyMs` from the begin of a round instead of from its end, for what would expire otherwise. */
+  isSteady?: boolean;
+  run: (signal: AbortSignal) => Promise<Wait>;
+  onError: (error: unknown) => Wait;
+};
+
+// biome-ignore lint/suspicious/noConfusingVoidType: most rounds return nothing
+type Wait = number | void;
+
+/**
+ * The only way to repeat work in the background. One round at a time:
+ *
+ *   State    Entered when                                          Left when
+ *   new      it is constructed                                     `start` ─► waiting, as short as requested
+ *   waiting  started; a round ended, with the wait of that round   the wait is over ─► running; `soon` shortens the wait
+ *   running  the wait is over                                      the round ended ─► waiting. After `soon` meanwhile the
+ *                                                                  wait is as short as requested
+ *   closed   `close`, in any state; a round under way ends first   never
+ */
+export class Duty {
+  readonly #rules: DutyRules;
+  readonly #closed = new AbortController();
+  #isStarted = false;
+  #timer: NodeJS.Timeout | undefined;
+  #round: Promise<void> | null = null;
+  /** End of the wait (own clock, ms); before the start and during a round, that which `soon` requested. */
+  #dueMs = Number.POSITIVE_INFINITY;
+
+  constructor(rules: DutyRules) {
+    this.#rules = rules;
+  }
+
+  /** Waits for the first round, as short as `soon` requested before. */
+  start(waitMs = this.#rules.everyMs): void {
+    this.#isStarted = true;
+    this.#wait(Math.min(waitMs, this.#dueMs - performance.now()));
+  }
+
+  /** Makes the next round begin in `ms` at the latest. A round under way is followed by another one. */
+  soon(ms = 0): void {
+    const dueMs = performance.now() + ms;
+    if (dueMs >= this.#dueMs) return;
+    if (this.#isStarted && this.#round === null) this.#wait(ms);
+    else this.#dueMs = dueMs;
+  }
+
+  /** True once it is started, until it is closed. */
+  get isOn(): boolean {
+    return this.#isStarted && !this.isClosed;
+  }
+
+  get isClosed(): boolean {
+    return this.#closed.signal.aborted;
+  }
+
+  /** Ends it, and resolves when the round under way has ended. Repeated calls wait for the same round. */
+  async close(): Promise<void> {
+    this.#closed.abort();
+    clearTimeout(this.#timer);
+    await this.#round;
+  }
+
+  #wait(ms: number): void {
+    clearTimeout(this.#timer);
+    if (this.isClosed) return;
+    this.#dueMs = performance.now() + ms;
+    if (ms <= 0) this.#begin();
+    else if (Number.isFinite(ms)) this.#timer = setTimeout(() => this.#begin(), ms);
+  }
+
+  #begin(): void {
+    this.#round = Promise.resolve()
+      .then(() => this.#rounds())
+      .then((waitMs) => {
+        this.#round = null;
+        this.#wait(waitMs);
+      });
+  }
+
+  /** Makes rounds until one is to be waited for. A wait of 0 takes no timer. */
+  async #rounds(): Promise<number> {
+    for (;;) {
+      if (this.isClosed) return 0;
+      this.#dueMs = Number.POSITIVE_INFINITY;
+      const waitMs = await this.#runOnce();
+      if (waitMs > 0) return waitMs;
+    }
+  }
+
+  /** Returns the wait until the next round. */
+  async #runOnce(): Promise<number> {
+    const { everyMs, isSteady = false, run, onError } = this.#rules;
+    const begunMs = performance.now();
+    try {
+      const waitMs = (await run(this.#closed.signal)) ?? everyMs;
+      const nowMs = performance.now();
+      return Math.max(0, Math.min(waitMs - (isSteady ? nowMs - begunMs : 0), this.#dueMs - nowMs));
+    } catch (error) {
+      return (this.isClosed ? undefined : onError(error)) ?? everyMs;
+    }
+  }
+}
