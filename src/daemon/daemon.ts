@@ -26,13 +26,12 @@ import { withTimeout } from '../with-timeout.ts';
 import { type AddedReceivers, openAddedReceivers } from './added-receivers.ts';
 import type { SharedConnections } from './assemble.ts';
 import { type Clocks, startClocks } from './clocks.ts';
-import { changesBetween, isEmpty } from './config-changes.ts';
+import { changesBetween, isEmpty, reportStart } from './config-changes.ts';
 import { logTruncation, openEpoch, openSchema, reportTruncations, takeDataDir } from './data.ts';
 import { Generation } from './generation.ts';
 import { daemonMetricSources, directoryOf, metricNames } from './metric-sources.ts';
 import { RedisConnections } from './redis-connections.ts';
 import { ConfigReloads } from './reloads.ts';
-import { reportStart } from './removals.ts';
 import {
   accessRulesOf,
   apiOptionsOf,

@@ -16,8 +16,15 @@ import { RefusedError } from '../operations/operation.ts';
 import type { Secret } from '../secret.ts';
 import type { Signals } from '../signals.ts';
 import type { ConfirmationStore } from '../store/confirmations.ts';
-import { changesBetween, isEmpty, RestartNeededError } from './config-changes.ts';
-import { changesLine, largeRemoval, namedBy, removalLine } from './removals.ts';
+import {
+  changesBetween,
+  changesLine,
+  isEmpty,
+  largeRemoval,
+  namedBy,
+  RestartNeededError,
+  removalLine,
+} from './config-changes.ts';
 
 /** Interval of checking the config's files, which is longer for very many files. */
 const LOOK_EVERY_MS = 1_000;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { RenderedEvent } from '../domain/events/event.ts';
 import { wantsType } from '../domain/events/filter.ts';
 import { renderEvent, withSuspended } from '../domain/events/make-event.ts';
-import { type Fact, readBatch, wholeFact } from '../queues/deliveries/log-batch.ts';
+import { type Fact, readBatch, wholeFact } from '../queues/deliveries/matches.ts';
 import { redisTimeMs } from '../store/connection.ts';
 import { compareEntries, eventOf } from '../store/log-entry.ts';
 import { type OperationContext, RefusedError } from './operation.ts';

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { readBatch } from '../queues/deliveries/log-batch.ts';
-import { matchesOf } from '../queues/deliveries/matches.ts';
+import { matchesOf, readBatch } from '../queues/deliveries/matches.ts';
 import type { StoredReceiver } from '../store/definitions.ts';
 import { isHeld, RECEIVER_STATES, type ReceiverCondition, type ReceiverState } from '../store/receivers.ts';
 import { isoTimeOrNull } from './moment.ts';

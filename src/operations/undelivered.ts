@@ -3,7 +3,7 @@ import { type Event, parseDeliveryId } from '../domain/events/event.ts';
 import { wantsType } from '../domain/events/filter.ts';
 import { LISTED_REASONS } from '../domain/events/unmatched.ts';
 import { isTrackedKey, parseClaimKey } from '../domain/subjects/subscription.ts';
-import { readBatch } from '../queues/deliveries/log-batch.ts';
+import { readBatch } from '../queues/deliveries/matches.ts';
 import { type ListPlace, MOST_OPEN } from '../store/backlog.ts';
 import { eventOf } from '../store/log-entry.ts';
 import type { RawEntry } from '../store/quarantine.ts';

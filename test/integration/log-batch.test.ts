@@ -1,5 +1,5 @@
 import { expect, inject, test } from 'vitest';
-import { readBatch } from '../../src/queues/deliveries/log-batch.ts';
+import { readBatch } from '../../src/queues/deliveries/matches.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';

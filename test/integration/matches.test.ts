@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
-import { readBatch } from '../../src/queues/deliveries/log-batch.ts';
-import { goneFor, matchesOf, matchFacts, unledBy } from '../../src/queues/deliveries/matches.ts';
+import { goneFor, matchesOf, matchFacts, readBatch, unledBy } from '../../src/queues/deliveries/matches.ts';
 import { redisTimeMs } from '../../src/store/connection.ts';
 import type { Desired } from '../../src/store/registry.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { walletId } from '../../src/domain/subjects/subject.ts';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
-import { readBatch } from '../../src/queues/deliveries/log-batch.ts';
-import { matchFacts } from '../../src/queues/deliveries/matches.ts';
+import { matchFacts, readBatch } from '../../src/queues/deliveries/matches.ts';
 import { commitRecord } from '../../src/queues/polls/commit-record.ts';
 import { ConfirmedTime } from '../../src/store/confirmed-time.ts';
 import { redisTimeMs } from '../../src/store/connection.ts';

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
-import { resume } from '../../src/queues/deliveries/relay-round.ts';
+import { resume } from '../../src/queues/deliveries/relay.ts';
 import { redisTimeMs } from '../../src/store/connection.ts';
 import { deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';

@@ -3,8 +3,7 @@ import { Webhook } from 'standardwebhooks';
 import { expect, test } from 'vitest';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { printableAnswer } from '../../src/notifiers/printable.ts';
-import { renderBody } from '../../src/notifiers/webhook/render.ts';
-import { signatureHeader } from '../../src/notifiers/webhook/webhook.ts';
+import { renderBody, signatureHeader } from '../../src/notifiers/webhook/webhook.ts';
 import { Secret } from '../../src/secret.ts';
 
 const secrets = fc

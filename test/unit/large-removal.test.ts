@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
 import { ExpiringSecret } from '../../src/config/fields/signing-secret.ts';
+import { largeRemoval, named } from '../../src/daemon/config-changes.ts';
 import { withEndedSecrets } from '../../src/daemon/reloads.ts';
-import { largeRemoval, named } from '../../src/daemon/removals.ts';
 import { Secret } from '../../src/secret.ts';
 
 function wallets(count: number, from = 0): string[] {

@@ -4,7 +4,7 @@ import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { RENDERED_EVENT } from '../../src/domain/events/event-schema.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { MAX_WEBHOOK_BYTES } from '../../src/domain/limits.ts';
-import { renderBody } from '../../src/notifiers/webhook/render.ts';
+import { renderBody } from '../../src/notifiers/webhook/webhook.ts';
 
 const RECORD_URL = 'https://watch.example.com/api/v1/events/evt_1?receiver=backend';
 

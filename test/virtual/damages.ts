@@ -53,7 +53,7 @@ export const DAMAGES: readonly Damage[] = [
   },
   {
     rule: 'a reload that removes much is held',
-    file: 'src/daemon/removals.ts',
+    file: 'src/daemon/config-changes.ts',
     find: 'const LEAST = 3;',
     replace: 'const LEAST = 3_000;',
   },

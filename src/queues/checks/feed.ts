@@ -40,13 +40,13 @@ export type FeedDeps = {
  */
 export class CheckFeed {
   readonly #deps: FeedDeps;
-  readonly #reading: Duty;
+  readonly #following: Duty;
   /** Place to begin at, until a cursor was read: a process without chains, which lacks ours, may remove the stored one. */
   #begun: { name: string; entry: string } | null = null;
 
   constructor(deps: FeedDeps) {
     this.#deps = deps;
-    this.#reading = new Duty({
+    this.#following = new Duty({
       everyMs: QUIET_MS,
       run: async () => STEP_WAIT_MS[await this.step()],
       onError: (error) => deps.log.error({ error }, 'checks.feed_error'),
@@ -72,11 +72,11 @@ export class CheckFeed {
   }
 
   start(): void {
-    this.#reading.start(0);
+    this.#following.start(0);
   }
 
   async close(): Promise<void> {
-    await this.#reading.close();
+    await this.#following.close();
     await this.#deps.stores.lease.release().catch(() => undefined);
   }
 

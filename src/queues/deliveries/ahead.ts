@@ -1,4 +1,4 @@
-import type { PendingDelivery } from './pending-delivery.ts';
+import type { PendingDelivery } from './attempts.ts';
 
 /** Time of a claim: Redis time, and our own clock at that time. */
 export type Clock = { redisMs: number; ownMs: number };

@@ -1,7 +1,7 @@
 import type { Receiver } from '../../config/config.ts';
 import type { Notifier } from '../../notifiers/notifier.ts';
 import { type Clock, type MessageDeliveries, PrefetchBuffer, splitTogether, Together } from './ahead.ts';
-import { type PendingDelivery, pendingDelivery } from './pending-delivery.ts';
+import { type PendingDelivery, pendingDelivery } from './attempts.ts';
 import { type DeliveryContext, type DeliveryRunner, type Places, runDelivery } from './run-delivery.ts';
 
 /** Wait after an error of our own (Redis away, a bug). */

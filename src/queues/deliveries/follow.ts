@@ -3,8 +3,17 @@ import { MOST_OPEN } from '../../store/backlog.ts';
 import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
 import type { LogPiece } from '../../store/event-log.ts';
 import { compareEntries } from '../../store/log-entry.ts';
-import { type GoneEvent, type LogBatch, NewerEntryError, readBatch } from './log-batch.ts';
-import { goneFor, type Match, type MatchesOf, matchFacts, unledBy } from './matches.ts';
+import {
+  type GoneEvent,
+  goneFor,
+  type LogBatch,
+  type Match,
+  type MatchesOf,
+  matchFacts,
+  NewerEntryError,
+  readBatch,
+  unledBy,
+} from './matches.ts';
 import type { RelayContext } from './relay-context.ts';
 
 /** Log entries by which receivers advance at once. */

@@ -18,8 +18,7 @@ import type { Settled, Suspensions } from '../../store/suspensions.ts';
 import type { TrackedStore } from '../../store/tracked.ts';
 import type { UnmatchedStore } from '../../store/unmatched.ts';
 import type { WalletStore } from '../../store/wallets.ts';
-import { readBatch } from './log-batch.ts';
-import { goneFor, matchesOf } from './matches.ts';
+import { goneFor, matchesOf, readBatch } from './matches.ts';
 import type { RelayStores } from './relay-context.ts';
 
 const MOST_READ = 10_000;

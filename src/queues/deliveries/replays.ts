@@ -4,8 +4,7 @@ import type { StoredReceiver } from '../../store/definitions.ts';
 import { compareEntries } from '../../store/log-entry.ts';
 import type { Replay, ReplayStore } from '../../store/replays.ts';
 import { openDeliveries } from './follow.ts';
-import { type Fact, NewerEntryError, readBatch, wholeFact } from './log-batch.ts';
-import { matchesOf } from './matches.ts';
+import { type Fact, matchesOf, NewerEntryError, readBatch, wholeFact } from './matches.ts';
 import type { RelayContext } from './relay-context.ts';
 
 const BATCH = 200;

@@ -11,8 +11,7 @@ import type { DroppedStore } from '../../store/dropped.ts';
 import type { EventLog } from '../../store/event-log.ts';
 import type { Registry } from '../../store/registry.ts';
 import type { Clock, MessageDeliveries } from './ahead.ts';
-import { cutAnswer, judge, reportNoted } from './attempts.ts';
-import { type PendingDelivery, readPending } from './pending-delivery.ts';
+import { cutAnswer, judge, type PendingDelivery, readPending, reportNoted } from './attempts.ts';
 import type { Sender } from './sender.ts';
 
 type BatchDecisionDeps = { batches: BatchStore };

@@ -1,5 +1,5 @@
 --[[
-  Begins to enable a disabled receiver. The relay does the rest: see src/queues/deliveries/relay-round.ts.
+  Begins to enable a disabled receiver. The relay does the rest: see src/queues/deliveries/relay.ts.
 
   KEYS
     receiver  hash  state of the receiver: see include/pace.lua
