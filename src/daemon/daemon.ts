@@ -121,7 +121,7 @@ export class Daemon {
     this.#metrics = new Metrics({
       signals: this.signals,
       sources: daemonMetricSources(() => this.#generation?.deps ?? null, monitor),
-      standing: healthOf(readiness, monitor),
+      health: healthOf(readiness, monitor),
       ...metricNames(config),
       version: VERSION,
       nodeVersion: process.version,

@@ -189,7 +189,7 @@ export type MetricNames = {
 export type MetricsOptions = MetricNames & {
   signals: Signals;
   sources: MetricSources;
-  standing: Health;
+  health: Health;
   version: string;
   nodeVersion: string;
   tokens: KnownTokens;
@@ -207,7 +207,7 @@ export class Metrics {
   readonly #exposing = new Map<boolean, Promise<Exposed>>();
 
   constructor(options: MetricsOptions) {
-    const { signals, sources, standing: health, receivers, routes, chains = [], version } = options;
+    const { signals, sources, health, receivers, routes, chains = [], version } = options;
     const { nodeVersion, tokens } = options;
     this.#instruments = new Instruments(this.#exposition.registry);
     this.configure({ receivers, routes, chains });

@@ -8,9 +8,9 @@ import { Metrics } from '../../src/metrics/metrics.ts';
 import type { EndpointGroupState } from '../../src/metrics/sources.ts';
 import { Server } from '../../src/server/server.ts';
 import { Signals } from '../../src/signals.ts';
+import { HEALTH } from '../support/health.ts';
 import { needs, PARTS } from '../support/optional-parts.ts';
 import { Prometheus, RULES_FILE } from '../support/prometheus.ts';
-import { STANDING } from '../support/standing.ts';
 
 const DASHBOARD_FILE = new URL('../../config/grafana/intentwatch.json', import.meta.url);
 
@@ -275,7 +275,7 @@ describe.skipIf(installation.skip)(`against a real Prometheus${installation.note
       ],
     },
     tokens: { directory: COMMON, listed: COMMON },
-    standing: STANDING,
+    health: HEALTH,
     receivers: [{ name: 'backend', type: 'webhook' }],
     routes: ['base-to-optimism'],
     chains: [{ chainId: '8453', endpoints: ['own'] }],

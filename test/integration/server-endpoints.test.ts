@@ -10,7 +10,7 @@ import type { ApiOptions } from '../../src/server/api/api.ts';
 import { EventLinks } from '../../src/server/event-links.ts';
 import { type ReadinessCheck, Server } from '../../src/server/server.ts';
 import { Signals } from '../../src/signals.ts';
-import { NO_TRANSFERS, STANDING } from '../support/standing.ts';
+import { HEALTH, NO_TRANSFERS } from '../support/health.ts';
 
 const closers: (() => Promise<void>)[] = [];
 
@@ -45,7 +45,7 @@ async function serve(
       ...options.sources,
     },
     tokens: { directory: COMMON, listed: COMMON },
-    standing: STANDING,
+    health: HEALTH,
     receivers: [],
     routes: [],
     version: '1.2.3',

@@ -81,7 +81,7 @@ export async function placesOf(
     const at = { chainId, endpoint: TRUTHFUL };
     const reported = await requestAll(sandbox, at, own.map(transactionRequest));
     const known = own.flatMap((one, index) => {
-      const read = STANDING.safeParse(reported[index]);
+      const read = STORED_STATE.safeParse(reported[index]);
       return read.success ? [{ key: placeKey(one), ...read.data }] : [];
     });
     const blocks = await requestAll(
@@ -100,7 +100,7 @@ export async function placesOf(
   return places;
 }
 
-const STANDING = z.union([
+const STORED_STATE = z.union([
   z.object({ slot: z.int() }).transform(({ slot }) => ({ number: slot })),
   z.object({ blockNumber: z.string() }).transform(({ blockNumber }) => ({ number: Number(blockNumber) })),
 ]);

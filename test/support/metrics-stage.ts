@@ -1,7 +1,7 @@
 import { COMMON, type Directory } from '../../src/domain/transfers/chains.ts';
 import { type Health, type MetricSources, Metrics, type MetricsOptions } from '../../src/metrics/metrics.ts';
 import { Signals } from '../../src/signals.ts';
-import { NO_TRANSFERS, STANDING } from './standing.ts';
+import { HEALTH, NO_TRANSFERS } from './health.ts';
 
 const NOTHING: MetricSources = {
   transfers: async () => NO_TRANSFERS,
@@ -19,9 +19,9 @@ const NOTHING: MetricSources = {
 };
 
 /** The inputs of the metrics that a test sets; the others have no values. */
-type Wanted = Partial<Omit<MetricsOptions, 'sources' | 'standing'>> & {
+type Wanted = Partial<Omit<MetricsOptions, 'sources' | 'health'>> & {
   sources?: Partial<MetricSources>;
-  standing?: Partial<Health>;
+  health?: Partial<Health>;
   /** The known tokens, all of them listed. */
   directory?: Directory;
 };
@@ -29,7 +29,7 @@ type Wanted = Partial<Omit<MetricsOptions, 'sources' | 'standing'>> & {
 /** The metrics of a process that is ready, with one receiver. */
 export function metricsOf({
   sources = {},
-  standing: health = {},
+  health = {},
   directory = COMMON,
   ...wanted
 }: Wanted = {}): Metrics {
@@ -42,6 +42,6 @@ export function metricsOf({
     nodeVersion: 'v26.0.0',
     ...wanted,
     sources: { ...NOTHING, ...sources },
-    standing: { ...STANDING, ...health },
+    health: { ...HEALTH, ...health },
   });
 }

@@ -26,7 +26,7 @@ const GATEWAY: EndpointGroupState = {
 
 function create(sources: Partial<MetricSources>, health: Partial<Health> = {}): Metrics {
   return metricsOf({
-    standing: health,
+    health,
     sources: {
       subjects: async () => [{ kind: 'intent', status: 'pending', count: 3 }],
       queues: async () => [{ queue: 'status', state: 'delayed', count: 4 }],
@@ -188,19 +188,19 @@ test('a value that a source no longer gives is gone at the next scrape', async (
 
 test('a process reports whether it is ready and has Redis, while all sources hang', async () => {
   const never = (): Promise<never> => new Promise(() => undefined);
-  const standings: { standing: Partial<Health>; lines: string[] }[] = [
-    { standing: {}, lines: ['ready 1', 'redis_persistent 1', 'redis_reachable 1'] },
+  const states: { health: Partial<Health>; lines: string[] }[] = [
+    { health: {}, lines: ['ready 1', 'redis_persistent 1', 'redis_reachable 1'] },
     {
-      standing: { ready: async () => false, redisReachable: () => false, redisPersistent: () => false },
+      health: { ready: async () => false, redisReachable: () => false, redisPersistent: () => false },
       lines: ['ready 0', 'redis_persistent 0', 'redis_reachable 0'],
     },
-    { standing: { ready: never, redisPersistent: () => null }, lines: ['ready 0', 'redis_reachable 1'] },
+    { health: { ready: never, redisPersistent: () => null }, lines: ['ready 0', 'redis_reachable 1'] },
     {
-      standing: { ready: async () => Promise.reject(new Error()) },
+      health: { ready: async () => Promise.reject(new Error()) },
       lines: ['ready 0', 'redis_persistent 1', 'redis_reachable 1'],
     },
   ];
-  for (const { standing: health, lines } of standings) {
+  for (const { health, lines } of states) {
     const { body } = await create({ subjects: never, queues: never }, health).expose();
     const shown = body.split('\n').filter((line) => /^intentwatch_(ready|redis_)/.test(line));
     expect(shown.sort()).toEqual(lines.map((line) => `intentwatch_${line}`));

@@ -1,7 +1,7 @@
 import type { Health } from '../../src/metrics/metrics.ts';
 
 /** A process that is ready, on a reachable, persistent Redis. */
-export const STANDING: Health = {
+export const HEALTH: Health = {
   ready: async () => true,
   redisReachable: () => true,
   redisPersistent: () => true,
