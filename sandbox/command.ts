@@ -45,6 +45,11 @@ export function sandboxCommand(interrupted: Interrupted): Command {
       60,
     )
     .option(
+      '--quote-domain <name>',
+      'the EIP-712 name under which quotes are signed: a deployment has its own',
+      'ServiceQuoteV1',
+    )
+    .option(
       '--fault <type:key=value,…>',
       'a fault from the start, such as latency:ms=300 or error:code=internal-error,rate=0.1 (repeatable)',
       addFault,
@@ -66,6 +71,7 @@ type Flags = {
   walletSkew: number;
   pastTransfers: number;
   finalitySeconds: number;
+  quoteDomain: string;
   fault: Fault[];
 };
 

@@ -54,6 +54,8 @@ export type SandboxOptions = {
   pastTransfers?: number;
   /** Seconds from a block's birth to its finality, before time is scaled. Default 60. */
   finalitySeconds?: number;
+  /** Name of the EIP-712 domain of quotes. Default `ServiceQuoteV1`, as in the interface. */
+  quoteDomain?: string;
   faults?: readonly Fault[];
 };
 
@@ -137,7 +139,10 @@ export class Sandbox {
       isLost: (request) => isLost(spoilings, request),
     });
     this.#requests = createRequestLog({ nowMs: this.#nowMs });
-    this.#signers = createQuoteSigners({ seed });
+    this.#signers = createQuoteSigners({
+      seed,
+      domain: options.quoteDomain ?? 'ServiceQuoteV1',
+    });
     const orders = createOrders({
       world: this.#world,
       director: this.#director,

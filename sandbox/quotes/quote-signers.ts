@@ -26,7 +26,8 @@ const QUOTE_TYPES = {
   ],
 } as const;
 
-export function createQuoteSigners({ seed }: { seed: number }): QuoteSigners {
+/** `domain`: name of the EIP-712 domain, `ServiceQuoteV1` in the interface. */
+export function createQuoteSigners({ seed, domain }: { seed: number; domain: string }): QuoteSigners {
   const rotations = new Map<number, number>();
   const accounts = new Map<number, PrivateKeyAccount>();
 
@@ -43,7 +44,7 @@ export function createQuoteSigners({ seed }: { seed: number }): QuoteSigners {
     addressOf: (chainId) => accountOf(chainId).address,
     sign: ({ sourceChainId, id, intentHashes, expiresAt }) =>
       accountOf(sourceChainId).signTypedData({
-        domain: { name: 'ServiceQuoteV1', version: '1', chainId: sourceChainId },
+        domain: { name: domain, version: '1', chainId: sourceChainId },
         types: QUOTE_TYPES,
         primaryType: 'Quote',
         message: {

@@ -498,6 +498,17 @@ const REPORTS: { readonly [word: string]: { subject: string; record: JsonObject 
       eventIds: ['evt_5b0c7e0f2a9d4c1e8b7a6f5d4c3b2a1908f7e6d5'],
     },
   },
+  quote_domain_unproven: {
+    subject: 'intentwatch:quote-domain',
+    record: {
+      setting: 'upstream.quoteDomain',
+      quoteDomain: { name: 'ServiceQuoteV1', version: '1' },
+      reason:
+        `found 0x${'4d'.repeat(20)} as its signer under the domain "ServiceQuoteV1", version "1", expected 0x${'51'.repeat(20)} ` +
+        '(chain 8453); no quote has verified under this domain yet, and the deployment may have another one: set ' +
+        'upstream.quoteDomain to it, or to this one if it is right',
+    },
+  },
   storage_truncated: {
     subject: 'intentwatch:storage',
     record: {

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts';
+import { provableDomain } from '../domain/quotes/quote-signature.ts';
 import { type RouteDefinition, readRoute } from '../domain/quotes/route.ts';
 import type { RouteService } from '../domain/subjects/subject.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
@@ -128,17 +129,21 @@ function partnerChecks(config: Config): LiveCheck[] {
         withClient(config, async (client) => {
           const pricing = {
             client,
-            signers: new QuoteSigners({ client }),
+            signers: new QuoteSigners({ client, domain: provableDomain(config.upstream.quoteDomain) }),
             slot: async () => {},
             dAppId: config.upstream.dAppId,
             directory: extendDirectory(config),
           };
           const response = await pollPartnerRoute(pricing, { route, nowMs: Date.now() }, signal);
           if (response.useless) throw response.useless;
-          const quotes = readRoute(response.records[0]?.raw ?? {})?.solvers ?? 0;
+          const record = readRoute(response.records[0]?.raw ?? {});
+          const quotes = count(record?.solvers ?? 0, 'signed quote');
+          const { name } = config.upstream.quoteDomain;
+          const flaw = `, signed under another name than ${JSON.stringify(name)}: set upstream.quoteDomain`;
+          const isUnverified = record?.unverified === true;
           return {
-            ok: true,
-            detail: `answers; ${count(quotes, 'signed quote')} for the route ${route.name}`,
+            ok: !isUnverified,
+            detail: `answers; ${quotes} for the route ${route.name}${isUnverified ? flaw : ''}`,
           };
         }),
     },

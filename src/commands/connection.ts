@@ -3,10 +3,11 @@ import type { Command } from 'commander';
 import type { UpstreamConfig } from '../config/config.ts';
 import { CONFIG_DEFAULT, loadConfig } from '../config/file/load.ts';
 import { buildUpstream, checkUpstream, upstreamSchema } from '../config/sections/upstream.ts';
+import { INTERFACE_DOMAIN } from '../domain/quotes/quote-signature.ts';
 import { UpstreamClient } from '../upstream/client/client.ts';
 
 /** Options that locate the upstream. */
-export type ConnectionOptions = { config?: string; baseUrl?: string; apiKey?: string };
+export type ConnectionOptions = { config?: string; baseUrl?: string; apiKey?: string; quoteDomain?: string };
 
 const FLAGS: Readonly<Record<string, string>> = {
   baseUrl: '--base-url',
@@ -29,6 +30,33 @@ export async function upstreamOf(
   options: ConnectionOptions,
   env: NodeJS.ProcessEnv,
 ): Promise<UpstreamConfig> {
+  const upstream = await namedUpstream(options, env);
+  return options.quoteDomain === undefined
+    ? upstream
+    : { ...upstream, quoteDomain: quoteDomainOf(options.quoteDomain) };
+}
+
+/** Adds the option that names the domain of quotes. */
+export function withQuoteDomain(command: Command): Command {
+  return command.option(
+    '--quote-domain <name>',
+    'the EIP-712 name under which quotes are signed, /2 behind it for version 2 (default: upstream.quoteDomain)',
+  );
+}
+
+/** Reads `NAME` or `NAME/VERSION`. Throws an Error that names the flag. */
+export function quoteDomainOf(text: string): UpstreamConfig['quoteDomain'] {
+  const slash = text.lastIndexOf('/');
+  const [name, version] =
+    slash === -1 ? [text, INTERFACE_DOMAIN.version] : [text.slice(0, slash), text.slice(slash + 1)];
+  if (![name, version].every((part) => /^[\x20-\x7e]{1,64}$/.test(part)))
+    throw new Error(
+      '--quote-domain: expected NAME or NAME/VERSION, each of 1 to 64 printable ASCII characters',
+    );
+  return { name, version, isExplicit: true };
+}
+
+async function namedUpstream(options: ConnectionOptions, env: NodeJS.ProcessEnv): Promise<UpstreamConfig> {
   const { config, baseUrl, apiKey } = options;
   if (baseUrl === undefined) {
     if (apiKey !== undefined) throw new Error('found --api-key alone, expected --base-url with it');

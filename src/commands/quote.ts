@@ -1,15 +1,21 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import type { QuoteVerdict } from '../domain/quotes/quote-signature.ts';
+import { provableDomain, type QuoteVerdict } from '../domain/quotes/quote-signature.ts';
 import { chainName } from '../domain/transfers/chains.ts';
 import { describeAmount } from '../domain/transfers/money.ts';
-import { EXIT } from '../exit.ts';
 import { retry } from '../upstream/client/again.ts';
 import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
 import { QuoteSigners } from '../upstream/client/quote-signers.ts';
 import type { OpenQuotes } from '../upstream/wire/open-quote.ts';
 import type { Quote, QuoteAnswer, QuoteRequest } from '../upstream/wire/quote.ts';
-import { type ConnectionOptions, upstreamOf, withClient, withConnection } from './connection.ts';
+import {
+  type ConnectionOptions,
+  upstreamOf,
+  withClient,
+  withConnection,
+  withQuoteDomain,
+} from './connection.ts';
 import { table, utcTime } from './table.ts';
+import { describeFlaw, exitOf } from './verify-quote.ts';
 
 type Route = {
   type: 'exact-in' | 'exact-out' | 'custom';
@@ -57,7 +63,7 @@ export function quoteCommand(): Command {
       'where the open quoting service is (default: upstream.quotesUrl of the config)',
     )
     .option('--json', 'print JSON, with everything the upstream said: a file for verify-quote');
-  return withConnection(command).action(quote);
+  return withQuoteDomain(withConnection(command)).action(quote);
 }
 
 function chainId(text: string): number {
@@ -68,14 +74,15 @@ function chainId(text: string): number {
 async function quote(options: QuoteOptions): Promise<void> {
   if (options.open) return openQuote(options);
   const request = quoteRequest(options);
-  await withClient(await upstreamOf(options, process.env), async (client) => {
+  const upstream = await upstreamOf(options, process.env);
+  await withClient(upstream, async (client) => {
     const { value } = await retry(() => client.quote(request));
     if (options.json) return print(JSON.stringify(value.raw, null, 2));
-    const signers = new QuoteSigners({ client });
+    const signers = new QuoteSigners({ client, domain: provableDomain(upstream.quoteDomain) });
     const quotes = value.quotes.some(({ id }) => id === value.id) ? value.quotes : [value, ...value.quotes];
     const verdicts = new Map<Quote, QuoteVerdict>();
     for (const one of quotes) verdicts.set(one, await signers.verify(one.raw));
-    if ([...verdicts.values()].some(({ valid }) => !valid)) process.exitCode = EXIT.failed;
+    process.exitCode = exitOf([...verdicts.values()]);
     print(quotes.map((one) => renderQuote(one, verdicts.get(one))).join('\n\n'));
     print(unreadableLines(value.unreadableQuotes));
   });
@@ -202,9 +209,7 @@ function renderQuote(one: Quote, verdict: QuoteVerdict | undefined): string {
 
 function describeVerdict(verdict: QuoteVerdict | undefined): string {
   if (verdict === undefined) return 'not verified';
-  return verdict.valid
-    ? `valid, signed by ${verdict.signer}`
-    : `NOT VALID, ${verdict.part}: ${verdict.reason}`;
+  return verdict.valid ? `valid, signed by ${verdict.signer}` : describeFlaw(verdict);
 }
 
 function renderOpen({ quotes, unreadable }: OpenQuotes, route: Route): string {

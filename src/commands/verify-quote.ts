@@ -3,12 +3,25 @@ import { Command } from 'commander';
 import { whyEndless } from '../config/file/source.ts';
 import { isJsonObject, JsonLimitError, type JsonValue, parseJson } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { type QuoteVerdict, verifyQuoteSignature } from '../domain/quotes/quote-signature.ts';
+import {
+  INTERFACE_DOMAIN,
+  isUndecided,
+  provableDomain,
+  type QuoteVerdict,
+  verifyQuoteSignature,
+} from '../domain/quotes/quote-signature.ts';
 import { chainName } from '../domain/transfers/chains.ts';
 import { EXIT } from '../exit.ts';
 import { printableLine } from '../notifiers/printable.ts';
 import { QuoteSigners } from '../upstream/client/quote-signers.ts';
-import { type ConnectionOptions, upstreamOf, withClient, withConnection } from './connection.ts';
+import {
+  type ConnectionOptions,
+  quoteDomainOf,
+  upstreamOf,
+  withClient,
+  withConnection,
+  withQuoteDomain,
+} from './connection.ts';
 import { utcTime } from './table.ts';
 
 const EXPECTED = 'expected a quote as POST /v1/quotes answered it, or - for stdin';
@@ -64,6 +77,8 @@ const WORDS: ReadonlyMap<string, string> = new Map([
 
 type VerifyQuoteOptions = ConnectionOptions & { signer?: string };
 
+type NamedVerdict = { name: string; verdict: QuoteVerdict };
+
 type Verify = (quote: JsonValue) => Promise<QuoteVerdict>;
 
 /** `verify-quote`: checks the signature of a quote, and reports which part fails and why. */
@@ -74,25 +89,44 @@ export function verifyQuoteCommand(): Command {
     )
     .argument('<file>', 'the quote')
     .option('--signer <address>', 'the signer of the source chain: then nobody is asked');
-  return withConnection(command).action(verifyQuote);
+  return withQuoteDomain(withConnection(command)).action(verifyQuote);
 }
 
 async function verifyQuote(file: string, options: VerifyQuoteOptions): Promise<void> {
   const quote = await readQuoteFile(file);
-  const { signer } = options;
-  const verdicts =
-    signer === undefined
-      ? await withClient(await upstreamOf(options, process.env), (client) => {
-          const signers = new QuoteSigners({ client });
-          return verifyAll(quote, (one) => signers.verify(one));
-        })
-      : await verifyAll(quote, (one) =>
-          verifyQuoteSignature({ quote: one, quoteSigner: checkSigner(signer) }),
-        );
-  for (const { name, verdict } of verdicts) {
-    process.stdout.write(`${name}: ${describe(verdict)}\n`);
-    if (!verdict.valid) process.exitCode = EXIT.failed;
-  }
+  const verdicts = await (options.signer === undefined
+    ? verifyAtUpstream(quote, options)
+    : verifyBySigner(quote, options.signer, options.quoteDomain));
+  for (const { name, verdict } of verdicts) process.stdout.write(`${name}: ${describe(verdict)}\n`);
+  process.exitCode = exitOf(verdicts.map(({ verdict }) => verdict));
+}
+
+/** The exit code for verdicts on quotes: 75 where all that is wrong is that their domain is unproven. */
+export function exitOf(verdicts: readonly QuoteVerdict[]): number {
+  const invalid = verdicts.filter((verdict) => !verdict.valid);
+  if (invalid.length === 0) return EXIT.done;
+  return invalid.every(({ part }) => part === 'quoteDomain') ? EXIT.tryAgain : EXIT.failed;
+}
+
+/** Describes a verdict that is not `valid` in one line. */
+export function describeFlaw({ part, reason }: Extract<QuoteVerdict, { valid: false }>): string {
+  return `${part === 'quoteDomain' ? 'UNVERIFIABLE' : 'NOT VALID'}, ${part}: ${printableLine(reason, 500)}`;
+}
+
+async function verifyAtUpstream(quote: JsonValue, options: ConnectionOptions): Promise<NamedVerdict[]> {
+  const upstream = await upstreamOf(options, process.env);
+  return withClient(upstream, (client) => {
+    const signers = new QuoteSigners({ client, domain: provableDomain(upstream.quoteDomain) });
+    return verifyAll(quote, (one) => signers.verify(one));
+  });
+}
+
+async function verifyBySigner(quote: JsonValue, signer: string, name?: string): Promise<NamedVerdict[]> {
+  const domain = name === undefined ? INTERFACE_DOMAIN : quoteDomainOf(name);
+  const quoteSigner = checkSigner(signer);
+  return verifyAll(quote, (one) =>
+    verifyQuoteSignature({ quote: one, quoteSigner, domain, isProven: name !== undefined }),
+  );
 }
 
 function checkSigner(address: string): string {
@@ -101,22 +135,22 @@ function checkSigner(address: string): string {
 }
 
 /** The quote, and each of the quotes beside it: each has a signature of its own. */
-async function verifyAll(
-  quote: JsonValue,
-  verify: Verify,
-): Promise<{ name: string; verdict: QuoteVerdict }[]> {
+async function verifyAll(quote: JsonValue, verify: Verify): Promise<NamedVerdict[]> {
   const others = isJsonObject(quote) && Array.isArray(quote.quotes) ? quote.quotes : [];
   const named = [
     { name: 'quote', value: quote },
     ...others.map((value, index) => ({ name: `quotes[${index}]`, value })),
   ];
   const verdicts = [];
-  for (const { name, value } of named) verdicts.push({ name, verdict: await verify(value) });
+  for (const { name, value } of named) verdicts.push({ name, value, verdict: await verify(value) });
+  if (!verdicts.some(({ verdict }) => verdict.valid)) return verdicts;
+  // A quote that verified proves the domain for those before it.
+  for (const one of verdicts) if (isUndecided(one.verdict)) one.verdict = await verify(one.value);
   return verdicts;
 }
 
 function describe(verdict: QuoteVerdict): string {
-  if (!verdict.valid) return `NOT VALID, ${verdict.part}: ${printableLine(verdict.reason, 500)}`;
+  if (!verdict.valid) return describeFlaw(verdict);
   const { id, intentHashes, expiresAt, sourceChainId } = verdict.quote;
   const expired = Number(expiresAt) * 1_000 <= Date.now();
   return [

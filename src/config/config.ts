@@ -4,6 +4,7 @@ import type { BatchingRules } from '../domain/events/batching.ts';
 import type { TransferFilter } from '../domain/events/filter.ts';
 import type { Fulfilments } from '../domain/proof/moves.ts';
 import type { ImportedQuote } from '../domain/quotes/promised.ts';
+import type { QuoteDomain } from '../domain/quotes/quote-signature.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
 import type { AddedChain, AddedToken } from '../domain/transfers/chains.ts';
 import type { Secret } from '../secret.ts';
@@ -34,6 +35,8 @@ export type UpstreamConfig = {
   timeoutMs: number;
   /** The http or https proxy for requests to both services, with its user and password; `null`: direct. */
   proxy: Secret | null;
+  /** The EIP-712 domain of quotes; `isExplicit`: the config names it. */
+  quoteDomain: QuoteDomain & { isExplicit: boolean };
   /** Starts with `/` and contains `{vaultAddress}`. */
   vaultPath: string;
   /** Name of the query parameter that carries a vault's source chain id. */

@@ -20,14 +20,14 @@ import { adaptersOf } from '../queues/polls/run-poll.ts';
 import { Sweeps } from '../queues/polls/sweeps.ts';
 import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
-import { DirectoryStore } from '../store/directory.ts';
+import { DirectoryStore, reportUnproven, storedDomain } from '../store/directory.ts';
 import type { Keys } from '../store/keys.ts';
 import { LearnedStore } from '../store/learned.ts';
 import type { PlanStore } from '../store/plan.ts';
 import type { OnForeign } from '../store/stored.ts';
 import { UpstreamClient } from '../upstream/client/client.ts';
 import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
-import { QuoteSigners } from '../upstream/client/quote-signers.ts';
+import { QuoteSigners, type SharedSigners } from '../upstream/client/quote-signers.ts';
 import type { Clocks } from './clocks.ts';
 import type { DaemonStores } from './stores.ts';
 
@@ -91,8 +91,13 @@ export function assemblePolling({
   const discovery = new Discovery({ redis, client, store: directories, plan, named: config, log });
   const quoting = quotingService(config, { directory: discovery.directory, signals });
   const routes = routesOf(config.subscriptions);
+  const verifying = {
+    domain: storedDomain({ redis, keys }, upstream),
+    onUnproven: (reason: string) => reportUnproven({ redis, keys }, upstream, reason),
+    shared: () => discovery.signers,
+  };
   const partner = routes.some(({ service }) => service === 'v1')
-    ? partnerPricing(config, { client, discovery, plan })
+    ? partnerPricing(config, { client, discovery, plan, verifying })
     : null;
   const learning = new Learning({
     learned: new LearnedStore(redis, keys, { onForeign }),
@@ -116,7 +121,7 @@ export function assemblePolling({
     signals,
     log,
   };
-  const signers = new QuoteSigners({ client: discovery, shared: () => discovery.signers });
+  const signers = new QuoteSigners({ client: discovery, ...verifying });
   const adapters = adaptersOf(deps, {
     quotes: new QuoteVerification({ signers, stores: pollStores, learning, signals, log }),
     pricing: pricingOf({ quoting, partner }),
@@ -164,7 +169,17 @@ function quotingService(
 /** Builds the pricing with the key. Its budget also pays for chains that no other process has read for the signers. */
 function partnerPricing(
   { upstream: { dAppId } }: Config,
-  { client, discovery, plan }: { client: UpstreamClient; discovery: Discovery; plan: PlanStore },
+  {
+    client,
+    discovery,
+    plan,
+    verifying,
+  }: {
+    client: UpstreamClient;
+    discovery: Discovery;
+    plan: PlanStore;
+    verifying: SharedSigners;
+  },
 ): PartnerPricing {
   const slot = async (signal?: AbortSignal): Promise<void> => {
     // Null: the endpoint group is not polled as usual, so this poll is a single one that tests whether it answers.
@@ -175,7 +190,7 @@ function partnerPricing(
     await slot();
     return discovery.chains();
   };
-  const signers = new QuoteSigners({ client: { chains }, shared: () => discovery.signers });
+  const signers = new QuoteSigners({ client: { chains }, ...verifying });
   return { client, signers, slot, dAppId, directory: discovery.directory };
 }
 

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { isUndecided, type QuoteVerdict } from '../domain/quotes/quote-signature.ts';
 import { isUsableQuote, type RouteDefinition, type RouteQuote, routeRecord } from '../domain/quotes/route.ts';
 import { foldHex } from '../domain/subjects/subject.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
@@ -59,7 +60,7 @@ export async function pollPartnerRoute(
   const { value, dateMs, httpStatus } = answer;
   const unreadable = value.unreadableQuotes.map(({ index, reason }) => `quote ${index}: ${reason}`);
   const quotes: RouteQuote[] = [];
-  const prices: { quote: Quote; price: RouteQuote }[] = [];
+  const prices: Priced[] = [];
   for (const quote of entriesOf(value)) {
     const price = priceOf(quote);
     const flaw = price === null ? NO_OUTPUT : flawOf(quote, route, dateMs ?? nowMs);
@@ -67,12 +68,18 @@ export async function pollPartnerRoute(
     else unreadable.push(`${nameOf(quote)}: ${flaw}`);
   }
   prices.sort((a, b) => descending(BigInt(a.price.output), BigInt(b.price.output)));
-  for (const { quote, price } of prices.slice(0, MOST_QUOTES)) {
-    const flaw = await signatureFlaw(pricing.signers, quote, signal);
-    if (flaw === null) {
-      quotes.push(price);
-      unreadable.push(...membersOf(quote));
-    } else unreadable.push(`${nameOf(quote)}: ${flaw}`);
+  for (const { quote, price, verdict } of await verified(
+    pricing.signers,
+    prices.slice(0, MOST_QUOTES),
+    signal,
+  )) {
+    if (!verdict.valid && verdict.part !== 'quoteDomain') {
+      const flaw = `its signature does not hold: ${verdict.part}: ${verdict.reason}`;
+      unreadable.push(`${nameOf(quote)}: ${flaw}`);
+      continue;
+    }
+    quotes.push(verdict.valid ? price : { ...price, unverified: true });
+    unreadable.push(...membersOf(quote));
   }
   if (prices.length > MOST_QUOTES) unreadable.push(`more than ${MOST_QUOTES} quotes`);
   const common = { nextCursor: null, dateMs, unreadable };
@@ -186,15 +193,28 @@ function flawOf(quote: Quote, route: RouteDefinition, nowMs: number): string | n
   return `execution.transaction.type ${execution.slice(0, 80)}, expected ${executions.join(' or ')}`;
 }
 
-/** Reason for which a signature is invalid, or null. Throws UpstreamFailure where the signers cannot be read. */
-async function signatureFlaw(
-  signers: PartnerPricing['signers'],
-  { raw }: Quote,
+type Priced = { quote: Quote; price: RouteQuote };
+
+/** Verifies quotes. Those that were undecided before another one proved the domain are verified again. */
+async function verified(
+  signers: QuoteSigners,
+  prices: readonly Priced[],
   signal: AbortSignal,
-): Promise<string | null> {
-  const verdict =
-    (await signers.known(raw)) ?? (await signers.verify(raw, { trustedForMs: SIGNERS_TRUSTED_MS, signal }));
-  return verdict.valid ? null : `its signature does not hold: ${verdict.part}: ${verdict.reason}`;
+): Promise<(Priced & { verdict: QuoteVerdict })[]> {
+  const done = [];
+  for (const one of prices) done.push({ ...one, verdict: await verdictOf(signers, one.quote, signal) });
+  if (!done.some(({ verdict }) => verdict.valid)) return done;
+  for (const one of done) {
+    if (isUndecided(one.verdict)) one.verdict = await verdictOf(signers, one.quote, signal);
+  }
+  return done;
+}
+
+/** Throws UpstreamFailure where the signers cannot be read. */
+async function verdictOf(signers: QuoteSigners, { raw }: Quote, signal: AbortSignal): Promise<QuoteVerdict> {
+  return (
+    (await signers.known(raw)) ?? (await signers.verify(raw, { trustedForMs: SIGNERS_TRUSTED_MS, signal }))
+  );
 }
 
 /** The members of a quote that count as absent, because they do not match the interface. */

@@ -1,4 +1,6 @@
+import { sha256, stringToBytes } from 'viem/utils';
 import { z } from 'zod';
+import type { ProvableDomain, QuoteDomain } from '../domain/quotes/quote-signature.ts';
 import {
   DISCOVERED_CHAINS,
   DISCOVERED_TOKENS,
@@ -7,6 +9,7 @@ import {
 } from '../domain/transfers/discovered.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { reportToOperator } from './operator-event.ts';
 import { INTEGER_TEXT, JSON_TEXT, type OnForeign, readHash } from './stored.ts';
 
 /** The upstream's lists of chains and tokens, each with the time it was read (Redis time, ms; null for never). */
@@ -81,4 +84,50 @@ export class DirectoryStore {
   async holdTurn(forMs: number): Promise<void> {
     await this.#redis.pexpire(this.#keys.directoryTurn, Math.round(forMs));
   }
+}
+
+/** A deployment, and the domain of its quotes; `isExplicit`: the config names it. */
+export type DeploymentDomain = { baseUrl: string; quoteDomain: QuoteDomain & { isExplicit: boolean } };
+
+type Stored = { redis: RedisClient; keys: Keys };
+
+/** The provable domain of a deployment, whose proof all processes share and no restart loses. */
+export function storedDomain(stored: Stored, deployment: DeploymentDomain): ProvableDomain {
+  const { redis, keys } = stored;
+  const { name, version, isExplicit } = deployment.quoteDomain;
+  const field = fieldOf(deployment);
+  let isStored = false;
+  return {
+    name,
+    version,
+    isProven: async () => {
+      isStored ||= (await redis.hexists(keys.quoteDomains, field)) === 1;
+      return isStored || isExplicit;
+    },
+    prove: async () => {
+      if (isStored) return;
+      await redis.hset(keys.quoteDomains, field, '1');
+      isStored = true;
+    },
+  };
+}
+
+/** Reports that quotes cannot be verified, once for each domain of a deployment. */
+export async function reportUnproven(
+  stored: Stored,
+  deployment: DeploymentDomain,
+  reason: string,
+): Promise<void> {
+  const { name, version } = deployment.quoteDomain;
+  await reportToOperator(stored, {
+    name: 'quote-domain',
+    word: 'quote_domain_unproven',
+    mark: [fieldOf(deployment)],
+    isOnce: true,
+    record: { setting: 'upstream.quoteDomain', quoteDomain: { name, version }, reason },
+  });
+}
+
+function fieldOf({ baseUrl, quoteDomain: { name, version } }: DeploymentDomain): string {
+  return sha256(stringToBytes(JSON.stringify([baseUrl, name, version]))).slice(2, 34);
 }

@@ -163,6 +163,11 @@ export class Keys {
     return `${this.root}:directory`;
   }
 
+  /** hash: digest of a deployment's `baseUrl` and a domain -> 1: a quote has verified under it. Never expires. */
+  get quoteDomains(): string {
+    return `${this.root}:quote-domains`;
+  }
+
   /** string: a process fetches the upstream's lists, or did recently. Expires with the wait for the next fetch. */
   get directoryTurn(): string {
     return `${this.root}:directory:turn`;

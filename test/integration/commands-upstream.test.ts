@@ -124,8 +124,38 @@ describe('verify-quote', () => {
   ])('with %j names the invalid part and ends with 1', async (change, line) => {
     const server = await serve(upstream);
     const file = await fileOf({ ...quote, ...change });
-    const { code, out } = await run(['verify-quote', file, '--base-url', server.url]);
+    const domain = ['--quote-domain', 'ServiceQuoteV1'];
+    const { code, out } = await run(['verify-quote', file, '--base-url', server.url, ...domain]);
     expect(out).toContain(line);
+    expect(code).toBe(1);
+  });
+
+  test.each([
+    ['by its chain', (url: string) => ['--base-url', url]],
+    ['by a given signer', () => ['--signer', QUOTE_SIGNER.address]],
+  ])('of another name is unverifiable and ends with 75, %s, and valid under that name', async (_, where) => {
+    const server = await serve(upstream);
+    const name = 'Acme Quote/V1';
+    const covered = {
+      id: `quote:${UUID}`,
+      intentHashes: [INTENT],
+      expiresAt: BigInt(IN_2100),
+      chainId: QUOTE_CHAIN,
+      name,
+    };
+    const file = await fileOf({ ...quote, signature: await signQuote(covered) });
+    const unnamed = await run(['verify-quote', file, ...where(server.url)]);
+    expect(unnamed.out).toMatch(/^quote: UNVERIFIABLE, quoteDomain: found 0x.*set upstream\.quoteDomain/);
+    expect(unnamed.code).toBe(75);
+    const named = await run(['verify-quote', file, ...where(server.url), '--quote-domain', `${name}/1`]);
+    expect([named.code, named.out]).toEqual([0, expect.stringContaining('quote: valid')]);
+  });
+
+  test('of the quotes of an answer, one that verifies proves the name for the others', async () => {
+    const server = await serve(upstream);
+    const file = await fileOf({ ...quote, expiresAt: 4102444801, quotes: [quote] });
+    const { code, out } = await run(['verify-quote', file, '--base-url', server.url]);
+    expect(out).toMatch(/^quote: NOT VALID, signature: .*\nquotes\[0\]: valid/);
     expect(code).toBe(1);
   });
 
@@ -289,7 +319,16 @@ describe('quote', () => {
       const answer = upstream(request);
       return request.url === '/v1/quotes' ? { ...answer, body: { ...quote, expiresAt: 1 } } : answer;
     });
-    const { code, out } = await run(['quote', ...ROUTE, '--amount', '1', '--base-url', server.url]);
+    const { code, out } = await run([
+      'quote',
+      ...ROUTE,
+      '--amount',
+      '1',
+      '--base-url',
+      server.url,
+      '--quote-domain',
+      'ServiceQuoteV1',
+    ]);
     expect(out).toContain('NOT VALID, signature: signed by');
     expect(code).toBe(1);
   });

@@ -39,6 +39,56 @@ function withHighS(signature: string): string {
   return `${signature.slice(0, 66)}${s}${signature.endsWith('1b') ? '1c' : '1b'}`;
 }
 
+describe('an imported quote of a deployment whose quotes have another domain', () => {
+  const NAME = 'AcmeQuoteV1';
+
+  async function isValid({ prefix }: { prefix: string }): Promise<void> {
+    const redis = new Redis(inject('redisUrl'));
+    later(() => redis.quit());
+    await eventually('it is verified', async () =>
+      (await redis.hvals(`{${prefix}}:verdicts`)).some((verdict) => /\bvalid\b/.test(verdict)),
+    );
+  }
+
+  test('is undecided, reported to the operator once, and verified once the config names the domain', async () => {
+    const upstream = await serving(() => shown('active'));
+    const file = await quoteFile(await signedQuote(IN_2100, QUOTE_SIGNER, NAME));
+    const { hook, config, start } = await watching(upstream.url, [{ file }], { quoteDomain: null });
+    for (let times = 0; times < 2; times += 1) {
+      const { daemon } = await start();
+      await hook.until((all) => all.length === 2);
+      await daemon.close();
+    }
+    expect(typesOf(hook.events).sort()).toEqual(['intentwatch.quote_domain_unproven', 'quote.active']);
+    const event = hook.events.find(({ type }) => type.startsWith('intentwatch.'));
+    expect(event?.data.record).toEqual({
+      setting: 'upstream.quoteDomain',
+      quoteDomain: { name: 'ServiceQuoteV1', version: '1' },
+      reason: expect.stringMatching(
+        /^found 0x[0-9a-fA-F]{40} as its signer under the domain "ServiceQuoteV1"/,
+      ),
+    });
+    config.upstream = { quoteDomain: { name: NAME } };
+    await start();
+    await isValid(config);
+    expect(hook.events).toHaveLength(2);
+  });
+
+  test('is invalid where another key signed it, once one quote has proven the domain, also after a restart', async () => {
+    const upstream = await serving(() => shown('active'));
+    const valid = await quoteFile(await signedQuote(IN_2100, QUOTE_SIGNER));
+    const { hook, config, start } = await watching(upstream.url, [{ file: valid }], { quoteDomain: null });
+    const first = await start();
+    await isValid(config);
+    await first.daemon.close();
+    await writeFile(valid, JSON.stringify(await signedQuote(IN_2100, OTHER_SIGNER)));
+    expect(config.upstream).toEqual({});
+    await start();
+    const events = await hook.until((all) => all.length === 2);
+    expect(typesOf(events)).toEqual(['quote.active', 'quote.signature_invalid']);
+  });
+});
+
 describe('an imported quote', () => {
   test('is verified before any request about it, and followed in silence when it is valid', async () => {
     const upstream = await serving(() => shown('active'));

@@ -51,7 +51,13 @@ async function startOn({ baseUrl, quotesUrl, hook, events, routes = [PARTNER_ITE
   return { daemon, signals };
 }
 
-type Offer = { output: string; more?: JsonObject; expiresAt?: number; by?: typeof QUOTE_SIGNER };
+type Offer = {
+  output: string;
+  more?: JsonObject;
+  expiresAt?: number;
+  by?: typeof QUOTE_SIGNER;
+  name?: string;
+};
 
 let made = 0;
 
@@ -60,11 +66,18 @@ async function offer({
   more = {},
   expiresAt = IN_2100,
   by = QUOTE_SIGNER,
+  name = 'ServiceQuoteV1',
 }: Offer): Promise<JsonObject> {
   const id = `quote:${++made}`;
   const intentHash: Hex = `0x${made.toString(16).padStart(64, '0')}`;
   const { source, destination, amount, funder, recipient } = ROUTE_ITEM;
-  const covered = { id, intentHashes: [intentHash], expiresAt: BigInt(expiresAt), chainId: source.chainId };
+  const covered = {
+    id,
+    intentHashes: [intentHash],
+    expiresAt: BigInt(expiresAt),
+    chainId: source.chainId,
+    name,
+  };
   const signature = await signQuote(covered, by);
   const { source: otherSource = {}, destination: otherDestination = {}, ...others } = more;
   return {
@@ -261,6 +274,24 @@ describe('quotes that are no price of the route', () => {
     expect(await metricsOf(daemon)).toMatch(UNREADABLE);
     expect(service.requests.filter(({ path }) => path === '/v1/chains').length).toBeLessThanOrEqual(2);
   });
+});
+
+test('prices are marked as unverified until a quote verifies under the name; then those of another name are none', async () => {
+  let offers: Offer[] = [{ output: '98000000', name: 'AcmeQuoteV1' }];
+  const service = await scripted(() => answerOf(...offers));
+  const hook = await started(new TestReceiver());
+  const events = ['*', 'intentwatch.*'];
+  const { daemon } = await startOn({ baseUrl: service.url, hook, events });
+  const known = await hook.until((all) => all.length === 2);
+  const price = known.find(({ type }) => type === 'route.available');
+  expect(price?.data.record).toMatchObject({ output: '98000000', unverified: true });
+  expect(known.map(({ type }) => type)).toContain('intentwatch.quote_domain_unproven');
+  expect(await metricsOf(daemon)).not.toMatch(UNREADABLE);
+  offers = [{ output: '97000000' }, { output: '99000000', name: 'AcmeQuoteV1' }];
+  const [, , moved] = await hook.until((all) => all.length === 3);
+  expect(moved).toMatchObject({ type: 'route.moved', data: { record: { output: '97000000', solvers: 1 } } });
+  expect(moved?.data.record).not.toHaveProperty('unverified');
+  expect(await metricsOf(daemon)).toMatch(UNREADABLE);
 });
 
 describe('the endpoint group of these prices', () => {

@@ -147,7 +147,7 @@ const USDC_BASE = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
 const USDC_OPTIMISM = '0x0b2c639c533813f4aa9d7837caf62653d097ff85';
 
 describe('before a quote expires', () => {
-  const watched = async (status: Scripted, expiresAt: number, more: object = {}) => {
+  const watched = async (status: Scripted, expiresAt: number, more: Record<string, unknown> = {}) => {
     const upstream = await serving(() => status);
     const file = await quoteFile(await signedQuote(expiresAt));
     const { hook, start } = await watching(upstream.url, [{ file }], more);
@@ -158,7 +158,7 @@ describe('before a quote expires', () => {
   /** The events of a quote that is usable for so long; for longer where this machine stalled for much of it. */
   const reportedOf = async (
     seconds: number,
-    { count, more = () => ({}) }: { count: number; more?: (seconds: number) => object },
+    { count, more = () => ({}) }: { count: number; more?: (seconds: number) => Record<string, unknown> },
   ): Promise<RenderedEvent[]> => {
     const hook = await watched(shown('active'), now() + seconds, more(seconds));
     const events = await hook.until((all) => typesOf(all).includes('quote.expired'));
@@ -166,7 +166,7 @@ describe('before a quote expires', () => {
   };
 
   test('that is reported to subscribers that want it, once, and then its end', async () => {
-    const more = (seconds: number): object => ({ warnBefore: `${seconds / 2}s` });
+    const more = (seconds: number) => ({ warnBefore: `${seconds / 2}s` });
     const events = await reportedOf(6, { count: 3, more });
     expect(typesOf(events)).toEqual(['quote.active', 'quote.expiring', 'quote.expired']);
     expect(events[1]?.data).toMatchObject({ status: 'active', changes: [], record: { id: QUOTE_ID } });

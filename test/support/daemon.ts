@@ -23,6 +23,8 @@ export type TestConfig = {
   receivers: Record<string, { url: string; more?: object }>;
   subscriptions: object[];
   more?: object;
+  /** Further members of `upstream`. */
+  upstream?: object;
 };
 
 /** Makes a Redis prefix of a test's own. */
@@ -39,6 +41,7 @@ export function configYaml(config: TestConfig): string {
       requestsPerSecond: 100,
       gatewayRequestsPerSecond: 50,
       timeout: PATIENCE,
+      ...config.upstream,
     },
     redis: { url: config.redisUrl, prefix: config.prefix },
     server: { host: '127.0.0.1', port: 0 },

@@ -6,6 +6,7 @@ import { inject } from 'vitest';
 import type { Daemon } from '../../src/daemon/daemon.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
+import { INTERFACE_DOMAIN, type QuoteDomain } from '../../src/domain/quotes/quote-signature.ts';
 import type { Signals } from '../../src/signals.ts';
 import { startDaemon, type TestConfig, TestReceiver, testPrefix } from './daemon.ts';
 import type { opening } from './opening.ts';
@@ -22,8 +23,13 @@ export function now(): number {
 }
 
 /** The quote as the upstream made it. */
-export async function signedQuote(expiresAt = IN_2100, signer = QUOTE_SIGNER): Promise<JsonObject> {
+export async function signedQuote(
+  expiresAt = IN_2100,
+  signer = QUOTE_SIGNER,
+  name = INTERFACE_DOMAIN.name,
+): Promise<JsonObject> {
   const covered = {
+    name,
     id: QUOTE_ID,
     intentHashes: [QUOTE_INTENT],
     expiresAt: BigInt(expiresAt),
@@ -130,15 +136,19 @@ export function quoteStage({ later, started }: ReturnType<typeof opening>) {
     watching: async (
       baseUrl: string,
       quotes: (string | { file: string })[],
-      more: object = {},
+      {
+        quoteDomain = INTERFACE_DOMAIN,
+        ...more
+      }: { quoteDomain?: QuoteDomain | null } & Record<string, unknown> = {},
     ): Promise<Watching> => {
       const hook = await started(new TestReceiver());
       const config: TestConfig = {
         baseUrl,
         redisUrl: inject('redisUrl'),
         prefix: testPrefix(),
-        receivers: { hook: { url: hook.url, more: { ordering: 'subject' } } },
+        receivers: { hook: { url: hook.url, more: { ordering: 'subject', events: ['*', 'intentwatch.*'] } } },
         subscriptions: [{ name: 's', quotes, receivers: ['hook'], ...more }],
+        upstream: quoteDomain === null ? {} : { quoteDomain },
       };
       const start = async () => {
         const running = await startDaemon(config);

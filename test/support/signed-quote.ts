@@ -8,13 +8,22 @@ export const QUOTE_CHAIN = 8453;
 /** An expiry in the year 2100, Unix seconds. */
 export const IN_2100 = 4_102_444_800;
 
-/** The content of a signature. Written out by each test, not computed by the code under test. */
-export type Covered = { id: string; intentHashes: readonly Hex[]; expiresAt: bigint; chainId: number };
+/**
+ * The content of a signature. Written out by each test, not computed by the code under test. `name`: that of the domain, where
+ * it is not the interface's.
+ */
+export type Covered = {
+  id: string;
+  intentHashes: readonly Hex[];
+  expiresAt: bigint;
+  chainId: number;
+  name?: string;
+};
 
-/** The data that a quote's signature covers; `name` is that of the domain. */
-export function signedData({ id, intentHashes, expiresAt, chainId, name }: Covered & { name?: string }) {
+/** The data that a quote's signature covers. */
+export function signedData({ id, intentHashes, expiresAt, chainId, name = 'ServiceQuoteV1' }: Covered) {
   return {
-    domain: { name: name ?? 'ServiceQuoteV1', version: '1', chainId },
+    domain: { name, version: '1', chainId },
     types: {
       Quote: [
         { name: 'id', type: 'string' },

@@ -42,6 +42,7 @@ test('a file with only the required keys gets the documented defaults', async ()
     gatewayRequestsPerSecond: 2,
     timeoutMs: 10_000,
     proxy: null,
+    quoteDomain: { name: 'ServiceQuoteV1', version: '1', isExplicit: false },
     vaultPath: '/deposit-gateway/v2/depositAddresses/{vaultAddress}',
     vaultChainParam: 'sourceChainId',
     gaslessJobPath: '/deposit-gateway/v1/gasless/jobs/{id}',

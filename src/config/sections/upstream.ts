@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
+import { INTERFACE_DOMAIN } from '../../domain/quotes/quote-signature.ts';
 import { Secret } from '../../secret.ts';
 import type { UpstreamConfig } from '../config.ts';
 import { durationField, flagField, mapping, rateField, textField } from '../fields/fields.ts';
@@ -7,6 +8,11 @@ import { baseUrlField, httpUrl, isLoopback, proxyField } from '../fields/http.ts
 import { type Fault, member } from '../file/errors.ts';
 
 const MAX_REQUESTS_PER_SECOND = 10_000;
+
+const domainText = textField({
+  pattern: /^[\x20-\x7e]{1,64}$/,
+  expected: 'a text of 1 to 64 printable ASCII characters',
+});
 
 export const upstreamSchema = mapping({
   baseUrl: baseUrlField.meta({
@@ -53,6 +59,20 @@ export const upstreamSchema = mapping({
       'An http or https proxy through which the transfer service and the open quoting service are asked, with user and password where it requests them. Kept secret.',
     label: 'URL',
   }),
+  quoteDomain: mapping({
+    name: domainText.meta({
+      description: 'The name, which is `ServiceQuoteV1` in the interface; a deployment may have its own.',
+      label: 'text',
+    }),
+    version: domainText
+      .prefault(INTERFACE_DOMAIN.version)
+      .meta({ description: 'Its version.', label: 'text' }),
+  })
+    .optional()
+    .meta({
+      description:
+        'The EIP-712 domain under which the service signs its quotes. Without it `ServiceQuoteV1` counts once a quote has verified under it; until then a quote of another signer is unverified, not invalid.',
+    }),
   vaultPath: textField({
     pattern: /^\/(?=[^?#\s]*\{vaultAddress\})[^?#\s]*$/,
     expected: 'a path that begins with / and contains {vaultAddress}, without a query',
@@ -108,6 +128,10 @@ export function buildUpstream(section: z.output<typeof upstreamSchema>): Upstrea
     dAppId: section.dAppId,
     timeoutMs: section.timeout,
     proxy: section.proxy ?? null,
+    quoteDomain:
+      section.quoteDomain === undefined
+        ? { ...INTERFACE_DOMAIN, isExplicit: false }
+        : { ...section.quoteDomain, isExplicit: true },
     vaultPath: section.vaultPath,
     vaultChainParam: section.vaultChainParam,
     gaslessJobPath: section.gaslessJobPath,

@@ -48,6 +48,10 @@ const OPERATOR_EVENTS: { readonly [type: string]: Description } = {
     text: 'The embedded Redis was started with a file that had lost its end: the last writes are lost.',
     isTrouble: true,
   }),
+  'intentwatch.quote_domain_unproven': description({
+    text: 'Signatures of quotes cannot be verified: the transfer service may sign them under another name. Set upstream.quoteDomain.',
+    isTrouble: true,
+  }),
   'intentwatch.large_removal': description({
     text: 'A config removes many wallets, other subjects or receivers: a reload is held until it is confirmed, or a start has applied it.',
     isTrouble: true,

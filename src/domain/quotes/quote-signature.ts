@@ -12,7 +12,37 @@ export type QuotePart =
   | 'expiresAt'
   | 'source.chainId'
   | 'signature'
-  | 'quoteSigner';
+  | 'quoteSigner'
+  | 'quoteDomain';
+
+/** Name and version of the EIP-712 domain under which a deployment signs its quotes. */
+export type QuoteDomain = { name: string; version: string };
+
+/** The domain of the interface (Quote signature). A deployment may have another name. */
+export const INTERFACE_DOMAIN: QuoteDomain = { name: 'ServiceQuoteV1', version: '1' };
+
+/**
+ * A domain that is `unproven` until a quote verifies under it, or a config names it; then it is `proven` for good. Under an
+ * unproven domain a quote of another signer is not invalid: its verdict is the part `quoteDomain`.
+ */
+export type ProvableDomain = QuoteDomain & { isProven: () => Promise<boolean>; prove: () => Promise<void> };
+
+/** The provable domain of one run of a program, which stores nothing. */
+export function provableDomain({
+  name,
+  version,
+  isExplicit,
+}: QuoteDomain & { isExplicit: boolean }): ProvableDomain {
+  let isProven = isExplicit;
+  return {
+    name,
+    version,
+    isProven: async () => isProven,
+    prove: async () => {
+      isProven = true;
+    },
+  };
+}
 
 /** Signed content of a quote. */
 export type SignedQuote = {
@@ -37,6 +67,11 @@ export type QuoteVerdict =
       recovered: string | null;
     };
 
+/** True when a quote cannot be judged: its signer, or the name under which it was signed, is unknown. */
+export function isUndecided(verdict: QuoteVerdict): boolean {
+  return !verdict.valid && (verdict.part === 'quoteSigner' || verdict.part === 'quoteDomain');
+}
+
 /** Signer that a chain publishes. */
 export type ChainSigner = { chainId: number; quoteSigner: string };
 
@@ -58,15 +93,19 @@ const MAX_SEARCHED_HASHES = 16;
 
 /**
  * Verifies the EIP-712 signature of a quote from `POST /v1/quotes`, or of one of its `quotes`, against the source
- * chain's `quoteSigner`. One made for one of `otherChains` is reported as such. Expiry is not checked.
+ * chain's `quoteSigner`, under a domain. One made for one of `otherChains` is reported as such. Expiry is not checked.
  */
 export async function verifyQuoteSignature({
   quote: value,
   quoteSigner,
+  domain = INTERFACE_DOMAIN,
+  isProven = true,
   otherChains = [],
 }: {
   quote: JsonValue;
   quoteSigner: string;
+  domain?: QuoteDomain;
+  isProven?: boolean;
   otherChains?: readonly ChainSigner[];
 }): Promise<QuoteVerdict> {
   const read = readSignedQuote(value);
@@ -76,14 +115,19 @@ export async function verifyQuoteSignature({
     const reason = 'found no address of 0x and 40 hex digits as the signer of the source chain';
     return { valid: false, part: 'quoteSigner', reason, recovered: null };
   }
-  const recovered = await recoverSigner(quote);
+  const recovered = await recoverSigner(quote, domain);
   if (recovered === null) {
     const reason = 'no signer can be recovered from it: it was damaged';
     return { valid: false, part: 'signature', reason, recovered };
   }
   if (sameAddress(recovered, quoteSigner)) return { valid: true, quote, signer: recovered };
-  const cause = await findCause(quote, { quoteSigner, otherChains });
-  return { valid: false, recovered, ...(cause ?? unknownCause({ quote, recovered, quoteSigner })) };
+  const cause = await findCause(quote, { quoteSigner, domain, otherChains });
+  const other = { quote, recovered, quoteSigner, domain };
+  return {
+    valid: false,
+    recovered,
+    ...(cause ?? (isProven ? unknownCause(other) : unprovenDomain(other))),
+  };
 }
 
 /** Reads the signed content of a quote strictly; on a deviation from the interface, returns the part and the reason. */
@@ -145,11 +189,11 @@ function signatureFlaw(signature: Hex): string | null {
   return RECOVERY_BYTES.includes(end) ? null : `its last byte is 0x${end}, expected 0x1b, 0x1c, 0x00 or 0x01`;
 }
 
-async function recoverSigner(quote: SignedQuote): Promise<string | null> {
+async function recoverSigner(quote: SignedQuote, { name, version }: QuoteDomain): Promise<string | null> {
   const { id, intentHashes, expiresAt, sourceChainId, signature } = quote;
   try {
     return await recoverTypedDataAddress({
-      domain: { name: 'ServiceQuoteV1', version: '1', chainId: sourceChainId },
+      domain: { name, version, chainId: sourceChainId },
       types: TYPES,
       primaryType: 'Quote',
       message: { id, intentHashes, expiresAt },
@@ -164,10 +208,14 @@ async function recoverSigner(quote: SignedQuote): Promise<string | null> {
 /** Finds the changed field: a signature names none, but it may fit another chain or fewer intent hashes. */
 async function findCause(
   quote: SignedQuote,
-  { quoteSigner, otherChains }: { quoteSigner: string; otherChains: readonly ChainSigner[] },
+  {
+    quoteSigner,
+    domain,
+    otherChains,
+  }: { quoteSigner: string; domain: QuoteDomain; otherChains: readonly ChainSigner[] },
 ): Promise<{ part: QuotePart; reason: string } | null> {
   const signedBy = async (change: Partial<SignedQuote>, signer: string): Promise<boolean> => {
-    const recovered = await recoverSigner({ ...quote, ...change });
+    const recovered = await recoverSigner({ ...quote, ...change }, domain);
     return recovered !== null && sameAddress(recovered, signer);
   };
   for (const { chainId, quoteSigner: signer } of otherChains) {
@@ -184,20 +232,27 @@ async function findCause(
   return null;
 }
 
-function unknownCause({
-  quote,
-  recovered,
-  quoteSigner,
-}: {
-  quote: SignedQuote;
-  recovered: string;
-  quoteSigner: string;
-}): { part: QuotePart; reason: string } {
+type OtherSigner = { quote: SignedQuote; recovered: string; quoteSigner: string; domain: QuoteDomain };
+
+function unknownCause({ quote, recovered, quoteSigner }: OtherSigner): { part: QuotePart; reason: string } {
   return {
     part: 'signature',
     reason:
       `signed by ${recovered}, expected ${quoteSigner} (chain ${quote.sourceChainId}): id, expiresAt, an intent hash, ` +
       'source.chainId or the signature was changed, or another key signed',
+  };
+}
+
+function unprovenDomain({ quote, recovered, quoteSigner, domain: { name, version } }: OtherSigner): {
+  part: QuotePart;
+  reason: string;
+} {
+  return {
+    part: 'quoteDomain',
+    reason:
+      `found ${recovered} as its signer under the domain ${JSON.stringify(name)}, version ${JSON.stringify(version)}, expected ` +
+      `${quoteSigner} (chain ${quote.sourceChainId}); no quote has verified under this domain yet, and the deployment may have ` +
+      'another one: set upstream.quoteDomain to it, or to this one if it is right',
   };
 }
 

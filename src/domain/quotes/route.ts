@@ -46,6 +46,8 @@ export type RouteQuote = {
   minimumOutput: string | null;
   fees: readonly RouteFee[];
   fillEstimateSeconds: number | null;
+  /** Its signature could not be verified: the domain of the deployment's quotes is unproven. */
+  unverified?: true;
   raw: JsonObject;
 };
 
@@ -80,6 +82,8 @@ const ROUTE_RECORD = z.object({
   ),
   fillEstimateSeconds: z.int().nullable(),
   solvers: z.int(),
+  /** The signature of the quote could not be verified. */
+  unverified: z.literal(true).optional(),
 });
 
 /** Content of a route's record. `outputPerInput` is in token units when both tokens' decimals are known. */
@@ -132,6 +136,7 @@ export function routeRecord(
     fees: best === undefined ? [] : sumFees(best.fees),
     fillEstimateSeconds: best?.fillEstimateSeconds ?? null,
     solvers: countSolvers(quotes),
+    ...(best?.unverified === true ? { unverified: true } : {}),
     quote: best === undefined ? null : shownQuote(best.raw),
   };
   return { subject, status, updatedAt: null, names: [], raw, unreadable: [] };

@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import { unseenSnapshot } from '../../domain/changes/next-snapshot.ts';
 import { type ImportedQuote, type ImportedState, signatureInvalid } from '../../domain/quotes/promised.ts';
-import type { QuoteVerdict } from '../../domain/quotes/quote-signature.ts';
+import { isUndecided, type QuoteVerdict } from '../../domain/quotes/quote-signature.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { Signals } from '../../signals.ts';
 import { NOTHING_OBSERVED } from '../../store/observed.ts';
@@ -84,8 +84,7 @@ export class QuoteVerification implements Adapter {
       log,
     } = this.#deps;
     const { subject } = quote;
-    if (!verdict.valid && verdict.part === 'quoteSigner') {
-      // The upstream names no signer for that chain: nothing is known about the quote.
+    if (!verdict.valid && isUndecided(verdict)) {
       this.#undecidedUntilMs.set(subject, performance.now() + UNDECIDED_RETRY_MS);
       log.warn({ subject, reason: verdict.reason, nextInMs: UNDECIDED_RETRY_MS }, 'quote.not_verified');
       return;

@@ -1,6 +1,9 @@
 import { performance } from 'node:perf_hooks';
 import type { JsonValue } from '../../domain/json.ts';
 import {
+  INTERFACE_DOMAIN,
+  type ProvableDomain,
+  provableDomain,
   type QuoteVerdict,
   readSignedQuote,
   verifyQuoteSignature,
@@ -12,17 +15,27 @@ const FRESH_MS = 600_000;
 /** Signers by source chain, and the time at which their read began (own clock, ms). */
 export type PublishedSigners = { signers: ReadonlyMap<number, string>; readAtMs: number };
 
-export type QuoteSignersOptions = {
+export type QuoteSignersOptions = Partial<SharedSigners> & {
   client: { chains: UpstreamClient['chains'] };
-  /** Signers read by others; null for none. */
-  shared?: () => PublishedSigners | null;
   /** Default: 10 minutes. */
   freshMs?: number;
+};
+
+/** What the verifications of a process share. */
+export type SharedSigners = {
+  /** Default: that of the interface, proven. */
+  domain: ProvableDomain;
+  /** Called for a quote that is undecided because its domain is unproven. */
+  onUnproven: (reason: string) => Promise<void>;
+  /** Signers read by others; null for none. */
+  shared: () => PublishedSigners | null;
 };
 
 /** Signers of quotes as the chains endpoint publishes them: cached, read again when old or when a quote does not match. */
 export class QuoteSigners {
   readonly #client: QuoteSignersOptions['client'];
+  readonly #domain: ProvableDomain;
+  readonly #onUnproven: (reason: string) => Promise<void>;
   readonly #shared: () => PublishedSigners | null;
   readonly #freshMs: number;
   #own: PublishedSigners | null = null;
@@ -30,6 +43,8 @@ export class QuoteSigners {
 
   constructor(options: QuoteSignersOptions) {
     this.#client = options.client;
+    this.#domain = options.domain ?? provableDomain({ ...INTERFACE_DOMAIN, isExplicit: true });
+    this.#onUnproven = options.onUnproven ?? (async () => undefined);
     this.#shared = options.shared ?? (() => null);
     this.#freshMs = options.freshMs ?? FRESH_MS;
   }
@@ -58,7 +73,10 @@ export class QuoteSigners {
     quote: JsonValue,
     { trustedForMs = 0, signal }: { trustedForMs?: number; signal?: AbortSignal } = {},
   ): Promise<QuoteVerdict> {
-    const work = this.#verify(quote, trustedForMs);
+    const work = this.#verify(quote, trustedForMs).then(async (verdict) => {
+      if (!verdict.valid && verdict.part === 'quoteDomain') await this.#onUnproven(verdict.reason);
+      return verdict;
+    });
     return signal === undefined ? work : orAborted(work, signal);
   }
 
@@ -84,7 +102,17 @@ export class QuoteSigners {
       return { valid: false, part: 'quoteSigner', reason, recovered: null };
     }
     const otherChains = [...signers].map(([id, signer]) => ({ chainId: id, quoteSigner: signer }));
-    return verifyQuoteSignature({ quote, quoteSigner: quoteSigner ?? '', otherChains });
+    const domain = this.#domain;
+    const isProven = await domain.isProven();
+    const verdict = await verifyQuoteSignature({
+      quote,
+      quoteSigner: quoteSigner ?? '',
+      domain,
+      isProven,
+      otherChains,
+    });
+    if (verdict.valid) await domain.prove();
+    return verdict;
   }
 
   #readAtMs(): number {
