@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { estimatedSeconds } from '../domain/quotes/promised.ts';
 import { isUndecided, type QuoteVerdict } from '../domain/quotes/quote-signature.ts';
 import { isUsableQuote, type RouteDefinition, type RouteQuote, routeRecord } from '../domain/quotes/route.ts';
 import { foldHex } from '../domain/subjects/subject.ts';
@@ -8,7 +9,6 @@ import type { UpstreamClient } from '../upstream/client/client.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
 import type { QuoteSigners } from '../upstream/client/quote-signers.ts';
 import type { Quote, QuoteAnswer } from '../upstream/wire/quote.ts';
-import { integerOrNull } from '../upstream/wire/wire.ts';
 import type { PollResponse } from './reading.ts';
 import type { RouteRequest } from './route.ts';
 
@@ -150,14 +150,14 @@ function entriesOf(answer: QuoteAnswer): Quote[] {
   return answer.quotes.some(({ id }) => id === answer.id) ? answer.quotes : [answer, ...answer.quotes];
 }
 
-/** Converts a quote to the domain's form; null where its output is not a usable amount. v1 names no solver. */
-function priceOf({ destination, fees, raw }: Quote): RouteQuote | null {
+/** Converts a quote to the domain's form; null where its output is not a usable amount. */
+function priceOf({ destination, fees, solver, raw }: Quote): RouteQuote | null {
   const price = {
-    solver: null,
+    solver,
     output: destination.amountOut ?? '',
     minimumOutput: destination.minAmountOut,
-    fees: fees.map(({ amount, token }) => ({ amount, token, decimals: null, symbol: null })),
-    fillEstimateSeconds: integerOrNull(raw.estimatedFulfillTimeSec),
+    fees,
+    fillEstimateSeconds: estimatedSeconds(raw),
     raw,
   };
   return isUsableQuote(price) ? price : null;

@@ -79,7 +79,7 @@ export function promisedBy({ subject, raw }: ImportedQuote): Promised {
       recipient: wordOf(destination?.recipient),
     },
     fees: feesOf(raw.fees),
-    estimateSeconds: estimateOf(raw.estimatedFulfillTimeSec),
+    estimateSeconds: estimatedSeconds(raw),
   };
   return PROMISED.parse(withoutNulls(members));
 }
@@ -118,17 +118,27 @@ function feesOf(value: JsonValue | undefined): JsonObject[] | null {
   const fees = (Array.isArray(value) ? value : []).filter(isJsonObject).slice(0, MOST_FEES);
   const read = fees.map((fee) => ({
     kind: wordOf(fee.type),
-    token: wordOf(fee.token),
+    token: wordOf(isJsonObject(fee.token) ? fee.token.address : fee.token),
     amount: amountOf(fee.amount),
   }));
   const usable = read.filter(({ kind, amount }) => kind !== null && amount !== null);
   return usable.length === 0 ? null : usable;
 }
 
-function estimateOf(value: JsonValue | undefined): number | null {
+/** Estimated time until the delivery, whole seconds: the quote's own, else the sum of its steps. Null where it states none. */
+export function estimatedSeconds({ estimatedFulfillTimeSec, steps }: JsonObject): number | null {
+  const parts = Array.isArray(steps) ? steps.filter(isJsonObject) : [];
+  const own = secondsOf(estimatedFulfillTimeSec);
+  // A sum without one of the steps would be too short.
+  const seconds =
+    own ?? parts.reduce((sum, step) => sum + (secondsOf(step.estimatedDurationSec) ?? Number.NaN), 0);
+  const whole = Math.ceil(seconds);
+  return whole > 0 && whole <= LONGEST_ESTIMATE ? whole : null;
+}
+
+function secondsOf(value: JsonValue | undefined): number | null {
   const text = readText(value) ?? '';
-  const seconds = /^\d{1,9}$/.test(text) ? Number(text) : 0;
-  return seconds > 0 && seconds <= LONGEST_ESTIMATE ? seconds : null;
+  return /^\d{1,9}(\.\d{1,9})?$/.test(text) ? Number(text) : null;
 }
 
 /** A text or number as text; null for anything else, and for text longer than any of the interface. */

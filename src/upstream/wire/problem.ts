@@ -31,15 +31,24 @@ const MAX_FAULTS = 20;
 export function readProblem(text: string): Problem {
   const body = jsonOrNull(text);
   if (!isJsonObject(body)) return { code: null, detail: null, fields: [], solvers: [], support: {} };
-  const { code, detail, Message, message } = body;
   return {
-    // A code is an identifier; other text must not reach labels and logs.
-    code: typeof code === 'string' && /^[A-Za-z0-9._-]{1,64}$/.test(code) ? code : null,
-    detail: [detail, Message, message].find((one) => typeof one === 'string') ?? null,
+    code: [body.code, body.errorCode].find(isCode) ?? null,
+    detail: detailsOf(body).flatMap((one) => (typeof one === 'string' && one !== '' ? [one] : []))[0] ?? null,
     fields: [...objects(body.errors), ...objects(body.validationErrors)].flatMap(fieldFault),
     solvers: objects(body.solverErrors).flatMap(solverFault),
     support: supportDetails(body),
   };
+}
+
+/** A code is an identifier; other text must not reach labels and logs. */
+function isCode(value: JsonValue | undefined): value is string {
+  return typeof value === 'string' && /^[A-Za-z0-9._-]{1,64}$/.test(value);
+}
+
+/** Members that may have the reason: a problem's, the gateway's, then the deposit gateway's, the most precise first. */
+function detailsOf({ detail, Message, details, errorDesc, cause, message, error, errorCode }: JsonObject) {
+  const inner = isJsonObject(details) ? details : {};
+  return [detail, Message, inner.cause, inner.errorDesc, errorDesc, cause, message, error, errorCode];
 }
 
 const SUPPORT = ['requestId', 'legacyCode', 'instance', 'title'] as const;

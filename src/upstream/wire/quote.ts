@@ -12,8 +12,14 @@ import {
   unreadableMembers,
 } from './wire.ts';
 
-/** A fee of a quote. `amount` is base units of `token`. */
-type QuoteFee = { type: string; token: string | null; amount: string };
+/** A fee of a quote. `amount` is base units of `token`; `decimals` and `symbol` are known where the quote describes the token. */
+type QuoteFee = {
+  type: string;
+  token: string | null;
+  amount: string;
+  decimals: number | null;
+  symbol: string | null;
+};
 
 /** A quote: its price, its signed members, and its funding. */
 export type Quote = {
@@ -33,6 +39,8 @@ export type Quote = {
     minAmountOut: string | null;
   };
   fees: QuoteFee[];
+  /** Address of the solver, where the quote names it. */
+  solver: string | null;
   /** `execution.transaction`, which funds the quote. The quote's signature does not cover it. */
   transaction: JsonObject | null;
   /** The whole answer, `quotes` included. */
@@ -53,26 +61,48 @@ export const QUOTE_EXPECTED =
 
 const amount = z.string().regex(/^\d+$/);
 
-const fee = z.object({ type: z.string(), token: z.string().optional(), amount });
+/** A token is its address, or an object that describes it. */
+const feeToken = z.union([
+  z.string().transform((address) => ({ address, decimals: null, symbol: null })),
+  z.object({
+    address: z.string(),
+    decimals: z.int().nullish().transform(orNull),
+    symbol: z.string().nullish().transform(orNull),
+  }),
+]);
 
+const fee = z.object({ type: z.string(), token: feeToken.nullish().transform(orNull), amount });
+
+const text = z.string().nullish();
+
+/** A deployment sends null for what it does not state. */
 const MEMBERS: Members = {
-  type: z.string(),
-  source: z.object({ chainId: integerMember, token: z.string(), funder: z.string(), amount }).partial(),
+  type: text,
+  source: z
+    .object({ chainId: integerMember, token: text, funder: text, amount: amount.nullish() })
+    .partial()
+    .nullable(),
   destination: z
     .object({
-      chainId: integerMember,
-      token: z.string(),
-      recipient: z.string(),
-      amountOut: amount,
-      minAmountOut: amount,
+      chainId: integerMember.nullish(),
+      token: text,
+      recipient: text,
+      amountOut: amount.nullish(),
+      minAmountOut: amount.nullish(),
     })
-    .partial(),
-  fees: z.array(fee),
-  steps: z.array(
-    z.object({ type: z.string(), intents: z.array(z.object({ intentHash: z.string(), role: z.string() })) }),
-  ),
-  execution: z.object({ transaction: z.object({ type: z.string() }) }),
-  quotes: z.array(z.object({})),
+    .nullable(),
+  fees: z.array(fee).nullable(),
+  steps: z
+    .array(
+      z.object({
+        type: z.string(),
+        intents: z.array(z.object({ intentHash: z.string(), role: z.string() })).nullish(),
+      }),
+    )
+    .nullable(),
+  execution: z.object({ transaction: z.object({ type: z.string() }).nullish() }).nullable(),
+  solver: z.object({ id: text }).nullable(),
+  quotes: z.array(z.object({})).nullable(),
 };
 
 /** More than solvers give for one transfer. */
@@ -124,6 +154,7 @@ function readQuote(raw: JsonValue): Parsed<Quote> {
         minAmountOut: amountOrNull(destination.minAmountOut),
       },
       fees: feesOf(raw.fees),
+      solver: textOrNull(objectOf(raw.solver).id),
       transaction: isJsonObject(transaction) ? transaction : null,
       raw,
       unreadable: unreadableMembers(raw, MEMBERS),
@@ -136,8 +167,14 @@ function feesOf(value: JsonValue | undefined): QuoteFee[] {
   return (Array.isArray(value) ? value : []).flatMap((item) => {
     const parsed = fee.safeParse(item);
     if (!parsed.success) return [];
-    return [{ type: parsed.data.type, token: parsed.data.token ?? null, amount: parsed.data.amount }];
+    const { type, token, amount } = parsed.data;
+    const { address = null, decimals = null, symbol = null } = token ?? {};
+    return [{ type, token: address, amount, decimals, symbol }];
   });
+}
+
+function orNull<T>(value: T | null | undefined): T | null {
+  return value ?? null;
 }
 
 function amountOrNull(value: JsonValue | undefined): string | null {
