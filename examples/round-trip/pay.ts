@@ -72,7 +72,7 @@ export async function published(
   for (;;) {
     const status =
       endpoint === 'gateway'
-        ? (await client.gatewayStatus(id, { signal })).value.status
+        ? (await client.gaslessJob(id, { signal })).value.status
         : (await client.status({ jobId: id }, { signal })).value.records[0]?.status;
     if (status === 'published' || status === 'COMPLETED') return status;
     if (status?.toLowerCase() === 'failed') throw new Error(`job ${id} failed`);

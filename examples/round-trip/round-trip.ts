@@ -121,7 +121,7 @@ async function run(owner: PrivateKeyAccount): Promise<void> {
     timeoutMs: 10_000,
     vaultPath: '/v1/deposit-gateway/{vaultAddress}',
     vaultChainParam: 'sourceChainId',
-    gaslessJobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
+    gaslessJobPath: '/v1/deposit-gateway/status?id={id}',
   });
   const following = new Following();
   const webhooks = new Webhooks({

@@ -48,14 +48,22 @@ async function serve(...answers: Canned[]): Promise<{ base: string; seen: Seen[]
   return { base: `http://127.0.0.1:${address.port}`, seen };
 }
 
-function connect(baseUrl: string): UpstreamClient {
+const OLDER_PATHS = {
+  vaultPath: '/deposit-gateway/v2/depositAddresses/{vaultAddress}',
+  gaslessJobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
+};
+const CURRENT_PATHS = {
+  vaultPath: '/v1/deposit-gateway/{vaultAddress}',
+  gaslessJobPath: '/v1/deposit-gateway/status?id={id}',
+};
+
+function connect(baseUrl: string, paths = OLDER_PATHS): UpstreamClient {
   const client = new UpstreamClient({
     baseUrl,
     apiKey: new Secret(KEY),
     timeoutMs: 60_000,
-    vaultPath: '/deposit-gateway/v2/depositAddresses/{vaultAddress}',
     vaultChainParam: 'sourceChainId',
-    gaslessJobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
+    ...paths,
   });
   cleanups.push(() => client.close());
   return client;
@@ -393,11 +401,11 @@ describe('the deposit gateway', () => {
   test('is read in both generations of paths', async () => {
     const both = { data: { ...GATEWAY_JOB.data, ...VAULT_RECORD.data } };
     const { base, seen } = await serve({ status: 200, body: both });
-    const client = connect(base);
-    await client.gaslessJob('job-1');
-    await client.gatewayStatus('job-1&x');
-    await client.vault({ address: VAULT, chainId: 8453 });
-    await client.gatewayVault({ address: VAULT, chainId: 8453 });
+    const [older, current] = [connect(base, OLDER_PATHS), connect(base, CURRENT_PATHS)];
+    await older.gaslessJob('job-1');
+    await current.gaslessJob('job-1&x');
+    await older.vault({ address: VAULT, chainId: 8453 });
+    await current.vault({ address: VAULT, chainId: 8453 });
     expect(seen.map(({ method, url }) => `${method} ${url}`)).toEqual([
       'GET /deposit-gateway/v1/gasless/jobs/job-1',
       'GET /v1/deposit-gateway/status?id=job-1%26x',

@@ -251,29 +251,6 @@ export class UpstreamClient {
     return this.#submitVault({ endpoint: 'transfer-with-authorization', path, body }, options);
   }
 
-  /** A gasless job of the deposit gateway at the current path, regardless of `gaslessJobPath`. */
-  async gatewayStatus(id: string, options: RequestOptions = {}): Promise<Answer<GatewayJob>> {
-    const path = `/v1/deposit-gateway/status?${new URLSearchParams({ id })}`;
-    return this.#request(
-      { endpoint: 'gasless-job', expected: GATEWAY_JOB_EXPECTED, read: readGatewayJob, path },
-      options,
-    );
-  }
-
-  /** A deposit vault at the current path, regardless of `vaultPath`. */
-  async gatewayVault(
-    vault: { address: string; chainId: number },
-    options: RequestOptions = {},
-  ): Promise<Answer<VaultRecord>> {
-    const { vaultChainParam } = this.#options;
-    const filled = fillPath('/v1/deposit-gateway/{vaultAddress}', {
-      name: 'vaultAddress',
-      value: vault.address,
-    });
-    const path = `${filled}?${new URLSearchParams({ [vaultChainParam]: String(vault.chainId) })}`;
-    return this.#request({ endpoint: 'vault', expected: VAULT_EXPECTED, read: readVault, path }, options);
-  }
-
   /** Waits for requests under way, each at most its timeout, and ends the connections. */
   async close(): Promise<void> {
     await this.#transport.close();
