@@ -3,9 +3,16 @@ import { type Hex, isAddress, toHex } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';
 import type { UpstreamClient } from '../../src/upstream/client/client.ts';
 import type { QuoteSigners } from '../../src/upstream/client/quote-signers.ts';
-import type { GaslessJob } from '../../src/upstream/wire/gateway-record.ts';
 import type { Quote } from '../../src/upstream/wire/quote.ts';
 import { type Grant, signErc2612, signErc3009, signPermit2, signPermit3, type Token } from './sign.ts';
+import {
+  createVault,
+  type GaslessJob,
+  submitErc3009,
+  submitPermit2,
+  submitPermit3,
+  submitVaultErc2612,
+} from './submit.ts';
 
 /** The ways to fund a transfer: send the quote's transaction, or sign and let the service send one. */
 export const METHODS = ['transaction', 'erc-3009', 'eip-2612', 'permit2', 'permit3'] as const;
@@ -119,15 +126,15 @@ async function submit(
   switch (method) {
     case 'erc-3009': {
       const signed = await signErc3009(grant, random32());
-      return (await client.submitErc3009({ quoteId: quote.id, ...signed })).value;
+      return (await submitErc3009(client, { quoteId: quote.id, ...signed })).value;
     }
     case 'permit2': {
       const signed = await signPermit2(grant, BigInt(random32()));
-      return (await client.submitPermit2({ quoteId: quote.id, ...signed })).value;
+      return (await submitPermit2(client, { quoteId: quote.id, ...signed })).value;
     }
     case 'permit3': {
       const signed = await signPermit3(grant, { salt: random32(), nowSeconds: nowSeconds() });
-      return (await client.submitPermit3({ quoteId: quote.id, ...signed })).value;
+      return (await submitPermit3(client, { quoteId: quote.id, ...signed })).value;
     }
     default:
       return method satisfies never;
@@ -137,7 +144,7 @@ async function submit(
 /** A vault is quoted as it is created. Its answer bears no signature. */
 async function payIntoVault(market: Market): Promise<Payment> {
   const { client, owner, source, destination, amount, log } = market;
-  const { value: vault } = await client.createVault({
+  const { value: vault } = await createVault(client, {
     sourceChainId: source.chainId,
     destinationChainId: destination.chainId,
     sourceToken: source.address,
@@ -154,7 +161,7 @@ async function payIntoVault(market: Market): Promise<Payment> {
   if (intentHash === null) throw new Error('intentHash: found nothing, expected the intent of the vault');
   log(`vault ${vaultAddress} on chain ${source.chainId}`);
   const grant: Grant = { owner, token: source, spender: vaultAddress, amount, until: inAnHour() };
-  const { value: job } = await client.submitVaultErc2612(await signErc2612(grant, 0n));
+  const { value: job } = await submitVaultErc2612(client, await signErc2612(grant, 0n));
   if (job.id === null) throw new Error('id: found nothing, expected the id of the job');
   log(`signed, gasless:gateway:${job.id} ${job.status}`);
   return {

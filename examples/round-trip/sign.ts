@@ -1,11 +1,6 @@
 import { encodeAbiParameters, type Hex, keccak256, parseAbiParameters } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';
-import type {
-  Erc3009Payload,
-  Permit2Payload,
-  Permit3Payload,
-  VaultErc2612Payload,
-} from '../../src/upstream/wire/gasless-payload.ts';
+import type { Erc3009Payload, Permit2Payload, Permit3Payload, VaultErc2612Payload } from './payloads.ts';
 
 /** A token and the chain it is on. */
 export type Token = { chainId: number; address: Hex; name: string };

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { readGaslessJob } from '../../examples/round-trip/submit.ts';
 import { type JsonObject, type JsonValue, parseJson } from '../../src/domain/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { verifyQuoteSignature } from '../../src/domain/quotes/quote-signature.ts';
 import { readChains, readTokens } from '../../src/upstream/wire/chain-list.ts';
-import { readGaslessJob } from '../../src/upstream/wire/gateway-record.ts';
 import { readOpenQuotes } from '../../src/upstream/wire/open-quote.ts';
 import { readQuoteAnswer } from '../../src/upstream/wire/quote.ts';
 

@@ -10,21 +10,8 @@ export const ENDPOINTS = [
   'open-quotes',
 ] as const;
 
-/** Endpoints that queue a signed payload: the same bytes sent twice give one job. */
-const SUBMIT_ENDPOINTS = [
-  'submit-erc-3009',
-  'submit-permit2',
-  'submit-permit3',
-  'vault-submit-erc-3009',
-  'vault-submit-erc-2612',
-  'transfer-with-authorization',
-] as const;
-
-/** One of the endpoints that queue a signed payload. */
-export type SubmitEndpoint = (typeof SUBMIT_ENDPOINTS)[number];
-
-/** Name of an endpoint in metrics and messages. */
-export type Endpoint = (typeof ENDPOINTS)[number] | SubmitEndpoint | 'create-vault';
+/** Name of an endpoint in metrics and messages. Only a sender requests the last two (examples/round-trip/submit.ts). */
+export type Endpoint = (typeof ENDPOINTS)[number] | 'create-vault' | `submit-${string}`;
 
 /** Endpoints whose requests have no `limit` that could be reduced. */
 const LIST_ENDPOINTS = ['chains', 'tokens', 'quotes', 'open-quotes'] as const;
@@ -40,11 +27,6 @@ export function isList(endpoint: Endpoint): endpoint is ListEndpoint {
 /** Limits of an endpoint's answer. */
 export function limitsOf(endpoint: Endpoint): typeof LIMITS.upstream | typeof LIMITS.upstreamList {
   return isList(endpoint) ? LIMITS.upstreamList : LIMITS.upstream;
-}
-
-/** True when an endpoint queues a signed payload. */
-export function isSubmit(endpoint: Endpoint): endpoint is SubmitEndpoint {
-  return SUBMIT_ENDPOINTS.some((submit) => submit === endpoint);
 }
 
 /** Parses the upstream's base URL. Throws a TypeError when it is not a plain http or https URL. */

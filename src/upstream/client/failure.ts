@@ -1,5 +1,5 @@
 import { describeSupport, type FieldFault, type SolverFault, type SupportDetails } from '../wire/problem.ts';
-import { type Endpoint, isSubmit } from './endpoint.ts';
+import type { Endpoint } from './endpoint.ts';
 
 export const FAILURE_CODES = [
   'unauthorized',
@@ -20,61 +20,52 @@ export type FailureCode = (typeof FAILURE_CODES)[number];
  * `fix` — change what the error names (a field, the key, the quote, the signature) and request again;
  * `wait` — send nothing for `retryAfterMs`, or an own backoff, then send the same again;
  * `retry-bounded` — request again a few times, with backoff;
- * `resend-identical` — send the same bytes again to the same endpoint: the existing job comes back, never a second;
  * `never` — no request helps: request the original job, or contact the operator.
  */
-export type Advice = 'fix' | 'wait' | 'retry-bounded' | 'resend-identical' | 'never';
-
-/** `ask`: a read, a quote or the creation of a vault (free until it is funded); `submit`: a signed payload. */
-type ByRequest = { ask: Advice; submit: Advice };
-
-const FIX: ByRequest = { ask: 'fix', submit: 'fix' };
-const WAIT: ByRequest = { ask: 'wait', submit: 'wait' };
-const AGAIN: ByRequest = { ask: 'retry-bounded', submit: 'resend-identical' };
-const NEVER: ByRequest = { ask: 'never', submit: 'never' };
+export type Advice = 'fix' | 'wait' | 'retry-bounded' | 'never';
 
 /** Every error code of the interface, with its failure and the advice. */
 export const ERROR_CODES = {
-  'invalid-request': { failure: 'invalid-request', advice: FIX },
-  'invalid-parameter': { failure: 'invalid-request', advice: FIX },
-  'missing-parameter': { failure: 'invalid-request', advice: FIX },
-  'slippage-out-of-bounds': { failure: 'invalid-request', advice: FIX },
-  'invalid-api-key': { failure: 'unauthorized', advice: FIX },
-  'api-key-expired': { failure: 'unauthorized', advice: FIX },
-  'invalid-signature': { failure: 'unauthorized', advice: FIX },
-  'authorization-expired': { failure: 'unauthorized', advice: FIX },
-  'permission-denied': { failure: 'forbidden', advice: NEVER },
-  'funder-mismatch': { failure: 'forbidden', advice: FIX },
-  'endpoint-not-found': { failure: 'not-found', advice: FIX },
-  'token-not-found': { failure: 'not-found', advice: FIX },
+  'invalid-request': { failure: 'invalid-request', advice: 'fix' },
+  'invalid-parameter': { failure: 'invalid-request', advice: 'fix' },
+  'missing-parameter': { failure: 'invalid-request', advice: 'fix' },
+  'slippage-out-of-bounds': { failure: 'invalid-request', advice: 'fix' },
+  'invalid-api-key': { failure: 'unauthorized', advice: 'fix' },
+  'api-key-expired': { failure: 'unauthorized', advice: 'fix' },
+  'invalid-signature': { failure: 'unauthorized', advice: 'fix' },
+  'authorization-expired': { failure: 'unauthorized', advice: 'fix' },
+  'permission-denied': { failure: 'forbidden', advice: 'never' },
+  'funder-mismatch': { failure: 'forbidden', advice: 'fix' },
+  'endpoint-not-found': { failure: 'not-found', advice: 'fix' },
+  'token-not-found': { failure: 'not-found', advice: 'fix' },
   // Bound or used already: request the original job before anything is signed again.
-  'signature-already-bound': { failure: 'invalid-request', advice: NEVER },
-  'nonce-used': { failure: 'invalid-request', advice: NEVER },
-  'quote-expired': { failure: 'invalid-request', advice: FIX },
-  'chain-not-supported': { failure: 'invalid-request', advice: FIX },
-  'no-route-found': { failure: 'invalid-request', advice: FIX },
-  'chain-pair-unsupported': { failure: 'invalid-request', advice: FIX },
-  'amount-too-low': { failure: 'invalid-request', advice: FIX },
-  'amount-too-high': { failure: 'invalid-request', advice: FIX },
-  'insufficient-liquidity': { failure: 'invalid-request', advice: FIX },
-  'simulation-failed': { failure: 'invalid-request', advice: FIX },
-  'rate-limit-exceeded': { failure: 'rate-limited', advice: WAIT },
-  'internal-error': { failure: 'unavailable', advice: AGAIN },
-  'solver-error': { failure: 'unavailable', advice: AGAIN },
-  'solver-timeout': { failure: 'unavailable', advice: AGAIN },
-  'service-unavailable': { failure: 'unavailable', advice: AGAIN },
-} as const satisfies Record<string, { failure: FailureCode; advice: ByRequest }>;
+  'signature-already-bound': { failure: 'invalid-request', advice: 'never' },
+  'nonce-used': { failure: 'invalid-request', advice: 'never' },
+  'quote-expired': { failure: 'invalid-request', advice: 'fix' },
+  'chain-not-supported': { failure: 'invalid-request', advice: 'fix' },
+  'no-route-found': { failure: 'invalid-request', advice: 'fix' },
+  'chain-pair-unsupported': { failure: 'invalid-request', advice: 'fix' },
+  'amount-too-low': { failure: 'invalid-request', advice: 'fix' },
+  'amount-too-high': { failure: 'invalid-request', advice: 'fix' },
+  'insufficient-liquidity': { failure: 'invalid-request', advice: 'fix' },
+  'simulation-failed': { failure: 'invalid-request', advice: 'fix' },
+  'rate-limit-exceeded': { failure: 'rate-limited', advice: 'wait' },
+  'internal-error': { failure: 'unavailable', advice: 'retry-bounded' },
+  'solver-error': { failure: 'unavailable', advice: 'retry-bounded' },
+  'solver-timeout': { failure: 'unavailable', advice: 'retry-bounded' },
+  'service-unavailable': { failure: 'unavailable', advice: 'retry-bounded' },
+} as const satisfies Record<string, { failure: FailureCode; advice: Advice }>;
 
 /** Advice for an answer without a code of the interface, or with one that its status contradicts. */
-const BY_FAILURE: Readonly<Record<FailureCode, ByRequest>> = {
-  unauthorized: FIX,
-  forbidden: FIX,
-  'rate-limited': WAIT,
-  'invalid-request': FIX,
-  'not-found': FIX,
-  unavailable: AGAIN,
-  timeout: AGAIN,
-  malformed: AGAIN,
+const BY_FAILURE: Readonly<Record<FailureCode, Advice>> = {
+  unauthorized: 'fix',
+  forbidden: 'fix',
+  'rate-limited': 'wait',
+  'invalid-request': 'fix',
+  'not-found': 'fix',
+  unavailable: 'retry-bounded',
+  timeout: 'retry-bounded',
+  malformed: 'retry-bounded',
 };
 
 /** Failure of a code of the interface; null for any other code. */
@@ -84,18 +75,20 @@ export function failureOfCode(problemCode: string | null): FailureCode | null {
 
 type FailedAnswer = { endpoint: Endpoint; httpStatus: number | null; problemCode: string | null };
 
-/** Advice about a failure at this endpoint. The status decides first, the problem's code second. */
-export function adviceFor(failed: FailedAnswer & { code: FailureCode }): Advice {
+/** Advice about a failure. The status decides first, the problem's code second. */
+export function adviceFor(failed: {
+  code: FailureCode;
+  httpStatus: number | null;
+  problemCode: string | null;
+}): Advice {
   const row = rowOf(failed.problemCode);
-  const kind = isSubmit(failed.endpoint) ? 'submit' : 'ask';
-  if (row !== null && row.failure === failed.code) return row.advice[kind];
+  if (row !== null && row.failure === failed.code) return row.advice;
   // A conflict without a readable code: part of this request exists already.
-  if (failed.httpStatus === 409) return 'never';
-  return BY_FAILURE[failed.code][kind];
+  return failed.httpStatus === 409 ? 'never' : BY_FAILURE[failed.code];
 }
 
-function rowOf(problemCode: string | null): { failure: FailureCode; advice: ByRequest } | null {
-  const rows: Readonly<Record<string, { failure: FailureCode; advice: ByRequest }>> = ERROR_CODES;
+function rowOf(problemCode: string | null): { failure: FailureCode; advice: Advice } | null {
+  const rows: Readonly<Record<string, { failure: FailureCode; advice: Advice }>> = ERROR_CODES;
   return problemCode !== null && Object.hasOwn(rows, problemCode) ? (rows[problemCode] ?? null) : null;
 }
 

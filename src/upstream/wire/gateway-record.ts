@@ -59,11 +59,8 @@ const VAULT_MEMBERS: Members = {
   sourceChainId: integerMember,
 };
 
-const JOB = 'a JSON object { data } with members of a gasless job (id, status, error, …)';
-
-export const GATEWAY_JOB_EXPECTED = `HTTP 200 with ${JOB}`;
-
-export const GATEWAY_SUBMIT_EXPECTED = `HTTP 202 (or 200 for a job that exists) with ${JOB}`;
+export const GATEWAY_JOB_EXPECTED =
+  'HTTP 200 with a JSON object { data } with members of a gasless job (id, status, error, …)';
 
 export const VAULT_EXPECTED =
   'HTTP 200 (201 for a new one) with a JSON object { data } with members of a vault (vaultAddress, state, …)';
@@ -110,26 +107,4 @@ function readEnvelope(body: JsonValue, members: Members): Parsed<{ raw: JsonObje
 
 function isAbsent(value: JsonValue | undefined): boolean {
   return value === undefined || value === null || value === '';
-}
-
-/** A gasless job that a submit queued, or found to exist already. */
-export type GaslessJob = {
-  /** With its prefix `gasless:`. */
-  id: string;
-  status: string;
-  /** The whole answer. */
-  raw: JsonObject;
-};
-
-export const GASLESS_JOB_EXPECTED =
-  'HTTP 202 (or 200 for a job that exists) with a JSON object of id and status';
-
-/** Reads a gasless job: `id` and `status` must be present. */
-export function readGaslessJob(body: JsonValue): Parsed<GaslessJob> {
-  if (!isJsonObject(body)) return { mismatch: `${kindOf(body)} as the body` };
-  const id = textOrNull(body.id);
-  if (id === null) return { mismatch: `${kindOf(body.id)} as id` };
-  const status = textOrNull(body.status);
-  if (status === null) return { mismatch: `${kindOf(body.status)} as status` };
-  return { value: { id, status, raw: body } };
 }

@@ -1,14 +1,30 @@
 import { z } from 'zod';
-import {
-  anySignatureField,
-  chainField,
-  digitsField,
-  evmField,
-  hexField,
-  quoteIdField,
-  secondsField,
-  secondsTextField,
-} from './payload.ts';
+import { chainField, digitsField } from '../../src/upstream/wire/payload.ts';
+
+const SECONDS = { error: 'Unix seconds' };
+
+/** Unix seconds, as a number or its digits. Sent unchanged. */
+const secondsField = z.union(
+  [z.int().nonnegative(SECONDS), z.string().regex(/^\d{1,15}$/, SECONDS)],
+  SECONDS,
+);
+
+const secondsTextField = z.string().regex(/^\d{1,78}$/, { error: 'Unix seconds as digits' });
+
+const evmField = hexField({ bytes: 20 });
+
+const quoteIdField = z.string().regex(/^quote:./, { error: 'a quote id that begins with quote:' });
+
+/** A signature, which may be longer than 65 bytes, as those of contract wallets are. */
+const anySignatureField = z
+  .string()
+  .regex(/^0x([a-fA-F0-9]{2})+$/, { error: 'a signature of 0x and hex digits' });
+
+/** `0x` and this number of bytes in hex. */
+function hexField({ bytes }: { bytes: number }) {
+  const pattern = new RegExp(`^0x[a-fA-F0-9]{${bytes * 2}}$`);
+  return z.string().regex(pattern, { error: `0x and ${bytes * 2} hex digits` });
+}
 
 const erc3009 = {
   from: evmField,

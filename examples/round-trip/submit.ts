@@ -1,0 +1,141 @@
+import type { z } from 'zod';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../src/domain/json.ts';
+import { type Patience, retry } from '../../src/upstream/client/again.ts';
+import type { Answer } from '../../src/upstream/client/ask.ts';
+import type { RequestOptions, UpstreamCall, UpstreamClient } from '../../src/upstream/client/client.ts';
+import type { Advice } from '../../src/upstream/client/failure.ts';
+import {
+  readGatewayJob,
+  readVault,
+  VAULT_EXPECTED,
+  type VaultRecord,
+} from '../../src/upstream/wire/gateway-record.ts';
+import { payloadOf } from '../../src/upstream/wire/payload.ts';
+import { kindOf, type Parsed, textOrNull } from '../../src/upstream/wire/wire.ts';
+import {
+  type CreateVaultRequest,
+  createVaultSchema,
+  erc3009Schema,
+  permit2Schema,
+  permit3Schema,
+  vaultErc2612Schema,
+  vaultErc3009Schema,
+} from './payloads.ts';
+
+/** Options of a submit: how often the identical bytes are sent before the failure is passed on. */
+export type SubmitOptions = RequestOptions & { patience?: Patience };
+
+/** A gasless job that a submit queued, or found to exist already. */
+export type GaslessJob = {
+  /** With its prefix `gasless:`. */
+  id: string;
+  status: string;
+  /** The whole answer. */
+  raw: JsonObject;
+};
+
+const QUEUED = 'HTTP 202 (or 200 for a job that exists) with a JSON object';
+
+const gaslessJob = { expected: `${QUEUED} of id and status`, read: readGaslessJob };
+
+const gatewayJob = {
+  expected: `${QUEUED} { data } with members of a gasless job (id, status, error, …)`,
+  read: readGatewayJob,
+};
+
+/** Funds a quote by a signed ERC-3009 authorization. `httpStatus` 200 means that the job existed already. */
+export const submitErc3009 = submitOf({
+  endpoint: 'submit-erc-3009',
+  path: '/v1/gasless/submit/erc-3009',
+  schema: erc3009Schema,
+  ...gaslessJob,
+});
+
+/** Funds a quote by a signed Permit2 transfer. */
+export const submitPermit2 = submitOf({
+  endpoint: 'submit-permit2',
+  path: '/v1/gasless/submit/permit2',
+  schema: permit2Schema,
+  ...gaslessJob,
+});
+
+/** Funds a quote by a signed Permit3. */
+export const submitPermit3 = submitOf({
+  endpoint: 'submit-permit3',
+  path: '/v1/gasless/submit/permit3',
+  schema: permit3Schema,
+  ...gaslessJob,
+});
+
+/** Funds a vault by a signed ERC-3009 authorization. */
+export const submitVaultErc3009 = submitOf({
+  endpoint: 'submit-vault-erc-3009',
+  path: '/v1/deposit-gateway/submit/erc-3009',
+  schema: vaultErc3009Schema,
+  ...gatewayJob,
+});
+
+/** Funds a vault by a signed EIP-2612 permit. */
+export const submitVaultErc2612 = submitOf({
+  endpoint: 'submit-vault-erc-2612',
+  path: '/v1/deposit-gateway/submit/erc-2612',
+  schema: vaultErc2612Schema,
+  ...gatewayJob,
+});
+
+/** Funds a vault by a signed ERC-3009 authorization, at the older path. */
+export const transferWithAuthorization = submitOf({
+  endpoint: 'submit-transfer-with-authorization',
+  path: '/deposit-gateway/v1/gasless/transferWithAuthorization',
+  schema: vaultErc3009Schema,
+  ...gatewayJob,
+});
+
+/** Creates a quoted deposit vault, in one request. An unfunded one costs nothing, so it may be created again. */
+export async function createVault(
+  client: UpstreamClient,
+  request: CreateVaultRequest,
+  options: RequestOptions = {},
+): Promise<Answer<VaultRecord>> {
+  const path = '/v1/deposit-gateway/deposit-addresses';
+  const body = payloadOf(createVaultSchema, request);
+  return client.request(
+    { endpoint: 'create-vault', expected: VAULT_EXPECTED, read: readVault, path, body },
+    options,
+  );
+}
+
+/**
+ * Advice about a failed submit. `resend-identical`: send the same bytes again to the same endpoint, and the existing
+ * job comes back, never a second.
+ */
+export function submitAdvice(advice: Advice): Exclude<Advice, 'retry-bounded'> | 'resend-identical' {
+  return advice === 'retry-bounded' ? 'resend-identical' : advice;
+}
+
+/**
+ * Makes a submit of a signed payload. It sends the payload again, byte for byte, while its failure advises that
+ * (`patience: { attempts: 1, … }` sends it once). It throws UpstreamFailure without a usable answer, and a RangeError
+ * for a payload that would be refused anyway. When the caller aborts, it throws the signal's reason; the payload may
+ * have arrived all the same.
+ */
+function submitOf<Schema extends z.ZodType, Job>(
+  call: UpstreamCall<Job> & { schema: Schema },
+): (client: UpstreamClient, payload: z.input<Schema>, options?: SubmitOptions) => Promise<Answer<Job>> {
+  const { schema, ...question } = call;
+  return async (client, payload, options = {}) => {
+    // One text, so every attempt sends the same bytes.
+    const body = payloadOf(schema, payload);
+    return retry(() => client.request({ ...question, body }, options), options);
+  };
+}
+
+/** Reads a gasless job: `id` and `status` must be present. */
+export function readGaslessJob(body: JsonValue): Parsed<GaslessJob> {
+  if (!isJsonObject(body)) return { mismatch: `${kindOf(body)} as the body` };
+  const id = textOrNull(body.id);
+  if (id === null) return { mismatch: `${kindOf(body.id)} as id` };
+  const status = textOrNull(body.status);
+  if (status === null) return { mismatch: `${kindOf(body.status)} as status` };
+  return { value: { id, status, raw: body } };
+}
