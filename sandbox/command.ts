@@ -50,6 +50,11 @@ export function sandboxCommand(interrupted: Interrupted): Command {
       'ServiceQuoteV1',
     )
     .option(
+      '--gateway-prefix <word>',
+      'the word in the paths of the deposit-vault endpoints: a deployment has its own',
+      'deposit-gateway',
+    )
+    .option(
       '--fault <type:key=value,…>',
       'a fault from the start, such as latency:ms=300 or error:code=internal-error,rate=0.1 (repeatable)',
       addFault,
@@ -72,6 +77,7 @@ type Flags = {
   pastTransfers: number;
   finalitySeconds: number;
   quoteDomain: string;
+  gatewayPrefix: string;
   fault: Fault[];
 };
 

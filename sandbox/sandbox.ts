@@ -5,7 +5,7 @@ import { type Answering, createAnswering, type LoggedAnswer, type Showing } from
 import { type ChainState, type ChainsChange, createControl, type Pace } from './control/control.ts';
 import { type CameRequest, createRequestLog, type RequestLog } from './control/request-log.ts';
 import { createOpenService } from './endpoints/open-service.ts';
-import { createService } from './endpoints/service.ts';
+import { createService, GATEWAY_WORD } from './endpoints/service.ts';
 import { createDirector, type Director } from './faults/director.ts';
 import { createDistortion } from './faults/distort.ts';
 import type { Fault } from './faults/fault.ts';
@@ -56,6 +56,8 @@ export type SandboxOptions = {
   finalitySeconds?: number;
   /** Name of the EIP-712 domain of quotes. Default `ServiceQuoteV1`, as in the interface. */
   quoteDomain?: string;
+  /** Word in the paths of the deposit-vault endpoints. Default `deposit-gateway`, as in the interface. */
+  gatewayPrefix?: string;
   faults?: readonly Fault[];
 };
 
@@ -170,6 +172,7 @@ export class Sandbox {
     };
     this.#service = createService({
       apiKey: this.apiKey,
+      gatewayPrefix: options.gatewayPrefix ?? GATEWAY_WORD,
       world: this.#world,
       distortion: createDistortion({ faults, nowMs: this.#nowMs }),
       quoting: { signers: this.#signers, desk },

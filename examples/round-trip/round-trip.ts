@@ -119,9 +119,12 @@ async function run(owner: PrivateKeyAccount): Promise<void> {
     baseUrl: flags['base-url'],
     apiKey: new Secret(variable('UPSTREAM_API_KEY')),
     timeoutMs: 10_000,
-    vaultPath: '/v1/deposit-gateway/{vaultAddress}',
-    vaultChainParam: 'sourceChainId',
-    gaslessJobPath: '/v1/deposit-gateway/status?id={id}',
+    gateway: {
+      prefix: 'deposit-gateway',
+      vaultPath: '/v1/deposit-gateway/{vaultAddress}',
+      chainParam: 'sourceChainId',
+      jobPath: '/v1/deposit-gateway/status?id={id}',
+    },
   });
   const following = new Following();
   const webhooks = new Webhooks({

@@ -77,7 +77,7 @@ export function sendProblem(
     ...(detail === undefined ? {} : { detail }),
     ...(solverErrors === undefined ? {} : { solverErrors }),
     ...(errors === undefined ? {} : { errors }),
-    instance: pathOf(request),
+    instance: request.originalUrl.split('?', 1)[0] ?? '',
     ...(legacyCode === undefined ? {} : { legacyCode }),
     requestId: requestIdOf(request),
   };

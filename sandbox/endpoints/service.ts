@@ -19,8 +19,13 @@ import { addQuotes } from './quotes.ts';
 import { addStatus } from './status.ts';
 import { addVaults } from './vaults.ts';
 
+/** The word of the interface in the paths of the deposit-vault endpoints. Logs and faults have it whatever the prefix is. */
+export const GATEWAY_WORD = 'deposit-gateway';
+
 type ServiceDeps = {
   apiKey: string;
+  /** The word in the paths of this deployment. */
+  gatewayPrefix: string;
   world: World;
   distortion: Distortion;
   quoting: { signers: QuoteSigners; desk: QuoteDesk };
@@ -32,6 +37,7 @@ type ServiceDeps = {
 /** The main port, for the upstream's clients. */
 export function createService({
   apiKey,
+  gatewayPrefix,
   world,
   distortion,
   quoting: { signers, desk },
@@ -44,6 +50,7 @@ export function createService({
     genReqId: () => randomUUID(),
     exposeHeadRoutes: false,
     forceCloseConnections: true,
+    rewriteUrl: ({ url = '' }) => inTheInterface(url, gatewayPrefix),
     routerOptions: { maxParamLength: 10_000 },
     // A path that cannot be decoded does not exist.
     frameworkErrors: (_error, request, reply) => {
@@ -83,6 +90,13 @@ export function createService({
   addVaults(app, { world, answering, orders, submits, desk });
   rpc.addTo(app);
   return app;
+}
+
+/** Puts the interface's word into a path in place of the deployment's. A path with another word is unknown. */
+function inTheInterface(url: string, prefix: string): string {
+  const [, version = '', word = '', rest = ''] = /^(\/v1)?\/([^/?]*)(.*)$/.exec(url) ?? [];
+  if (word === prefix) return `${version}/${GATEWAY_WORD}${rest}`;
+  return word === GATEWAY_WORD ? `${version}/unknown${rest}` : url;
 }
 
 function isAtGateway(request: FastifyRequest): boolean {

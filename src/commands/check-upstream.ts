@@ -70,7 +70,7 @@ function discoveryCheck(config: Config): LiveCheck {
 }
 
 function gatewayCheck(config: Config): LiveCheck {
-  const name = `deposit gateway ${config.upstream.vaultPath}`;
+  const name = `deposit gateway ${config.upstream.gateway.vaultPath}`;
   const vault = config.subscriptions.flatMap((subscription) => subscription.vaults)[0];
   const job = config.subscriptions
     .flatMap((subscription) => subscription.gaslessJobs)

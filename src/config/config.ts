@@ -37,13 +37,14 @@ export type UpstreamConfig = {
   proxy: Secret | null;
   /** The EIP-712 domain of quotes; `isExplicit`: the config names it. */
   quoteDomain: QuoteDomain & { isExplicit: boolean };
-  /** Starts with `/` and contains `{vaultAddress}`. */
-  vaultPath: string;
-  /** Name of the query parameter that carries a vault's source chain id. */
-  vaultChainParam: string;
-  /** Starts with `/` and contains `{id}`. */
-  gaslessJobPath: string;
+  gateway: GatewayConfig;
 };
+
+/**
+ * The deposit-vault endpoints. `prefix`: the word in their paths. `vaultPath` and `jobPath` start with `/` and contain
+ * `{vaultAddress}` and `{id}`. `chainParam`: name of the query parameter that carries a vault's source chain id.
+ */
+export type GatewayConfig = { prefix: string; vaultPath: string; jobPath: string; chainParam: string };
 
 /** The Redis that stores the state. */
 export type RedisConfig = {

@@ -96,9 +96,12 @@ async function upstreamRefuses(body: string, list: 'status' | 'tokens'): Promise
     baseUrl: await serveBody(body),
     apiKey: new Secret('sk-live-0123456789abcdef'),
     timeoutMs: 60_000,
-    vaultPath: '/vaults/{vaultAddress}',
-    vaultChainParam: 'sourceChainId',
-    gaslessJobPath: '/jobs/{id}',
+    gateway: {
+      prefix: 'deposit-gateway',
+      vaultPath: '/vaults/{vaultAddress}',
+      chainParam: 'sourceChainId',
+      jobPath: '/jobs/{id}',
+    },
   });
   onTestFinished(() => client.close());
   const requests = list === 'status' ? client.status({ quoteId: 'u' }) : client.tokens();
@@ -120,9 +123,12 @@ const droppedNumber: Send = async (size) => {
     baseUrl: await serveBody(`{"results":[${record}],"nextCursor":null}`),
     apiKey: new Secret('sk-live-0123456789abcdef'),
     timeoutMs: 60_000,
-    vaultPath: '/vaults/{vaultAddress}',
-    vaultChainParam: 'sourceChainId',
-    gaslessJobPath: '/jobs/{id}',
+    gateway: {
+      prefix: 'deposit-gateway',
+      vaultPath: '/vaults/{vaultAddress}',
+      chainParam: 'sourceChainId',
+      jobPath: '/jobs/{id}',
+    },
   });
   onTestFinished(() => client.close());
   const { value } = await client.status({ quoteId: 'u' });

@@ -125,9 +125,12 @@ test('the upstream is requested through its proxy', async () => {
     apiKey: new Secret('key'),
     timeoutMs: 10_000,
     proxy: new Secret(`http://user:word@127.0.0.1:${proxy.port}`),
-    vaultPath: '/v/{vaultAddress}',
-    vaultChainParam: 'chain',
-    gaslessJobPath: '/g/{id}',
+    gateway: {
+      prefix: 'deposit-gateway',
+      vaultPath: '/v/{vaultAddress}',
+      chainParam: 'chain',
+      jobPath: '/g/{id}',
+    },
   });
   later(() => client.close());
   const { httpStatus } = await client.status({ intentHash: `0x${'0'.repeat(64)}` });

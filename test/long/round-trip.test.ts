@@ -52,9 +52,12 @@ async function rehearse(owner: ReturnType<typeof privateKeyToAccount>): Promise<
     baseUrl: sandbox.url,
     apiKey: new Secret(SANDBOX_KEY),
     timeoutMs: 10_000,
-    vaultPath: '/v1/deposit-gateway/{vaultAddress}',
-    vaultChainParam: 'sourceChainId',
-    gaslessJobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
+    gateway: {
+      prefix: 'deposit-gateway',
+      vaultPath: '/v1/deposit-gateway/{vaultAddress}',
+      chainParam: 'sourceChainId',
+      jobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
+    },
   });
   try {
     const payments = new Map<Method, Payment>();

@@ -52,7 +52,7 @@ describe('an upstream that refuses', () => {
     [
       'a path that takes no key',
       '{"Message":"User is not authorized to access this resource"}',
-      /vaultPath and baseUrl/,
+      /upstream\.gateway and baseUrl/,
     ],
     [
       'a path that takes no key, with a code',

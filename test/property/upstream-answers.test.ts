@@ -60,9 +60,12 @@ beforeAll(async () => {
     baseUrl: `http://127.0.0.1:${address.port}`,
     apiKey: new Secret('sk-live-0123456789abcdef'),
     timeoutMs: 30_000,
-    vaultPath: '/vaults/{vaultAddress}',
-    vaultChainParam: 'chainId',
-    gaslessJobPath: '/jobs/{id}',
+    gateway: {
+      prefix: 'deposit-gateway',
+      vaultPath: '/vaults/{vaultAddress}',
+      chainParam: 'chainId',
+      jobPath: '/jobs/{id}',
+    },
   });
 });
 

@@ -43,9 +43,12 @@ test('a file with only the required keys gets the documented defaults', async ()
     timeoutMs: 10_000,
     proxy: null,
     quoteDomain: { name: 'ServiceQuoteV1', version: '1', isExplicit: false },
-    vaultPath: '/deposit-gateway/v2/depositAddresses/{vaultAddress}',
-    vaultChainParam: 'sourceChainId',
-    gaslessJobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
+    gateway: {
+      prefix: 'deposit-gateway',
+      vaultPath: '/deposit-gateway/v2/depositAddresses/{vaultAddress}',
+      chainParam: 'sourceChainId',
+      jobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
+    },
   });
   expect(config).toEqual({
     file,
@@ -137,9 +140,13 @@ test('a file with every key is read with its values', async () => {
     partnerQuotesRequestsPerSecond: 3,
     dAppId: 'My.App_1',
     timeoutMs: 2000,
-    vaultPath: '/v1/deposit-gateway/{vaultAddress}',
-    vaultChainParam: 'chain',
-    gaslessJobPath: '/jobs/{id}',
+    quoteDomain: { name: 'AcmeQuoteV1', version: '2', isExplicit: true },
+    gateway: {
+      prefix: 'acme-vaults',
+      vaultPath: '/v1/acme-vaults/{vaultAddress}',
+      chainParam: 'chain',
+      jobPath: '/jobs/{id}',
+    },
   });
   expect(config.redis.url?.reveal()).toBe('rediss://user:p@redis.example.com:6380/2');
   expect(config.redis.prefix).toBe('team-1');

@@ -33,9 +33,12 @@ async function clientFor(body: string): Promise<UpstreamClient> {
     baseUrl: await serve(body),
     apiKey: new Secret('sk-live-0123456789abcdef'),
     timeoutMs: 60_000,
-    vaultPath: '/vaults/{vaultAddress}',
-    vaultChainParam: 'sourceChainId',
-    gaslessJobPath: '/jobs/{id}',
+    gateway: {
+      prefix: 'deposit-gateway',
+      vaultPath: '/vaults/{vaultAddress}',
+      chainParam: 'sourceChainId',
+      jobPath: '/jobs/{id}',
+    },
   });
   onTestFinished(() => client.close());
   return client;

@@ -44,9 +44,12 @@ function connect(baseUrl: string, options: Partial<UpstreamClientOptions> = {}):
     baseUrl,
     apiKey: new Secret(KEY),
     timeoutMs: 60_000,
-    vaultPath: '/deposit-gateway/v2/depositAddresses/{vaultAddress}',
-    vaultChainParam: 'sourceChainId',
-    gaslessJobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
+    gateway: {
+      prefix: 'deposit-gateway',
+      vaultPath: '/deposit-gateway/v2/depositAddresses/{vaultAddress}',
+      chainParam: 'sourceChainId',
+      jobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
+    },
     ...options,
   });
   cleanups.push(() => client.close());

@@ -37,14 +37,19 @@ async function serve(listener: RequestListener): Promise<string> {
   return listen(server);
 }
 
+const GATEWAY = {
+  prefix: 'deposit-gateway',
+  vaultPath: '/deposit-gateway/v2/depositAddresses/{vaultAddress}',
+  chainParam: 'sourceChainId',
+  jobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
+};
+
 function connect(baseUrl: string, options: Partial<UpstreamClientOptions> = {}): UpstreamClient {
   const client = new UpstreamClient({
     baseUrl,
     apiKey: new Secret(KEY),
     timeoutMs: 60_000,
-    vaultPath: '/deposit-gateway/v2/depositAddresses/{vaultAddress}',
-    vaultChainParam: 'sourceChainId',
-    gaslessJobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
+    gateway: GATEWAY,
     ...options,
   });
   cleanups.push(() => client.close());
@@ -125,16 +130,19 @@ describe('a request', () => {
             : '[]';
       answering({ body })(request, response);
     });
-    const old = connect(base, { vaultPath: '/vaults/{vaultAddress}' });
+    const old = connect(base, { gateway: { ...GATEWAY, vaultPath: '/vaults/{vaultAddress}' } });
     await old.status({ quoteId: 'u' });
     await old.chains();
     await old.tokens();
     await old.gaslessJob('job/1');
     await old.vault({ address: '0xAb', chainId: 8453 });
     const current = connect(`${base}/api/`, {
-      vaultPath: '/v1/deposit-gateway/vault/{vaultAddress}?full=1',
-      vaultChainParam: 'chain',
-      gaslessJobPath: '/v1/x/../Deposit%2Dgateway/jobs/{id}',
+      gateway: {
+        prefix: 'deposit-gateway',
+        vaultPath: '/v1/deposit-gateway/vault/{vaultAddress}?full=1',
+        chainParam: 'chain',
+        jobPath: '/v1/x/../Deposit%2Dgateway/jobs/{id}',
+      },
     });
     await current.vault({ address: '0xAb', chainId: 10 });
     await current.gaslessJob('1');
@@ -148,6 +156,22 @@ describe('a request', () => {
       ['/api/v1/deposit-gateway/vault/0xAb?full=1&chain=10', undefined],
       ['/api/v1/Deposit%2Dgateway/jobs/1', undefined],
       ['/api/v1/chains', KEY],
+    ]);
+  });
+
+  test('the key goes to no path under the prefix of the deposit gateway, and to `deposit-gateway` where that is another', async () => {
+    const seen: unknown[] = [];
+    const base = await serve((request, response) => {
+      seen.push([request.url, request.headers['x-api-key']]);
+      answering({ body: request.url?.includes('jobs') ? JOB : VAULT })(request, response);
+    });
+    const paths = { vaultPath: '/v1//Acme-Vaults/{vaultAddress}', jobPath: '/v1/deposit-gateway/jobs/{id}' };
+    const client = connect(base, { gateway: { ...GATEWAY, prefix: 'acme-vaults', ...paths } });
+    await client.vault({ address: '0xAb', chainId: 10 });
+    await client.gaslessJob('1');
+    expect(seen).toEqual([
+      ['/v1//Acme-Vaults/0xAb?sourceChainId=10', undefined],
+      ['/v1/deposit-gateway/jobs/1', KEY],
     ]);
   });
 
@@ -191,8 +215,8 @@ describe('a request', () => {
     [{ baseUrl: 'ftp://x' }, /baseUrl.*ftp/],
     [{ baseUrl: 'nonsense' }, /baseUrl.*nonsense/],
     [{ baseUrl: 'http://user:pw@x' }, /^baseUrl: found more than origin and path on http:\/\/x,/],
-    [{ vaultPath: '/vaults' }, /\{vaultAddress\}/],
-    [{ gaslessJobPath: 'jobs/{id}' }, /\{id\}/],
+    [{ gateway: { ...GATEWAY, vaultPath: '/vaults' } }, /\{vaultAddress\}/],
+    [{ gateway: { ...GATEWAY, jobPath: 'jobs/{id}' } }, /\{id\}/],
     [{ apiKey: new Secret('a\nb') }, /^apiKey: found characters that a header cannot carry/],
   ])('a client is not made with %j', (options, message) => {
     expect(() => connect('http://127.0.0.1:1', options)).toThrow(message);

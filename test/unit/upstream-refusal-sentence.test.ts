@@ -30,8 +30,8 @@ test.each([
 });
 
 test.each([
-  ['gasless-job', 'upstream.gaslessJobPath and baseUrl'],
-  ['vault', 'upstream.vaultPath and baseUrl'],
+  ['gasless-job', 'upstream.gateway and baseUrl'],
+  ['vault', 'upstream.gateway and baseUrl'],
   ['open-quotes', 'upstream.quotesUrl'],
 ] as const)('a gateway 403 at %s, which takes no key, is a wrong path', (endpoint, place) => {
   const refused = { endpoint, isPage: false, keyed: false, problemCode: null };

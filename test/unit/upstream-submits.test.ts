@@ -58,13 +58,16 @@ async function serve(...answers: Canned[]): Promise<{ base: string; seen: Seen[]
   return { base: `http://127.0.0.1:${address.port}`, seen };
 }
 
+const GATEWAY = { prefix: 'deposit-gateway', chainParam: 'sourceChainId' };
 const OLDER_PATHS = {
+  ...GATEWAY,
   vaultPath: '/deposit-gateway/v2/depositAddresses/{vaultAddress}',
-  gaslessJobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
+  jobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
 };
 const CURRENT_PATHS = {
+  ...GATEWAY,
   vaultPath: '/v1/deposit-gateway/{vaultAddress}',
-  gaslessJobPath: '/v1/deposit-gateway/status?id={id}',
+  jobPath: '/v1/deposit-gateway/status?id={id}',
 };
 
 function connect(baseUrl: string, paths = OLDER_PATHS): UpstreamClient {
@@ -72,8 +75,7 @@ function connect(baseUrl: string, paths = OLDER_PATHS): UpstreamClient {
     baseUrl,
     apiKey: new Secret(KEY),
     timeoutMs: 60_000,
-    vaultChainParam: 'sourceChainId',
-    ...paths,
+    gateway: paths,
   });
   cleanups.push(() => client.close());
   return client;

@@ -148,11 +148,21 @@ export function findingsOf(issue: z.core.$ZodIssue, context: FindingContext): Fa
 }
 
 /** A slip such as `{ token:abc }` turns a secret into a key: a key that may be one is not shown. */
+/** Keys that have another place now. */
+const MOVED: ReadonlyMap<string, string> = new Map([
+  ['upstream.vaultPath', 'upstream.gateway.paths.vault'],
+  ['upstream.vaultChainParam', 'upstream.gateway.chainParam'],
+  ['upstream.gaslessJobPath', 'upstream.gateway.paths.job'],
+]);
+
 function unknownKey(
   path: (string | number)[],
   { known, tree, hiding }: FindingContext & { known: string[] },
 ): Fault {
   const key = String(path.at(-1));
+  const moved = MOVED.get(path.join('.'));
+  if (moved !== undefined)
+    return { path, expected: `the key ${moved}`, found: 'a key of earlier versions', atKey: true };
   const nearest = nearestKey(key, known);
   const isWord = /^[A-Za-z][A-Za-z_-]{0,39}$/.test(key);
   const all = known.join(', ');

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
 import { INTERFACE_DOMAIN } from '../../domain/quotes/quote-signature.ts';
 import { Secret } from '../../secret.ts';
@@ -13,6 +13,59 @@ const domainText = textField({
   pattern: /^[\x20-\x7e]{1,64}$/,
   expected: 'a text of 1 to 64 printable ASCII characters',
 });
+
+/** A path with one hole, and perhaps a query. */
+function pathField(hole: string) {
+  return textField({
+    pattern: new RegExp(`^/(?=[^#\\s]*\\{${hole}\\})[^#\\s]*$`),
+    expected: `a path that begins with / and contains {${hole}}`,
+  });
+}
+
+const GENERATIONS = {
+  legacy: { vault: '/{prefix}/v2/depositAddresses/{vaultAddress}', job: '/{prefix}/v1/gasless/jobs/{id}' },
+  current: { vault: '/v1/{prefix}/{vaultAddress}', job: '/v1/{prefix}/status?id={id}' },
+} as const;
+
+const gatewaySchema = mapping({
+  prefix: textField({
+    pattern: /^[A-Za-z0-9._-]{1,64}$/,
+    expected: 'a word of 1 to 64 letters, digits, dots, underscores and hyphens',
+  })
+    .prefault('deposit-gateway')
+    .meta({
+      description:
+        'The word in the paths of the deposit-vault endpoints, which is `deposit-gateway` in the interface; a deployment may have its own. Under `/v1` and this word no key is sent.',
+      label: 'text',
+    }),
+  generation: z.enum(['legacy', 'current'], { error: '"legacy" or "current"' }).prefault('legacy').meta({
+    description:
+      'The generation of the paths: `legacy` (`/<prefix>/v2/depositAddresses/{vaultAddress}` and `/<prefix>/v1/gasless/jobs/{id}`) or `current` (`/v1/<prefix>/{vaultAddress}` and `/v1/<prefix>/status?id={id}`).',
+  }),
+  paths: mapping({
+    vault: pathField('vaultAddress').optional().meta({
+      description: 'The path of the vault lookup, in place of that of the generation.',
+      label: 'path',
+    }),
+    job: pathField('id').optional().meta({
+      description: 'The path of the job lookup, in place of that of the generation.',
+      label: 'path',
+    }),
+  })
+    .prefault({})
+    .meta({ description: 'Paths that no generation has.' }),
+  chainParam: textField({
+    pattern: /^[A-Za-z0-9_.-]+$/,
+    expected: 'the name of a query parameter (letters, digits, underscores, dots, hyphens)',
+  })
+    .prefault('sourceChainId')
+    .meta({
+      description: 'The query parameter that carries the chain on which a vault is funded.',
+      label: 'text',
+    }),
+})
+  .prefault({})
+  .meta({ description: 'The names and paths of the deposit-vault endpoints.' });
 
 export const upstreamSchema = mapping({
   baseUrl: baseUrlField.meta({
@@ -73,33 +126,7 @@ export const upstreamSchema = mapping({
       description:
         'The EIP-712 domain under which the service signs its quotes. Without it `ServiceQuoteV1` counts once a quote has verified under it; until then a quote of another signer is unverified, not invalid.',
     }),
-  vaultPath: textField({
-    pattern: /^\/(?=[^?#\s]*\{vaultAddress\})[^?#\s]*$/,
-    expected: 'a path that begins with / and contains {vaultAddress}, without a query',
-  })
-    .prefault('/deposit-gateway/v2/depositAddresses/{vaultAddress}')
-    .meta({
-      description: 'The path of the vault lookup; `{vaultAddress}` stands for the address.',
-      label: 'path',
-    }),
-  vaultChainParam: textField({
-    pattern: /^[A-Za-z0-9_.-]+$/,
-    expected: 'the name of a query parameter (letters, digits, underscores, dots, hyphens)',
-  })
-    .prefault('sourceChainId')
-    .meta({
-      description: 'The query parameter that carries the chain on which a vault is funded.',
-      label: 'text',
-    }),
-  gaslessJobPath: textField({
-    pattern: /^\/(?=[^?#\s]*\{id\})[^?#\s]*$/,
-    expected: 'a path that begins with / and contains {id}, without a query',
-  })
-    .prefault('/deposit-gateway/v1/gasless/jobs/{id}')
-    .meta({
-      description: "The path of the deposit gateway's job lookup; `{id}` stands for the job's id.",
-      label: 'path',
-    }),
+  gateway: gatewaySchema,
   allowInsecure: flagField().prefault(false).meta({
     description: 'Allows plain http to a host that is not this machine. The API key then travels in clear.',
   }),
@@ -132,10 +159,19 @@ export function buildUpstream(section: z.output<typeof upstreamSchema>): Upstrea
       section.quoteDomain === undefined
         ? { ...INTERFACE_DOMAIN, isExplicit: false }
         : { ...section.quoteDomain, isExplicit: true },
-    vaultPath: section.vaultPath,
-    vaultChainParam: section.vaultChainParam,
-    gaslessJobPath: section.gaslessJobPath,
+    gateway: gatewayOf(section.gateway),
   };
+}
+
+function gatewayOf({
+  prefix,
+  generation,
+  paths,
+  chainParam,
+}: z.output<typeof gatewaySchema>): UpstreamConfig['gateway'] {
+  const { vault, job } = GENERATIONS[generation];
+  const named = (path: string): string => path.replace('{prefix}', prefix);
+  return { prefix, vaultPath: paths.vault ?? named(vault), jobPath: paths.job ?? named(job), chainParam };
 }
 
 /** Refuses plain http to another machine, because the key would travel in clear text. */

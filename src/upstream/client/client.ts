@@ -1,3 +1,4 @@
+import type { GatewayConfig } from '../../config/config.ts';
 import type { Secret } from '../../secret.ts';
 import { excerptWithout, Transport } from '../http/transport.ts';
 import {
@@ -53,11 +54,7 @@ export type UpstreamClientOptions = {
   timeoutMs: number;
   /** URL of the proxy; absent or `null` for none. */
   proxy?: Secret | null;
-  /** Such as `/deposit-gateway/v2/depositAddresses/{vaultAddress}`. */
-  vaultPath: string;
-  vaultChainParam: string;
-  /** Such as `/deposit-gateway/v1/gasless/jobs/{id}`. */
-  gaslessJobPath: string;
+  gateway: GatewayConfig;
   /** Called once per answered or failed request, not for one that the caller aborted. */
   onAnswer?: (answer: Outcome) => void;
 };
@@ -83,8 +80,8 @@ export class UpstreamClient {
   constructor(options: UpstreamClientOptions) {
     this.#options = options;
     this.#base = parseBaseUrl(options.baseUrl);
-    checkTemplate(options.vaultPath, 'vaultAddress');
-    checkTemplate(options.gaslessJobPath, 'id');
+    checkTemplate(options.gateway.vaultPath, 'vaultAddress');
+    checkTemplate(options.gateway.jobPath, 'id');
     if (!/^[\x21-\x7e]+$/.test(options.apiKey.reveal())) {
       throw new TypeError('apiKey: found characters that a header cannot carry, expected printable ASCII');
     }
@@ -115,7 +112,7 @@ export class UpstreamClient {
 
   /** A gasless job of the deposit gateway; `not-found` when the gateway does not know it. */
   async gaslessJob(id: string, options: RequestOptions = {}): Promise<Answer<GatewayJob>> {
-    const path = fillPath(this.#options.gaslessJobPath, { name: 'id', value: id });
+    const path = fillPath(this.#options.gateway.jobPath, { name: 'id', value: id });
     return this.request(
       { endpoint: 'gasless-job', expected: GATEWAY_JOB_EXPECTED, read: readGatewayJob, path },
       options,
@@ -127,9 +124,9 @@ export class UpstreamClient {
     vault: { address: string; chainId: number },
     options: RequestOptions = {},
   ): Promise<Answer<VaultRecord>> {
-    const { vaultPath, vaultChainParam } = this.#options;
+    const { vaultPath, chainParam } = this.#options.gateway;
     const filled = fillPath(vaultPath, { name: 'vaultAddress', value: vault.address });
-    const query = new URLSearchParams({ [vaultChainParam]: String(vault.chainId) });
+    const query = new URLSearchParams({ [chainParam]: String(vault.chainId) });
     const path = `${filled}${filled.includes('?') ? '&' : '?'}${query}`;
     return this.request({ endpoint: 'vault', expected: VAULT_EXPECTED, read: readVault, path }, options);
   }
@@ -162,7 +159,8 @@ export class UpstreamClient {
     const { path, body, ...rest } = question;
     const url = endpointUrl(this.#base, path);
     const headers: Record<string, string> = { accept: 'application/json', 'accept-encoding': 'identity' };
-    if (carriesKey(this.#base, url)) headers[KEY_HEADER] = this.#options.apiKey.reveal();
+    if (carriesKey(this.#base, url, this.#options.gateway.prefix))
+      headers[KEY_HEADER] = this.#options.apiKey.reveal();
     if (body !== undefined) headers['content-type'] = 'application/json';
     const request = { url, headers, signal: options.signal, ...(body === undefined ? {} : { body }) };
     return send(this.#requestContext, { ...rest, request });

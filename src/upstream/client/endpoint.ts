@@ -47,14 +47,15 @@ export function endpointUrl(base: URL, path: string): URL {
 }
 
 /**
- * True when a request carries the API key: only under `/v1` of the base URL, and not to the deposit gateway, which is
- * open and relayed elsewhere. Checks the very URL that is requested, so that no `..` or escape makes the two differ.
+ * True when a request carries the API key: only under `/v1` of the base URL, and not to the deposit gateway (the prefix), which
+ * is open and relayed elsewhere. Checks the very URL that is requested, so that no `..` or escape makes the two differ.
  */
-export function carriesKey(base: URL, url: URL): boolean {
+export function carriesKey(base: URL, url: URL, gatewayPrefix: string): boolean {
   const prefix = basePath(base);
   if (url.origin !== base.origin || !url.pathname.startsWith(`${prefix}/`)) return false;
   const path = decoded(url.pathname.slice(prefix.length));
-  return path !== null && /^\/v1\//.test(path) && !/^\/v1\/+deposit-gateway(\/|$)/i.test(path);
+  const [, first, second] = path?.split(/\/+/) ?? [];
+  return first === 'v1' && second?.toLowerCase() !== gatewayPrefix.toLowerCase();
 }
 
 /** Puts a value into a path as one segment. Throws a TypeError for a bad template, a RangeError for a bad value. */

@@ -212,8 +212,8 @@ export function refusalSentence(failure: FailedAnswer & { keyed: boolean; isPage
 function pathSentence({ endpoint, httpStatus, problemCode }: FailedAnswer): string | null {
   if (httpStatus !== 403 || problemCode !== null) return null;
   const settings = {
-    'gasless-job': 'upstream.gaslessJobPath and baseUrl',
-    vault: 'upstream.vaultPath and baseUrl',
+    'gasless-job': 'upstream.gateway and baseUrl',
+    vault: 'upstream.gateway and baseUrl',
     'open-quotes': 'upstream.quotesUrl',
   };
   const places = Object.entries(settings).find(([name]) => name === endpoint)?.[1] ?? 'upstream.baseUrl';

@@ -96,11 +96,11 @@ const MEMBERS: Members = {
     .array(
       z.object({
         type: z.string(),
-        intents: z.array(z.object({ intentHash: z.string(), role: z.string() })).nullish(),
+        intents: z.array(z.object({ intentHash: z.string(), role: z.string() })).nullable(),
       }),
     )
     .nullable(),
-  execution: z.object({ transaction: z.object({ type: z.string() }).nullish() }).nullable(),
+  execution: z.object({ transaction: z.object({ type: z.string() }).nullable() }).nullable(),
   solver: z.object({ id: text }).nullable(),
   quotes: z.array(z.object({})).nullable(),
 };
