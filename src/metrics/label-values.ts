@@ -6,7 +6,7 @@ import { SUBJECT_KINDS } from '../domain/subjects/subject.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import type { RawAmount } from '../domain/transfers/money.ts';
 import type { PollOutcome, RecordOutcome, RepairKind, SignalMap } from '../signals.ts';
-import { CHECK_STATES } from '../store/checks.ts';
+import { CHECK_STATES } from '../store/check-record.ts';
 import { ENDPOINTS } from '../upstream/client/endpoint.ts';
 import { FAILURE_CODES } from '../upstream/client/failure.ts';
 

@@ -3,7 +3,7 @@ import type { Event } from '../domain/events/event.ts';
 import { TRANSFER } from '../domain/events/event-schema.ts';
 import { PAYMENTS, PROOF } from '../domain/proof/proof.ts';
 import { transferFacts } from '../domain/transfers/transfer-facts.ts';
-import { CHECK_STATES, type Check } from '../store/checks.ts';
+import { CHECK_STATES, type Check } from '../store/check-record.ts';
 import { eventOf } from '../store/log-entry.ts';
 import { ENTRY } from './events.ts';
 import { isoTime, isoTimeOrNull } from './moment.ts';

@@ -1,20 +1,26 @@
-import { z } from 'zod';
 import type { EndpointState } from '../domain/proof/ask-times.ts';
-import { FORGOTTEN_WEIGHT, type LogClaim, weightOf } from '../domain/proof/claim.ts';
-import { PAYMENTS, type Payment, PROOF, type Proof } from '../domain/proof/proof.ts';
-import { type Stated, statementPrint } from '../domain/proof/statement.ts';
+import type { LogClaim } from '../domain/proof/claim.ts';
+import { PAYMENTS, type Proof } from '../domain/proof/proof.ts';
+import type { Stated } from '../domain/proof/statement.ts';
 import type { WaitingReason } from '../domain/proof/verdict.ts';
-import { asSubjectId, foldHex, type SubjectId } from '../domain/subjects/subject.ts';
+import type { SubjectId } from '../domain/subjects/subject.ts';
+import {
+  type Check,
+  type CheckState,
+  checkId,
+  claimOf,
+  fedPayment,
+  type LastState,
+  type NewCheck,
+  STORED_CHECK,
+  txOf,
+  type Unstated,
+} from './check-record.ts';
 import type { RedisClient } from './commands.ts';
 import { readConfirmedTime } from './confirmed-time.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
-import { INTEGER_TEXT, JSON_TEXT, type OnForeign, reasonOf } from './stored.ts';
-
-/** All states of a check; each but `waiting` is an end. */
-export const CHECK_STATES = ['waiting', 'verified', 'disputed', 'unproven', 'unchecked'] as const;
-
-export type CheckState = (typeof CHECK_STATES)[number];
+import { type OnForeign, readStored } from './stored.ts';
 
 const LEASE_MS = 10_000;
 
@@ -36,70 +42,8 @@ const WAITS_FOR_LOGS: WaitingReason = 'claimed';
 
 const REOPENED_AT_ONCE = 500;
 
-/** The stored statement. Its rightful recipients are determined anew at each request. */
-const STATED = z.object({
-  subject: z.string().transform(asSubjectId),
-  intentHash: z.string().nullable(),
-  payment: z.enum(PAYMENTS),
-  chainId: z.string(),
-  txHash: z.string(),
-  token: z.string().nullable(),
-  amount: z.string().nullable(),
-  sent: z.string().nullable().default(null),
-});
-
-/** The last response of one endpoint: its outcome as one name, and the reason where it failed. */
-const LAST_READING = z.object({ endpoint: z.string(), outcome: z.string(), reason: z.string().optional() });
-
-const TIME_OR_NONE = z.union([z.literal('').transform(() => null), INTEGER_TEXT]);
-
-const STORED_CHECK = z.object({
-  statement: JSON_TEXT.pipe(STATED),
-  state: z.enum(CHECK_STATES),
-  /** Reason of the wait, or of the state `unchecked`; "" where there is none to name. */
-  because: z.string(),
-  /** The pair of chains, as the metrics name it; "" where it is not known. */
-  corridor: z.string().default(''),
-  /** The upstream's own time of the record that stated it, Unix seconds. */
-  updatedAt: TIME_OR_NONE.default(null),
-  /** Time of the event that stated it (Redis time, ms); the times below have the same unit. */
-  statedAt: INTEGER_TEXT,
-  /** Time since which it is requested anew because of a log; null where it never was. */
-  since: TIME_OR_NONE.default(null),
-  asked: INTEGER_TEXT,
-  /** Number of times in a row that it ended in an error. */
-  failed: INTEGER_TEXT.default(0),
-  askedAt: TIME_OR_NONE.default(null),
-  /** Last time that an endpoint had it in a block; null where none ever had. */
-  seenAt: TIME_OR_NONE.default(null),
-  endedAt: TIME_OR_NONE.default(null),
-  readings: JSON_TEXT.pipe(z.array(LAST_READING)).default([]),
-  proof: JSON_TEXT.pipe(PROOF).nullable().default(null),
-});
-
-export type LastState = z.infer<typeof LAST_READING>;
-
-/** A stored check. */
-export type Check = Omit<z.output<typeof STORED_CHECK>, 'proof'> & { id: string; proof: Proof | null };
-
 /** A check that this process works on. */
 export type ClaimedCheck = Check & { token: string };
-
-/** A statement of an event, to become a check. `sequence` is that of the event. */
-export type NewCheck = {
-  stated: Stated;
-  sequence: number;
-  statedAtMs: number;
-  updatedAt: number | null;
-  corridor: string | null;
-};
-
-/** A payment of which an event states nothing, or only `elsewhere`, on a chain that is not checked. */
-export type Unstated = {
-  unstated: { subject: SubjectId; payment: Payment };
-  elsewhere: Stated | null;
-  sequence: number;
-};
 
 /** The end of a check, in the shape of the scripts (see commands/include/check.lua). */
 export type CheckEnding = {
@@ -146,20 +90,16 @@ export type EndOutcome = Awaited<ReturnType<typeof scripts.endCheck>>;
 
 /** The checks of stated payments: those that wait, by chain and due time, and those that have ended. */
 export class CheckStore {
+  readonly retentionMs: number;
   readonly #redis: RedisClient;
   readonly #keys: Keys;
-  readonly #retentionMs: number;
   readonly #onForeign: OnForeign;
 
   constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number; onForeign?: OnForeign }) {
     this.#redis = redis;
     this.#keys = keys;
-    this.#retentionMs = options.retentionMs;
+    this.retentionMs = options.retentionMs;
     this.#onForeign = options.onForeign ?? (() => undefined);
-  }
-
-  get retentionMs(): number {
-    return this.#retentionMs;
   }
 
   async cursor(): Promise<string> {
@@ -230,10 +170,8 @@ export class CheckStore {
 
   /** Makes those checks due that wait until the final head of an endpoint has reached this block. */
   async noteHead({ chainId, endpoint }: { chainId: string; endpoint: string }, head: string): Promise<void> {
-    await scripts.noteHead(this.#redis, {
-      keys: this.#keys,
-      args: { chain: chainId, endpoint, block: head },
-    });
+    const args = { chain: chainId, endpoint, block: head };
+    await scripts.noteHead(this.#redis, { keys: this.#keys, args });
   }
 
   /** Requests checks anew that ended by the removal of these chains, a bounded number. Returns how many. */
@@ -336,12 +274,8 @@ export class CheckStore {
   async oldest(chains: readonly string[]): Promise<{ chain: string; sinceMs: number | null }[]> {
     return Promise.all(
       chains.map(async (chain) => {
-        const [, since] = await this.#redis.zrange(
-          `${this.#keys.checks}:waiting:${chain}`,
-          '0',
-          '0',
-          'WITHSCORES',
-        );
+        const key = `${this.#keys.checks}:waiting:${chain}`;
+        const [, since] = await this.#redis.zrange(key, '0', '0', 'WITHSCORES');
         return { chain, sinceMs: since === undefined ? null : Number(since) };
       }),
     );
@@ -350,19 +284,14 @@ export class CheckStore {
   /** Removes checks whose retention is over, a bounded number. Returns how many. */
   async trim(): Promise<number> {
     const { confirmedMs } = await readConfirmedTime(this.#redis, this.#keys);
-    const args = { beforeMs: confirmedMs - this.#retentionMs, most: TRIMMED_AT_ONCE };
+    const args = { beforeMs: confirmedMs - this.retentionMs, most: TRIMMED_AT_ONCE };
     return scripts.trimChecks(this.#redis, { keys: this.#keys, args });
   }
 
   #read(id: string, fields: { [field: string]: string }): Check | null {
-    const read = STORED_CHECK.safeParse(fields);
-    if (read.success) return { ...read.data, id };
-    this.#onForeign({
-      what: 'check',
-      where: `${this.#keys.checks}:of:${id}`,
-      reason: reasonOf(read.error),
-    });
-    return null;
+    const where = `${this.#keys.checks}:of:${id}`;
+    const check = readStored(STORED_CHECK, fields, { what: 'check', where, onForeign: this.#onForeign });
+    return check && { ...check, id };
   }
 }
 
@@ -379,46 +308,4 @@ function withoutError(endpoints: readonly EndpointState[]): object[] {
 
 function failedStates(failed: number): object[] | null {
   return failed === 0 ? null : [{ name: NO_ENDPOINT, outcome: 'failed' }];
-}
-
-/** One payment of one subject has one check. */
-function checkId({ subject, payment }: { subject: SubjectId; payment: Payment }): string {
-  return `${subject}|${payment}`;
-}
-
-/** The claim of a check on a log. Nothing is known of a check that is removed or cannot be read. */
-function claimOf(id: string, check: Check | null): LogClaim {
-  const subject = asSubjectId(id.slice(0, id.lastIndexOf('|')));
-  if (check === null) return { check: id, subject, amount: null, weight: FORGOTTEN_WEIGHT, isOpen: false };
-  const { statement, state, proof } = check;
-  const { amount, sent } = statement;
-  const weight = weightOf({
-    isNamed: proof?.checked.includes('intent') ?? false,
-    isToKnown: proof?.checked.includes('recipient') ?? false,
-    isExact: proof?.moved?.[0]?.amount === (amount ?? sent),
-  });
-  return { check: id, subject, amount, weight, isOpen: state === 'waiting' };
-}
-
-/** A log proves one payment in and one out: a delivery may fund the next transfer by its deposit address, but is no refund. */
-function txOf({ payment, chainId, txHash }: Stated): string {
-  return `${payment === 'source' ? 'in' : 'out'}|${chainId}|${foldHex(txHash)}`;
-}
-
-function fedPayment(fed: NewCheck | Unstated): object {
-  if ('unstated' in fed) {
-    const { unstated, elsewhere, sequence } = fed;
-    const print = elsewhere === null ? '' : statementPrint(elsewhere);
-    return { id: checkId(unstated), print, sequence };
-  }
-  const { stated, sequence, statedAtMs, updatedAt, corridor } = fed;
-  const fields = ['statement', JSON.stringify(stated), 'statedAt', String(statedAtMs)];
-  return {
-    id: checkId(stated),
-    chain: stated.chainId,
-    tx: txOf(stated),
-    print: statementPrint(stated),
-    sequence,
-    fields: [...fields, 'corridor', corridor ?? '', 'updatedAt', String(updatedAt ?? '')],
-  };
 }

@@ -45,13 +45,13 @@ export function storedMs(text: string | null): number | null {
   return text === null ? null : Number(text);
 }
 
-/** Reads a stored text; null for one of another shape, which is reported. */
+/** Reads a stored text or hash; null for one of another shape, which is reported. */
 export function readStored<T>(
   schema: z.ZodType<T>,
-  text: string,
+  stored: unknown,
   { what, where, onForeign }: { what: ForeignEntry['what']; where: string; onForeign: OnForeign },
 ): T | null {
-  const parsed = schema.safeParse(text);
+  const parsed = schema.safeParse(stored);
   if (parsed.success) return parsed.data;
   onForeign({ what, where, reason: reasonOf(parsed.error) });
   return null;

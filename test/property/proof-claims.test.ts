@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Payment } from '../../src/domain/proof/proof.ts';
 import { intentId } from '../../src/domain/subjects/subject.ts';
 import { runCheck } from '../../src/queues/checks/run-check.ts';
-import type { Check } from '../../src/store/checks.ts';
+import type { Check } from '../../src/store/check-record.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect, redisTimeMs } from '../../src/store/connection.ts';
 import { CHAIN, ChecksStage, found, PAYEE, TOKEN, txOf } from '../support/checks-stage.ts';

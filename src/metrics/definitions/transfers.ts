@@ -6,7 +6,7 @@ import {
   SETTLEMENT_OUTCOMES,
   VOLUME_OUTCOMES,
 } from '../../domain/transfers/transfer-move.ts';
-import { CHECK_STATES } from '../../store/checks.ts';
+import { CHECK_STATES } from '../../store/check-record.ts';
 import { EVENT_TYPE_WORDS, PROOF_STATES, RPC_OUTCOMES } from '../label-values.ts';
 import type { Definition } from './definition.ts';
 

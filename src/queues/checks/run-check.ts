@@ -15,13 +15,8 @@ import {
 } from '../../domain/proof/statement.ts';
 import { judge, type TokenRules, type Verdict } from '../../domain/proof/verdict.ts';
 import type { Signals } from '../../signals.ts';
-import {
-  CHAIN_LEFT,
-  type CheckStore,
-  type ClaimedCheck,
-  type Ending,
-  type LastState,
-} from '../../store/checks.ts';
+import type { LastState } from '../../store/check-record.ts';
+import { CHAIN_LEFT, type CheckStore, type ClaimedCheck, type Ending } from '../../store/checks.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import { redisTimeMs } from '../../store/connection.ts';
 import type { Registry } from '../../store/registry.ts';
