@@ -11,7 +11,7 @@ import type { TransferMove } from './domain/transfers/transfer-move.ts';
 import { loggedStatus, loggedType } from './log.ts';
 import type { ReceiverMove } from './store/receivers.ts';
 import type { ForeignEntry } from './store/stored.ts';
-import type { SuspendedDropReason } from './store/suspensions.ts';
+import type { SuspendedDropReason } from './store/waiting-events.ts';
 
 /**
  * How a poll ended: with records, with a failure of the upstream, without a request as no subject remains, or aborted.

@@ -100,7 +100,7 @@ export async function resendEvent(
   const { registry, deliveries } = deps.stores;
   const receivers = await registry.receivers();
   const facts = await Promise.all(receivers.map(({ name }) => deliveries.fact(name, id)));
-  const waiting = await registry.suspensions.waitingEvent(id);
+  const waiting = await registry.suspensions.waiting.find(id);
   const place = facts.find((fact) => fact !== null)?.entry ?? waiting[0]?.entry;
   if (place === undefined) {
     throw new UnknownError(

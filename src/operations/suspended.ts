@@ -54,7 +54,7 @@ export async function listSuspended(
 ): Promise<{ suspended: Suspended[]; next: z.infer<typeof SUSPENDED_PLACE> | null }> {
   const { suspensions } = registry;
   const found = await suspensions.list({ after: from?.after ?? null, count: limit });
-  const waiting = await suspensions.waitingOf(new Set(found.map(({ key }) => key)));
+  const waiting = await suspensions.waiting.countOf(new Set(found.map(({ key }) => key)));
   const last = found.at(-1);
   return {
     suspended: found.map(({ key, state, sinceMs }) => {
@@ -78,7 +78,7 @@ export async function listDropped(
   { from, limit }: { from: z.infer<typeof DROPPED_PLACE> | null; limit: number },
   { stores: { registry, events } }: OperationContext,
 ): Promise<{ dropped: Dropped[]; next: z.infer<typeof DROPPED_PLACE> | null }> {
-  const found = await registry.suspensions.dropped({ before: from?.before ?? null, count: limit });
+  const found = await registry.suspensions.waiting.dropped({ before: from?.before ?? null, count: limit });
   const entries = await events.atAll(found.map(({ entry }) => entry));
   const last = found.at(-1);
   return {

@@ -1,4 +1,3 @@
-import type { JsonObject } from '../domain/json.ts';
 import { ENDPOINT_GROUPS } from '../domain/subjects/kinds.ts';
 import { asSubjectId } from '../domain/subjects/subject.ts';
 import { parseClaimKey } from '../domain/subjects/subscription.ts';
@@ -9,16 +8,9 @@ import { readStamp } from './confirmed-time.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { FencedLease } from './lease.ts';
-import { reportToOperator } from './operator-event.ts';
 import { scripts } from './scripts.ts';
 import type { SubjectStore } from './subjects.ts';
-import {
-  type DroppedEvent,
-  eachWaiting,
-  parseDropped,
-  parseWaiting,
-  type WaitingEvent,
-} from './waiting-events.ts';
+import { type EndedSuspension, type WaitingEvent, WaitingEvents } from './waiting-events.ts';
 
 /*
  * A removed claim is suspended first. A subscription key (`<subscription>|<named subject>`) is in one state:
@@ -44,27 +36,18 @@ import {
 
 const CHUNK = 200;
 
-/** Most events and subscriptions that an operator event names. */
-const MOST_NAMED = 100;
-
-/** The reasons for dropping waiting events. */
-export const DROP_REASONS = ['span-over', 'removed', 'retention'] as const;
-
-export type SuspendedDropReason = (typeof DROP_REASONS)[number];
-
 /** `sinceMs` is Redis time. */
 export type SuspendedKey = { key: string; state: SuspendedState['state']; sinceMs: number };
 
 /** The result of a move: events that were released to their receivers, or those that were dropped. */
-export type Settled =
-  | { move: 'released'; suspension: string; events: number }
-  | { move: 'ended'; reason: SuspendedDropReason; roots: number; events: number; dropped: WaitingEvent[] };
+export type Settled = { move: 'released'; suspension: string; events: number } | EndedSuspension;
 
 /** The suspensions of one sync, before it is complete. */
 type Making = { out: string; back: string };
 
 /** The suspended subscription keys, and the events that wait for them. */
 export class Suspensions {
+  readonly waiting: WaitingEvents;
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #subjects: SubjectStore;
@@ -73,6 +56,7 @@ export class Suspensions {
     this.#redis = redis;
     this.#keys = keys;
     this.#subjects = subjects;
+    this.waiting = new WaitingEvents(redis, keys);
   }
 
   async states(): Promise<Map<string, SuspendedState>> {
@@ -173,7 +157,7 @@ export class Suspensions {
     confirmedMs: number;
     trimMs: number;
   }): Promise<Settled[]> {
-    await this.#redis.zremrangebylex(this.#keys.droppedWithheld, '-', `(${padded(trimMs)}`);
+    await this.waiting.trimDropped(trimMs);
     const due = async (): Promise<[string, number][]> =>
       [...(await this.#suspensions())].filter(
         ([suspension, sinceMs]) =>
@@ -182,11 +166,12 @@ export class Suspensions {
       );
     const { roots: claimKeys, waiting } = await this.counts();
     if (claimKeys + waiting === 0) return [];
-    if ((await due()).length === 0 && !(await this.#waitsBefore(trimMs)) && !(await this.#isLeft()))
+    if ((await due()).length === 0 && !(await this.waiting.hasBefore(trimMs)) && !(await this.#isLeft()))
       return [];
     return this.#alone(async () => {
       const settled: Settled[] = [];
-      if (await this.#waitsBefore(trimMs)) settled.push(...(await this.#dropTrimmed(trimMs)));
+      if (await this.waiting.hasBefore(trimMs))
+        settled.push(await this.waiting.drop({ suspension: '', reason: 'retention', claimKeys: [], trimMs }));
       for (const [suspension] of (await due()).sort(([, one], [, other]) => one - other)) {
         if (stateOf(suspension) === 'back') settled.push(await this.#release(suspension));
         else settled.push(...(await this.#end(suspension)));
@@ -253,7 +238,7 @@ export class Suspensions {
     for (const chunk of chunks(claimKeys, CHUNK))
       await scripts.endSuspended(this.#redis, { keys: this.#keys, args: { suspension, keys: chunk } });
     const settled =
-      claimKeys.length === 0 ? [] : [await this.#drop({ suspension, reason, roots: claimKeys })];
+      claimKeys.length === 0 ? [] : [await this.waiting.drop({ suspension, reason, claimKeys })];
     const named = new Set((await this.#redis.hkeys(wanted)).map((key) => parseClaimKey(key).subject));
     const left = new Set(claimKeys.map((key) => parseClaimKey(key).subject)).difference(named);
     await Promise.all([...left].map((subject) => this.#subjects.expire(asSubjectId(subject))));
@@ -261,84 +246,6 @@ export class Suspensions {
     for (const chunk of chunks(claimKeys, CHUNK)) await this.#redis.hdel(suspended, ...chunk);
     await this.#redis.zrem(suspensions, suspension);
     return settled;
-  }
-
-  /** True when the first waiting event is older than a time: they wait about in the order of the log. */
-  async #waitsBefore(trimMs: number): Promise<boolean> {
-    const [first] = await this.#redis.zrange(this.#keys.withheld, '0', '0');
-    const waiting = first === undefined ? null : parseWaiting(first);
-    return waiting !== null && Number(waiting.entry.split('-')[0]) < trimMs;
-  }
-
-  async #dropTrimmed(trimMs: number): Promise<Settled[]> {
-    return [await this.#drop({ suspension: '', reason: 'retention', roots: [], trimMs })];
-  }
-
-  /** Reports events that wait in vain to the operator, then drops them. */
-  async #drop(what: {
-    suspension: string;
-    reason: SuspendedDropReason;
-    roots: readonly string[];
-    trimMs?: number;
-  }): Promise<Settled> {
-    const { suspension, reason, roots: claimKeys, trimMs = 0 } = what;
-    const dropped = await this.#waiting({ suspension, trimMs, isDropped: false });
-    const ids = [...new Set(dropped.map(({ eventId }) => eventId))];
-    const left = claimKeys.length > 0 ? claimKeys : [...new Set(dropped.map(({ key }) => key))];
-    await this.#report({ suspension, reason, roots: left, ids });
-    // What began to wait again meanwhile is named too.
-    const named = new Set(ids);
-    const late = (await this.#waiting({ suspension, trimMs, isDropped: true })).filter(
-      ({ eventId }) => !named.has(eventId),
-    );
-    const lateIds = [...new Set(late.map(({ eventId }) => eventId))];
-    if (late.length > 0) {
-      await this.#report({
-        suspension: suspension === '' ? '' : `${suspension}.late`,
-        reason,
-        roots: left,
-        ids: lateIds,
-      });
-      dropped.push(...late);
-      ids.push(...lateIds);
-    }
-    return { move: 'ended', reason, roots: claimKeys.length, events: ids.length, dropped };
-  }
-
-  async #waiting(which: { suspension: string; trimMs: number; isDropped: boolean }): Promise<WaitingEvent[]> {
-    const found: WaitingEvent[] = [];
-    let from = '';
-    do {
-      const { suspension, trimMs, isDropped } = which;
-      const args = { suspension, beforeMs: trimMs, from, count: CHUNK, isDropped };
-      const { next, members } = await scripts.dropWaiting(this.#redis, { keys: this.#keys, args });
-      found.push(...members.flatMap((member) => parseWaiting(member) ?? []));
-      from = next;
-    } while (from !== '');
-    return found;
-  }
-
-  async #report(ended: {
-    suspension: string;
-    reason: SuspendedDropReason;
-    roots: readonly string[];
-    ids: readonly string[];
-  }): Promise<void> {
-    const { suspension, reason, roots: claimKeys, ids } = ended;
-    const parsed = claimKeys.map(parseClaimKey);
-    const subscriptions = [...new Set(parsed.map(({ subscription }) => subscription))];
-    const record: JsonObject = {
-      reason,
-      subjects: new Set(parsed.map(({ subject }) => subject)).size,
-      subscriptions: subscriptions.slice(0, MOST_NAMED),
-      events: ids.length,
-      eventIds: ids.slice(0, MOST_NAMED),
-    };
-    const mark = [reason, suspension === '' ? String(await redisTimeMs(this.#redis)) : suspension];
-    await reportToOperator(
-      { redis: this.#redis, keys: this.#keys },
-      { name: 'removal', word: 'suspension_ended', mark, record },
-    );
   }
 
   /** Restores usual polling of subjects that a claim in the config wants, or no claim at all. */
@@ -376,41 +283,10 @@ export class Suspensions {
     const rest = all.filter(({ key }) => after === null || key > after);
     return rest.sort((one, other) => (one.key < other.key ? -1 : 1)).slice(0, count);
   }
-
-  async waitingOf(claimKeys: ReadonlySet<string>): Promise<Map<string, number>> {
-    const found = new Map<string, number>();
-    for await (const { key } of eachWaiting(this.#redis, this.#keys.withheld))
-      if (claimKeys.has(key)) found.set(key, (found.get(key) ?? 0) + 1);
-    return found;
-  }
-
-  async waitingEvent(id: string): Promise<WaitingEvent[]> {
-    const found: WaitingEvent[] = [];
-    for await (const one of eachWaiting(this.#redis, this.#keys.withheld))
-      if (one.eventId === id) found.push(one);
-    return found;
-  }
-
-  /** Lists the dropped events, the last one first, before a place or from the newest on. */
-  async dropped({ before, count }: { before: string | null; count: number }): Promise<DroppedEvent[]> {
-    const members = await this.#redis.zrevrangebylex(
-      this.#keys.droppedWithheld,
-      before === null ? '+' : `(${before}`,
-      '-',
-      'LIMIT',
-      0,
-      count,
-    );
-    return members.flatMap((place) => parseDropped(place) ?? []);
-  }
 }
 
 const REMOVED = '.removed';
 
 function stateOf(suspension: string): SuspendedState['state'] {
   return suspension.startsWith('back:') ? 'back' : 'out';
-}
-
-function padded(ms: number): string {
-  return String(Math.max(0, Math.floor(ms))).padStart(16, '0');
 }

@@ -1,36 +1,172 @@
+import type { JsonObject } from '../domain/json.ts';
+import { parseClaimKey } from '../domain/subjects/subscription.ts';
 import type { RedisClient } from './commands.ts';
+import { redisTimeMs } from './connection.ts';
+import type { Keys } from './keys.ts';
+import { reportToOperator } from './operator-event.ts';
+import { scripts } from './scripts.ts';
 
 /** An event that waits, or waited, for a subscription key: its place in the log, and its id. */
 export type WaitingEvent = { entry: string; eventId: string; key: string };
 
 /** An event that was dropped (Redis time, ms). `place` names it in the list. */
-export type DroppedEvent = WaitingEvent & { place: string; droppedMs: number };
+type DroppedEvent = WaitingEvent & { place: string; droppedMs: number };
+
+/** The reasons for dropping waiting events. */
+export const DROP_REASONS = ['span-over', 'removed', 'retention'] as const;
+
+export type SuspendedDropReason = (typeof DROP_REASONS)[number];
+
+/** The end of suspended subscription keys: how many, and the events that were dropped. */
+export type EndedSuspension = {
+  move: 'ended';
+  reason: SuspendedDropReason;
+  roots: number;
+  events: number;
+  dropped: WaitingEvent[];
+};
+
+/** Dropped waiting events: those of a suspension and its subscription keys, or expired ones (`suspension` is empty). */
+type Drop = { suspension: string; reason: SuspendedDropReason; claimKeys: readonly string[] };
 
 const WAITING = /^\d+ (\d+-\d+) (\S+) (.+)$/;
 const DROPPED = /^(\d+) \d+ (\d+-\d+) (\S+) (.+)$/;
 
 const MOST_READ = 5_000;
 
+const MOST_DROPPED_AT_ONCE = 200;
+
+/** Most events and subscriptions that an operator event names. */
+const MOST_NAMED = 100;
+
+/** The events that wait for suspended subscription keys, and those that were dropped. */
+export class WaitingEvents {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+
+  constructor(redis: RedisClient, keys: Keys) {
+    this.#redis = redis;
+    this.#keys = keys;
+  }
+
+  /** Counts the waiting events of some subscription keys; omits a key without any. */
+  async countOf(claimKeys: ReadonlySet<string>): Promise<Map<string, number>> {
+    const found = new Map<string, number>();
+    for await (const { key } of this.#each())
+      if (claimKeys.has(key)) found.set(key, (found.get(key) ?? 0) + 1);
+    return found;
+  }
+
+  /** Finds a waiting event, once for each subscription key. */
+  async find(id: string): Promise<WaitingEvent[]> {
+    const found: WaitingEvent[] = [];
+    for await (const one of this.#each()) if (one.eventId === id) found.push(one);
+    return found;
+  }
+
+  /** Reads all waiting events, once for each subscription key, in the order of the log. */
+  async *#each(): AsyncGenerator<WaitingEvent> {
+    for (let from = '-'; ; ) {
+      const members = await this.#redis.zrangebylex(this.#keys.withheld, from, '+', 'LIMIT', 0, MOST_READ);
+      yield* members.flatMap((member) => parseWaiting(member) ?? []);
+      const last = members.at(-1);
+      if (last === undefined || members.length < MOST_READ) return;
+      from = `(${last}`;
+    }
+  }
+
+  /** True when the first waiting event is older than a time: they wait about in the order of the log. */
+  async hasBefore(trimMs: number): Promise<boolean> {
+    const [first] = await this.#redis.zrange(this.#keys.withheld, '0', '0');
+    const waiting = first === undefined ? null : parseWaiting(first);
+    return waiting !== null && Number(waiting.entry.split('-')[0]) < trimMs;
+  }
+
+  /** Reports events that wait in vain to the operator, then drops them. Expired are those from before `trimMs`. */
+  async drop(what: Drop & { trimMs?: number }): Promise<EndedSuspension> {
+    const { suspension, reason, trimMs = 0 } = what;
+    const dropped = await this.#select({ suspension, trimMs, isDropped: false });
+    const ids = idsOf(dropped);
+    const claimKeys =
+      what.claimKeys.length > 0 ? what.claimKeys : [...new Set(dropped.map(({ key }) => key))];
+    await this.#report({ suspension, reason, claimKeys }, ids);
+    // What began to wait again meanwhile is named too.
+    const named = new Set(ids);
+    const all = await this.#select({ suspension, trimMs, isDropped: true });
+    const late = all.filter(({ eventId }) => !named.has(eventId));
+    const lateIds = idsOf(late);
+    if (late.length > 0) {
+      const lateSuspension = suspension === '' ? '' : `${suspension}.late`;
+      await this.#report({ suspension: lateSuspension, reason, claimKeys }, lateIds);
+    }
+    return {
+      move: 'ended',
+      reason,
+      roots: what.claimKeys.length,
+      events: ids.length + lateIds.length,
+      dropped: [...dropped, ...late],
+    };
+  }
+
+  /** Returns the events of a suspension, or those from before a time; `isDropped` moves them to the dropped ones. */
+  async #select(which: { suspension: string; trimMs: number; isDropped: boolean }): Promise<WaitingEvent[]> {
+    const { suspension, trimMs, isDropped } = which;
+    const found: WaitingEvent[] = [];
+    let from = '';
+    do {
+      const args = { suspension, beforeMs: trimMs, from, count: MOST_DROPPED_AT_ONCE, isDropped };
+      const { next, members } = await scripts.dropWaiting(this.#redis, { keys: this.#keys, args });
+      found.push(...members.flatMap((member) => parseWaiting(member) ?? []));
+      from = next;
+    } while (from !== '');
+    return found;
+  }
+
+  async #report({ suspension, reason, claimKeys }: Drop, ids: readonly string[]): Promise<void> {
+    const parsed = claimKeys.map(parseClaimKey);
+    const subscriptions = [...new Set(parsed.map(({ subscription }) => subscription))];
+    const record: JsonObject = {
+      reason,
+      subjects: new Set(parsed.map(({ subject }) => subject)).size,
+      subscriptions: subscriptions.slice(0, MOST_NAMED),
+      events: ids.length,
+      eventIds: ids.slice(0, MOST_NAMED),
+    };
+    const mark = [reason, suspension === '' ? String(await redisTimeMs(this.#redis)) : suspension];
+    await reportToOperator(
+      { redis: this.#redis, keys: this.#keys },
+      { name: 'removal', word: 'suspension_ended', mark, record },
+    );
+  }
+
+  /** Lists the dropped events, the last one first, before a place or from the newest on. */
+  async dropped({ before, count }: { before: string | null; count: number }): Promise<DroppedEvent[]> {
+    const key = this.#keys.droppedWithheld;
+    const from = before === null ? '+' : `(${before}`;
+    const members = await this.#redis.zrevrangebylex(key, from, '-', 'LIMIT', 0, count);
+    return members.flatMap((place) => parseDropped(place) ?? []);
+  }
+
+  /** Removes dropped events from before a time (ms) from that list. */
+  async trimDropped(trimMs: number): Promise<void> {
+    const end = String(Math.max(0, Math.floor(trimMs))).padStart(16, '0');
+    await this.#redis.zremrangebylex(this.#keys.droppedWithheld, '-', `(${end}`);
+  }
+}
+
+function idsOf(events: readonly WaitingEvent[]): string[] {
+  return [...new Set(events.map(({ eventId }) => eventId))];
+}
+
 /** Parses a waiting event; null for anything else. */
-export function parseWaiting(member: string): WaitingEvent | null {
+function parseWaiting(member: string): WaitingEvent | null {
   const [, entry, eventId, key] = WAITING.exec(member) ?? [];
   return entry === undefined || eventId === undefined || key === undefined ? null : { entry, eventId, key };
 }
 
 /** Parses a dropped event; null for anything else. */
-export function parseDropped(place: string): DroppedEvent | null {
+function parseDropped(place: string): DroppedEvent | null {
   const [, ms, entry, eventId, key] = DROPPED.exec(place) ?? [];
   if (entry === undefined || eventId === undefined || key === undefined) return null;
   return { place, droppedMs: Number(ms), entry, eventId, key };
-}
-
-/** Reads all waiting events, once for each subscription key, in the order of the log. */
-export async function* eachWaiting(redis: RedisClient, key: string): AsyncGenerator<WaitingEvent> {
-  for (let from = '-'; ; ) {
-    const members = await redis.zrangebylex(key, from, '+', 'LIMIT', 0, MOST_READ);
-    yield* members.flatMap((member) => parseWaiting(member) ?? []);
-    const last = members.at(-1);
-    if (last === undefined || members.length < MOST_READ) return;
-    from = `(${last}`;
-  }
 }

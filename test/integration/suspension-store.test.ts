@@ -187,7 +187,7 @@ test('the end of a span that is cut off is reported once, with all that waited',
     await work((registry) => registry.suspensions.settle({ spanMs: 0, confirmedMs: Date.now(), trimMs: 0 }));
     expect(await redis.hlen(keys.wanted)).toBe(0);
     expect(await registry.suspensions.counts()).toEqual({ roots: 0, waiting: 0 });
-    expect(await registry.suspensions.dropped({ before: null, count: 10 })).toHaveLength(2);
+    expect(await registry.suspensions.waiting.dropped({ before: null, count: 10 })).toHaveLength(2);
     return log();
   });
   expect(outcomes).toEqual([

@@ -96,7 +96,7 @@ export const DAMAGES: readonly Damage[] = [
   },
   {
     rule: 'dropped events are named',
-    file: 'src/store/suspensions.ts',
+    file: 'src/store/waiting-events.ts',
     find: 'eventIds: ids.slice(0, MOST_NAMED),',
     replace: 'eventIds: [],',
   },

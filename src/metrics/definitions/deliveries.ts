@@ -1,6 +1,6 @@
 import { UNMATCHED_REASONS } from '../../domain/events/unmatched.ts';
 import { RECEIVER_STATES } from '../../store/receivers.ts';
-import { DROP_REASONS } from '../../store/suspensions.ts';
+import { DROP_REASONS } from '../../store/waiting-events.ts';
 import { ATTEMPT_OUTCOMES, DELIVERY_OUTCOMES } from '../label-values.ts';
 import type { Definition } from './definition.ts';
 

@@ -14,7 +14,7 @@ import type { LearnedStore } from '../../store/learned.ts';
 import { compareEntries } from '../../store/log-entry.ts';
 import type { PlanStore } from '../../store/plan.ts';
 import type { SubjectStore } from '../../store/subjects.ts';
-import type { Settled, Suspensions } from '../../store/suspensions.ts';
+import type { Settled } from '../../store/suspensions.ts';
 import type { TrackedStore } from '../../store/tracked.ts';
 import type { UnmatchedStore } from '../../store/unmatched.ts';
 import type { WalletStore } from '../../store/wallets.ts';
@@ -201,7 +201,8 @@ export class Reconcile {
     const { stores, upkeep, graceSpanMs, retentionMs } = this.#deps;
     const isNewest = !upkeep.isReplaced() && (await stores.registry.newestDigest()) === upkeep.digest;
     const due = { spanMs: isNewest ? graceSpanMs : null, confirmedMs, trimMs: confirmedMs - retentionMs };
-    await settleSuspensions(stores.registry.suspensions, due, this.#deps);
+    for (const settled of await stores.registry.suspensions.settle(due))
+      await reportSettled(settled, this.#deps);
   }
 
   /** Removes data past its retention by confirmed time. The log is trimmed (a hard cap) once receivers' losses are noted. */
@@ -286,15 +287,6 @@ type SettleContext = {
   signals: Signals;
   log: Logger;
 };
-
-/** Makes the suspension moves that are due (see store/suspensions.ts), and reports them. */
-async function settleSuspensions(
-  suspensions: Suspensions,
-  due: { spanMs: number | null; confirmedMs: number; trimMs: number },
-  deps: SettleContext,
-): Promise<void> {
-  for (const settled of await suspensions.settle(due)) await reportSettled(settled, deps);
-}
 
 /** Reports a suspension move. Events that reach no receiver because of it are counted and listed as unmatched. */
 export async function reportSettled(settled: Settled, deps: SettleContext): Promise<void> {
