@@ -4,8 +4,9 @@ import { routesOf, subjectsOf } from '../domain/subjects/subscription.ts';
 import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
 import { FencedLease } from '../store/lease.ts';
-import type { Desired } from '../store/registry.ts';
 import type { SchemaVersion } from '../store/schema-version.ts';
+import { wantTracked } from '../store/subscription-keys.ts';
+import { adoptConfig, type Desired, syncConfig } from '../store/sync-config.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { type Assembly, assemble, type DaemonContext } from './assemble.ts';
 
@@ -143,14 +144,14 @@ export class Generation {
     const suspended = isGraced ? await registry.namedOf('quote') : new Set<string>();
     const unverified = await importedQuotes.sync(this.config.importedQuotes, suspended);
     const wanted = wantedOf(this.config);
-    await registry.sync(wanted, newest);
+    await syncConfig(registry, wanted, newest);
     await this.#options.epoch.synchronised();
     const named = wanted.subscriptions.flatMap(({ subjects }) => subjects);
     await plan.track(named.filter((subject) => lost.includes(endpointGroupOf(subject))));
     if (unverified.length > 0) await plan.pollSoon(unverified);
     if (lost.length > 0) {
       for await (const some of tracked.all()) {
-        await registry.wantTracked(some);
+        await wantTracked(registry, some);
         await plan.track(some.filter((subject) => lost.includes(endpointGroupOf(subject))));
       }
     }
@@ -160,7 +161,7 @@ export class Generation {
   /** Adopts the config of the generation before, which may not be the newest of all processes. */
   async #adopt(): Promise<void> {
     const { registry, importedQuotes } = this.deps.stores;
-    await registry.adopt(wantedOf(this.config));
+    await adoptConfig(registry, wantedOf(this.config));
     importedQuotes.adopt(this.config.importedQuotes);
   }
 

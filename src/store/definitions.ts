@@ -112,6 +112,12 @@ const MOST_READ = 20_000;
 
 /** Parses and caches the stored texts of subscriptions, receivers and routes. */
 export class Definitions {
+  /** The definitions of this process's config: a stored entry of another shape is rewritten from them. */
+  own: {
+    receivers: readonly PresentReceiver[];
+    routes: readonly RouteDefinition[];
+    subscriptions: ReadonlyMap<string, StoredSubscription>;
+  } = { receivers: [], routes: [], subscriptions: new Map() };
   readonly #keys: Keys;
   readonly #onForeign: OnForeign;
   readonly #receivers = new Map<string, StoredReceiver>();

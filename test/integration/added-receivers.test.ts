@@ -7,6 +7,7 @@ import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
+import { adoptConfig, syncConfig } from '../../src/store/sync-config.ts';
 import { startDaemon, type TestConfig, testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { eventually } from '../support/eventually.ts';
@@ -226,11 +227,11 @@ test('one that was removed stays so, though another process starts that has read
     new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) }),
   );
   await store.put({ ...made, events: ['*'] }, { encrypted: 'x', as: 'new', before: null });
-  await registry.sync(wanted, '0-0');
+  await syncConfig(registry, wanted, '0-0');
   expect(await registry.receivers()).toMatchObject([{ name: 'made', removed: false }]);
   await store.remove('made');
-  await registry.sync(wanted, '0-0');
-  await registry.adopt(wanted);
+  await syncConfig(registry, wanted, '0-0');
+  await adoptConfig(registry, wanted);
   expect(await registry.receivers()).toMatchObject([{ name: 'made', removed: true }]);
 });
 

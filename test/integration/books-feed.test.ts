@@ -18,6 +18,7 @@ import { Keys } from '../../src/store/keys.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { RelayLease } from '../../src/store/relay-lease.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
+import { syncConfig } from '../../src/store/sync-config.ts';
 import { DAY_MS, FIRST_MS, type Reported, reportedEvent } from '../support/books-stage.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
@@ -117,7 +118,7 @@ test('a late notification is no exception of the closed day of its event, also w
   });
   const names = ['s', 't'];
   const wanted = { digest: '', graceSpanMs: 0, routes: [], receivers: names.map(receiver) };
-  await registry.sync({ ...wanted, subscriptions: names.map(subscription) }, '0-0');
+  await syncConfig(registry, { ...wanted, subscriptions: names.map(subscription) }, '0-0');
   // The clock of Redis was a month ahead: entries have that time until it has come.
   const aheadMs = 31 * DAY_MS;
   const ahead = { ...reported(1, 1, 'settled', 1_000), seenMs: aheadMs };
@@ -414,7 +415,8 @@ test('states for every receiver the time of the report, at any attempt, and name
   const receivers = ['backend', 'ledger', 'mail'];
   const subscription = { name: 's', receivers, metadata: {}, history: 'skip' as const, subjects: [] };
   const options = { overdueAfterMs: null, warnBeforeMs: null, recipients: [] };
-  await registry.sync(
+  await syncConfig(
+    registry,
     {
       digest: '',
       graceSpanMs: 0,

@@ -18,6 +18,7 @@ import { eventOf, type LogEntry } from '../../src/store/log-entry.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { type SubjectEntry, SubjectStore } from '../../src/store/subjects.ts';
+import { syncConfig } from '../../src/store/sync-config.ts';
 import { commitDeps } from '../support/commit-parts.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
@@ -71,7 +72,8 @@ async function want(subscription: string, subject: SubjectId): Promise<Claim> {
     warnBeforeMs: null,
     recipients: [],
   };
-  await registry.sync(
+  await syncConfig(
+    registry,
     {
       ...wanted,
       subscriptions: [

@@ -12,10 +12,11 @@ import { LearnedStore } from '../../src/store/learned.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { type PollStart, startPoll } from '../../src/store/poll-start.ts';
 import { ReceiverStore } from '../../src/store/receivers.ts';
-import { type Desired, Registry } from '../../src/store/registry.ts';
+import { Registry } from '../../src/store/registry.ts';
 import { ReplayStore } from '../../src/store/replays.ts';
 import type { ForeignEntry } from '../../src/store/stored.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
+import { type Desired, syncConfig } from '../../src/store/sync-config.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { deliveryStage, ROOT } from '../support/delivery-stage.ts';
 import { firstEpoch } from '../support/epoch.ts';
@@ -88,7 +89,7 @@ async function registry(): Promise<{ registry: Registry; subjects: SubjectStore 
   const { onForeign } = options();
   const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), ...options() });
   const made = new Registry(redis, keys, subjects, onForeign);
-  await made.sync(WANTED, '0-0');
+  await syncConfig(made, WANTED, '0-0');
   return { registry: made, subjects };
 }
 
@@ -132,7 +133,7 @@ describe('in the registry, an entry of another shape', () => {
     await redis.hset(keys.receivers, 'strange', 'no JSON');
     await mine.prune(Number.MAX_SAFE_INTEGER);
     expect((await mine.receivers()).map(({ name }) => name).sort()).toEqual(['a', 'b']);
-    await mine.sync(WANTED, '0-0');
+    await syncConfig(mine, WANTED, '0-0');
     expect((await redis.hkeys(keys.subscriptions)).sort()).toEqual(['one', 'two']);
   });
 });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { goneFor, matchesOf, matchFacts, readBatch, unledBy } from '../../src/queues/deliveries/matches.ts';
 import { redisTimeMs } from '../../src/store/connection.ts';
-import type { Desired } from '../../src/store/registry.ts';
+import { type Desired, syncConfig } from '../../src/store/sync-config.ts';
 import { eventually } from '../support/eventually.ts';
 import { appendEvents, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
@@ -12,7 +12,7 @@ const { later } = opening();
 
 test('events logged before a reload that moves their subject are for the receivers that go on with it', async () => {
   const { redis, keys, events, registry } = registryStage(later);
-  await registry.sync(wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
+  await syncConfig(registry, wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
   await appendEvents(redis, keys, [
     { subject: ONE, sequence: 1, atMs: await redisTimeMs(redis), key: `a|${ONE}` },
   ]);
@@ -28,7 +28,8 @@ test('events logged before a reload that moves their subject are for the receive
   };
   expect(await matchedBy()).toEqual({ backend: [`a|${ONE}`], desk: [] });
   // The name is now that of another subscription.
-  await registry.sync(
+  await syncConfig(
+    registry,
     wantedOf({
       a: { subject: TWO, receivers: [] },
       b: { subject: ONE, receivers: ['backend', 'desk'] },
@@ -41,10 +42,10 @@ test('events logged before a reload that moves their subject are for the receive
     a: { subject: TWO, receivers: [] },
     b: { subject: TWO, receivers: ['backend'] },
   });
-  await registry.sync({ ...suspended, graceSpanMs: 60_000 }, '0-0');
+  await syncConfig(registry, { ...suspended, graceSpanMs: 60_000 }, '0-0');
   expect(await matchedBy()).toEqual({ backend: [], desk: [] });
   // No subscription continues it.
-  await registry.sync(wantedOf({ a: { subject: TWO, receivers: [] } }), '0-0');
+  await syncConfig(registry, wantedOf({ a: { subject: TWO, receivers: [] } }), '0-0');
   expect(await matchedBy()).toEqual({ backend: [], desk: [] });
 });
 
@@ -54,7 +55,7 @@ test('a receiver that joins a subscription gets no event from before, under the 
     await appendEvents(redis, keys, [{ subject: ONE, sequence, atMs: await redisTimeMs(redis), key }]);
   };
   const sync = async (subscriptions: Parameters<typeof wantedOf>[0]): Promise<void> =>
-    registry.sync(wantedOf(subscriptions), await events.newest());
+    syncConfig(registry, wantedOf(subscriptions), await events.newest());
   const sequencesOf = async (name: string): Promise<number[]> => {
     const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
     const receiver = (await registry.receivers()).find((one) => one.name === name);
@@ -88,7 +89,7 @@ test('a receiver that joins a subscription gets no event from before, under the 
 test('a receiver that moves to another subscription of a subject gets what it had under the old one', async () => {
   const { redis, keys, events, registry } = registryStage(later);
   const sync = async (subscriptions: Parameters<typeof wantedOf>[0]): Promise<void> =>
-    registry.sync(wantedOf(subscriptions), await events.newest());
+    syncConfig(registry, wantedOf(subscriptions), await events.newest());
   const matched = async (name: string): Promise<number> => {
     const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
     const receiver = (await registry.receivers()).find((one) => one.name === name);
@@ -112,7 +113,7 @@ test('a receiver that moves to another subscription of a subject gets what it ha
 test('an event is for the receiver of its subject also after two moves before its match', async () => {
   const { redis, keys, events, registry } = registryStage(later);
   const sync = async (subscriptions: Parameters<typeof wantedOf>[0]): Promise<void> =>
-    registry.sync(wantedOf(subscriptions), await events.newest());
+    syncConfig(registry, wantedOf(subscriptions), await events.newest());
   await sync({ a: { subject: ONE, receivers: ['backend'] }, c: { subject: TWO, receivers: ['desk'] } });
   await appendEvents(redis, keys, [
     { subject: ONE, sequence: 1, atMs: await redisTimeMs(redis), key: `a|${ONE}` },
@@ -134,14 +135,14 @@ test('a receiver that is back in the config goes on from its place, also where a
   const { redis, keys, events, registry } = registryStage(later);
   const whole = wantedOf({ a: { subject: ONE, receivers: ['backend', 'desk'] } });
   const without = wantedOf({ a: { subject: ONE, receivers: ['backend'] } });
-  await registry.sync(whole, '0-0');
-  await registry.sync({ ...without, receivers: without.receivers.slice(0, 1) }, '0-0');
+  await syncConfig(registry, whole, '0-0');
+  await syncConfig(registry, { ...without, receivers: without.receivers.slice(0, 1) }, '0-0');
   const stored = JSON.parse((await redis.hget(keys.subscriptions, 'a')) ?? '');
   await redis.hset(keys.subscriptions, 'a', JSON.stringify({ ...stored, awayReceivers: [] }));
   await appendEvents(redis, keys, [
     { subject: ONE, sequence: 1, atMs: await redisTimeMs(redis), key: `a|${ONE}` },
   ]);
-  await registry.sync(whole, await events.newest());
+  await syncConfig(registry, whole, await events.newest());
   const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
   const desk = (await registry.receivers()).find(({ name }) => name === 'desk');
   const matched = desk === undefined ? [] : await matchesOf(desk, facts, { registry, directory: COMMON });
@@ -159,8 +160,8 @@ test('an event that is suspended again after its release, before its match, wait
     }),
     graceSpanMs,
   };
-  await registry.sync(all, '0-0');
-  await registry.sync(without, '0-0');
+  await syncConfig(registry, all, '0-0');
+  await syncConfig(registry, without, '0-0');
   const part = `a>desk|${ONE}`;
   expect([...(await registry.suspensions.states()).keys()]).toEqual([part]);
   const made = { subject: ONE, sequence: 1, atMs: await redisTimeMs(redis), key: `b|${ONE}` };
@@ -172,9 +173,9 @@ test('an event that is suspended again after its release, before its match, wait
   /** The relay's matches for released events, and whether those still wait. */
   const released = async (by: Desired, then?: Desired) => {
     const from = (await events.newest()) ?? '0-0';
-    await registry.sync(by, '0-0');
+    await syncConfig(registry, by, '0-0');
     await registry.suspensions.settle({ spanMs: null, confirmedMs: 0, trimMs: 0 });
-    if (then !== undefined) await registry.sync(then, '0-0');
+    if (then !== undefined) await syncConfig(registry, then, '0-0');
     const { facts } = await readBatch((await events.after(from, 10)).entries, events);
     const receivers = await registry.receivers();
     const matchesFor = await matchFacts(facts, { registry, directory: COMMON });
@@ -199,11 +200,24 @@ async function backForAnother(
   wait: () => Promise<string>,
 ) {
   const graceSpanMs = 60_000;
-  await registry.sync({ ...wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), graceSpanMs }, '0-0');
-  await registry.sync({ ...wantedOf({ a: { subject: TWO, receivers: ['backend'] } }), graceSpanMs }, '0-0');
+  await syncConfig(
+    registry,
+    { ...wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), graceSpanMs },
+    '0-0',
+  );
+  await syncConfig(
+    registry,
+    { ...wantedOf({ a: { subject: TWO, receivers: ['backend'] } }), graceSpanMs },
+    '0-0',
+  );
   const from = await wait();
-  await registry.sync({ ...wantedOf({ a: { subject: ONE, receivers: ['desk'] } }), graceSpanMs }, '0-0');
-  await registry.sync(
+  await syncConfig(
+    registry,
+    { ...wantedOf({ a: { subject: ONE, receivers: ['desk'] } }), graceSpanMs },
+    '0-0',
+  );
+  await syncConfig(
+    registry,
     { ...wantedOf({ a: { subject: ONE, receivers: ['backend', 'desk'] } }), graceSpanMs },
     '0-0',
   );

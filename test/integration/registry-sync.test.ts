@@ -2,8 +2,9 @@ import { expect, inject, test } from 'vitest';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { type Desired, Registry } from '../../src/store/registry.ts';
+import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
+import { type Desired, syncConfig } from '../../src/store/sync-config.ts';
 import { cutClient } from '../support/cut-client.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
@@ -50,11 +51,9 @@ test('a receiver that comes back is never there before the subscriptions that na
     const registryOn = (one: typeof redis) =>
       new Registry(one, keys, new SubjectStore(one, keys, { epoch: firstEpoch(one, keys) }));
     const registry = registryOn(redis);
-    await registry.sync(wantedOf(['backend']), '0-0');
-    await registry.sync(wantedOf([]), '0-0');
-    await registryOn(client)
-      .sync(wantedOf(['backend']), '9-0')
-      .catch(() => undefined);
+    await syncConfig(registry, wantedOf(['backend']), '0-0');
+    await syncConfig(registry, wantedOf([]), '0-0');
+    await syncConfig(registryOn(client), wantedOf(['backend']), '9-0').catch(() => undefined);
     if (cutAt === 0) calls = sent();
     const [receiver] = await registry.receivers();
     const named = (await registry.subscriptions(['orders|'])).get('orders')?.receivers.length === 1;

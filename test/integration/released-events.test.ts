@@ -8,6 +8,7 @@ import { redisTimeMs } from '../../src/store/connection.ts';
 import { EndedSubjects } from '../../src/store/ended-subjects.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
+import { syncConfig } from '../../src/store/sync-config.ts';
 import { commitDeps } from '../support/commit-parts.ts';
 import { deliveryStage, HOUR_MS, hourOfEvents, ROOT } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
@@ -63,7 +64,7 @@ describe('the place of a lost event in the log', () => {
   ])('a receiver whose cursor is %s delays no other', async (_, cursor) => {
     const stage = relayStage(later);
     const { redis, keys, registry, advance, cursors, outcome, lostBy } = stage;
-    await registry.sync(BOTH, '0-0');
+    await syncConfig(registry, BOTH, '0-0');
     await appendLost(stage, { id: LOST, key: `a|${ONE}` });
     const made = await eventOf(stage, `a|${ONE}`, 5);
     const [entry = ''] = await appendEvents(redis, keys, [made]);
@@ -81,7 +82,7 @@ describe('the place of a lost event in the log', () => {
   test('an error of Redis at the note of one receiver holds up no other', async () => {
     const stage = relayStage(later);
     const { redis, keys, registry, advance, cursors, failed } = stage;
-    await registry.sync(BOTH, '0-0');
+    await syncConfig(registry, BOTH, '0-0');
     const entry = await appendLost(stage, { id: LOST, key: `a|${ONE}` });
     await redis.set(keys.dropped('backend'), 'not a list');
     expect(await advance(['backend', 'desk'])).toEqual({ reached: entry, more: true });
@@ -92,7 +93,7 @@ describe('the place of a lost event in the log', () => {
   test('its note does not cover the matches behind it', async () => {
     const stage = relayStage(later);
     const { redis, keys, registry, advance, cursors, failed } = stage;
-    await registry.sync(BOTH, '0-0');
+    await syncConfig(registry, BOTH, '0-0');
     const lost = await appendLost(stage, { id: LOST, key: `a|${ONE}` });
     await appendEvents(redis, keys, [await eventOf(stage, `a|${ONE}`, 5)]);
     // Nothing can be opened.
@@ -106,7 +107,7 @@ describe('the place of a lost event in the log', () => {
   test('it is noted once the matches before it are open', async () => {
     const stage = relayStage(later);
     const { redis, keys, registry, advance, cursors, lostBy, outcome } = stage;
-    await registry.sync(BOTH, '0-0');
+    await syncConfig(registry, BOTH, '0-0');
     const made = await eventOf(stage, `a|${ONE}`);
     const [entry = ''] = await appendEvents(redis, keys, [made]);
     const lost = await appendLost(stage, { id: LOST, key: `a|${ONE}`, at: `${made.atMs + 1}-0` });
@@ -122,10 +123,10 @@ describe('the place of a lost event in the log', () => {
   test('it is noted for the receivers that go on with its subject after a reload', async () => {
     const stage = relayStage(later);
     const { registry, advance, lostBy } = stage;
-    await registry.sync(wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
+    await syncConfig(registry, wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
     await appendLost(stage, { id: LOST, key: `a|${ONE}` });
     const b = { subject: ONE, receivers: ['backend'] };
-    await registry.sync(wantedOf({ a: { subject: TWO, receivers: [] }, b }), '0-0');
+    await syncConfig(registry, wantedOf({ a: { subject: TWO, receivers: [] }, b }), '0-0');
     await advance(['backend', 'desk']);
     expect([await lostBy('backend'), await lostBy('desk')]).toEqual([[`retention|${LOST}`], []]);
   });
@@ -162,17 +163,17 @@ test('a delivered event does not wait again for a receiver that was never its ow
   const desk = { subject: TWO, receivers: ['desk'] };
   const all = wantedOf({ a: { subject: ONE, receivers: ['backend'] }, b: desk }, GRACE_MS);
   const without = wantedOf({ b: desk }, GRACE_MS);
-  await registry.sync(all, '0-0');
-  await registry.sync(without, '0-0');
+  await syncConfig(registry, all, '0-0');
+  await syncConfig(registry, without, '0-0');
   const made = await eventOf(stage, `other|${ONE}`);
   const [entry = ''] = await appendEvents(redis, keys, [made]);
   await stage.wait(made, entry, `a|${ONE}`);
-  await registry.sync(all, '0-0');
+  await syncConfig(registry, all, '0-0');
   await release(stage);
   await advance(['backend']);
   expect(await outcome('backend', madeEventId(made))).toBe('pending');
   // The subject leaves the config again before the other receiver comes to the release.
-  await registry.sync(without, '0-0');
+  await syncConfig(registry, without, '0-0');
   await advance(['desk']);
   expect(await waiting()).toEqual([]);
   expect(await end(stage)).toMatchObject([{ events: 0 }]);
@@ -181,13 +182,13 @@ test('a delivered event does not wait again for a receiver that was never its ow
 test('events that wait again are released in the order of the log', async () => {
   const stage = relayStage(later);
   const { redis, keys, registry } = stage;
-  await registry.sync(BOTH, '0-0');
-  await registry.sync(MOVED, '0-0');
+  await syncConfig(registry, BOTH, '0-0');
+  await syncConfig(registry, MOVED, '0-0');
   const ms = await redisTimeMs(redis);
   const places = [`${ms - 1}-0`, `${ms}-9`, `${ms}-10`];
   const again = places.map((entry, index) => ({ entry, eventId: `evt_${index}`, key: PART }));
   await registry.suspensions.waitAgain(again.toReversed());
-  await registry.sync(BOTH, '0-0');
+  await syncConfig(registry, BOTH, '0-0');
   await release(stage);
   const released = await logEntries(redis, keys);
   expect(released.flatMap((one) => (one.kind === 'subscribers' ? [one.entry] : []))).toEqual(places);
@@ -196,12 +197,12 @@ test('events that wait again are released in the order of the log', async () => 
 test('a reload between the wait of an event and the next match loses nothing', async () => {
   const stage = relayStage(later);
   const { redis, keys, registry, advance, outcome, waiting } = stage;
-  await registry.sync(BOTH, '0-0');
-  await registry.sync(MOVED, '0-0');
+  await syncConfig(registry, BOTH, '0-0');
+  await syncConfig(registry, MOVED, '0-0');
   const made = await eventOf(stage, `other|${ONE}`);
   const [entry = ''] = await appendEvents(redis, keys, [made]);
   await stage.wait(made, entry, PART);
-  await registry.sync(BOTH, '0-0');
+  await syncConfig(registry, BOTH, '0-0');
   await release(stage);
   // No receiver wants its type: it leads to no receiver though its key is in the config, so that the batch is matched again.
   const unwanted = { ...(await eventOf(stage, PART, 2)), sequence: 2, type: 'quote.expired' };
@@ -211,7 +212,7 @@ test('a reload between the wait of an event and the next match loses nothing', a
   let reloads = 0;
   suspensions.waitAgain = async (events) => {
     const current = await waitAgain(events);
-    if (reloads++ === 0) await registry.sync(MOVED, '0-0');
+    if (reloads++ === 0) await syncConfig(registry, MOVED, '0-0');
     return current;
   };
   await advance(['backend', 'desk']);
@@ -222,8 +223,8 @@ test('a reload between the wait of an event and the next match loses nothing', a
 
 test('an event that joins those of a suspension while it ends is named', async () => {
   const { redis, keys, registry, subjects } = registryStage(later);
-  await registry.sync(BOTH, '0-0');
-  await registry.sync(MOVED, '0-0');
+  await syncConfig(registry, BOTH, '0-0');
+  await syncConfig(registry, MOVED, '0-0');
   let isEnding = false;
   const ending = new Proxy(redis, {
     get(target, name) {
@@ -246,9 +247,10 @@ test('an event that joins those of a suspension while it ends is named', async (
 test('events read before a reload are matched by the claims that go on', async () => {
   const stage = relayStage(later);
   const { redis, keys, registry, events } = stage;
-  await registry.sync(wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
+  await syncConfig(registry, wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
   await appendEvents(redis, keys, [await eventOf(stage, `a|${ONE}`)]);
-  await registry.sync(
+  await syncConfig(
+    registry,
     wantedOf({ a: { subject: TWO, receivers: [] }, b: { subject: ONE, receivers: ['backend'] } }),
     '0-0',
   );
@@ -269,7 +271,7 @@ test.skipIf(GCC.skip)(
     const stage = relayStage(later, server.url);
     const { redis, keys, registry, advance, outcome } = stage;
     const name = (subject: typeof ONE, ...receivers: string[]) =>
-      registry.sync(wantedOf({ a: { subject, receivers } }, GRACE_MS), '0-0');
+      syncConfig(registry, wantedOf({ a: { subject, receivers } }, GRACE_MS), '0-0');
     await name(ONE, 'backend');
     await name(TWO, 'backend');
     clock.shift(31 * DAY_MS);
@@ -293,7 +295,7 @@ test.skipIf(GCC.skip)(
 describe('the failures of a receiver', () => {
   /** Opens a delivery of `backend`; the returned function lets an attempt fail, and returns what is reported. */
   async function failing({ registry, stores, token }: RelayStage) {
-    await registry.sync(wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
+    await syncConfig(registry, wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
     const delivery = { id: 'evt_1', entry: '1-0', roots: [ROOT], subject: null };
     const order = { receiver: 'backend', deliveries: [delivery], replay: null, cursor: null, process: 'p1' };
     await stores.deliveries.open(await token(), order);
@@ -369,7 +371,11 @@ test('a state that is reported once more under another id has another sequence',
   const rest = { metadata: {}, history: 'emit' as const, overdueAfterMs: null, warnBeforeMs: null };
   const sync = async (...named: { name: string; subjects: (typeof ONE)[]; receivers: string[] }[]) => {
     const subscriptions = named.map((one) => ({ ...rest, ...one, recipients: [] }));
-    await registry.sync({ digest: '', graceSpanMs: 0, receivers: [], routes: [], subscriptions }, '0-0');
+    await syncConfig(
+      registry,
+      { digest: '', graceSpanMs: 0, receivers: [], routes: [], subscriptions },
+      '0-0',
+    );
   };
   const show = async (key: typeof ONE, more: string) => {
     const asOf = (await redis.get(keys.commit)) ?? '0';

@@ -5,8 +5,9 @@ import type { Claim } from '../../src/domain/subjects/subscription.ts';
 import { planKeys } from '../../src/domain/subjects/suspended-roots.ts';
 import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { type Desired, Registry } from '../../src/store/registry.ts';
+import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
+import { type Desired, syncConfig } from '../../src/store/sync-config.ts';
 import { cutClient } from '../support/cut-client.ts';
 import { type TestConfig, testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
@@ -214,15 +215,13 @@ test('a sync that is cut off at any command and done again ends like one that wa
     const { client: cut, sent } = cutClient(redis, cutAt);
     const registryOn = (client: typeof redis) =>
       new Registry(client, keys, new SubjectStore(client, keys, { epoch: firstEpoch(client, keys) }));
-    await registryOn(redis).sync(wantedOf('old', ['backend']), '0-0');
+    await syncConfig(registryOn(redis), wantedOf('old', ['backend']), '0-0');
     const startMs = await redis.hget(keys.wanted, `old|${wallet}`);
     while ((await redisTimeMs(redis)) === Number(startMs));
     const next = wantedOf('new', ['backend', 'desk']);
-    await registryOn(cut)
-      .sync(next, '0-0')
-      .catch(() => undefined);
+    await syncConfig(registryOn(cut), next, '0-0').catch(() => undefined);
     if (cutAt === 0) calls = sent();
-    await registryOn(redis).sync(next, '0-0');
+    await syncConfig(registryOn(redis), next, '0-0');
     const wanted = await redis.hgetall(keys.wanted);
     const continued = await redis.hget(keys.continued, `old|${wallet}`);
     const shown = Object.entries(wanted).map(([key, at]) => [key, at === startMs ? 'as before' : 'anew']);
@@ -265,7 +264,8 @@ function registryStage() {
         warnBeforeMs: null,
         recipients: [],
       }));
-      await registry.sync(
+      await syncConfig(
+        registry,
         { digest: names.join(), graceSpanMs: 0, receivers: [], routes: [], subscriptions },
         '0-0',
       );

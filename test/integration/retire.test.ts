@@ -8,6 +8,7 @@ import { Keys } from '../../src/store/keys.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
+import { syncConfig } from '../../src/store/sync-config.ts';
 import { commitDeps } from '../support/commit-parts.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
@@ -45,7 +46,7 @@ async function sync(named: Record<string, SubjectId[]>): Promise<void> {
     recipients: [],
   };
   const subscriptions = Object.entries(named).map(([name, list]) => ({ name, ...rest, subjects: list }));
-  await registry.sync({ digest: '', graceSpanMs: 0, receivers: [], routes: [], subscriptions }, '0-0');
+  await syncConfig(registry, { digest: '', graceSpanMs: 0, receivers: [], routes: [], subscriptions }, '0-0');
 }
 
 /** Ingests the transfer from a page of the wallet. Returns the commit of its snapshot. */

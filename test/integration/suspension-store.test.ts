@@ -9,6 +9,7 @@ import { eventOf } from '../../src/store/log-entry.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
+import { syncConfig } from '../../src/store/sync-config.ts';
 import { commitDeps } from '../support/commit-parts.ts';
 import { cutClient } from '../support/cut-client.ts';
 import { testPrefix } from '../support/daemon.ts';
@@ -45,7 +46,8 @@ function stageOn(redis: RedisClient) {
       warnBeforeMs: null,
       recipients: [],
     }));
-    await on.sync(
+    await syncConfig(
+      on,
       { digest: names.join(), graceSpanMs: HOUR_MS, receivers: [], routes: [], subscriptions },
       '0-0',
     );
@@ -253,10 +255,10 @@ test('a route that is removed from the config retains its meaning until its susp
   const named = { name: 'a', ...definition, warnBeforeMs: null, recipients: [], subjects: [routeId(route)] };
   const wanted = { digest: 'one', graceSpanMs: HOUR_MS, receivers: [] };
   const none = { ...wanted, routes: [], subscriptions: [] };
-  await registry.sync({ ...wanted, routes: [route], subscriptions: [named] }, '0-0');
-  await registry.sync(none, '0-0');
+  await syncConfig(registry, { ...wanted, routes: [route], subscriptions: [named] }, '0-0');
+  await syncConfig(registry, none, '0-0');
   expect(await redis.hkeys(keys.routes)).toEqual(['usdc']);
   await registry.suspensions.settle({ spanMs: 0, confirmedMs: Date.now(), trimMs: 0 });
-  await registry.sync(none, '0-0');
+  await syncConfig(registry, none, '0-0');
   expect(await redis.hkeys(keys.routes)).toEqual([]);
 });

@@ -7,6 +7,7 @@ import { runCheck } from '../../src/queues/checks/run-check.ts';
 import type { Check } from '../../src/store/check-record.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect, redisTimeMs } from '../../src/store/connection.ts';
+import { syncConfig } from '../../src/store/sync-config.ts';
 import { CHAIN, ChecksStage, found, PAYEE, TOKEN, txOf } from '../support/checks-stage.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
@@ -64,7 +65,8 @@ async function endsOf(
     overdueAfterMs: null,
     warnBeforeMs: null,
   };
-  await deps.stores.registry.sync(
+  await syncConfig(
+    deps.stores.registry,
     {
       digest: 'one',
       graceSpanMs: 0,

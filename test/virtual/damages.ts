@@ -121,7 +121,7 @@ export const DAMAGES: readonly Damage[] = [
   },
   {
     rule: 'events for a receiver that its subscription loses wait on',
-    file: 'src/store/registry.ts',
+    file: 'src/store/sync-config.ts',
     find: 'if (parts.length === 0) return;',
     replace: 'if (parts.length >= 0) return;',
   },

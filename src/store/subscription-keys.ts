@@ -1,0 +1,101 @@
+import { endpointGroupOf } from '../domain/subjects/kinds.ts';
+import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
+import { parseClaimKey, trackedKey } from '../domain/subjects/subscription.ts';
+import type { ContinuedKey } from '../domain/subjects/suspended-roots.ts';
+import { chunks } from './chunks.ts';
+import type { Registry } from './registry.ts';
+import { scripts } from './scripts.ts';
+
+/** A subscription key to be wanted: its start (Redis time, ms; null for now), and the keys that it continues. */
+type WantedKey = { key: string; subject: SubjectId; atMs: number | null; from: readonly string[] };
+
+const CHUNK = 200;
+
+/** Makes subscription keys wanted, and gives their subjects a place in the plan. */
+export async function addSubscriptionKeys(
+  { redis, keys }: Registry,
+  claimKeys: readonly WantedKey[],
+): Promise<void> {
+  const { wanted, since } = keys;
+  const [claimsPrefix, subjectPrefix] = [keys.claims(''), keys.subject('')];
+  for (const [endpointGroup, some] of Map.groupBy(claimKeys, ({ subject }) => endpointGroupOf(subject))) {
+    const groupKeys = { wanted, plan: keys.plan(endpointGroup) };
+    for (const chunk of chunks(some, CHUNK)) {
+      const named = chunk.map(({ key, subject, atMs, from: [from = ''] }) => ({
+        root: key,
+        subject,
+        at: String(atMs ?? ''),
+        from,
+      }));
+      const args = { claimsPrefix, subjectPrefix, atMs: null, since, named };
+      await scripts.addSubscriptionKeys(redis, { keys: groupKeys, args });
+    }
+  }
+}
+
+/** Claims subjects that are tracked by themselves again, where their claims were lost. */
+export async function wantTracked(registry: Registry, subjects: readonly SubjectId[]): Promise<void> {
+  await addSubscriptionKeys(
+    registry,
+    subjects.map((subject) => ({ key: trackedKey(subject), subject, atMs: null, from: [] })),
+  );
+}
+
+/**
+ * Adds the subscription keys that continue removed ones. After several reloads each key leads to those that are wanted
+ * now; also one that came back with a later start: a transfer that was not polled meanwhile has its claim from before.
+ */
+export async function continueKeys(
+  registry: Registry,
+  continued: readonly ContinuedKey[],
+  { isWanted, stampMs }: { isWanted: (key: string) => boolean; stampMs: number },
+): Promise<void> {
+  const { redis, keys } = registry;
+  const stored = await redis.hgetall(keys.continued);
+  const next = new Map<string, Set<string>>();
+  for (const { key, from } of continued) {
+    for (const left of from) next.set(left, (next.get(left) ?? new Set()).add(key));
+  }
+  const changed: [string, string][] = [];
+  const over: string[] = [];
+  for (const left of new Set([...Object.keys(stored), ...next.keys()])) {
+    const [atMs = '', ...before] = stored[left]?.split('\n') ?? [];
+    // A subscription key that is continued for readers of the log alone may itself stay, suspended.
+    const later = before.flatMap((key) => [...(next.get(key) ?? []), ...(isWanted(key) ? [key] : [])]);
+    const claimKeys = new Set([...(next.get(left) ?? []), ...later]);
+    claimKeys.delete(left);
+    const text = [next.has(left) ? stampMs : atMs, ...claimKeys].join('\n');
+    if (claimKeys.size === 0) over.push(left);
+    else if (text !== stored[left]) changed.push([left, text]);
+  }
+  for (const chunk of chunks(over, CHUNK)) await redis.hdel(keys.continued, ...chunk);
+  for (const chunk of chunks(changed, CHUNK)) await redis.hset(keys.continued, ...chunk.flat());
+  await addSubscriptionKeys(registry, continued);
+}
+
+/** Removes subscription keys. The next poll of a subject not in `named` ends its tracking; it is stored for the retention. */
+export async function removeSubscriptionKeys(
+  { redis, keys, subjects }: Registry,
+  claimKeys: readonly string[],
+  named: ReadonlySet<string>,
+): Promise<void> {
+  for (const chunk of chunks(claimKeys, CHUNK)) {
+    await redis.hdel(keys.wanted, ...chunk);
+    await redis.hdel(keys.since, ...chunk);
+    const left = chunk.map((key) => asSubjectId(parseClaimKey(key).subject)).filter((one) => !named.has(one));
+    await Promise.all(left.map((subject) => subjects.expire(subject)));
+  }
+}
+
+/** Reads the starts of wanted subscription keys, ms of Redis time. */
+export async function startsOf(
+  { redis, keys }: Registry,
+  claimKeys: readonly string[],
+): Promise<[string, number][]> {
+  const found: [string, number][] = [];
+  for (const chunk of chunks(claimKeys, CHUNK)) {
+    const starts = await redis.hmget(keys.wanted, ...chunk);
+    for (const [index, key] of chunk.entries()) found.push([key, Number(starts[index])]);
+  }
+  return found;
+}
